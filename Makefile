@@ -1,0 +1,346 @@
+# normgrad: `make help` lists the targets. `make` needs only a C compiler and GNU Make.
+#
+# Products stand in $(BUILD)/$(VARIANT); the example programs of the release variant in
+# $(BUILD)/examples. CC, CFLAGS, CPPFLAGS, LDFLAGS, LDLIBS, PREFIX, LIBDIR, INCLUDEDIR and DESTDIR
+# mean the usual things; flags given by the user come last.
+
+BUILD   = build
+VARIANT = release
+PREFIX  = /usr/local
+LIBDIR  = $(PREFIX)/lib
+INCLUDEDIR = $(PREFIX)/include
+OBJCOPY = objcopy
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+Q = $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1)')
+
+# ---- deps: what the other targets need ----------------------------------------------------------
+
+PACKAGES.apt-get = check pkg-config gnuplot-nox libopenblas-dev fonts-dejavu-core
+PACKAGES.dnf     = check-devel pkgconf-pkg-config gnuplot openblas-devel dejavu-sans-fonts
+PACKAGES.pacman  = check pkgconf gnuplot openblas ttf-dejavu
+PACKAGES.apk     = check-dev pkgconf gnuplot openblas-dev font-dejavu
+PACKAGES.brew    = check pkg-config gnuplot openblas
+INSTALL.apt-get  = apt-get install -y --no-install-recommends
+INSTALL.dnf      = dnf install -y
+INSTALL.pacman   = pacman -Sy --needed --noconfirm
+INSTALL.apk      = apk add
+INSTALL.brew     = brew install
+
+PACKAGES = $(PACKAGES.$(MANAGER))
+MANAGER  = $(firstword $(foreach m,apt-get dnf pacman apk brew,$(shell command -v $(m) >/dev/null && echo $(m))))
+SUDO    = $(shell [ "$$(id -u)" = 0 ] || [ '$(MANAGER)' = brew ] || echo sudo)
+install_command = $(strip $(if $(MANAGER),$(SUDO) $(INSTALL.$(MANAGER)) $(1),your package manager: $(1)))
+
+# $(call need,test command,what,package): stops with the command that installs what is missing.
+need = @{ $(1); } >/dev/null 2>&1 || { echo '$(2) is missing. To install it: make deps, or' \
+    '$(call install_command,$(3))' >&2; exit 1; }
+
+has_header  = echo '\#include <$(1)>' | $(CC) $(CPPFLAGS) $(CFLAGS) $(2) -E -x c -
+has_check   = $(call has_header,check.h,$$(pkg-config --cflags check 2>/dev/null))
+has_blas    = $(call has_header,cblas.h,$$(pkg-config --cflags openblas 2>/dev/null))
+has_gnuplot = command -v gnuplot
+
+## deps: install what check, demo, plots and fast products need, with the system's package manager
+.PHONY: deps
+deps:
+	@if { command -v pkg-config && $(has_gnuplot) && $(has_check) && $(has_blas); } >/dev/null 2>&1; \
+	then echo 'deps: nothing is missing'; exit 0; fi; \
+	if [ -z '$(MANAGER)' ]; then \
+	    echo 'deps: no known package manager; please install Check, gnuplot, OpenBLAS and pkg-config' >&2; \
+	    exit 1; fi; \
+	if [ -n '$(SUDO)' ] && ! command -v sudo >/dev/null; then \
+	    echo 'deps: neither root nor sudo; as root: $(INSTALL.$(MANAGER)) $(PACKAGES)' >&2; \
+	    exit 1; fi; \
+	set -ex; \
+	$(if $(filter apt-get,$(MANAGER)),$(SUDO) apt-get update -q;) \
+	$(SUDO) $(if $(filter apt-get,$(MANAGER)),env DEBIAN_FRONTEND=noninteractive) \
+	    $(INSTALL.$(MANAGER)) $(PACKAGES)
+
+# With deps among several goals, the others begin afresh after it and see what it has installed.
+OTHER_GOALS := $(if $(filter deps,$(MAKECMDGOALS)),$(filter-out deps,$(MAKECMDGOALS)))
+ifneq ($(OTHER_GOALS),)
+
+.PHONY: $(OTHER_GOALS)
+$(firstword $(OTHER_GOALS)): deps
+	+@$(MAKE) --no-print-directory $(OTHER_GOALS)
+$(wordlist 2,$(words $(OTHER_GOALS)),$(OTHER_GOALS)): $(firstword $(OTHER_GOALS))
+	@:
+
+else
+
+# ---- What is there to build ---------------------------------------------------------------------
+
+OUT      := $(BUILD)/$(VARIANT)
+PROGRAMS := $(if $(filter release,$(VARIANT)),$(BUILD),$(OUT))/examples
+RUNNER   := $(OUT)/tests/runner
+
+SOURCES  := $(sort $(wildcard src/*/*.c))
+OBJECTS  := $(SOURCES:%.c=$(OUT)/%.o)
+EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c)))
+TESTS    := $(sort $(wildcard tests/*.c))
+TEST_OBJECTS  := $(TESTS:%.c=$(OUT)/%.o)
+BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
+GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
+HEADERS  := $(sort $(wildcard include/normgrad/*.h))
+
+VERSION := $(subst $() ,.,$(strip $(shell sed -n 's/^.define NG_VERSION_[A-Z]* *//p' include/normgrad/core.h)))
+STATIC  := $(OUT)/libnormgrad.a
+SONAME  := libnormgrad.so.$(firstword $(subst ., ,$(VERSION)))
+SHARED  := $(OUT)/libnormgrad.so.$(VERSION)
+
+# ---- Flags --------------------------------------------------------------------------------------
+
+# What the compiler and the machine offer (OPENMP_FLAGS, BLAS_*, MACHINE): found out once, and again when
+# compiler, flags or installed packages change.
+ifneq ($(filter-out help clean deps format uninstall,$(or $(MAKECMDGOALS),all)),)
+include $(OUT)/config.mk
+endif
+
+WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wdouble-promotion -Wstrict-prototypes \
+           $(if $(filter 1,$(WERROR)),-Werror)
+
+# Of one variant; they come after the kernels' own -O3.
+FLAGS.asan     = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS.ubsan    = -O1 -fsanitize=undefined -fno-sanitize-recover=all
+FLAGS.tsan     = -O1 -fsanitize=thread
+FLAGS.coverage = -O0 --coverage
+
+COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(WARNINGS) $(OPENMP_FLAGS) -Iinclude
+LAST   = $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFLAGS)
+KERNEL = -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
+ifneq ($(filter x86_64%,$(MACHINE)),)
+ISA.avx2   = -mavx2 -mfma
+ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512
+endif
+
+$(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(BLAS_CFLAGS)
+$(OUT)/src/kernels/%: OWN += $(KERNEL)
+$(OUT)/src/kernels/isa_avx2.o: OWN += $(ISA.avx2)
+$(OUT)/src/kernels/isa_avx512.o: OWN += $(ISA.avx512)
+$(OUT)/tests/%: OWN = -Isrc -Itests -I$(OUT)/tests $(CHECK_CFLAGS)
+
+LIBS = $(BLAS_LIBS) -lm
+CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
+CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthread -lrt -lm)
+link = $(CC) $(OPENMP_FLAGS) $(LAST) $(LDFLAGS)
+
+# $(call remember,text): a recipe that rewrites its target only when the text is another one.
+remember = @mkdir -p $(@D); $(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(OUT)/flags: FORCE | $(OUT)/tests/
+	$(call remember,$(CC) $(COMMON) $(LAST) $(KERNEL) $(ISA.avx2) $(ISA.avx512) $(BLAS_CFLAGS) $(LDFLAGS) $(LIBS))
+
+$(OUT)/objects: FORCE | $(OUT)/tests/
+	$(call remember,$(OBJECTS))
+
+$(OUT)/probed: FORCE | $(OUT)/tests/
+	$(call remember,$(CC) $(LAST) $(LDFLAGS) OPENMP=$(WITH_OPENMP) BLAS=$(WITH_BLAS) \
+	    $(shell pkg-config --modversion openblas 2>/dev/null) $(wildcard /usr/include/cblas.h))
+
+# OPENMP=0 and BLAS=0 on the command line leave them out. ThreadSanitizer cannot see how OpenMP's
+# own runtime synchronises, and would report every parallel loop.
+WITH_OPENMP := $(if $(filter tsan,$(VARIANT)),0,$(or $(filter 0,$(OPENMP)),1))
+WITH_BLAS   := $(or $(filter 0,$(BLAS)),1)
+
+$(OUT)/config.mk: $(OUT)/probed
+	@links() { printf '%s\n' "$$1" | $(CC) $(LAST) $(LDFLAGS) $$2 -x c - -o $@.probe $$3 2>/dev/null; }; \
+	openmp='-fopenmp-simd -Wno-unknown-pragmas'; \
+	[ $(WITH_OPENMP) = 1 ] && links '#include <omp.h>'"$$(printf '\nint main(void) { return omp_get_max_threads() < 1; }')" \
+	    -fopenmp && openmp=-fopenmp; \
+	if pkg-config --exists openblas 2>/dev/null; then \
+	    blas_cflags=$$(pkg-config --cflags openblas); blas_libs=$$(pkg-config --libs openblas); \
+	else blas_cflags=; blas_libs=-lopenblas; fi; \
+	{ [ $(WITH_BLAS) = 1 ] && links '#include <cblas.h>'"$$(printf '\nint main(void) { return cblas_sdot(0, 0, 1, 0, 1) > 1; }')" \
+	    "$$blas_cflags" "$$blas_libs" && blas_cflags="-DNG_HAVE_CBLAS $$blas_cflags"; } || \
+	    { blas_cflags=; blas_libs=; }; \
+	rm -f $@.probe; \
+	printf '%s\n' "OPENMP_FLAGS := $$openmp" "BLAS_CFLAGS := $$blas_cflags" \
+	    "BLAS_LIBS := $$blas_libs" "MACHINE := $$($(CC) -dumpmachine)" > $@
+
+# ---- What is missing is named -------------------------------------------------------------------
+
+.PHONY: needs-check needs-gnuplot needs-valgrind needs-clang-format
+needs-check:
+	$(call need,$(has_check),Check,$(or $(filter check check-dev check-devel,$(PACKAGES)),check))
+needs-gnuplot:
+	$(call need,$(has_gnuplot),gnuplot,$(or $(filter gnuplot%,$(PACKAGES)),gnuplot))
+needs-valgrind:
+	$(call need,command -v valgrind,valgrind,valgrind)
+needs-clang-format:
+	$(call need,command -v clang-format,clang-format,clang-format)
+
+# ---- The library and the examples ---------------------------------------------------------------
+
+## all: the library, static and shared, and the examples
+.PHONY: all
+all: $(STATIC) $(SHARED) $(OUT)/normgrad.pc $(EXAMPLES)
+
+%/:
+	@mkdir -p $@
+
+.SECONDEXPANSION:
+$(OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
+	$(call say,CC   $<)
+	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
+
+$(STATIC): $(OBJECTS) $(OUT)/objects
+	$(call say,AR   $@)
+	$(Q)rm -f $@; $(AR) crs $@ $(OBJECTS)
+
+$(SHARED): $(OBJECTS) $(OUT)/objects
+	$(call say,LINK $@)
+	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
+	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
+
+$(OUT)/normgrad.pc: src/normgrad.pc.in $(OUT)/flags $(OUT)/places
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS_PRIVATE@|$(filter -fopenmp,$(OPENMP_FLAGS)) $(LIBS)|' $< > $@
+
+$(OUT)/places: FORCE | $(OUT)/tests/
+	$(call remember,$(VERSION) $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
+
+$(EXAMPLES): $(PROGRAMS)/%: examples/%.c $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(OUT)/examples/
+	$(call say,LINK $@)
+	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$*.d $< $(LDFLAGS) $(STATIC) \
+	    $(LIBS) $(LDLIBS) -o $@
+
+# ---- Tests --------------------------------------------------------------------------------------
+
+## check: all tests, then every op and layer through the gradient checker
+.PHONY: check
+check: suite $(GRADCHECK)
+	$(if $(GRADCHECK),$(Q)$(GRADCHECK) --fast)
+
+# Threads that wait sleep, and do not spin: on a machine with other work, spinning costs a time slice
+# at the end of every parallel loop.
+export OMP_WAIT_POLICY ?= passive
+
+# CK_RUN_SUITE=name runs one suite; CK_FORK=no all of them in one process.
+.PHONY: suite
+suite: $(RUNNER)
+	$(Q)$(RUNNER)
+
+# The runner's copy of the library takes its memory through tests/support.c, which counts, and can
+# refuse.
+COUNTED = malloc calloc realloc aligned_alloc posix_memalign free
+$(OUT)/tests/libnormgrad.a: $(STATIC)
+	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $< $@
+
+$(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
+	$(call say,LINK $@)
+	$(Q)$(link) $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
+
+$(TEST_OBJECTS): | needs-check
+
+# One line for each tests/test_NAME.c: main.c makes a list of suites of them.
+$(OUT)/tests/main.o: $(OUT)/tests/suites.h
+$(OUT)/tests/suites.h: FORCE | $(OUT)/tests/
+	$(call remember,$(patsubst tests/test_%.c,SUITE(%),$(filter tests/test_%.c,$(TESTS))))
+
+## check-asan: the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+## check-ubsan: the tests under UndefinedBehaviorSanitizer alone
+## check-tsan: the tests under ThreadSanitizer (without OpenMP, whose runtime it cannot follow)
+.PHONY: check-asan check-ubsan check-tsan
+check-asan check-ubsan:
+	+$(Q)$(MAKE) --no-print-directory VARIANT=$(@:check-%=%) suite
+check-tsan:
+	+$(Q)CK_FORK=no $(MAKE) --no-print-directory VARIANT=tsan suite
+
+## check-valgrind: the tests under valgrind's memcheck
+.PHONY: check-valgrind
+check-valgrind: needs-valgrind $(RUNNER)
+	$(Q)CK_FORK=no valgrind --quiet --error-exitcode=1 --leak-check=full \
+	    --errors-for-leak-kinds=definite,indirect $(RUNNER)
+
+## coverage: the tests with gcov; prints the share of lines run, for each file of src/
+.PHONY: coverage
+coverage:
+	+$(Q)$(MAKE) --no-print-directory VARIANT=coverage suite
+	$(Q)for f in $(SOURCES); do gcov -n -o $(BUILD)/coverage/$${f%.c}.o $$f; done 2>/dev/null | \
+	    awk '/^File/ { keep = index($$2, "src/"); gsub("\047", "", $$2); name = $$2 } \
+	         /^Lines/ && keep { split($$0, part, "[:%]"); printf "%6s %%  %s\n", part[2], name; keep = 0 }' | \
+	    sort -k3 -u | sort -n
+
+## bench: times of the norms and of a training step
+.PHONY: bench
+bench: $(OUT)/tests/bench/bench
+	$(Q)$<
+$(OUT)/tests/bench/bench: $(BENCH_OBJECTS) $(STATIC)
+	$(Q)$(link) $^ $(LIBS) $(LDLIBS) -o $@
+
+# ---- The main job and the figures ---------------------------------------------------------------
+
+## demo: trains on the digits with each norm and draws plots/convergence.svg and .png
+.PHONY: demo
+demo: needs-gnuplot $(PROGRAMS)/digits
+	$(Q)$(PROGRAMS)/digits
+
+## plots: every figure of plots/ whose numbers are there
+.PHONY: plots
+plots: needs-gnuplot $(GRADCHECK)
+	$(if $(GRADCHECK),$(Q)$(GRADCHECK) --sweep plots/gradcheck_error.dat)
+	$(Q)for figure in $(filter-out plots/style.gp,$(sort $(wildcard plots/*.gp))); do \
+	    if [ -e "$${figure%.gp}.dat" ]; then echo "$$figure"; gnuplot "$$figure" || exit 1; fi; done
+
+# ---- The rest -----------------------------------------------------------------------------------
+
+## install: the libraries, headers and normgrad.pc to $(DESTDIR)$(PREFIX)
+.PHONY: install
+install: $(STATIC) $(SHARED) $(OUT)/normgrad.pc
+	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+	install -m 644 $(STATIC) '$(DESTDIR)$(LIBDIR)'
+	install -m 755 $(SHARED) '$(DESTDIR)$(LIBDIR)'
+	ln -sf $(notdir $(SHARED)) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
+	ln -sf $(notdir $(SHARED)) '$(DESTDIR)$(LIBDIR)/libnormgrad.so'
+	install -m 644 include/normgrad.h '$(DESTDIR)$(INCLUDEDIR)'
+	install -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+	install -m 644 $(OUT)/normgrad.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	$(if $(DESTDIR),,-ldconfig 2>/dev/null)
+
+## uninstall: what install has put there
+.PHONY: uninstall
+uninstall:
+	cd '$(DESTDIR)$(LIBDIR)' && rm -f libnormgrad.a libnormgrad.so $(SONAME) $(notdir $(SHARED)) \
+	    pkgconfig/normgrad.pc
+	rm -f '$(DESTDIR)$(INCLUDEDIR)/normgrad.h'
+	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+
+STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*.inc tests/*.h tests/*.c tests/*/*.c examples/*.c))
+
+## format: the sources through clang-format, but for ops.h, whose formulas are aligned by hand
+.PHONY: format
+format: needs-clang-format
+	$(Q)clang-format -i $(filter-out include/normgrad/ops.h,$(STYLED))
+
+## lint: public headers under -pedantic in every C since C99; tabs, stray spaces and long lines
+.PHONY: lint
+lint:
+	$(Q)for std in c99 c11 c17 c2x; do for header in include/normgrad.h $(HEADERS); do \
+	    $(CC) -std=$$std -pedantic $(WARNINGS) -Werror -Iinclude -fsyntax-only -x c $$header || exit 1; \
+	done; done
+	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
+
+## clean: removes everything that was built
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)
+
+## help: this list
+.PHONY: help
+help:
+	@sed -n 's/^## //p' Makefile | awk -F': ' '{ printf "%-15s %s\n", $$1, $$2 }'
+	@echo
+	@echo 'V=1 shows commands, WERROR=1 makes warnings errors, OPENMP=0 and BLAS=0 leave these out.'
+
+.PHONY: FORCE
+FORCE:
+
+-include $(wildcard $(OUT)/src/*/*.d $(OUT)/tests/*.d $(OUT)/tests/bench/*.d $(OUT)/examples/*.d)
+
+endif

@@ -1,0 +1,125 @@
+/* A norm layer of your own: PowerNorm divides each row by its p-norm per feature,
+ *
+ *     y = x / (mean(|x|^p) + eps)^(1/p) * gamma          p = 2 is RMSNorm
+ *
+ * as a module with a parameter, checked against finite differences, then trained. Nothing in the
+ * library is touched, and no gradient is written: the formula is made of ops. */
+#include <normgrad.h>
+#include <stdio.h>
+
+/* ---- The layer ---- */
+
+typedef struct {
+    ng_module base; /* first, so that a power_norm is an ng_module */
+    ng_tensor *gamma;
+    double p, eps;
+} power_norm;
+
+static ng_tensor *power_norm_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
+{
+    const power_norm *self = (const power_norm *)module;
+    ng_tensor *power = ng_pow_scalar(tape, ng_abs(tape, x), self->p);
+    ng_tensor *mean = ng_mean(tape, power, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *rnorm = ng_pow_scalar(tape, ng_add_scalar(tape, mean, self->eps), -1 / self->p);
+    return ng_mul(tape, ng_mul(tape, x, rnorm), self->gamma);
+}
+
+static void power_norm_init(ng_module *module, ng_rng *rng)
+{
+    (void)rng;
+    ng_fill(((power_norm *)module)->gamma, 1.0);
+}
+
+static void power_norm_describe(const ng_module *module, char *text, size_t bytes)
+{
+    const power_norm *self = (const power_norm *)module;
+    snprintf(text, bytes, "%lld, p=%g", (long long)ng_size(self->gamma), self->p);
+}
+
+static const ng_module_class power_norm_class = {
+    .name = "PowerNorm",
+    .size = sizeof(power_norm),
+    .forward = power_norm_forward,
+    .init = power_norm_init,
+    .describe = power_norm_describe,
+};
+
+/* power_norm_new(128, .p = 3): zero means the default, as everywhere. */
+typedef struct {
+    int64_t dim;
+    double p;   /* default 2 */
+    double eps; /* default 1e-6 */
+} power_norm_options;
+#define power_norm_new(...) power_norm_create((power_norm_options){.dim = __VA_ARGS__})
+
+static ng_module *power_norm_create(power_norm_options options)
+{
+    power_norm *self = (power_norm *)ng_module_new(&power_norm_class);
+    if (!self) return NULL;
+    self->p = options.p != 0 ? options.p : 2;
+    self->eps = options.eps != 0 ? options.eps : 1e-6;
+    self->gamma = ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(options.dim));
+    return ng_module_built(&self->base);
+}
+
+/* ---- The doubt ---- */
+
+static bool check(double p)
+{
+    char name[64];
+    ng_rng rng = ng_rng_seeded(1);
+    ng_tensor *x = ng_normal_new(NG_F64, NG_SHAPE(4, 6), 0, 1, &rng);
+    ng_module *norm = power_norm_new(6, .p = p);
+    bool passed = true;
+    for (int order = 1; order <= 2; order++) {
+        ng_check_report report = ng_check_module(norm, &x, 1, .order = order);
+        snprintf(name, sizeof name, "PowerNorm(p=%g), order %d", p, order);
+        ng_check_print(stdout, name, &report);
+        passed = passed && report.passed;
+    }
+    ng_module_free(norm), ng_tensor_free(x);
+    return passed;
+}
+
+/* ---- The use ---- */
+
+/* Teaches a network which of eight numbers is the largest, and returns the last loss. */
+static double train(ng_module *net, int steps)
+{
+    ng_rng rng = ng_rng_seeded(2);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 1e-2);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(64, 8), 0, 1, &rng);
+    double value = 0;
+    for (int step = 0; step <= steps && !ng_failed(); step++) {
+        ng_fill_normal(x, 0, 1, &rng);
+        ng_tensor *largest = ng_argmax(tape, x, 1);
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), largest);
+        ng_backward(tape, loss);
+        ng_optimizer_step(adam);
+        value = ng_item(loss);
+        if (step % 100 == 0) printf("step %3d  loss %.4f\n", step, value);
+        ng_tape_reset(tape);
+    }
+    ng_tensor_free(x), ng_tape_free(tape), ng_optimizer_free(adam);
+    return value;
+}
+
+int main(void)
+{
+    bool passed = check(2);
+    passed = check(3) && passed;
+
+    puts("");
+    ng_module *net = ng_sequential_new(
+        ng_linear_new(8, 32), power_norm_new(32, .p = 3), ng_relu_new(),
+        ng_linear_new(32, 8));
+    ng_summary(net);
+    puts("");
+    const bool learned = train(net, 300) < 0.5;
+
+    if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
+    const bool bad = ng_failed() || !passed || !learned;
+    ng_module_free(net);
+    return bad;
+}

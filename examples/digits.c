@@ -1,0 +1,651 @@
+/* The main job: one network, five norms, real digits.
+ *
+ * Trains the same network on examples/data/digits.csv without a norm and with each of four, from
+ * several seeds; prints a table; writes plots/convergence.dat and has gnuplot draw it. Run it in
+ * the project's folder: build/examples/digits --help */
+#include "progress.h"
+#include <normgrad.h>
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+enum { MAX_SEEDS = 100 };
+
+/* ---- What is compared ---- */
+
+typedef struct {
+    const char *key, *name;
+    ng_module *(*make)(int64_t width); /* NULL: nothing stands there */
+} norm_choice;
+
+static ng_module *make_batch(int64_t width) { return ng_batch_norm_new(width); }
+static ng_module *make_layer(int64_t width) { return ng_layer_norm_new(width); }
+static ng_module *make_rms(int64_t width) { return ng_rms_norm_new(width); }
+static ng_module *make_adaptive(int64_t width) { return ng_adaptive_layer_norm_new(width); }
+
+static const norm_choice norms[] = {{"none", "no norm", NULL},
+                             {"batch", "BatchNorm", make_batch},
+                             {"layer", "LayerNorm", make_layer},
+                             {"rms", "RMSNorm", make_rms},
+                             {"adaptive", "AdaptiveLayerNorm", make_adaptive}};
+enum { NORMS = sizeof norms / sizeof norms[0] };
+
+typedef struct {
+    const char *key;
+    double lr; /* unless --lr says another */
+    ng_optimizer *(*make)(ng_module *net, double lr);
+} optimizer_choice;
+
+static ng_optimizer *make_sgd(ng_module *net, double lr) { return ng_sgd_new(net, .lr = lr); }
+static ng_optimizer *make_momentum(ng_module *net, double lr)
+{
+    return ng_sgd_new(net, .lr = lr, .momentum = 0.9);
+}
+static ng_optimizer *make_adam(ng_module *net, double lr) { return ng_adam_new(net, .lr = lr); }
+static ng_optimizer *make_adamw(ng_module *net, double lr) { return ng_adamw_new(net, .lr = lr); }
+static ng_optimizer *make_rmsprop(ng_module *net, double lr)
+{
+    return ng_rmsprop_new(net, .lr = lr);
+}
+
+static const optimizer_choice optimizers[] = {{"adam", 1e-3, make_adam},
+                                       {"adamw", 1e-3, make_adamw},
+                                       {"sgd", 0.1, make_sgd},
+                                       {"momentum", 0.02, make_momentum},
+                                       {"rmsprop", 1e-3, make_rmsprop}};
+enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
+
+/* ---- Options ---- */
+
+typedef struct {
+    bool norm[NORMS];
+    const optimizer_choice *optimizer;
+    double lr;
+    int seeds, epochs, batch, depth, width, threads;
+    const char *data, *out;
+    bool live, no_plot;
+} options;
+
+static const char help[] =
+    "usage: digits [options]\n"
+    "\n"
+    "Trains one network on handwritten digits with each norm, from several seeds, prints a\n"
+    "table, and draws training loss and validation accuracy by epoch.\n"
+    "\n"
+    "  --norm LIST       of none,batch,layer,rms,adaptive       (default: all)\n"
+    "  --seeds N         runs of each                           (5)\n"
+    "  --epochs N        passes over the training data          (30)\n"
+    "  --batch N         samples a step                         (64)\n"
+    "  --optimizer NAME  adam, adamw, sgd, momentum or rmsprop  (adam)\n"
+    "  --lr RATE         learning rate  (0.001; sgd 0.1, momentum 0.02)\n"
+    "  --depth N         hidden layers                          (2)\n"
+    "  --width N         features of each                       (128)\n"
+    "  --data FILE       a CSV file, the label last             (examples/data/digits.csv)\n"
+    "  --out PREFIX      of the .dat, .svg and .png             (plots/convergence)\n"
+    "  --live            redraw while training: a window, or the terminal without one\n"
+    "  --no-plot         leave the drawing out\n"
+    "  --threads N       of the kernels; 0: one per processor   (0)\n"
+    "  --help            this text\n"
+    "\n"
+    "Ctrl-C ends it after the current batch; what there is by then is saved.\n";
+
+static void refuse(const char *name, const char *value, const char *expected)
+{
+    fprintf(stderr, "digits: --%s %s: expected %s; --help shows all options\n", name, value,
+            expected);
+    exit(EXIT_USAGE);
+}
+
+static int parse_count(const char *name, const char *text, int low, int high)
+{
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (errno == 0 && end != text && *end == '\0' && value >= low && value <= high)
+        return (int)value;
+    char expected[64];
+    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
+    refuse(name, text, expected);
+    return 0;
+}
+
+static double parse_rate(const char *name, const char *text)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value > 0) || isinf(value))
+        refuse(name, text, "a number above 0");
+    return value;
+}
+
+static void parse_norms(const char *list, bool chosen[NORMS])
+{
+    for (const char *at = list;; at++) {
+        const size_t length = strcspn(at, ",");
+        int i = 0;
+        while (i < NORMS &&
+               (strlen(norms[i].key) != length || strncmp(at, norms[i].key, length) != 0))
+            i++;
+        if (i == NORMS) refuse("norm", list, "a list of none,batch,layer,rms,adaptive");
+        chosen[i] = true;
+        at += length;
+        if (*at == '\0') return;
+    }
+}
+
+static const optimizer_choice *parse_optimizer(const char *name)
+{
+    for (int i = 0; i < OPTIMIZERS; i++)
+        if (strcmp(optimizers[i].key, name) == 0) return &optimizers[i];
+    refuse("optimizer", name, "adam, adamw, sgd, momentum or rmsprop");
+    return NULL;
+}
+
+static options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"norm", required_argument, NULL, 'n'},      {"seeds", required_argument, NULL, 's'},
+        {"epochs", required_argument, NULL, 'e'},    {"batch", required_argument, NULL, 'b'},
+        {"optimizer", required_argument, NULL, 'o'}, {"lr", required_argument, NULL, 'r'},
+        {"depth", required_argument, NULL, 'd'},     {"width", required_argument, NULL, 'w'},
+        {"data", required_argument, NULL, 'f'},      {"out", required_argument, NULL, 'p'},
+        {"live", no_argument, NULL, 'l'},            {"no-plot", no_argument, NULL, 'N'},
+        {"threads", required_argument, NULL, 't'},   {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    options o = {.optimizer = &optimizers[0], .seeds = 5, .epochs = 30, .batch = 64, .depth = 2,
+                 .width = 128, .data = "examples/data/digits.csv", .out = "plots/convergence"};
+    bool some = false;
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'n': parse_norms(optarg, o.norm), some = true; break;
+        case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
+        case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
+        case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
+        case 'o': o.optimizer = parse_optimizer(optarg); break;
+        case 'r': o.lr = parse_rate("lr", optarg); break;
+        case 'd': o.depth = parse_count("depth", optarg, 0, 1000); break;
+        case 'w': o.width = parse_count("width", optarg, 1, 100000); break;
+        case 'f': o.data = optarg; break;
+        case 'p': o.out = optarg; break;
+        case 'l': o.live = true; break;
+        case 'N': o.no_plot = true; break;
+        case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
+        case 'h': fputs(help, stdout), exit(EXIT_SUCCESS);
+        default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "digits: %s: not an option; --help shows them all\n", argv[optind]);
+        exit(EXIT_USAGE);
+    }
+    for (int i = 0; i < NORMS && !some; i++) o.norm[i] = true;
+    if (o.lr == 0) o.lr = o.optimizer->lr;
+    return o;
+}
+
+/* ---- The job ---- */
+
+/* All that was measured with one norm. */
+typedef struct {
+    double *loss, *accuracy; /* [seed][epoch] */
+    int done[MAX_SEEDS];     /* epochs, by seed */
+    int64_t parameters;
+    double seconds;
+} curves;
+
+typedef struct {
+    options options;
+    ng_dataset *data;
+    int64_t features, classes, train_count;
+    curves curves[NORMS];
+    bool terminal, window;
+    FILE *live; /* gnuplot, or NULL */
+    double drawn;
+} job;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* A second Ctrl-C ends the program at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a live window that was closed is no reason to stop */
+}
+
+/* ---- Data ---- */
+
+/* The features become at most 1: for the digits' pixels that is a division by 16. */
+static bool read_data(job *j)
+{
+    ng_dataset *raw = ng_dataset_read_csv(j->options.data);
+    const ng_tensor *x = ng_dataset_x(raw), *y = ng_dataset_y(raw);
+    double largest = 0;
+    for (int64_t i = 0; i < ng_size(x); i++) largest = fmax(largest, fabs(ng_get(x, i)));
+    for (int64_t i = 0; i < ng_size(y); i++)
+        j->classes = ng_get(y, i) >= (double)j->classes ? (int64_t)ng_get(y, i) + 1 : j->classes;
+    j->features = ng_dim(x, 1);
+    j->train_count = ng_dataset_count(raw) * 4 / 5;
+    ng_dataset_free(raw);
+    if (!raw) return false;
+    j->data = ng_dataset_read_csv(j->options.data, .scale = largest > 0 ? 1 / largest : 1);
+    return j->data != NULL;
+}
+
+/* ---- History ---- */
+
+/* Over the seeds that have reached an epoch. */
+typedef struct {
+    int seeds;
+    double median, low, high;
+} spread;
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static spread spread_at(const job *j, const curves *c, const double *values, int epoch)
+{
+    double sorted[MAX_SEEDS];
+    int n = 0;
+    for (int seed = 0; seed < j->options.seeds; seed++) {
+        const double value = values[seed * j->options.epochs + epoch];
+        if (c->done[seed] > epoch) sorted[n++] = isnan(value) ? HUGE_VAL : value;
+    }
+    if (n == 0) return (spread){0};
+    qsort(sorted, (size_t)n, sizeof sorted[0], compare);
+    return (spread){.seeds = n,
+                    .median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2,
+                    .low = sorted[0],
+                    .high = sorted[n - 1]};
+}
+
+/* The last epoch that any seed has reached; -1 where there is none. */
+static int last_epoch(const job *j, const curves *c)
+{
+    int epochs = 0;
+    for (int seed = 0; seed < j->options.seeds; seed++)
+        if (c->done[seed] > epochs) epochs = c->done[seed];
+    return epochs - 1;
+}
+
+static bool has_results(const job *j)
+{
+    for (int i = 0; i < NORMS; i++)
+        if (last_epoch(j, &j->curves[i]) >= 0) return true;
+    return false;
+}
+
+static void log_curves(const job *j, const curves *c, ng_history *history)
+{
+    for (int epoch = 0; epoch <= last_epoch(j, c); epoch++) {
+        const spread loss = spread_at(j, c, c->loss, epoch);
+        const spread accuracy = spread_at(j, c, c->accuracy, epoch);
+        ng_history_log(history, "seeds", epoch + 1, loss.seeds);
+        ng_history_log(history, "train_loss", epoch + 1, loss.median);
+        ng_history_log(history, "train_loss_low", epoch + 1, loss.low);
+        ng_history_log(history, "train_loss_high", epoch + 1, loss.high);
+        ng_history_log(history, "val_accuracy", epoch + 1, accuracy.median);
+        ng_history_log(history, "val_accuracy_low", epoch + 1, accuracy.low);
+        ng_history_log(history, "val_accuracy_high", epoch + 1, accuracy.high);
+    }
+}
+
+/* "64-128-128-10", and with many layers "64-128 (x 12)-10". */
+static void describe_network(const job *j, char *text, size_t bytes)
+{
+    const options *o = &j->options;
+    int at = snprintf(text, bytes, "%lld", (long long)j->features);
+    for (int i = 0; i < o->depth && o->depth <= 4; i++)
+        at += snprintf(text + at, bytes - (size_t)at, "-%d", o->width);
+    if (o->depth > 4) at += snprintf(text + at, bytes - (size_t)at, "-%d (x %d)", o->width, o->depth);
+    snprintf(text + at, bytes - (size_t)at, "-%lld", (long long)j->classes);
+}
+
+static bool write_history(const job *j)
+{
+    const options *o = &j->options;
+    char network[96], what[512], path[4096];
+    describe_network(j, network, sizeof network);
+    snprintf(what, sizeof what,
+             "%lld training and %lld validation samples, network %s, %s, learning rate %g, "
+             "batches of %d; median, lowest and highest over seeds 0 to %d; float32",
+             (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
+             network, o->optimizer->key, o->lr, o->batch, o->seeds - 1);
+    snprintf(path, sizeof path, "%s.dat", o->out);
+
+    ng_history *history = ng_history_new(what);
+    for (int i = 0; i < NORMS; i++) {
+        if (last_epoch(j, &j->curves[i]) < 0) continue;
+        ng_history_block(history, norms[i].name);
+        log_curves(j, &j->curves[i], history);
+    }
+    const ng_status status = ng_history_write(history, path);
+    ng_history_free(history);
+    return status == NG_OK && !ng_failed();
+}
+
+/* ---- Drawing ---- */
+
+static const char script[] = "plots/convergence.gp";
+
+/* Writes a string as gnuplot reads it between single quotes. */
+static void print_quoted(FILE *stream, const char *text)
+{
+    fputc('\'', stream);
+    for (; *text; text++) fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, stream);
+    fputc('\'', stream);
+}
+
+/* Calls the script: for the files, or (where `live` is not empty) for the screen. */
+static void call_script(FILE *gnuplot, const char *out, const char *live, const char *status)
+{
+    fprintf(gnuplot, "call '%s' ", script);
+    print_quoted(gnuplot, out);
+    fprintf(gnuplot, " '%s' ", live);
+    print_quoted(gnuplot, status);
+    fputc('\n', gnuplot);
+    fflush(gnuplot);
+}
+
+static bool can_draw(void)
+{
+    return system("command -v gnuplot >/dev/null 2>&1") == 0 && access(script, R_OK) == 0;
+}
+
+static bool draw(const job *j)
+{
+    FILE *gnuplot = popen("gnuplot", "w");
+    if (!gnuplot) return false;
+    call_script(gnuplot, j->options.out, "", "");
+    return pclose(gnuplot) == 0;
+}
+
+static void begin_live(job *j)
+{
+    j->window = getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
+    if (!j->options.live) return;
+    if (!can_draw() || (!j->window && !j->terminal))
+        fputs("digits: --live needs gnuplot (make deps), and a display or a terminal; going on "
+              "without\n", stderr);
+    else
+        j->live = popen("gnuplot", "w");
+}
+
+/* At most twice a second. In a terminal the figure takes the whole screen, status line included. */
+static void draw_live(job *j, const char *status)
+{
+    const double now = progress_clock();
+    if (!j->live || now - j->drawn < 0.5 || !write_history(j)) return;
+    j->drawn = now;
+    if (!j->window) fputs("\033[H\033[2J", stdout), fflush(stdout);
+    call_script(j->live, j->options.out, j->window ? "window" : "terminal", status);
+    if (!ferror(j->live)) return;
+    pclose(j->live);
+    j->live = NULL;
+}
+
+/* ---- Training ---- */
+
+static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
+{
+    ng_module *net = ng_sequential_create(NULL, 0);
+    int64_t from = j->features;
+    for (int i = 0; i < j->options.depth; i++) {
+        ng_sequential_add(net, ng_linear_new(from, j->options.width));
+        if (norm->make) ng_sequential_add(net, norm->make(j->options.width));
+        ng_sequential_add(net, ng_relu_new());
+        from = j->options.width;
+    }
+    ng_sequential_add(net, ng_linear_new(from, j->classes));
+    ng_module_init(net, (uint64_t)seed);
+    return net;
+}
+
+static double measure_accuracy(ng_module *net, ng_tape *tape, ng_dataset *data)
+{
+    ng_batch batch;
+    int64_t right = 0;
+    const bool was = ng_tape_record(tape, false);
+    ng_eval(net);
+    for (int i = 0; ng_dataset_batch(data, tape, i, 256, &batch); i++) {
+        const ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x), 1);
+        for (int64_t k = 0; k < batch.size; k++) right += ng_get(guess, k) == ng_get(batch.y, k);
+        ng_tape_reset(tape);
+    }
+    ng_train(net);
+    ng_tape_record(tape, was);
+    return (double)right / (double)ng_dataset_count(data);
+}
+
+/* One run: a network, its data, and where its numbers go. */
+typedef struct {
+    job *job;
+    int norm, seed;
+    ng_module *net;
+    ng_optimizer *optimizer;
+    ng_tape *tape;
+    ng_dataset *train, *validate;
+    progress *bar;
+} run;
+
+/* The mean loss over an epoch, as it went. */
+static double train_epoch(run *r, int epoch)
+{
+    const options *o = &r->job->options;
+    const int64_t count = ng_dataset_count(r->train);
+    const bool drop_last = count % o->batch == 1; /* BatchNorm cannot train on one sample */
+    ng_batch batch;
+    double loss_sum = 0;
+    int64_t seen = 0;
+    char detail[96];
+
+    ng_dataset_shuffle(r->train, (uint64_t)epoch);
+    for (int i = 0; !interrupted &&
+                    ng_dataset_batch(r->train, r->tape, i, o->batch, &batch, .drop_last = drop_last);
+         i++) {
+        ng_tensor *logits = ng_forward(r->net, r->tape, batch.x);
+        ng_tensor *loss = ng_cross_entropy(r->tape, logits, batch.y);
+        ng_backward(r->tape, loss);
+        ng_optimizer_step(r->optimizer);
+        loss_sum += ng_item(loss) * (double)batch.size;
+        seen += batch.size;
+        ng_tape_reset(r->tape);
+        if (ng_failed()) break;
+
+        snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", r->seed + 1,
+                 o->seeds, epoch + 1, o->epochs, loss_sum / (double)seen);
+        progress_show(r->bar, (double)count * (r->seed * o->epochs + epoch) + (double)seen, detail);
+    }
+    return loss_sum / (double)seen;
+}
+
+static void train(run *r)
+{
+    job *j = r->job;
+    curves *c = &j->curves[r->norm];
+    char status[128];
+    for (int epoch = 0; epoch < j->options.epochs && !interrupted; epoch++) {
+        const int at = r->seed * j->options.epochs + epoch;
+        c->loss[at] = train_epoch(r, epoch);
+        if (interrupted || ng_failed()) return;
+        c->accuracy[at] = measure_accuracy(r->net, r->tape, r->validate);
+        if (ng_failed()) return;
+        c->done[r->seed] = epoch + 1;
+        snprintf(status, sizeof status, "%s, seed %d of %d, epoch %d of %d, loss %.4f",
+                 norms[r->norm].name, r->seed + 1, j->options.seeds, epoch + 1, j->options.epochs,
+                 c->loss[at]);
+        draw_live(j, status);
+    }
+}
+
+/* Trains from one seed, which draws the split and the weights. */
+static void run_seed(job *j, int norm, int seed, progress *bar)
+{
+    run r = {.job = j, .norm = norm, .seed = seed, .bar = bar};
+    ng_dataset_split(j->data, j->train_count, (uint64_t)seed, &r.train, &r.validate);
+    r.net = make_network(j, &norms[norm], seed);
+    r.optimizer = j->options.optimizer->make(r.net, j->options.lr);
+    r.tape = ng_tape_new();
+    j->curves[norm].parameters = ng_parameter_count(r.net);
+    if (!ng_failed()) train(&r);
+    ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
+    ng_dataset_free(r.train), ng_dataset_free(r.validate);
+}
+
+static void print_run(const job *j, int norm, int seed, double seconds)
+{
+    const curves *c = &j->curves[norm];
+    const int at = seed * j->options.epochs + j->options.epochs - 1;
+    printf("%-18s seed %d/%d  loss %.4f  validation accuracy %5.2f %%  %.1f s\n", norms[norm].name,
+           seed + 1, j->options.seeds, c->loss[at], 100 * c->accuracy[at], seconds);
+    fflush(stdout);
+}
+
+static void run_norm(job *j, int norm)
+{
+    const double samples = (double)j->train_count * j->options.seeds * j->options.epochs;
+    progress bar = progress_begin(norms[norm].name, "samples", samples,
+                                  !j->terminal || (j->live && !j->window));
+    for (int seed = 0; seed < j->options.seeds && !interrupted && !ng_failed(); seed++) {
+        const double began = progress_clock();
+        run_seed(j, norm, seed, &bar);
+        const double seconds = progress_clock() - began;
+        j->curves[norm].seconds += seconds;
+        if (!j->terminal && j->curves[norm].done[seed] == j->options.epochs)
+            print_run(j, norm, seed, seconds);
+    }
+    progress_end(&bar);
+    if (j->terminal && !bar.off && !interrupted && !ng_failed()) {
+        const curves *c = &j->curves[norm];
+        const spread accuracy = spread_at(j, c, c->accuracy, j->options.epochs - 1);
+        printf("%-18s validation accuracy %.2f %%  %.1f s\n", norms[norm].name,
+               100 * accuracy.median, c->seconds);
+    }
+}
+
+/* ---- Reporting ---- */
+
+static void print_table(const job *j)
+{
+    printf("\n%-18s %10s %13s   %s\n", "", "", "training loss", "validation accuracy (%)");
+    printf("%-18s %10s %13s   %-7s %-7s %-7s %7s\n", "norm", "parameters", "median", "median",
+           "lowest", "highest", "time");
+    for (int i = 0; i < NORMS; i++) {
+        const curves *c = &j->curves[i];
+        const int epoch = last_epoch(j, c);
+        if (epoch < 0) continue;
+        const spread loss = spread_at(j, c, c->loss, epoch);
+        const spread accuracy = spread_at(j, c, c->accuracy, epoch);
+        printf("%-18s %10lld %13.2e   %6.2f  %6.2f  %7.2f %5.1f s\n", norms[i].name,
+               (long long)c->parameters, loss.median, 100 * accuracy.median, 100 * accuracy.low,
+               100 * accuracy.high, c->seconds);
+    }
+}
+
+static int finish(const job *j)
+{
+    const char *out = j->options.out;
+    if (interrupted) {
+        printf(has_results(j) ? "\nInterrupted. What there is stands in %s.dat.\n"
+                              : "\nInterrupted before the first epoch: nothing is saved.\n", out);
+        return EXIT_INTERRUPTED;
+    }
+    if (j->options.no_plot) {
+        printf("\nThe curves: %s.dat\n", out);
+    } else if (!can_draw()) {
+        printf("\nThe curves: %s.dat\nThe figure needs gnuplot, which make deps installs, and the "
+               "project's folder; then:\n    gnuplot -c %s %s\n", out, script, out);
+    } else if (draw(j)) {
+        printf("\nThe curves: %s.dat, drawn in %s.svg and %s.png\n", out, out, out);
+    } else {
+        fprintf(stderr, "digits: gnuplot could not draw %s.dat\n", out);
+        return EXIT_FAILED;
+    }
+    return EXIT_SUCCESS;
+}
+
+/* ---- Main ---- */
+
+static bool make_curves(job *j)
+{
+    const size_t points = (size_t)j->options.seeds * (size_t)j->options.epochs;
+    bool all = true;
+    for (int i = 0; i < NORMS; i++) {
+        j->curves[i].loss = calloc(points, sizeof(double));
+        j->curves[i].accuracy = calloc(points, sizeof(double));
+        all = all && j->curves[i].loss && j->curves[i].accuracy;
+    }
+    return all;
+}
+
+/* Before an hour of training is spent on a file that cannot be written. */
+static bool can_write(const char *out)
+{
+    const char *slash = strrchr(out, '/');
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
+    if (access(folder, W_OK) == 0) return true;
+    fprintf(stderr, "digits: --out %s: %s: %s\n", out, folder, strerror(errno));
+    return false;
+}
+
+static void print_opening(const job *j)
+{
+    char network[96];
+    describe_network(j, network, sizeof network);
+    printf("%lld samples to train and %lld to validate, network %s, %s at %g, %d epoch%s, "
+           "%d seed%s\n\n", (long long)j->train_count,
+           (long long)(ng_dataset_count(j->data) - j->train_count), network,
+           j->options.optimizer->key, j->options.lr, j->options.epochs,
+           j->options.epochs == 1 ? "" : "s", j->options.seeds, j->options.seeds == 1 ? "" : "s");
+    fflush(stdout);
+}
+
+static int work(job *j)
+{
+    if (!can_write(j->options.out)) return EXIT_FAILED;
+    if (!read_data(j)) {
+        fprintf(stderr, "digits: %s\n", ng_last_error());
+        return EXIT_FAILED;
+    }
+    print_opening(j);
+    begin_live(j);
+    for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)
+        if (j->options.norm[i]) run_norm(j, i);
+    if (j->live) pclose(j->live);
+
+    if (!ng_failed() && has_results(j)) {
+        print_table(j);
+        write_history(j);
+    }
+    if (ng_failed()) {
+        fprintf(stderr, "digits: %s\n", ng_last_error());
+        return EXIT_FAILED;
+    }
+    return finish(j);
+}
+
+int main(int argc, char **argv)
+{
+    job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
+    ng_set_threads(j.options.threads);
+    catch_signals();
+    int status = EXIT_FAILED;
+    if (make_curves(&j)) status = work(&j);
+    else fputs("digits: out of memory\n", stderr);
+    for (int i = 0; i < NORMS; i++) free(j.curves[i].loss), free(j.curves[i].accuracy);
+    ng_dataset_free(j.data);
+    return status;
+}

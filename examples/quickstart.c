@@ -1,0 +1,55 @@
+/* The library in one program: read digits, train a network with LayerNorm, measure it.
+ * Run it in the project's folder: build/examples/quickstart */
+#include <normgrad.h>
+#include <stdio.h>
+
+static double accuracy(ng_module *net, ng_tape *tape, ng_dataset *data)
+{
+    ng_batch batch;
+    int64_t right = 0;
+    bool was = ng_tape_record(tape, false); /* no gradients here */
+    ng_eval(net);
+    for (int i = 0; ng_dataset_batch(data, tape, i, 256, &batch); i++) {
+        ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x), 1);
+        for (int64_t k = 0; k < batch.size; k++) right += ng_get(guess, k) == ng_get(batch.y, k);
+        ng_tape_reset(tape);
+    }
+    ng_train(net);
+    ng_tape_record(tape, was);
+    return (double)right / (double)ng_dataset_count(data);
+}
+
+int main(void)
+{
+    ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
+    ng_dataset *train = NULL, *validate = NULL;
+    ng_dataset_split(digits, 1437, 0, &train, &validate);
+
+    ng_module *net = ng_sequential_new(
+        ng_linear_new(64, 128), ng_layer_norm_new(128), ng_relu_new(),
+        ng_linear_new(128, 10));
+    ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
+    ng_tape *tape = ng_tape_new();
+
+    for (unsigned epoch = 0; epoch < 30 && !ng_failed(); epoch++) {
+        ng_batch batch;
+        double loss_sum = 0;
+        ng_dataset_shuffle(train, epoch);
+        for (int i = 0; ng_dataset_batch(train, tape, i, 64, &batch); i++) {
+            ng_tensor *logits = ng_forward(net, tape, batch.x);
+            ng_tensor *loss = ng_cross_entropy(tape, logits, batch.y);
+            ng_backward(tape, loss);
+            ng_optimizer_step(adam);
+            loss_sum += ng_item(loss) * (double)batch.size;
+            ng_tape_reset(tape); /* every intermediate is gone */
+        }
+        printf("epoch %2u  loss %.4f\n", epoch + 1, loss_sum / 1437);
+    }
+    if (!ng_failed()) printf("validation accuracy %.1f %%\n", 100 * accuracy(net, tape, validate));
+
+    bool failed = ng_failed(); /* one check for all of the above */
+    if (failed) fprintf(stderr, "%s\n", ng_last_error());
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
+    ng_dataset_free(train), ng_dataset_free(validate), ng_dataset_free(digits);
+    return failed;
+}

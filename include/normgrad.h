@@ -1,0 +1,38 @@
+/* normgrad: a small reverse-mode autodiff engine with one subject, normalization.
+ *
+ *     core.h       errors, threads, random numbers      nn.h         layers and networks
+ *     tensor.h     arrays of numbers                    optim.h      optimizers, schedules, clipping
+ *     tape.h       recording and gradients              gradcheck.h  the gradient checker
+ *     ops.h        differentiable operations            data.h, history.h   data in, figures out
+ *
+ * Three owners. What a _new, _read or _from function gives is yours, and goes back with _free
+ * (which takes NULL). A module owns its parameters. A tape owns all that is computed on it, until
+ * ng_tape_reset. Errors pass through: see core.h. Zero in an option always means its default.
+ *
+ *     ng_module *net = ng_sequential_new(
+ *         ng_linear_new(64, 128), ng_layer_norm_new(128), ng_relu_new(), ng_linear_new(128, 10));
+ *     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
+ *     ng_tape *tape = ng_tape_new();
+ *     for (int step = 0; step < 100; step++) {
+ *         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
+ *         ng_backward(tape, loss);
+ *         ng_optimizer_step(adam);
+ *         ng_tape_reset(tape);
+ *     }
+ *     if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
+ *     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
+ */
+#ifndef NORMGRAD_H
+#define NORMGRAD_H
+
+#include <normgrad/core.h>
+#include <normgrad/data.h>
+#include <normgrad/gradcheck.h>
+#include <normgrad/history.h>
+#include <normgrad/nn.h>
+#include <normgrad/ops.h>
+#include <normgrad/optim.h>
+#include <normgrad/tape.h>
+#include <normgrad/tensor.h>
+
+#endif

@@ -1,0 +1,86 @@
+/* What everything stands on: version, errors, threads, random numbers. */
+#ifndef NORMGRAD_CORE_H
+#define NORMGRAD_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NG_VERSION_MAJOR 0
+#define NG_VERSION_MINOR 1
+#define NG_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define NG_API __attribute__((visibility("default")))
+#define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define NG_API
+#define NG_PRINTF(text, first)
+#endif
+
+/* "0.1.0", of the library that was linked (the macros are those it was compiled with). */
+NG_API const char *ng_version(void);
+
+/* ---- Errors -------------------------------------------------------------------------------
+ *
+ * A call that fails returns NULL (or NaN, false, or a status other than NG_OK) and records why.
+ * A call that is given NULL passes NULL on and leaves the record alone, so a chain of calls is
+ * checked once, at its end:
+ *
+ *     ng_tensor *y = ng_exp(tape, ng_add(tape, a, b));
+ *     if (!y) fprintf(stderr, "%s\n", ng_last_error());
+ *
+ * The record belongs to the calling thread and holds the newest failure. A failed call leaves
+ * everything as it was. Nothing in the library prints, aborts or exits.
+ */
+typedef enum {
+    NG_OK = 0,
+    NG_ENOMEM, /* out of memory */
+    NG_ESHAPE, /* shapes that do not go together, an axis or index out of range */
+    NG_EDTYPE, /* a dtype that is not the one expected */
+    NG_EVALUE, /* an argument outside its domain */
+    NG_EGRAD,  /* a gradient was asked of something that has none */
+    NG_ESTATE, /* right call, wrong time: another tape, a tensor changed since it was recorded */
+    NG_EIO,    /* the system refused to open, read or write */
+    NG_EPARSE, /* a file's content is not what its format says */
+    NG_ENULL   /* NULL came in and no error was recorded before */
+} ng_status;
+
+/* Whether an error is recorded; which; and its text, naming function, values and what was
+ * expected ("" where none is). The text lives until the thread's next failure. */
+NG_API bool ng_failed(void);
+NG_API ng_status ng_last_status(void);
+NG_API const char *ng_last_error(void);
+NG_API void ng_clear_error(void);
+
+/* "NG_ESHAPE", for messages and logs. */
+NG_API const char *ng_status_name(ng_status status);
+
+/* Records an error and returns `code`. All errors come through here: the one place for a
+ * breakpoint. Your own ops and modules call it too. Text beyond 511 bytes is cut. */
+NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3);
+
+/* ---- Threads ------------------------------------------------------------------------------
+ *
+ * Kernels share large work among OpenMP threads; results have the same bits for any count
+ * (matrix products by an external BLAS excepted). `count` 0 means one thread per processor.
+ */
+NG_API void ng_set_threads(int count);
+NG_API int ng_threads(void);
+
+/* ---- Random numbers -----------------------------------------------------------------------
+ *
+ * xoshiro256++ (Blackman & Vigna 2019), seeded through splitmix64. A generator is a plain value:
+ * copy it to replay a stream. There is no hidden generator anywhere.
+ */
+typedef struct {
+    uint64_t state[4];
+} ng_rng;
+
+NG_API ng_rng ng_rng_seeded(uint64_t seed);
+NG_API uint64_t ng_rng_next(ng_rng *rng);
+NG_API double ng_rng_uniform(ng_rng *rng);                  /* [0, 1), 53 bits */
+NG_API double ng_rng_normal(ng_rng *rng);                   /* mean 0, variance 1 */
+NG_API int64_t ng_rng_below(ng_rng *rng, int64_t bound);    /* 0 .. bound - 1, unbiased */
+
+#endif

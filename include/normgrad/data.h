@@ -1,0 +1,77 @@
+/* Data sets in memory: read, split, shuffle, standardise, and hand out in batches. */
+#ifndef NORMGRAD_DATA_H
+#define NORMGRAD_DATA_H
+
+#include <normgrad/tape.h>
+
+/* `count` samples x (count, features...) with labels (int64) or targets y, or none. */
+typedef struct ng_dataset ng_dataset;
+
+/* Reads comma-separated numbers, one sample a line. The last column is the label unless said. A
+ * bad cell, a line of another length or a label that is no integer is NG_EPARSE and names file,
+ * line and column (both from 1); so is nan or inf. Blank lines are skipped; a carriage return ends
+ * a line too. */
+typedef struct {
+    const char *path;
+    double scale;      /* multiplies every feature; default 1 */
+    int label_column;  /* from 1; default the last */
+    bool no_label;     /* every column is a feature */
+    bool header;       /* the first line holds names */
+    char delimiter;    /* default ',' */
+    ng_dtype dtype;    /* of the features; default float */
+} ng_csv_options;
+#define ng_dataset_read_csv(...) ng_dataset_read_csv_with((ng_csv_options){.path = __VA_ARGS__})
+NG_API ng_dataset *ng_dataset_read_csv_with(ng_csv_options options);
+
+/* Reads MNIST's IDX files, images and labels (plain, not compressed): x (count, rows, cols), each
+ * byte multiplied by `scale` (default 1/255). labels may be NULL. */
+typedef struct {
+    const char *images, *labels;
+    double scale;
+    ng_dtype dtype;
+} ng_idx_options;
+#define ng_dataset_read_idx(images_path, ...)                                                     \
+    ng_dataset_read_idx_with((ng_idx_options){.images = (images_path), .labels = __VA_ARGS__})
+NG_API ng_dataset *ng_dataset_read_idx_with(ng_idx_options options);
+
+/* From tensors, copied: x (count, ...), y (count) or (count, ...) of any dtype, or NG_NONE. */
+NG_API ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y);
+
+NG_API int64_t ng_dataset_count(const ng_dataset *dataset); /* -1 for NULL */
+
+/* All samples in the order they came in, whatever a shuffle has done; the data set's own. */
+NG_API const ng_tensor *ng_dataset_x(const ng_dataset *dataset);
+NG_API const ng_tensor *ng_dataset_y(const ng_dataset *dataset); /* NG_NONE without labels */
+
+/* Splits off the first `count` samples of a random order (by seed alone) into *first and the
+ * others into *second, both yours and copies; the source stays as it is. Neither may be empty. */
+NG_API ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
+                                  ng_dataset **first, ng_dataset **second);
+
+/* Batches come in the order given by the seed from here on: always the same one, whatever came
+ * before. */
+NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);
+
+/* Shifts and scales each feature to mean 0 and deviation 1 by the statistics of `reference` (the
+ * training set, possibly `dataset` itself); a constant feature becomes 0. */
+NG_API ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference);
+
+/* Copies the samples index * size onwards to the tape; false past the end and on error. The last
+ * batch holds what is left, or is left out with .drop_last.
+ *     for (int i = 0; ng_dataset_batch(digits, tape, i, 64, &batch); i++) ... */
+typedef struct {
+    ng_tensor *x, *y; /* the tape's; y is NG_NONE without labels */
+    int64_t size;
+} ng_batch;
+typedef struct {
+    ng_batch *batch;
+    bool drop_last;
+} ng_batch_options;
+#define ng_dataset_batch(dataset, tape, index, count, ...)                                        \
+    ng_dataset_batch_with(dataset, tape, index, count, (ng_batch_options){.batch = __VA_ARGS__})
+NG_API bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
+                                  ng_batch_options options);
+
+NG_API void ng_dataset_free(ng_dataset *dataset);
+
+#endif

@@ -1,0 +1,130 @@
+/* The gradient checker: doubts every derivative until finite differences agree.
+ *
+ *     ng_check_report report = ng_check_function(cube, &x, 1, .order = 2);
+ *     if (!report.passed) ng_check_print(stderr, "cube", &report);
+ *
+ * The output is contracted with a random cotangent (the plain sum of a normalized row is constant
+ * and would test nothing), everything runs in double, and each derivative is a Richardson
+ * extrapolation of central differences with a step scaled to the element (Ridders 1982). The
+ * extrapolation also estimates its own error, and from that the tolerance follows; where that
+ * estimate is too large to tell right from wrong, the derivative counts as wrong. What is no
+ * function of the input (dropout masks, running statistics, detached values) is held fixed while
+ * the input moves.
+ */
+#ifndef NORMGRAD_GRADCHECK_H
+#define NORMGRAD_GRADCHECK_H
+
+#include <normgrad/nn.h>
+
+/* A function under test: computes its output on the tape from inputs and context. */
+typedef ng_tensor *ng_check_call(ng_tape *tape, ng_tensor *const *inputs, void *context);
+
+typedef enum {
+    NG_CHECK_ELEMENTS = 0, /* every element of every input and parameter */
+    NG_CHECK_FAST,         /* along `directions` random Gaussian directions per tensor */
+    NG_CHECK_TAYLOR        /* f(x + h d) - f(x) - h f'(x) d must fall as h^2 */
+} ng_check_mode;
+
+typedef struct {
+    ng_tensor *const *inputs; /* double, yours, copied; int64 ones are handed on unchecked */
+    int n_inputs;
+    void *context;
+    int order;         /* 1 (default) or 2: the gradient is itself checked */
+    ng_check_mode mode;
+    uint64_t seed;     /* of cotangents, directions and dropout */
+    int directions;    /* NG_CHECK_FAST, NG_CHECK_TAYLOR: default 3 */
+    double tolerance;  /* relative error allowed beside the estimated one; default 1e-9 */
+    double step;       /* the largest step, relative to each element; default: several are tried */
+    const char *const *names; /* of the inputs, for the report; default input 0, 1... */
+    const bool *constant;     /* inputs that are handed on unchecked; default: none */
+} ng_check_options;
+
+/* What was found. Strings live in the report. */
+typedef struct {
+    bool passed;
+    int order;         /* as checked */
+    ng_check_mode mode;
+    int64_t compared;  /* derivatives compared */
+    int64_t failed;    /* of these, how many are wrong */
+    int64_t kinks;     /* of these, how many stand at a kink (one-sided slopes differ, and the
+                          analytic one is between them), where no derivative exists; they are
+                          not counted as failed */
+    char worst_name[64]; /* the worst derivative: of which input or parameter, at which flat index */
+    int64_t worst_index; /* (or along which direction); the name is "" where nothing was compared */
+    double analytic, numeric;            /* its two values */
+    double absolute_error, relative_error; /* |a - n|, and over max(|a|, |n|, scale of the tensor) */
+    double error_estimate; /* of the numeric derivative itself */
+    double slope;          /* NG_CHECK_TAYLOR: the lowest exponent of the remainder that was
+                              measured; 0 where all remainders are rounding, as of a line */
+    char hint[96];         /* "the sign is flipped", "too large by a factor of 1.01"; "" where none */
+    char message[256];     /* what is wrong, in a sentence; "" where passed */
+} ng_check_report;
+
+/* Checks a function of inputs. A function that fails, gives NaN, gives other bits when it is run
+ * again, has no gradient to an input, or leaves nothing to compare, has not passed. */
+#define ng_check_function(call, ...)                                                              \
+    ng_check_function_with(call, (ng_check_options){.inputs = NG_CHECK_INPUTS(__VA_ARGS__)})
+#define NG_CHECK_INPUTS(array, ...) (array), .n_inputs = __VA_ARGS__
+NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
+
+/* Checks a module, with respect to its input x (double), its condition where a second input is
+ * given, and each of its parameters. The module works in double during the check and is given back
+ * as it was, values, gradients and all. Parameters, and buffers of more than one element, that
+ * stand at their initial 0 or 1 are randomised for the check: a gamma of 1 hides its absence. */
+#define ng_check_module(module, ...)                                                              \
+    ng_check_module_with(module, (ng_check_options){.inputs = NG_CHECK_INPUTS(__VA_ARGS__)})
+NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
+
+/* One line: name, order, derivatives compared, worst relative error (NG_CHECK_TAYLOR: slope), its
+ * place, verdict; two more where it failed. ng_check_print_head prints what stands above. */
+NG_API void ng_check_print(FILE *stream, const char *name, const ng_check_report *report);
+NG_API void ng_check_print_head(FILE *stream);
+
+/* The error of a central difference against its relative step h, without extrapolation: for the
+ * plot that shows truncation (h^2) and rounding (1/h). Fills errors[i] for steps[i] with the
+ * median over all elements of |numeric - analytic| / |analytic| (elements of derivative 0 are left
+ * out). What is wrong with the function is wrong here too: NG_EGRAD, NG_EVALUE... */
+NG_API ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, const double *steps,
+                                double *errors, int count);
+
+/* ---- The table of ops and layers -----------------------------------------------------------
+ *
+ * Every op of the library has rows in this table, with inputs to be checked on; so has every
+ * layer in each of its modes. The library's tests and the gradcheck program loop over it. Your
+ * own rows are checked the same way: ng_check_row(&row, ...).
+ */
+typedef struct {
+    const char *name;      /* "gamma"; NULL ends the list */
+    ng_shape shape;
+    double low, high;      /* drawn uniformly from [low, high); both 0: normal values */
+    double avoid;          /* keep |value| above this, to stay clear of a kink at 0 */
+    bool index;            /* int64 values in low .. high - 1 */
+    bool constant;         /* handed on, not differentiated */
+} ng_row_input;
+
+#define NG_ROW_INPUTS 6
+typedef struct {
+    const char *name;      /* "matmul (transposed b)" */
+    ng_check_call *call;   /* an op; or */
+    ng_module *(*module)(void); /* a layer's constructor, checked on inputs[0] (and condition) */
+    bool eval;             /* a layer's mode */
+    bool broadcasts;       /* two operands that broadcast: also checked on the left, right, both */
+    ng_row_input inputs[NG_ROW_INPUTS];
+} ng_check_row_spec;
+
+NG_API const ng_check_row_spec *ng_op_rows(int *count);
+NG_API const ng_check_row_spec *ng_layer_rows(int *count);
+
+/* Draws one input of a row, in double (int64 for indices); yours. */
+NG_API ng_tensor *ng_row_input_new(const ng_row_input *input, ng_rng *rng);
+
+/* Checks one row with the given order, mode and seed (the options' inputs are not used). */
+NG_API ng_check_report ng_check_row(const ng_check_row_spec *row, ng_check_options options);
+
+/* A row's operands inputs[0] and inputs[1] in shapes that broadcast: on the left inputs[0] loses
+ * its first dimension, on the right inputs[1] has 1 for its last, and on both inputs[0] has 1 for
+ * its last and inputs[1] loses its first. */
+typedef enum { NG_BROADCAST_LEFT = 0, NG_BROADCAST_RIGHT, NG_BROADCAST_BOTH } ng_broadcast_side;
+NG_API ng_check_row_spec ng_row_broadcast(const ng_check_row_spec *row, ng_broadcast_side side);
+
+#endif

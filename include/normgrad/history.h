@@ -1,0 +1,38 @@
+/* History: named series of numbers by step, written as a .dat file that gnuplot reads. */
+#ifndef NORMGRAD_HISTORY_H
+#define NORMGRAD_HISTORY_H
+
+#include <normgrad/core.h>
+
+/* A history has blocks (say, one per run), each with its own series. In the file
+ *
+ *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.1.0
+ *
+ *     # LayerNorm
+ *     step  loss     accuracy
+ *     0     2.31     ?
+ *     1     1.02     0.91
+ *
+ * blocks stand two blank lines apart: gnuplot's `index "LayerNorm"` selects one, `columnheader`
+ * names its columns, and `set datafile missing "?"` skips what was not logged at a step. NaN and
+ * Inf are written as such; gnuplot interrupts its line there. */
+typedef struct ng_history ng_history;
+
+/* `what` goes into the first line of the file (new lines become spaces), before the version. */
+NG_API ng_history *ng_history_new(const char *what);
+
+/* Begins the next block, of a name that no other has; without a call there is one block without a
+ * name. A block in which nothing is logged is not written. */
+NG_API ng_status ng_history_block(ng_history *history, const char *name);
+
+/* Logs a value of a series at a step; logging the same again replaces it. Names are made of
+ * letters, digits, '_', '-' and '.'; "step" is the first column's. */
+NG_API ng_status ng_history_log(ng_history *history, const char *series, int64_t step,
+                                double value);
+
+/* Writes the whole history to a file, which is replaced only when it is complete. */
+NG_API ng_status ng_history_write(const ng_history *history, const char *path);
+
+NG_API void ng_history_free(ng_history *history);
+
+#endif

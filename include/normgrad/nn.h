@@ -1,0 +1,242 @@
+/* Modules: layers that hold parameters. They are made in float, on no tape, and owned by you
+ * until they are given to another module, which then owns them. */
+#ifndef NORMGRAD_NN_H
+#define NORMGRAD_NN_H
+
+#include <normgrad/ops.h>
+
+typedef struct ng_module ng_module;
+
+/* ---- Use a network ------------------------------------------------------------------------ */
+
+/* The module's output for x, recorded on the tape. */
+NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
+
+/* The same for modules that also take a condition (AdaptiveLayerNorm with .condition, and the
+ * containers, which hand it to each child that takes one). */
+NG_API ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                  ng_tensor *condition);
+
+NG_API void ng_train(ng_module *module); /* dropout drops, BatchNorm uses the batch (the default) */
+NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses running statistics */
+
+/* Freezing takes parameters out of training: they require no gradient, and a BatchNorm in a
+ * frozen module keeps to its running statistics whatever ng_train says. */
+NG_API void ng_freeze(ng_module *module);
+NG_API void ng_unfreeze(ng_module *module);
+
+/* Converts every parameter and buffer; gradients are dropped. On failure nothing has changed. */
+NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
+
+/* Draws every parameter anew, as a new module's, in streams given by `seed` and the parameter's
+ * path: the same network with the same seed has the same weights. */
+NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
+
+/* Frees a module with its children, parameters and buffers. */
+NG_API void ng_module_free(ng_module *module);
+
+/* ---- Look at a network -------------------------------------------------------------------- */
+
+/* Parameters and buffers of the whole tree, in the order of registration, named by path:
+ *     for (int i = 0; ng_module_parameter(net, i, &p); i++) printf("%s\n", p.name);
+ * A name lives as long as the module. */
+typedef struct {
+    const char *name; /* "3.norm.weight" */
+    ng_tensor *tensor;
+    ng_module *owner;
+} ng_named_tensor;
+NG_API bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter);
+NG_API bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer);
+
+/* By path; NULL with NG_EVALUE where there is none of that name. */
+NG_API ng_tensor *ng_module_find(ng_module *module, const char *name);
+
+/* Children of this module itself; false past the last. */
+NG_API ng_module *ng_module_child(const ng_module *module, int index);
+NG_API const char *ng_module_child_name(const ng_module *module, int index);
+
+NG_API int64_t ng_parameter_count(const ng_module *module); /* elements of all parameters */
+
+/* Prints a table: path, layer with its settings, parameters' shapes, counts; and the total. */
+NG_API void ng_summary(const ng_module *module);
+NG_API void ng_fprint_summary(FILE *stream, const ng_module *module);
+
+/* Writes parameters and buffers by name; reads them back into a module of the same structure. A
+ * missing, extra or differently shaped tensor is an error that names it, and nothing is changed.
+ * The file is replaced only when it is complete. */
+NG_API ng_status ng_module_save(const ng_module *module, const char *path);
+NG_API ng_status ng_module_load(ng_module *module, const char *path);
+
+/* ---- Layers ------------------------------------------------------------------------------- */
+
+/* How a weight is drawn. fan_in and fan_out are the sizes of what it reads and what it feeds. */
+typedef enum {
+    NG_INIT_DEFAULT = 0,     /* the layer's own */
+    NG_INIT_KAIMING_UNIFORM, /* U(-b, b), b = sqrt(6 / fan_in); He et al. 2015 */
+    NG_INIT_KAIMING_NORMAL,  /* N(0, 2 / fan_in) */
+    NG_INIT_XAVIER_UNIFORM,  /* U(-b, b), b = sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
+    NG_INIT_XAVIER_NORMAL,   /* N(0, 2 / (fan_in + fan_out)) */
+    NG_INIT_NORMAL,          /* N(0, value^2) */
+    NG_INIT_CONSTANT         /* value */
+} ng_init_kind;
+
+/* Draws a tensor; a matrix is (fan_out, fan_in), a vector has both fans equal to its length.
+ * `value` is used by NG_INIT_NORMAL and NG_INIT_CONSTANT only. */
+NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng);
+
+/* Linear: y = x weight^T + bias; weight (out, in), bias (out). Both default to PyTorch's
+ * U(-1/sqrt(in), 1/sqrt(in)).   ng_linear_new(64, 128)   ng_linear_new(64, 128, .no_bias = true) */
+typedef struct {
+    int64_t in, out;
+    bool no_bias;
+    ng_init_kind init; /* of the weight; the bias is then 0 */
+    double init_value;
+} ng_linear_options;
+#define ng_linear_new(in_features, ...)                                                           \
+    ng_linear_create((ng_linear_options){.in = (in_features), .out = __VA_ARGS__})
+NG_API ng_module *ng_linear_create(ng_linear_options options);
+
+/* LayerNorm over the last dimension, or over a whole trailing shape; parameters weight (gamma, 1)
+ * and bias (beta, 0).   ng_layer_norm_new(128)   ng_layer_norm_new(128, .eps = 1e-6)
+ *                       ng_layer_norm_over_new(NG_SHAPE(4, 8)) */
+typedef struct {
+    int64_t dim;
+    ng_shape shape; /* instead of dim */
+    double eps;     /* default 1e-5 */
+    bool no_bias, no_affine;
+    bool unbiased; /* variance over n - 1 */
+} ng_layer_norm_options;
+#define ng_layer_norm_new(...) ng_layer_norm_create((ng_layer_norm_options){.dim = __VA_ARGS__})
+#define ng_layer_norm_over_new(...)                                                               \
+    ng_layer_norm_create((ng_layer_norm_options){.shape = __VA_ARGS__})
+NG_API ng_module *ng_layer_norm_create(ng_layer_norm_options options);
+
+/* RMSNorm over the last dimension; parameter weight (gamma, 1). */
+typedef struct {
+    int64_t dim;
+    double eps; /* default 1e-6 */
+    bool no_affine;
+    double partial; /* share of the features that the statistic reads; default 1 */
+} ng_rms_norm_options;
+#define ng_rms_norm_new(...) ng_rms_norm_create((ng_rms_norm_options){.dim = __VA_ARGS__})
+NG_API ng_module *ng_rms_norm_create(ng_rms_norm_options options);
+
+/* AdaptiveLayerNorm over the last dimension, xhat = LayerNorm without affine:
+ *
+ * NG_ADAPTIVE_PROJECTED   y = (W_g x + b_g) * xhat + (W_b x + b_b): scale and shift are made of the
+ *                         input itself; children gamma and beta (Linear). Document 001.
+ * NG_ADAPTIVE_CONDITIONED y = (1 + scale(c)) * xhat + shift(c), for a condition c (..., condition)
+ *                         whose leading dimensions broadcast against x's; with .gate the result is
+ *                         multiplied by gate(c). One Linear makes (shift, scale[, gate]) of c and
+ *                         starts at zero: adaLN-Zero; eps 1e-6. Peebles & Xie 2023 (DiT).
+ * NG_ADAPTIVE_ADANORM     y = C (1 - k xhat) * xhat; C (1 - k xhat) is a constant in the gradient,
+ *                         as published, unless .differentiate; with .raw the factor is
+ *                         C (1 - k x) of the input, as document 001 prints it. Xu et al. 2019. */
+typedef enum {
+    NG_ADAPTIVE_PROJECTED = 0,
+    NG_ADAPTIVE_CONDITIONED,
+    NG_ADAPTIVE_ADANORM
+} ng_adaptive_form;
+typedef struct {
+    int64_t dim;
+    ng_adaptive_form form;
+    double eps;        /* default 1e-5; conditioned 1e-6 */
+    int64_t condition; /* features of c */
+    bool gate;
+    double scale; /* C, default 1 */
+    double k;     /* default 0.1 */
+    bool differentiate, raw;
+} ng_adaptive_layer_norm_options;
+#define ng_adaptive_layer_norm_new(...)                                                           \
+    ng_adaptive_layer_norm_create((ng_adaptive_layer_norm_options){.dim = __VA_ARGS__})
+NG_API ng_module *ng_adaptive_layer_norm_create(ng_adaptive_layer_norm_options options);
+
+/* BatchNorm over (N, C), (N, C, L) or (N, C, H, W); parameters weight (1) and bias (0), buffers
+ * running_mean (0), running_var (1) and batches (count). Training with one value per channel is
+ * an error. */
+typedef struct {
+    int64_t channels;
+    double eps;      /* default 1e-5 */
+    double momentum; /* default 0.1 */
+    bool cumulative; /* running statistics are plain averages over the batches seen */
+    bool no_affine, no_running_stats; /* without running statistics, eval uses the batch too */
+    bool frozen; /* always the running statistics, with weight and bias trainable */
+} ng_batch_norm_module_options;
+#define ng_batch_norm_new(...)                                                                    \
+    ng_batch_norm_create((ng_batch_norm_module_options){.channels = __VA_ARGS__})
+NG_API ng_module *ng_batch_norm_create(ng_batch_norm_module_options options);
+
+/* Activations; the formulas are in ops.h. */
+NG_API ng_module *ng_relu_new(void);
+NG_API ng_module *ng_gelu_new(void);
+NG_API ng_module *ng_gelu_tanh_new(void);
+NG_API ng_module *ng_silu_new(void);
+NG_API ng_module *ng_tanh_new(void);
+NG_API ng_module *ng_sigmoid_new(void);
+NG_API ng_module *ng_softplus_new(void);
+NG_API ng_module *ng_leaky_relu_new(double slope);
+
+NG_API ng_module *ng_dropout_new(double p);
+
+/* One after the other; children are named 0, 1, 2... At most 63 modules in a call; more are
+ * added with ng_sequential_add. Whatever happens, the modules are no longer yours. */
+#define ng_sequential_new(...)                                                                    \
+    ng_sequential_create((ng_module *[]){__VA_ARGS__},                                            \
+                         (int)(sizeof((ng_module *[]){__VA_ARGS__}) / sizeof(ng_module *)))
+NG_API ng_module *ng_sequential_create(ng_module *const *modules, int count);
+NG_API ng_status ng_sequential_add(ng_module *sequential, ng_module *module);
+
+/* y = x + inner(x); the child is named inner and belongs to the residual, whatever happens. */
+NG_API ng_module *ng_residual_new(ng_module *inner);
+
+/* ---- Your own module -----------------------------------------------------------------------
+ *
+ *     typedef struct { ng_module base; ng_tensor *weight; double eps; } my_norm;
+ *
+ * embeds ng_module first; a class names it and holds its functions; its constructor is
+ *
+ *     my_norm *self = (my_norm *)ng_module_new(&my_norm_class);
+ *     if (self) self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(dim));
+ *     ...
+ *     return ng_module_built(&self->base);
+ */
+typedef struct {
+    const char *name; /* "LayerNorm" */
+    size_t size;      /* of the struct that embeds ng_module */
+
+    ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
+    ng_tensor *(*forward_with)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
+
+    /* Draws the module's own parameters (children draw theirs). */
+    void (*init)(ng_module *self, ng_rng *rng);
+
+    /* Frees what is not registered. Optional, like the next. */
+    void (*destroy)(ng_module *self);
+
+    /* Writes the settings as they stand between the parentheses of LayerNorm(128, eps=1e-05). */
+    void (*describe)(const ng_module *self, char *text, size_t bytes);
+} ng_module_class;
+
+struct ng_module {
+    const ng_module_class *class;
+    bool training;
+    bool frozen;
+    struct ng_registry *registry; /* parameters, buffers, children: module.c's */
+};
+
+/* A zeroed instance of class->size with nothing registered yet. */
+NG_API ng_module *ng_module_new(const ng_module_class *class);
+
+/* Registers a new zero tensor or a child under a name without '.', and returns it; the module
+ * owns it. A failure is remembered by the module until ng_module_built. A child is the module's
+ * from this call on, also when it fails. */
+NG_API ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape);
+NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
+                                       double value);
+NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
+
+/* Ends a constructor: draws the parameters and returns self, or frees it and returns NULL if
+ * anything was not had. */
+NG_API ng_module *ng_module_built(ng_module *self);
+
+#endif

@@ -1,0 +1,236 @@
+/* Differentiable operations. Each takes the tape that will own its result, returns NULL with an
+ * error on wrong input, and works in float and in double (all operands of one dtype).
+ *
+ * (...) in a shape stands for any leading dimensions. Optional settings are given by name, as in
+ * ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true); what is left out has its default.
+ */
+#ifndef NORMGRAD_OPS_H
+#define NORMGRAD_OPS_H
+
+#include <normgrad/tape.h>
+
+/* ---- Constants on the tape ---------------------------------------------------------------- */
+
+NG_API ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
+NG_API ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x);
+NG_API ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x);
+NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype); /* values only: no gradient */
+
+/* ---- Arithmetic, broadcasting as NumPy does ----------------------------------------------- */
+
+NG_API ng_tensor *ng_add(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a + b */
+NG_API ng_tensor *ng_sub(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a - b */
+NG_API ng_tensor *ng_mul(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a * b */
+NG_API ng_tensor *ng_div(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a / b */
+NG_API ng_tensor *ng_pow(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a^b, a > 0 */
+NG_API ng_tensor *ng_maximum(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* y = max(a, b); a tie shares its gradient equally */
+NG_API ng_tensor *ng_minimum(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* y = min(a, b) */
+
+NG_API ng_tensor *ng_add_scalar(ng_tape *tape, ng_tensor *x, double c);  /* y = x + c */
+NG_API ng_tensor *ng_mul_scalar(ng_tape *tape, ng_tensor *x, double c);  /* y = c x */
+NG_API ng_tensor *ng_pow_scalar(ng_tape *tape, ng_tensor *x, double p);  /* y = x^p */
+NG_API ng_tensor *ng_scalar_sub(ng_tape *tape, double c, ng_tensor *x);  /* y = c - x */
+NG_API ng_tensor *ng_scalar_div(ng_tape *tape, double c, ng_tensor *x);  /* y = c / x */
+
+/* ---- Functions of each element ------------------------------------------------------------ */
+
+NG_API ng_tensor *ng_neg(ng_tape *tape, ng_tensor *x);        /* y = -x */
+NG_API ng_tensor *ng_abs(ng_tape *tape, ng_tensor *x);        /* y = |x|, slope 0 at 0 */
+NG_API ng_tensor *ng_square(ng_tape *tape, ng_tensor *x);     /* y = x^2 */
+NG_API ng_tensor *ng_reciprocal(ng_tape *tape, ng_tensor *x); /* y = 1 / x */
+NG_API ng_tensor *ng_exp(ng_tape *tape, ng_tensor *x);        /* y = e^x */
+NG_API ng_tensor *ng_log(ng_tape *tape, ng_tensor *x);        /* y = ln x */
+NG_API ng_tensor *ng_sqrt(ng_tape *tape, ng_tensor *x);       /* y = x^(1/2) */
+NG_API ng_tensor *ng_rsqrt(ng_tape *tape, ng_tensor *x);      /* y = x^(-1/2) */
+NG_API ng_tensor *ng_sin(ng_tape *tape, ng_tensor *x);        /* y = sin x */
+NG_API ng_tensor *ng_cos(ng_tape *tape, ng_tensor *x);        /* y = cos x */
+NG_API ng_tensor *ng_erf(ng_tape *tape, ng_tensor *x);        /* y = 2/sqrt(pi) int_0^x e^(-t^2) dt */
+NG_API ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high);
+                                                              /* y = min(max(x, low), high) */
+
+/* ---- Activations -------------------------------------------------------------------------- */
+
+NG_API ng_tensor *ng_tanh(ng_tape *tape, ng_tensor *x);       /* y = (e^x - e^-x) / (e^x + e^-x) */
+NG_API ng_tensor *ng_sigmoid(ng_tape *tape, ng_tensor *x);    /* y = 1 / (1 + e^-x) */
+NG_API ng_tensor *ng_relu(ng_tape *tape, ng_tensor *x);       /* y = max(x, 0), slope 0 at 0 */
+NG_API ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope);
+                                                              /* y = x > 0 ? x : slope x */
+NG_API ng_tensor *ng_gelu(ng_tape *tape, ng_tensor *x);       /* y = x/2 (1 + erf(x / sqrt 2)); Hendrycks & Gimpel 2016 */
+NG_API ng_tensor *ng_gelu_tanh(ng_tape *tape, ng_tensor *x);  /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+NG_API ng_tensor *ng_silu(ng_tape *tape, ng_tensor *x);       /* y = x sigmoid(x) */
+NG_API ng_tensor *ng_softplus(ng_tape *tape, ng_tensor *x);   /* y = ln(1 + e^x) */
+
+/* ---- Reductions ---------------------------------------------------------------------------
+ *
+ * Over .axes (default: every axis). .keepdim leaves each reduced axis with length 1. */
+typedef struct {
+    ng_tensor *x;
+    ng_axes axes;
+    bool keepdim;
+    bool unbiased; /* ng_variance: divide by n - 1, not n */
+} ng_reduce_options;
+#define ng_sum(tape, ...) ng_sum_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
+#define ng_mean(tape, ...) ng_mean_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
+#define ng_variance(tape, ...) ng_variance_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
+#define ng_max(tape, ...) ng_max_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
+#define ng_logsumexp(tape, ...) ng_logsumexp_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options);  /* y = sum x */
+NG_API ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options); /* y = (sum x) / n */
+NG_API ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options); /* y = (sum (x - mean)^2) / n, in two passes */
+NG_API ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options);  /* y = max x; ties share the gradient equally */
+NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options); /* y = ln sum e^x, shifted by max x */
+
+/* Sums x over the axes along which `shape` was broadcast to x's shape: the gradient of
+ * broadcasting. */
+NG_API ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
+
+/* Index (int64) of the largest element along an axis, the first of equals; that axis is gone.
+ * It has no gradient. */
+NG_API ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis);
+
+/* ---- Matrix products ---------------------------------------------------------------------- */
+
+/* y = a b: (..., n, k) x (..., k, m) -> (..., n, m), leading dimensions broadcasting. With
+ * .transpose_a or .transpose_b that operand's last two dimensions are read the other way round. */
+typedef struct {
+    ng_tensor *b;
+    bool transpose_a, transpose_b;
+} ng_matmul_options;
+#define ng_matmul(tape, a, ...) ng_matmul_with(tape, a, (ng_matmul_options){.b = __VA_ARGS__})
+NG_API ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options options);
+
+/* y = x weight^T + bias: x (..., in), weight (out, in), bias (out) or NG_NONE -> (..., out). */
+NG_API ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *bias);
+
+/* ---- Shape -------------------------------------------------------------------------------- */
+
+/* The same elements in another shape, sharing memory; one dimension may be -1: what is left. */
+NG_API ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape);
+
+/* y's axis i is x's axis axes.axis[i]: ng_permute(tape, x, NG_AXES(0, 2, 1)). Copies. */
+NG_API ng_tensor *ng_permute(ng_tape *tape, ng_tensor *x, ng_axes axes);
+NG_API ng_tensor *ng_transpose(ng_tape *tape, ng_tensor *x, int axis, int other); /* swaps two axes */
+NG_API ng_tensor *ng_broadcast_to(ng_tape *tape, ng_tensor *x, ng_shape shape);   /* repeats x along axes of length 1 */
+
+/* y = x[..., from:to, ...] along an axis; negative bounds count from the end, to = NG_END is the
+ * end. */
+#define NG_END INT64_MAX
+NG_API ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t to);
+
+/* Zeros before and after x along an axis: the gradient of slice. */
+NG_API ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t after);
+
+/* Joins tensors along an axis: ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0). */
+NG_API ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis);
+
+/* ---- Selection ---------------------------------------------------------------------------- */
+
+/* y[i, :] = table[index[i], :]: table (rows, ...), int64 index of any shape -> (index..., ...). */
+NG_API ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index);
+
+/* y[index[i], :] += x[i, :], y of `rows` rows: the gradient of gather_rows. */
+NG_API ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows);
+
+/* y = condition != 0 ? a : b, all three broadcasting. No gradient flows to the condition. */
+NG_API ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor *b);
+
+/* 1 where the relation holds, else 0, in the operands' dtype; broadcasting. They have no
+ * gradient: apply them to ng_detach(tape, x) where x requires one. */
+NG_API ng_tensor *ng_greater(ng_tape *tape, ng_tensor *a, ng_tensor *b);       /* a > b */
+NG_API ng_tensor *ng_greater_equal(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* a >= b */
+NG_API ng_tensor *ng_less(ng_tape *tape, ng_tensor *a, ng_tensor *b);          /* a < b */
+NG_API ng_tensor *ng_equal(ng_tape *tape, ng_tensor *a, ng_tensor *b);         /* a == b */
+
+/* ---- Softmax and losses ------------------------------------------------------------------- */
+
+NG_API ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis);     /* y = e^x / sum e^x */
+NG_API ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis); /* y = x - ln sum e^x */
+
+typedef enum { NG_MEAN = 0, NG_SUM, NG_EACH } ng_reduction; /* NG_EACH: one loss per element or row */
+
+/* Losses of a prediction against a target of the same shape. */
+typedef struct {
+    ng_tensor *target;
+    ng_reduction reduction;
+    double delta; /* ng_huber: where square turns into line; default 1 */
+} ng_loss_options;
+#define ng_mse(tape, x, ...) ng_mse_with(tape, x, (ng_loss_options){.target = __VA_ARGS__})
+#define ng_l1(tape, x, ...) ng_l1_with(tape, x, (ng_loss_options){.target = __VA_ARGS__})
+#define ng_huber(tape, x, ...) ng_huber_with(tape, x, (ng_loss_options){.target = __VA_ARGS__})
+#define ng_binary_cross_entropy(tape, logits, ...)                                                \
+    ng_binary_cross_entropy_with(tape, logits, (ng_loss_options){.target = __VA_ARGS__})
+NG_API ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);   /* (x - t)^2 */
+NG_API ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);    /* |x - t| */
+NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options); /* d = |x - t|: d < delta ? d^2/2 : delta (d - delta/2) */
+NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
+                                               ng_loss_options options); /* softplus(x) - t x, t in [0, 1] */
+
+/* Cross-entropy of logits (..., classes) against int64 labels (...):
+ *     loss = -sum_c q_c log_softmax(logits)_c,  q = (1 - smoothing) onehot(label) + smoothing/classes
+ * Rows whose label is .ignored (when .ignore is set) count for nothing, also not in the mean; a
+ * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error. */
+typedef struct {
+    ng_tensor *labels;
+    ng_reduction reduction;
+    double smoothing;
+    bool ignore;
+    int64_t ignored;
+} ng_cross_entropy_options;
+#define ng_cross_entropy(tape, logits, ...)                                                       \
+    ng_cross_entropy_with(tape, logits, (ng_cross_entropy_options){.labels = __VA_ARGS__})
+NG_API ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
+                                        ng_cross_entropy_options options);
+
+/* ---- Dropout ------------------------------------------------------------------------------ */
+
+/* y = x mask / (1 - p), mask 0 with probability p, drawn from the tape's stream; 0 <= p < 1. */
+NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
+
+/* ---- Normalization ------------------------------------------------------------------------
+ *
+ * Statistics are taken in double and in two passes, so that rows far from zero keep their digits.
+ * eps is used as it is: 0 means 0. gamma and beta may be NG_NONE.
+ */
+
+/* y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions of x, those of gamma
+ * (or beta); with neither, over the last dimension. Ba, Kiros & Hinton 2016. With one feature y
+ * is beta, and the gradients to x and gamma are 0. */
+NG_API ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                                double eps);
+
+/* y = x / sqrt(mean(x^2) + eps) * gamma over the last dimensions of x, those of gamma (or the
+ * last). Zhang & Sennrich 2019. */
+NG_API ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps);
+
+/* Every choice of the row-wise family by name: the two above are shorthands of it.
+ *
+ * dims      how many trailing dimensions make a row; default: gamma's (or beta's), or 1
+ * rms       do not centre
+ * unbiased  variance over n - 1
+ * partial   with .rms: the statistic reads the first floor(partial n) of a row's n elements, at
+ *           least one; 0 < partial <= 1, default 1 (pRMSNorm, Zhang & Sennrich 2019) */
+typedef struct {
+    ng_tensor *x, *gamma, *beta; /* NULL gamma or beta is an error: leave out with NG_NONE */
+    double eps;
+    int dims;
+    bool rms, unbiased;
+    double partial;
+} ng_row_norm_options;
+#define ng_row_norm(tape, ...) ng_row_norm_with(tape, (ng_row_norm_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_row_norm_options options);
+
+/* Batch normalization of x (N, C), (N, C, L) or (N, C, H, W) over all but the channel axis.
+ * Ioffe & Szegedy 2015. In training: statistics of the batch, and
+ *     running_mean += momentum (mean - running_mean)
+ *     running_var  += momentum (unbiased var - running_var)
+ * else: the running statistics. running_mean and running_var (C) may be NG_NONE in training;
+ * momentum is used as it is, 0 means no update. They are constants to a gradient. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *running_mean, *running_var;
+    double eps, momentum;
+    bool training;
+} ng_batch_norm_options;
+#define ng_batch_norm(tape, ...) ng_batch_norm_with(tape, (ng_batch_norm_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_batch_norm_options options);
+
+#endif

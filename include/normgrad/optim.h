@@ -1,0 +1,101 @@
+/* Optimizers: move a module's parameters along their gradients. */
+#ifndef NORMGRAD_OPTIM_H
+#define NORMGRAD_OPTIM_H
+
+#include <normgrad/nn.h>
+
+/* ---- Learning-rate schedules ---------------------------------------------------------------
+ *
+ * A plain value that gives the factor of the base rate at each step (0, 1, 2...). A warm-up of w
+ * steps goes before any of them: the factor rises linearly, (step + 1) / w, and the schedule
+ * proper begins at step w. */
+typedef enum {
+    NG_SCHEDULE_CONSTANT = 0, /* 1 */
+    NG_SCHEDULE_STEP,         /* factor^floor(step / every) */
+    NG_SCHEDULE_COSINE,       /* floor + (1 - floor) (1 + cos(pi step / steps)) / 2, then floor */
+    NG_SCHEDULE_LINEAR        /* from 1 to floor over `steps`, then floor */
+} ng_schedule_kind;
+typedef struct {
+    ng_schedule_kind kind;
+    int64_t warmup;
+    int64_t steps;  /* cosine, linear: length, without the warm-up */
+    int64_t every;  /* step: length of a stair */
+    double factor;  /* step: default 0.1 */
+    double floor;   /* cosine, linear: the last factor */
+} ng_schedule;
+NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
+
+/* ---- Optimizers ----------------------------------------------------------------------------
+ *
+ * Made for one module, which must outlive it; a parameter that no backward pass has reached since
+ * the last step, or that is frozen, is not moved. State follows a dtype change of the module
+ * before the first step; after it, that is an error. */
+typedef struct ng_optimizer ng_optimizer;
+
+/* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
+ * w -= lr (nesterov ? g + momentum v : v) */
+typedef struct {
+    ng_module *module;
+    double lr; /* default 0.01 */
+    double momentum, dampening, weight_decay;
+    bool nesterov;
+    ng_schedule schedule;
+} ng_sgd_options;
+#define ng_sgd_new(...) ng_sgd_create((ng_sgd_options){.module = __VA_ARGS__})
+NG_API ng_optimizer *ng_sgd_create(ng_sgd_options options);
+
+/* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
+ * w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)         Kingma & Ba 2015
+ * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w. Loshchilov & Hutter 2019 */
+typedef struct {
+    ng_module *module;
+    double lr;           /* default 1e-3 */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double eps;          /* default 1e-8 */
+    double weight_decay; /* default 0; AdamW 0.01, negative means none */
+    ng_schedule schedule;
+} ng_adam_options;
+#define ng_adam_new(...) ng_adam_create((ng_adam_options){.module = __VA_ARGS__})
+#define ng_adamw_new(...) ng_adamw_create((ng_adam_options){.module = __VA_ARGS__})
+NG_API ng_optimizer *ng_adam_create(ng_adam_options options);
+NG_API ng_optimizer *ng_adamw_create(ng_adam_options options);
+
+/* s = alpha s + (1 - alpha) g^2 (minus the square of the running mean of g if centered);
+ * v = momentum v + g / (sqrt(s) + eps);  w -= lr v                     Tieleman & Hinton 2012 */
+typedef struct {
+    ng_module *module;
+    double lr;    /* default 0.01 */
+    double alpha; /* default 0.99 */
+    double eps;   /* default 1e-8 */
+    double momentum, weight_decay;
+    bool centered;
+    ng_schedule schedule;
+} ng_rmsprop_options;
+#define ng_rmsprop_new(...) ng_rmsprop_create((ng_rmsprop_options){.module = __VA_ARGS__})
+NG_API ng_optimizer *ng_rmsprop_create(ng_rmsprop_options options);
+
+/* Moves every parameter once. Gradients are spent by it: the next backward pass overwrites them,
+ * so that zeroing costs nothing (until then ng_grad still shows them). */
+NG_API ng_status ng_optimizer_step(ng_optimizer *optimizer);
+
+NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */
+NG_API ng_status ng_optimizer_set_lr(ng_optimizer *optimizer, double lr); /* the base rate */
+NG_API int64_t ng_optimizer_steps(const ng_optimizer *optimizer);         /* taken so far */
+NG_API void ng_optimizer_free(ng_optimizer *optimizer);
+
+/* ---- Gradients of a whole module ----------------------------------------------------------- */
+
+/* Euclidean norm of all unspent gradients together. NaN on error. */
+NG_API double ng_grad_norm(ng_module *module);
+
+/* Scales all gradients by max_norm / (norm + 1e-6) where their norm exceeds max_norm, and returns
+ * the norm before. */
+NG_API double ng_clip_grad_norm(ng_module *module, double max_norm);
+
+/* Clamps each element of each gradient to [-limit, limit]. */
+NG_API ng_status ng_clip_grad_value(ng_module *module, double limit);
+
+/* Sets every gradient to zero, for loops that do not step. */
+NG_API void ng_zero_grads(ng_module *module);
+
+#endif

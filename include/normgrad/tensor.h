@@ -1,0 +1,125 @@
+/* Tensors: dense, row-major arrays of up to 8 dimensions, in NumPy's order of dimensions. */
+#ifndef NORMGRAD_TENSOR_H
+#define NORMGRAD_TENSOR_H
+
+#include <normgrad/core.h>
+#include <stdio.h>
+
+#define NG_MAX_RANK 8
+
+typedef struct ng_tensor ng_tensor;
+
+typedef enum {
+    NG_F32 = 0, /* float: training */
+    NG_F64,     /* double: doubt */
+    NG_I64      /* int64_t: labels and indices; never differentiated */
+} ng_dtype;
+
+NG_API const char *ng_dtype_name(ng_dtype dtype); /* "float32", "float64", "int64" */
+NG_API size_t ng_dtype_bytes(ng_dtype dtype);     /* 4, 8, 8 */
+
+/* NG_SHAPE(32, 64) is a matrix of 32 rows; NG_SCALAR has no dimension and one element. */
+typedef struct {
+    int rank;
+    int64_t dim[NG_MAX_RANK];
+} ng_shape;
+
+#define NG_SHAPE(...)                                                                             \
+    ((ng_shape){.rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                \
+                .dim = {__VA_ARGS__}})
+#define NG_SCALAR ((ng_shape){0, {0}})
+
+/* Axes of a reduction; negative ones count from the last. No axes at all means every axis. */
+typedef struct {
+    int count;
+    int axis[NG_MAX_RANK];
+} ng_axes;
+
+#define NG_AXES(...)                                                                              \
+    ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
+
+/* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4). */
+#define NG_VALUES(...)                                                                            \
+    (const double[]){__VA_ARGS__}, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+
+/* Stands for an optional tensor that is left out (NULL would mean: an earlier call failed). */
+NG_API extern ng_tensor ng_none_tensor;
+#define NG_NONE (&ng_none_tensor)
+
+/* ---- Make (yours: give back with ng_tensor_free) ------------------------------------------ */
+
+NG_API ng_tensor *ng_zeros_new(ng_dtype dtype, ng_shape shape);
+NG_API ng_tensor *ng_ones_new(ng_dtype dtype, ng_shape shape);
+NG_API ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value);
+NG_API ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double high,
+                                 ng_rng *rng); /* [low, high) */
+NG_API ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation,
+                                ng_rng *rng);
+
+/* From `count` numbers, row by row, converted to `dtype`; `count` must be the shape's size:
+ *     ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)) */
+NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values,
+                                 int64_t count);
+
+/* From memory that already holds the shape's elements in `dtype`; copied. */
+NG_API ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *array);
+
+/* A copy of values only (no gradient, no history) in the same or another dtype. */
+NG_API ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype);
+
+/* Frees a tensor that is yours, with its gradient. A tape's or a module's tensor is left alone. */
+NG_API void ng_tensor_free(ng_tensor *x);
+
+/* ---- Inspect ------------------------------------------------------------------------------ */
+
+NG_API ng_dtype ng_dtype_of(const ng_tensor *x);
+NG_API int ng_rank(const ng_tensor *x);              /* -1 for NULL */
+NG_API int64_t ng_size(const ng_tensor *x);          /* elements; -1 for NULL */
+NG_API int64_t ng_dim(const ng_tensor *x, int axis); /* axis -1 is the last; -1 on error */
+NG_API ng_shape ng_shape_of(const ng_tensor *x);
+
+/* The elements, row by row; NULL with NG_EDTYPE if the tensor is of another dtype. Tell the tape
+ * of writes to a tensor that was recorded: ng_touch(x). */
+NG_API float *ng_data_f32(const ng_tensor *x);
+NG_API double *ng_data_f64(const ng_tensor *x);
+NG_API int64_t *ng_data_i64(const ng_tensor *x);
+NG_API void ng_touch(ng_tensor *x);
+
+/* One element as a double: of a one-element tensor; by flat index; by coordinates, as in
+ * ng_at(x, 2, 3). NaN on error. */
+NG_API double ng_item(const ng_tensor *x);
+NG_API double ng_get(const ng_tensor *x, int64_t index);
+NG_API double ng_at_index(const ng_tensor *x, ng_shape index);
+#define ng_at(x, ...) ng_at_index(x, NG_SHAPE(__VA_ARGS__))
+
+/* Prints shape, dtype and values; long axes show their first and last three entries. */
+NG_API void ng_print(const ng_tensor *x);
+NG_API void ng_fprint(FILE *stream, const ng_tensor *x);
+
+/* ---- Change (yours and a module's; a tape's tensors are read-only: NG_ESTATE) -------------- */
+
+NG_API ng_status ng_set(ng_tensor *x, int64_t index, double value);
+NG_API ng_status ng_fill(ng_tensor *x, double value);
+NG_API ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
+NG_API ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rng);
+
+/* Copies the values of `from` into `x`, converting dtype; sizes must agree. */
+NG_API ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from);
+
+/* ---- Gradients of a leaf ------------------------------------------------------------------ */
+
+/* Asks for gradients with respect to x (yours, floating) and returns x:
+ *     ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng)); */
+NG_API ng_tensor *ng_require_grad(ng_tensor *x);
+NG_API bool ng_requires_grad(const ng_tensor *x);
+
+/* What ng_backward has accumulated in a leaf, in x's shape; it lives as long as x. NULL with
+ * NG_EGRAD if no backward pass has reached x (ng_has_grad asks without an error). */
+NG_API ng_tensor *ng_grad(ng_tensor *x);
+NG_API bool ng_has_grad(const ng_tensor *x);
+
+/* Sets the gradient to zero. A training loop need not: the first backward pass after an
+ * optimizer's step overwrites in place of adding. */
+NG_API void ng_zero_grad(ng_tensor *x);
+
+#endif

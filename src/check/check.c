@@ -1,0 +1,277 @@
+/* The doubt itself: every derivative measured, compared, and judged. */
+#include "check/check.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Judging -------------------------------------------------------------------------------
+ *
+ * S is the largest numeric derivative of the tensor, M = sum |w_j F_j| what was differenced and L
+ * the length on which it was. A derivative a is right where
+ *
+ *     |a - n| <= tolerance max(|a|, |n|) + slack,   slack = 4 error + rounding
+ *
+ * `rounding` is what the reverse pass itself may lose: 2^12 eps M / L where terms of the size M / L
+ * cancel, and 1e-12 S. The slack has to be below S / 10^5 (or ten tolerances, if that is more), so
+ * that a poor estimate of the error excuses nothing; else both must be 0 to rounding.
+ */
+static const double certainty = 4, lowest_exponent = 1.7, default_tolerance = 1e-9;
+
+static double largest_slack(const ng_check_options *options)
+{
+    return fmax(1e-5, 10 * options->tolerance);
+}
+
+typedef struct {
+    ng_subject *subject;
+    const ng_check_options *options;
+    ng_check_report *report;
+    const ng_check_leaf *leaf;
+    double *directions; /* one after another; NULL where elements move */
+    int64_t count;      /* of lines through the base point in this leaf */
+    ng_comparison *found;
+    double scale;       /* S */
+} doubt;
+
+/* What is gathered over all leaves. */
+typedef struct {
+    double worst;      /* rank of the worst derivative so far; -1 before the first */
+    int64_t undecided; /* of the failed ones */
+    bool anything;     /* a derivative other than 0 was seen */
+} tally;
+
+static double rounding_of(const ng_comparison *c, double length)
+{
+    return 0x1p12 * DBL_EPSILON * c->numeric.magnitude / length;
+}
+
+static bool zero_to_rounding(const ng_comparison *c, double length)
+{
+    double rounding = rounding_of(c, length);
+    return fabs(c->analytic) <= rounding && fabs(c->numeric.value) <= rounding;
+}
+
+static double slack_of(const doubt *d, const ng_comparison *c, double length)
+{
+    return certainty * c->numeric.error + rounding_of(c, length) + 1e-12 * d->scale;
+}
+
+static bool undecided(const doubt *d, const ng_comparison *c, double length)
+{
+    return !(slack_of(d, c, length) <= largest_slack(d->options) * d->scale);
+}
+
+static bool agrees(const doubt *d, const ng_comparison *c, double length)
+{
+    if (zero_to_rounding(c, length)) return true;
+    if (undecided(d, c, length)) return false;
+    double size = fmax(fabs(c->analytic), fabs(c->numeric.value));
+    double allowed = d->options->tolerance * size + slack_of(d, c, length);
+    return fabs(c->analytic - c->numeric.value) <= allowed;
+}
+
+/* ---- Measuring ----------------------------------------------------------------------------- */
+
+static ng_line line_at(const doubt *d, int64_t i)
+{
+    ng_line line = {.subject = d->subject, .leaf = d->leaf, .index = i};
+    if (d->directions) line.direction = d->directions + i * d->leaf->tensor->size;
+    line.length = ng_line_length(d->leaf, d->directions ? -1 : i);
+    return line;
+}
+
+static double analytic_along(const ng_line *line)
+{
+    const double *gradient = line->subject->analytic + line->leaf->offset;
+    if (!line->direction) return gradient[line->index];
+    long double sum = 0;
+    for (int64_t i = 0; i < line->leaf->tensor->size; i++) {
+        sum += (long double)gradient[i] * (long double)line->direction[i];
+    }
+    return (double)sum;
+}
+
+static bool differentiate(doubt *d, const ng_line *line, ng_comparison *c)
+{
+    double enough = 1e-3 * d->options->tolerance;
+    if (!ng_line_derivative(line, d->options->step, c->analytic, d->scale, enough, &c->numeric,
+                            d->report)) {
+        return false;
+    }
+    double size = fabs(c->numeric.value);
+    if (c->numeric.error <= largest_slack(d->options) * size) d->scale = fmax(d->scale, size);
+    return true;
+}
+
+static bool measure(doubt *d)
+{
+    for (int64_t i = 0; i < d->count; i++) {
+        ng_comparison *c = &d->found[i];
+        ng_line line = line_at(d, i);
+        c->analytic = analytic_along(&line);
+        if (d->report->mode == NG_CHECK_TAYLOR) {
+            if (!ng_line_exponent(&line, c->analytic, &c->slope, d->report)) return false;
+            c->wrong = !(c->slope == 0 || c->slope >= lowest_exponent);
+        }
+        if (!differentiate(d, &line, c)) return false;
+    }
+    return true;
+}
+
+/* In a mode of differences the numbers decide; Taylor's exponent has decided before. */
+static bool judge(doubt *d, tally *sum)
+{
+    for (int64_t i = 0; i < d->count; i++) {
+        ng_comparison *c = &d->found[i];
+        ng_line line = line_at(d, i);
+        if (d->report->mode != NG_CHECK_TAYLOR) c->wrong = !agrees(d, c, line.length);
+        if (!isfinite(c->analytic)) c->wrong = true;
+        sum->anything = sum->anything || !zero_to_rounding(c, line.length);
+        if (!c->wrong) continue;
+        if (!ng_line_kink(&line, c->analytic, &c->kink, d->report)) return false;
+        c->wrong = !c->kink;
+        sum->undecided += c->wrong && undecided(d, c, line.length);
+    }
+    return true;
+}
+
+/* ---- Telling ------------------------------------------------------------------------------- */
+
+static double relative_error(const doubt *d, const ng_comparison *c)
+{
+    double error = fabs(c->analytic - c->numeric.value);
+    double size = fmax(fmax(fabs(c->analytic), fabs(c->numeric.value)), d->scale);
+    return error == 0 ? 0 : error / size;
+}
+
+/* Wrong ones rank above right ones, NaN above all. */
+static double rank_of(const doubt *d, const ng_comparison *c)
+{
+    double error = relative_error(d, c);
+    if (d->report->mode == NG_CHECK_TAYLOR && c->slope > 0) error = 1 / c->slope;
+    if (isnan(error)) error = HUGE_VAL;
+    return c->wrong ? 1e3 + error : error;
+}
+
+static bool remember_worst(doubt *d, int64_t i, tally *sum)
+{
+    const ng_comparison *c = &d->found[i];
+    ng_check_report *report = d->report;
+    double rank = rank_of(d, c);
+    if (c->kink || rank <= sum->worst) return false;
+    sum->worst = rank;
+    snprintf(report->worst_name, sizeof report->worst_name, "%s", d->leaf->name);
+    report->worst_index = i;
+    report->analytic = c->analytic;
+    report->numeric = c->numeric.value;
+    report->absolute_error = fabs(c->analytic - c->numeric.value);
+    report->relative_error = relative_error(d, c);
+    report->error_estimate = c->numeric.error;
+    return c->wrong;
+}
+
+static void tell(doubt *d, tally *sum)
+{
+    ng_check_report *report = d->report;
+    bool worst_is_here = false;
+    for (int64_t i = 0; i < d->count; i++) {
+        const ng_comparison *c = &d->found[i];
+        report->compared++;
+        report->failed += c->wrong;
+        report->kinks += c->kink;
+        bool measured = c->slope > 0 && !c->kink;
+        if (measured && (report->slope == 0 || c->slope < report->slope)) report->slope = c->slope;
+        worst_is_here = remember_worst(d, i, sum) || worst_is_here;
+    }
+    if (worst_is_here) {
+        report->hint[0] = '\0';
+        ng_check_find_hint(d->leaf, d->found, d->count, !d->directions, report);
+    }
+}
+
+static void conclude(ng_check_report *report, const tally *sum)
+{
+    const char *what = report->order == 2 ? "second derivatives" : "derivatives";
+    if (report->compared == 0) {
+        ng_check_say(report, "there was nothing to compare");
+    } else if (report->failed > 0) {
+        ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s",
+                     (long long)report->failed, (long long)report->compared, what,
+                     sum->undecided == report->failed ? " or cannot be told from rounding" : "",
+                     report->worst_name);
+    } else if (report->kinks == report->compared) {
+        ng_check_say(report, "every one of %lld %s stands at a kink", (long long)report->kinks,
+                     what);
+    } else if (report->order == 1 && !sum->anything) {
+        ng_check_say(report, "every derivative is 0: nothing was tested");
+    }
+}
+
+/* ---- The check ----------------------------------------------------------------------------- */
+
+/* Normal directions with few bits, so that steps along them are exact. */
+static double *draw_directions(int64_t count, int64_t size, ng_rng *rng)
+{
+    double *directions = ng_calloc(count * size + 1, sizeof *directions);
+    for (int64_t i = 0; directions && i < count * size; i++) {
+        directions[i] = round(ng_rng_normal(rng) * 256) / 256;
+    }
+    return directions;
+}
+
+static bool doubt_leaf(doubt *d, ng_rng *rng, tally *sum)
+{
+    int64_t size = d->leaf->tensor->size;
+    bool each = d->report->mode == NG_CHECK_ELEMENTS;
+    d->count = each ? size : size > 0 ? d->options->directions : 0;
+    d->directions = each ? NULL : draw_directions(d->count, size, rng);
+    d->found = ng_calloc(d->count + 1, sizeof *d->found);
+    bool ok = d->found && (each || d->directions);
+    if (!ok) ng_check_say(d->report, "the check could not go on: %s", ng_check_reason());
+    ok = ok && measure(d) && judge(d, sum);
+    if (ok) tell(d, sum);
+    ng_free(d->found);
+    ng_free(d->directions);
+    return ok;
+}
+
+void ng_check_subject(ng_subject *subject, const ng_check_options *options,
+                      ng_check_report *report)
+{
+    ng_check_options chosen = *options;
+    if (chosen.directions <= 0) chosen.directions = 3;
+    if (!(chosen.tolerance > 0)) chosen.tolerance = default_tolerance;
+    if (!ng_subject_begin(subject, &chosen, report)) return;
+
+    ng_rng rng = ng_rng_seeded(~chosen.seed);
+    tally sum = {.worst = -1};
+    for (int i = 0; i < subject->n_leaves; i++) {
+        doubt d = {.subject = subject, .options = &chosen, .report = report,
+                   .leaf = &subject->leaves[i]};
+        if (!doubt_leaf(&d, &rng, &sum)) return;
+    }
+    conclude(report, &sum);
+    report->passed = !report->message[0];
+}
+
+ng_check_report ng_check_report_new(const ng_check_options *options)
+{
+    ng_check_report report = {.order = options->order == 0 ? 1 : options->order,
+                              .mode = options->mode};
+    if (report.order != 1 && report.order != 2) {
+        ng_check_say(&report, "order %d was asked for: it is 1 or 2", options->order);
+    }
+    return report;
+}
+
+ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options)
+{
+    ng_check_report report = ng_check_report_new(&options);
+    ng_subject subject = {0};
+    if (report.message[0]) return report;
+    if (ng_subject_open(&subject, call, options.context, &options, 0, 0, &report)) {
+        ng_check_subject(&subject, &options, &report);
+    }
+    ng_subject_close(&subject);
+    return report;
+}

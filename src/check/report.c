@@ -1,0 +1,239 @@
+/* What the checker tells: sentences, hints, and the line that is printed. */
+#include "check/check.h"
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+bool ng_check_say(ng_check_report *report, const char *format, ...)
+{
+    if (report->message[0]) return false;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(report->message, sizeof report->message, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+const char *ng_check_reason(void)
+{
+    return ng_failed() ? ng_last_error() : "NULL was returned without an error";
+}
+
+/* ---- Hints --------------------------------------------------------------------------------- */
+
+static void hint(ng_check_report *report, const char *format, ...) NG_PRINTF(2, 3);
+static void hint(ng_check_report *report, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(report->hint, sizeof report->hint, format, arguments);
+    va_end(arguments);
+}
+
+/* All wrong derivatives are the same multiple of the right ones: which? NaN if they are not. */
+static double common_factor(const ng_comparison *found, int64_t count)
+{
+    double factor = (double)NAN;
+    for (int64_t i = 0; i < count; i++) {
+        if (!found[i].wrong) continue;
+        double ratio = found[i].analytic / found[i].numeric.value;
+        if (isnan(factor)) factor = ratio;
+        if (!(fabs(ratio - factor) <= 1e-3 * fabs(factor - 1))) return (double)NAN;
+    }
+    return factor;
+}
+
+static bool hint_factor(const ng_comparison *found, int64_t count, ng_check_report *report)
+{
+    double factor = common_factor(found, count);
+    double size = fabs(factor) < 1 ? 1 / fabs(factor) : fabs(factor);
+    const char *flipped = factor < 0 ? "the sign is flipped, and it is " : "";
+    const char *direction = fabs(factor) < 1 ? "small" : "large";
+    if (!isfinite(factor) || fabs(factor - 1) < 1e-9) return false;
+    if (factor == 0) {
+        hint(report, "it is 0 where it should not be");
+    } else if (fabs(factor + 1) < 1e-6) {
+        hint(report, "the sign is flipped");
+    } else {
+        hint(report, "%stoo %s by a factor of %.6g", flipped, direction, size);
+    }
+    return true;
+}
+
+/* The element of a group: all elements, a row (of the last axis), or a channel (of axis 1). */
+typedef struct {
+    const char *name; /* "" for all */
+    int64_t groups, inner, outer; /* element = (outer index * groups + group) * inner + inner index */
+} grouping;
+
+static int64_t in_group(const grouping *g, int64_t group, int64_t i)
+{
+    return (i / g->inner * g->groups + group) * g->inner + i % g->inner;
+}
+
+static double difference(const ng_comparison *c) { return c->analytic - c->numeric.value; }
+
+static double largest_difference(const ng_comparison *found, int64_t count)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(difference(&found[i])));
+    return largest;
+}
+
+/* How far the differences of one group are from the straight line a + b x fitted to them (from
+ * their mean, without a slope). */
+static double off_the_line(const ng_comparison *found, const double *x, const grouping *g,
+                           int64_t group, bool with_slope)
+{
+    int64_t n = g->outer * g->inner;
+    double mean_x = 0, mean_d = 0, xx = 0, xd = 0, worst = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t e = in_group(g, group, i);
+        mean_x += x[e] / (double)n;
+        mean_d += difference(&found[e]) / (double)n;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t e = in_group(g, group, i);
+        xx += (x[e] - mean_x) * (x[e] - mean_x);
+        xd += (x[e] - mean_x) * (difference(&found[e]) - mean_d);
+    }
+    double slope = with_slope && xx > 0 ? xd / xx : 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t e = in_group(g, group, i);
+        double expected = mean_d + slope * (x[e] - mean_x);
+        worst = fmax(worst, fabs(difference(&found[e]) - expected));
+    }
+    return worst;
+}
+
+static bool on_lines(const ng_comparison *found, const double *x, const grouping *g,
+                     bool with_slope, double tolerance)
+{
+    for (int64_t group = 0; group < g->groups; group++) {
+        if (!(off_the_line(found, x, g, group, with_slope) <= tolerance)) return false;
+    }
+    return true;
+}
+
+/* What is missing from a normalization's gradient is constant along what it normalizes over (the
+ * mean's term) or a straight line in x (the variance's). */
+static bool hint_missing_term(const ng_check_leaf *leaf, const ng_comparison *found,
+                              int64_t count, ng_check_report *report)
+{
+    ng_shape shape = leaf->tensor->shape;
+    int64_t row = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
+    int64_t channels = shape.rank > 1 ? shape.dim[1] : 1;
+    int64_t inner = shape.rank > 1 ? ng_shape_span(shape, 2, shape.rank) : 1;
+    grouping choices[] = {{"", 1, 1, count},
+                          {"row", count / row, row, 1},
+                          {"channel", channels, inner, count / channels / inner}};
+    double tolerance = 1e-3 * largest_difference(found, count);
+    for (int kind = 0; kind < 6; kind++) {
+        const grouping *g = &choices[kind % 3];
+        bool with_slope = kind >= 3;
+        if (count - (with_slope ? 2 : 1) * g->groups < 3 || g->outer * g->inner < 3) continue;
+        if (!on_lines(found, leaf->origin, g, with_slope, tolerance)) continue;
+        bool all = !g->name[0];
+        hint(report, "off by %s in %s%s: %s", with_slope ? "a line in the input" : "a constant",
+             all ? "all elements" : "each ", g->name,
+             with_slope ? "as when a variance is held fixed" : "a mean's or sum's term is missing");
+        return true;
+    }
+    return false;
+}
+
+/* The gradient of a matrix (or a stack of them) stands in memory column by column. */
+static bool hint_transposed(const ng_check_leaf *leaf, const ng_comparison *found, int64_t count,
+                            ng_check_report *report)
+{
+    ng_shape shape = leaf->tensor->shape;
+    if (shape.rank < 2) return false;
+    int64_t rows = shape.dim[shape.rank - 2], columns = shape.dim[shape.rank - 1];
+    double tolerance = 1e-6 * largest_difference(found, count);
+    for (int64_t e = 0; e < count; e++) {
+        int64_t matrix = e / (rows * columns) * (rows * columns);
+        int64_t i = e % (rows * columns) / columns, j = e % columns;
+        double other = found[matrix + j * rows + i].numeric.value;
+        if (!(fabs(found[e].analytic - other) <= tolerance)) return false;
+    }
+    hint(report, "it is transposed");
+    return true;
+}
+
+void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, int64_t count,
+                        bool each, ng_check_report *report)
+{
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < count; i++) {
+        wrong += found[i].wrong;
+        if (found[i].wrong && isnan(found[i].analytic)) {
+            hint(report, "it is NaN");
+            return;
+        }
+    }
+    if (each && wrong == 1 && count > 1) {
+        hint(report, "only this element is wrong");
+        return;
+    }
+    if (hint_factor(found, count, report) || !each) return;
+    if (hint_transposed(leaf, found, count, report)) return;
+    hint_missing_term(leaf, found, count, report);
+}
+
+/* ---- Print --------------------------------------------------------------------------------- */
+
+static void place_of(const ng_check_report *report, char *text, size_t bytes)
+{
+    const char *format = report->mode == NG_CHECK_ELEMENTS ? "%s[%lld]" : "%s, direction %lld";
+    text[0] = '\0';
+    if (!report->worst_name[0]) return;
+    snprintf(text, bytes, format, report->worst_name, (long long)report->worst_index);
+}
+
+static void error_of(const ng_check_report *report, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (report->compared == 0) return;
+    if (report->mode != NG_CHECK_TAYLOR) {
+        snprintf(text, bytes, "%.1e", report->relative_error);
+    } else if (report->slope == 0) {
+        snprintf(text, bytes, "rounding");
+    } else {
+        snprintf(text, bytes, "h^%.2f", report->slope);
+    }
+}
+
+static void verdict_of(const ng_check_report *report, char *text, size_t bytes)
+{
+    if (!report->passed && report->failed == 0) {
+        snprintf(text, bytes, "FAILED");
+    } else if (!report->passed) {
+        snprintf(text, bytes, "FAILED: %lld wrong", (long long)report->failed);
+    } else if (report->kinks > 0) {
+        snprintf(text, bytes, "ok, %lld at kinks", (long long)report->kinks);
+    } else {
+        snprintf(text, bytes, "ok");
+    }
+}
+
+void ng_check_print_head(FILE *stream)
+{
+    fprintf(stream, "%-46s %5s %8s  %8s  %-22s %s\n", "", "order", "compared", "error", "at",
+            "verdict");
+}
+
+void ng_check_print(FILE *stream, const char *name, const ng_check_report *report)
+{
+    char place[96], error[24], verdict[48];
+    if (!stream || !report) return;
+    place_of(report, place, sizeof place);
+    error_of(report, error, sizeof error);
+    verdict_of(report, verdict, sizeof verdict);
+    fprintf(stream, "%-46s %5d %8lld  %8s  %-22s %s\n", name ? name : "", report->order,
+            (long long)report->compared, error, place, verdict);
+    if (report->passed) return;
+    fprintf(stream, "    %s%s%s\n", report->message, report->hint[0] ? "; " : "", report->hint);
+    if (report->failed == 0) return;
+    fprintf(stream, "    analytic %.12g, numeric %.12g, which is known to %.1e\n",
+            report->analytic, report->numeric, report->error_estimate);
+}

@@ -1,0 +1,388 @@
+/* The function under doubt: its values and analytic gradients at the points asked for. */
+#include "check/check.h"
+#include "tape/tape.h"
+#include <math.h>
+#include <string.h>
+
+static bool no_memory(ng_check_report *report)
+{
+    return ng_check_say(report, "the check could not be set up: %s", ng_check_reason());
+}
+
+/* ---- Setting up ---------------------------------------------------------------------------- */
+
+static double *copy_of_values(const ng_tensor *tensor)
+{
+    double *copy = ng_calloc(tensor->size + 1, sizeof *copy);
+    if (copy) memcpy(copy, tensor->data, (size_t)tensor->size * sizeof *copy);
+    return copy;
+}
+
+bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor)
+{
+    double *origin = copy_of_values(tensor);
+    if (!origin) return false;
+    subject->leaves[subject->n_leaves++] = (ng_check_leaf){
+        .name = name, .tensor = tensor, .origin = origin, .offset = subject->n_gradient};
+    subject->n_gradient += tensor->size;
+    return true;
+}
+
+bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor)
+{
+    size_t bytes = (size_t)tensor->size * ng_dtype_bytes(tensor->dtype);
+    void *origin = ng_calloc((int64_t)bytes + 1, 1);
+    if (!origin) return false;
+    memcpy(origin, tensor->data, bytes);
+    subject->states[subject->n_states++] = (ng_check_state){.tensor = tensor, .origin = origin};
+    return true;
+}
+
+static const char *const default_names[] = {"input 0", "input 1", "input 2", "input 3",
+                                            "input 4", "input 5", "input 6", "input 7"};
+
+static const char *name_of_input(const ng_check_options *options, int index)
+{
+    if (options->names) return options->names[index];
+    return index < 8 ? default_names[index] : "input";
+}
+
+static bool add_argument(ng_subject *subject, const ng_check_options *options, int index,
+                         ng_check_report *report)
+{
+    ng_tensor *input = options->inputs[index];
+    const char *name = name_of_input(options, index);
+    if (!input) return ng_check_say(report, "%s is NULL: %s", name, ng_check_reason());
+
+    subject->arguments[subject->n_arguments++] = input;
+    bool constant = options->constant && options->constant[index];
+    if (input->dtype == NG_I64 || ng_is_none(input) || constant) return true;
+    if (input->dtype != NG_F64) {
+        return ng_check_say(report, "%s is %s: derivatives are checked in float64", name,
+                            ng_dtype_name(input->dtype));
+    }
+    ng_tensor *copy = ng_require_grad(ng_copy_new(input, NG_F64));
+    if (!copy) return no_memory(report);
+    subject->owned[index] = subject->arguments[index] = copy;
+    return ng_subject_add_leaf(subject, name, copy) || no_memory(report);
+}
+
+bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
+                     const ng_check_options *options, int more_leaves, int states,
+                     ng_check_report *report)
+{
+    *subject = (ng_subject){.call = call, .context = context, .order = report->order};
+    int n = options->n_inputs;
+    if (!call) return ng_check_say(report, "there is no function to check");
+    if (n < 0 || (n > 0 && !options->inputs)) {
+        return ng_check_say(report, "inputs are missing: %d were announced", n);
+    }
+    subject->arguments = ng_calloc(n + 1, sizeof *subject->arguments);
+    subject->owned = ng_calloc(n + 1, sizeof *subject->owned);
+    subject->leaves = ng_calloc((int64_t)n + more_leaves + 1, sizeof *subject->leaves);
+    subject->states = ng_calloc((int64_t)states + 1, sizeof *subject->states);
+    if (!subject->arguments || !subject->owned || !subject->leaves || !subject->states) {
+        return no_memory(report);
+    }
+    for (int i = 0; i < n; i++) {
+        if (!add_argument(subject, options, i, report)) return false;
+    }
+    return true;
+}
+
+void ng_subject_close(ng_subject *subject)
+{
+    for (int i = 0; i < subject->n_leaves; i++) {
+        if (subject->cotangents) ng_tensor_free(subject->cotangents[i]);
+        ng_free(subject->leaves[i].origin);
+    }
+    for (int i = 0; i < subject->n_states; i++) ng_free(subject->states[i].origin);
+    for (int i = 0; i < subject->n_arguments; i++) ng_tensor_free(subject->owned[i]);
+    ng_tensor_free(subject->cotangent);
+    ng_tape_free(subject->tape);
+    void *memory[] = {
+        subject->arguments, subject->owned,     subject->leaves,     subject->states,
+        subject->targets,   subject->gradients, subject->cotangents, subject->curved,
+        subject->weights,   subject->base,      subject->plus,       subject->curved_cotangents,
+        subject->minus,     subject->analytic};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) ng_free(memory[i]);
+    *subject = (ng_subject){0};
+}
+
+/* ---- Evaluating ---------------------------------------------------------------------------- */
+
+/* f on the tape, from states that stand as they were. */
+static ng_tensor *run(ng_subject *subject, ng_check_report *report)
+{
+    for (int i = 0; i < subject->n_states; i++) {
+        ng_tensor *tensor = subject->states[i].tensor;
+        memcpy(tensor->data, subject->states[i].origin,
+               (size_t)tensor->size * ng_dtype_bytes(tensor->dtype));
+    }
+    ng_tensor *y = subject->call(subject->tape, subject->arguments, subject->context);
+    if (!y) {
+        ng_check_say(report, "the function failed: %s", ng_check_reason());
+        return NULL;
+    }
+    if (y->dtype != NG_F64) {
+        ng_check_say(report, "the function's result is %s: float64 was expected",
+                     ng_dtype_name(y->dtype));
+        return NULL;
+    }
+    if (subject->cotangent && !ng_shape_equal(y->shape, subject->cotangent->shape)) {
+        ng_check_say(report, "the function's result is %s, and was %s before",
+                     ng_shape_print(y->shape).text,
+                     ng_shape_print(subject->cotangent->shape).text);
+        return NULL;
+    }
+    return y;
+}
+
+/* The gradients have their leaves' shapes; copies them one after another. */
+static bool gather(const ng_subject *subject, double *values, ng_check_report *report)
+{
+    for (int i = 0; i < subject->n_leaves; i++) {
+        const ng_check_leaf *leaf = &subject->leaves[i];
+        const ng_tensor *gradient = subject->gradients[i];
+        if (!gradient) return ng_check_say(report, "the gradient of %s is missing", leaf->name);
+        if (ng_is_none(gradient)) {
+            memset(values + leaf->offset, 0, (size_t)leaf->tensor->size * sizeof *values);
+            continue;
+        }
+        if (!ng_shape_equal(gradient->shape, leaf->tensor->shape) || gradient->dtype != NG_F64) {
+            return ng_check_say(report, "the gradient of %s is %s %s, but %s is %s %s", leaf->name,
+                                ng_dtype_name(gradient->dtype), ng_shape_print(gradient->shape).text,
+                                leaf->name, ng_dtype_name(NG_F64),
+                                ng_shape_print(leaf->tensor->shape).text);
+        }
+        memcpy(values + leaf->offset, gradient->data,
+               (size_t)gradient->size * sizeof *values);
+    }
+    return true;
+}
+
+/* What the function detaches is frozen; what a gradient rule detaches is not, else it could hide
+ * a dependence that the second gradient has lost. */
+static bool first_gradients(ng_subject *subject, ng_tensor *y, bool record,
+                            ng_check_report *report)
+{
+    ng_tape_mode mode = subject->tape->mode;
+    subject->tape->mode = NG_TAPE_LIVE;
+    ng_status status = ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves,
+                                    subject->gradients, .cotangents = &subject->cotangent,
+                                    .record = record);
+    subject->tape->mode = mode;
+    if (status == NG_OK) return true;
+    return ng_check_say(report, "no gradient: %s", ng_check_reason());
+}
+
+/* From the first gradients, which are on the tape, to those of sum v g. */
+static bool second_gradients(ng_subject *subject, double *analytic, ng_check_report *report)
+{
+    int n = 0;
+    for (int i = 0; i < subject->n_leaves; i++) {
+        if (!ng_requires_grad(subject->gradients[i])) continue;
+        subject->curved[n] = subject->gradients[i];
+        subject->curved_cotangents[n++] = subject->cotangents[i];
+    }
+    if (n == 0) { /* f is linear in every leaf */
+        memset(analytic, 0, (size_t)subject->n_gradient * sizeof *analytic);
+        return true;
+    }
+    ng_status status = ng_gradients(subject->tape, subject->curved, n, subject->targets,
+                                    subject->n_leaves, subject->gradients,
+                                    .cotangents = subject->curved_cotangents,
+                                    .allow_unused = true);
+    if (status != NG_OK) {
+        return ng_check_say(report, "no second gradient: %s", ng_check_reason());
+    }
+    return gather(subject, analytic, report);
+}
+
+static bool values_on_tape(ng_subject *subject, double *values, ng_check_report *report)
+{
+    if (subject->order == 2) {
+        ng_tensor *y = run(subject, report);
+        return y && first_gradients(subject, y, true, report) && gather(subject, values, report);
+    }
+    bool was = ng_tape_record(subject->tape, false);
+    ng_tensor *y = run(subject, report);
+    if (y) memcpy(values, y->data, (size_t)y->size * sizeof *values);
+    ng_tape_record(subject->tape, was);
+    return y != NULL;
+}
+
+bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report)
+{
+    bool ok = values_on_tape(subject, values, report);
+    ng_tape_reset(subject->tape);
+    return ok;
+}
+
+static bool gradients_on_tape(ng_subject *subject, double *analytic, double *values,
+                              ng_check_report *report)
+{
+    ng_tensor *y = run(subject, report);
+    if (!y || !first_gradients(subject, y, subject->order == 2, report)) return false;
+    if (subject->order == 1) {
+        memcpy(values, y->data, (size_t)y->size * sizeof *values);
+        return gather(subject, analytic, report);
+    }
+    return gather(subject, values, report) && second_gradients(subject, analytic, report);
+}
+
+/* ---- Beginning ----------------------------------------------------------------------------- */
+
+/* Learns the result's shape and draws its cotangent. */
+static bool probe(ng_subject *subject, ng_rng *rng, ng_check_report *report)
+{
+    ng_tensor *y = run(subject, report);
+    if (y) subject->cotangent = ng_normal_new(NG_F64, y->shape, 0, 1, rng);
+    ng_tape_reset(subject->tape);
+    return subject->cotangent || (y && no_memory(report));
+}
+
+static bool reserve(ng_subject *subject)
+{
+    int n = subject->n_leaves;
+    subject->n_values = subject->order == 2 ? subject->n_gradient : subject->cotangent->size;
+    subject->targets = ng_calloc(n + 1, sizeof *subject->targets);
+    subject->gradients = ng_calloc(n + 1, sizeof *subject->gradients);
+    subject->cotangents = ng_calloc(n + 1, sizeof *subject->cotangents);
+    subject->curved = ng_calloc(n + 1, sizeof *subject->curved);
+    subject->curved_cotangents = ng_calloc(n + 1, sizeof *subject->curved_cotangents);
+    subject->weights = ng_calloc(subject->n_values + 1, sizeof *subject->weights);
+    subject->base = ng_calloc(subject->n_values + 1, sizeof *subject->base);
+    subject->plus = ng_calloc(subject->n_values + 1, sizeof *subject->plus);
+    subject->minus = ng_calloc(subject->n_values + 1, sizeof *subject->minus);
+    subject->analytic = ng_calloc(subject->n_gradient + 1, sizeof *subject->analytic);
+    return subject->targets && subject->gradients && subject->cotangents && subject->curved &&
+           subject->curved_cotangents && subject->weights && subject->base && subject->plus &&
+           subject->minus && subject->analytic;
+}
+
+/* w and, for order 2, v leaf by leaf. */
+static bool draw_weights(ng_subject *subject, ng_rng *rng)
+{
+    for (int i = 0; i < subject->n_leaves; i++) subject->targets[i] = subject->leaves[i].tensor;
+    if (subject->order == 1) {
+        memcpy(subject->weights, subject->cotangent->data,
+               (size_t)subject->n_values * sizeof *subject->weights);
+        return true;
+    }
+    for (int i = 0; i < subject->n_leaves; i++) {
+        const ng_tensor *tensor = subject->leaves[i].tensor;
+        ng_tensor *v = ng_normal_new(NG_F64, tensor->shape, 0, 1, rng);
+        if (!v) return false;
+        subject->cotangents[i] = v;
+        memcpy(subject->weights + subject->leaves[i].offset, v->data,
+               (size_t)v->size * sizeof *subject->weights);
+    }
+    return true;
+}
+
+static bool all_finite(const double *values, int64_t count, const char *what,
+                       ng_check_report *report)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (isfinite(values[i])) continue;
+        return ng_check_say(report, "%s is %g at [%lld]", what, values[i], (long long)i);
+    }
+    return true;
+}
+
+/* Bitwise, but for NaN, whose bits say nothing. */
+static bool same_bits(const double *first, const double *again, int64_t count, const char *what,
+                      ng_check_report *report)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (memcmp(&first[i], &again[i], sizeof *first) == 0) continue;
+        if (isnan(first[i]) && isnan(again[i])) continue;
+        return ng_check_say(report, "run again at the same point, %s is %.17g at [%lld], not %.17g",
+                            what, again[i], (long long)i, first[i]);
+    }
+    return true;
+}
+
+static bool evaluate(ng_subject *subject, double *analytic, double *values,
+                     ng_check_report *report)
+{
+    ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
+    bool ok = gradients_on_tape(subject, analytic, values, report);
+    ng_tape_reset(subject->tape);
+    return ok;
+}
+
+static bool evaluate_twice(ng_subject *subject, ng_check_report *report)
+{
+    const char *what = subject->order == 2 ? "the gradient" : "the result";
+    const char *slope = subject->order == 2 ? "the second gradient" : "the gradient";
+    double *again = ng_calloc(subject->n_gradient + 1, sizeof *again);
+    bool ok = again || no_memory(report);
+    ok = ok && evaluate(subject, subject->analytic, subject->base, report) &&
+         all_finite(subject->base, subject->n_values, what, report);
+    ok = ok && evaluate(subject, again, subject->plus, report) &&
+         same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
+         same_bits(subject->analytic, again, subject->n_gradient, slope, report);
+    ng_free(again);
+    return ok;
+}
+
+/* Remembers what is detached on the way to the values, then replays it from here on. */
+static bool freeze(ng_subject *subject, ng_check_report *report)
+{
+    const char *what = subject->order == 2 ? "the gradient" : "the result";
+    ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
+    if (!ng_subject_values(subject, subject->plus, report)) return false;
+    ng_tape_set_mode(subject->tape, NG_TAPE_REPLAY);
+    return ng_subject_values(subject, subject->minus, report) &&
+           same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
+           same_bits(subject->base, subject->minus, subject->n_values, what, report);
+}
+
+static double largest(const double *values, int64_t count)
+{
+    double most = 0;
+    for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(values[i]));
+    return most;
+}
+
+/* The gradient that is differentiated again (of a fused op's definition) is the one that training
+ * uses (its backward kernel's). */
+static bool recording_changes_nothing(ng_subject *subject, ng_check_report *report)
+{
+    ng_tensor *y = run(subject, report);
+    bool ok = y && first_gradients(subject, y, false, report) &&
+              gather(subject, subject->plus, report);
+    ng_tape_reset(subject->tape);
+    double everywhere = largest(subject->base, subject->n_gradient);
+    for (int i = 0; i < subject->n_leaves && ok; i++) {
+        const ng_check_leaf *leaf = &subject->leaves[i];
+        const double *recorded = subject->base + leaf->offset, *plain = subject->plus + leaf->offset;
+        double allowed = 1e-9 * largest(recorded, leaf->tensor->size) + 1e-13 * everywhere;
+        for (int64_t e = 0; e < leaf->tensor->size && ok; e++) {
+            if (fabs(recorded[e] - plain[e]) <= allowed) continue;
+            ok = ng_check_say(report, "the gradient of %s at [%lld] is %.9g, but %.9g when it is "
+                              "recorded: backward and definition differ", leaf->name,
+                              (long long)e, plain[e], recorded[e]);
+        }
+    }
+    return ok;
+}
+
+bool ng_subject_begin(ng_subject *subject, const ng_check_options *options,
+                      ng_check_report *report)
+{
+    if (subject->n_leaves == 0) {
+        return ng_check_say(report, "there is nothing to differentiate: no float64 input");
+    }
+    ng_rng rng = ng_rng_seeded(options->seed);
+    subject->tape = ng_tape_new();
+    if (!subject->tape) return no_memory(report);
+    ng_tape_seed(subject->tape, options->seed);
+    ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
+    if (!probe(subject, &rng, report)) return false;
+    if (!reserve(subject) || !draw_weights(subject, &rng)) return no_memory(report);
+    return evaluate_twice(subject, report) && freeze(subject, report) &&
+           (subject->order == 1 || recording_changes_nothing(subject, report));
+}

@@ -1,0 +1,45 @@
+#include "core/alloc.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+/* Room for `count` elements, rounded up to whole cache lines; 0 where that overflows. */
+static size_t padded_bytes(int64_t count, size_t size)
+{
+    if (count < 0) return 0;
+    size_t bytes;
+    if (__builtin_mul_overflow((uint64_t)count, size, &bytes)) return 0;
+    if (bytes > PTRDIFF_MAX - ALIGNMENT) return 0;
+    const size_t lines = (bytes + ALIGNMENT - 1) / ALIGNMENT;
+    return (lines > 0 ? lines : 1) * ALIGNMENT;
+}
+
+void *ng_calloc(int64_t count, size_t size)
+{
+    const size_t bytes = padded_bytes(count, size);
+    void *memory = bytes > 0 ? aligned_alloc(ALIGNMENT, bytes) : NULL;
+    if (!memory) {
+        ng_fail(NG_ENOMEM, "out of memory: %lld elements of %zu bytes", (long long)count, size);
+        return NULL;
+    }
+    return memset(memory, 0, bytes);
+}
+
+void ng_free(void *memory) { free(memory); }
+
+void *ng_grow(void *array, int64_t count, int64_t more, size_t size)
+{
+    void *grown = ng_calloc(more, size);
+    if (!grown) return NULL;
+    if (count > 0) memcpy(grown, array, (size_t)count * size);
+    ng_free(array);
+    return grown;
+}
+
+char *ng_copy_text(const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *copy = ng_calloc((int64_t)bytes, 1);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}

@@ -1,0 +1,18 @@
+/* All memory of the library comes from here: sizes are checked, failure is NG_ENOMEM. */
+#ifndef NG_CORE_ALLOC_H
+#define NG_CORE_ALLOC_H
+
+#include <normgrad/core.h>
+
+/* `count` elements of `size` bytes, zeroed, aligned to 64 bytes; NULL with NG_ENOMEM, also where
+ * the product overflows. ng_free takes NULL. */
+void *ng_calloc(int64_t count, size_t size);
+void ng_free(void *memory);
+
+/* Grows an array that ng_calloc gave from `count` to `more` elements, the new ones zeroed; on
+ * failure NULL, and the array is as it was. */
+void *ng_grow(void *array, int64_t count, int64_t more, size_t size);
+
+char *ng_copy_text(const char *text); /* ng_free it */
+
+#endif

@@ -1,0 +1,118 @@
+#include "core/arena.h"
+#include "core/alloc.h"
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#define POISON(memory, bytes) ASAN_POISON_MEMORY_REGION(memory, bytes)
+#define UNPOISON(memory, bytes) ASAN_UNPOISON_MEMORY_REGION(memory, bytes)
+#else
+#define POISON(memory, bytes) ((void)(memory), (void)(bytes))
+#define UNPOISON(memory, bytes) ((void)(memory), (void)(bytes))
+#endif
+
+enum { ALIGNMENT = 64, SMALLEST_BLOCK = 1 << 16 };
+
+/* The header takes one cache line, so that what follows it is aligned. */
+struct ng_arena_block {
+    _Alignas(ALIGNMENT) ng_arena_block *older;
+    int64_t used, size; /* of the bytes that follow */
+};
+
+static char *bytes_of(ng_arena_block *block) { return (char *)(block + 1); }
+
+/* Not ng_calloc: a large block's pages should be touched by those who use them. */
+static ng_arena_block *block_new(int64_t size)
+{
+    ng_arena_block *block = aligned_alloc(ALIGNMENT, sizeof *block + (size_t)size);
+    if (!block) return NULL;
+    *block = (ng_arena_block){.size = size};
+    POISON(bytes_of(block), (size_t)size);
+    return block;
+}
+
+static void block_free(ng_arena_block *block)
+{
+    UNPOISON(bytes_of(block), (size_t)block->size);
+    free(block);
+}
+
+static ng_arena_block *add_block(ng_arena *arena, int64_t bytes)
+{
+    int64_t size = arena->kept > SMALLEST_BLOCK ? arena->kept : SMALLEST_BLOCK;
+    if (size < bytes) size = bytes;
+    ng_arena_block *block = block_new(size);
+    if (!block && size > bytes) block = block_new(size = bytes);
+    if (!block) return NULL;
+    block->older = arena->block;
+    arena->block = block;
+    arena->kept += size;
+    return block;
+}
+
+void *ng_arena_alloc(ng_arena *arena, size_t bytes)
+{
+    const int64_t limit = INT64_MAX / 4;
+    if (bytes > (size_t)limit) {
+        ng_fail(NG_ENOMEM, "out of memory: %zu bytes on the tape", bytes);
+        return NULL;
+    }
+    const int64_t needed = ((int64_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    ng_arena_block *block = arena->block;
+    if (!block || block->size - block->used < needed) block = add_block(arena, needed);
+    if (!block) {
+        ng_fail(NG_ENOMEM, "out of memory: %zu bytes on the tape", bytes);
+        return NULL;
+    }
+    void *memory = bytes_of(block) + block->used;
+    block->used += needed;
+    arena->used += needed;
+    UNPOISON(memory, bytes);
+    return memory;
+}
+
+static void release_older(ng_arena *arena)
+{
+    ng_arena_block *older = arena->block->older;
+    while (older) {
+        ng_arena_block *next = older->older;
+        arena->kept -= older->size;
+        block_free(older);
+        older = next;
+    }
+    arena->block->older = NULL;
+}
+
+void ng_arena_reset(ng_arena *arena)
+{
+    if (!arena->block) return;
+    if (arena->block->older) {
+        ng_arena_block *joint = block_new(arena->kept);
+        if (joint) {
+            joint->older = arena->block;
+            arena->block = joint;
+            arena->kept += joint->size;
+            release_older(arena);
+        }
+    }
+    for (ng_arena_block *block = arena->block; block; block = block->older) {
+        POISON(bytes_of(block), (size_t)block->size);
+        block->used = 0;
+    }
+    arena->used = 0;
+}
+
+void ng_arena_release(ng_arena *arena)
+{
+    if (!arena->block) return;
+    release_older(arena);
+    block_free(arena->block);
+    *arena = (ng_arena){0};
+}

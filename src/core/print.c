@@ -1,0 +1,81 @@
+/* Readable tensors:
+ *
+ *     float32 (2, 3)
+ *     [[ 1        -2.5       0.001  ]
+ *      [ ...                        ]]
+ */
+#include "core/tensor.h"
+#include <math.h>
+#include <string.h>
+
+enum { EDGE = 3, LONG_AXIS = 8, CELL = 32 };
+
+/* Of an axis longer than LONG_AXIS, only EDGE entries at each end are shown. */
+static bool is_cut(int64_t length) { return length > LONG_AXIS; }
+
+static int64_t after(int64_t i, int64_t length)
+{
+    return is_cut(length) && i == EDGE - 1 ? length - EDGE : i + 1;
+}
+
+static int cell(char *text, const ng_tensor *x, int64_t index)
+{
+    if (x->dtype == NG_I64)
+        return snprintf(text, CELL, "%lld", (long long)((const int64_t *)x->data)[index]);
+    return snprintf(text, CELL, "%.5g", ng_tensor_load(x, index));
+}
+
+/* The widest cell among those that are shown from `offset` on along the axes from `axis` on. */
+static int widest(const ng_tensor *x, int axis, int64_t offset)
+{
+    char text[CELL];
+    if (axis == x->shape.rank) return cell(text, x, offset);
+    const int64_t length = x->shape.dim[axis];
+    const int64_t stride = ng_shape_span(x->shape, axis + 1, x->shape.rank);
+    int width = 0;
+    for (int64_t i = 0; i < length; i = after(i, length)) {
+        const int inner = widest(x, axis + 1, offset + i * stride);
+        if (inner > width) width = inner;
+    }
+    return width;
+}
+
+static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offset, int width)
+{
+    char text[CELL];
+    if (axis == x->shape.rank) {
+        cell(text, x, offset);
+        fprintf(stream, "%*s", width, text);
+        return;
+    }
+    const int64_t length = x->shape.dim[axis];
+    const int64_t stride = ng_shape_span(x->shape, axis + 1, x->shape.rank);
+    const bool innermost = axis == x->shape.rank - 1;
+    fputc('[', stream);
+    for (int64_t i = 0; i < length; i = after(i, length)) {
+        if (i > 0 && innermost) fputs("  ", stream);
+        if (i > 0 && !innermost) fprintf(stream, "\n%*s", axis + 1, "");
+        if (is_cut(length) && i == length - EDGE)
+            innermost ? fputs("...  ", stream) : fprintf(stream, "...\n%*s", axis + 1, "");
+        print_axis(stream, x, axis + 1, offset + i * stride, width);
+    }
+    fputc(']', stream);
+}
+
+void ng_fprint(FILE *stream, const ng_tensor *x)
+{
+    if (!stream) return;
+    if (!x) {
+        fputs("NULL\n", stream);
+        return;
+    }
+    if (ng_is_none(x)) {
+        fputs("NG_NONE\n", stream);
+        return;
+    }
+    fprintf(stream, "%s %s\n", ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
+    print_axis(stream, x, 0, 0, widest(x, 0, 0));
+    fputc('\n', stream);
+}
+
+void ng_print(const ng_tensor *x) { ng_fprint(stdout, x); }

@@ -1,0 +1,55 @@
+#include <math.h>
+#include <normgrad/core.h>
+
+static uint64_t rotate_left(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
+
+static uint64_t splitmix64(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+ng_rng ng_rng_seeded(uint64_t seed)
+{
+    ng_rng rng;
+    for (int i = 0; i < 4; i++) rng.state[i] = splitmix64(&seed);
+    return rng;
+}
+
+uint64_t ng_rng_next(ng_rng *rng)
+{
+    uint64_t *s = rng->state;
+    const uint64_t result = rotate_left(s[0] + s[3], 23) + s[0];
+    const uint64_t t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotate_left(s[3], 45);
+    return result;
+}
+
+double ng_rng_uniform(ng_rng *rng) { return (double)(ng_rng_next(rng) >> 11) * 0x1p-53; }
+
+/* Box and Muller 1958; the second value of each pair is not kept, so that a generator stays a
+ * plain stream of numbers. */
+double ng_rng_normal(ng_rng *rng)
+{
+    const double pi = 3.14159265358979323846;
+    const double u = 1.0 - ng_rng_uniform(rng); /* (0, 1] */
+    return sqrt(-2.0 * log(u)) * cos(2.0 * pi * ng_rng_uniform(rng));
+}
+
+/* Draws anew while the number falls into the incomplete last stretch of the 64-bit range. */
+int64_t ng_rng_below(ng_rng *rng, int64_t bound)
+{
+    if (bound <= 1) return 0;
+    const uint64_t range = (uint64_t)bound, excess = -range % range; /* 2^64 mod bound */
+    uint64_t drawn;
+    do drawn = ng_rng_next(rng);
+    while (drawn < excess);
+    return (int64_t)(drawn % range);
+}

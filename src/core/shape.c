@@ -1,0 +1,100 @@
+#include "core/shape.h"
+#include <string.h>
+
+ng_shape_text ng_shape_print(ng_shape shape)
+{
+    ng_shape_text result;
+    char *end = result.text;
+    const char *const limit = result.text + sizeof result.text;
+    end += snprintf(end, (size_t)(limit - end), "(");
+    for (int i = 0; i < shape.rank && i < NG_MAX_RANK; i++)
+        end += snprintf(end, (size_t)(limit - end), i > 0 ? ", %lld" : "%lld",
+                        (long long)shape.dim[i]);
+    snprintf(end, (size_t)(limit - end), shape.rank == 1 ? ",)" : ")");
+    return result;
+}
+
+int64_t ng_shape_size(const char *function, ng_shape shape)
+{
+    if (shape.rank < 0 || shape.rank > NG_MAX_RANK) {
+        ng_fail(NG_ESHAPE, "%s: %d dimensions, expected 0 to %d", function, shape.rank,
+                NG_MAX_RANK);
+        return -1;
+    }
+    int64_t size = 1;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dim[i] < 0) {
+            ng_fail(NG_ESHAPE, "%s: negative dimension in %s", function,
+                    ng_shape_print(shape).text);
+            return -1;
+        }
+        /* Every element of every dtype must be addressable. */
+        if (__builtin_mul_overflow(size, shape.dim[i], &size) || size > INT64_MAX / 8) {
+            ng_fail(NG_ESHAPE, "%s: %s has more elements than memory can hold", function,
+                    ng_shape_print(shape).text);
+            return -1;
+        }
+    }
+    return size;
+}
+
+bool ng_shape_equal(ng_shape a, ng_shape b)
+{
+    return a.rank == b.rank && memcmp(a.dim, b.dim, (size_t)a.rank * sizeof a.dim[0]) == 0;
+}
+
+/* The dimension of a shape that is padded with leading ones to `rank`. */
+static int64_t padded_dim(ng_shape shape, int axis, int rank)
+{
+    const int own = axis - (rank - shape.rank);
+    return own < 0 ? 1 : shape.dim[own];
+}
+
+bool ng_shape_broadcast(const char *function, ng_shape a, ng_shape b, ng_shape *result)
+{
+    ng_shape joint = {.rank = a.rank > b.rank ? a.rank : b.rank};
+    for (int i = 0; i < joint.rank; i++) {
+        const int64_t da = padded_dim(a, i, joint.rank), db = padded_dim(b, i, joint.rank);
+        if (da != db && da != 1 && db != 1) {
+            ng_fail(NG_ESHAPE, "%s: shapes do not broadcast: %s and %s", function,
+                    ng_shape_print(a).text, ng_shape_print(b).text);
+            return false;
+        }
+        joint.dim[i] = da == 1 ? db : da;
+    }
+    *result = joint;
+    return true;
+}
+
+int64_t ng_shape_span(ng_shape shape, int first, int last)
+{
+    int64_t span = 1;
+    for (int i = first; i < last; i++) span *= shape.dim[i];
+    return span;
+}
+
+int ng_axis_index(const char *function, int axis, int rank)
+{
+    if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+    if (rank == 0)
+        ng_fail(NG_ESHAPE, "%s: axis %d of a scalar, which has no axes", function, axis);
+    else
+        ng_fail(NG_ESHAPE, "%s: axis %d, expected %d .. %d for rank %d", function, axis, -rank,
+                rank - 1, rank);
+    return -1;
+}
+
+bool ng_axes_mark(const char *function, ng_axes axes, int rank, bool reduced[NG_MAX_RANK])
+{
+    for (int i = 0; i < NG_MAX_RANK; i++) reduced[i] = axes.count == 0 && i < rank;
+    for (int i = 0; i < axes.count; i++) {
+        const int axis = ng_axis_index(function, axes.axis[i], rank);
+        if (axis < 0) return false;
+        if (reduced[axis]) {
+            ng_fail(NG_ESHAPE, "%s: axis %d is named twice", function, axes.axis[i]);
+            return false;
+        }
+        reduced[axis] = true;
+    }
+    return true;
+}

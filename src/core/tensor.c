@@ -1,0 +1,346 @@
+#include "core/tensor.h"
+#include "core/error.h"
+#include <math.h>
+#include <string.h>
+
+ng_tensor ng_none_tensor;
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[] = {[NG_F32] = {"float32", 4}, [NG_F64] = {"float64", 8}, [NG_I64] = {"int64", 8}};
+
+static bool is_dtype(ng_dtype dtype) { return (unsigned)dtype <= NG_I64; }
+
+const char *ng_dtype_name(ng_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].name : "unknown dtype";
+}
+
+size_t ng_dtype_bytes(ng_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].bytes : 0; }
+
+/* ---- Make and free ------------------------------------------------------------------------ */
+
+ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape)
+{
+    if (!is_dtype(dtype)) {
+        ng_fail(NG_EDTYPE, "%s: dtype %d, expected NG_F32, NG_F64 or NG_I64", function,
+                (int)dtype);
+        return NULL;
+    }
+    const int64_t size = ng_shape_size(function, shape);
+    if (size < 0) return NULL;
+    ng_tensor *x = ng_calloc(1, sizeof *x);
+    void *data = ng_calloc(size, dtypes[dtype].bytes);
+    if (!x || !data) {
+        ng_free(x), ng_free(data);
+        return NULL;
+    }
+    *x = (ng_tensor){.dtype = dtype, .shape = shape, .size = size, .data = data};
+    return x;
+}
+
+void ng_tensor_destroy(ng_tensor *x)
+{
+    if (!x) return;
+    ng_tensor_destroy(x->grad);
+    ng_free(x->data);
+    ng_free(x);
+}
+
+static bool is_yours(const ng_tensor *x)
+{
+    return x && !ng_is_none(x) && !x->tape && !x->module_owned;
+}
+
+void ng_tensor_free(ng_tensor *x)
+{
+    if (is_yours(x)) ng_tensor_destroy(x);
+}
+
+ng_tensor *ng_zeros_new(ng_dtype dtype, ng_shape shape)
+{
+    return ng_tensor_make("ng_zeros_new", dtype, shape);
+}
+
+static ng_tensor *filled_new(const char *function, ng_dtype dtype, ng_shape shape, double value)
+{
+    ng_tensor *x = ng_tensor_make(function, dtype, shape);
+    if (x) ng_fill(x, value);
+    return x;
+}
+
+ng_tensor *ng_ones_new(ng_dtype dtype, ng_shape shape)
+{
+    return filled_new("ng_ones_new", dtype, shape, 1.0);
+}
+
+ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value)
+{
+    return filled_new("ng_full_new", dtype, shape, value);
+}
+
+ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double high, ng_rng *rng)
+{
+    ng_tensor *x = rng ? ng_tensor_make("ng_uniform_new", dtype, shape) : NULL;
+    if (x) ng_fill_uniform(x, low, high, rng);
+    return x;
+}
+
+ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation,
+                         ng_rng *rng)
+{
+    ng_tensor *x = rng ? ng_tensor_make("ng_normal_new", dtype, shape) : NULL;
+    if (x) ng_fill_normal(x, mean, deviation, rng);
+    return x;
+}
+
+ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values, int64_t count)
+{
+    if (!values) return NULL;
+    ng_tensor *x = ng_tensor_make("ng_tensor_from", dtype, shape);
+    if (!x) return NULL;
+    if (count != x->size) {
+        ng_fail(NG_ESHAPE, "ng_tensor_from: %lld values for shape %s of %lld elements",
+                (long long)count, ng_shape_print(shape).text, (long long)x->size);
+        ng_tensor_destroy(x);
+        return NULL;
+    }
+    for (int64_t i = 0; i < count; i++) ng_tensor_store(x, i, values[i]);
+    return x;
+}
+
+ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *array)
+{
+    if (!array) return NULL;
+    ng_tensor *x = ng_tensor_make("ng_tensor_from_array", dtype, shape);
+    if (x) memcpy(x->data, array, (size_t)x->size * dtypes[dtype].bytes);
+    return x;
+}
+
+ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype)
+{
+    if (!x || ng_is_none(x)) return NULL;
+    ng_tensor *copy = ng_tensor_make("ng_copy_new", dtype, x->shape);
+    if (copy) ng_copy_values(copy, x);
+    return copy;
+}
+
+/* ---- Inspect ------------------------------------------------------------------------------ */
+
+ng_dtype ng_dtype_of(const ng_tensor *x) { return x ? x->dtype : NG_F32; }
+
+int ng_rank(const ng_tensor *x) { return x ? x->shape.rank : -1; }
+
+int64_t ng_size(const ng_tensor *x) { return x ? x->size : -1; }
+
+ng_shape ng_shape_of(const ng_tensor *x) { return x ? x->shape : NG_SCALAR; }
+
+int64_t ng_dim(const ng_tensor *x, int axis)
+{
+    if (!x) return -1;
+    const int index = ng_axis_index("ng_dim", axis, x->shape.rank);
+    return index < 0 ? -1 : x->shape.dim[index];
+}
+
+static void *data_as(const char *function, const ng_tensor *x, ng_dtype dtype)
+{
+    if (!x) return NULL;
+    if (x->dtype == dtype) return x->data;
+    ng_fail(NG_EDTYPE, "%s: the tensor is %s, expected %s", function, ng_dtype_name(x->dtype),
+            ng_dtype_name(dtype));
+    return NULL;
+}
+
+float *ng_data_f32(const ng_tensor *x) { return data_as("ng_data_f32", x, NG_F32); }
+
+double *ng_data_f64(const ng_tensor *x) { return data_as("ng_data_f64", x, NG_F64); }
+
+int64_t *ng_data_i64(const ng_tensor *x) { return data_as("ng_data_i64", x, NG_I64); }
+
+double ng_tensor_load(const ng_tensor *x, int64_t i)
+{
+    switch (x->dtype) {
+    case NG_F32: return (double)((const float *)x->data)[i];
+    case NG_F64: return ((const double *)x->data)[i];
+    case NG_I64: return (double)((const int64_t *)x->data)[i];
+    }
+    return nan("");
+}
+
+/* The nearest int64; what is beyond the range becomes its end, NaN becomes 0. */
+static int64_t to_int64(double value)
+{
+    if (isnan(value)) return 0;
+    if (value >= 0x1p63) return INT64_MAX;
+    if (value < -0x1p63) return INT64_MIN;
+    return llround(value);
+}
+
+void ng_tensor_store(ng_tensor *x, int64_t i, double value)
+{
+    switch (x->dtype) {
+    case NG_F32: ((float *)x->data)[i] = (float)value; break;
+    case NG_F64: ((double *)x->data)[i] = value; break;
+    case NG_I64: ((int64_t *)x->data)[i] = to_int64(value); break;
+    }
+}
+
+double ng_item(const ng_tensor *x)
+{
+    if (!x) return nan("");
+    if (x->size == 1) return ng_tensor_load(x, 0);
+    ng_fail(NG_ESHAPE, "ng_item: a tensor of shape %s, expected one element",
+            ng_shape_print(x->shape).text);
+    return nan("");
+}
+
+static bool index_ok(const char *function, const ng_tensor *x, int64_t index)
+{
+    if (index >= 0 && index < x->size) return true;
+    ng_fail(NG_ESHAPE, "%s: index %lld of a tensor of %lld elements", function, (long long)index,
+            (long long)x->size);
+    return false;
+}
+
+double ng_get(const ng_tensor *x, int64_t index)
+{
+    if (!x || !index_ok("ng_get", x, index)) return nan("");
+    return ng_tensor_load(x, index);
+}
+
+double ng_at_index(const ng_tensor *x, ng_shape index)
+{
+    if (!x) return nan("");
+    int64_t flat = 0;
+    bool inside = index.rank == x->shape.rank;
+    for (int i = 0; inside && i < index.rank; i++) {
+        inside = index.dim[i] >= 0 && index.dim[i] < x->shape.dim[i];
+        flat = flat * x->shape.dim[i] + index.dim[i];
+    }
+    if (inside) return ng_tensor_load(x, flat);
+    ng_fail(NG_ESHAPE, "ng_at: index %s of a tensor of shape %s", ng_shape_print(index).text,
+            ng_shape_print(x->shape).text);
+    return nan("");
+}
+
+/* ---- Change ------------------------------------------------------------------------------- */
+
+void ng_touch(ng_tensor *x)
+{
+    if (x && !ng_is_none(x)) x->version++;
+}
+
+static ng_status writable(const char *function, const ng_tensor *x)
+{
+    if (!x) return ng_status_of_null();
+    if (ng_is_none(x)) return ng_fail(NG_EVALUE, "%s: NG_NONE cannot be written", function);
+    if (x->tape)
+        return ng_fail(NG_ESTATE, "%s: the tensor belongs to a tape and is read-only", function);
+    return NG_OK;
+}
+
+ng_status ng_set(ng_tensor *x, int64_t index, double value)
+{
+    const ng_status status = writable("ng_set", x);
+    if (status != NG_OK) return status;
+    if (!index_ok("ng_set", x, index)) return NG_ESHAPE;
+    ng_tensor_store(x, index, value);
+    ng_touch(x);
+    return NG_OK;
+}
+
+ng_status ng_fill(ng_tensor *x, double value)
+{
+    const ng_status status = writable("ng_fill", x);
+    if (status != NG_OK) return status;
+    for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, value);
+    ng_touch(x);
+    return NG_OK;
+}
+
+ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
+{
+    const ng_status status = writable("ng_fill_uniform", x);
+    if (status != NG_OK) return status;
+    if (!rng || !(low <= high))
+        return ng_fail(NG_EVALUE, "ng_fill_uniform: range [%g, %g)%s", low, high,
+                       rng ? ", expected low <= high" : " without a generator");
+    for (int64_t i = 0; i < x->size; i++)
+        ng_tensor_store(x, i, low + (high - low) * ng_rng_uniform(rng));
+    ng_touch(x);
+    return NG_OK;
+}
+
+ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rng)
+{
+    const ng_status status = writable("ng_fill_normal", x);
+    if (status != NG_OK) return status;
+    if (!rng || !(deviation >= 0))
+        return ng_fail(NG_EVALUE, "ng_fill_normal: deviation %g%s", deviation,
+                       rng ? ", expected at least 0" : " without a generator");
+    for (int64_t i = 0; i < x->size; i++)
+        ng_tensor_store(x, i, mean + deviation * ng_rng_normal(rng));
+    ng_touch(x);
+    return NG_OK;
+}
+
+ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from)
+{
+    if (!from) return ng_status_of_null();
+    const ng_status status = writable("ng_copy_values", x);
+    if (status != NG_OK) return status;
+    if (x->size != from->size)
+        return ng_fail(NG_ESHAPE, "ng_copy_values: %s into %s: sizes differ",
+                       ng_shape_print(from->shape).text, ng_shape_print(x->shape).text);
+    if (x->dtype == from->dtype)
+        memmove(x->data, from->data, (size_t)x->size * dtypes[x->dtype].bytes);
+    else
+        for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, ng_tensor_load(from, i));
+    ng_touch(x);
+    return NG_OK;
+}
+
+/* ---- Gradients of a leaf ------------------------------------------------------------------ */
+
+ng_tensor *ng_require_grad(ng_tensor *x)
+{
+    const ng_status status = writable("ng_require_grad", x);
+    if (status != NG_OK) return NULL;
+    if (x->dtype == NG_I64) {
+        ng_fail(NG_EDTYPE, "ng_require_grad: the tensor is int64, expected float32 or float64");
+        return NULL;
+    }
+    x->requires_grad = true;
+    return x;
+}
+
+bool ng_requires_grad(const ng_tensor *x) { return x && x->requires_grad; }
+
+bool ng_has_grad(const ng_tensor *x) { return x && x->grad && x->grad->version > 0; }
+
+ng_tensor *ng_grad(ng_tensor *x)
+{
+    if (!x) return NULL;
+    if (ng_has_grad(x)) return x->grad;
+    ng_fail(NG_EGRAD, "ng_grad: no backward pass has reached this tensor of shape %s",
+            ng_shape_print(x->shape).text);
+    return NULL;
+}
+
+ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
+{
+    if (leaf->grad) return leaf->grad;
+    leaf->grad = ng_tensor_make("ng_backward", leaf->dtype, leaf->shape);
+    if (!leaf->grad) return NULL;
+    leaf->grad->module_owned = true; /* the leaf frees it, nobody else */
+    leaf->grad_spent = true;
+    return leaf->grad;
+}
+
+void ng_zero_grad(ng_tensor *x)
+{
+    if (!ng_has_grad(x)) return;
+    memset(x->grad->data, 0, (size_t)x->size * dtypes[x->dtype].bytes);
+    x->grad_spent = false;
+}

@@ -1,0 +1,42 @@
+/* What a tensor is. */
+#ifndef NG_CORE_TENSOR_H
+#define NG_CORE_TENSOR_H
+
+#include "core/alloc.h"
+#include "core/shape.h"
+#include <normgrad/tape.h>
+
+struct ng_tensor {
+    ng_dtype dtype;
+    bool requires_grad; /* a leaf that was asked to, or computed from one */
+    bool grad_spent;    /* an optimizer has used the gradient: the next backward overwrites it */
+    bool module_owned;  /* ng_tensor_free leaves it to its module */
+    uint32_t version;   /* counts writes to a leaf */
+    ng_shape shape;
+    int64_t size;
+    void *data;
+    ng_tape *tape;        /* its owner; NULL for yours and a module's */
+    ng_node *node;        /* the op that made it; NULL for leaves and constants */
+    ng_tensor *grad;      /* of a leaf; its version counts the passes that have reached it */
+    ng_tensor *cotangent; /* during a backward sweep, what has arrived so far */
+    bool cotangent_owned; /* and whether the sweep may add to it in place */
+    bool wanted;          /* while paths are marked: whether it lies on one */
+    ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
+};
+
+static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
+
+/* A tensor of ng_calloc's memory, zeroed: ng_zeros_new, with the caller's name in errors. */
+ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);
+
+/* The leaf's gradient tensor, made (spent, uninitialised) if there is none yet. */
+ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf);
+
+/* Frees whoever owns it. */
+void ng_tensor_destroy(ng_tensor *x);
+
+/* Element i as a double, without checks. */
+double ng_tensor_load(const ng_tensor *x, int64_t i);
+void ng_tensor_store(ng_tensor *x, int64_t i, double value);
+
+#endif

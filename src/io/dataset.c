@@ -1,0 +1,246 @@
+/* Data sets in memory. The samples never move: a shuffle is a permutation of their numbers. */
+#include "io/dataset.h"
+#include <math.h>
+#include <string.h>
+
+struct ng_dataset {
+    ng_tensor *x, *y; /* (count, ...) each; y may be NG_NONE */
+    int64_t *order;   /* order[i] is the sample that is handed out as number i */
+};
+
+/* ---- Make ---- */
+
+static void identity(int64_t *order, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) order[i] = i;
+}
+
+/* Fisher-Yates from the identity, so that the order depends on the seed alone. */
+static void shuffle(int64_t *order, int64_t count, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    identity(order, count);
+    for (int64_t i = count - 1; i > 0; i--) {
+        const int64_t j = ng_rng_below(&rng, i + 1);
+        const int64_t swapped = order[i];
+        order[i] = order[j];
+        order[j] = swapped;
+    }
+}
+
+ng_dataset *ng_dataset_adopt(ng_tensor *x, ng_tensor *y)
+{
+    ng_dataset *self = x && y ? ng_calloc(1, sizeof *self) : NULL;
+    int64_t *order = self ? ng_calloc(x->shape.dim[0], sizeof *order) : NULL;
+    if (!order) {
+        ng_free(self);
+        ng_tensor_free(x);
+        ng_tensor_free(y);
+        return NULL;
+    }
+    identity(order, x->shape.dim[0]);
+    *self = (ng_dataset){.x = x, .y = y, .order = order};
+    return self;
+}
+
+ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y)
+{
+    if (!x || !y) return NULL;
+    if (ng_is_none(x) || x->shape.rank < 1 || x->size == 0) {
+        ng_fail(NG_ESHAPE, "ng_dataset_from: x %s, expected (count, ...) with a sample or more",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    if (!ng_is_none(y) && (y->shape.rank < 1 || y->shape.dim[0] != x->shape.dim[0])) {
+        ng_fail(NG_ESHAPE, "ng_dataset_from: x %s and y %s, expected as many labels as samples",
+                ng_shape_print(x->shape).text, ng_shape_print(y->shape).text);
+        return NULL;
+    }
+    ng_tensor *own_x = ng_copy_new(x, x->dtype);
+    return ng_dataset_adopt(own_x, !own_x           ? NULL
+                                   : ng_is_none(y) ? NG_NONE
+                                                   : ng_copy_new(y, y->dtype));
+}
+
+void ng_dataset_free(ng_dataset *dataset)
+{
+    if (!dataset) return;
+    ng_tensor_free(dataset->x);
+    ng_tensor_free(dataset->y);
+    ng_free(dataset->order);
+    ng_free(dataset);
+}
+
+/* ---- Inspect ---- */
+
+int64_t ng_dataset_count(const ng_dataset *dataset)
+{
+    return dataset ? dataset->x->shape.dim[0] : -1;
+}
+
+const ng_tensor *ng_dataset_x(const ng_dataset *dataset) { return dataset ? dataset->x : NULL; }
+const ng_tensor *ng_dataset_y(const ng_dataset *dataset) { return dataset ? dataset->y : NULL; }
+
+/* ---- Rows ---- */
+
+/* The shape of `count` samples of x. */
+static ng_shape rows_shape(const ng_tensor *x, int64_t count)
+{
+    ng_shape shape = x->shape;
+    shape.dim[0] = count;
+    return shape;
+}
+
+/* to[i] = from[order[i]] for `count` samples, to (count, ...). */
+static void gather(const ng_tensor *from, const int64_t *order, int64_t count, ng_tensor *to)
+{
+    const size_t bytes =
+        (size_t)ng_shape_span(from->shape, 1, from->shape.rank) * ng_dtype_bytes(from->dtype);
+    const char *source = from->data;
+    char *target = to->data;
+    for (int64_t i = 0; i < count; i++)
+        memcpy(target + (size_t)i * bytes, source + (size_t)order[i] * bytes, bytes);
+}
+
+static ng_tensor *gathered_new(const ng_tensor *from, const int64_t *order, int64_t count)
+{
+    if (ng_is_none(from)) return NG_NONE;
+    ng_tensor *to = ng_tensor_make("ng_dataset_split", from->dtype, rows_shape(from, count));
+    if (to) gather(from, order, count, to);
+    return to;
+}
+
+/* ---- Split and shuffle ---- */
+
+static ng_dataset *subset_new(const ng_dataset *dataset, const int64_t *order, int64_t count)
+{
+    ng_tensor *x = gathered_new(dataset->x, order, count);
+    return ng_dataset_adopt(x, x ? gathered_new(dataset->y, order, count) : NULL);
+}
+
+ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
+                           ng_dataset **first, ng_dataset **second)
+{
+    if (!dataset || !first || !second) return ng_failed() ? ng_last_status() : NG_ENULL;
+    const int64_t all = ng_dataset_count(dataset);
+    if (count < 1 || count >= all)
+        return ng_fail(NG_EVALUE, "ng_dataset_split: %lld of %lld samples, expected 1 to %lld",
+                       (long long)count, (long long)all, (long long)all - 1);
+
+    int64_t *order = ng_calloc(all, sizeof *order);
+    if (!order) return NG_ENOMEM;
+    shuffle(order, all, seed);
+    ng_dataset *a = subset_new(dataset, order, count);
+    ng_dataset *b = a ? subset_new(dataset, order + count, all - count) : NULL;
+    ng_free(order);
+    if (!b) {
+        ng_dataset_free(a);
+        return ng_last_status();
+    }
+    *first = a;
+    *second = b;
+    return NG_OK;
+}
+
+ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
+{
+    if (!dataset) return ng_failed() ? ng_last_status() : NG_ENULL;
+    shuffle(dataset->order, ng_dataset_count(dataset), seed);
+    return NG_OK;
+}
+
+/* ---- Standardise ---- */
+
+static bool is_floating(const ng_tensor *x) { return x->dtype == NG_F32 || x->dtype == NG_F64; }
+
+/* mean[j] and deviation[j] of each feature of x (count, features), in two passes. A feature whose
+ * values are all equal has deviation 0 exactly, whatever its mean was rounded to. */
+static void feature_statistics(const ng_tensor *x, int64_t features, double *mean,
+                               double *deviation)
+{
+    const int64_t count = x->shape.dim[0];
+    for (int64_t i = 0; i < x->size; i++) mean[i % features] += ng_tensor_load(x, i);
+    for (int64_t j = 0; j < features; j++) mean[j] /= (double)count;
+
+    for (int64_t i = 0; i < x->size; i++) {
+        const double centered = ng_tensor_load(x, i) - mean[i % features];
+        deviation[i % features] += centered * centered;
+    }
+    for (int64_t j = 0; j < features; j++) {
+        bool constant = true;
+        for (int64_t i = 1; constant && i < count; i++)
+            constant = ng_tensor_load(x, i * features + j) == ng_tensor_load(x, j);
+        deviation[j] = constant ? 0 : sqrt(deviation[j] / (double)count);
+    }
+}
+
+static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t features,
+                             double *mean, double *deviation)
+{
+    feature_statistics(reference, features, mean, deviation);
+    for (int64_t j = 0; j < features; j++)
+        if (!isfinite(mean[j]) || !isfinite(deviation[j]))
+            return ng_fail(NG_EVALUE, "ng_dataset_standardize: feature %lld has mean %g and "
+                           "deviation %g, expected finite numbers", (long long)j, mean[j],
+                           deviation[j]);
+    for (int64_t i = 0; i < x->size; i++) {
+        const int64_t j = i % features;
+        const double centered = ng_tensor_load(x, i) - mean[j];
+        ng_tensor_store(x, i, deviation[j] > 0 ? centered / deviation[j] : 0);
+    }
+    return NG_OK;
+}
+
+ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference)
+{
+    if (!dataset || !reference) return ng_failed() ? ng_last_status() : NG_ENULL;
+    ng_tensor *x = dataset->x;
+    const ng_tensor *from = reference->x;
+    if (!is_floating(x) || !is_floating(from))
+        return ng_fail(NG_EDTYPE, "ng_dataset_standardize: features in %s and %s, expected floating",
+                       ng_dtype_name(x->dtype), ng_dtype_name(from->dtype));
+    if (!ng_shape_equal(rows_shape(x, 1), rows_shape(from, 1)))
+        return ng_fail(NG_ESHAPE, "ng_dataset_standardize: samples %s and %s, expected the same "
+                       "features", ng_shape_print(rows_shape(x, 1)).text,
+                       ng_shape_print(rows_shape(from, 1)).text);
+
+    const int64_t features = ng_shape_span(x->shape, 1, x->shape.rank);
+    double *statistics = ng_calloc(2 * features, sizeof *statistics);
+    if (!statistics) return NG_ENOMEM;
+    const ng_status status = standardize(x, from, features, statistics, statistics + features);
+    ng_free(statistics);
+    return status;
+}
+
+/* ---- Batches ---- */
+
+static ng_tensor *batch_of(ng_tape *tape, const ng_tensor *from, const int64_t *order, int64_t size)
+{
+    if (ng_is_none(from)) return NG_NONE;
+    ng_tensor *batch = ng_result(tape, from->dtype, rows_shape(from, size));
+    if (batch) gather(from, order, size, batch);
+    return batch;
+}
+
+bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
+                           ng_batch_options options)
+{
+    if (!dataset || !tape || !options.batch) return false;
+    if (index < 0 || size < 1) {
+        ng_fail(NG_EVALUE, "ng_dataset_batch: batch %lld of %lld samples, expected 0 or more of 1 "
+                "or more", (long long)index, (long long)size);
+        return false;
+    }
+    const int64_t count = ng_dataset_count(dataset);
+    if (index > (count - 1) / size) return false;
+
+    const int64_t first = index * size;
+    const int64_t left = count - first;
+    if (left < size && options.drop_last) return false;
+    const ng_batch batch = {.size = left < size ? left : size};
+    ng_tensor *x = batch_of(tape, dataset->x, dataset->order + first, batch.size);
+    ng_tensor *y = x ? batch_of(tape, dataset->y, dataset->order + first, batch.size) : NULL;
+    if (!y) return false;
+    *options.batch = (ng_batch){.x = x, .y = y, .size = batch.size};
+    return true;
+}

@@ -1,0 +1,185 @@
+/* Loops over numbers: no tensors, no tape, no allocation.
+ *
+ * A table holds the kernels of one dtype compiled for one instruction set. Arrays are contiguous
+ * and of the table's dtype unless said; statistics are always double. Outputs never overlap
+ * inputs, except that `accumulate` adds to what stands in the output. Large work is shared among
+ * OpenMP threads by output, in pieces that do not depend on their number: same bits for any.
+ */
+#ifndef NG_KERNELS_KERNELS_H
+#define NG_KERNELS_KERNELS_H
+
+#include <normgrad/tensor.h>
+
+/* y[i] = f(x[i]; a, b), and its derivative where a fast one pays. */
+typedef enum {
+    NG_MAP_NEG, NG_MAP_ABS, NG_MAP_SIGN, NG_MAP_SQUARE, NG_MAP_RECIPROCAL, NG_MAP_EXP, NG_MAP_LOG,
+    NG_MAP_SQRT, NG_MAP_RSQRT, NG_MAP_SIN, NG_MAP_COS, NG_MAP_ERF,
+    NG_MAP_AFFINE,     /* a x + b */
+    NG_MAP_POW,        /* x^a */
+    NG_MAP_CLAMP,      /* min(max(x, a), b) */
+    NG_MAP_TANH, NG_MAP_SIGMOID, NG_MAP_RELU,
+    NG_MAP_LEAKY_RELU, /* x > 0 ? x : a x */
+    NG_MAP_GELU, NG_MAP_GELU_TANH, NG_MAP_SILU, NG_MAP_SOFTPLUS,
+    NG_MAP_COUNT
+} ng_map;
+
+/* y[i] = f(a[i], b[i]) */
+typedef enum {
+    NG_BINARY_ADD, NG_BINARY_SUB, NG_BINARY_MUL, NG_BINARY_DIV, NG_BINARY_POW,
+    NG_BINARY_MAXIMUM, NG_BINARY_MINIMUM, /* a NaN on either side gives NaN */
+    NG_BINARY_GREATER, NG_BINARY_GREATER_EQUAL, NG_BINARY_LESS, NG_BINARY_EQUAL, /* 1 or 0 */
+    NG_BINARY_COUNT
+} ng_binary;
+
+/* A walk over `rank` dimensions in row-major order, with each operand's stride (in elements) per
+ * dimension; a broadcast operand has stride 0. */
+typedef struct {
+    int rank;
+    int64_t size;
+    int64_t dim[NG_MAX_RANK], a[NG_MAX_RANK], b[NG_MAX_RANK];
+} ng_walk;
+
+/* The walk that broadcasts a and b to `result`, with dimensions joined where memory allows. */
+ng_walk ng_walk_broadcast(ng_shape result, ng_shape a, ng_shape b);
+
+/* The walk with the given strides per dimension, joined likewise. */
+ng_walk ng_walk_strided(ng_shape shape, const int64_t *a, const int64_t *b);
+
+/* Strides of a dense tensor. */
+void ng_strides(ng_shape shape, int64_t strides[NG_MAX_RANK]);
+
+/* Copies elements of `bytes` (4 or 8) from from[walk.a] to to[walk.b]; if the walk's b are all 0
+ * nothing sensible happens. Not dtype-bound, hence not in the tables. */
+void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes);
+
+/* Row-wise normalization of x (rows, n): statistics over the first `over` of each row. */
+typedef struct {
+    int64_t rows, n, over;
+    double eps;
+    bool center;   /* LayerNorm; else RMSNorm */
+    bool unbiased; /* divide the variance by over - 1 */
+} ng_row_norm_shape;
+
+/* Column-wise normalization of x (outer, channels, inner) for each channel. */
+typedef struct {
+    int64_t outer, channels, inner;
+    double eps;
+} ng_column_norm_shape;
+
+/* Destinations of a backward norm kernel; a NULL pointer is not wanted. */
+typedef struct {
+    void *dx, *dgamma, *dbeta;
+    bool add_dx, add_dgamma, add_dbeta;
+} ng_norm_gradients;
+
+typedef struct {
+    double lr, weight_decay, momentum, dampening;
+    bool nesterov, first; /* first: velocity = g */
+} ng_sgd_step;
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay;
+    double correction1, correction2; /* 1 - beta^t */
+    bool decoupled;                  /* AdamW */
+} ng_adam_step;
+typedef struct {
+    double lr, alpha, eps, weight_decay, momentum;
+    bool centered;
+} ng_rmsprop_step;
+
+typedef struct {
+    const char *isa; /* "baseline", "avx2", "avx512" */
+
+    /* ---- pointwise.inc ---- */
+    void (*map[NG_MAP_COUNT])(const void *x, void *y, int64_t n, double a, double b);
+    /* dx (+)= dy f'(x), with y = f(x) at hand; NULL for maps that have no fast one (see
+     * pointwise.inc): TANH SIGMOID RELU LEAKY_RELU GELU GELU_TANH SILU SOFTPLUS CLAMP ABS EXP LOG
+     * SQRT SQUARE have. */
+    void (*map_backward[NG_MAP_COUNT])(const void *x, const void *y, const void *dy, void *dx,
+                                       int64_t n, double a, double b, bool accumulate);
+    void (*binary[NG_BINARY_COUNT])(const ng_walk *walk, const void *a, const void *b, void *y);
+    void (*where)(const void *condition, const void *a, const void *b, void *y, int64_t n);
+    void (*fill)(void *y, int64_t n, double value);
+    void (*add_to)(const void *x, void *y, int64_t n);                 /* y += x */
+    void (*axpy)(double a, const void *x, void *y, int64_t n, bool accumulate); /* y (+)= a x */
+    void (*clamp_in_place)(void *x, int64_t n, double low, double high);
+    double (*dot)(const void *x, const void *y, int64_t n); /* in double, fixed order */
+
+    /* ---- reduce.inc: x (outer, n, inner) -> y (outer, inner) ---- */
+    void (*sum)(const void *x, void *y, int64_t outer, int64_t n, int64_t inner, double scale,
+                bool accumulate); /* y (+)= scale sum x, summed in double */
+    void (*max)(const void *x, void *y, int64_t outer, int64_t n, int64_t inner); /* NaN wins */
+    void (*argmax)(const void *x, int64_t *y, int64_t outer, int64_t n, int64_t inner);
+
+    /* ---- rows.inc ---- */
+    void (*gather_rows)(const void *table, const int64_t *index, void *y, int64_t count,
+                        int64_t width);
+    void (*scatter_add_rows)(const void *x, const int64_t *index, void *y, int64_t count,
+                             int64_t width);
+    void (*softmax)(const void *x, void *y, int64_t rows, int64_t n);
+    void (*softmax_backward)(const void *y, const void *dy, void *dx, int64_t rows, int64_t n,
+                             bool accumulate);
+    void (*log_softmax)(const void *x, void *y, int64_t rows, int64_t n);
+    void (*log_softmax_backward)(const void *y, const void *dy, void *dx, int64_t rows, int64_t n,
+                                 bool accumulate);
+    /* losses[r] = 0 where labels[r] is `ignored` (and `ignore`); lse[r] is kept for backward,
+     * whose gradient of row r is scale[r] (one value for all rows if !each) x d loss. */
+    void (*cross_entropy)(const void *x, const int64_t *labels, void *losses, double *lse,
+                          int64_t rows, int64_t n, double smoothing, bool ignore, int64_t ignored);
+    void (*cross_entropy_backward)(const void *x, const int64_t *labels, const double *lse,
+                                   const void *dloss, bool each, double scale, void *dx,
+                                   int64_t rows, int64_t n, double smoothing, bool ignore,
+                                   int64_t ignored, bool accumulate);
+
+    /* ---- norm.inc ---- */
+    /* mean may be NULL where !center; gamma and beta (n) may be NULL. */
+    void (*row_norm)(const ng_row_norm_shape *shape, const void *x, const void *gamma,
+                     const void *beta, void *y, double *mean, double *rstd);
+    /* One pass over x and dy. scratch: ng_row_norm_scratch(shape) doubles, where dgamma or dbeta
+     * is wanted. */
+    void (*row_norm_backward)(const ng_row_norm_shape *shape, const void *x, const void *gamma,
+                              const double *mean, const double *rstd, const void *dy,
+                              ng_norm_gradients gradients, double *scratch);
+    /* Batch statistics; var is biased. */
+    void (*column_statistics)(const ng_column_norm_shape *shape, const void *x, double *mean,
+                              double *var);
+    /* y = (x - mean) rstd gamma + beta, per channel; gamma and beta (channels) may be NULL. */
+    void (*column_norm)(const ng_column_norm_shape *shape, const void *x, const double *mean,
+                        const double *rstd, const void *gamma, const void *beta, void *y);
+    /* `fixed`: the statistics are constants (eval), else functions of x. */
+    void (*column_norm_backward)(const ng_column_norm_shape *shape, const void *x,
+                                 const void *gamma, const double *mean, const double *rstd,
+                                 const void *dy, bool fixed, ng_norm_gradients gradients);
+
+    /* ---- update.inc: one optimizer step of n weights ---- */
+    void (*sgd)(void *w, const void *g, void *velocity, int64_t n, const ng_sgd_step *step);
+    void (*adam)(void *w, const void *g, void *m, void *v, int64_t n, const ng_adam_step *step);
+    void (*rmsprop)(void *w, const void *g, void *square, void *mean, void *velocity, int64_t n,
+                    const ng_rmsprop_step *step); /* mean NULL unless centered, velocity if momentum */
+
+    /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n) (+ C), row-major, leading dimensions in
+     * elements; a transposed operand is stored the other way round ---- */
+    void (*gemm)(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                 const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
+                 bool accumulate);
+} ng_kernels;
+
+/* The table for NG_F32 or NG_F64, for the best instruction set that this processor has, or the
+ * one named by the environment variable NORMGRAD_ISA (baseline, avx2, avx512) if it has that. */
+const ng_kernels *ng_kernels_for(ng_dtype dtype);
+
+/* The table of one instruction set; NULL where the build or the processor lacks it. For tests. */
+const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype);
+
+/* Doubles of scratch that row_norm_backward needs. */
+int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
+
+/* The matrix product of the library: an external BLAS where the build has one and the product is
+ * large enough for it to pay, the table's own kernel elsewhere. */
+void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+             const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
+             bool accumulate);
+
+/* "OpenBLAS" or "built-in". */
+const char *ng_gemm_name(void);
+
+#endif

@@ -1,0 +1,50 @@
+/* The one way in which kernels share work among threads. */
+#ifndef NG_KERNELS_PARALLEL_H
+#define NG_KERNELS_PARALLEL_H
+
+#include <stdint.h>
+
+/* Does the units begin .. end - 1 of the work described by `arguments`. */
+typedef void ng_span(const void *arguments, int64_t begin, int64_t end);
+
+/* Work below this many units of one cheap element each is done where it stands: waking the other
+ * threads would take longer. */
+#define NG_SHARE_FROM 65536
+
+/* Calls span once per thread, each with a run of whole grains (the last one may be cut). A span
+ * must give the same bits wherever the grains are divided. */
+void ng_share_out(ng_span *span, const void *arguments, int64_t units, int64_t grain);
+
+/* The same, if `work` (in cheap elements) is worth it. */
+static inline void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain,
+                            int64_t work)
+{
+    if (work < NG_SHARE_FROM)
+        span(arguments, 0, units);
+    else
+        ng_share_out(span, arguments, units, grain);
+}
+
+/* Sums over n terms are cut into at most NG_BLOCKS blocks, whose sums are added in their order.
+ * The length of a block depends on n alone; it is a multiple of 64. */
+#define NG_BLOCKS 64
+static inline int64_t ng_block_length(int64_t n, int64_t least)
+{
+    const int64_t length = (n + NG_BLOCKS - 1) / NG_BLOCKS;
+    return length < least ? least : (length + 63) / 64 * 64;
+}
+
+static inline int64_t ng_block_count(int64_t n, int64_t length)
+{
+    return (n + length - 1) / length;
+}
+
+/* Rows that share one partial sum of dgamma and dbeta: at most 32 blocks, of 8 rows or more, so
+ * that the partial sums take less memory than the rows. */
+static inline int64_t ng_norm_block_rows(int64_t rows)
+{
+    const int64_t length = (rows + 31) / 32;
+    return length < 8 ? 8 : length;
+}
+
+#endif

@@ -1,0 +1,183 @@
+/* Walks over strided and broadcast operands, and copies along them. */
+#include "kernels/walk.h"
+#include "kernels/parallel.h"
+#include <string.h>
+
+void ng_strides(ng_shape shape, int64_t strides[NG_MAX_RANK])
+{
+    int64_t stride = 1;
+    for (int d = shape.rank - 1; d >= 0; d--) {
+        strides[d] = stride;
+        stride *= shape.dim[d];
+    }
+}
+
+/* Dimensions of length 1 vanish; one joins its outer neighbour where both operands step from its
+ * end to its next beginning as if nothing were there. At least one dimension is left. */
+ng_walk ng_walk_strided(ng_shape shape, const int64_t *a, const int64_t *b)
+{
+    ng_walk walk = {.size = 1};
+    for (int d = 0; d < shape.rank; d++) {
+        const int64_t dim = shape.dim[d];
+        const int last = walk.rank - 1;
+        walk.size *= dim;
+        if (dim == 1) continue;
+        if (walk.rank > 0 && walk.a[last] == a[d] * dim && walk.b[last] == b[d] * dim) {
+            walk.dim[last] *= dim;
+            walk.a[last] = a[d];
+            walk.b[last] = b[d];
+        } else {
+            walk.dim[walk.rank] = dim;
+            walk.a[walk.rank] = a[d];
+            walk.b[walk.rank] = b[d];
+            walk.rank++;
+        }
+    }
+    if (walk.rank == 0) {
+        walk.rank = 1;
+        walk.dim[0] = walk.a[0] = walk.b[0] = 1;
+    }
+    return walk;
+}
+
+/* Strides of a dense operand seen as `result`: 0 where it is broadcast. */
+static void broadcast_strides(ng_shape result, ng_shape operand, int64_t strides[NG_MAX_RANK])
+{
+    const int missing = result.rank - operand.rank;
+    int64_t dense[NG_MAX_RANK];
+    ng_strides(operand, dense);
+    for (int d = 0; d < result.rank; d++) {
+        const bool repeated = d < missing || operand.dim[d - missing] == 1;
+        strides[d] = repeated ? 0 : dense[d - missing];
+    }
+}
+
+ng_walk ng_walk_broadcast(ng_shape result, ng_shape a, ng_shape b)
+{
+    int64_t strides_a[NG_MAX_RANK], strides_b[NG_MAX_RANK];
+    broadcast_strides(result, a, strides_a);
+    broadcast_strides(result, b, strides_b);
+    return ng_walk_strided(result, strides_a, strides_b);
+}
+
+/* ---- Copies ------------------------------------------------------------------------------- */
+
+enum { RUN = 4096, TILE = 32 }; /* elements of a row copied at once; side of a transposed tile */
+
+typedef struct {
+    ng_walk walk;
+    const char *from;
+    char *to;
+    int64_t bytes, pieces; /* of an element; of each row (runs) or pair of dimensions (tiles) */
+} copy_work;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Each unit is a run of the last dimension. */
+static void copy_runs(const void *arguments, int64_t begin, int64_t end)
+{
+    const copy_work *w = arguments;
+    const int last = w->walk.rank - 1;
+    const int64_t dim = w->walk.dim[last];
+    const int64_t step_a = w->walk.a[last] * w->bytes, step_b = w->walk.b[last] * w->bytes;
+    ng_cursor cursor = ng_cursor_at(&w->walk, last, begin / w->pieces);
+    int64_t piece = begin % w->pieces;
+
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t first = piece * RUN, count = least(RUN, dim - first);
+        const char *from = w->from + cursor.a * w->bytes + first * step_a;
+        char *to = w->to + cursor.b * w->bytes + first * step_b;
+        if (step_a == w->bytes && step_b == w->bytes)
+            memcpy(to, from, (size_t)(count * w->bytes));
+        else if (w->bytes == 4)
+            for (int64_t i = 0; i < count; i++) memcpy(to + i * step_b, from + i * step_a, 4);
+        else
+            for (int64_t i = 0; i < count; i++) memcpy(to + i * step_b, from + i * step_a, 8);
+        if (++piece == w->pieces) {
+            piece = 0;
+            ng_cursor_next(&w->walk, &cursor);
+        }
+    }
+}
+
+/* The last two dimensions of the walk have unit stride in one operand each: copied tile by tile,
+ * both operands' cache lines are used whole. Each unit is a row of tiles. */
+static inline void copy_tile(const copy_work *w, const char *from, char *to, int64_t rows,
+                             int64_t columns, size_t bytes)
+{
+    const int row = w->walk.rank - 2, column = w->walk.rank - 1;
+    const int64_t row_a = w->walk.a[row] * (int64_t)bytes, row_b = w->walk.b[row] * (int64_t)bytes;
+    const int64_t column_a = w->walk.a[column] * (int64_t)bytes;
+    const int64_t column_b = w->walk.b[column] * (int64_t)bytes;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            memcpy(to + i * row_b + j * column_b, from + i * row_a + j * column_a, bytes);
+}
+
+static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
+{
+    const copy_work *w = arguments;
+    const int row = w->walk.rank - 2, column = w->walk.rank - 1;
+    ng_cursor cursor = ng_cursor_at(&w->walk, row, begin / w->pieces);
+    int64_t piece = begin % w->pieces;
+
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t i = piece * TILE, rows = least(TILE, w->walk.dim[row] - i);
+        for (int64_t j = 0; j < w->walk.dim[column]; j += TILE) {
+            const int64_t columns = least(TILE, w->walk.dim[column] - j);
+            const char *from =
+                w->from + (cursor.a + i * w->walk.a[row] + j * w->walk.a[column]) * w->bytes;
+            char *to = w->to + (cursor.b + i * w->walk.b[row] + j * w->walk.b[column]) * w->bytes;
+            if (w->bytes == 4)
+                copy_tile(w, from, to, rows, columns, 4);
+            else
+                copy_tile(w, from, to, rows, columns, 8);
+        }
+        if (++piece == w->pieces) {
+            piece = 0;
+            ng_cursor_next(&w->walk, &cursor);
+        }
+    }
+}
+
+/* The dimension, other than the last, along which the operand that the last one strides over is
+ * contiguous; -1 if there is none. */
+static int transposed_dimension(const ng_walk *walk)
+{
+    const int last = walk->rank - 1;
+    for (int d = 0; d < last; d++) {
+        if (walk->b[last] == 1 && walk->a[last] > 1 && walk->a[d] == 1) return d;
+        if (walk->a[last] == 1 && walk->b[last] > 1 && walk->b[d] == 1) return d;
+    }
+    return -1;
+}
+
+/* Makes dimension d the last but one. */
+static void move_beside_last(ng_walk *walk, int d)
+{
+    const int64_t dim = walk->dim[d], a = walk->a[d], b = walk->b[d];
+    for (; d < walk->rank - 2; d++) {
+        walk->dim[d] = walk->dim[d + 1];
+        walk->a[d] = walk->a[d + 1];
+        walk->b[d] = walk->b[d + 1];
+    }
+    walk->dim[d] = dim;
+    walk->a[d] = a;
+    walk->b[d] = b;
+}
+
+void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes)
+{
+    if (walk->size == 0) return;
+    copy_work w = {.walk = *walk, .from = from, .to = to, .bytes = (int64_t)bytes};
+    const int last = walk->rank - 1, transposed = transposed_dimension(walk);
+    const int64_t rows = walk->size / walk->dim[last];
+    if (transposed < 0) {
+        w.pieces = (walk->dim[last] + RUN - 1) / RUN;
+        ng_share(copy_runs, &w, rows * w.pieces, 1, walk->size);
+        return;
+    }
+    move_beside_last(&w.walk, transposed);
+    w.pieces = (w.walk.dim[last - 1] + TILE - 1) / TILE;
+    ng_share(copy_tiles, &w, rows / w.walk.dim[last - 1] * w.pieces, 1, walk->size);
+}

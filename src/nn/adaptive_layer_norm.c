@@ -1,0 +1,165 @@
+/* AdaptiveLayerNorm: LayerNorm without affine, scaled and shifted by functions of the data. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_adaptive_layer_norm_options options;
+    ng_module *gamma, *beta; /* projected: Linear(dim, dim) each */
+    ng_module *modulation;   /* conditioned: Linear(condition, 2 dim or 3 dim) */
+} adaptive;
+
+static ng_tensor *normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
+{
+    if (ng_rank(x) < 1 || ng_dim(x, -1) != layer->options.dim) {
+        ng_fail(NG_ESHAPE, "AdaptiveLayerNorm: x is %s, expected its last dimension to be %lld",
+                ng_shape_print(x->shape).text, (long long)layer->options.dim);
+        return NULL;
+    }
+    return ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
+}
+
+/* ---- Projected: y = (W_g x + b_g) * xhat + (W_b x + b_b). Document 001 ---- */
+
+static ng_tensor *projected_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const adaptive *layer = (const adaptive *)self;
+    ng_tensor *xhat = normalize(layer, tape, x);
+    if (!xhat) return NULL;
+    ng_tensor *gamma = ng_forward(layer->gamma, tape, x);
+    ng_tensor *beta = ng_forward(layer->beta, tape, x);
+    return ng_add(tape, ng_mul(tape, gamma, xhat), beta);
+}
+
+static void projected_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_adaptive_layer_norm_options *options = &((const adaptive *)self)->options;
+    snprintf(text, bytes, "%lld, projected, eps=%g", (long long)options->dim, options->eps);
+}
+
+static const ng_module_class projected_class = {.name = "AdaptiveLayerNorm",
+                                                .size = sizeof(adaptive),
+                                                .forward = projected_forward,
+                                                .describe = projected_describe};
+
+/* ---- Conditioned: y = ((1 + scale(c)) * xhat + shift(c)) [* gate(c)]. Peebles & Xie 2023 ---- */
+
+/* Columns part * dim .. (part + 1) * dim - 1 of the modulation (..., 2 dim or 3 dim). */
+static ng_tensor *part_of(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
+{
+    return ng_slice(tape, modulation, -1, part * dim, (part + 1) * dim);
+}
+
+static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                      ng_tensor *condition)
+{
+    const adaptive *layer = (const adaptive *)self;
+    const int64_t dim = layer->options.dim;
+    ng_tensor *xhat = normalize(layer, tape, x);
+    ng_tensor *modulation = xhat ? ng_forward(layer->modulation, tape, condition) : NULL;
+    if (!modulation) return NULL;
+    ng_tensor *shift = part_of(tape, modulation, 0, dim);
+    ng_tensor *scale = ng_add_scalar(tape, part_of(tape, modulation, 1, dim), 1);
+    ng_tensor *y = ng_add(tape, ng_mul(tape, scale, xhat), shift);
+    return layer->options.gate ? ng_mul(tape, part_of(tape, modulation, 2, dim), y) : y;
+}
+
+static void conditioned_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_adaptive_layer_norm_options *options = &((const adaptive *)self)->options;
+    snprintf(text, bytes, "%lld, condition=%lld%s, eps=%g", (long long)options->dim,
+             (long long)options->condition, options->gate ? ", gate" : "", options->eps);
+}
+
+static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
+                                                  .size = sizeof(adaptive),
+                                                  .forward_with = conditioned_forward,
+                                                  .describe = conditioned_describe};
+
+/* ---- AdaNorm: y = C (1 - k xhat) * xhat, the factor held constant. Xu et al. 2019 ---- */
+
+static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const adaptive *layer = (const adaptive *)self;
+    const ng_adaptive_layer_norm_options *options = &layer->options;
+    ng_tensor *xhat = normalize(layer, tape, x);
+    if (!xhat) return NULL;
+    ng_tensor *base = options->raw ? x : xhat;
+    if (!options->differentiate) base = ng_detach(tape, base);
+    ng_tensor *factor = ng_scalar_sub(tape, 1, ng_mul_scalar(tape, base, options->k));
+    return ng_mul(tape, ng_mul_scalar(tape, factor, options->scale), xhat);
+}
+
+static void adanorm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_adaptive_layer_norm_options *options = &((const adaptive *)self)->options;
+    snprintf(text, bytes, "%lld, AdaNorm, C=%g, k=%g%s%s, eps=%g", (long long)options->dim,
+             options->scale, options->k, options->raw ? ", raw" : "",
+             options->differentiate ? ", differentiated" : "", options->eps);
+}
+
+static const ng_module_class adanorm_class = {.name = "AdaptiveLayerNorm",
+                                              .size = sizeof(adaptive),
+                                              .forward = adanorm_forward,
+                                              .describe = adanorm_describe};
+
+/* ---- Make ---- */
+
+static const char name[] = "ng_adaptive_layer_norm_new";
+
+static bool belongs_to(ng_adaptive_form form, ng_adaptive_form own, bool given, const char *option,
+                       const char *form_name)
+{
+    if (form == own || !given) return true;
+    ng_fail(NG_EVALUE, "%s: %s is an option of the form %s only", name, option, form_name);
+    return false;
+}
+
+static bool options_accepted(const ng_adaptive_layer_norm_options *options)
+{
+    const ng_adaptive_form form = options->form;
+    const char *condition = "NG_ADAPTIVE_CONDITIONED", *adanorm = "NG_ADAPTIVE_ADANORM";
+    const ng_adaptive_form c = NG_ADAPTIVE_CONDITIONED, a = NG_ADAPTIVE_ADANORM;
+    if ((unsigned)form > NG_ADAPTIVE_ADANORM) {
+        ng_fail(NG_EVALUE, "%s: form is %d, expected an ng_adaptive_form", name, (int)form);
+        return false;
+    }
+    if (form == c && !ng_option_positive(name, "condition", options->condition, "features"))
+        return false;
+    return ng_option_positive(name, "dim", options->dim, "features") &&
+           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
+           ng_option_range(name, "scale", options->scale, -HUGE_VAL, HUGE_VAL) &&
+           ng_option_range(name, "k", options->k, -HUGE_VAL, HUGE_VAL) &&
+           belongs_to(form, c, options->condition != 0, "condition", condition) &&
+           belongs_to(form, c, options->gate, "gate", condition) &&
+           belongs_to(form, a, options->scale != 0, "scale", adanorm) &&
+           belongs_to(form, a, options->k != 0, "k", adanorm) &&
+           belongs_to(form, a, options->differentiate, "differentiate", adanorm) &&
+           belongs_to(form, a, options->raw, "raw", adanorm);
+}
+
+ng_module *ng_adaptive_layer_norm_create(ng_adaptive_layer_norm_options options)
+{
+    static const ng_module_class *const classes[] = {&projected_class, &conditioned_class,
+                                                     &adanorm_class};
+    if (!options_accepted(&options)) return NULL;
+    const bool conditioned = options.form == NG_ADAPTIVE_CONDITIONED;
+    options.eps = ng_option_or(options.eps, conditioned ? 1e-6 : 1e-5);
+    options.scale = ng_option_or(options.scale, 1);
+    options.k = ng_option_or(options.k, 0.1);
+
+    adaptive *self = (adaptive *)ng_module_new(classes[options.form]);
+    if (!self) return NULL;
+    self->options = options;
+    const int64_t dim = options.dim;
+    if (options.form == NG_ADAPTIVE_PROJECTED) {
+        self->gamma = ng_module_add_child(&self->base, "gamma", ng_linear_new(dim, dim));
+        self->beta = ng_module_add_child(&self->base, "beta", ng_linear_new(dim, dim));
+    } else if (conditioned) {
+        self->modulation = ng_module_add_child(
+            &self->base, "modulation",
+            ng_linear_new(options.condition, (options.gate ? 3 : 2) * dim,
+                          .init = NG_INIT_CONSTANT));
+    }
+    return ng_module_built(&self->base);
+}

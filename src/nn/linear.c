@@ -1,0 +1,66 @@
+/* Linear: y = x weight^T + bias. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_linear_options options;
+    ng_tensor *weight; /* (out, in) */
+    ng_tensor *bias;   /* (out), or NG_NONE */
+} linear;
+
+static ng_tensor *linear_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const linear *layer = (const linear *)self;
+    return ng_linear(tape, x, layer->weight, layer->bias);
+}
+
+static void linear_init(ng_module *self, ng_rng *rng)
+{
+    linear *layer = (linear *)self;
+    const ng_linear_options *options = &layer->options;
+    ng_init(layer->weight, options->init, options->init_value, rng);
+    if (options->no_bias) return;
+    const double bound = options->init == NG_INIT_DEFAULT ? 1 / sqrt((double)options->in) : 0;
+    ng_fill_uniform(layer->bias, -bound, bound, rng);
+}
+
+static void linear_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_linear_options *options = &((const linear *)self)->options;
+    snprintf(text, bytes, "%lld, %lld%s", (long long)options->in, (long long)options->out,
+             options->no_bias ? ", no bias" : "");
+}
+
+static const ng_module_class linear_class = {.name = "Linear",
+                                             .size = sizeof(linear),
+                                             .forward = linear_forward,
+                                             .init = linear_init,
+                                             .describe = linear_describe};
+
+static bool init_accepted(ng_init_kind kind, double value)
+{
+    if ((unsigned)kind > NG_INIT_CONSTANT) {
+        ng_fail(NG_EVALUE, "ng_linear_new: init is %d, expected an ng_init_kind", (int)kind);
+        return false;
+    }
+    const double low = kind == NG_INIT_CONSTANT ? -HUGE_VAL : 0;
+    return ng_option_range("ng_linear_new", "init_value", value, low, HUGE_VAL);
+}
+
+ng_module *ng_linear_create(ng_linear_options options)
+{
+    if (!ng_option_positive("ng_linear_new", "in", options.in, "features")) return NULL;
+    if (!ng_option_positive("ng_linear_new", "out", options.out, "features")) return NULL;
+    if (!init_accepted(options.init, options.init_value)) return NULL;
+
+    linear *self = (linear *)ng_module_new(&linear_class);
+    if (!self) return NULL;
+    self->options = options;
+    self->weight =
+        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.out, options.in));
+    self->bias = options.no_bias
+                     ? NG_NONE
+                     : ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.out));
+    return ng_module_built(&self->base);
+}

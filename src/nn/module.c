@@ -1,0 +1,572 @@
+/* What all modules share: registration, paths, iteration, drawing, modes, dtype, freeing. */
+#include "nn/module.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- Paths -------------------------------------------------------------------------------- */
+
+const char *ng_module_path(const ng_module *root, const ng_module *module)
+{
+    if (module == root || !module->registry->path) return "";
+    const ng_path *above = root->registry->path;
+    return module->registry->path->text + (above ? strlen(above->text) + 1 : 0);
+}
+
+const char *ng_entry_path(const ng_module *root, const ng_entry *entry)
+{
+    const ng_path *above = root->registry->path;
+    return entry->path->text + (above ? strlen(above->text) + 1 : 0);
+}
+
+/* front.back, or back alone; it keeps `older` behind it. */
+static ng_path *path_new(const char *front, const char *back, ng_path *older)
+{
+    const size_t front_length = front ? strlen(front) + 1 : 0;
+    const size_t bytes = sizeof(ng_path) + front_length + strlen(back) + 1;
+    ng_path *path = ng_calloc((int64_t)bytes, 1);
+    if (!path) return NULL;
+    if (front) {
+        memcpy(path->text, front, front_length - 1);
+        path->text[front_length - 1] = '.';
+    }
+    strcpy(path->text + front_length, back);
+    path->older = older;
+    return path;
+}
+
+static void path_free(ng_path *path)
+{
+    while (path) {
+        ng_path *older = path->older;
+        ng_free(path);
+        path = older;
+    }
+}
+
+/* ---- Make and free ------------------------------------------------------------------------ */
+
+ng_module *ng_module_new(const ng_module_class *class)
+{
+    if (!class) return NULL;
+    ng_module *self = ng_calloc(1, class->size);
+    struct ng_registry *registry = ng_calloc(1, sizeof *registry);
+    if (!self || !registry) {
+        ng_free(self), ng_free(registry);
+        return NULL;
+    }
+    self->class = class;
+    self->training = true;
+    self->registry = registry;
+    return self;
+}
+
+static void module_destroy(ng_module *self)
+{
+    if (self->class->destroy) self->class->destroy(self);
+    struct ng_registry *registry = self->registry;
+    for (int i = 0; i < registry->count; i++) {
+        ng_entry *entry = &registry->entries[i];
+        ng_tensor_destroy(entry->tensor);
+        if (entry->child) module_destroy(entry->child);
+        path_free(entry->path);
+    }
+    ng_free(registry->entries);
+    ng_free(registry);
+    ng_free(self);
+}
+
+void ng_module_free(ng_module *module)
+{
+    if (module && !module->registry->parent) module_destroy(module);
+}
+
+/* ---- Register ----------------------------------------------------------------------------- */
+
+static const char *entry_name(const ng_module *self, const ng_entry *entry)
+{
+    return ng_entry_path(self, entry);
+}
+
+static bool name_accepted(const char *function, const ng_module *self, const char *name)
+{
+    if (!name || !*name || strchr(name, '.')) {
+        ng_fail(NG_EVALUE, "%s: name \"%s\" in a %s, expected one without '.'", function,
+                name ? name : "", self->class->name);
+        return false;
+    }
+    for (int i = 0; i < self->registry->count; i++)
+        if (strcmp(entry_name(self, &self->registry->entries[i]), name) == 0) {
+            ng_fail(NG_EVALUE, "%s: a %s has two entries named \"%s\"", function,
+                    self->class->name, name);
+            return false;
+        }
+    return true;
+}
+
+/* The entry after the last one, with its path; it counts once the caller counts it. */
+static ng_entry *entry_prepare(const char *function, ng_module *self, const char *name)
+{
+    struct ng_registry *registry = self->registry;
+    if (!name_accepted(function, self, name)) return NULL;
+    if (registry->count == registry->room) {
+        const int room = registry->room ? 2 * registry->room : 4;
+        ng_entry *grown = ng_grow(registry->entries, registry->count, room, sizeof *grown);
+        if (!grown) return NULL;
+        registry->entries = grown;
+        registry->room = room;
+    }
+    ng_path *path = path_new(registry->path ? registry->path->text : NULL, name, NULL);
+    if (!path) return NULL;
+    ng_entry *entry = &registry->entries[registry->count];
+    *entry = (ng_entry){.path = path};
+    return entry;
+}
+
+/* A constructor is told of its failures at its end. */
+static void *remember_failure(ng_module *self)
+{
+    if (!self->registry->built) self->registry->failed = true;
+    return NULL;
+}
+
+static ng_entry *add_tensor(const char *function, ng_module *self, const char *name,
+                            ng_entry_kind kind, ng_shape shape)
+{
+    ng_entry *entry = entry_prepare(function, self, name);
+    if (!entry) return remember_failure(self);
+    ng_tensor *tensor = ng_tensor_make(function, NG_F32, shape);
+    if (!tensor) {
+        path_free(entry->path);
+        return remember_failure(self);
+    }
+    tensor->module_owned = true;
+    entry->kind = kind;
+    entry->tensor = tensor;
+    self->registry->count++;
+    return entry;
+}
+
+ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape)
+{
+    if (!self) return NULL;
+    ng_entry *entry =
+        add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, shape);
+    if (!entry) return NULL;
+    entry->tensor->requires_grad = !self->frozen;
+    return entry->tensor;
+}
+
+ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape, double value)
+{
+    if (!self) return NULL;
+    ng_entry *entry = add_tensor("ng_module_add_buffer", self, name, NG_ENTRY_BUFFER, shape);
+    if (!entry) return NULL;
+    entry->initial = value;
+    ng_fill(entry->tensor, value);
+    return entry->tensor;
+}
+
+/* ---- Draw --------------------------------------------------------------------------------- */
+
+/* FNV-1a. */
+static uint64_t digest(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < count; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static const uint64_t digest_start = 0xcbf29ce484222325u;
+
+static uint64_t digest_of(const ng_tensor *x)
+{
+    return digest(digest_start, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
+}
+
+static ng_rng stream_of(uint64_t seed, const char *path)
+{
+    const uint64_t hash = digest(digest_start, path, strlen(path));
+    return ng_rng_seeded(hash ^ (seed * 0x9e3779b97f4a7c15u));
+}
+
+static void note_drawn(ng_module *self)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        if (entry->kind != NG_ENTRY_PARAMETER) continue;
+        entry->version = entry->tensor->version;
+        entry->digest = digest_of(entry->tensor);
+    }
+}
+
+static bool is_as_drawn(const ng_module *self)
+{
+    if (self->registry->seeded) return false;
+    for (int i = 0; i < self->registry->count; i++) {
+        const ng_entry *entry = &self->registry->entries[i];
+        if (entry->kind != NG_ENTRY_PARAMETER) continue;
+        if (entry->version != entry->tensor->version) return false;
+        if (entry->digest != digest_of(entry->tensor)) return false;
+    }
+    return true;
+}
+
+static void draw(ng_module *self, uint64_t seed, const char *path)
+{
+    ng_rng rng = stream_of(seed, path);
+    if (self->class->init) self->class->init(self, &rng);
+    note_drawn(self);
+}
+
+/* After adoption: what nobody has set yet follows its new path, so that equal layers of one
+ * network start with different weights. */
+static void draw_again(const ng_module *root, ng_module *self)
+{
+    if (is_as_drawn(self)) draw(self, 0, ng_module_path(root, self));
+    for (int i = 0; i < self->registry->count; i++)
+        if (self->registry->entries[i].child)
+            draw_again(root, self->registry->entries[i].child);
+}
+
+static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
+{
+    draw(self, seed, ng_module_path(root, self));
+    self->registry->seeded = true;
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        if (entry->kind == NG_ENTRY_BUFFER) ng_fill(entry->tensor, entry->initial);
+        if (entry->child) init_tree(root, entry->child, seed);
+    }
+}
+
+ng_status ng_module_init(ng_module *module, uint64_t seed)
+{
+    if (!module) return ng_failed() ? ng_last_status() : NG_ENULL;
+    init_tree(module, module, seed);
+    return NG_OK;
+}
+
+ng_module *ng_module_built(ng_module *self)
+{
+    if (!self) return NULL;
+    if (self->registry->failed) {
+        ng_module_free(self);
+        return NULL;
+    }
+    self->registry->built = true;
+    draw(self, 0, "");
+    return self;
+}
+
+/* ---- Adopt -------------------------------------------------------------------------------- */
+
+static ng_module *root_of(ng_module *module)
+{
+    while (module->registry->parent) module = module->registry->parent;
+    return module;
+}
+
+/* Makes next_path = front.path for everything below `self`; drop_paths takes them back. */
+static bool prepare_paths(ng_module *self, const char *front)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        entry->next_path = path_new(front, entry->path->text, entry->path);
+        if (!entry->next_path) return false;
+        if (entry->child && !prepare_paths(entry->child, front)) return false;
+    }
+    return true;
+}
+
+static void drop_paths(ng_module *self)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        ng_free(entry->next_path);
+        entry->next_path = NULL;
+        if (entry->child) drop_paths(entry->child);
+    }
+}
+
+static void commit_paths(ng_module *self)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        entry->path = entry->next_path;
+        entry->next_path = NULL;
+        if (!entry->child) continue;
+        entry->child->registry->path = entry->path;
+        commit_paths(entry->child);
+    }
+}
+
+void ng_module_refuse(ng_module *self, ng_module *child)
+{
+    if (child && (!self || root_of(self) != child)) ng_module_free(child);
+}
+
+static bool may_adopt(ng_module *self, const char *name, const ng_module *child)
+{
+    if (root_of(self) == child) {
+        ng_fail(NG_ESTATE, "ng_module_add_child: the %s \"%s\" would contain itself",
+                child->class->name, name ? name : "");
+        return false;
+    }
+    if (child->registry->parent) {
+        ng_fail(NG_ESTATE, "ng_module_add_child: the %s \"%s\" already belongs to a %s",
+                child->class->name, name ? name : "", child->registry->parent->class->name);
+        return false;
+    }
+    return true;
+}
+
+ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child)
+{
+    if (!self) {
+        ng_module_free(child);
+        return NULL;
+    }
+    if (!child || !may_adopt(self, name, child)) return remember_failure(self);
+
+    ng_entry *entry = entry_prepare("ng_module_add_child", self, name);
+    if (!entry || !prepare_paths(child, entry->path->text)) {
+        drop_paths(child);
+        if (entry) path_free(entry->path);
+        ng_module_free(child);
+        return remember_failure(self);
+    }
+    entry->kind = NG_ENTRY_CHILD;
+    entry->child = child;
+    self->registry->count++;
+    child->registry->parent = self;
+    child->registry->path = entry->path;
+    commit_paths(child);
+    draw_again(root_of(self), child);
+    return child;
+}
+
+/* ---- Look ---------------------------------------------------------------------------------- */
+
+/* Counts *left down over the entries of a kind, depth first; the one that meets 0 is found. */
+static const ng_entry *nth_entry(const ng_module *self, ng_entry_kind kind, int *left,
+                                 const ng_module **owner)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        const ng_entry *entry = &self->registry->entries[i];
+        if (entry->kind == kind && (*left)-- == 0) {
+            *owner = self;
+            return entry;
+        }
+        if (!entry->child) continue;
+        const ng_entry *found = nth_entry(entry->child, kind, left, owner);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index,
+                      ng_named_tensor *found)
+{
+    if (!root || !found || index < 0) return false;
+    const ng_module *owner = NULL;
+    const ng_entry *entry = nth_entry(root, kind, &index, &owner);
+    if (!entry) return false;
+    *found = (ng_named_tensor){ng_entry_path(root, entry), entry->tensor, (ng_module *)owner};
+    return true;
+}
+
+bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter)
+{
+    return ng_module_tensor(module, NG_ENTRY_PARAMETER, index, parameter);
+}
+
+bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer)
+{
+    return ng_module_tensor(module, NG_ENTRY_BUFFER, index, buffer);
+}
+
+static ng_tensor *find_tensor(const ng_module *root, const ng_module *self, const char *name)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        const ng_entry *entry = &self->registry->entries[i];
+        if (entry->tensor && strcmp(ng_entry_path(root, entry), name) == 0) return entry->tensor;
+        ng_tensor *found = entry->child ? find_tensor(root, entry->child, name) : NULL;
+        if (found) return found;
+    }
+    return NULL;
+}
+
+ng_tensor *ng_module_find(ng_module *module, const char *name)
+{
+    if (!module || !name) return NULL;
+    ng_tensor *found = find_tensor(module, module, name);
+    if (!found)
+        ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
+                module->class->name, name);
+    return found;
+}
+
+static const ng_entry *nth_child(const ng_module *self, int index)
+{
+    if (!self || index < 0) return NULL;
+    for (int i = 0; i < self->registry->count; i++) {
+        const ng_entry *entry = &self->registry->entries[i];
+        if (entry->child && index-- == 0) return entry;
+    }
+    return NULL;
+}
+
+ng_module *ng_module_child(const ng_module *module, int index)
+{
+    const ng_entry *entry = nth_child(module, index);
+    return entry ? entry->child : NULL;
+}
+
+const char *ng_module_child_name(const ng_module *module, int index)
+{
+    const ng_entry *entry = nth_child(module, index);
+    return entry ? entry_name(module, entry) : NULL;
+}
+
+int64_t ng_parameter_count(const ng_module *module)
+{
+    if (!module) return -1;
+    int64_t count = 0;
+    for (int i = 0; i < module->registry->count; i++) {
+        const ng_entry *entry = &module->registry->entries[i];
+        if (entry->kind == NG_ENTRY_PARAMETER) count += entry->tensor->size;
+        if (entry->child) count += ng_parameter_count(entry->child);
+    }
+    return count;
+}
+
+/* ---- Use ----------------------------------------------------------------------------------- */
+
+ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
+{
+    if (!module || !tape || !x) return NULL;
+    if (module->class->forward) return module->class->forward(module, tape, x);
+    ng_fail(NG_ESTATE, "ng_forward: %s needs a condition, expected ng_forward_with",
+            module->class->name);
+    return NULL;
+}
+
+ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
+{
+    if (!module || !tape || !x || !condition) return NULL;
+    if (!module->class->forward_with || ng_is_none(condition)) return ng_forward(module, tape, x);
+    return module->class->forward_with(module, tape, x, condition);
+}
+
+static void set_training(ng_module *module, bool training)
+{
+    if (!module) return;
+    module->training = training;
+    for (int i = 0; i < module->registry->count; i++)
+        set_training(module->registry->entries[i].child, training);
+}
+
+void ng_train(ng_module *module) { set_training(module, true); }
+
+void ng_eval(ng_module *module) { set_training(module, false); }
+
+static void set_frozen(ng_module *module, bool frozen)
+{
+    if (!module) return;
+    module->frozen = frozen;
+    for (int i = 0; i < module->registry->count; i++) {
+        ng_entry *entry = &module->registry->entries[i];
+        if (entry->kind == NG_ENTRY_PARAMETER) entry->tensor->requires_grad = !frozen;
+        set_frozen(entry->child, frozen);
+    }
+}
+
+void ng_freeze(ng_module *module) { set_frozen(module, true); }
+
+void ng_unfreeze(ng_module *module) { set_frozen(module, false); }
+
+/* ---- Convert ------------------------------------------------------------------------------- */
+
+/* Converts into new tensors; drop_converted frees what stands there. */
+static bool convert(ng_module *self, ng_dtype dtype)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        if (entry->child && !convert(entry->child, dtype)) return false;
+        if (!entry->tensor || entry->tensor->dtype == dtype) continue;
+        entry->converted = ng_tensor_make("ng_module_to", dtype, entry->tensor->shape);
+        if (!entry->converted) return false;
+        ng_copy_values(entry->converted, entry->tensor);
+    }
+    return true;
+}
+
+static void drop_converted(ng_module *self)
+{
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        ng_tensor_destroy(entry->converted);
+        entry->converted = NULL;
+        if (entry->child) drop_converted(entry->child);
+    }
+}
+
+/* Trades elements, so that pointers to the tensor stay good; the old ones go with `converted`. */
+static void trade_converted(ng_entry *entry)
+{
+    ng_tensor *x = entry->tensor, *converted = entry->converted;
+    void *data = x->data;
+    x->data = converted->data;
+    x->dtype = converted->dtype;
+    converted->data = data;
+    ng_tensor_destroy(x->grad);
+    x->grad = NULL;
+    x->grad_spent = false;
+    ng_touch(x);
+}
+
+static void commit_converted(ng_module *self)
+{
+    const bool drawn = is_as_drawn(self);
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_entry *entry = &self->registry->entries[i];
+        if (entry->converted) trade_converted(entry);
+        if (entry->child) commit_converted(entry->child);
+    }
+    if (drawn) note_drawn(self);
+}
+
+ng_status ng_module_to(ng_module *module, ng_dtype dtype)
+{
+    if (!module) return ng_failed() ? ng_last_status() : NG_ENULL;
+    if (dtype != NG_F32 && dtype != NG_F64)
+        return ng_fail(NG_EDTYPE, "ng_module_to: dtype %s, expected float32 or float64",
+                       ng_dtype_name(dtype));
+    const bool converted = convert(module, dtype);
+    if (converted) commit_converted(module);
+    drop_converted(module);
+    return converted ? NG_OK : ng_last_status();
+}
+
+/* ---- Options of constructors --------------------------------------------------------------- */
+
+bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what)
+{
+    if (value > 0) return true;
+    ng_fail(NG_EVALUE, "%s: %s is %lld, expected a positive number of %s", function, option,
+            (long long)value, what);
+    return false;
+}
+
+bool ng_option_range(const char *function, const char *option, double value, double low,
+                     double below)
+{
+    if (value >= low && value < below) return true;
+    if (below == HUGE_VAL)
+        ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number of at least %g", function,
+                option, value, low);
+    else
+        ng_fail(NG_EVALUE, "%s: %s is %g, expected %g <= %s < %g", function, option, value, low,
+                option, below);
+    return false;
+}

@@ -1,0 +1,67 @@
+/* A module's inside: what is registered with it, and under which path. */
+#ifndef NG_NN_MODULE_H
+#define NG_NN_MODULE_H
+
+#include "core/tensor.h"
+#include <normgrad/nn.h>
+
+/* A path from the root of the tree, "3.norm.weight". When the root is given to another module the
+ * path grows at its front; the older text is kept, because its readers may still hold it. */
+typedef struct ng_path {
+    struct ng_path *older;
+    char text[];
+} ng_path;
+
+typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD } ng_entry_kind;
+
+typedef struct {
+    ng_entry_kind kind;
+    ng_path *path;      /* the registered name is its tail */
+    ng_path *next_path; /* during adoption: the path to come */
+    ng_module *child;
+    ng_tensor *tensor;
+    ng_tensor *converted; /* during ng_module_to: the tensor in the dtype to come */
+    double initial;       /* of a buffer */
+    uint32_t version;     /* of a parameter when it was drawn, */
+    uint64_t digest;      /* and of its values: equal ones say that nobody wrote to it since */
+} ng_entry;
+
+struct ng_registry {
+    ng_module *parent;
+    const ng_path *path; /* from the root; NULL for the root itself */
+    ng_entry *entries;   /* in the order of registration */
+    int count, room;
+    bool built;  /* by ng_module_built */
+    bool failed; /* something could not be registered before that */
+    bool seeded; /* drawn by ng_module_init: adoption does not draw again */
+};
+
+/* The path of an entry as `root`, the module or one above it, names it. */
+const char *ng_entry_path(const ng_module *root, const ng_entry *entry);
+
+/* The path of a module below `root`; "" for root itself. */
+const char *ng_module_path(const ng_module *root, const ng_module *module);
+
+/* The index-th parameter or buffer of the tree; false past the last. */
+bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index,
+                      ng_named_tensor *found);
+
+/* Frees a child that `self` does not take, unless it is another's or contains self. */
+void ng_module_refuse(ng_module *self, ng_module *child);
+
+/* Whether an option is a positive count; else an error such as
+ * "ng_linear_new: in is 0, expected a positive number of features". */
+bool ng_option_positive(const char *function, const char *option, int64_t value,
+                        const char *what);
+
+/* Whether low <= value < below; else an error naming the option. */
+bool ng_option_range(const char *function, const char *option, double value, double low,
+                     double below);
+
+/* An option whose zero means its default. */
+static inline double ng_option_or(double value, double standard)
+{
+    return value == 0.0 ? standard : value;
+}
+
+#endif

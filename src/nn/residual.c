@@ -1,0 +1,45 @@
+/* Residual: y = x + inner(x). */
+#include "nn/module.h"
+
+typedef struct {
+    ng_module base;
+    ng_module *inner;
+} residual;
+
+static ng_tensor *add_back(ng_tape *tape, ng_tensor *x, ng_tensor *y)
+{
+    if (!y) return NULL;
+    if (!ng_shape_equal(x->shape, y->shape)) {
+        ng_fail(NG_ESHAPE, "Residual: inner turned %s into %s, expected the same shape",
+                ng_shape_print(x->shape).text, ng_shape_print(y->shape).text);
+        return NULL;
+    }
+    return ng_add(tape, x, y);
+}
+
+static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return add_back(tape, x, ng_forward(((residual *)self)->inner, tape, x));
+}
+
+static ng_tensor *residual_forward_with(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                        ng_tensor *condition)
+{
+    return add_back(tape, x, ng_forward_with(((residual *)self)->inner, tape, x, condition));
+}
+
+static const ng_module_class residual_class = {.name = "Residual",
+                                               .size = sizeof(residual),
+                                               .forward = residual_forward,
+                                               .forward_with = residual_forward_with};
+
+ng_module *ng_residual_new(ng_module *inner)
+{
+    residual *self = (residual *)ng_module_new(&residual_class);
+    if (!self) {
+        ng_module_free(inner);
+        return NULL;
+    }
+    self->inner = ng_module_add_child(&self->base, "inner", inner);
+    return ng_module_built(&self->base);
+}

@@ -1,0 +1,68 @@
+/* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_rms_norm_options options;
+    ng_tensor *gamma; /* (dim), or NG_NONE */
+} rms_norm;
+
+static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const rms_norm *layer = (const rms_norm *)self;
+    const ng_rms_norm_options *options = &layer->options;
+    if (ng_rank(x) < 1 || ng_dim(x, -1) != options->dim) {
+        ng_fail(NG_ESHAPE, "RMSNorm: x is %s, expected its last dimension to be %lld",
+                ng_shape_print(x->shape).text, (long long)options->dim);
+        return NULL;
+    }
+    return ng_row_norm(tape, x, .gamma = layer->gamma, .beta = NG_NONE, .eps = options->eps,
+                       .dims = 1, .rms = true, .partial = options->partial);
+}
+
+static void rms_norm_init(ng_module *self, ng_rng *rng)
+{
+    (void)rng;
+    rms_norm *layer = (rms_norm *)self;
+    if (!ng_is_none(layer->gamma)) ng_fill(layer->gamma, 1);
+}
+
+static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_rms_norm_options *options = &((const rms_norm *)self)->options;
+    char partial[40] = "";
+    if (options->partial < 1) snprintf(partial, sizeof partial, ", partial=%g", options->partial);
+    snprintf(text, bytes, "%lld, eps=%g%s%s", (long long)options->dim, options->eps, partial,
+             options->no_affine ? ", no affine" : "");
+}
+
+static const ng_module_class rms_norm_class = {.name = "RMSNorm",
+                                               .size = sizeof(rms_norm),
+                                               .forward = rms_norm_forward,
+                                               .init = rms_norm_init,
+                                               .describe = rms_norm_describe};
+
+static bool partial_accepted(double partial)
+{
+    if (partial > 0 && partial <= 1) return true;
+    ng_fail(NG_EVALUE, "ng_rms_norm_new: partial is %g, expected 0 < partial <= 1", partial);
+    return false;
+}
+
+ng_module *ng_rms_norm_create(ng_rms_norm_options options)
+{
+    options.eps = ng_option_or(options.eps, 1e-6);
+    options.partial = ng_option_or(options.partial, 1);
+    if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features")) return NULL;
+    if (!ng_option_range("ng_rms_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
+    if (!partial_accepted(options.partial)) return NULL;
+
+    rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
+    if (!self) return NULL;
+    self->options = options;
+    self->gamma = options.no_affine
+                      ? NG_NONE
+                      : ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim));
+    return ng_module_built(&self->base);
+}

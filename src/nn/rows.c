@@ -1,0 +1,161 @@
+/* The table of layers: every layer in every mode, with an input to check it on. */
+#include "nn/module.h"
+#include <normgrad/gradcheck.h>
+
+/* ---- Constructors of one variant each ------------------------------------------------------ */
+
+static ng_module *linear(void) { return ng_linear_new(4, 3); }
+static ng_module *linear_no_bias(void) { return ng_linear_new(4, 3, .no_bias = true); }
+
+static ng_module *layer_norm(void) { return ng_layer_norm_new(5); }
+static ng_module *layer_norm_over(void) { return ng_layer_norm_over_new(NG_SHAPE(2, 3)); }
+static ng_module *layer_norm_no_bias(void) { return ng_layer_norm_new(5, .no_bias = true); }
+static ng_module *layer_norm_no_affine(void) { return ng_layer_norm_new(5, .no_affine = true); }
+static ng_module *layer_norm_unbiased(void) { return ng_layer_norm_new(5, .unbiased = true); }
+
+static ng_module *rms_norm(void) { return ng_rms_norm_new(5); }
+static ng_module *rms_norm_no_affine(void) { return ng_rms_norm_new(5, .no_affine = true); }
+static ng_module *rms_norm_partial(void) { return ng_rms_norm_new(5, .partial = 0.6); }
+
+static ng_module *adaptive_projected(void) { return ng_adaptive_layer_norm_new(4); }
+static ng_module *adaptive_conditioned(void)
+{
+    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 3);
+}
+static ng_module *adaptive_gated(void)
+{
+    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 3, .gate = true);
+}
+static ng_module *adanorm(void) { return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM); }
+static ng_module *adanorm_differentiated(void)
+{
+    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
+                                      .differentiate = true);
+}
+static ng_module *adanorm_raw(void)
+{
+    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .raw = true);
+}
+static ng_module *adanorm_raw_differentiated(void)
+{
+    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
+                                      .differentiate = true);
+}
+
+static ng_module *batch_norm(void) { return ng_batch_norm_new(3); }
+static ng_module *batch_norm_cumulative(void) { return ng_batch_norm_new(3, .cumulative = true); }
+static ng_module *batch_norm_no_affine(void) { return ng_batch_norm_new(3, .no_affine = true); }
+static ng_module *batch_norm_no_running_stats(void)
+{
+    return ng_batch_norm_new(3, .no_running_stats = true);
+}
+
+/* Running statistics away from 0 and 1, where they would hide a mistake. */
+static ng_module *with_statistics(ng_module *module)
+{
+    if (!module) return NULL;
+    ng_fill(ng_module_find(module, "running_mean"), 0.4);
+    ng_fill(ng_module_find(module, "running_var"), 2.3);
+    return module;
+}
+static ng_module *batch_norm_seen(void) { return with_statistics(ng_batch_norm_new(3)); }
+static ng_module *batch_norm_frozen(void)
+{
+    return with_statistics(ng_batch_norm_new(3, .frozen = true));
+}
+
+static ng_module *leaky_relu(void) { return ng_leaky_relu_new(0.1); }
+static ng_module *dropout(void) { return ng_dropout_new(0.3); }
+
+static ng_module *sequential(void)
+{
+    return ng_sequential_new(ng_linear_new(4, 5), ng_layer_norm_new(5), ng_gelu_new(),
+                             ng_linear_new(5, 2));
+}
+static ng_module *residual(void)
+{
+    return ng_residual_new(ng_sequential_new(ng_rms_norm_new(4), ng_linear_new(4, 4)));
+}
+static ng_module *residual_conditioned(void) { return ng_residual_new(adaptive_conditioned()); }
+
+/* ---- The table ----------------------------------------------------------------------------- */
+
+/* An input x of normal values; of values away from a kink at 0; and a condition. */
+#define X(...) {.name = "x", .shape = {__VA_ARGS__}}
+#define X_AWAY(...) {.name = "x", .shape = {__VA_ARGS__}, .avoid = 0.05}
+#define CONDITION(...) {.name = "condition", .shape = {__VA_ARGS__}}
+
+static const ng_check_row_spec rows[] = {
+    {.name = "Linear", .module = linear, .inputs = {X(2, {3, 4})}},
+    {.name = "Linear (batched)", .module = linear, .inputs = {X(3, {2, 3, 4})}},
+    {.name = "Linear (no bias)", .module = linear_no_bias, .inputs = {X(2, {3, 4})}},
+
+    {.name = "LayerNorm", .module = layer_norm, .inputs = {X(2, {3, 5})}},
+    {.name = "LayerNorm (batched)", .module = layer_norm, .inputs = {X(3, {2, 2, 5})}},
+    {.name = "LayerNorm (over 2 dims)", .module = layer_norm_over, .inputs = {X(3, {2, 2, 3})}},
+    {.name = "LayerNorm (no bias)", .module = layer_norm_no_bias, .inputs = {X(2, {3, 5})}},
+    {.name = "LayerNorm (no affine)", .module = layer_norm_no_affine, .inputs = {X(2, {3, 5})}},
+    {.name = "LayerNorm (unbiased)", .module = layer_norm_unbiased, .inputs = {X(2, {3, 5})}},
+
+    {.name = "RMSNorm", .module = rms_norm, .inputs = {X(2, {3, 5})}},
+    {.name = "RMSNorm (no affine)", .module = rms_norm_no_affine, .inputs = {X(2, {3, 5})}},
+    {.name = "RMSNorm (partial)", .module = rms_norm_partial, .inputs = {X(2, {3, 5})}},
+
+    {.name = "AdaptiveLayerNorm (projected)",
+     .module = adaptive_projected,
+     .inputs = {X(2, {3, 4})}},
+    {.name = "AdaptiveLayerNorm (conditioned)",
+     .module = adaptive_conditioned,
+     .inputs = {X(3, {2, 3, 4}), CONDITION(3, {2, 1, 3})}},
+    {.name = "AdaptiveLayerNorm (gated)",
+     .module = adaptive_gated,
+     .inputs = {X(2, {3, 4}), CONDITION(2, {3, 3})}},
+    {.name = "AdaNorm", .module = adanorm, .inputs = {X(2, {3, 4})}},
+    {.name = "AdaNorm (differentiated)",
+     .module = adanorm_differentiated,
+     .inputs = {X(2, {3, 4})}},
+    {.name = "AdaNorm (raw)", .module = adanorm_raw, .inputs = {X(2, {3, 4})}},
+    {.name = "AdaNorm (raw, differentiated)",
+     .module = adanorm_raw_differentiated,
+     .inputs = {X(2, {3, 4})}},
+
+    {.name = "BatchNorm", .module = batch_norm, .inputs = {X(2, {5, 3})}},
+    {.name = "BatchNorm (N, C, L)", .module = batch_norm, .inputs = {X(3, {2, 3, 4})}},
+    {.name = "BatchNorm (N, C, H, W)", .module = batch_norm, .inputs = {X(4, {2, 3, 2, 2})}},
+    {.name = "BatchNorm (cumulative)",
+     .module = batch_norm_cumulative,
+     .inputs = {X(2, {5, 3})}},
+    {.name = "BatchNorm (no affine)", .module = batch_norm_no_affine, .inputs = {X(2, {5, 3})}},
+    {.name = "BatchNorm (eval)",
+     .module = batch_norm_seen,
+     .eval = true,
+     .inputs = {X(3, {2, 3, 4})}},
+    {.name = "BatchNorm (frozen)", .module = batch_norm_frozen, .inputs = {X(2, {5, 3})}},
+    {.name = "BatchNorm (eval, no running stats)",
+     .module = batch_norm_no_running_stats,
+     .eval = true,
+     .inputs = {X(2, {5, 3})}},
+
+    {.name = "ReLU", .module = ng_relu_new, .inputs = {X_AWAY(2, {3, 4})}},
+    {.name = "LeakyReLU", .module = leaky_relu, .inputs = {X_AWAY(2, {3, 4})}},
+    {.name = "GELU", .module = ng_gelu_new, .inputs = {X(2, {3, 4})}},
+    {.name = "GELUTanh", .module = ng_gelu_tanh_new, .inputs = {X(2, {3, 4})}},
+    {.name = "SiLU", .module = ng_silu_new, .inputs = {X(2, {3, 4})}},
+    {.name = "Tanh", .module = ng_tanh_new, .inputs = {X(2, {3, 4})}},
+    {.name = "Sigmoid", .module = ng_sigmoid_new, .inputs = {X(2, {3, 4})}},
+    {.name = "Softplus", .module = ng_softplus_new, .inputs = {X(2, {3, 4})}},
+    {.name = "Dropout", .module = dropout, .inputs = {X(2, {3, 4})}},
+    {.name = "Dropout (eval)", .module = dropout, .eval = true, .inputs = {X(2, {3, 4})}},
+
+    {.name = "Sequential", .module = sequential, .inputs = {X(2, {3, 4})}},
+    {.name = "Residual", .module = residual, .inputs = {X(2, {3, 4})}},
+    {.name = "Residual (conditioned)",
+     .module = residual_conditioned,
+     .inputs = {X(2, {3, 4}), CONDITION(2, {3, 3})}},
+};
+
+const ng_check_row_spec *ng_layer_rows(int *count)
+{
+    if (count) *count = (int)(sizeof rows / sizeof *rows);
+    return rows;
+}

@@ -1,0 +1,59 @@
+/* Sequential: one module after the other. */
+#include "nn/module.h"
+
+static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    ng_module *child;
+    for (int i = 0; x && (child = ng_module_child(self, i)); i++) x = ng_forward(child, tape, x);
+    return x;
+}
+
+static ng_tensor *sequential_forward_with(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                          ng_tensor *condition)
+{
+    ng_module *child;
+    for (int i = 0; x && (child = ng_module_child(self, i)); i++)
+        x = ng_forward_with(child, tape, x, condition);
+    return x;
+}
+
+static const ng_module_class sequential_class = {.name = "Sequential",
+                                                 .size = sizeof(ng_module),
+                                                 .forward = sequential_forward,
+                                                 .forward_with = sequential_forward_with};
+
+static bool append(ng_module *self, ng_module *module)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%d", self ? self->registry->count : 0);
+    return ng_module_add_child(self, name, module) != NULL;
+}
+
+static bool came_before(ng_module *const *modules, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (modules[i] == modules[index]) return true;
+    return false;
+}
+
+ng_module *ng_sequential_create(ng_module *const *modules, int count)
+{
+    ng_module *self = ng_module_new(&sequential_class);
+    for (int i = 0; i < count; i++)
+        if (self || !came_before(modules, i)) append(self, modules[i]);
+    return ng_module_built(self);
+}
+
+ng_status ng_sequential_add(ng_module *sequential, ng_module *module)
+{
+    if (!sequential || !module) {
+        ng_module_free(module);
+        return ng_failed() ? ng_last_status() : NG_ENULL;
+    }
+    if (sequential->class != &sequential_class) {
+        ng_module_refuse(sequential, module);
+        return ng_fail(NG_EVALUE, "ng_sequential_add: to a %s, expected a Sequential",
+                       sequential->class->name);
+    }
+    return append(sequential, module) ? NG_OK : ng_last_status();
+}

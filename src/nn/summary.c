@@ -1,0 +1,140 @@
+/* The table of a network: path, layer with its settings, parameters' shapes, counts; the total. */
+#include "nn/module.h"
+#include <string.h>
+
+enum { CELL = 256 };
+
+/* One line of the table, and how wide its columns are. */
+typedef struct {
+    char path[CELL], layer[CELL], shapes[CELL], count[32];
+} row;
+typedef struct {
+    int path, layer, shapes, count;
+} widths;
+
+/* 1234567 as "1,234,567". */
+static void print_count(char *text, size_t bytes, int64_t count)
+{
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%lld", (long long)count);
+    size_t used = 0;
+    for (int i = 0; i < length && used + 2 < bytes; i++) {
+        if (i > 0 && (length - i) % 3 == 0) text[used++] = ',';
+        text[used++] = digits[i];
+    }
+    text[used] = '\0';
+}
+
+/* Appends to a cell; what does not fit is cut. */
+static void append(char *cell, const char *first, const char *second, const char *third)
+{
+    const size_t used = strlen(cell);
+    snprintf(cell + used, CELL - used, "%s%s%s", first, second, third);
+}
+
+static row row_of(const ng_module *root, const ng_module *module)
+{
+    row line = {.path = ""};
+    append(line.path, ng_module_path(root, module), "", "");
+    append(line.layer, module->class->name, "", "");
+    char settings[CELL - 3] = "";
+    if (module->class->describe) module->class->describe(module, settings, sizeof settings);
+    if (*settings) append(line.layer, "(", settings, ")");
+
+    int64_t count = 0;
+    for (int i = 0; i < module->registry->count; i++) {
+        const ng_entry *entry = &module->registry->entries[i];
+        if (entry->kind != NG_ENTRY_PARAMETER) continue;
+        append(line.shapes, *line.shapes ? ", " : "", ng_entry_path(module, entry), " ");
+        append(line.shapes, ng_shape_print(entry->tensor->shape).text, "", "");
+        count += entry->tensor->size;
+    }
+    if (*line.shapes) print_count(line.count, sizeof line.count, count);
+    if (*line.shapes && module->frozen) append(line.shapes, ", frozen", "", "");
+    return line;
+}
+
+static int wider(int width, const char *cell)
+{
+    const int length = (int)strlen(cell);
+    return length > width ? length : width;
+}
+
+static void measure(widths *width, const ng_module *root, const ng_module *module)
+{
+    const row line = row_of(root, module);
+    width->path = wider(width->path, line.path);
+    width->layer = wider(width->layer, line.layer);
+    width->shapes = wider(width->shapes, line.shapes);
+    width->count = wider(width->count, line.count);
+    for (int i = 0; i < module->registry->count; i++)
+        if (module->registry->entries[i].child)
+            measure(width, root, module->registry->entries[i].child);
+}
+
+static void print_row(FILE *stream, const widths *width, const row *line)
+{
+    fprintf(stream, "%-*s  ", width->path, line->path);
+    if (*line->count)
+        fprintf(stream, "%-*s  %-*s  %*s\n", width->layer, line->layer, width->shapes,
+                line->shapes, width->count, line->count);
+    else
+        fprintf(stream, "%s\n", line->layer);
+}
+
+static void print_rows(FILE *stream, const widths *width, const ng_module *root,
+                       const ng_module *module)
+{
+    const row line = row_of(root, module);
+    print_row(stream, width, &line);
+    for (int i = 0; i < module->registry->count; i++)
+        if (module->registry->entries[i].child)
+            print_rows(stream, width, root, module->registry->entries[i].child);
+}
+
+static void print_rule(FILE *stream, const widths *width)
+{
+    const int length = width->path + width->layer + width->shapes + width->count + 6;
+    for (int i = 0; i < length; i++) fputc('-', stream);
+    fputc('\n', stream);
+}
+
+static int64_t trainable_count(const ng_module *module)
+{
+    int64_t count = 0;
+    ng_named_tensor parameter;
+    for (int i = 0; ng_module_tensor(module, NG_ENTRY_PARAMETER, i, &parameter); i++)
+        if (parameter.tensor->requires_grad) count += parameter.tensor->size;
+    return count;
+}
+
+static void print_total(FILE *stream, const widths *width, const char *label, int64_t count)
+{
+    char text[32];
+    print_count(text, sizeof text, count);
+    const int before = width->path + width->layer + width->shapes + 4;
+    fprintf(stream, "%-*s  %*s\n", before, label, width->count, text);
+}
+
+void ng_fprint_summary(FILE *stream, const ng_module *module)
+{
+    if (!stream || !module) return;
+    const row head = {"path", "layer", "parameters", "count"};
+    widths width = {4, 5, 10, 5};
+    char total[32];
+    const int64_t count = ng_parameter_count(module), trainable = trainable_count(module);
+    print_count(total, sizeof total, count);
+    width.count = wider(width.count, total);
+    measure(&width, module, module);
+
+    print_row(stream, &width, &head);
+    print_rule(stream, &width);
+    print_rows(stream, &width, module, module);
+    print_rule(stream, &width);
+    print_total(stream, &width, "total", count);
+    if (trainable == count) return;
+    print_total(stream, &width, "trainable", trainable);
+    print_total(stream, &width, "frozen", count - trainable);
+}
+
+void ng_summary(const ng_module *module) { ng_fprint_summary(stdout, module); }

@@ -1,0 +1,151 @@
+/* Arithmetic of two tensors, broadcasting, and of a tensor and a number. */
+#include "ops/op.h"
+
+/* y = f(a, b): a (...), b (...) -> their broadcast shape. */
+ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
+                            ng_tensor *b, ng_binary binary)
+{
+    ng_tensor *const inputs[] = {a, b};
+    if (!ng_accepts(function, tape, 2, inputs)) return NULL;
+    const bool same = ng_shape_equal(a->shape, b->shape);
+    ng_shape shape = a->shape;
+    if (!same && !ng_shape_broadcast(function, a->shape, b->shape, &shape)) return NULL;
+    ng_tensor *y = ng_result(tape, a->dtype, shape);
+    if (!y) return NULL;
+    const ng_walk walk = same ? (ng_walk){1, y->size, {y->size}, {1}, {1}}
+                              : ng_walk_broadcast(shape, a->shape, b->shape);
+    ng_kernels_for(a->dtype)->binary[binary](&walk, a->data, b->data, y->data);
+    return ng_record(tape, op, y, inputs, 2, NULL, 0);
+}
+
+/* ---- Gradient rules: da and db are in the shape of y, and are summed back to a's and b's --- */
+
+/* Where a wins over b 1, where it loses 0, and 1/2 in a tie: (1 + [a > b] - [a < b]) / 2. */
+static ng_tensor *share(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *a0 = ng_detach(tape, a), *b0 = ng_detach(tape, b);
+    ng_tensor *sign = ng_sub(tape, ng_greater(tape, a0, b0), ng_less(tape, a0, b0));
+    return ng_add_scalar(tape, ng_mul_scalar(tape, sign, 0.5), 0.5);
+}
+
+#define RULE(op, da, db)                                                                          \
+    static void op##_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)  \
+    {                                                                                             \
+        ng_tensor *const a = node->inputs[0], *const b = node->inputs[1], *const y = node->output; \
+        (void)y;                                                                                  \
+        if (ng_wants(node, 0)) dx[0] = ng_sum_to(tape, da, a->shape);                             \
+        if (ng_wants(node, 1)) dx[1] = ng_sum_to(tape, db, b->shape);                             \
+    }
+
+RULE(add, dy, dy)
+RULE(sub, dy, ng_neg(tape, dy))
+RULE(mul, ng_mul(tape, dy, b), ng_mul(tape, dy, a))
+RULE(div, ng_div(tape, dy, b), ng_neg(tape, ng_div(tape, ng_mul(tape, dy, y), b)))
+RULE(pow, /* b a^(b-1) and ln(a) a^b */
+     ng_mul(tape, dy, ng_mul(tape, b, ng_pow(tape, a, ng_add_scalar(tape, b, -1)))),
+     ng_mul(tape, dy, ng_mul(tape, ng_log(tape, a), y)))
+RULE(maximum, ng_mul(tape, dy, share(tape, a, b)), ng_mul(tape, dy, share(tape, b, a)))
+RULE(minimum, ng_mul(tape, dy, share(tape, b, a)), ng_mul(tape, dy, share(tape, a, b)))
+
+#define BINARY(op, kernel)                                                                        \
+    static const ng_op op##_op = {.name = #op, .gradient = op##_gradient};                        \
+    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *a, ng_tensor *b)                                 \
+    {                                                                                             \
+        return ng_binary_record("ng_" #op, tape, &op##_op, a, b, kernel);                         \
+    }
+
+BINARY(add, NG_BINARY_ADD)
+BINARY(sub, NG_BINARY_SUB)
+BINARY(mul, NG_BINARY_MUL)
+BINARY(div, NG_BINARY_DIV)
+BINARY(pow, NG_BINARY_POW)
+BINARY(maximum, NG_BINARY_MAXIMUM)
+BINARY(minimum, NG_BINARY_MINIMUM)
+
+/* ---- A tensor and a number: y = a x + b -------------------------------------------------- */
+
+static void affine_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const double a = ((const ng_map_attributes *)node->attributes)->a;
+    dx[0] = a == 1 ? dy : ng_mul_scalar(tape, dy, a);
+}
+
+static const ng_op add_scalar_op = {.name = "add_scalar", .gradient = affine_gradient};
+static const ng_op mul_scalar_op = {.name = "mul_scalar", .gradient = affine_gradient};
+static const ng_op scalar_sub_op = {.name = "scalar_sub", .gradient = affine_gradient};
+
+ng_tensor *ng_add_scalar(ng_tape *tape, ng_tensor *x, double c)
+{
+    return ng_map_record("ng_add_scalar", tape, &add_scalar_op, x, NG_MAP_AFFINE, 1, c);
+}
+
+ng_tensor *ng_mul_scalar(ng_tape *tape, ng_tensor *x, double c)
+{
+    return ng_map_record("ng_mul_scalar", tape, &mul_scalar_op, x, NG_MAP_AFFINE, c, 0);
+}
+
+ng_tensor *ng_scalar_sub(ng_tape *tape, double c, ng_tensor *x)
+{
+    return ng_map_record("ng_scalar_sub", tape, &scalar_sub_op, x, NG_MAP_AFFINE, -1, c);
+}
+
+ng_tensor *ng_scalar_div(ng_tape *tape, double c, ng_tensor *x)
+{
+    if (!ng_accepts("ng_scalar_div", tape, 1, &x)) return NULL;
+    return ng_div(tape, ng_full(tape, x->dtype, NG_SCALAR, c), x);
+}
+
+/* y = x^p: p x^(p-1), and 0 for p = 0 also where x^-1 is infinite. */
+static void pow_scalar_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const double p = ((const ng_map_attributes *)node->attributes)->a;
+    ng_tensor *x = node->inputs[0];
+    dx[0] = p == 0 ? NG_NONE
+                   : ng_mul(tape, dy, ng_mul_scalar(tape, ng_pow_scalar(tape, x, p - 1), p));
+}
+
+static const ng_op pow_scalar_op = {.name = "pow_scalar", .gradient = pow_scalar_gradient};
+
+ng_tensor *ng_pow_scalar(ng_tape *tape, ng_tensor *x, double p)
+{
+    return ng_map_record("ng_pow_scalar", tape, &pow_scalar_op, x, NG_MAP_POW, p, 0);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+NG_ROW_CALL(row_add, ng_add(tape, in[0], in[1]))
+NG_ROW_CALL(row_sub, ng_sub(tape, in[0], in[1]))
+NG_ROW_CALL(row_mul, ng_mul(tape, in[0], in[1]))
+NG_ROW_CALL(row_div, ng_div(tape, in[0], in[1]))
+NG_ROW_CALL(row_pow, ng_pow(tape, in[0], in[1]))
+NG_ROW_CALL(row_maximum, ng_maximum(tape, in[0], in[1]))
+NG_ROW_CALL(row_minimum, ng_minimum(tape, in[0], in[1]))
+NG_ROW_CALL(row_add_scalar, ng_add_scalar(tape, in[0], 1.5))
+NG_ROW_CALL(row_mul_scalar, ng_mul_scalar(tape, in[0], -2.5))
+NG_ROW_CALL(row_scalar_sub, ng_scalar_sub(tape, 1.5, in[0]))
+NG_ROW_CALL(row_scalar_div, ng_scalar_div(tape, 1.5, in[0]))
+NG_ROW_CALL(row_pow_scalar_2, ng_pow_scalar(tape, in[0], 2))
+NG_ROW_CALL(row_pow_scalar_3, ng_pow_scalar(tape, in[0], 3))
+NG_ROW_CALL(row_pow_scalar_root, ng_pow_scalar(tape, in[0], -0.75))
+
+#define OF(letter) {.name = #letter, .shape = NG_ROW_SHAPE(3, 4)}
+#define NOT_ZERO(letter) {.name = #letter, .shape = NG_ROW_SHAPE(3, 4), .avoid = 0.3}
+#define POSITIVE(letter) {.name = #letter, .shape = NG_ROW_SHAPE(3, 4), .low = 0.5, .high = 2}
+
+const ng_check_row_spec ng_rows_arithmetic[] = {
+    {.name = "add", .call = row_add, .broadcasts = true, .inputs = {OF(a), OF(b)}},
+    {.name = "sub", .call = row_sub, .broadcasts = true, .inputs = {OF(a), OF(b)}},
+    {.name = "mul", .call = row_mul, .broadcasts = true, .inputs = {OF(a), OF(b)}},
+    {.name = "div", .call = row_div, .broadcasts = true, .inputs = {OF(a), NOT_ZERO(b)}},
+    {.name = "pow", .call = row_pow, .broadcasts = true, .inputs = {POSITIVE(a), OF(b)}},
+    {.name = "maximum", .call = row_maximum, .broadcasts = true, .inputs = {OF(a), OF(b)}},
+    {.name = "minimum", .call = row_minimum, .broadcasts = true, .inputs = {OF(a), OF(b)}},
+    {.name = "add_scalar", .call = row_add_scalar, .inputs = {OF(x)}},
+    {.name = "mul_scalar", .call = row_mul_scalar, .inputs = {OF(x)}},
+    {.name = "scalar_sub", .call = row_scalar_sub, .inputs = {OF(x)}},
+    {.name = "scalar_div", .call = row_scalar_div, .inputs = {NOT_ZERO(x)}},
+    {.name = "pow_scalar (p = 2)", .call = row_pow_scalar_2, .inputs = {OF(x)}},
+    {.name = "pow_scalar (p = 3)", .call = row_pow_scalar_3, .inputs = {OF(x)}},
+    {.name = "pow_scalar (p = -0.75)", .call = row_pow_scalar_root, .inputs = {POSITIVE(x)}},
+};
+const int ng_rows_arithmetic_count = NG_ROW_COUNT(ng_rows_arithmetic);

@@ -1,0 +1,35 @@
+/* Tensors that are no function of anything, and changes of dtype. */
+#include "ops/op.h"
+#include <string.h>
+
+ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
+{
+    if (!tape || ng_shape_size("ng_full", shape) < 0) return NULL;
+    return ng_result_full(tape, dtype, shape, value);
+}
+
+ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x)
+{
+    return tape && x ? ng_result_full(tape, x->dtype, x->shape, 0) : NULL;
+}
+
+ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x)
+{
+    return tape && x ? ng_result_full(tape, x->dtype, x->shape, 1) : NULL;
+}
+
+/* Values only: asking for the gradient of a cast fails. An int64 result is a constant. */
+static const ng_op cast_op = {.name = "cast"};
+
+ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype)
+{
+    if (!ng_accepts_any("ng_cast", tape, 1, &x)) return NULL;
+    ng_tensor *y = ng_result(tape, dtype, x->shape);
+    if (!y) return NULL;
+    if (dtype == x->dtype && x->size > 0)
+        memcpy(y->data, x->data, (size_t)x->size * ng_dtype_bytes(dtype));
+    else
+        for (int64_t i = 0; i < x->size; i++) ng_tensor_store(y, i, ng_tensor_load(x, i));
+    if (dtype == NG_I64) return y;
+    return ng_record(tape, &cast_op, y, &x, 1, NULL, 0);
+}

@@ -1,0 +1,39 @@
+/* dropout: y = x * mask, where each element of mask is 0 with probability p, else 1 / (1 - p).
+ * Srivastava et al. 2014. The mask is a constant, so the product's own gradients are all there is
+ * to it. */
+#include "ops/op.h"
+
+static void draw_mask(ng_tensor *mask, double p, ng_rng *rng)
+{
+    const double kept = 1 / (1 - p);
+    for (int64_t i = 0; i < mask->size; i++)
+        ng_tensor_store(mask, i, ng_rng_uniform(rng) < p ? 0 : kept);
+}
+
+ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p)
+{
+    if (!ng_accepts("ng_dropout", tape, 1, &x)) return NULL;
+    if (!(p >= 0 && p < 1)) {
+        ng_fail(NG_EVALUE, "ng_dropout: p = %g, expected 0 <= p < 1", p);
+        return NULL;
+    }
+    if (p == 0) return x;
+    ng_tensor *mask = ng_result(tape, x->dtype, x->shape);
+    if (!mask) return NULL;
+    ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
+    draw_mask(mask, p, &rng);
+    ng_tensor *y = ng_mul(tape, x, mask);
+    if (y) tape->rng = rng;
+    return y;
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_dropout, ng_dropout(tape, in[0], 0.3))
+
+const ng_check_row_spec ng_rows_dropout[] = {
+    {.name = "dropout",
+     .call = row_dropout,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(5, 7)}}},
+};
+const int ng_rows_dropout_count = NG_ROW_COUNT(ng_rows_dropout);

@@ -1,0 +1,135 @@
+/* Functions of each element: y = f(x), any shape. */
+#include "ops/op.h"
+#include <math.h>
+
+ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
+                         ng_map map, double a, double b)
+{
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->map[map](x->data, y->data, x->size, a, b);
+    const ng_map_attributes attributes = {map, a, b};
+    return ng_record(tape, op, y, &x, 1, &attributes, sizeof attributes);
+}
+
+ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
+{
+    (void)tape;
+    const ng_map_attributes *const f = node->attributes;
+    const ng_tensor *const x = node->inputs[0], *const y = node->output;
+    ng_kernels_for(x->dtype)->map_backward[f->map](x->data, y->data, dy->data, dx[0].data, x->size,
+                                                   f->a, f->b, dx[0].accumulate);
+    return NG_OK;
+}
+
+/* ---- Gradient rules ---------------------------------------------------------------------- */
+
+static const double two_over_sqrt_pi = 1.12837916709551257390;
+
+/* [x > 0] - [x < 0], a constant. */
+static ng_tensor *sign(ng_tape *tape, ng_tensor *x)
+{
+    static const ng_op sign_op = {.name = "sign"};
+    return ng_map_record("ng_abs", tape, &sign_op, ng_detach(tape, x), NG_MAP_SIGN, 0, 0);
+}
+
+#define RULE(op, dx_by_formula)                                                                   \
+    static void op##_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)  \
+    {                                                                                             \
+        ng_tensor *const x = node->inputs[0], *const y = node->output;                            \
+        (void)x, (void)y;                                                                         \
+        dx[0] = dx_by_formula;                                                                    \
+    }
+
+RULE(neg, ng_neg(tape, dy))
+RULE(abs, ng_mul(tape, dy, sign(tape, x)))
+RULE(square, ng_mul(tape, dy, ng_mul_scalar(tape, x, 2)))
+RULE(reciprocal, ng_neg(tape, ng_mul(tape, dy, ng_square(tape, y)))) /* -1 / x^2 */
+RULE(exp, ng_mul(tape, dy, y))
+RULE(log, ng_div(tape, dy, x))
+RULE(sqrt, ng_div(tape, ng_mul_scalar(tape, dy, 0.5), y))
+RULE(rsqrt, ng_mul(tape, dy, ng_mul_scalar(tape, ng_pow_scalar(tape, y, 3), -0.5)))
+RULE(sin, ng_mul(tape, dy, ng_cos(tape, x)))
+RULE(cos, ng_neg(tape, ng_mul(tape, dy, ng_sin(tape, x))))
+RULE(erf, ng_mul(tape, dy, ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
+                                         two_over_sqrt_pi)))
+
+#define UNARY(op, map, fast)                                                                      \
+    static const ng_op op##_op = {                                                                \
+        .name = #op, .gradient = op##_gradient, .backward = fast};                                \
+    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *x)                                               \
+    {                                                                                             \
+        return ng_map_record("ng_" #op, tape, &op##_op, x, map, 0, 0);                            \
+    }
+
+UNARY(neg, NG_MAP_NEG, NULL)
+UNARY(abs, NG_MAP_ABS, ng_map_backward)
+UNARY(square, NG_MAP_SQUARE, ng_map_backward)
+UNARY(reciprocal, NG_MAP_RECIPROCAL, NULL)
+UNARY(exp, NG_MAP_EXP, ng_map_backward)
+UNARY(log, NG_MAP_LOG, ng_map_backward)
+UNARY(sqrt, NG_MAP_SQRT, ng_map_backward)
+UNARY(rsqrt, NG_MAP_RSQRT, NULL)
+UNARY(sin, NG_MAP_SIN, NULL)
+UNARY(cos, NG_MAP_COS, NULL)
+UNARY(erf, NG_MAP_ERF, NULL)
+
+/* y = min(max(x, low), high): the slope is 1 from low to high, both included, else 0. */
+static void clamp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const y = ng_detach(tape, node->output), *const x = ng_detach(tape, node->inputs[0]);
+    dx[0] = ng_mul(tape, dy, ng_equal(tape, x, y));
+}
+
+static const ng_op clamp_op = {
+    .name = "clamp", .gradient = clamp_gradient, .backward = ng_map_backward};
+
+ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high)
+{
+    if (tape && x && !(low <= high)) {
+        ng_fail(NG_EVALUE, "ng_clamp: bounds %g .. %g, expected low <= high", low, high);
+        return NULL;
+    }
+    return ng_map_record("ng_clamp", tape, &clamp_op, x, NG_MAP_CLAMP, low, high);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+NG_ROW_CALL(row_neg, ng_neg(tape, in[0]))
+NG_ROW_CALL(row_abs, ng_abs(tape, in[0]))
+NG_ROW_CALL(row_square, ng_square(tape, in[0]))
+NG_ROW_CALL(row_reciprocal, ng_reciprocal(tape, in[0]))
+NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
+NG_ROW_CALL(row_log, ng_log(tape, in[0]))
+NG_ROW_CALL(row_sqrt, ng_sqrt(tape, in[0]))
+NG_ROW_CALL(row_rsqrt, ng_rsqrt(tape, in[0]))
+NG_ROW_CALL(row_sin, ng_sin(tape, in[0]))
+NG_ROW_CALL(row_cos, ng_cos(tape, in[0]))
+NG_ROW_CALL(row_erf, ng_erf(tape, in[0]))
+NG_ROW_CALL(row_clamp_inside, ng_clamp(tape, in[0], -4, 4))
+NG_ROW_CALL(row_clamp, ng_clamp(tape, in[0], -0.25, 0.25))
+NG_ROW_CALL(row_clamp_above, ng_clamp(tape, in[0], 0, (double)INFINITY))
+
+#define ANY {.name = "x", .shape = NG_ROW_SHAPE(3, 4)}
+#define NOT_ZERO {.name = "x", .shape = NG_ROW_SHAPE(3, 4), .avoid = 0.3}
+#define POSITIVE {.name = "x", .shape = NG_ROW_SHAPE(3, 4), .low = 0.5, .high = 2}
+#define WITHIN(bound) {.name = "x", .shape = NG_ROW_SHAPE(3, 4), .low = -(bound), .high = bound}
+
+const ng_check_row_spec ng_rows_elementwise[] = {
+    {.name = "neg", .call = row_neg, .inputs = {ANY}},
+    {.name = "abs", .call = row_abs, .inputs = {NOT_ZERO}},
+    {.name = "square", .call = row_square, .inputs = {ANY}},
+    {.name = "reciprocal", .call = row_reciprocal, .inputs = {NOT_ZERO}},
+    {.name = "exp", .call = row_exp, .inputs = {ANY}},
+    {.name = "log", .call = row_log, .inputs = {POSITIVE}},
+    {.name = "sqrt", .call = row_sqrt, .inputs = {POSITIVE}},
+    {.name = "rsqrt", .call = row_rsqrt, .inputs = {POSITIVE}},
+    {.name = "sin", .call = row_sin, .inputs = {ANY}},
+    {.name = "cos", .call = row_cos, .inputs = {ANY}},
+    {.name = "erf", .call = row_erf, .inputs = {ANY}},
+    {.name = "clamp (nothing clamped)", .call = row_clamp_inside, .inputs = {WITHIN(3)}},
+    {.name = "clamp (everything clamped)", .call = row_clamp, .inputs = {NOT_ZERO}},
+    {.name = "clamp (one side)", .call = row_clamp_above, .inputs = {NOT_ZERO}},
+};
+const int ng_rows_elementwise_count = NG_ROW_COUNT(ng_rows_elementwise);

@@ -1,0 +1,389 @@
+/* Where elements stand: reshape, permute, broadcast, slice, pad, concat. Any dtype; int64 has no
+ * gradient. */
+#include "ops/op.h"
+#include <string.h>
+
+bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
+{
+    if (!tape || !inputs) return false;
+    for (int i = 0; i < count; i++)
+        if (!inputs[i]) return false;
+    if (count == 0 || inputs[0]->dtype != NG_I64 || ng_is_none(inputs[0]))
+        return ng_accepts(function, tape, count, inputs);
+    for (int i = 0; i < count; i++)
+        if (!ng_accepts_index(function, tape, "an operand", inputs[i])) return false;
+    return true;
+}
+
+/* ---- reshape: the same memory ------------------------------------------------------------- */
+
+static void reshape_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_reshape(tape, dy, node->inputs[0]->shape);
+}
+
+static const ng_op reshape_op = {.name = "reshape", .gradient = reshape_gradient};
+
+/* Puts what the other dimensions leave of `size` in the place of a -1. */
+static bool fill_open_dimension(const ng_tensor *x, ng_shape *shape)
+{
+    if (shape->rank < 0 || shape->rank > NG_MAX_RANK) return true;
+    const ng_shape asked = *shape;
+    int open = -1;
+    int64_t others = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        if (asked.dim[i] != -1) {
+            if (__builtin_mul_overflow(others, asked.dim[i], &others)) return true;
+        } else if (open < 0) {
+            open = i;
+        } else {
+            ng_fail(NG_ESHAPE, "ng_reshape: %s has more than one dimension -1",
+                    ng_shape_print(asked).text);
+            return false;
+        }
+    }
+    if (open < 0) return true;
+    if (others <= 0 || x->size % others != 0) {
+        ng_fail(NG_ESHAPE, "ng_reshape: %s has %lld elements, which %s does not divide",
+                ng_shape_print(x->shape).text, (long long)x->size, ng_shape_print(asked).text);
+        return false;
+    }
+    shape->dim[open] = x->size / others;
+    return true;
+}
+
+ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape)
+{
+    if (!ng_accepts_any("ng_reshape", tape, 1, &x)) return NULL;
+    if (ng_shape_equal(x->shape, shape)) return x;
+    if (!fill_open_dimension(x, &shape)) return NULL;
+    const int64_t size = ng_shape_size("ng_reshape", shape);
+    if (size < 0) return NULL;
+    if (size != x->size) {
+        ng_fail(NG_ESHAPE, "ng_reshape: %s has %lld elements, %s has %lld",
+                ng_shape_print(x->shape).text, (long long)x->size, ng_shape_print(shape).text,
+                (long long)size);
+        return NULL;
+    }
+    ng_tensor *y = ng_result_view(tape, x, shape);
+    return y ? ng_record(tape, &reshape_op, y, &x, 1, NULL, 0) : NULL;
+}
+
+/* ---- permute: y's axis i is x's axis axes[i] ----------------------------------------------- */
+
+/* The other way: x's axis axes[i] is y's axis i. */
+static void permute_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const ng_axes *axes = node->attributes;
+    ng_axes inverse = {.count = axes->count};
+    for (int i = 0; i < axes->count; i++) inverse.axis[axes->axis[i]] = i;
+    dx[0] = ng_permute(tape, dy, inverse);
+}
+
+static const ng_op permute_op = {.name = "permute", .gradient = permute_gradient};
+
+/* axes: each of 0 .. rank - 1 once */
+static ng_tensor *permuted(ng_tape *tape, ng_tensor *x, ng_axes axes)
+{
+    int64_t x_strides[NG_MAX_RANK], from[NG_MAX_RANK], to[NG_MAX_RANK];
+    ng_strides(x->shape, x_strides);
+    ng_shape shape = {.rank = axes.count};
+    for (int i = 0; i < axes.count; i++) {
+        shape.dim[i] = x->shape.dim[axes.axis[i]];
+        from[i] = x_strides[axes.axis[i]];
+    }
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y) return NULL;
+    ng_strides(shape, to);
+    const ng_walk walk = ng_walk_strided(shape, from, to);
+    ng_copy_walk(&walk, x->data, y->data, ng_dtype_bytes(x->dtype));
+    return ng_record(tape, &permute_op, y, &x, 1, &axes, sizeof axes);
+}
+
+ng_tensor *ng_permute(ng_tape *tape, ng_tensor *x, ng_axes axes)
+{
+    if (!ng_accepts_any("ng_permute", tape, 1, &x)) return NULL;
+    if (axes.count != x->shape.rank) {
+        ng_fail(NG_ESHAPE, "ng_permute: %d axes for %s, expected %d", axes.count,
+                ng_shape_print(x->shape).text, x->shape.rank);
+        return NULL;
+    }
+    bool named[NG_MAX_RANK];
+    if (!ng_axes_mark("ng_permute", axes, x->shape.rank, named)) return NULL;
+    for (int i = 0; i < axes.count; i++)
+        if (axes.axis[i] < 0) axes.axis[i] += axes.count;
+    return permuted(tape, x, axes);
+}
+
+ng_tensor *ng_transpose(ng_tape *tape, ng_tensor *x, int axis, int other)
+{
+    if (!ng_accepts_any("ng_transpose", tape, 1, &x)) return NULL;
+    const int rank = x->shape.rank;
+    const int one = ng_axis_index("ng_transpose", axis, rank);
+    const int two = one < 0 ? -1 : ng_axis_index("ng_transpose", other, rank);
+    if (one < 0 || two < 0) return NULL;
+    ng_axes axes = {.count = rank};
+    for (int i = 0; i < rank; i++) axes.axis[i] = i == one ? two : i == two ? one : i;
+    return permuted(tape, x, axes);
+}
+
+/* ---- broadcast_to: x repeated along axes of length 1, and along new leading ones ------------ */
+
+static void broadcast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_sum_to(tape, dy, node->inputs[0]->shape);
+}
+
+static const ng_op broadcast_op = {.name = "broadcast_to", .gradient = broadcast_gradient};
+
+static bool broadcasts_to(ng_shape from, ng_shape to)
+{
+    const int leading = to.rank - from.rank;
+    for (int i = 0; i < from.rank; i++)
+        if (leading < 0 || (from.dim[i] != 1 && from.dim[i] != to.dim[i + leading])) return false;
+    return true;
+}
+
+ng_tensor *ng_broadcast_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
+{
+    if (!ng_accepts_any("ng_broadcast_to", tape, 1, &x)) return NULL;
+    if (ng_shape_equal(x->shape, shape)) return x;
+    if (ng_shape_size("ng_broadcast_to", shape) < 0) return NULL;
+    if (!broadcasts_to(x->shape, shape)) {
+        ng_fail(NG_ESHAPE, "ng_broadcast_to: %s does not broadcast to %s",
+                ng_shape_print(x->shape).text, ng_shape_print(shape).text);
+        return NULL;
+    }
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y) return NULL;
+    const ng_walk walk = ng_walk_broadcast(shape, x->shape, shape);
+    ng_copy_walk(&walk, x->data, y->data, ng_dtype_bytes(x->dtype));
+    return ng_record(tape, &broadcast_op, y, &x, 1, NULL, 0);
+}
+
+/* ---- slice, pad, concat: a part of an axis is one block of memory per index before it ------- */
+
+/* A part along an axis: `count` blocks of `length` elements, `step` apart, the first at `start`. */
+typedef struct {
+    int64_t count, length, step, start;
+} blocks;
+
+static blocks blocks_of(ng_shape shape, int axis, int64_t from, int64_t to)
+{
+    const int64_t inner = ng_shape_span(shape, axis + 1, shape.rank);
+    return (blocks){.count = ng_shape_span(shape, 0, axis),
+                    .length = (to - from) * inner,
+                    .step = shape.dim[axis] * inner,
+                    .start = from * inner};
+}
+
+static blocks blocks_of_all(ng_shape shape, int axis)
+{
+    return blocks_of(shape, axis, 0, shape.dim[axis]);
+}
+
+static const char *block_in(const void *data, const blocks *b, int64_t i, size_t bytes)
+{
+    return (const char *)data + (size_t)(b->start + i * b->step) * bytes;
+}
+
+static char *block_out(void *data, const blocks *b, int64_t i, size_t bytes)
+{
+    return (char *)data + (size_t)(b->start + i * b->step) * bytes;
+}
+
+static void copy_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blocks to)
+{
+    const size_t bytes = ng_dtype_bytes(dtype);
+    if (from.length == 0) return;
+    for (int64_t i = 0; i < from.count; i++)
+        memcpy(block_out(y, &to, i, bytes), block_in(x, &from, i, bytes),
+               (size_t)from.length * bytes);
+}
+
+static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blocks to)
+{
+    const ng_kernels *kernels = ng_kernels_for(dtype);
+    const size_t bytes = ng_dtype_bytes(dtype);
+    for (int64_t i = 0; i < from.count; i++)
+        kernels->add_to(block_in(x, &from, i, bytes), block_out(y, &to, i, bytes), from.length);
+}
+
+/* Which part of its input a slice is, or of its output the input of a pad. */
+typedef struct {
+    int axis;
+    int64_t from, to;
+} part;
+
+static void slice_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const part *p = node->attributes;
+    dx[0] = ng_pad(tape, dy, p->axis, p->from, node->inputs[0]->shape.dim[p->axis] - p->to);
+}
+
+/* dx[..., from:to, ...] += dy */
+static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                ng_slot *dx)
+{
+    (void)tape;
+    const part *p = node->attributes;
+    const ng_tensor *x = node->inputs[0];
+    if (!dx[0].accumulate) ng_kernels_for(x->dtype)->fill(dx[0].data, x->size, 0);
+    add_blocks(x->dtype, dy->data, blocks_of_all(dy->shape, p->axis), dx[0].data,
+               blocks_of(x->shape, p->axis, p->from, p->to));
+    return NG_OK;
+}
+
+static const ng_op slice_op = {
+    .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
+
+/* Turns bounds that may count from the end into 0 <= from <= to <= dim. */
+static bool resolve_bounds(ng_shape shape, int axis, int64_t *from, int64_t *to)
+{
+    const int64_t dim = shape.dim[axis], first = *from, last = *to == NG_END ? dim : *to;
+    if (first < -dim || first > dim || last < -dim || last > dim) {
+        ng_fail(NG_ESHAPE, "ng_slice: %lld:%lld along axis %d of %s, expected bounds %lld .. %lld",
+                (long long)first, (long long)last, axis, ng_shape_print(shape).text,
+                (long long)-dim, (long long)dim);
+        return false;
+    }
+    *from = first < 0 ? first + dim : first;
+    *to = last < 0 ? last + dim : last;
+    if (*from <= *to) return true;
+    ng_fail(NG_ESHAPE, "ng_slice: %lld:%lld along axis %d of %s ends before it starts",
+            (long long)first, (long long)last, axis, ng_shape_print(shape).text);
+    return false;
+}
+
+ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t to)
+{
+    if (!ng_accepts_any("ng_slice", tape, 1, &x)) return NULL;
+    const int along = ng_axis_index("ng_slice", axis, x->shape.rank);
+    if (along < 0 || !resolve_bounds(x->shape, along, &from, &to)) return NULL;
+    ng_shape shape = x->shape;
+    shape.dim[along] = to - from;
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y) return NULL;
+    copy_blocks(x->dtype, x->data, blocks_of(x->shape, along, from, to), y->data,
+                blocks_of_all(shape, along));
+    const part attributes = {along, from, to};
+    return ng_record(tape, &slice_op, y, &x, 1, &attributes, sizeof attributes);
+}
+
+static void pad_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const part *p = node->attributes;
+    dx[0] = ng_slice(tape, dy, p->axis, p->from, p->to);
+}
+
+static const ng_op pad_op = {.name = "pad", .gradient = pad_gradient};
+
+ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t after)
+{
+    if (!ng_accepts_any("ng_pad", tape, 1, &x)) return NULL;
+    const int along = ng_axis_index("ng_pad", axis, x->shape.rank);
+    if (along < 0) return NULL;
+    ng_shape shape = x->shape;
+    if (before < 0 || after < 0 || __builtin_add_overflow(before, after, &after)
+        || __builtin_add_overflow(shape.dim[along], after, &shape.dim[along])) {
+        ng_fail(NG_EVALUE, "ng_pad: %lld before and %lld after, expected numbers from 0",
+                (long long)before, (long long)after);
+        return NULL;
+    }
+    if (ng_shape_size("ng_pad", shape) < 0) return NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y) return NULL;
+    const part attributes = {along, before, before + x->shape.dim[along]};
+    memset(y->data, 0, (size_t)y->size * ng_dtype_bytes(y->dtype));
+    copy_blocks(x->dtype, x->data, blocks_of_all(x->shape, along), y->data,
+                blocks_of(shape, along, attributes.from, attributes.to));
+    return ng_record(tape, &pad_op, y, &x, 1, &attributes, sizeof attributes);
+}
+
+static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const int axis = *(const int *)node->attributes;
+    int64_t from = 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const int64_t to = from + node->inputs[i]->shape.dim[axis];
+        if (ng_wants(node, i)) dx[i] = ng_slice(tape, dy, axis, from, to);
+        from = to;
+    }
+}
+
+static const ng_op concat_op = {.name = "concat", .gradient = concat_gradient};
+
+/* Whether a part has the first part's shape but for the axis. */
+static bool joins(ng_shape first, ng_shape other, int axis)
+{
+    if (first.rank != other.rank) return false;
+    other.dim[axis] = first.dim[axis];
+    return ng_shape_equal(first, other);
+}
+
+ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis)
+{
+    if (tape && count < 1) {
+        ng_fail(NG_EVALUE, "ng_concat: %d parts, expected at least one", count);
+        return NULL;
+    }
+    if (!ng_accepts_any("ng_concat", tape, count, parts)) return NULL;
+    ng_shape shape = parts[0]->shape;
+    const int along = ng_axis_index("ng_concat", axis, shape.rank);
+    if (along < 0) return NULL;
+    for (int i = 1; i < count; i++) {
+        if (!joins(parts[0]->shape, parts[i]->shape, along)) {
+            ng_fail(NG_ESHAPE, "ng_concat: %s and %s differ beside axis %d",
+                    ng_shape_print(parts[0]->shape).text, ng_shape_print(parts[i]->shape).text,
+                    along);
+            return NULL;
+        }
+        shape.dim[along] += parts[i]->shape.dim[along];
+    }
+    ng_tensor *y = ng_result(tape, parts[0]->dtype, shape);
+    if (!y) return NULL;
+    int64_t from = 0;
+    for (int i = 0; i < count; i++) {
+        const int64_t to = from + parts[i]->shape.dim[along];
+        copy_blocks(y->dtype, parts[i]->data, blocks_of_all(parts[i]->shape, along), y->data,
+                    blocks_of(shape, along, from, to));
+        from = to;
+    }
+    return ng_record(tape, &concat_op, y, parts, count, &along, sizeof along);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+NG_ROW_CALL(row_reshape, ng_reshape(tape, in[0], NG_SHAPE(4, -1)))
+NG_ROW_CALL(row_permute, ng_permute(tape, in[0], NG_AXES(2, 0, 1)))
+NG_ROW_CALL(row_transpose, ng_transpose(tape, in[0], 1, -1))
+NG_ROW_CALL(row_broadcast_to, ng_broadcast_to(tape, in[0], NG_SHAPE(2, 3, 4)))
+NG_ROW_CALL(row_slice, ng_slice(tape, in[0], 1, 1, 3))
+NG_ROW_CALL(row_slice_negative, ng_slice(tape, in[0], -1, -3, -1))
+NG_ROW_CALL(row_slice_end, ng_slice(tape, in[0], 0, 1, NG_END))
+NG_ROW_CALL(row_pad, ng_pad(tape, in[0], 1, 1, 2))
+NG_ROW_CALL(row_concat, ng_concat(tape, in, 2, 0))
+NG_ROW_CALL(row_concat_three, ng_concat(tape, in, 3, 1))
+NG_ROW_CALL(row_concat_twice,
+            ng_concat(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), 3, -1))
+
+#define OF(letter, ...) {.name = letter, .shape = NG_ROW_SHAPE(__VA_ARGS__)}
+
+const ng_check_row_spec ng_rows_layout[] = {
+    {.name = "reshape", .call = row_reshape, .inputs = {OF("x", 3, 2, 4)}},
+    {.name = "permute", .call = row_permute, .inputs = {OF("x", 2, 3, 4)}},
+    {.name = "transpose", .call = row_transpose, .inputs = {OF("x", 2, 3, 4)}},
+    {.name = "broadcast_to", .call = row_broadcast_to, .inputs = {OF("x", 3, 1)}},
+    {.name = "slice", .call = row_slice, .inputs = {OF("x", 2, 4, 3)}},
+    {.name = "slice (negative bounds)", .call = row_slice_negative, .inputs = {OF("x", 2, 2, 4)}},
+    {.name = "slice (to the end)", .call = row_slice_end, .inputs = {OF("x", 3, 4)}},
+    {.name = "pad", .call = row_pad, .inputs = {OF("x", 2, 3, 2)}},
+    {.name = "concat", .call = row_concat, .inputs = {OF("a", 1, 3), OF("b", 2, 3)}},
+    {.name = "concat (three, middle axis)",
+     .call = row_concat_three,
+     .inputs = {OF("a", 2, 1, 3), OF("b", 2, 2, 3), OF("c", 2, 3, 3)}},
+    {.name = "concat (one part twice)",
+     .call = row_concat_twice,
+     .inputs = {OF("a", 2, 2), OF("b", 2, 3)}},
+};
+const int ng_rows_layout_count = NG_ROW_COUNT(ng_rows_layout);

@@ -1,0 +1,444 @@
+/* Losses: how far a prediction is from its target, each element or row for itself, summed, or
+ * averaged. */
+#include "ops/op.h"
+
+/* ---- Reductions ----------------------------------------------------------------------------- */
+
+static bool reduction_ok(const char *function, ng_reduction reduction)
+{
+    if ((unsigned)reduction <= NG_EACH) return true;
+    ng_fail(NG_EVALUE, "%s: reduction %d, expected NG_MEAN, NG_SUM or NG_EACH", function,
+            (int)reduction);
+    return false;
+}
+
+static ng_tensor *reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction)
+{
+    if (reduction == NG_EACH) return losses;
+    return reduction == NG_SUM ? ng_sum(tape, losses) : ng_mean(tape, losses);
+}
+
+/* By what a sum of losses is multiplied, where `count` of them count. */
+static double reduction_scale(ng_reduction reduction, int64_t count)
+{
+    return reduction == NG_MEAN ? 1 / (double)count : 1;
+}
+
+/* Room on the tape for x's elements. */
+static void *room_like(ng_tape *tape, const ng_tensor *x)
+{
+    return ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
+}
+
+static bool pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
+{
+    ng_tensor *inputs[] = {x, o->target};
+    if (!ng_accepts(function, tape, 2, inputs) || !reduction_ok(function, o->reduction))
+        return false;
+    if (ng_shape_equal(x->shape, o->target->shape)) return true;
+    ng_fail(NG_ESHAPE, "%s: target of shape %s, expected %s as the prediction", function,
+            ng_shape_print(o->target->shape).text, ng_shape_print(x->shape).text);
+    return false;
+}
+
+/* out = binary(a, b) for two arrays of x's shape. */
+static void combine(ng_binary binary, const ng_tensor *x, const void *a, const void *b, void *out)
+{
+    const ng_walk walk = ng_walk_broadcast(x->shape, x->shape, x->shape);
+    ng_kernels_for(x->dtype)->binary[binary](&walk, a, b, out);
+}
+
+/* ---- mse: (x - t)^2 -------------------------------------------------------------------------
+ *
+ * dx = 2 (x - t) dy,  dt = -dx */
+
+typedef struct {
+    ng_reduction reduction;
+    double scale;
+    void *difference; /* x - t, the tape's */
+} mse_attributes;
+
+static ng_status mse_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
+{
+    const mse_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0];
+    void *g = saved->difference;
+    double scale = 2 * saved->scale;
+    if (saved->reduction == NG_EACH) {
+        g = room_like(tape, x);
+        if (!g) return NG_ENOMEM;
+        combine(NG_BINARY_MUL, x, saved->difference, dy->data, g);
+    } else {
+        scale *= ng_tensor_load(dy, 0);
+    }
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    if (dx[0].data) kernels->axpy(scale, g, dx[0].data, x->size, dx[0].accumulate);
+    if (dx[1].data) kernels->axpy(-scale, g, dx[1].data, x->size, dx[1].accumulate);
+    return NG_OK;
+}
+
+static ng_tensor *mse_definition(ng_tape *tape, const ng_node *node)
+{
+    const mse_attributes *saved = node->attributes;
+    ng_tensor *difference = ng_sub(tape, node->inputs[0], node->inputs[1]);
+    return reduced(tape, ng_square(tape, difference), saved->reduction);
+}
+
+static const ng_op mse_op = {.name = "mse", .backward = mse_backward, .definition = mse_definition};
+
+ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
+{
+    if (!pair_ok("ng_mse", tape, x, &options)) return NULL;
+    const ng_reduction reduction = options.reduction;
+    ng_tensor *y = ng_result(tape, x->dtype, reduction == NG_EACH ? x->shape : NG_SCALAR);
+    mse_attributes saved = {.reduction = reduction,
+                            .scale = reduction_scale(reduction, x->size),
+                            .difference = room_like(tape, x)};
+    if (!y || !saved.difference) return NULL;
+    combine(NG_BINARY_SUB, x, x->data, options.target->data, saved.difference);
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    if (reduction == NG_EACH)
+        kernels->map[NG_MAP_SQUARE](saved.difference, y->data, x->size, 0, 0);
+    else
+        ng_tensor_store(y, 0,
+                        saved.scale * kernels->dot(saved.difference, saved.difference, x->size));
+    ng_tensor *inputs[] = {x, options.target};
+    return ng_record(tape, &mse_op, y, inputs, 2, &saved, sizeof saved);
+}
+
+/* ---- l1: |x - t| ---------------------------------------------------------------------------- */
+
+ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
+{
+    if (!pair_ok("ng_l1", tape, x, &options)) return NULL;
+    return reduced(tape, ng_abs(tape, ng_sub(tape, x, options.target)), options.reduction);
+}
+
+/* ---- huber: d = |x - t|: d < delta ? d^2 / 2 : delta (d - delta / 2) ------------------------
+ *
+ * With u = x - t and q = u clamped to [-delta, delta] both branches are q (u - q / 2). */
+
+ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
+{
+    if (!pair_ok("ng_huber", tape, x, &options)) return NULL;
+    const double delta = options.delta == 0 ? 1 : options.delta;
+    if (!(delta > 0)) {
+        ng_fail(NG_EVALUE, "ng_huber: delta = %g, expected a positive number", delta);
+        return NULL;
+    }
+    ng_tensor *u = ng_sub(tape, x, options.target);
+    ng_tensor *q = ng_clamp(tape, u, -delta, delta);
+    ng_tensor *losses = ng_mul(tape, q, ng_sub(tape, u, ng_mul_scalar(tape, q, 0.5)));
+    return reduced(tape, losses, options.reduction);
+}
+
+/* ---- binary_cross_entropy: softplus(x) - t x ------------------------------------------------
+ *
+ * dx = (sigmoid(x) - t) dy,  dt = -x dy */
+
+typedef struct {
+    ng_reduction reduction;
+    double scale;
+} bce_attributes;
+
+/* Adds scale g dy to a slot; room: where one dy for all becomes one for each. */
+static void add_scaled(const ng_tensor *x, const bce_attributes *saved, const void *g,
+                       const ng_tensor *dy, double sign, void *room, ng_slot slot)
+{
+    double scale = sign * saved->scale;
+    if (saved->reduction == NG_EACH) {
+        combine(NG_BINARY_MUL, x, g, dy->data, room);
+        g = room;
+    } else {
+        scale *= ng_tensor_load(dy, 0);
+    }
+    ng_kernels_for(x->dtype)->axpy(scale, g, slot.data, x->size, slot.accumulate);
+}
+
+static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
+{
+    const bce_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0], *target = node->inputs[1];
+    void *g = room_like(tape, x), *room = room_like(tape, x);
+    if (!g || !room) return NG_ENOMEM;
+    if (dx[0].data) {
+        ng_kernels_for(x->dtype)->map[NG_MAP_SIGMOID](x->data, room, x->size, 0, 0);
+        combine(NG_BINARY_SUB, x, room, target->data, g);
+        add_scaled(x, saved, g, dy, 1, room, dx[0]);
+    }
+    if (dx[1].data) add_scaled(x, saved, x->data, dy, -1, room, dx[1]);
+    return NG_OK;
+}
+
+static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
+{
+    const bce_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *target = node->inputs[1];
+    ng_tensor *losses = ng_sub(tape, ng_softplus(tape, x), ng_mul(tape, target, x));
+    return reduced(tape, losses, saved->reduction);
+}
+
+static const ng_op bce_op = {
+    .name = "binary_cross_entropy", .backward = bce_backward, .definition = bce_definition};
+
+/* losses = (max(x, 0) - t x) + softplus(-|x|): the same as softplus(x) - t x, but a confident,
+ * right prediction keeps its small loss, which the difference of two large numbers would lose. */
+static bool bce_losses(ng_tape *tape, const ng_tensor *x, const ng_tensor *target, void *losses)
+{
+    void *a = room_like(tape, x), *b = room_like(tape, x);
+    if (!a || !b) return false;
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    kernels->map[NG_MAP_RELU](x->data, a, x->size, 0, 0);
+    combine(NG_BINARY_MUL, x, target->data, x->data, b);
+    combine(NG_BINARY_SUB, x, a, b, losses);
+    kernels->map[NG_MAP_ABS](x->data, a, x->size, 0, 0);
+    kernels->map[NG_MAP_NEG](a, b, x->size, 0, 0);
+    kernels->map[NG_MAP_SOFTPLUS](b, a, x->size, 0, 0);
+    kernels->add_to(a, losses, x->size);
+    return true;
+}
+
+ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_loss_options options)
+{
+    if (!pair_ok("ng_binary_cross_entropy", tape, logits, &options)) return NULL;
+    const ng_tensor *x = logits;
+    const bce_attributes saved = {.reduction = options.reduction,
+                                  .scale = reduction_scale(options.reduction, x->size)};
+    const bool each = saved.reduction == NG_EACH;
+    ng_tensor *y = ng_result(tape, x->dtype, each ? x->shape : NG_SCALAR);
+    void *losses = each && y ? y->data : room_like(tape, x);
+    if (!y || !losses || !bce_losses(tape, x, options.target, losses)) return NULL;
+    if (!each) ng_kernels_for(x->dtype)->sum(losses, y->data, 1, x->size, 1, saved.scale, false);
+    ng_tensor *inputs[] = {logits, options.target};
+    return ng_record(tape, &bce_op, y, inputs, 2, &saved, sizeof saved);
+}
+
+/* ---- cross_entropy: -sum_c q_c log_softmax(x)_c ---------------------------------------------
+ *
+ * With q = (1 - s) onehot(label) + s / classes, which sums to 1, and lse = ln sum e^x:
+ *
+ *     loss = lse - (1 - s) x[label] - s mean(x)
+ *     dx   = (softmax(x) - q) dy */
+
+typedef struct {
+    ng_reduction reduction;
+    int64_t rows, classes;
+    double scale, smoothing;
+    bool ignore;
+    int64_t ignored;
+    double *lse; /* (rows), the tape's */
+} cross_entropy_attributes;
+
+static bool is_ignored(const cross_entropy_attributes *a, int64_t label)
+{
+    return a->ignore && label == a->ignored;
+}
+
+static ng_status cross_entropy_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                        ng_slot *dx)
+{
+    (void)tape;
+    const cross_entropy_attributes *a = node->attributes;
+    const ng_tensor *x = node->inputs[0], *labels = node->inputs[1];
+    ng_kernels_for(x->dtype)->cross_entropy_backward(
+        x->data, labels->data, a->lse, dy->data, a->reduction == NG_EACH, a->scale, dx[0].data,
+        a->rows, a->classes, a->smoothing, a->ignore, a->ignored, dx[0].accumulate);
+    return NG_OK;
+}
+
+/* Where each row's label stands among all logits, and whether the row counts. */
+static bool label_places(const cross_entropy_attributes *a, const ng_tensor *labels,
+                         ng_tensor *place, ng_tensor *counts)
+{
+    if (!place || !counts) return false;
+    const int64_t *label = labels->data;
+    int64_t *index = place->data;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const bool ignored = is_ignored(a, label[r]);
+        index[r] = r * a->classes + (ignored ? 0 : label[r]);
+        ng_tensor_store(counts, r, ignored ? 0 : 1);
+    }
+    return true;
+}
+
+static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
+{
+    const cross_entropy_attributes *a = node->attributes;
+    ng_tensor *x = node->inputs[0], *labels = node->inputs[1];
+    ng_tensor *place = ng_result(tape, NG_I64, labels->shape);
+    ng_tensor *counts = ng_result(tape, x->dtype, labels->shape);
+    if (!label_places(a, labels, place, counts)) return NULL;
+
+    ng_tensor *max = ng_max(tape, ng_detach(tape, x), .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *z = ng_sub(tape, x, max); /* a shift changes no loss */
+    ng_tensor *lse = ng_logsumexp(tape, z, .axes = NG_AXES(-1));
+    ng_tensor *flat = ng_reshape(tape, z, NG_SHAPE(a->rows * a->classes));
+    ng_tensor *of_label = ng_gather_rows(tape, flat, place);
+    ng_tensor *losses = ng_sub(tape, lse, ng_mul_scalar(tape, of_label, 1 - a->smoothing));
+    if (a->smoothing > 0) {
+        ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1));
+        losses = ng_sub(tape, losses, ng_mul_scalar(tape, mean, a->smoothing));
+    }
+    losses = ng_mul(tape, losses, counts);
+    if (a->reduction == NG_EACH) return losses;
+    return ng_mul_scalar(tape, ng_sum(tape, losses), a->scale);
+}
+
+static const ng_op cross_entropy_op = {.name = "cross_entropy",
+                                       .backward = cross_entropy_backward,
+                                       .definition = cross_entropy_definition};
+
+/* The shape of the labels: that of the logits without the classes. */
+static ng_shape leading(ng_shape shape)
+{
+    shape.dim[--shape.rank] = 0;
+    return shape;
+}
+
+static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_options *o)
+{
+    const char *function = "ng_cross_entropy";
+    if (!ng_accepts(function, tape, 1, &logits) ||
+        !ng_accepts_index(function, tape, "labels", o->labels) ||
+        !reduction_ok(function, o->reduction))
+        return false;
+    const ng_shape shape = logits->shape;
+    if (shape.rank < 1 || shape.dim[shape.rank - 1] < 1) {
+        ng_fail(NG_ESHAPE, "%s: logits of shape %s, expected (..., classes)", function,
+                ng_shape_print(shape).text);
+        return false;
+    }
+    if (!ng_shape_equal(o->labels->shape, leading(shape))) {
+        ng_fail(NG_ESHAPE, "%s: labels of shape %s, expected %s for logits of shape %s", function,
+                ng_shape_print(o->labels->shape).text, ng_shape_print(leading(shape)).text,
+                ng_shape_print(shape).text);
+        return false;
+    }
+    if (!(o->smoothing >= 0 && o->smoothing <= 1)) {
+        ng_fail(NG_EVALUE, "%s: smoothing = %g, expected 0 <= smoothing <= 1", function,
+                o->smoothing);
+        return false;
+    }
+    return true;
+}
+
+/* How many rows count; -1 with an error for a label that is no class. */
+static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *label)
+{
+    int64_t count = 0;
+    for (int64_t r = 0; r < a->rows; r++) {
+        if (is_ignored(a, label[r])) continue;
+        if (label[r] < 0 || label[r] >= a->classes) {
+            ng_fail(NG_EVALUE, "ng_cross_entropy: label %lld in row %lld, expected 0 .. %lld",
+                    (long long)label[r], (long long)r, (long long)(a->classes - 1));
+            return -1;
+        }
+        count++;
+    }
+    return count;
+}
+
+ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entropy_options options)
+{
+    if (!classes_ok(tape, logits, &options)) return NULL;
+    const ng_tensor *x = logits, *labels = options.labels;
+    cross_entropy_attributes a = {.reduction = options.reduction,
+                                  .rows = labels->size,
+                                  .classes = ng_dim(x, -1),
+                                  .smoothing = options.smoothing,
+                                  .ignore = options.ignore,
+                                  .ignored = options.ignored};
+    const int64_t count = counted_rows(&a, labels->data);
+    if (count < 0) return NULL;
+    a.scale = reduction_scale(a.reduction, count);
+
+    const bool each = a.reduction == NG_EACH;
+    ng_tensor *y = ng_result(tape, x->dtype, each ? labels->shape : NG_SCALAR);
+    ng_tensor *losses = each ? y : ng_result(tape, x->dtype, labels->shape);
+    a.lse = ng_tape_memory(tape, (size_t)a.rows * sizeof *a.lse);
+    if (!y || !losses || !a.lse) return NULL;
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    kernels->cross_entropy(x->data, labels->data, losses->data, a.lse, a.rows, a.classes,
+                           a.smoothing, a.ignore, a.ignored);
+    if (!each) kernels->sum(losses->data, y->data, 1, a.rows, 1, a.scale, false);
+    ng_tensor *inputs[] = {logits, options.labels};
+    return ng_record(tape, &cross_entropy_op, y, inputs, 2, &a, sizeof a);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_mse, ng_mse(tape, in[0], in[1]))
+NG_ROW_CALL(row_mse_sum, ng_mse(tape, in[0], in[1], .reduction = NG_SUM))
+NG_ROW_CALL(row_mse_each, ng_mse(tape, in[0], in[1], .reduction = NG_EACH))
+NG_ROW_CALL(row_l1, ng_l1(tape, in[0], in[1]))
+NG_ROW_CALL(row_l1_sum, ng_l1(tape, in[0], in[1], .reduction = NG_SUM))
+NG_ROW_CALL(row_l1_each, ng_l1(tape, in[0], in[1], .reduction = NG_EACH))
+NG_ROW_CALL(row_huber, ng_huber(tape, in[0], in[1]))
+NG_ROW_CALL(row_huber_sum, ng_huber(tape, in[0], in[1], .reduction = NG_SUM, .delta = 0.6))
+NG_ROW_CALL(row_huber_each, ng_huber(tape, in[0], in[1], .reduction = NG_EACH, .delta = 2))
+NG_ROW_CALL(row_bce, ng_binary_cross_entropy(tape, in[0], in[1]))
+NG_ROW_CALL(row_bce_sum, ng_binary_cross_entropy(tape, in[0], in[1], .reduction = NG_SUM))
+NG_ROW_CALL(row_bce_each, ng_binary_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH))
+NG_ROW_CALL(row_cross_entropy, ng_cross_entropy(tape, in[0], in[1]))
+NG_ROW_CALL(row_cross_entropy_sum, ng_cross_entropy(tape, in[0], in[1], .reduction = NG_SUM))
+NG_ROW_CALL(row_cross_entropy_each, ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH))
+NG_ROW_CALL(row_cross_entropy_smoothing, ng_cross_entropy(tape, in[0], in[1], .smoothing = 0.2))
+NG_ROW_CALL(row_cross_entropy_ignored,
+            ng_cross_entropy(tape, in[0], in[1], .ignore = true, .ignored = 2))
+NG_ROW_CALL(row_cross_entropy_all,
+            ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH, .smoothing = 0.1,
+                             .ignore = true, .ignored = -1))
+
+#define PAIR                                                                                       \
+    {                                                                                              \
+        {.name = "x", .shape = NG_ROW_SHAPE(3, 4)}, { .name = "t", .shape = NG_ROW_SHAPE(3, 4) }   \
+    }
+#define LOGITS_AND_PROBABILITIES                                                                   \
+    {                                                                                              \
+        {.name = "logits", .shape = NG_ROW_SHAPE(3, 4)},                                           \
+        {                                                                                          \
+            .name = "t", .shape = NG_ROW_SHAPE(3, 4), .low = 0, .high = 1                          \
+        }                                                                                          \
+    }
+#define LOGITS_AND_LABELS(rows, lowest, highest)                                                   \
+    {                                                                                              \
+        {.name = "logits", .shape = NG_ROW_SHAPE(rows, 4)},                                        \
+        {                                                                                          \
+            .name = "labels", .shape = NG_ROW_SHAPE(rows), .low = (lowest), .high = (highest) + 1, \
+            .index = true                                                                          \
+        }                                                                                          \
+    }
+
+const ng_check_row_spec ng_rows_losses[] = {
+    {.name = "mse", .call = row_mse, .inputs = PAIR},
+    {.name = "mse (sum)", .call = row_mse_sum, .inputs = PAIR},
+    {.name = "mse (each)", .call = row_mse_each, .inputs = PAIR},
+    {.name = "l1", .call = row_l1, .inputs = PAIR},
+    {.name = "l1 (sum)", .call = row_l1_sum, .inputs = PAIR},
+    {.name = "l1 (each)", .call = row_l1_each, .inputs = PAIR},
+    {.name = "huber", .call = row_huber, .inputs = PAIR},
+    {.name = "huber (sum, delta 0.6)", .call = row_huber_sum, .inputs = PAIR},
+    {.name = "huber (each, delta 2)", .call = row_huber_each, .inputs = PAIR},
+    {.name = "binary_cross_entropy", .call = row_bce, .inputs = LOGITS_AND_PROBABILITIES},
+    {.name = "binary_cross_entropy (sum)", .call = row_bce_sum, .inputs = LOGITS_AND_PROBABILITIES},
+    {.name = "binary_cross_entropy (each)",
+     .call = row_bce_each,
+     .inputs = LOGITS_AND_PROBABILITIES},
+    {.name = "cross_entropy", .call = row_cross_entropy, .inputs = LOGITS_AND_LABELS(6, 0, 3)},
+    {.name = "cross_entropy (sum)",
+     .call = row_cross_entropy_sum,
+     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
+    {.name = "cross_entropy (each)",
+     .call = row_cross_entropy_each,
+     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
+    {.name = "cross_entropy (smoothing)",
+     .call = row_cross_entropy_smoothing,
+     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
+    {.name = "cross_entropy (ignored label)",
+     .call = row_cross_entropy_ignored,
+     .inputs = LOGITS_AND_LABELS(12, 1, 3)},
+    {.name = "cross_entropy (each, smoothing, ignored label)",
+     .call = row_cross_entropy_all,
+     .inputs = LOGITS_AND_LABELS(12, -1, 1)},
+};
+const int ng_rows_losses_count = NG_ROW_COUNT(ng_rows_losses);

@@ -1,0 +1,298 @@
+/* Matrix products: matmul (..., n, k) x (..., k, m) -> (..., n, m), and linear. */
+#include "ops/op.h"
+
+/* ---- Products of batches of matrices, over plain memory ------------------------------------ */
+
+/* One factor: the last two dimensions of `shape` are a matrix as it is stored. */
+typedef struct {
+    const void *data;
+    ng_shape shape;
+    bool transpose;
+} factor;
+
+static factor factor_of(const ng_tensor *x, bool transpose)
+{
+    return (factor){x->data, x->shape, transpose};
+}
+
+static int64_t stored_columns(ng_shape shape) { return shape.dim[shape.rank - 1]; }
+
+static int64_t rows(const factor *f) { return f->shape.dim[f->shape.rank - (f->transpose ? 1 : 2)]; }
+
+static int64_t columns(const factor *f)
+{
+    return f->shape.dim[f->shape.rank - (f->transpose ? 2 : 1)];
+}
+
+static int64_t matrices(ng_shape shape) { return ng_shape_span(shape, 0, shape.rank - 2); }
+
+static ng_shape batch_of(ng_shape shape)
+{
+    shape.rank -= 2;
+    return shape;
+}
+
+/* The element at which the operand of this shape has its matrix number `index` of the batch. */
+static int64_t start_of(ng_shape shape, ng_shape batch, int64_t index)
+{
+    int64_t start = 0, stride = ng_shape_span(shape, shape.rank - 2, shape.rank);
+    const int leading = batch.rank - (shape.rank - 2);
+    for (int i = batch.rank - 1; i >= leading; i--) {
+        const int64_t dim = shape.dim[i - leading];
+        if (dim > 1) start += index % batch.dim[i] * stride;
+        stride *= dim;
+        index /= batch.dim[i];
+    }
+    return start;
+}
+
+/* C (+)= A B for each matrix of the batch that A's, B's and C's leading dimensions broadcast to;
+ * where C's own are smaller it is the sum. */
+static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c, ng_shape c_shape,
+                     bool accumulate)
+{
+    int64_t m = rows(&a), n = columns(&b), k = columns(&a);
+    int64_t count = ng_shape_span(batch, 0, batch.rank);
+    const bool summed = matrices(c_shape) != count;
+
+    /* A batch times one matrix is one product of m count rows; a sum over the batch is one of
+     * inner dimension k count. */
+    if (!summed && !a.transpose && matrices(a.shape) == count && matrices(b.shape) == 1) {
+        m *= count;
+        count = 1;
+    } else if (summed && matrices(c_shape) == 1 && a.transpose && !b.transpose
+               && matrices(a.shape) == count && matrices(b.shape) == count) {
+        k *= count;
+        count = 1;
+    }
+    if (k == 0 || matrices(c_shape) != count) {
+        if (!accumulate)
+            ng_kernels_for(dtype)->fill(c, ng_shape_span(c_shape, 0, c_shape.rank), 0);
+        accumulate = true;
+    }
+    if (m == 0 || n == 0 || k == 0) return;
+
+    const size_t bytes = ng_dtype_bytes(dtype);
+    for (int64_t i = 0; i < count; i++)
+        ng_gemm(dtype, a.transpose, b.transpose, m, n, k,
+                (const char *)a.data + (size_t)start_of(a.shape, batch, i) * bytes,
+                stored_columns(a.shape),
+                (const char *)b.data + (size_t)start_of(b.shape, batch, i) * bytes,
+                stored_columns(b.shape),
+                (char *)c + (size_t)start_of(c_shape, batch, i) * bytes, stored_columns(c_shape),
+                accumulate);
+}
+
+/* ---- matmul ------------------------------------------------------------------------------- */
+
+typedef struct {
+    bool a, b; /* which operands are read transposed */
+} transposed;
+
+/* With A and B as they are read, dA = dY B^T and dB = A^T dY; of an operand that is read
+ * transposed, the gradient is the transpose of that. */
+static void matmul_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const transposed t = *(const transposed *)node->attributes;
+    ng_tensor *a = node->inputs[0], *b = node->inputs[1];
+    if (ng_wants(node, 0)) {
+        ng_tensor *da = t.a ? ng_matmul(tape, b, dy, .transpose_a = t.b, .transpose_b = true)
+                            : ng_matmul(tape, dy, b, .transpose_b = !t.b);
+        dx[0] = ng_sum_to(tape, da, a->shape);
+    }
+    if (ng_wants(node, 1)) {
+        ng_tensor *db = t.b ? ng_matmul(tape, dy, a, .transpose_a = true, .transpose_b = t.a)
+                            : ng_matmul(tape, a, dy, .transpose_a = !t.a);
+        dx[1] = ng_sum_to(tape, db, b->shape);
+    }
+}
+
+static ng_status matmul_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                 ng_slot *dx)
+{
+    (void)tape;
+    const transposed t = *(const transposed *)node->attributes;
+    const ng_tensor *a = node->inputs[0], *b = node->inputs[1];
+    const ng_shape batch = batch_of(dy->shape);
+    if (dx[0].data)
+        multiply(dy->dtype, t.a ? factor_of(b, t.b) : factor_of(dy, false),
+                 t.a ? factor_of(dy, true) : factor_of(b, !t.b), batch, dx[0].data, a->shape,
+                 dx[0].accumulate);
+    if (dx[1].data)
+        multiply(dy->dtype, t.b ? factor_of(dy, true) : factor_of(a, !t.a),
+                 t.b ? factor_of(a, t.a) : factor_of(dy, false), batch, dx[1].data, b->shape,
+                 dx[1].accumulate);
+    return NG_OK;
+}
+
+static const ng_op matmul_op = {
+    .name = "matmul", .gradient = matmul_gradient, .backward = matmul_backward};
+
+static ng_tensor *matmul_fail(const char *problem, const factor *a, const factor *b)
+{
+    ng_fail(NG_ESHAPE, "ng_matmul: %s: %s%s x %s%s", problem, ng_shape_print(a->shape).text,
+            a->transpose ? "^T" : "", ng_shape_print(b->shape).text, b->transpose ? "^T" : "");
+    return NULL;
+}
+
+ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options options)
+{
+    ng_tensor *const inputs[] = {a, options.b};
+    if (!ng_accepts("ng_matmul", tape, 2, inputs)) return NULL;
+    const factor left = factor_of(a, options.transpose_a);
+    const factor right = factor_of(options.b, options.transpose_b);
+    if (left.shape.rank < 2 || right.shape.rank < 2)
+        return matmul_fail("each operand needs two dimensions or more", &left, &right);
+    if (columns(&left) != rows(&right))
+        return matmul_fail("inner dimensions differ", &left, &right);
+    ng_shape batch, shape;
+    if (!ng_shape_broadcast("ng_matmul", batch_of(left.shape), batch_of(right.shape), &batch))
+        return matmul_fail("leading dimensions do not broadcast", &left, &right);
+    shape = batch;
+    shape.dim[shape.rank++] = rows(&left);
+    shape.dim[shape.rank++] = columns(&right);
+
+    ng_tensor *y = ng_result(tape, a->dtype, shape);
+    if (!y) return NULL;
+    multiply(a->dtype, left, right, batch, y->data, shape, false);
+    const transposed attributes = {options.transpose_a, options.transpose_b};
+    return ng_record(tape, &matmul_op, y, inputs, 2, &attributes, sizeof attributes);
+}
+
+/* ---- linear: y = x W^T + b: x (..., in), W (out, in), b (out) -> (..., out) ---------------- */
+
+static ng_tensor *linear_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *x = node->inputs[0], *weight = node->inputs[1], *bias = node->inputs[2];
+    const int64_t n = ng_shape_span(x->shape, 0, x->shape.rank - 1);
+    ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(n, weight->shape.dim[1]));
+    ng_tensor *y = ng_matmul(tape, flat, weight, .transpose_b = true);
+    if (!ng_is_none(bias)) y = ng_add(tape, y, bias);
+    return ng_reshape(tape, y, node->output->shape);
+}
+
+/* dx = dy W, dW = dy^T x, db = sum of dy's rows */
+static ng_status linear_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                 ng_slot *dx)
+{
+    (void)tape;
+    const ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    const ng_dtype dtype = dy->dtype;
+    const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
+    const int64_t n = ng_shape_span(dy->shape, 0, dy->shape.rank - 1);
+    const factor flat_x = {x->data, NG_SHAPE(n, in), false};
+    const factor flat_dy = {dy->data, NG_SHAPE(n, out), false};
+    const factor dy_transposed = {dy->data, NG_SHAPE(n, out), true};
+    if (dx[0].data)
+        multiply(dtype, flat_dy, factor_of(weight, false), NG_SCALAR, dx[0].data, NG_SHAPE(n, in),
+                 dx[0].accumulate);
+    if (dx[1].data)
+        multiply(dtype, dy_transposed, flat_x, NG_SCALAR, dx[1].data, weight->shape,
+                 dx[1].accumulate);
+    if (dx[2].data)
+        ng_kernels_for(dtype)->sum(dy->data, dx[2].data, 1, n, out, 1, dx[2].accumulate);
+    return NG_OK;
+}
+
+static const ng_op linear_op = {
+    .name = "linear", .backward = linear_backward, .definition = linear_definition};
+
+static bool linear_fits(const ng_tensor *x, const ng_tensor *weight, const ng_tensor *bias)
+{
+    const ng_shape w = weight->shape;
+    if (w.rank != 2) {
+        ng_fail(NG_ESHAPE, "ng_linear: weight is %s, expected (out, in)", ng_shape_print(w).text);
+        return false;
+    }
+    if (x->shape.rank < 1 || stored_columns(x->shape) != w.dim[1]) {
+        ng_fail(NG_ESHAPE, "ng_linear: x is %s and weight %s, expected x (..., %lld)",
+                ng_shape_print(x->shape).text, ng_shape_print(w).text, (long long)w.dim[1]);
+        return false;
+    }
+    if (!ng_is_none(bias) && !ng_shape_equal(bias->shape, NG_SHAPE(w.dim[0]))) {
+        ng_fail(NG_ESHAPE, "ng_linear: bias is %s and weight %s, expected bias (%lld,)",
+                ng_shape_print(bias->shape).text, ng_shape_print(w).text, (long long)w.dim[0]);
+        return false;
+    }
+    return true;
+}
+
+ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *bias)
+{
+    ng_tensor *const inputs[] = {x, weight, bias};
+    if (!ng_accepts("ng_linear", tape, 2, inputs)
+        || !ng_accepts_optional("ng_linear", tape, 3, inputs) || !linear_fits(x, weight, bias))
+        return NULL;
+    const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
+    ng_shape shape = x->shape;
+    shape.dim[shape.rank - 1] = out;
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y) return NULL;
+
+    /* The bias is repeated into y's rows, and the product added to it. */
+    const int64_t n = ng_shape_span(shape, 0, shape.rank - 1);
+    if (!ng_is_none(bias)) {
+        const ng_walk walk = ng_walk_broadcast(NG_SHAPE(n, out), bias->shape, NG_SHAPE(n, out));
+        ng_copy_walk(&walk, bias->data, y->data, ng_dtype_bytes(x->dtype));
+    }
+    multiply(x->dtype, (factor){x->data, NG_SHAPE(n, in), false}, factor_of(weight, true),
+             NG_SCALAR, y->data, NG_SHAPE(n, out), !ng_is_none(bias));
+    return ng_record(tape, &linear_op, y, inputs, 3, NULL, 0);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+NG_ROW_CALL(row_matmul, ng_matmul(tape, in[0], in[1]))
+NG_ROW_CALL(row_matmul_ta, ng_matmul(tape, in[0], in[1], .transpose_a = true))
+NG_ROW_CALL(row_matmul_tb, ng_matmul(tape, in[0], in[1], .transpose_b = true))
+NG_ROW_CALL(row_matmul_tab,
+            ng_matmul(tape, in[0], in[1], .transpose_a = true, .transpose_b = true))
+NG_ROW_CALL(row_linear, ng_linear(tape, in[0], in[1], in[2]))
+NG_ROW_CALL(row_linear_no_bias, ng_linear(tape, in[0], in[1], NG_NONE))
+
+#define OF(letter, ...) {.name = letter, .shape = NG_ROW_SHAPE(__VA_ARGS__)}
+
+const ng_check_row_spec ng_rows_matmul[] = {
+    {.name = "matmul", .call = row_matmul, .inputs = {OF("a", 2, 3), OF("b", 3, 4)}},
+    {.name = "matmul (transposed a)",
+     .call = row_matmul_ta,
+     .inputs = {OF("a", 3, 2), OF("b", 3, 4)}},
+    {.name = "matmul (transposed b)",
+     .call = row_matmul_tb,
+     .inputs = {OF("a", 2, 3), OF("b", 4, 3)}},
+    {.name = "matmul (both transposed)",
+     .call = row_matmul_tab,
+     .inputs = {OF("a", 3, 2), OF("b", 4, 3)}},
+    {.name = "matmul (batch)", .call = row_matmul, .inputs = {OF("a", 2, 2, 3), OF("b", 2, 3, 2)}},
+    {.name = "matmul (batch, both transposed)",
+     .call = row_matmul_tab,
+     .inputs = {OF("a", 2, 3, 2), OF("b", 2, 2, 3)}},
+    {.name = "matmul (batch x one)",
+     .call = row_matmul,
+     .inputs = {OF("a", 2, 2, 3), OF("b", 3, 2)}},
+    {.name = "matmul (batch x one, transposed b)",
+     .call = row_matmul_tb,
+     .inputs = {OF("a", 2, 2, 3), OF("b", 2, 3)}},
+    {.name = "matmul (one x batch)",
+     .call = row_matmul,
+     .inputs = {OF("a", 2, 3), OF("b", 2, 3, 2)}},
+    {.name = "matmul (broadcast batches)",
+     .call = row_matmul,
+     .inputs = {OF("a", 2, 1, 2, 3), OF("b", 3, 3, 2)}},
+    {.name = "matmul (broadcast batches, transposed a)",
+     .call = row_matmul_ta,
+     .inputs = {OF("a", 3, 3, 2), OF("b", 2, 1, 3, 2)}},
+    {.name = "linear",
+     .call = row_linear,
+     .inputs = {OF("x", 4, 3), OF("weight", 2, 3), OF("bias", 2)}},
+    {.name = "linear (leading dimensions)",
+     .call = row_linear,
+     .inputs = {OF("x", 2, 2, 3), OF("weight", 2, 3), OF("bias", 2)}},
+    {.name = "linear (one row)",
+     .call = row_linear,
+     .inputs = {OF("x", 3), OF("weight", 2, 3), OF("bias", 2)}},
+    {.name = "linear (no bias)",
+     .call = row_linear_no_bias,
+     .inputs = {OF("x", 4, 3), OF("weight", 2, 3)}},
+};
+const int ng_rows_matmul_count = NG_ROW_COUNT(ng_rows_matmul);

@@ -1,0 +1,68 @@
+/* What the op files share. */
+#ifndef NG_OPS_OP_H
+#define NG_OPS_OP_H
+
+#include "kernels/kernels.h"
+#include "tape/tape.h"
+#include <normgrad/gradcheck.h>
+#include <normgrad/ops.h>
+
+/* Whether a gradient rule has to find the gradient of the node's input i. */
+static inline bool ng_wants(const ng_node *node, int i) { return node->inputs[i]->requires_grad; }
+
+/* ng_accepts for ops that only move elements about: all of one dtype, int64 included. */
+bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
+
+/* Whether `index` is there, lives on this tape or on none, and is int64; `what` is its role in
+ * the message, "index" or "labels". */
+bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index);
+
+/* ---- Element by element ------------------------------------------------------------------- */
+
+/* y = map(x; a, b), recorded as `op`; its attributes are what ng_map_backward reads. */
+typedef struct {
+    ng_map map;
+    double a, b;
+} ng_map_attributes;
+ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
+                         ng_map map, double a, double b);
+
+/* ng_op.backward by kernels->map_backward, for the maps that have one. */
+ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx);
+
+/* y = binary(a, b), broadcasting, recorded as `op`. */
+ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
+                            ng_tensor *b, ng_binary binary);
+
+/* ---- Rows of the table --------------------------------------------------------------------
+ *
+ *     NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
+ *     const ng_check_row_spec ng_rows_family[] = {
+ *         {.name = "exp", .call = row_exp, .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 4)}}},
+ *     };
+ *     const int ng_rows_family_count = NG_ROW_COUNT(ng_rows_family);
+ */
+#define NG_ROW_CALL(name, expression)                                                             \
+    static ng_tensor *name(ng_tape *tape, ng_tensor *const *in, void *context)                    \
+    {                                                                                             \
+        (void)context;                                                                            \
+        return expression;                                                                        \
+    }
+
+/* NG_SHAPE for static tables, where a compound literal is no constant. */
+#define NG_ROW_SHAPE(...)                                                                         \
+    {                                                                                             \
+        .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ } \
+    }
+
+#define NG_ROW_COUNT(rows) ((int)(sizeof(rows) / sizeof((rows)[0])))
+
+extern const ng_check_row_spec ng_rows_arithmetic[], ng_rows_elementwise[], ng_rows_activations[],
+    ng_rows_reduce[], ng_rows_matmul[], ng_rows_layout[], ng_rows_select[], ng_rows_softmax[],
+    ng_rows_losses[], ng_rows_dropout[], ng_rows_norm[], ng_rows_batch_norm[];
+extern const int ng_rows_arithmetic_count, ng_rows_elementwise_count, ng_rows_activations_count,
+    ng_rows_reduce_count, ng_rows_matmul_count, ng_rows_layout_count, ng_rows_select_count,
+    ng_rows_softmax_count, ng_rows_losses_count, ng_rows_dropout_count, ng_rows_norm_count,
+    ng_rows_batch_norm_count;
+
+#endif

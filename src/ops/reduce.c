@@ -1,0 +1,318 @@
+/* Reductions over any axes: sum, mean, variance, max, logsumexp; and argmax along one. */
+#include "ops/op.h"
+#include <float.h>
+
+/* Which axes go, and what the sum over them is multiplied by. */
+typedef struct {
+    bool reduced[NG_MAX_RANK];
+    double scale;
+} reduction;
+
+static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options *options,
+                    reduction *r)
+{
+    r->scale = 1;
+    return ng_accepts(function, tape, 1, &options->x)
+           && ng_axes_mark(function, options->axes, options->x->shape.rank, r->reduced);
+}
+
+/* x's shape with every reduced axis of length 1: what broadcasts back to x. */
+static ng_shape kept_shape(ng_shape shape, const reduction *r)
+{
+    for (int i = 0; i < shape.rank; i++)
+        if (r->reduced[i]) shape.dim[i] = 1;
+    return shape;
+}
+
+static ng_shape reduced_shape(const ng_reduce_options *options, const reduction *r)
+{
+    const ng_shape shape = options->x->shape;
+    if (options->keepdim) return kept_shape(shape, r);
+    ng_shape left = NG_SCALAR;
+    for (int i = 0; i < shape.rank; i++)
+        if (!r->reduced[i]) left.dim[left.rank++] = shape.dim[i];
+    return left;
+}
+
+/* How many elements go into each result. */
+static int64_t reduced_count(ng_shape shape, const reduction *r)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape.rank; i++)
+        if (r->reduced[i]) count *= shape.dim[i];
+    return count;
+}
+
+static bool has_elements(const char *function, const ng_tensor *x, const reduction *r)
+{
+    if (reduced_count(x->shape, r) > 0) return true;
+    ng_fail(NG_ESHAPE, "%s: %s has no elements along the reduced axes, expected at least one",
+            function, ng_shape_print(x->shape).text);
+    return false;
+}
+
+/* ---- Passes: neighbouring axes are reduced together, the last first ------------------------ */
+
+/* x (outer, n, inner) -> y (outer, inner) */
+typedef void axis_pass(const ng_kernels *kernels, const void *x, void *y, int64_t outer, int64_t n,
+                       int64_t inner, double scale);
+
+static void sum_pass(const ng_kernels *kernels, const void *x, void *y, int64_t outer, int64_t n,
+                     int64_t inner, double scale)
+{
+    kernels->sum(x, y, outer, n, inner, scale, false);
+}
+
+static void max_pass(const ng_kernels *kernels, const void *x, void *y, int64_t outer, int64_t n,
+                     int64_t inner, double scale)
+{
+    (void)scale;
+    kernels->max(x, y, outer, n, inner);
+}
+
+/* x's axes joined to groups that are reduced or kept as one; an axis of length 1 joins any. */
+static ng_shape joined_axes(ng_shape shape, const reduction *r, bool reduced[NG_MAX_RANK])
+{
+    ng_shape groups = NG_SCALAR;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dim[i] == 1) continue;
+        if (groups.rank > 0 && reduced[groups.rank - 1] == r->reduced[i]) {
+            groups.dim[groups.rank - 1] *= shape.dim[i];
+        } else {
+            reduced[groups.rank] = r->reduced[i];
+            groups.dim[groups.rank++] = shape.dim[i];
+        }
+    }
+    return groups;
+}
+
+static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduction *r,
+                ng_tensor *y)
+{
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    bool reduced[NG_MAX_RANK];
+    const ng_shape groups = joined_axes(x->shape, r, reduced);
+    int left = 0;
+    for (int i = 0; i < groups.rank; i++) left += reduced[i];
+    if (left == 0) pass(kernels, x->data, y->data, x->size, 1, 1, r->scale);
+
+    const void *from = x->data;
+    int64_t inner = 1;
+    for (int i = groups.rank - 1; left > 0; i--) {
+        if (!reduced[i]) {
+            inner *= groups.dim[i];
+            continue;
+        }
+        const bool last = --left == 0;
+        const int64_t outer = ng_shape_span(groups, 0, i);
+        const size_t bytes = (size_t)(outer * inner) * ng_dtype_bytes(x->dtype);
+        void *to = last ? y->data : ng_tape_memory(tape, bytes);
+        if (!to) return false;
+        pass(kernels, from, to, outer, groups.dim[i], inner, last ? r->scale : 1);
+        from = to;
+    }
+    return true;
+}
+
+static ng_tensor *reduce(ng_tape *tape, const ng_op *op, axis_pass *pass, ng_tensor *x,
+                         reduction r, ng_shape shape)
+{
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y || !run(tape, pass, x, &r, y)) return NULL;
+    return ng_record(tape, op, y, &x, 1, &r, sizeof r);
+}
+
+/* ---- Sum and mean: y = scale sum x -------------------------------------------------------- */
+
+/* dx = scale dy, repeated along the reduced axes. */
+static void sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const reduction *r = node->attributes;
+    const ng_shape shape = node->inputs[0]->shape;
+    if (r->scale != 1) dy = ng_mul_scalar(tape, dy, r->scale);
+    dx[0] = ng_broadcast_to(tape, ng_reshape(tape, dy, kept_shape(shape, r)), shape);
+}
+
+static const ng_op sum_op = {.name = "sum", .gradient = sum_gradient};
+static const ng_op mean_op = {.name = "mean", .gradient = sum_gradient};
+static const ng_op sum_to_op = {.name = "sum_to", .gradient = sum_gradient};
+
+ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options)
+{
+    reduction r;
+    if (!accepts("ng_sum", tape, &options, &r)) return NULL;
+    return reduce(tape, &sum_op, sum_pass, options.x, r, reduced_shape(&options, &r));
+}
+
+ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options)
+{
+    reduction r;
+    if (!accepts("ng_mean", tape, &options, &r)) return NULL;
+    r.scale = 1 / (double)reduced_count(options.x->shape, &r);
+    return reduce(tape, &mean_op, sum_pass, options.x, r, reduced_shape(&options, &r));
+}
+
+/* x (..., shape broadcast) -> shape: leading axes go, and those that were repeated. */
+ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
+{
+    if (!ng_accepts("ng_sum_to", tape, 1, &x)) return NULL;
+    if (ng_shape_equal(x->shape, shape)) return x;
+    if (ng_shape_size("ng_sum_to", shape) < 0) return NULL;
+    const int leading = x->shape.rank - shape.rank;
+    reduction r = {.scale = 1};
+    bool fits = leading >= 0;
+    for (int i = 0; fits && i < x->shape.rank; i++) {
+        const int64_t dim = i < leading ? 1 : shape.dim[i - leading];
+        r.reduced[i] = i < leading || dim != x->shape.dim[i];
+        fits = !r.reduced[i] || dim == 1;
+    }
+    if (!fits) {
+        ng_fail(NG_ESHAPE, "ng_sum_to: %s does not broadcast to %s",
+                ng_shape_print(shape).text, ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    return reduce(tape, &sum_to_op, sum_pass, x, r, shape);
+}
+
+/* ---- Variance: the mean of squared deviations from the mean -------------------------------- */
+
+ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
+{
+    reduction r;
+    if (!accepts("ng_variance", tape, &options, &r)) return NULL;
+    const double n = (double)reduced_count(options.x->shape, &r) - (options.unbiased ? 1 : 0);
+    ng_tensor *mean = ng_mean(tape, options.x, .axes = options.axes, .keepdim = true);
+    ng_tensor *squares = ng_square(tape, ng_sub(tape, options.x, mean));
+    ng_tensor *sum = ng_sum(tape, squares, .axes = options.axes, .keepdim = options.keepdim);
+    return ng_mul_scalar(tape, sum, 1 / n);
+}
+
+/* ---- Max ---------------------------------------------------------------------------------- */
+
+/* dx = dy [x = y] / (how many of them equal y) */
+static void max_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const reduction *r = node->attributes;
+    ng_tensor *x = node->inputs[0];
+    const ng_shape kept = kept_shape(x->shape, r);
+    ng_tensor *y = ng_reshape(tape, ng_detach(tape, node->output), kept);
+    ng_tensor *ties = ng_equal(tape, ng_detach(tape, x), y);
+    ng_tensor *share = ng_div(tape, ties, ng_sum_to(tape, ties, kept));
+    dx[0] = ng_mul(tape, share, ng_reshape(tape, dy, kept));
+}
+
+static const ng_op max_op = {.name = "max", .gradient = max_gradient};
+
+ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
+{
+    reduction r;
+    if (!accepts("ng_max", tape, &options, &r) || !has_elements("ng_max", options.x, &r))
+        return NULL;
+    return reduce(tape, &max_op, max_pass, options.x, r, reduced_shape(&options, &r));
+}
+
+/* ---- Logsumexp ---------------------------------------------------------------------------- */
+
+/* dx = dy e^(x - y), the softmax of x. */
+static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *x = node->inputs[0];
+    const ng_shape kept = kept_shape(x->shape, node->attributes);
+    ng_tensor *y = ng_reshape(tape, node->output, kept);
+    dx[0] = ng_mul(tape, ng_reshape(tape, dy, kept), ng_exp(tape, ng_sub(tape, x, y)));
+}
+
+static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
+
+/* y = m + ln sum e^(x - m), m = max x, held finite so that x - m is a number where x is infinite. */
+static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction *r)
+{
+    const ng_shape kept = kept_shape(x->shape, r);
+    const double limit = x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    ng_tensor *largest = reduce(tape, &max_op, max_pass, x, *r, kept);
+    ng_tensor *shift = ng_clamp(tape, largest, -limit, limit);
+    ng_tensor *sum = ng_sum_to(tape, ng_exp(tape, ng_sub(tape, x, shift)), kept);
+    return ng_add(tape, shift, ng_log(tape, sum));
+}
+
+ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
+{
+    reduction r;
+    if (!accepts("ng_logsumexp", tape, &options, &r)
+        || !has_elements("ng_logsumexp", options.x, &r))
+        return NULL;
+    const bool was = ng_tape_record(tape, false);
+    ng_tensor *y = ng_reshape(tape, shifted_logsumexp(tape, options.x, &r),
+                              reduced_shape(&options, &r));
+    ng_tape_record(tape, was);
+    return ng_record(tape, &logsumexp_op, y, &options.x, 1, &r, sizeof r);
+}
+
+/* ---- Argmax: an int64 constant ------------------------------------------------------------ */
+
+/* x (outer, n, inner) -> y (outer, inner) */
+ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
+{
+    if (!ng_accepts("ng_argmax", tape, 1, &x)) return NULL;
+    const int along = ng_axis_index("ng_argmax", axis, x->shape.rank);
+    if (along < 0) return NULL;
+    reduction r = {.reduced = {false}};
+    r.reduced[along] = true;
+    if (!has_elements("ng_argmax", x, &r)) return NULL;
+    const ng_reduce_options options = {.x = x};
+    ng_tensor *y = ng_result(tape, NG_I64, reduced_shape(&options, &r));
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->argmax(x->data, y->data, ng_shape_span(x->shape, 0, along),
+                                     x->shape.dim[along],
+                                     ng_shape_span(x->shape, along + 1, x->shape.rank));
+    return y;
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+NG_ROW_CALL(row_sum, ng_sum(tape, in[0]))
+NG_ROW_CALL(row_sum_first, ng_sum(tape, in[0], .axes = NG_AXES(0)))
+NG_ROW_CALL(row_sum_middle, ng_sum(tape, in[0], .axes = NG_AXES(1), .keepdim = true))
+NG_ROW_CALL(row_sum_last, ng_sum(tape, in[0], .axes = NG_AXES(-1)))
+NG_ROW_CALL(row_sum_outer, ng_sum(tape, in[0], .axes = NG_AXES(0, 2)))
+NG_ROW_CALL(row_mean, ng_mean(tape, in[0]))
+NG_ROW_CALL(row_mean_middle, ng_mean(tape, in[0], .axes = NG_AXES(1)))
+NG_ROW_CALL(row_mean_outer, ng_mean(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_ROW_CALL(row_variance, ng_variance(tape, in[0]))
+NG_ROW_CALL(row_variance_last, ng_variance(tape, in[0], .axes = NG_AXES(-1), .keepdim = true))
+NG_ROW_CALL(row_variance_unbiased,
+            ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .unbiased = true))
+NG_ROW_CALL(row_max, ng_max(tape, in[0]))
+NG_ROW_CALL(row_max_middle, ng_max(tape, in[0], .axes = NG_AXES(1)))
+NG_ROW_CALL(row_max_outer, ng_max(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_ROW_CALL(row_logsumexp, ng_logsumexp(tape, in[0]))
+NG_ROW_CALL(row_logsumexp_last, ng_logsumexp(tape, in[0], .axes = NG_AXES(-1)))
+NG_ROW_CALL(row_logsumexp_outer,
+            ng_logsumexp(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_ROW_CALL(row_sum_to, ng_sum_to(tape, in[0], NG_SHAPE(3, 1)))
+NG_ROW_CALL(row_sum_to_scalar, ng_sum_to(tape, in[0], NG_SCALAR))
+
+#define OF_THREE {.name = "x", .shape = NG_ROW_SHAPE(2, 3, 4)}
+
+const ng_check_row_spec ng_rows_reduce[] = {
+    {.name = "sum", .call = row_sum, .inputs = {OF_THREE}},
+    {.name = "sum (first axis)", .call = row_sum_first, .inputs = {OF_THREE}},
+    {.name = "sum (middle axis, keepdim)", .call = row_sum_middle, .inputs = {OF_THREE}},
+    {.name = "sum (last axis)", .call = row_sum_last, .inputs = {OF_THREE}},
+    {.name = "sum (outer axes)", .call = row_sum_outer, .inputs = {OF_THREE}},
+    {.name = "mean", .call = row_mean, .inputs = {OF_THREE}},
+    {.name = "mean (middle axis)", .call = row_mean_middle, .inputs = {OF_THREE}},
+    {.name = "mean (outer axes, keepdim)", .call = row_mean_outer, .inputs = {OF_THREE}},
+    {.name = "variance", .call = row_variance, .inputs = {OF_THREE}},
+    {.name = "variance (last axis, keepdim)", .call = row_variance_last, .inputs = {OF_THREE}},
+    {.name = "variance (unbiased)", .call = row_variance_unbiased, .inputs = {OF_THREE}},
+    {.name = "max", .call = row_max, .inputs = {OF_THREE}},
+    {.name = "max (middle axis)", .call = row_max_middle, .inputs = {OF_THREE}},
+    {.name = "max (outer axes, keepdim)", .call = row_max_outer, .inputs = {OF_THREE}},
+    {.name = "logsumexp", .call = row_logsumexp, .inputs = {OF_THREE}},
+    {.name = "logsumexp (last axis)", .call = row_logsumexp_last, .inputs = {OF_THREE}},
+    {.name = "logsumexp (outer axes, keepdim)", .call = row_logsumexp_outer, .inputs = {OF_THREE}},
+    {.name = "sum_to", .call = row_sum_to, .inputs = {OF_THREE}},
+    {.name = "sum_to (scalar)", .call = row_sum_to_scalar, .inputs = {OF_THREE}},
+};
+const int ng_rows_reduce_count = NG_ROW_COUNT(ng_rows_reduce);

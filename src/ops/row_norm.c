@@ -1,0 +1,271 @@
+/* Row-wise normalization: LayerNorm, RMSNorm and what lies between.
+ *
+ * x is seen as (rows, n), a row being the last `dims` dimensions; gamma and beta are (n).
+ *
+ *     mean = (sum x) / n          0 for RMSNorm
+ *     var  = (sum (x - mean)^2) / n     over the first `over` of a row for pRMSNorm,
+ *                                       n - 1 in place of n where unbiased
+ *     rstd = 1 / sqrt(var + eps)
+ *     xhat = (x - mean) rstd
+ *     y    = xhat gamma + beta
+ *
+ * and backwards, with g = dy gamma, the means over a row:
+ *
+ *     dx     = rstd (g - mean(g) - xhat mean(g xhat))     no mean(g) for RMSNorm
+ *     dgamma = sum over rows of dy xhat
+ *     dbeta  = sum over rows of dy
+ */
+#include "ops/op.h"
+#include <math.h>
+
+typedef struct {
+    ng_row_norm_shape shape;
+    double *mean, *rstd; /* (rows), the tape's; no mean for RMSNorm */
+} row_norm_attributes;
+
+/* ---- Gradient and definition -------------------------------------------------------------- */
+
+static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                   ng_slot *dx)
+{
+    const row_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
+    double *scratch = NULL;
+    if (dx[1].data || dx[2].data) {
+        scratch =
+            ng_tape_memory(tape, (size_t)ng_row_norm_scratch(&saved->shape) * sizeof *scratch);
+        if (!scratch) return NG_ENOMEM;
+    }
+    const ng_norm_gradients gradients = {dx[0].data,       dx[1].data,       dx[2].data,
+                                         dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
+    ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, gamma->data, saved->mean,
+                                                saved->rstd, dy->data, gradients, scratch);
+    return NG_OK;
+}
+
+static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
+{
+    const ng_row_norm_shape *shape = &((const row_norm_attributes *)node->attributes)->shape;
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    ng_tensor *row = ng_reshape(tape, x, NG_SHAPE(shape->rows, shape->n));
+    if (shape->center)
+        row = ng_sub(tape, row, ng_mean(tape, row, .axes = NG_AXES(1), .keepdim = true));
+    ng_tensor *part = shape->over < shape->n ? ng_slice(tape, row, 1, 0, shape->over) : row;
+    ng_tensor *squares = ng_sum(tape, ng_square(tape, part), .axes = NG_AXES(1), .keepdim = true);
+    const double count = (double)(shape->unbiased ? shape->over - 1 : shape->over);
+    ng_tensor *var = ng_mul_scalar(tape, squares, 1 / count);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, shape->eps));
+    ng_tensor *y = ng_reshape(tape, ng_mul(tape, row, rstd), ng_shape_of(x));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
+    if (beta != NG_NONE) y = ng_add(tape, y, beta);
+    return y;
+}
+
+static const ng_op layer_norm_op = {
+    .name = "layer_norm", .backward = row_norm_backward, .definition = row_norm_definition};
+
+static const ng_op rms_norm_op = {
+    .name = "rms_norm", .backward = row_norm_backward, .definition = row_norm_definition};
+
+/* ---- Shape rule --------------------------------------------------------------------------- */
+
+/* The last `dims` dimensions of a shape. */
+static ng_shape trailing(ng_shape shape, int dims)
+{
+    ng_shape last = {.rank = dims};
+    for (int i = 0; i < dims; i++) last.dim[i] = shape.dim[shape.rank - dims + i];
+    return last;
+}
+
+/* A NULL that comes from a failed call is passed on in silence; one that comes of an option that
+ * was not given gets a word. */
+static bool operands_given(const char *function, const ng_row_norm_options *o)
+{
+    if (o->x && (!o->gamma || !o->beta) && !ng_failed())
+        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function,
+                o->gamma ? "beta" : "gamma");
+    return o->x && o->gamma && o->beta;
+}
+
+static bool affine_fits(const char *function, const char *name, const ng_tensor *affine,
+                        const ng_tensor *x, int dims)
+{
+    const ng_shape row = trailing(x->shape, dims);
+    if (ng_is_none(affine) || ng_shape_equal(affine->shape, row)) return true;
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
+            ng_shape_print(affine->shape).text, ng_shape_print(row).text,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
+/* How many trailing dimensions make a row; 0 with an error. */
+static int row_dims(const char *function, const ng_row_norm_options *o)
+{
+    const ng_tensor *affine = ng_is_none(o->gamma) ? o->beta : o->gamma;
+    int dims = o->dims;
+    if (dims == 0) dims = ng_is_none(affine) ? 1 : affine->shape.rank;
+    if (dims >= 1 && dims <= o->x->shape.rank) return dims;
+    ng_fail(NG_ESHAPE, "%s: rows of %d dimension%s, expected at least 1 and at most those of x %s",
+            function, dims, dims == 1 ? "" : "s", ng_shape_print(o->x->shape).text);
+    return 0;
+}
+
+static bool settings_ok(const char *function, const ng_row_norm_options *o)
+{
+    if (!(o->eps >= 0 && isfinite(o->eps))) {
+        ng_fail(NG_EVALUE, "%s: eps = %g, expected a finite number of at least 0", function,
+                o->eps);
+        return false;
+    }
+    if (!(o->partial >= 0 && o->partial <= 1)) {
+        ng_fail(NG_EVALUE, "%s: partial = %g, expected 0 < partial <= 1", function, o->partial);
+        return false;
+    }
+    if (o->partial > 0 && o->partial < 1 && !o->rms) {
+        ng_fail(NG_EVALUE, "%s: partial statistics are for .rms, not for centred rows", function);
+        return false;
+    }
+    if (o->unbiased && o->rms) {
+        ng_fail(NG_EVALUE, "%s: an unbiased variance needs centred rows, not .rms", function);
+        return false;
+    }
+    return true;
+}
+
+/* The share `partial` of n, rounded down, but at least one. The small addend takes back what the
+ * product may lose to rounding: 0.29 of 100 is 29. */
+static int64_t share_of(int64_t n, double partial)
+{
+    if (partial == 0 || partial == 1) return n;
+    const int64_t over = (int64_t)(partial * (double)n + 1e-9);
+    return over < 1 ? 1 : over;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------ */
+
+static ng_tensor *row_norm(const char *function, ng_tape *tape, const ng_row_norm_options *o)
+{
+    ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
+    if (!operands_given(function, o) || !ng_accepts(function, tape, 1, inputs) ||
+        !ng_accepts_optional(function, tape, 3, inputs) || !settings_ok(function, o))
+        return NULL;
+    const ng_tensor *x = o->x;
+    const int dims = row_dims(function, o);
+    if (dims == 0 || !affine_fits(function, "gamma", o->gamma, x, dims) ||
+        !affine_fits(function, "beta", o->beta, x, dims))
+        return NULL;
+
+    const int rank = x->shape.rank;
+    const int64_t n = ng_shape_span(x->shape, rank - dims, rank);
+    row_norm_attributes saved = {.shape = {.rows = ng_shape_span(x->shape, 0, rank - dims),
+                                           .n = n,
+                                           .over = share_of(n, o->partial),
+                                           .eps = o->eps,
+                                           .center = !o->rms,
+                                           .unbiased = o->unbiased}};
+    if (n < (o->unbiased ? 2 : 1)) {
+        ng_fail(NG_ESHAPE, "%s: %s needs rows of at least %s, got shape %s", function,
+                o->unbiased ? "an unbiased variance" : "a norm",
+                o->unbiased ? "2 elements" : "1 element", ng_shape_print(x->shape).text);
+        return NULL;
+    }
+
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    const size_t statistics = (size_t)saved.shape.rows * sizeof(double);
+    saved.rstd = y ? ng_tape_memory(tape, statistics) : NULL;
+    saved.mean = saved.rstd && !o->rms ? ng_tape_memory(tape, statistics) : NULL;
+    if (!saved.rstd || (!saved.mean && !o->rms)) return NULL;
+    ng_kernels_for(x->dtype)->row_norm(&saved.shape, x->data, o->gamma->data, o->beta->data,
+                                       y->data, saved.mean, saved.rstd);
+    return ng_record(tape, o->rms ? &rms_norm_op : &layer_norm_op, y, inputs, 3, &saved,
+                     sizeof saved);
+}
+
+ng_tensor *ng_row_norm_with(ng_tape *tape, ng_row_norm_options options)
+{
+    return row_norm("ng_row_norm", tape, &options);
+}
+
+ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
+{
+    const ng_row_norm_options options = {.x = x, .gamma = gamma, .beta = beta, .eps = eps};
+    return row_norm("ng_layer_norm", tape, &options);
+}
+
+ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps)
+{
+    const ng_row_norm_options options = {
+        .x = x, .gamma = gamma, .beta = NG_NONE, .eps = eps, .rms = true};
+    return row_norm("ng_rms_norm", tape, &options);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_layer_norm, ng_layer_norm(tape, in[0], in[1], in[2], 1e-5))
+NG_ROW_CALL(row_layer_norm_no_gamma, ng_layer_norm(tape, in[0], NG_NONE, in[1], 1e-5))
+NG_ROW_CALL(row_layer_norm_no_beta, ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-5))
+NG_ROW_CALL(row_layer_norm_plain, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+NG_ROW_CALL(row_layer_norm_unbiased,
+            ng_row_norm(tape, in[0], .gamma = in[1], .beta = in[2], .eps = 1e-6, .unbiased = true))
+NG_ROW_CALL(row_row_norm_dims,
+            ng_row_norm(tape, in[0], .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-5, .dims = 2))
+NG_ROW_CALL(row_rms_norm, ng_rms_norm(tape, in[0], in[1], 1e-6))
+NG_ROW_CALL(row_rms_norm_plain, ng_rms_norm(tape, in[0], NG_NONE, 1e-6))
+NG_ROW_CALL(row_rms_norm_beta,
+            ng_row_norm(tape, in[0], .gamma = in[1], .beta = in[2], .eps = 1e-6, .rms = true))
+NG_ROW_CALL(row_rms_norm_partial, ng_row_norm(tape, in[0], .gamma = in[1], .beta = NG_NONE,
+                                              .eps = 1e-6, .rms = true, .partial = 0.5))
+
+const ng_check_row_spec ng_rows_norm[] = {
+    {.name = "layer_norm",
+     .call = row_layer_norm,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(2, 3, 5)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(5)},
+                {.name = "beta", .shape = NG_ROW_SHAPE(5)}}},
+    {.name = "layer_norm (no gamma)",
+     .call = row_layer_norm_no_gamma,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
+                {.name = "beta", .shape = NG_ROW_SHAPE(5)}}},
+    {.name = "layer_norm (no beta)",
+     .call = row_layer_norm_no_beta,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(5)}}},
+    {.name = "layer_norm (no affine)",
+     .call = row_layer_norm_plain,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+    {.name = "layer_norm (two dimensions)",
+     .call = row_layer_norm,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 2, 4)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(2, 4)},
+                {.name = "beta", .shape = NG_ROW_SHAPE(2, 4)}}},
+    {.name = "layer_norm (two dimensions, no affine)",
+     .call = row_row_norm_dims,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 2, 4)}}},
+    {.name = "layer_norm (unbiased)",
+     .call = row_layer_norm_unbiased,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(5)},
+                {.name = "beta", .shape = NG_ROW_SHAPE(5)}}},
+    {.name = "layer_norm (one feature)",
+     .call = row_layer_norm,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(4, 1)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(1)},
+                {.name = "beta", .shape = NG_ROW_SHAPE(1)}}},
+    {.name = "rms_norm",
+     .call = row_rms_norm,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(5)}}},
+    {.name = "rms_norm (no affine)",
+     .call = row_rms_norm_plain,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+    {.name = "rms_norm (beta, two dimensions)",
+     .call = row_rms_norm_beta,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 2, 3)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(2, 3)},
+                {.name = "beta", .shape = NG_ROW_SHAPE(2, 3)}}},
+    {.name = "rms_norm (partial)",
+     .call = row_rms_norm_partial,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 7)},
+                {.name = "gamma", .shape = NG_ROW_SHAPE(7)}}},
+};
+const int ng_rows_norm_count = NG_ROW_COUNT(ng_rows_norm);

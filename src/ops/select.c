@@ -1,0 +1,244 @@
+/* Choosing elements: rows by index, either of two by a condition, and the conditions. */
+#include "ops/op.h"
+
+/* ---- Index operands ----------------------------------------------------------------------- */
+
+bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index)
+{
+    if (!tape || !index) return false;
+    if (ng_is_none(index)) {
+        ng_fail(NG_EVALUE, "%s: %s is NG_NONE, expected a tensor", function, what);
+        return false;
+    }
+    if (index->tape && index->tape != tape) {
+        ng_fail(NG_ESTATE, "%s: %s lives on another tape", function, what);
+        return false;
+    }
+    if (index->dtype != NG_I64) {
+        ng_fail(NG_EDTYPE, "%s: %s is %s, expected int64", function, what,
+                ng_dtype_name(index->dtype));
+        return false;
+    }
+    return true;
+}
+
+static bool within(const char *function, const ng_tensor *index, int64_t bound)
+{
+    const int64_t *at = index->data;
+    for (int64_t i = 0; i < index->size; i++) {
+        if (at[i] >= 0 && at[i] < bound) continue;
+        if (bound > 0)
+            ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected 0 .. %lld", function,
+                    (long long)i, (long long)at[i], (long long)(bound - 1));
+        else
+            ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, and there are no rows", function,
+                    (long long)i, (long long)at[i]);
+        return false;
+    }
+    return true;
+}
+
+/* Rows of a tensor whose first `leading` dimensions are the index: the others make a row. */
+static int64_t row_width(ng_shape shape, int leading)
+{
+    return ng_shape_span(shape, leading, shape.rank);
+}
+
+/* ---- gather_rows: y[i, :] = table[index[i], :] --------------------------------------------- */
+
+static void gather_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *table = node->inputs[0], *index = node->inputs[1];
+    dx[0] = ng_scatter_add_rows(tape, dy, index, table->shape.dim[0]);
+}
+
+/* dtable[index[i], :] += dy[i, :] */
+static ng_status gather_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                 ng_slot *dx)
+{
+    (void)tape;
+    const ng_tensor *table = node->inputs[0], *index = node->inputs[1];
+    const ng_kernels *kernels = ng_kernels_for(dy->dtype);
+    if (!dx[0].accumulate) kernels->fill(dx[0].data, table->size, 0);
+    kernels->scatter_add_rows(dy->data, index->data, dx[0].data, index->size,
+                              row_width(table->shape, 1));
+    return NG_OK;
+}
+
+static const ng_op gather_op = {
+    .name = "gather_rows", .gradient = gather_gradient, .backward = gather_backward};
+
+/* (index..., table's others...); false with an error where that are too many dimensions. */
+static bool gathered_shape(const ng_tensor *table, const ng_tensor *index, ng_shape *shape)
+{
+    if (table->shape.rank < 1) {
+        ng_fail(NG_ESHAPE, "ng_gather_rows: table is (), expected (rows, ...)");
+        return false;
+    }
+    const int rank = index->shape.rank + table->shape.rank - 1;
+    if (rank > NG_MAX_RANK) {
+        ng_fail(NG_ESHAPE, "ng_gather_rows: table %s by index %s gives %d dimensions, at most %d",
+                ng_shape_print(table->shape).text, ng_shape_print(index->shape).text, rank,
+                NG_MAX_RANK);
+        return false;
+    }
+    *shape = index->shape;
+    for (int i = 1; i < table->shape.rank; i++) shape->dim[shape->rank++] = table->shape.dim[i];
+    return ng_shape_size("ng_gather_rows", *shape) >= 0;
+}
+
+static void gather_any(const ng_tensor *table, const ng_tensor *index, ng_tensor *y)
+{
+    const int64_t width = row_width(table->shape, 1);
+    if (table->dtype != NG_I64) {
+        ng_kernels_for(table->dtype)
+            ->gather_rows(table->data, index->data, y->data, index->size, width);
+        return;
+    }
+    const int64_t *const from = table->data, *const at = index->data;
+    int64_t *const to = y->data;
+    for (int64_t i = 0; i < index->size; i++)
+        for (int64_t j = 0; j < width; j++) to[i * width + j] = from[at[i] * width + j];
+}
+
+ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index)
+{
+    ng_shape shape;
+    if (!index || !ng_accepts_any("ng_gather_rows", tape, 1, &table)
+        || !ng_accepts_index("ng_gather_rows", tape, "index", index)
+        || !gathered_shape(table, index, &shape)
+        || !within("ng_gather_rows", index, table->shape.dim[0]))
+        return NULL;
+    ng_tensor *y = ng_result(tape, table->dtype, shape);
+    if (!y) return NULL;
+    gather_any(table, index, y);
+    ng_tensor *const inputs[] = {table, index};
+    return ng_record(tape, &gather_op, y, inputs, 2, NULL, 0);
+}
+
+/* ---- scatter_add_rows: y[index[i], :] += x[i, :] -------------------------------------------- */
+
+static void scatter_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_gather_rows(tape, dy, node->inputs[1]);
+}
+
+static const ng_op scatter_op = {.name = "scatter_add_rows", .gradient = scatter_gradient};
+
+ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows)
+{
+    if (!index || !ng_accepts("ng_scatter_add_rows", tape, 1, &x)
+        || !ng_accepts_index("ng_scatter_add_rows", tape, "index", index))
+        return NULL;
+    const int leading = index->shape.rank;
+    ng_shape start = x->shape;
+    if (start.rank >= leading) start.rank = leading;
+    if (!ng_shape_equal(start, index->shape)) {
+        ng_fail(NG_ESHAPE, "ng_scatter_add_rows: x is %s and index %s, expected x (index..., ...)",
+                ng_shape_print(x->shape).text, ng_shape_print(index->shape).text);
+        return NULL;
+    }
+    ng_shape shape = {.rank = 1, .dim = {rows}};
+    for (int i = leading; i < x->shape.rank; i++) {
+        if (shape.rank < NG_MAX_RANK) shape.dim[shape.rank] = x->shape.dim[i];
+        shape.rank++;
+    }
+    if (ng_shape_size("ng_scatter_add_rows", shape) < 0
+        || !within("ng_scatter_add_rows", index, rows))
+        return NULL;
+    ng_tensor *y = ng_result_full(tape, x->dtype, shape, 0);
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->scatter_add_rows(x->data, index->data, y->data, index->size,
+                                               row_width(x->shape, leading));
+    ng_tensor *const inputs[] = {x, index};
+    return ng_record(tape, &scatter_op, y, inputs, 2, NULL, 0);
+}
+
+/* ---- where: y = condition != 0 ? a : b ------------------------------------------------------ */
+
+static void where_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *condition = node->inputs[0], *a = node->inputs[1], *b = node->inputs[2];
+    ng_tensor *zero = ng_full(tape, dy->dtype, NG_SCALAR, 0);
+    dx[0] = NG_NONE;
+    if (ng_wants(node, 1))
+        dx[1] = ng_sum_to(tape, ng_where(tape, condition, dy, zero), a->shape);
+    if (ng_wants(node, 2))
+        dx[2] = ng_sum_to(tape, ng_where(tape, condition, zero, dy), b->shape);
+}
+
+static const ng_op where_op = {.name = "where", .gradient = where_gradient};
+
+/* x's elements, repeated to `shape` where x is smaller. */
+static const void *spread(ng_tape *tape, const ng_tensor *x, ng_shape shape, int64_t size)
+{
+    if (ng_shape_equal(x->shape, shape)) return x->data;
+    const size_t bytes = ng_dtype_bytes(x->dtype);
+    void *data = ng_tape_memory(tape, (size_t)size * bytes);
+    if (!data) return NULL;
+    const ng_walk walk = ng_walk_broadcast(shape, x->shape, shape);
+    ng_copy_walk(&walk, x->data, data, bytes);
+    return data;
+}
+
+ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *const inputs[] = {condition, a, b};
+    ng_shape shape;
+    if (!ng_accepts("ng_where", tape, 3, inputs)
+        || !ng_shape_broadcast("ng_where", a->shape, b->shape, &shape)
+        || !ng_shape_broadcast("ng_where", condition->shape, shape, &shape))
+        return NULL;
+    ng_tensor *y = ng_result(tape, a->dtype, shape);
+    if (!y) return NULL;
+    const void *from[3];
+    for (int i = 0; i < 3; i++)
+        if (!(from[i] = spread(tape, inputs[i], shape, y->size))) return NULL;
+    ng_kernels_for(a->dtype)->where(from[0], from[1], from[2], y->data, y->size);
+    return ng_record(tape, &where_op, y, inputs, 3, NULL, 0);
+}
+
+/* ---- Comparisons: 1 or 0, without gradient ------------------------------------------------- */
+
+#define COMPARISON(op, kernel)                                                                    \
+    static const ng_op op##_op = {.name = #op};                                                   \
+    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *a, ng_tensor *b)                                 \
+    {                                                                                             \
+        return ng_binary_record("ng_" #op, tape, &op##_op, a, b, kernel);                         \
+    }
+
+COMPARISON(greater, NG_BINARY_GREATER)
+COMPARISON(greater_equal, NG_BINARY_GREATER_EQUAL)
+COMPARISON(less, NG_BINARY_LESS)
+COMPARISON(equal, NG_BINARY_EQUAL)
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+static ng_tensor *row_where(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *zero = ng_full(tape, ng_dtype_of(in[0]), NG_SCALAR, 0);
+    return ng_where(tape, ng_greater(tape, in[0], zero), in[1], in[2]);
+}
+
+NG_ROW_CALL(row_gather, ng_gather_rows(tape, in[0], in[1]))
+NG_ROW_CALL(row_scatter, ng_scatter_add_rows(tape, in[0], in[1], 5))
+
+#define OF(letter, ...) {.name = letter, .shape = NG_ROW_SHAPE(__VA_ARGS__)}
+#define CONDITION(...) {.name = "condition", .shape = NG_ROW_SHAPE(__VA_ARGS__), .constant = true}
+#define INDEX(...) {.name = "index", .shape = NG_ROW_SHAPE(__VA_ARGS__), .index = true, .high = 5}
+
+const ng_check_row_spec ng_rows_select[] = {
+    {.name = "gather_rows", .call = row_gather, .inputs = {OF("table", 5, 3), INDEX(4)}},
+    {.name = "gather_rows (two-dimensional index)",
+     .call = row_gather,
+     .inputs = {OF("table", 5, 2, 2), INDEX(2, 3)}},
+    {.name = "scatter_add_rows", .call = row_scatter, .inputs = {OF("x", 7, 3), INDEX(7)}},
+    {.name = "where",
+     .call = row_where,
+     .inputs = {CONDITION(3, 4), OF("a", 3, 4), OF("b", 3, 4)}},
+    {.name = "where (broadcasting)",
+     .call = row_where,
+     .inputs = {CONDITION(3, 1), OF("a", 4), OF("b", 2, 1, 1)}},
+};
+const int ng_rows_select_count = NG_ROW_COUNT(ng_rows_select);

@@ -1,0 +1,128 @@
+/* softmax and log_softmax: a distribution over one axis, and its logarithm. */
+#include "ops/op.h"
+
+/* The kernels work along the last axis: x is (rows, n). */
+static int64_t row_length(const ng_tensor *x) { return x->shape.dim[x->shape.rank - 1]; }
+
+static int64_t row_count(const ng_tensor *x)
+{
+    return ng_shape_span(x->shape, 0, x->shape.rank - 1);
+}
+
+/* x - max x along the last axis. The maximum is a constant: shifting changes no value, and so
+ * adds nothing to the gradient. */
+static ng_tensor *shifted(ng_tape *tape, ng_tensor *x)
+{
+    ng_tensor *max = ng_max(tape, ng_detach(tape, x), .axes = NG_AXES(-1), .keepdim = true);
+    return ng_sub(tape, x, max);
+}
+
+/* ---- softmax: y = e^x / sum e^x -------------------------------------------------------------
+ *
+ * dx = y (dy - sum y dy) */
+
+static ng_status softmax_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                  ng_slot *dx)
+{
+    (void)tape;
+    const ng_tensor *y = node->output;
+    ng_kernels_for(y->dtype)->softmax_backward(y->data, dy->data, dx->data, row_count(y),
+                                               row_length(y), dx->accumulate);
+    return NG_OK;
+}
+
+static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *e = ng_exp(tape, shifted(tape, node->inputs[0]));
+    return ng_div(tape, e, ng_sum(tape, e, .axes = NG_AXES(-1), .keepdim = true));
+}
+
+static const ng_op softmax_op = {
+    .name = "softmax", .backward = softmax_backward, .definition = softmax_definition};
+
+/* ---- log_softmax: y = x - ln sum e^x --------------------------------------------------------
+ *
+ * dx = dy - e^y sum dy */
+
+static ng_status log_softmax_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                      ng_slot *dx)
+{
+    (void)tape;
+    const ng_tensor *y = node->output;
+    ng_kernels_for(y->dtype)->log_softmax_backward(y->data, dy->data, dx->data, row_count(y),
+                                                   row_length(y), dx->accumulate);
+    return NG_OK;
+}
+
+static ng_tensor *log_softmax_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *z = shifted(tape, node->inputs[0]);
+    ng_tensor *sum = ng_sum(tape, ng_exp(tape, z), .axes = NG_AXES(-1), .keepdim = true);
+    return ng_sub(tape, z, ng_log(tape, sum));
+}
+
+static const ng_op log_softmax_op = {
+    .name = "log_softmax", .backward = log_softmax_backward, .definition = log_softmax_definition};
+
+/* ---- Along any axis ----------------------------------------------------------------------- */
+
+static ng_tensor *along_last(ng_tape *tape, const ng_op *op, ng_tensor *x)
+{
+    if (!x) return NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    if (!y) return NULL;
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    void (*const forward)(const void *, void *, int64_t, int64_t) =
+        op == &softmax_op ? kernels->softmax : kernels->log_softmax;
+    if (x->size > 0) forward(x->data, y->data, row_count(x), row_length(x));
+    return ng_record(tape, op, y, &x, 1, NULL, 0);
+}
+
+static ng_tensor *along(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
+                        int axis)
+{
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    const int rank = x->shape.rank;
+    const int index = ng_axis_index(function, axis, rank);
+    if (index < 0) return NULL;
+    if (index == rank - 1) return along_last(tape, op, x);
+    ng_tensor *y = along_last(tape, op, ng_transpose(tape, x, index, rank - 1));
+    return ng_transpose(tape, y, index, rank - 1);
+}
+
+ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis)
+{
+    return along("ng_softmax", tape, &softmax_op, x, axis);
+}
+
+ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis)
+{
+    return along("ng_log_softmax", tape, &log_softmax_op, x, axis);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_softmax, ng_softmax(tape, in[0], -1))
+NG_ROW_CALL(row_softmax_first, ng_softmax(tape, in[0], 0))
+NG_ROW_CALL(row_softmax_middle, ng_softmax(tape, in[0], 1))
+NG_ROW_CALL(row_log_softmax, ng_log_softmax(tape, in[0], -1))
+NG_ROW_CALL(row_log_softmax_first, ng_log_softmax(tape, in[0], 0))
+
+const ng_check_row_spec ng_rows_softmax[] = {
+    {.name = "softmax",
+     .call = row_softmax,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+    {.name = "softmax (axis 0)",
+     .call = row_softmax_first,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(4, 3)}}},
+    {.name = "softmax (axis 1 of 3)",
+     .call = row_softmax_middle,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(2, 4, 3)}}},
+    {.name = "log_softmax",
+     .call = row_log_softmax,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+    {.name = "log_softmax (axis 0)",
+     .call = row_log_softmax_first,
+     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(4, 3)}}},
+};
+const int ng_rows_softmax_count = NG_ROW_COUNT(ng_rows_softmax);

@@ -1,0 +1,53 @@
+/* RMSProp: s = alpha s + (1 - alpha) g^2 (minus the square of the running mean of g if centered);
+ *      v = momentum v + g / (sqrt(s) + eps);  w -= lr v */
+#include "optim/optimizer.h"
+#include <math.h>
+
+typedef struct {
+    ng_optimizer base;
+    double alpha, eps, momentum, weight_decay;
+    bool centered;
+} rmsprop;
+
+/* The state holds s, then the mean if centered, then v if there is a momentum. */
+static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels,
+                         const ng_moved *moved, double lr)
+{
+    const rmsprop *own = (const rmsprop *)self;
+    const ng_rmsprop_step step = {.lr = lr,
+                                  .alpha = own->alpha,
+                                  .eps = own->eps,
+                                  .weight_decay = own->weight_decay,
+                                  .momentum = own->momentum,
+                                  .centered = own->centered};
+    const ng_tensor *weight = moved->weight;
+    void *mean = own->centered ? moved->state[1] : NULL;
+    void *velocity = own->momentum > 0 ? moved->state[own->centered ? 2 : 1] : NULL;
+    kernels->rmsprop(weight->data, weight->grad->data, moved->state[0], mean, velocity,
+                     weight->size, &step);
+}
+
+static const ng_optimizer_class rmsprop_class = {"RMSProp", sizeof(rmsprop), rmsprop_move};
+
+ng_optimizer *ng_rmsprop_create(ng_rmsprop_options options)
+{
+    static const char name[] = "ng_rmsprop_new";
+    options.alpha = ng_option_or(options.alpha, 0.99);
+    options.eps = ng_option_or(options.eps, 1e-8);
+    if (!ng_option_range(name, "alpha", options.alpha, 0, 1) ||
+        !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL) ||
+        !ng_option_range(name, "momentum", options.momentum, 0, HUGE_VAL) ||
+        !ng_option_range(name, "weight_decay", options.weight_decay, 0, HUGE_VAL))
+        return NULL;
+    const int states = 1 + (options.centered ? 1 : 0) + (options.momentum > 0 ? 1 : 0);
+    rmsprop *self =
+        (rmsprop *)ng_optimizer_make(&rmsprop_class, name, options.module,
+                                     ng_option_or(options.lr, 0.01), options.schedule, states);
+    if (!self) return NULL;
+    self->alpha = options.alpha;
+    self->eps = options.eps;
+    self->momentum = options.momentum;
+    self->weight_decay = options.weight_decay;
+    self->centered = options.centered;
+    return &self->base;
+}

@@ -1,0 +1,55 @@
+/* SGD: g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
+ *      w -= lr (nesterov ? g + momentum v : v) */
+#include "optim/optimizer.h"
+#include <math.h>
+
+typedef struct {
+    ng_optimizer base;
+    double momentum, dampening, weight_decay;
+    bool nesterov;
+} sgd;
+
+static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+                     double lr)
+{
+    const sgd *own = (const sgd *)self;
+    const ng_sgd_step step = {.lr = lr,
+                              .weight_decay = own->weight_decay,
+                              .momentum = own->momentum,
+                              .dampening = own->dampening,
+                              .nesterov = own->nesterov,
+                              .first = moved->steps == 1};
+    const ng_tensor *weight = moved->weight;
+    kernels->sgd(weight->data, weight->grad->data, moved->state[0], weight->size, &step);
+}
+
+static const ng_optimizer_class sgd_class = {"SGD", sizeof(sgd), sgd_move};
+
+static bool options_accepted(const ng_sgd_options *options)
+{
+    static const char name[] = "ng_sgd_new";
+    if (options->nesterov && (options->momentum == 0 || options->dampening != 0)) {
+        ng_fail(NG_EVALUE,
+                "%s: .nesterov with momentum %g and dampening %g, expected a momentum and no "
+                "dampening",
+                name, options->momentum, options->dampening);
+        return false;
+    }
+    return ng_option_range(name, "momentum", options->momentum, 0, HUGE_VAL) &&
+           ng_option_range(name, "dampening", options->dampening, 0, HUGE_VAL) &&
+           ng_option_range(name, "weight_decay", options->weight_decay, 0, HUGE_VAL);
+}
+
+ng_optimizer *ng_sgd_create(ng_sgd_options options)
+{
+    if (!options_accepted(&options)) return NULL;
+    sgd *self = (sgd *)ng_optimizer_make(&sgd_class, "ng_sgd_new", options.module,
+                                         ng_option_or(options.lr, 0.01), options.schedule,
+                                         options.momentum > 0 ? 1 : 0);
+    if (!self) return NULL;
+    self->momentum = options.momentum;
+    self->dampening = options.dampening;
+    self->weight_decay = options.weight_decay;
+    self->nesterov = options.nesterov;
+    return &self->base;
+}

@@ -1,0 +1,452 @@
+/* The reverse sweep: from the newest node to the oldest, each op hands the cotangent of its
+ * output on to its inputs. That is all of reverse mode; the rest here is about where a gradient
+ * is put, and about gradients that are recorded to be differentiated again. */
+#include "core/error.h"
+#include "kernels/kernels.h"
+#include "tape/tape.h"
+#include <normgrad/ops.h>
+#include <string.h>
+
+typedef struct {
+    const char *function; /* the public name, for messages */
+    ng_tape *tape;
+    bool record;        /* gradients are recorded ops themselves */
+    bool to_leaves;     /* gradients of leaves go into the leaves */
+    bool selected;      /* only tensors marked `wanted` matter, not all that require a gradient */
+    ng_tensor *reached; /* the leaves so far, linked by next_leaf */
+
+    ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
+    ng_tensor **gradients;
+    int n_inputs;
+} sweep;
+
+static bool wants(const sweep *s, const ng_tensor *x)
+{
+    return s->selected ? x->wanted : x->requires_grad;
+}
+
+static size_t bytes_of(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
+
+static void add_to(const ng_tensor *dx, void *sum)
+{
+    ng_kernels_for(dx->dtype)->add_to(dx->data, sum, dx->size);
+}
+
+static void clear(ng_tensor *x)
+{
+    x->cotangent = NULL;
+    x->cotangent_owned = false;
+}
+
+/* ---- Where gradients are put -------------------------------------------------------------- */
+
+static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
+
+/* Memory for the gradient of a tensor that nothing has arrived at yet. A leaf whose gradient is
+ * spent takes it straight into its own; an unspent one gets it added when all has gone well. */
+static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
+{
+    if (!goes_to_leaf(s, x)) return ng_result(s->tape, x->dtype, x->shape);
+    ng_tensor *grad = ng_tensor_grad_slot(x);
+    if (!grad) return NULL;
+    ng_tensor *cotangent = x->grad_spent ? grad : ng_result(s->tape, x->dtype, x->shape);
+    if (!cotangent) return NULL;
+    x->next_leaf = s->reached;
+    s->reached = x;
+    return cotangent;
+}
+
+/* Lets a kernel write, or add to, the gradient of x. */
+static bool open_slot(sweep *s, ng_tensor *x, ng_slot *slot)
+{
+    const ng_tensor *borrowed = x->cotangent_owned ? NULL : x->cotangent;
+    const bool accumulate = x->cotangent != NULL;
+    if (!x->cotangent_owned) {
+        ng_tensor *own = borrowed ? ng_result(s->tape, x->dtype, x->shape) : first_cotangent(s, x);
+        if (!own) return false;
+        if (borrowed) memcpy(own->data, borrowed->data, bytes_of(x));
+        x->cotangent = own;
+        x->cotangent_owned = true;
+    }
+    *slot = (ng_slot){x->cotangent->data, accumulate};
+    return true;
+}
+
+/* Adds the tensor dx to the gradient of x. The first to arrive at an intermediate is borrowed. */
+static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
+{
+    if (s->record) {
+        x->cotangent = x->cotangent ? ng_add(s->tape, x->cotangent, dx) : dx;
+        return x->cotangent != NULL;
+    }
+    if (!x->cotangent && !goes_to_leaf(s, x)) {
+        x->cotangent = dx;
+        return true;
+    }
+    ng_slot slot;
+    if (!open_slot(s, x, &slot)) return false;
+    if (slot.accumulate)
+        add_to(dx, slot.data);
+    else
+        memcpy(slot.data, dx->data, bytes_of(x));
+    return true;
+}
+
+/* ---- One node ------------------------------------------------------------------------------ */
+
+static bool appears_before(const ng_node *node, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (node->inputs[j] == node->inputs[i]) return true;
+    return false;
+}
+
+static void *zeroed(ng_tape *tape, size_t bytes)
+{
+    void *memory = ng_tape_memory(tape, bytes);
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+/* The op's kernel writes into the inputs' gradients. A tensor that appears twice among the inputs
+ * gets its later gradients through memory of their own. */
+static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
+{
+    ng_slot *slots = zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
+    if (!slots) return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *x = node->inputs[i];
+        if (!wants(s, x)) continue;
+        if (appears_before(node, i)) {
+            slots[i].data = ng_tape_memory(s->tape, bytes_of(x));
+            if (!slots[i].data) return false;
+        } else if (!open_slot(s, x, &slots[i])) {
+            return false;
+        }
+    }
+    if (node->op->backward(s->tape, node, dy, slots) != NG_OK) return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *x = node->inputs[i];
+        if (!slots[i].data || !appears_before(node, i)) continue;
+        ng_kernels_for(x->dtype)->add_to(slots[i].data, x->cotangent->data, x->size);
+    }
+    return true;
+}
+
+/* The op's rule computes the gradients with ops, which are recorded or not as the sweep is. */
+static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const uint64_t errors = ng_error_count();
+    const bool was = ng_tape_record(s->tape, s->record);
+    node->op->gradient(s->tape, node, dy, dx);
+    ng_tape_record(s->tape, was);
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!wants(s, node->inputs[i]) || dx[i]) continue;
+        if (ng_error_count() == errors)
+            ng_fail(NG_EGRAD, "%s: the gradient rule of %s left out operand %d", s->function,
+                    node->op->name, i + 1);
+        return false;
+    }
+    return true;
+}
+
+static bool matches(const sweep *s, const ng_op *op, const ng_tensor *dx, const ng_tensor *x)
+{
+    if (dx->dtype == x->dtype && ng_shape_equal(dx->shape, x->shape)) return true;
+    ng_fail(NG_EGRAD, "%s: %s gives a gradient %s %s, expected %s %s", s->function, op->name,
+            ng_dtype_name(dx->dtype), ng_shape_print(dx->shape).text, ng_dtype_name(x->dtype),
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
+static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary);
+
+/* What has arrived at the inputs of a node while their gradients are worked out apart. */
+typedef struct {
+    ng_tensor *cotangent;
+    bool owned;
+} aside;
+
+static aside *put_aside(ng_tape *tape, const ng_node *node)
+{
+    aside *kept = ng_tape_memory(tape, (size_t)node->n_inputs * sizeof *kept);
+    if (!kept) return NULL;
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *x = node->inputs[i];
+        kept[i] = (aside){x->cotangent, x->cotangent_owned};
+    }
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!ng_is_none(node->inputs[i])) clear(node->inputs[i]);
+    return kept;
+}
+
+static void put_back(const ng_node *node, const aside *kept, ng_tensor **dx)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *x = node->inputs[i];
+        if (!appears_before(node, i)) dx[i] = x->cotangent;
+    }
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *x = node->inputs[i];
+        if (ng_is_none(x)) continue;
+        x->cotangent = kept[i].cotangent;
+        x->cotangent_owned = kept[i].owned;
+    }
+}
+
+/* The gradient of a fused op is that of its definition, which is recorded beyond everything that
+ * stands on the tape and swept back to where it began. */
+static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const ng_node *boundary = s->tape->last;
+    const bool was = ng_tape_record(s->tape, true);
+    ng_tensor *y = node->op->definition(s->tape, node);
+    ng_tape_record(s->tape, was);
+    if (!y || !matches(s, node->op, dy, y)) return false;
+
+    const aside *kept = put_aside(s->tape, node);
+    if (!kept) return false;
+    sweep inner = {.function = s->function, .tape = s->tape, .record = s->record};
+    const bool done = !y->requires_grad
+                      || (deliver(&inner, y, dy) && walk(&inner, s->tape->last, boundary));
+    put_back(node, kept, dx);
+    return done;
+}
+
+static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *x = node->inputs[i];
+        if (!wants(s, x) || !dx[i] || ng_is_none(dx[i])) continue;
+        if (!matches(s, node->op, dx[i], x) || !deliver(s, x, dx[i])) return false;
+    }
+    return true;
+}
+
+static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
+{
+    const ng_op *op = node->op;
+    if (!ng_node_is_current(node)) {
+        ng_fail(NG_ESTATE, "%s: an operand of %s was changed after the op was recorded",
+                s->function, op->name);
+        return false;
+    }
+    if (op->backward && !s->record) return run_kernel(s, node, dy);
+    if (!op->gradient && !op->definition) {
+        ng_fail(NG_EGRAD, "%s: %s has no gradient%s", s->function, op->name,
+                op->backward ? " that can be recorded" : "");
+        return false;
+    }
+    ng_tensor **dx = zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
+    if (!dx) return false;
+    return (op->gradient ? run_rule(s, node, dy, dx) : differentiate_definition(s, node, dy, dx))
+           && deliver_all(s, node, dx);
+}
+
+/* Keeps what has arrived at x, now that it is complete, where it was asked for. */
+static void note(const sweep *s, const ng_tensor *x)
+{
+    for (int i = 0; i < s->n_inputs; i++)
+        if (s->inputs[i] == x) s->gradients[i] = x->cotangent;
+}
+
+/* From `newest` back to, and without, `boundary`. What arrives at a tensor that was made outside
+ * this range stays there; after a failure nothing stays within it. */
+static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
+{
+    bool well = true;
+    for (const ng_node *node = newest; node != boundary; node = node->previous) {
+        ng_tensor *dy = node->output->cotangent;
+        if (!dy) continue;
+        note(s, node->output);
+        clear(node->output);
+        well = well && run_node(s, node, dy);
+    }
+    return well;
+}
+
+/* ---- ng_backward ---------------------------------------------------------------------------- */
+
+static bool output_ok(const char *function, const ng_tape *tape, const ng_tensor *y)
+{
+    if (ng_is_none(y)) {
+        ng_fail(NG_EVALUE, "%s: NG_NONE has no gradient", function);
+        return false;
+    }
+    if (y->tape && y->tape != tape) {
+        ng_fail(NG_ESTATE, "%s: the output lives on another tape", function);
+        return false;
+    }
+    return true;
+}
+
+static bool cotangent_ok(const char *function, const ng_tensor *y, const ng_tensor *dy)
+{
+    if (dy->dtype == y->dtype && ng_shape_equal(dy->shape, y->shape)) return true;
+    ng_fail(NG_ESHAPE, "%s: a cotangent %s %s for an output %s %s", function,
+            ng_dtype_name(dy->dtype), ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype),
+            ng_shape_print(y->shape).text);
+    return false;
+}
+
+/* Ends a pass over leaves: adds what was computed apart, or forgets it all. */
+static void settle_leaves(sweep *s, bool well)
+{
+    for (ng_tensor *leaf = s->reached; leaf; leaf = leaf->next_leaf) {
+        if (well) {
+            if (leaf->cotangent != leaf->grad) add_to(leaf->cotangent, leaf->grad->data);
+            leaf->grad_spent = false;
+            leaf->grad->version++;
+        }
+        clear(leaf);
+    }
+}
+
+static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy)
+{
+    if (!y->requires_grad)
+        return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient",
+                       function);
+    sweep s = {.function = function, .tape = tape, .to_leaves = true};
+    bool well = deliver(&s, y, dy);
+    if (y->node) well = walk(&s, y->node, NULL) && well;
+    settle_leaves(&s, well);
+    return well ? NG_OK : ng_last_status();
+}
+
+ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
+{
+    const char *function = "ng_backward_from";
+    if (!tape || !y || !dy) return ng_status_of_null();
+    if (!output_ok(function, tape, y) || !cotangent_ok(function, y, dy)) return ng_last_status();
+    return backward(function, tape, y, dy);
+}
+
+ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
+{
+    const char *function = "ng_backward";
+    if (!tape || !loss) return ng_status_of_null();
+    if (!output_ok(function, tape, loss)) return ng_last_status();
+    if (loss->size != 1)
+        return ng_fail(NG_ESHAPE,
+                       "%s: the loss has shape %s, expected one element "
+                       "(ng_backward_from takes a cotangent)",
+                       function, ng_shape_print(loss->shape).text);
+    ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, 1.0);
+    return one ? backward(function, tape, loss, one) : ng_last_status();
+}
+
+/* ---- ng_gradients ---------------------------------------------------------------------------- */
+
+/* Marks every tensor on a path that begins at an input. */
+static void mark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
+{
+    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = true;
+    for (const ng_node *node = tape->first; node; node = node->next)
+        for (int i = 0; i < node->n_inputs && !node->output->wanted; i++)
+            node->output->wanted = node->inputs[i]->wanted;
+}
+
+static void unmark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
+{
+    for (const ng_node *node = tape->first; node; node = node->next) node->output->wanted = false;
+    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = false;
+}
+
+static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_outputs,
+                               ng_tensor *const *cotangents)
+{
+    for (int i = 0; i < n_outputs; i++) {
+        ng_tensor *y = outputs[i];
+        if (!y->wanted) continue;
+        ng_tensor *dy = cotangents ? cotangents[i]
+                                   : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        if (!dy || !deliver(s, y, dy)) return false;
+    }
+    return true;
+}
+
+static bool fill_unreached(sweep *s, bool allow_unused)
+{
+    for (int i = 0; i < s->n_inputs; i++) {
+        if (s->gradients[i]) continue;
+        if (!allow_unused) {
+            ng_fail(NG_EGRAD, "%s: no output depends on input %d", s->function, i + 1);
+            return false;
+        }
+        s->gradients[i] =
+            ng_result_full(s->tape, s->inputs[i]->dtype, s->inputs[i]->shape, 0.0);
+        if (!s->gradients[i]) return false;
+    }
+    return true;
+}
+
+static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *const *outputs,
+                         int n_outputs, ng_tensor *const *inputs, int n_inputs,
+                         ng_tensor *const *cotangents)
+{
+    for (int i = 0; i < n_outputs; i++) {
+        if (!output_ok(function, tape, outputs[i])) return false;
+        if (cotangents && !cotangent_ok(function, outputs[i], cotangents[i])) return false;
+    }
+    for (int i = 0; i < n_inputs; i++) {
+        if (inputs[i]->requires_grad) continue;
+        ng_fail(NG_EGRAD, "%s: input %d does not require a gradient", function, i + 1);
+        return false;
+    }
+    return true;
+}
+
+static bool any_null(ng_tensor *const *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!list[i]) return true;
+    return false;
+}
+
+ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
+                            ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
+{
+    const char *function = "ng_gradients";
+    if (!tape || !outputs || !inputs || !options.gradients || any_null(outputs, n_outputs)
+        || any_null(inputs, n_inputs)
+        || (options.cotangents && any_null(options.cotangents, n_outputs)))
+        return ng_status_of_null();
+    if (!gradients_ok(function, tape, outputs, n_outputs, inputs, n_inputs, options.cotangents))
+        return ng_last_status();
+
+    ng_tensor **found = zeroed(tape, (size_t)n_inputs * sizeof *found);
+    if (!found) return NG_ENOMEM;
+    sweep s = {.function = function,
+               .tape = tape,
+               .record = options.record,
+               .selected = true,
+               .inputs = inputs,
+               .gradients = found,
+               .n_inputs = n_inputs};
+    const ng_node *newest = tape->last;
+    mark_paths(tape, inputs, n_inputs);
+    const bool was = ng_tape_record(tape, options.record);
+    bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
+    well = walk(&s, newest, NULL) && well;
+    ng_tape_record(tape, was);
+    unmark_paths(tape, inputs, n_inputs);
+    for (int i = 0; i < n_inputs; i++)
+        if (inputs[i]->cotangent) note(&s, inputs[i]);
+    for (int i = 0; i < n_inputs; i++) clear(inputs[i]);
+    well = well && fill_unreached(&s, options.allow_unused);
+    if (!well) return ng_last_status();
+    memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);
+    return NG_OK;
+}
+
+ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options)
+{
+    ng_tensor *gradient = NULL;
+    ng_gradients_with(tape, &y, 1, &options.x, 1,
+                      (ng_gradients_options){
+                          .gradients = &gradient,
+                          .cotangents = options.cotangent ? &options.cotangent : NULL,
+                          .record = options.record,
+                          .allow_unused = options.allow_unused});
+    return gradient;
+}

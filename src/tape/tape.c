@@ -1,0 +1,264 @@
+#include "tape/tape.h"
+#include "kernels/kernels.h"
+#include <stdalign.h>
+#include <string.h>
+
+ng_tape *ng_tape_new(void)
+{
+    ng_tape *tape = ng_calloc(1, sizeof *tape);
+    if (!tape) return NULL;
+    tape->recording = true;
+    ng_tape_seed(tape, 0);
+    return tape;
+}
+
+static void forget_detached(ng_tape *tape)
+{
+    for (int64_t i = 0; i < tape->n_detached; i++) ng_tensor_destroy(tape->detached[i]);
+    ng_free(tape->detached);
+    tape->detached = NULL;
+    tape->n_detached = tape->next_detached = 0;
+}
+
+void ng_tape_free(ng_tape *tape)
+{
+    if (!tape) return;
+    forget_detached(tape);
+    ng_arena_release(&tape->arena);
+    ng_free(tape);
+}
+
+void ng_tape_reset(ng_tape *tape)
+{
+    if (!tape) return;
+    ng_arena_reset(&tape->arena);
+    tape->first = tape->last = NULL;
+    tape->ops = 0;
+    tape->next_detached = 0;
+    if (tape->mode != NG_TAPE_LIVE) tape->rng = tape->seeded;
+}
+
+void ng_tape_seed(ng_tape *tape, uint64_t seed)
+{
+    if (tape) tape->rng = tape->seeded = ng_rng_seeded(seed);
+}
+
+bool ng_tape_record(ng_tape *tape, bool on)
+{
+    if (!tape) return false;
+    const bool was = tape->recording;
+    tape->recording = on;
+    return was;
+}
+
+bool ng_tape_recording(const ng_tape *tape) { return tape && tape->recording; }
+
+ng_tape_usage ng_tape_used(const ng_tape *tape)
+{
+    if (!tape) return (ng_tape_usage){0};
+    return (ng_tape_usage){tape->ops, tape->arena.used, tape->arena.kept};
+}
+
+/* ---- Results ------------------------------------------------------------------------------ */
+
+/* A tensor of the tape; over `data` if there is some, else over fresh memory. The header and the
+ * elements are one piece of memory. */
+static ng_tensor *result(ng_tape *tape, ng_dtype dtype, ng_shape shape, void *data)
+{
+    const int64_t size = ng_shape_size("ng_result", shape);
+    if (size < 0) return NULL;
+    const size_t header = (sizeof(ng_tensor) + 63) / 64 * 64;
+    const size_t bytes = data ? 0 : (size_t)size * ng_dtype_bytes(dtype);
+    char *memory = ng_arena_alloc(&tape->arena, header + bytes);
+    if (!memory) return NULL;
+    ng_tensor *x = (ng_tensor *)memory;
+    *x = (ng_tensor){.dtype = dtype,
+                     .shape = shape,
+                     .size = size,
+                     .data = data ? data : memory + header,
+                     .tape = tape};
+    return x;
+}
+
+ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape)
+{
+    return tape ? result(tape, dtype, shape, NULL) : NULL;
+}
+
+ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape)
+{
+    return tape && x ? result(tape, x->dtype, shape, x->data) : NULL;
+}
+
+ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
+{
+    ng_tensor *x = ng_result(tape, dtype, shape);
+    if (!x) return NULL;
+    if (dtype == NG_I64)
+        for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, value);
+    else
+        ng_kernels_for(dtype)->fill(x->data, x->size, value);
+    return x;
+}
+
+void *ng_tape_memory(ng_tape *tape, size_t bytes)
+{
+    return tape ? ng_arena_alloc(&tape->arena, bytes) : NULL;
+}
+
+/* ---- Recording ---------------------------------------------------------------------------- */
+
+static bool input_ok(const char *function, const ng_tape *tape, int i, const ng_tensor *x)
+{
+    if (ng_is_none(x)) {
+        ng_fail(NG_EVALUE, "%s: operand %d is NG_NONE, expected a tensor", function, i + 1);
+        return false;
+    }
+    if (x->tape && x->tape != tape) {
+        ng_fail(NG_ESTATE, "%s: operand %d lives on another tape", function, i + 1);
+        return false;
+    }
+    if (x->dtype == NG_I64) {
+        ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function,
+                i + 1);
+        return false;
+    }
+    return true;
+}
+
+static bool accepts(const char *function, const ng_tape *tape, int count,
+                    ng_tensor *const *inputs, bool optional)
+{
+    if (!tape || !inputs) return false;
+    for (int i = 0; i < count; i++)
+        if (!inputs[i]) return false;
+    const ng_tensor *first = NULL;
+    for (int i = 0; i < count; i++) {
+        const ng_tensor *x = inputs[i];
+        if (optional && ng_is_none(x)) continue;
+        if (!input_ok(function, tape, i, x)) return false;
+        if (!first) first = x;
+        if (x->dtype != first->dtype) {
+            ng_fail(NG_EDTYPE, "%s: dtypes differ: %s and %s", function,
+                    ng_dtype_name(first->dtype), ng_dtype_name(x->dtype));
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
+{
+    return accepts(function, tape, count, inputs, false);
+}
+
+bool ng_accepts_optional(const char *function, ng_tape *tape, int count,
+                         ng_tensor *const *inputs)
+{
+    return accepts(function, tape, count, inputs, true);
+}
+
+bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs)
+{
+    if (!tape || !tape->recording) return false;
+    for (int i = 0; i < n_inputs; i++)
+        if (ng_requires_grad(inputs[i])) return true;
+    return false;
+}
+
+static uint32_t versions(int n_inputs, ng_tensor *const *inputs)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < n_inputs; i++) sum += inputs[i]->version;
+    return sum;
+}
+
+bool ng_node_is_current(const ng_node *node)
+{
+    return node->inputs_version == versions(node->n_inputs, node->inputs);
+}
+
+ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
+                     int n_inputs, const void *attributes, size_t attributes_bytes)
+{
+    if (!tape || !op || !y || !inputs) return NULL;
+    if (!ng_will_record(tape, n_inputs, inputs)) return y;
+
+    /* One piece of memory: the node, its list of inputs, its attributes. */
+    const size_t align = alignof(max_align_t);
+    const size_t list = (sizeof(ng_node) + (size_t)n_inputs * sizeof *inputs + align - 1) / align
+                        * align;
+    char *memory = ng_arena_alloc(&tape->arena, list + attributes_bytes);
+    if (!memory) return NULL;
+    ng_node *node = (ng_node *)memory;
+    *node = (ng_node){.op = op,
+                      .output = y,
+                      .inputs = (ng_tensor **)(memory + sizeof *node),
+                      .attributes = memory + list,
+                      .n_inputs = n_inputs,
+                      .inputs_version = versions(n_inputs, inputs),
+                      .index = tape->ops,
+                      .previous = tape->last};
+    memcpy(node->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
+    if (attributes_bytes > 0) memcpy(memory + list, attributes, attributes_bytes);
+
+    if (tape->last)
+        tape->last->next = node;
+    else
+        tape->first = node;
+    tape->last = node;
+    tape->ops++;
+    y->node = node;
+    y->requires_grad = true;
+    return y;
+}
+
+const ng_node *ng_node_of(const ng_tensor *x) { return x ? x->node : NULL; }
+
+/* ---- Constants, and what the checker holds fixed ------------------------------------------ */
+
+void ng_tape_set_mode(ng_tape *tape, ng_tape_mode mode)
+{
+    if (!tape) return;
+    if (mode == NG_TAPE_REMEMBER) forget_detached(tape);
+    tape->mode = mode;
+    tape->next_detached = 0;
+    tape->rng = tape->seeded;
+}
+
+bool ng_tape_is_live(const ng_tape *tape) { return tape && tape->mode == NG_TAPE_LIVE; }
+
+static bool remember(ng_tape *tape, const ng_tensor *x)
+{
+    ng_tensor **list =
+        ng_grow(tape->detached, tape->n_detached, tape->n_detached + 1, sizeof *list);
+    if (!list) return false;
+    tape->detached = list;
+    list[tape->n_detached] = ng_copy_new(x, x->dtype);
+    if (!list[tape->n_detached]) return false;
+    tape->next_detached = ++tape->n_detached;
+    return true;
+}
+
+static ng_tensor *remembered(ng_tape *tape, ng_tensor *x)
+{
+    ng_tensor *kept = tape->next_detached < tape->n_detached
+                          ? tape->detached[tape->next_detached]
+                          : NULL;
+    if (!kept || kept->dtype != x->dtype || !ng_shape_equal(kept->shape, x->shape)) {
+        ng_fail(NG_ESTATE, "ng_detach: call %lld of this run has no counterpart in the first run",
+                (long long)tape->next_detached + 1);
+        return NULL;
+    }
+    tape->next_detached++;
+    return kept;
+}
+
+ng_tensor *ng_detach(ng_tape *tape, ng_tensor *x)
+{
+    if (!tape || !x) return NULL;
+    if (ng_is_none(x)) return x;
+    if (tape->mode == NG_TAPE_REMEMBER && !remember(tape, x)) return NULL;
+    if (tape->mode == NG_TAPE_REPLAY) x = remembered(tape, x);
+    return x ? ng_result_view(tape, x, x->shape) : NULL;
+}

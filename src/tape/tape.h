@@ -1,0 +1,44 @@
+/* The tape's inside, for the rooms above it. */
+#ifndef NG_TAPE_TAPE_H
+#define NG_TAPE_TAPE_H
+
+#include "core/arena.h"
+#include "core/tensor.h"
+
+/* How the tape treats what is not a function of the input. The checker moves an input many times:
+ * in NG_TAPE_REMEMBER the tape keeps the value of each ng_detach in order; in NG_TAPE_REPLAY it
+ * hands those out again. In both, dropout's stream restarts at every reset and running
+ * statistics stay as they are. */
+typedef enum { NG_TAPE_LIVE = 0, NG_TAPE_REMEMBER, NG_TAPE_REPLAY } ng_tape_mode;
+
+struct ng_tape {
+    ng_arena arena;
+    ng_node *first, *last;
+    int64_t ops;
+    bool recording;
+    ng_rng seeded, rng; /* as it was seeded; as it is now */
+    ng_tape_mode mode;
+    ng_tensor **detached; /* remembered values, in the order of their calls */
+    int64_t n_detached, next_detached;
+};
+
+/* Switches the mode; NG_TAPE_REMEMBER forgets what was remembered before. */
+void ng_tape_set_mode(ng_tape *tape, ng_tape_mode mode);
+
+/* Whether modules may update running statistics now. */
+bool ng_tape_is_live(const ng_tape *tape);
+
+/* Whether no input of the op was changed since it was recorded. */
+bool ng_node_is_current(const ng_node *node);
+
+/* As ng_result, filled. */
+ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
+
+/* A new header over x's memory with another shape of the same size. */
+ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape);
+
+/* As ng_accepts, for operands that may be NG_NONE (which then counts as accepted). */
+bool ng_accepts_optional(const char *function, ng_tape *tape, int count,
+                         ng_tensor *const *inputs);
+
+#endif

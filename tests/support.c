@@ -1,0 +1,233 @@
+#include "support.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+NG_PRINTF(3, 4)
+static void fail_at(const char *file, int line, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    _ck_assert_failed(file, line, "assertion failed", "%s", text);
+}
+
+/* ---- Numbers ------------------------------------------------------------------------------ */
+
+static bool within(double actual, double expected, double bound)
+{
+    return actual == expected || fabs(actual - expected) <= bound;
+}
+
+void expect_close(const char *file, int line, const char *what, double actual, double expected,
+                  double relative)
+{
+    _mark_point(file, line);
+    if (within(actual, expected, relative * fmax(1e-300, fabs(expected)))) return;
+    fail_at(file, line, "%s is %.17g, expected %.17g: relative error %.3g, allowed %.3g", what,
+            actual, expected, fabs(actual - expected) / fabs(expected), relative);
+}
+
+void expect_near(const char *file, int line, const char *what, double actual, double expected,
+                 double absolute)
+{
+    _mark_point(file, line);
+    if (within(actual, expected, absolute)) return;
+    fail_at(file, line, "%s is %.17g, expected %.17g: error %.3g, allowed %.3g", what, actual,
+            expected, fabs(actual - expected), absolute);
+}
+
+void expect_values(const char *file, int line, const char *what, const ng_tensor *x,
+                   double relative, const double *expected, int64_t count)
+{
+    _mark_point(file, line);
+    if (!x) fail_at(file, line, "%s is NULL: %s", what, ng_last_error());
+    if (ng_size(x) != count)
+        fail_at(file, line, "%s has %lld elements, expected %lld", what, (long long)ng_size(x),
+                (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        double actual = ng_get(x, i);
+        if (within(actual, expected[i], relative * fmax(1e-300, fabs(expected[i])))) continue;
+        fail_at(file, line, "%s[%lld] is %.17g, expected %.17g: relative error %.3g, allowed %.3g",
+                what, (long long)i, actual, expected[i],
+                fabs(actual - expected[i]) / fabs(expected[i]), relative);
+    }
+}
+
+static void shape_text(const ng_tensor *x, char *text, size_t bytes)
+{
+    int length = snprintf(text, bytes, "%s (", ng_dtype_name(ng_dtype_of(x)));
+    for (int axis = 0; axis < ng_rank(x); axis++)
+        length += snprintf(text + length, bytes - (size_t)length, axis ? ", %lld" : "%lld",
+                           (long long)ng_dim(x, axis));
+    snprintf(text + length, bytes - (size_t)length, ")");
+}
+
+static void expect_same_shape(const char *file, int line, const char *what, const ng_tensor *a,
+                              const ng_tensor *b)
+{
+    _mark_point(file, line);
+    if (!a || !b)
+        fail_at(file, line, "%s: the %s is NULL: %s", what, a ? "second" : "first",
+                ng_last_error());
+    bool same = ng_rank(a) == ng_rank(b);
+    for (int axis = 0; same && axis < ng_rank(a); axis++) same = ng_dim(a, axis) == ng_dim(b, axis);
+    if (same) return;
+    char left[256], right[256];
+    shape_text(a, left, sizeof left);
+    shape_text(b, right, sizeof right);
+    fail_at(file, line, "%s: %s is not %s", what, left, right);
+}
+
+static double largest(const ng_tensor *x)
+{
+    double result = 0;
+    for (int64_t i = 0; i < ng_size(x); i++) result = fmax(result, fabs(ng_get(x, i)));
+    return result;
+}
+
+void expect_tensors_close(const char *file, int line, const char *what, const ng_tensor *a,
+                          const ng_tensor *b, double relative)
+{
+    expect_same_shape(file, line, what, a, b);
+    double floor = fmax(1e-300, 1e-3 * fmax(largest(a), largest(b)));
+    for (int64_t i = 0; i < ng_size(a); i++) {
+        double left = ng_get(a, i), right = ng_get(b, i);
+        double scale = fmax(floor, fmax(fabs(left), fabs(right)));
+        if (within(left, right, relative * scale)) continue;
+        fail_at(file, line, "%s differ at %lld: %.17g and %.17g: relative error %.3g, allowed %.3g",
+                what, (long long)i, left, right, fabs(left - right) / scale, relative);
+    }
+}
+
+static const void *bytes_of(const ng_tensor *x)
+{
+    switch (ng_dtype_of(x)) {
+    case NG_F32: return ng_data_f32(x);
+    case NG_F64: return ng_data_f64(x);
+    default: return ng_data_i64(x);
+    }
+}
+
+void expect_same_bits(const char *file, int line, const char *what, const ng_tensor *a,
+                      const ng_tensor *b)
+{
+    expect_same_shape(file, line, what, a, b);
+    if (ng_dtype_of(a) != ng_dtype_of(b))
+        fail_at(file, line, "%s: %s and %s", what, ng_dtype_name(ng_dtype_of(a)),
+                ng_dtype_name(ng_dtype_of(b)));
+    size_t size = ng_dtype_bytes(ng_dtype_of(a));
+    const char *left = bytes_of(a), *right = bytes_of(b);
+    for (int64_t i = 0; i < ng_size(a); i++) {
+        if (memcmp(left + (size_t)i * size, right + (size_t)i * size, size) == 0) continue;
+        fail_at(file, line, "%s have other bits at %lld: %.17g and %.17g", what, (long long)i,
+                ng_get(a, i), ng_get(b, i));
+    }
+}
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+void expect_ok(const char *file, int line, const char *what, bool ok)
+{
+    _mark_point(file, line);
+    if (ok) return;
+    fail_at(file, line, "%s: %s", what, ng_failed() ? ng_last_error() : "no error is recorded");
+}
+
+void expect_error(const char *file, int line, ng_status status, const char *part)
+{
+    _mark_point(file, line);
+    if (ng_last_status() != status)
+        fail_at(file, line, "the last status is %s (\"%s\"), expected %s",
+                ng_status_name(ng_last_status()), ng_last_error(), ng_status_name(status));
+    if (!strstr(ng_last_error(), part))
+        fail_at(file, line, "\"%s\" does not contain \"%s\"", ng_last_error(), part);
+    ng_clear_error();
+}
+
+/* ---- Memory -------------------------------------------------------------------------------
+ *
+ * The runner links a copy of the library whose calls of malloc and the like go to counted_malloc
+ * and the like (see the Makefile). */
+
+static _Atomic int64_t made, live, allowed = INT64_MAX;
+static _Atomic bool only_once, refused;
+
+int64_t allocations_made(void) { return made; }
+int64_t allocations_live(void) { return live; }
+
+static void refuse_after(int64_t count, bool once)
+{
+    refused = false;
+    only_once = once;
+    allowed = count;
+}
+
+void allocations_fail_after(int64_t count) { refuse_after(count, false); }
+void allocations_fail_once_after(int64_t count) { refuse_after(count, true); }
+void allocations_succeed(void) { refuse_after(INT64_MAX, false); }
+bool allocations_refused(void) { return refused; }
+
+static bool granted(void)
+{
+    if (allowed == INT64_MAX) return true;
+    if (allowed-- > 0) return true;
+    allowed = only_once ? INT64_MAX : 0;
+    refused = true;
+    return false;
+}
+
+static void *counted(void *memory)
+{
+    if (!memory) return NULL;
+    made++;
+    live++;
+    return memory;
+}
+
+void *counted_malloc(size_t bytes);
+void *counted_calloc(size_t count, size_t bytes);
+void *counted_realloc(void *memory, size_t bytes);
+void *counted_aligned_alloc(size_t alignment, size_t bytes);
+int counted_posix_memalign(void **memory, size_t alignment, size_t bytes);
+void counted_free(void *memory);
+
+void *counted_malloc(size_t bytes) { return granted() ? counted(malloc(bytes)) : NULL; }
+
+void *counted_calloc(size_t count, size_t bytes)
+{
+    return granted() ? counted(calloc(count, bytes)) : NULL;
+}
+
+void *counted_realloc(void *memory, size_t bytes)
+{
+    if (!granted()) return NULL;
+    void *moved = realloc(memory, bytes);
+    if (!moved) return NULL;
+    made++;
+    if (!memory) live++;
+    return moved;
+}
+
+void *counted_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return granted() ? counted(aligned_alloc(alignment, bytes)) : NULL;
+}
+
+int counted_posix_memalign(void **memory, size_t alignment, size_t bytes)
+{
+    if (!granted()) return ENOMEM;
+    int error = posix_memalign(memory, alignment, bytes);
+    if (!error) counted(*memory);
+    return error;
+}
+
+void counted_free(void *memory)
+{
+    if (memory) live--;
+    free(memory);
+}

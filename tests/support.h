@@ -1,0 +1,75 @@
+/* What all tests share: assertions about numbers and errors, and the library's memory counted. */
+#ifndef NG_TESTS_SUPPORT_H
+#define NG_TESTS_SUPPORT_H
+
+#include <check.h>
+#include <math.h>
+#include <normgrad.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Numbers ------------------------------------------------------------------------------ */
+
+/* |actual - expected| <= relative |expected|. A NaN on either side fails. */
+#define assert_close(actual, expected, relative)                                                  \
+    expect_close(__FILE__, __LINE__, #actual, (double)(actual), (double)(expected),               \
+                 relative)
+
+/* |actual - expected| <= absolute. */
+#define assert_near(actual, expected, absolute)                                                   \
+    expect_near(__FILE__, __LINE__, #actual, (double)(actual), (double)(expected),                \
+                absolute)
+
+/* Every element, row by row: assert_values(y, 1e-12, 1, 2, 3, 4). */
+#define assert_values(tensor, relative, ...)                                                      \
+    expect_values(__FILE__, __LINE__, #tensor, tensor, relative, (const double[]){__VA_ARGS__},   \
+                  (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
+
+/* The same shape, and each element within `relative` of max(|a|, |b|, max |tensor| / 1000): what
+ * is small only because large terms cancelled is not held to more than they allow. */
+#define assert_tensors_close(a, b, relative)                                                      \
+    expect_tensors_close(__FILE__, __LINE__, #a " and " #b, a, b, relative)
+
+/* The same dtype, shape and bits. */
+#define assert_same_bits(a, b) expect_same_bits(__FILE__, __LINE__, #a " and " #b, a, b)
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+/* A pointer that is not NULL, a condition that is true, a status that is NG_OK; otherwise fails
+ * with the last error's text. */
+#define assert_ok(expression)                                                                     \
+    expect_ok(__FILE__, __LINE__, #expression,                                                    \
+              ((expression) ? 1 : 0) != _Generic((expression), ng_status: 1, default: 0))
+
+/* The last error is of this status and its text contains `part`; it is then cleared. */
+#define assert_error(status, part) expect_error(__FILE__, __LINE__, status, part)
+
+/* ---- Memory -------------------------------------------------------------------------------
+ *
+ * Counts only what the library itself asks for; Check's and the C library's own are not in it. */
+
+int64_t allocations_made(void); /* since the test began */
+int64_t allocations_live(void); /* not yet freed */
+
+/* From now on `count` more allocations succeed, then every one fails, or only the next one. */
+void allocations_fail_after(int64_t count);
+void allocations_fail_once_after(int64_t count);
+void allocations_succeed(void);
+bool allocations_refused(void); /* whether any has failed since the last call of the above */
+
+/* ---- Functions behind the macros ---------------------------------------------------------- */
+
+void expect_close(const char *file, int line, const char *what, double actual, double expected,
+                  double relative);
+void expect_near(const char *file, int line, const char *what, double actual, double expected,
+                 double absolute);
+void expect_values(const char *file, int line, const char *what, const ng_tensor *x,
+                   double relative, const double *expected, int64_t count);
+void expect_tensors_close(const char *file, int line, const char *what, const ng_tensor *a,
+                          const ng_tensor *b, double relative);
+void expect_same_bits(const char *file, int line, const char *what, const ng_tensor *a,
+                      const ng_tensor *b);
+void expect_ok(const char *file, int line, const char *what, bool ok);
+void expect_error(const char *file, int line, ng_status status, const char *part);
+
+#endif

@@ -1,0 +1,352 @@
+/* Errors, shapes, tensors, random numbers, memory. */
+#include "core/arena.h"
+#include "core/tensor.h"
+#include "support.h"
+#include <pthread.h>
+#include <stdio.h>
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+START_TEST(error_record_holds_status_and_text)
+{
+    ng_clear_error();
+    ck_assert(!ng_failed());
+    ck_assert_str_eq(ng_last_error(), "");
+    ck_assert_int_eq(ng_fail(NG_ESHAPE, "ng_x: %d", 7), NG_ESHAPE);
+    ck_assert(ng_failed());
+    ck_assert_int_eq(ng_last_status(), NG_ESHAPE);
+    ck_assert_str_eq(ng_last_error(), "ng_x: 7");
+    ck_assert_str_eq(ng_status_name(NG_ESHAPE), "NG_ESHAPE");
+    ng_clear_error();
+    ck_assert_int_eq(ng_last_status(), NG_OK);
+}
+END_TEST
+
+START_TEST(error_text_may_quote_the_last_error)
+{
+    ng_fail(NG_EIO, "disk");
+    ng_fail(NG_EIO, "while saving: %s", ng_last_error());
+    assert_error(NG_EIO, "while saving: disk");
+}
+END_TEST
+
+START_TEST(long_error_text_is_cut)
+{
+    char text[2000];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    ng_fail(NG_EVALUE, "%s", text);
+    ck_assert_uint_eq(strlen(ng_last_error()), 511);
+    ng_clear_error();
+}
+END_TEST
+
+static void *fails_elsewhere(void *unused)
+{
+    ng_fail(NG_EIO, "elsewhere");
+    return unused;
+}
+
+START_TEST(error_record_belongs_to_its_thread)
+{
+    pthread_t thread;
+    ng_clear_error();
+    ck_assert_int_eq(pthread_create(&thread, NULL, fails_elsewhere, NULL), 0);
+    pthread_join(thread, NULL);
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+START_TEST(null_passes_through_in_silence)
+{
+    ng_clear_error();
+    ck_assert_ptr_null(ng_copy_new(NULL, NG_F32));
+    ck_assert_ptr_null(ng_require_grad(NULL));
+    ck_assert_ptr_null(ng_grad(NULL));
+    ck_assert(isnan(ng_item(NULL)));
+    ck_assert(isnan(ng_get(NULL, 0)));
+    ck_assert(isnan(ng_at(NULL, 0)));
+    ck_assert_int_eq(ng_size(NULL), -1);
+    ck_assert_int_eq(ng_fill(NULL, 1), NG_ENULL);
+    ck_assert(!ng_failed());
+    ng_tensor_free(NULL);
+    ng_fail(NG_ESHAPE, "first");
+    ck_assert_int_eq(ng_set(NULL, 0, 1), NG_ESHAPE);
+    assert_error(NG_ESHAPE, "first");
+}
+END_TEST
+
+/* ---- Shapes ------------------------------------------------------------------------------- */
+
+START_TEST(shape_prints_as_python_does)
+{
+    ck_assert_str_eq(ng_shape_print(NG_SCALAR).text, "()");
+    ck_assert_str_eq(ng_shape_print(NG_SHAPE(10)).text, "(10,)");
+    ck_assert_str_eq(ng_shape_print(NG_SHAPE(32, 64)).text, "(32, 64)");
+    const int64_t m = INT64_MIN;
+    const ng_shape widest = NG_SHAPE(m, m, m, m, m, m, m, m);
+    ck_assert_uint_eq(strlen(ng_shape_print(widest).text), 8 * 20 + 7 * 2 + 2);
+}
+END_TEST
+
+START_TEST(broadcasting_follows_numpy)
+{
+    const struct {
+        ng_shape a, b, y;
+    } good[] = {
+        {NG_SHAPE(3, 4), NG_SHAPE(4), NG_SHAPE(3, 4)},
+        {NG_SHAPE(3, 1), NG_SHAPE(1, 4), NG_SHAPE(3, 4)},
+        {NG_SCALAR, NG_SHAPE(2, 2), NG_SHAPE(2, 2)},
+        {NG_SHAPE(1), NG_SHAPE(0), NG_SHAPE(0)},
+        {NG_SHAPE(2, 1, 5), NG_SHAPE(3, 1), NG_SHAPE(2, 3, 5)},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ng_shape y;
+        ck_assert(ng_shape_broadcast("f", good[i].a, good[i].b, &y));
+        ck_assert(ng_shape_equal(y, good[i].y));
+        ck_assert(ng_shape_broadcast("f", good[i].b, good[i].a, &y));
+        ck_assert(ng_shape_equal(y, good[i].y));
+    }
+    ng_shape y;
+    ck_assert(!ng_shape_broadcast("ng_add", NG_SHAPE(3, 4), NG_SHAPE(5), &y));
+    assert_error(NG_ESHAPE, "ng_add: shapes do not broadcast: (3, 4) and (5,)");
+}
+END_TEST
+
+START_TEST(impossible_shapes_are_refused)
+{
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(3, -1)));
+    assert_error(NG_ESHAPE, "negative dimension in (3, -1)");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(INT64_MAX, 2)));
+    assert_error(NG_ESHAPE, "more elements than memory can hold");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, (ng_shape){.rank = 9}));
+    assert_error(NG_ESHAPE, "9 dimensions, expected 0 to 8");
+    ck_assert_ptr_null(ng_zeros_new(NG_F64, NG_SHAPE(INT64_C(1) << 50)));
+    assert_error(NG_ENOMEM, "out of memory");
+    ck_assert_ptr_null(ng_zeros_new((ng_dtype)7, NG_SHAPE(1)));
+    assert_error(NG_EDTYPE, "dtype 7");
+}
+END_TEST
+
+/* ---- Tensors ------------------------------------------------------------------------------ */
+
+START_TEST(tensors_hold_what_they_were_given)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
+    assert_values(x, 0.0, 1, 2, 3, 4, 5, 6);
+    assert_close(ng_at(x, 1, 2), 6, 0);
+    ck_assert_int_eq(ng_rank(x), 2);
+    ck_assert_int_eq(ng_dim(x, -1), 3);
+    ck_assert_int_eq(ng_dim(x, 0), 2);
+    ng_tensor *labels = ng_copy_new(x, NG_I64);
+    ck_assert_int_eq(ng_data_i64(labels)[5], 6);
+    ng_tensor *ones = ng_ones_new(NG_F32, NG_SHAPE(2)), *full = ng_full_new(NG_F32, NG_SCALAR, 2.5);
+    assert_values(ones, 0.0, 1, 1);
+    assert_close(ng_item(full), 2.5, 0);
+    ng_tensor_free(x), ng_tensor_free(labels), ng_tensor_free(ones), ng_tensor_free(full);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(wrong_access_names_what_came)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(2, 3));
+    ck_assert(isnan(ng_item(x)));
+    assert_error(NG_ESHAPE, "ng_item: a tensor of shape (2, 3), expected one element");
+    ck_assert(isnan(ng_at(x, 2, 0)));
+    assert_error(NG_ESHAPE, "ng_at: index (2, 0) of a tensor of shape (2, 3)");
+    ck_assert(isnan(ng_get(x, 6)));
+    assert_error(NG_ESHAPE, "ng_get: index 6 of a tensor of 6 elements");
+    ck_assert_ptr_null(ng_data_f64(x));
+    assert_error(NG_EDTYPE, "ng_data_f64: the tensor is float32, expected float64");
+    ck_assert_ptr_null(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3)));
+    assert_error(NG_ESHAPE, "3 values for shape (2, 2) of 4 elements");
+    ck_assert_int_eq(ng_dim(x, 2), -1);
+    assert_error(NG_ESHAPE, "axis 2, expected -2 .. 1 for rank 2");
+    ng_tensor *labels = ng_zeros_new(NG_I64, NG_SHAPE(2));
+    ck_assert_ptr_null(ng_require_grad(labels));
+    assert_error(NG_EDTYPE, "ng_require_grad: the tensor is int64");
+    ck_assert_ptr_null(ng_grad(x));
+    assert_error(NG_EGRAD, "no backward pass has reached");
+    ck_assert_int_eq(ng_fill(NG_NONE, 0), NG_EVALUE);
+    assert_error(NG_EVALUE, "NG_NONE");
+    ng_tensor_free(x), ng_tensor_free(labels);
+}
+END_TEST
+
+START_TEST(integers_are_rounded_and_saturate)
+{
+    ng_tensor *x = ng_tensor_from(NG_I64, NG_SHAPE(5), NG_VALUES(2.6, -2.6, 1e300, -1e300, 0.4));
+    const int64_t *values = ng_data_i64(x);
+    ck_assert_int_eq(values[0], 3);
+    ck_assert_int_eq(values[1], -3);
+    ck_assert_int_eq(values[2], INT64_MAX);
+    ck_assert_int_eq(values[3], INT64_MIN);
+    ck_assert_int_eq(values[4], 0);
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(data_is_aligned_to_cache_lines)
+{
+    for (int64_t n = 1; n < 40; n++) {
+        ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(n));
+        ck_assert_uint_eq((uintptr_t)ng_data_f32(x) % 64, 0);
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
+static char *printed(const ng_tensor *x)
+{
+    static char text[4096];
+    FILE *stream = fmemopen(text, sizeof text, "w");
+    ng_fprint(stream, x);
+    fclose(stream);
+    return text;
+}
+
+START_TEST(tensors_print_readably)
+{
+    ng_tensor *x = ng_tensor_from(NG_F32, NG_SHAPE(2, 3), NG_VALUES(1, -2.5, 3, 4, 5, 6));
+    ck_assert_str_eq(printed(x), "float32 (2, 3)\n[[   1  -2.5     3]\n [   4     5     6]]\n");
+    ng_tensor *scalar = ng_full_new(NG_F64, NG_SCALAR, 0.1);
+    ck_assert_str_eq(printed(scalar), "float64 ()\n0.1\n");
+    ng_tensor *row = ng_zeros_new(NG_I64, NG_SHAPE(20));
+    ck_assert_str_eq(printed(row), "int64 (20,)\n[0  0  0  ...  0  0  0]\n");
+    ng_tensor *empty = ng_zeros_new(NG_F32, NG_SHAPE(0));
+    ck_assert_str_eq(printed(empty), "float32 (0,)\n[]\n");
+    ng_tensor *tall = ng_zeros_new(NG_I64, NG_SHAPE(9, 1));
+    ck_assert_str_eq(printed(tall), "int64 (9, 1)\n[[0]\n [0]\n [0]\n ...\n [0]\n [0]\n [0]]\n");
+    ck_assert_str_eq(printed(NULL), "NULL\n");
+    ck_assert_str_eq(printed(NG_NONE), "NG_NONE\n");
+    ng_tensor_free(x), ng_tensor_free(scalar), ng_tensor_free(row), ng_tensor_free(empty);
+    ng_tensor_free(tall);
+}
+END_TEST
+
+/* ---- Random numbers ----------------------------------------------------------------------- */
+
+START_TEST(same_seed_gives_the_same_stream)
+{
+    ng_rng a = ng_rng_seeded(7), b = ng_rng_seeded(7), c = ng_rng_seeded(8);
+    int equal = 0;
+    for (int i = 0; i < 100; i++) {
+        const uint64_t drawn = ng_rng_next(&a);
+        ck_assert_uint_eq(drawn, ng_rng_next(&b));
+        equal += drawn == ng_rng_next(&c);
+    }
+    ck_assert_int_eq(equal, 0);
+}
+END_TEST
+
+/* The first numbers of the authors' xoshiro256plusplus.c with state {1, 2, 3, 4}. */
+START_TEST(generator_is_xoshiro256plusplus)
+{
+    ng_rng rng = {{1, 2, 3, 4}};
+    const uint64_t expected[] = {41943041, 58720359, 3588806011781223u, 3591011842654386u};
+    for (int i = 0; i < 4; i++) ck_assert_uint_eq(ng_rng_next(&rng), expected[i]);
+}
+END_TEST
+
+/* Sample moments of n draws lie within 5 of their own deviations. */
+START_TEST(distributions_have_their_moments)
+{
+    enum { N = 100000 };
+    ng_rng rng = ng_rng_seeded(1);
+    double uniform = 0, normal = 0, square = 0;
+    int64_t counts[7] = {0};
+    for (int i = 0; i < N; i++) {
+        const double u = ng_rng_uniform(&rng), z = ng_rng_normal(&rng);
+        ck_assert(u >= 0 && u < 1);
+        uniform += u / N, normal += z / N, square += z * z / N;
+        counts[ng_rng_below(&rng, 7)]++;
+    }
+    assert_near(uniform, 0.5, 5 * sqrt(1.0 / 12 / N));
+    assert_near(normal, 0.0, 5 * sqrt(1.0 / N));
+    assert_near(square, 1.0, 5 * sqrt(2.0 / N));
+    for (int i = 0; i < 7; i++)
+        assert_near((double)counts[i], N / 7.0, 5 * sqrt(N * 6.0 / 49));
+}
+END_TEST
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+START_TEST(arena_settles_into_one_block)
+{
+    ng_arena arena = {0};
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 50; i++) {
+            char *memory = ng_arena_alloc(&arena, 10000);
+            ck_assert_uint_eq((uintptr_t)memory % 64, 0);
+            memset(memory, 1, 10000);
+        }
+        ng_arena_reset(&arena);
+    }
+    const int64_t before = allocations_made();
+    for (int i = 0; i < 50; i++) ck_assert_ptr_nonnull(ng_arena_alloc(&arena, 10000));
+    ck_assert_int_eq(allocations_made(), before);
+    ng_arena_release(&arena);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(arena_refuses_what_cannot_be)
+{
+    ng_arena arena = {0};
+    ck_assert_ptr_null(ng_arena_alloc(&arena, SIZE_MAX));
+    assert_error(NG_ENOMEM, "out of memory");
+    ck_assert_ptr_null(ng_arena_alloc(&arena, (size_t)1 << 55));
+    assert_error(NG_ENOMEM, "out of memory");
+    ck_assert_ptr_nonnull(ng_arena_alloc(&arena, 1));
+    ng_arena_release(&arena);
+}
+END_TEST
+
+START_TEST(a_tensor_that_cannot_be_had_leaks_nothing)
+{
+    for (int n = 0; n < 2; n++) {
+        allocations_fail_after(n);
+        ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(3));
+        allocations_succeed();
+        ck_assert_ptr_null(x);
+        assert_error(NG_ENOMEM, "out of memory");
+        ck_assert_int_eq(allocations_live(), 0);
+    }
+}
+END_TEST
+
+Suite *core_suite(void)
+{
+    Suite *suite = suite_create("core");
+    TCase *errors = tcase_create("errors");
+    tcase_add_test(errors, error_record_holds_status_and_text);
+    tcase_add_test(errors, error_text_may_quote_the_last_error);
+    tcase_add_test(errors, long_error_text_is_cut);
+    tcase_add_test(errors, error_record_belongs_to_its_thread);
+    tcase_add_test(errors, null_passes_through_in_silence);
+    suite_add_tcase(suite, errors);
+    TCase *shapes = tcase_create("shapes");
+    tcase_add_test(shapes, shape_prints_as_python_does);
+    tcase_add_test(shapes, broadcasting_follows_numpy);
+    tcase_add_test(shapes, impossible_shapes_are_refused);
+    suite_add_tcase(suite, shapes);
+    TCase *tensors = tcase_create("tensors");
+    tcase_add_test(tensors, tensors_hold_what_they_were_given);
+    tcase_add_test(tensors, wrong_access_names_what_came);
+    tcase_add_test(tensors, integers_are_rounded_and_saturate);
+    tcase_add_test(tensors, data_is_aligned_to_cache_lines);
+    tcase_add_test(tensors, tensors_print_readably);
+    suite_add_tcase(suite, tensors);
+    TCase *random = tcase_create("random numbers");
+    tcase_add_test(random, same_seed_gives_the_same_stream);
+    tcase_add_test(random, generator_is_xoshiro256plusplus);
+    tcase_add_test(random, distributions_have_their_moments);
+    suite_add_tcase(suite, random);
+    TCase *memory = tcase_create("memory");
+    tcase_add_test(memory, arena_settles_into_one_block);
+    tcase_add_test(memory, arena_refuses_what_cannot_be);
+    tcase_add_test(memory, a_tensor_that_cannot_be_had_leaks_nothing);
+    suite_add_tcase(suite, memory);
+    return suite;
+}

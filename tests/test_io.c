@@ -1,0 +1,1004 @@
+/* Data in, figures out: readers, data sets, history, and files that are replaced whole. */
+#include "io/file.h"
+#include "support.h"
+#include <dirent.h>
+#include <ftw.h>
+#include <locale.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- A folder for the files of a case ---- */
+
+static char folder[] = "/tmp/normgrad-XXXXXX";
+
+static void make_folder(void)
+{
+    memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+    if (!mkdtemp(folder)) abort();
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+static void remove_folder(void) { nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS); }
+
+/* Paths and contents live until the test ends. */
+static const char *path_of(const char *name)
+{
+    static char paths[4][128];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static const char *file_of_bytes(const char *name, const void *bytes, size_t size)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+    return path;
+}
+
+static const char *file_of(const char *text) { return file_of_bytes("it.csv", text, strlen(text)); }
+
+static const char *content_of(const char *path)
+{
+    static char text[4096];
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s is not there", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int files_in_folder(void)
+{
+    int count = 0;
+    DIR *list = opendir(folder);
+    ck_assert_ptr_nonnull(list);
+    for (struct dirent *entry; (entry = readdir(list));) count += entry->d_name[0] != '.';
+    closedir(list);
+    return count;
+}
+
+/* ---- CSV ---- */
+
+static void assert_reads(ng_dataset *dataset, const double *x, int64_t rows, int64_t columns,
+                         const double *y)
+{
+    assert_ok(dataset);
+    const ng_shape shape = ng_shape_of(ng_dataset_x(dataset));
+    ck_assert_int_eq(shape.rank, 2);
+    ck_assert_int_eq(shape.dim[0], rows);
+    ck_assert_int_eq(shape.dim[1], columns);
+    for (int64_t i = 0; i < rows * columns; i++)
+        ck_assert_double_eq(ng_get(ng_dataset_x(dataset), i), x[i]);
+    for (int64_t i = 0; i < rows; i++)
+        ck_assert_int_eq(ng_data_i64(ng_dataset_y(dataset))[i], (int64_t)y[i]);
+    ng_dataset_free(dataset);
+    ck_assert(!ng_failed());
+}
+
+#define ROWS(...) (const double[]){__VA_ARGS__}
+
+START_TEST(csv_last_column_is_the_label)
+{
+    assert_reads(ng_dataset_read_csv(file_of("1,2.5,7\n-3,4e-1,0\n")), ROWS(1, 2.5, -3, (double)0.4f), 2, 2,
+                 ROWS(7, 0));
+}
+END_TEST
+
+START_TEST(csv_label_may_be_any_column)
+{
+    const char *path = file_of("1,2,3\n4,5,6\n");
+    assert_reads(ng_dataset_read_csv(path, .label_column = 1), ROWS(2, 3, 5, 6), 2, 2, ROWS(1, 4));
+    assert_reads(ng_dataset_read_csv(path, .label_column = 2), ROWS(1, 3, 4, 6), 2, 2, ROWS(2, 5));
+    assert_reads(ng_dataset_read_csv(path, .label_column = 3), ROWS(1, 2, 4, 5), 2, 2, ROWS(3, 6));
+}
+END_TEST
+
+START_TEST(csv_without_label_is_all_features)
+{
+    ng_dataset *data = ng_dataset_read_csv(file_of("1\n2\n"), .no_label = true, .dtype = NG_F64);
+    assert_ok(data);
+    assert_values(ng_dataset_x(data), 0, 1, 2);
+    ck_assert_int_eq(ng_dtype_of(ng_dataset_x(data)), NG_F64);
+    ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
+    ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(csv_scale_multiplies_features_only)
+{
+    assert_reads(ng_dataset_read_csv(file_of("8,4\n"), .scale = 0.25), ROWS(2), 1, 1, ROWS(4));
+}
+END_TEST
+
+START_TEST(csv_any_line_end_and_blank_lines_are_read_alike)
+{
+    static const char *const texts[] = {
+        "1,2\n3,4\n", "1,2\n3,4", "1,2\r\n3,4\r\n", "1,2\r3,4\r", "\n\n1,2\n \t \n\r\n3,4\n\n\n",
+        "\xef\xbb\xbf\x31,2\n3,4\n", " 1 ,\t2\n3, 4 \n"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_reads(ng_dataset_read_csv(file_of(texts[i])), ROWS(1, 3), 2, 1, ROWS(2, 4));
+}
+END_TEST
+
+START_TEST(csv_header_and_delimiter_are_options)
+{
+    assert_reads(ng_dataset_read_csv(file_of("a;label\n1;2\n"), .header = true, .delimiter = ';'),
+                 ROWS(1), 1, 1, ROWS(2));
+    assert_reads(ng_dataset_read_csv(file_of("1\t2\n"), .delimiter = '\t'), ROWS(1), 1, 1, ROWS(2));
+}
+END_TEST
+
+START_TEST(csv_every_spelling_of_a_number_is_read)
+{
+    ng_dataset *data = ng_dataset_read_csv(file_of("+1,.5,5.,-0,1E2,1e+2,1e-400,0.10000000000000001\n"),
+                                           .no_label = true, .dtype = NG_F64);
+    assert_ok(data);
+    assert_values(ng_dataset_x(data), 0, 1, 0.5, 5, 0, 100, 100, 0, 0.1);
+    ng_dataset_free(data);
+}
+END_TEST
+
+/* What a program's locale calls a decimal point does not matter. */
+START_TEST(csv_and_history_write_a_point_in_any_locale)
+{
+    static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "de_DE"};
+    const char *set = NULL;
+    for (size_t i = 0; !set && i < 4; i++) set = setlocale(LC_NUMERIC, commas[i]);
+    assert_reads(ng_dataset_read_csv(file_of("2.5,1\n")), ROWS(2.5), 1, 1, ROWS(1));
+    ng_history *history = ng_history_new("locale");
+    ng_history_log(history, "x", 0, 0.5);
+    ck_assert_int_eq(ng_history_write(history, path_of("it.dat")), NG_OK);
+    ck_assert_ptr_nonnull(strstr(content_of(path_of("it.dat")), "0.5"));
+    ng_history_free(history);
+    setlocale(LC_NUMERIC, "C");
+}
+END_TEST
+
+/* Text, and what the message says of it. Line and column count from 1. */
+static const struct {
+    const char *text, *message;
+} bad_csv[] = {
+    {"1,2\n3,x\n", "it.csv:2: column 2: \"x\" is not a number"},
+    {"1,2\r\n\r\n3,x\r\n", "it.csv:3: column 2: \"x\""},
+    {"1,,2\n", "it.csv:1: column 2: \"\" is not a number"},
+    {"1,2,\n", "it.csv:1: column 3: \"\""},
+    {"1 2,3\n", "column 1: \"1 2\""},
+    {"nan,1\n", "\"nan\" is not a number"},
+    {"inf,1\n", "\"inf\" is not a number"},
+    {"-Infinity,1\n", "\"-Infinity\""},
+    {"0x10,1\n", "\"0x10\""},
+    {"1e,1\n", "\"1e\""},
+    {"1e+,1\n", "\"1e+\""},
+    {".,1\n", "\".\""},
+    {"+,1\n", "\"+\""},
+    {"--1,1\n", "\"--1\""},
+    {"1.2.3,1\n", "\"1.2.3\""},
+    {"\"1\",2\n", "\"\"1\"\" is not a number"},
+    {"\x01\x80,2\n", "\"??\" is not a number"},
+    {"1e999,1\n", "column 1: \"1e999\" is not within a double's range"},
+    {"1e39,1\n", "column 1: \"1e39\" is not within the dtype's range"},
+    {"1,2.5\n", "column 2: \"2.5\" is not a label"},
+    {"1,1e300\n", "\"1e300\" is not a label"},
+    {"1,2\n1,2,3\n", "it.csv:2: the line ends at column 3, expected 2 columns"},
+    {"1,2,3\n1,2\n", "it.csv:2: the line ends at column 2, expected 3 columns"},
+    {"5\n", "one column is the label"},
+    {"", "no samples"},
+    {"\n \n", "no samples"},
+    {"wordswordswordswordswordswordswordswordswords,1\n",
+     "\"wordswordswordswordswordswordswordswords...\""},
+};
+
+START_TEST(csv_bad_content_is_named_by_line_and_column)
+{
+    const char *path = file_of(bad_csv[_i].text);
+    ck_assert_ptr_null(ng_dataset_read_csv(path));
+    assert_error(NG_EPARSE, bad_csv[_i].message);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(csv_zero_byte_is_no_end_of_the_file)
+{
+    const char *path = file_of_bytes("it.csv", "1,2\n3\0,4\n", 9);
+    ck_assert_ptr_null(ng_dataset_read_csv(path));
+    assert_error(NG_EPARSE, "it.csv:2: column 1: \"3?\"");
+}
+END_TEST
+
+START_TEST(csv_header_alone_is_no_data)
+{
+    ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\n"), .header = true));
+    assert_error(NG_EPARSE, "no samples after the header");
+}
+END_TEST
+
+START_TEST(csv_wrong_options_are_refused)
+{
+    const char *path = file_of("1,2\n");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 3));
+    assert_error(NG_EPARSE, "label column 3, but there are 2 columns");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = -1));
+    assert_error(NG_EVALUE, "label column -1");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 1, .no_label = true));
+    assert_error(NG_EVALUE, "label column 1 and no label");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .delimiter = 'e'));
+    assert_error(NG_EVALUE, "delimiter 0x65");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .scale = HUGE_VAL));
+    assert_error(NG_EVALUE, "scale inf");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .dtype = NG_I64));
+    assert_error(NG_EDTYPE, "int64");
+}
+END_TEST
+
+START_TEST(unreadable_files_are_named_with_the_systems_reason)
+{
+    ck_assert_ptr_null(ng_dataset_read_csv(path_of("none.csv")));
+    assert_error(NG_EIO, "none.csv: No such file or directory");
+    ck_assert_ptr_null(ng_dataset_read_csv(folder));
+    assert_error(NG_EIO, "Is a directory");
+    ck_assert_ptr_null(ng_dataset_read_idx(path_of("none.idx"), NULL));
+    assert_error(NG_EIO, "none.idx: No such file or directory");
+}
+END_TEST
+
+START_TEST(null_goes_in_and_out_in_silence)
+{
+    ng_batch batch;
+    ng_dataset *a = NULL, *b = NULL;
+    ck_assert_ptr_null(ng_dataset_read_csv(NULL));
+    ck_assert_ptr_null(ng_dataset_read_idx(NULL, NULL));
+    ck_assert_ptr_null(ng_dataset_from(NULL, NG_NONE));
+    ck_assert_int_eq(ng_dataset_count(NULL), -1);
+    ck_assert_ptr_null(ng_dataset_x(NULL));
+    ck_assert_int_eq(ng_dataset_split(NULL, 1, 0, &a, &b), NG_ENULL);
+    ck_assert_int_eq(ng_dataset_shuffle(NULL, 0), NG_ENULL);
+    ck_assert_int_eq(ng_dataset_standardize(NULL, NULL), NG_ENULL);
+    ck_assert(!ng_dataset_batch(NULL, NULL, 0, 1, &batch));
+    ck_assert_ptr_null(ng_history_new(NULL));
+    ck_assert_int_eq(ng_history_log(NULL, "x", 0, 0), NG_ENULL);
+    ck_assert_int_eq(ng_history_write(NULL, "x"), NG_ENULL);
+    ng_dataset_free(NULL), ng_history_free(NULL);
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+/* 1797 lines of 64 pixels and a label; the first image is a 0. The sum was taken with awk. */
+START_TEST(digits_are_what_their_readme_says)
+{
+    static const int first_rows[16] = {0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0};
+    ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv");
+    assert_ok(digits);
+    const ng_tensor *x = ng_dataset_x(digits), *y = ng_dataset_y(digits);
+    ck_assert_int_eq(ng_dataset_count(digits), 1797);
+    ck_assert_int_eq(ng_dim(x, 1), 64);
+    for (int i = 0; i < 16; i++) ck_assert_double_eq(ng_get(x, i), first_rows[i]);
+
+    double sum = 0;
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        ck_assert(ng_get(x, i) >= 0 && ng_get(x, i) <= 16);
+        sum += ng_get(x, i);
+    }
+    ck_assert_double_eq(sum, 561718);
+    int64_t of_label[10] = {0};
+    for (int64_t i = 0; i < 1797; i++) of_label[ng_data_i64(y)[i]]++;
+    ck_assert_int_eq(of_label[0], 178);
+    ck_assert_int_eq(of_label[8], 174);
+    ck_assert_int_eq(ng_data_i64(y)[0], 0);
+    ng_dataset_free(digits);
+}
+END_TEST
+
+/* ---- IDX ---- */
+
+static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3,
+                                       0, 51, 102, 153, 204, 255, 1, 2, 3, 4, 5, 6};
+static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
+
+START_TEST(idx_images_and_labels_are_read)
+{
+    const char *x = file_of_bytes("images", images, sizeof images);
+    const char *y = file_of_bytes("labels", labels, sizeof labels);
+    ng_dataset *data = ng_dataset_read_idx(x, y, .dtype = NG_F64);
+    assert_ok(data);
+    const ng_shape shape = ng_shape_of(ng_dataset_x(data));
+    ck_assert_int_eq(shape.rank, 3);
+    ck_assert_int_eq(shape.dim[1], 2);
+    ck_assert_int_eq(shape.dim[2], 3);
+    /* a product with 1/255 in place of a quotient: two roundings */
+    assert_values(ng_dataset_x(data), 5e-16, 0, 0.2, 0.4, 0.6, 0.8, 1, 1 / 255., 2 / 255., 3 / 255.,
+                  4 / 255., 5 / 255., 6 / 255.);
+    assert_values(ng_dataset_y(data), 0, 7, 9);
+    ng_dataset_free(data);
+
+    data = ng_dataset_read_idx(x, NULL, .scale = 1);
+    assert_ok(data);
+    ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
+    ck_assert_double_eq(ng_at(ng_dataset_x(data), 0, 1, 2), 255);
+    ng_dataset_free(data);
+}
+END_TEST
+
+static void assert_bad_images(const void *bytes, size_t size, const char *message)
+{
+    ck_assert_ptr_null(ng_dataset_read_idx(file_of_bytes("images", bytes, size), NULL));
+    assert_error(NG_EPARSE, message);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+
+START_TEST(idx_of_any_other_length_is_refused)
+{
+    for (size_t size = 0; size < sizeof images; size++)
+        assert_bad_images(images, size, size < 16 ? "expected an IDX file" : "promises 2 x 2 x 3");
+    unsigned char longer[sizeof images + 1] = {0};
+    memcpy(longer, images, sizeof images);
+    assert_bad_images(longer, sizeof longer, "13 bytes after the header");
+}
+END_TEST
+
+START_TEST(idx_header_must_fit_before_memory_is_asked_for)
+{
+    unsigned char bytes[sizeof images];
+    memcpy(bytes, images, sizeof images);
+    memset(bytes + 4, 0xff, 12); /* 2^96 elements */
+    assert_bad_images(bytes, sizeof bytes, "promises 4294967295 x 4294967295 x 4294967295");
+    memcpy(bytes, images, sizeof images);
+    bytes[2] = 9; /* signed bytes */
+    assert_bad_images(bytes, sizeof bytes, "0x00000903");
+    bytes[2] = 8, bytes[7] = 0; /* no images */
+    assert_bad_images(bytes, sizeof bytes, "dimension 0 is 0");
+    assert_bad_images("\x1f\x8b\x08\x00 gzip", 9, "gunzip");
+    assert_bad_images(labels, sizeof labels, "0x00000801");
+}
+END_TEST
+
+START_TEST(idx_images_and_labels_must_be_as_many)
+{
+    unsigned char three[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 9, 1};
+    const char *x = file_of_bytes("images", images, sizeof images);
+    ck_assert_ptr_null(ng_dataset_read_idx(x, file_of_bytes("labels", three, sizeof three)));
+    assert_error(NG_EPARSE, "2 images in");
+    ck_assert_ptr_null(ng_dataset_read_idx(x, x));
+    assert_error(NG_EPARSE, "0x00000803");
+    ck_assert_ptr_null(ng_dataset_read_idx(x, NULL, .scale = nan("")));
+    assert_error(NG_EVALUE, "scale");
+    ck_assert_ptr_null(ng_dataset_read_idx(x, NULL, .dtype = NG_I64));
+    assert_error(NG_EDTYPE, "int64");
+}
+END_TEST
+
+/* ---- Data sets ---- */
+
+/* `count` samples of two features: sample i is (i, -i), its label i. */
+static ng_dataset *numbered(int64_t count)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(count, 2)), *y = ng_zeros_new(NG_I64, NG_SHAPE(count));
+    for (int64_t i = 0; i < count; i++) {
+        ng_set(x, 2 * i, (double)i);
+        ng_set(x, 2 * i + 1, (double)-i);
+        ng_set(y, i, (double)i);
+    }
+    ng_dataset *data = ng_dataset_from(x, y);
+    ng_tensor_free(x), ng_tensor_free(y);
+    assert_ok(data);
+    return data;
+}
+
+/* Walks an epoch and writes down the samples' numbers in the order they come. */
+static int64_t epoch_of(ng_dataset *data, int64_t size, bool drop_last, int64_t *order)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_batch batch;
+    int64_t seen = 0;
+    for (int64_t i = 0; ng_dataset_batch(data, tape, i, size, &batch, .drop_last = drop_last); i++) {
+        ck_assert_int_eq(ng_dim(batch.x, 0), batch.size);
+        ck_assert_int_eq(ng_size(batch.y), batch.size);
+        for (int64_t k = 0; k < batch.size; k++) {
+            order[seen++] = ng_data_i64(batch.y)[k];
+            ck_assert_double_eq(ng_at(batch.x, k, 0), ng_get(batch.y, k));
+            ck_assert_double_eq(ng_at(batch.x, k, 1), -ng_get(batch.y, k));
+        }
+        ng_tape_reset(tape);
+    }
+    ng_tape_free(tape);
+    ck_assert(!ng_failed());
+    return seen;
+}
+
+static void assert_each_once(const int64_t *order, int64_t count)
+{
+    bool seen[64] = {false};
+    for (int64_t i = 0; i < count; i++) {
+        ck_assert(order[i] >= 0 && order[i] < count && !seen[order[i]]);
+        seen[order[i]] = true;
+    }
+}
+
+START_TEST(batches_hand_out_each_sample_once)
+{
+    int64_t order[10];
+    ng_dataset *data = numbered(10);
+    for (int64_t size = 1; size <= 12; size++) {
+        ng_dataset_shuffle(data, (uint64_t)size);
+        ck_assert_int_eq(epoch_of(data, size, false, order), 10);
+        assert_each_once(order, 10);
+        ck_assert_int_eq(epoch_of(data, size, true, order), 10 - 10 % size);
+    }
+    ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(unshuffled_batches_keep_the_order)
+{
+    int64_t order[5];
+    ng_dataset *data = numbered(5);
+    epoch_of(data, 2, false, order);
+    for (int64_t i = 0; i < 5; i++) ck_assert_int_eq(order[i], i);
+    ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(batch_past_the_end_is_no_error)
+{
+    ng_dataset *data = numbered(4);
+    ng_tape *tape = ng_tape_new();
+    ng_batch batch;
+    ck_assert(ng_dataset_batch(data, tape, 1, 2, &batch));
+    ck_assert(!ng_dataset_batch(data, tape, 2, 2, &batch));
+    ck_assert(!ng_dataset_batch(data, tape, INT64_MAX, INT64_MAX, &batch));
+    ck_assert(ng_dataset_batch(data, tape, 0, INT64_MAX, &batch));
+    ck_assert_int_eq(batch.size, 4);
+    ck_assert(!ng_failed());
+    ck_assert(!ng_dataset_batch(data, tape, -1, 2, &batch));
+    assert_error(NG_EVALUE, "batch -1 of 2");
+    ck_assert(!ng_dataset_batch(data, tape, 0, 0, &batch));
+    assert_error(NG_EVALUE, "batch 0 of 0");
+    ck_assert_int_eq(batch.size, 4);
+    ng_tape_free(tape), ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(batches_allocate_nothing_in_the_steady_state)
+{
+    ng_dataset *data = numbered(50);
+    ng_tape *tape = ng_tape_new();
+    ng_batch batch;
+    int64_t before = 0;
+    for (uint64_t epoch = 0; epoch < 5; epoch++) {
+        if (epoch == 2) before = allocations_made();
+        ng_dataset_shuffle(data, epoch);
+        for (int i = 0; ng_dataset_batch(data, tape, i, 8, &batch); i++) ng_tape_reset(tape);
+    }
+    ck_assert_int_eq(allocations_made(), before);
+    ng_tape_free(tape), ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(shuffle_depends_on_the_seed_alone)
+{
+    int64_t first[40], again[40], other[40];
+    ng_dataset *data = numbered(40);
+    ng_dataset_shuffle(data, 7);
+    epoch_of(data, 9, false, first);
+    ng_dataset_shuffle(data, 8);
+    epoch_of(data, 9, false, other);
+    ng_dataset_shuffle(data, 7);
+    epoch_of(data, 4, false, again);
+    ck_assert_mem_eq(first, again, sizeof first);
+    ck_assert_mem_ne(first, other, sizeof first);
+    for (int64_t i = 0; i < 40; i++) ck_assert_int_eq(ng_data_i64(ng_dataset_y(data))[i], i);
+    ng_dataset_free(data);
+}
+END_TEST
+
+/* Each of the 6 orders of 3 samples is drawn 1000 times in 6000 on average, with a deviation of
+ * sqrt(6000 * 1/6 * 5/6) = 29: six of those are 173. */
+START_TEST(shuffle_draws_every_order_equally)
+{
+    int count[27] = {0};
+    int64_t order[3];
+    ng_dataset *data = numbered(3);
+    for (uint64_t seed = 0; seed < 6000; seed++) {
+        ng_dataset_shuffle(data, seed);
+        epoch_of(data, 3, false, order);
+        count[order[0] * 9 + order[1] * 3 + order[2]]++;
+    }
+    static const int orders[6] = {5, 7, 11, 15, 19, 21};
+    for (int i = 0; i < 6; i++) ck_assert_int_le(abs(count[orders[i]] - 1000), 173);
+    ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(split_is_disjoint_complete_and_of_the_seed)
+{
+    int64_t order[20], again[20], other[20];
+    ng_dataset *data = numbered(20), *a, *b;
+    for (int time = 0; time < 2; time++) {
+        ck_assert_int_eq(ng_dataset_split(data, 13, 3, &a, &b), NG_OK);
+        ck_assert_int_eq(ng_dataset_count(a), 13);
+        ck_assert_int_eq(ng_dataset_count(b), 7);
+        epoch_of(a, 5, false, time ? again : order);
+        epoch_of(b, 5, false, (time ? again : order) + 13);
+        ng_dataset_free(a), ng_dataset_free(b);
+        ng_dataset_shuffle(data, 99); /* is nothing to a split */
+    }
+    assert_each_once(order, 20);
+    ck_assert_mem_eq(order, again, sizeof order);
+
+    ck_assert_int_eq(ng_dataset_split(data, 13, 4, &a, &b), NG_OK);
+    epoch_of(a, 5, false, other);
+    ck_assert_mem_ne(order, other, 13 * sizeof order[0]);
+    ng_dataset_free(a), ng_dataset_free(b), ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(split_copies)
+{
+    ng_dataset *data = numbered(6), *a, *b;
+    ng_tensor *before = ng_copy_new(ng_dataset_x(data), NG_F32);
+    ck_assert_int_eq(ng_dataset_split(data, 3, 0, &a, &b), NG_OK);
+    ck_assert_int_eq(ng_dataset_standardize(b, b), NG_OK);
+    ck_assert_int_eq(ng_dataset_standardize(a, a), NG_OK);
+    assert_same_bits(ng_dataset_x(data), before);
+    ng_tensor_free(before);
+    ng_dataset_free(data);
+    ck_assert_int_eq(ng_dataset_count(a), 3); /* outlives its source */
+    ng_dataset_free(a), ng_dataset_free(b);
+}
+END_TEST
+
+START_TEST(split_leaves_neither_part_empty)
+{
+    ng_dataset *data = numbered(4), *a = NULL, *b = NULL;
+    static const int64_t counts[] = {-1, 0, 4, 5};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(ng_dataset_split(data, counts[i], 0, &a, &b), NG_EVALUE);
+        assert_error(NG_EVALUE, "of 4 samples, expected 1 to 3");
+    }
+    ck_assert(!a && !b);
+    ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(dataset_takes_any_dtype_and_targets)
+{
+    ng_tensor *x = ng_tensor_from(NG_I64, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4));
+    ng_tensor *y = ng_tensor_from(NG_F64, NG_SHAPE(2, 1, 2), NG_VALUES(.1, .2, .3, .4));
+    ng_dataset *data = ng_dataset_from(x, y);
+    ng_tensor_free(x), ng_tensor_free(y);
+    ng_tape *tape = ng_tape_new();
+    ng_batch batch;
+    assert_ok(ng_dataset_batch(data, tape, 1, 1, &batch));
+    ck_assert_int_eq(ng_dtype_of(batch.x), NG_I64);
+    assert_values(batch.x, 0, 3, 4);
+    ck_assert_int_eq(ng_dim(batch.y, 2), 2);
+    assert_values(batch.y, 0, .3, .4);
+    ck_assert_int_eq(ng_dataset_standardize(data, data), NG_EDTYPE);
+    assert_error(NG_EDTYPE, "int64");
+    ng_dataset_free(data);
+
+    data = ng_dataset_from(batch.x, NG_NONE); /* a tape's tensor is copied too */
+    ng_tape_reset(tape);
+    assert_ok(ng_dataset_batch(data, tape, 0, 5, &batch));
+    ck_assert_ptr_eq(batch.y, NG_NONE);
+    assert_values(batch.x, 0, 3, 4);
+    ng_tape_free(tape), ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(dataset_wants_as_many_labels_as_samples)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(3, 2)), *y = ng_zeros_new(NG_I64, NG_SHAPE(2));
+    ng_tensor *scalar = ng_zeros_new(NG_F32, NG_SCALAR), *empty = ng_zeros_new(NG_F32, NG_SHAPE(0, 2));
+    ck_assert_ptr_null(ng_dataset_from(x, y));
+    assert_error(NG_ESHAPE, "x (3, 2) and y (2,)");
+    ck_assert_ptr_null(ng_dataset_from(x, scalar));
+    assert_error(NG_ESHAPE, "y ()");
+    ck_assert_ptr_null(ng_dataset_from(scalar, NG_NONE));
+    assert_error(NG_ESHAPE, "x ()");
+    ck_assert_ptr_null(ng_dataset_from(empty, NG_NONE));
+    assert_error(NG_ESHAPE, "x (0, 2)");
+    ck_assert_ptr_null(ng_dataset_from(NG_NONE, y));
+    assert_error(NG_ESHAPE, "expected (count, ...)");
+    ng_tensor_free(x), ng_tensor_free(y), ng_tensor_free(scalar), ng_tensor_free(empty);
+}
+END_TEST
+
+static ng_dataset *of_values(ng_dtype dtype, ng_shape shape, const double *values, int64_t count)
+{
+    ng_tensor *x = ng_tensor_from(dtype, shape, values, count);
+    ng_dataset *data = ng_dataset_from(x, NG_NONE);
+    ng_tensor_free(x);
+    assert_ok(data);
+    return data;
+}
+
+/* [1, 3, 5] has mean 3 and deviation sqrt(8/3); 0.1 is no binary fraction, so that the mean of
+ * three is rounded and only an exact test finds the feature constant. */
+START_TEST(standardized_features_have_mean_0_and_deviation_1)
+{
+    ng_dataset *data = of_values(NG_F64, NG_SHAPE(3, 2), NG_VALUES(1, .1, 3, .1, 5, .1));
+    ng_dataset *test = of_values(NG_F64, NG_SHAPE(1, 2), NG_VALUES(7, 9));
+    ck_assert_int_eq(ng_dataset_standardize(test, data), NG_OK);
+    ck_assert_int_eq(ng_dataset_standardize(data, data), NG_OK);
+    const double s = sqrt(8. / 3);
+    assert_values(ng_dataset_x(data), 1e-15, -2 / s, 0, 0, 0, 2 / s, 0);
+    assert_values(ng_dataset_x(test), 1e-15, 4 / s, 0);
+    ng_dataset_free(data), ng_dataset_free(test);
+}
+END_TEST
+
+/* Mean 1e6 and deviation 1: exact in float, so that nothing but the last rounding is left. */
+START_TEST(standardize_keeps_the_digits_of_a_shifted_feature)
+{
+    ng_dataset *data = of_values(NG_F32, NG_SHAPE(4, 1), NG_VALUES(999999, 1000001, 1000001, 999999));
+    ck_assert_int_eq(ng_dataset_standardize(data, data), NG_OK);
+    assert_values(ng_dataset_x(data), 0, -1, 1, 1, -1);
+    ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(standardize_refuses_what_has_no_statistics)
+{
+    ng_dataset *data = of_values(NG_F64, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, nan("")));
+    ng_dataset *wide = of_values(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
+    ck_assert_int_eq(ng_dataset_standardize(data, data), NG_EVALUE);
+    assert_error(NG_EVALUE, "feature 1 has mean");
+    ck_assert_double_eq(ng_get(ng_dataset_x(data), 0), 1);
+    ck_assert_int_eq(ng_dataset_standardize(data, wide), NG_ESHAPE);
+    assert_error(NG_ESHAPE, "samples (1, 2) and (1, 3)");
+    ng_dataset_free(data), ng_dataset_free(wide);
+}
+END_TEST
+
+/* ---- History ---- */
+
+START_TEST(history_file_is_aligned_columns)
+{
+    ng_history *history = ng_history_new("digits\nseed 0");
+    ck_assert_int_eq(ng_history_block(history, "LayerNorm"), NG_OK);
+    ng_history_log(history, "loss", 0, 2.31);
+    ng_history_log(history, "loss", 10, 1.0 / 3);
+    ng_history_log(history, "loss", 1, 1.02);
+    ng_history_log(history, "accuracy", 1, 0.9);
+    ng_history_log(history, "accuracy", 1, 0.91); /* replaces */
+    ng_history_log(history, "accuracy", -5, 1e-30);
+    ng_history_block(history, "nothing is logged here");
+    ng_history_block(history, "RMSNorm");
+    ng_history_log(history, "loss", 0, nan(""));
+    ng_history_log(history, "loss", 1, HUGE_VAL);
+    ng_history_log(history, "loss", INT64_MAX, -HUGE_VAL);
+    assert_ok(ng_history_write(history, path_of("it.dat")));
+    ng_history_free(history);
+    char expected[512];
+    snprintf(expected, sizeof expected,
+             "# what: digits seed 0; normgrad %s\n"
+             "\n"
+             "# LayerNorm\n"
+             "step  loss         accuracy\n"
+             "-5    ?            1e-30\n"
+             "0     2.31         ?\n"
+             "1     1.02         0.91\n"
+             "10    0.333333333  ?\n"
+             "\n\n"
+             "# RMSNorm\n"
+             "step                 loss\n"
+             "0                    NaN\n"
+             "1                    Inf\n"
+             "9223372036854775807  -Inf\n", ng_version());
+    ck_assert_str_eq(content_of(path_of("it.dat")), expected);
+}
+END_TEST
+
+START_TEST(history_without_blocks_has_one_without_a_name)
+{
+    ng_history *history = ng_history_new("plain");
+    ng_history_log(history, "x", 1, 2);
+    assert_ok(ng_history_write(history, path_of("it.dat")));
+    ck_assert_ptr_nonnull(strstr(content_of(path_of("it.dat")), "\n\nstep  x\n1     2\n"));
+    ng_history_free(history);
+}
+END_TEST
+
+START_TEST(history_gives_floats_back_exactly)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    ng_history *history = ng_history_new("floats");
+    float values[50];
+    for (int i = 0; i < 50; i++) {
+        values[i] = (float)(ng_rng_normal(&rng) * pow(10, (double)ng_rng_below(&rng, 60) - 30));
+        ng_history_log(history, "x", i, (double)values[i]);
+    }
+    assert_ok(ng_history_write(history, path_of("it.dat")));
+    ng_history_free(history);
+    const char *line = strstr(content_of(path_of("it.dat")), "step");
+    for (int i = 0; i < 50; i++) {
+        line = strchr(line, '\n') + 1;
+        double step, value;
+        ck_assert_int_eq(sscanf(line, "%lf %lf", &step, &value), 2);
+        ck_assert_double_eq(step, i);
+        ck_assert((float)value == values[i]);
+    }
+}
+END_TEST
+
+START_TEST(history_refuses_names_that_break_the_file)
+{
+    static const char *const names[] = {"", "a b", "a\n", "a#", "\xc3\xa4", "step"};
+    ng_history *history = ng_history_new("names");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        ck_assert_int_eq(ng_history_log(history, names[i], 0, 1), NG_EVALUE);
+        assert_error(NG_EVALUE, "expected a name of letters");
+    }
+    ck_assert_int_eq(ng_history_log(history, "train_loss-2.x", 0, 1), NG_OK);
+    ck_assert_int_eq(ng_history_block(history, "a"), NG_OK);
+    ck_assert_int_eq(ng_history_block(history, "a"), NG_EVALUE);
+    assert_error(NG_EVALUE, "\"a\" already");
+    ng_history_free(history);
+}
+END_TEST
+
+/* ---- Replacing files ---- */
+
+static ng_history *short_history(void)
+{
+    ng_history *history = ng_history_new("short");
+    for (int i = 0; i < 20; i++) ng_history_log(history, "x", i, i);
+    return history;
+}
+
+START_TEST(file_is_replaced_whole_or_not_at_all)
+{
+    /* The disk is full after 64 bytes, as far as this process can see. */
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+    const char *path = file_of("old");
+    ng_history *history = short_history();
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const ng_status status = ng_history_write(history, path);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+
+    ck_assert_int_eq(status, NG_EIO);
+    assert_error(NG_EIO, "it.csv");
+    ck_assert_str_eq(content_of(path), "old");
+    ck_assert_int_eq(files_in_folder(), 1);
+
+    ck_assert_int_eq(ng_history_write(history, path), NG_OK);
+    ck_assert_ptr_nonnull(strstr(content_of(path), "# what: short"));
+    ck_assert_int_eq(files_in_folder(), 1);
+    ng_history_free(history);
+}
+END_TEST
+
+START_TEST(only_regular_files_are_replaced)
+{
+    ng_history *history = short_history();
+    ck_assert_int_eq(ng_history_write(history, folder), NG_EIO);
+    assert_error(NG_EIO, "Is a directory");
+    ck_assert_int_eq(ng_history_write(history, path_of("no/such.dat")), NG_EIO);
+    assert_error(NG_EIO, "No such file or directory");
+    const char *pipe = path_of("pipe");
+    ck_assert_int_eq(mkfifo(pipe, 0600), 0);
+    ck_assert_int_eq(ng_history_write(history, pipe), NG_EIO);
+    assert_error(NG_EIO, "pipe");
+    struct stat status;
+    ck_assert(stat(pipe, &status) == 0 && S_ISFIFO(status.st_mode));
+    ng_history_free(history);
+}
+END_TEST
+
+START_TEST(replacing_follows_a_link_and_heeds_the_umask)
+{
+    const char *link = path_of("link"), *path = file_of("old");
+    ck_assert_int_eq(symlink(path, link), 0);
+    ng_history *history = short_history();
+    const mode_t mask = umask(022);
+    ck_assert_int_eq(ng_history_write(history, link), NG_OK);
+    umask(mask);
+    struct stat status;
+    ck_assert(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
+    ck_assert_ptr_nonnull(strstr(content_of(path), "# what: short"));
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 0777, 0644);
+    ng_history_free(history);
+}
+END_TEST
+
+START_TEST(an_unfinished_file_disappears)
+{
+    const char *path = file_of("old");
+    ng_replacement file;
+    ck_assert(ng_replacement_begin(&file, "test", path));
+    fputs("half", file.stream);
+    ng_fail(NG_EVALUE, "test: the content cannot be made");
+    ck_assert_int_eq(ng_replacement_end(&file, false), NG_EVALUE);
+    assert_error(NG_EVALUE, "cannot be made");
+    ck_assert_str_eq(content_of(path), "old");
+    ck_assert_int_eq(files_in_folder(), 1);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(files_longer_than_one_read_come_whole)
+{
+    enum { SIZE = 300000 };
+    char *bytes = malloc(SIZE);
+    for (int i = 0; i < SIZE; i++) bytes[i] = (char)(i * 7 % 251);
+    const char *path = file_of_bytes("long", bytes, SIZE);
+    int64_t size = 0;
+    char *read = ng_file_read("test", path, &size);
+    assert_ok(read);
+    ck_assert_int_eq(size, SIZE);
+    ck_assert_mem_eq(read, bytes, SIZE);
+    ck_assert_int_eq(read[SIZE], '\0');
+    ng_free(read);
+    free(bytes);
+
+    read = ng_file_read("test", "/proc/self/status", &size); /* states a size of 0 */
+    assert_ok(read);
+    ck_assert_int_gt(size, 100);
+    ng_free(read);
+}
+END_TEST
+
+/* ---- Out of memory ---- */
+
+/* Runs work with each allocation failing in turn, until it needs no more of them. */
+static void refuse_each_allocation(bool (*work)(void))
+{
+    for (int64_t after = 0;; after++) {
+        ck_assert_int_lt(after, 1000);
+        const int64_t live = allocations_live();
+        allocations_fail_after(after);
+        const bool worked = work();
+        allocations_succeed();
+        ck_assert_int_eq(allocations_live(), live);
+        if (worked) break;
+        assert_error(NG_ENOMEM, "");
+    }
+    ck_assert(!ng_failed());
+}
+
+static bool read_split_and_standardize(void)
+{
+    ng_dataset *a = NULL, *b = NULL, *data = ng_dataset_read_csv(path_of("it.csv"));
+    const bool worked = ng_dataset_split(data, 1, 0, &a, &b) == NG_OK &&
+                        ng_dataset_standardize(a, b) == NG_OK;
+    ng_dataset_free(a), ng_dataset_free(b), ng_dataset_free(data);
+    return worked;
+}
+
+static bool read_idx(void)
+{
+    ng_dataset *data = ng_dataset_read_idx(path_of("images"), path_of("labels"));
+    ng_dataset_free(data);
+    return data != NULL;
+}
+
+static bool log_and_write(void)
+{
+    ng_history *history = ng_history_new("memory");
+    bool worked = history && ng_history_block(history, "a") == NG_OK;
+    for (int i = 0; worked && i < 20; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "s%d", i);
+        worked = ng_history_log(history, name, i, i) == NG_OK &&
+                 ng_history_log(history, "all", i, i) == NG_OK;
+    }
+    worked = worked && ng_history_write(history, path_of("it.dat")) == NG_OK;
+    ng_history_free(history);
+    return worked;
+}
+
+START_TEST(readers_and_history_survive_any_refused_allocation)
+{
+    file_of("1,2\n3,4\n5,6\n");
+    file_of_bytes("images", images, sizeof images);
+    file_of_bytes("labels", labels, sizeof labels);
+    refuse_each_allocation(read_split_and_standardize);
+    refuse_each_allocation(read_idx);
+    refuse_each_allocation(log_and_write);
+    ck_assert_int_eq(files_in_folder(), 4); /* no temporary file is left */
+}
+END_TEST
+
+START_TEST(a_refused_log_leaves_the_history_as_it_was)
+{
+    ng_history *history = ng_history_new("memory");
+    ng_history_log(history, "x", 0, 1);
+    allocations_fail_after(1); /* the name is had, the points are not */
+    ck_assert_int_eq(ng_history_log(history, "y", 0, 2), NG_ENOMEM);
+    allocations_succeed();
+    assert_error(NG_ENOMEM, "");
+    assert_ok(ng_history_write(history, path_of("it.dat")));
+    ck_assert_ptr_nonnull(strstr(content_of(path_of("it.dat")), "\nstep  x\n0     1\n"));
+    ng_history_free(history);
+}
+END_TEST
+
+/* ---- Suite ---- */
+
+static TCase *add_case(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+    tcase_add_unchecked_fixture(tests, make_folder, remove_folder);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+Suite *io_suite(void)
+{
+    Suite *suite = suite_create("io");
+
+    TCase *csv = add_case(suite, "csv");
+    tcase_add_test(csv, csv_last_column_is_the_label);
+    tcase_add_test(csv, csv_label_may_be_any_column);
+    tcase_add_test(csv, csv_without_label_is_all_features);
+    tcase_add_test(csv, csv_scale_multiplies_features_only);
+    tcase_add_test(csv, csv_any_line_end_and_blank_lines_are_read_alike);
+    tcase_add_test(csv, csv_header_and_delimiter_are_options);
+    tcase_add_test(csv, csv_every_spelling_of_a_number_is_read);
+    tcase_add_test(csv, csv_and_history_write_a_point_in_any_locale);
+    tcase_add_loop_test(csv, csv_bad_content_is_named_by_line_and_column, 0,
+                        (int)(sizeof bad_csv / sizeof bad_csv[0]));
+    tcase_add_test(csv, csv_zero_byte_is_no_end_of_the_file);
+    tcase_add_test(csv, csv_header_alone_is_no_data);
+    tcase_add_test(csv, csv_wrong_options_are_refused);
+    tcase_add_test(csv, unreadable_files_are_named_with_the_systems_reason);
+    tcase_add_test(csv, null_goes_in_and_out_in_silence);
+    tcase_add_test(csv, digits_are_what_their_readme_says);
+
+    TCase *idx = add_case(suite, "idx");
+    tcase_add_test(idx, idx_images_and_labels_are_read);
+    tcase_add_test(idx, idx_of_any_other_length_is_refused);
+    tcase_add_test(idx, idx_header_must_fit_before_memory_is_asked_for);
+    tcase_add_test(idx, idx_images_and_labels_must_be_as_many);
+
+    TCase *dataset = add_case(suite, "dataset");
+    tcase_add_test(dataset, batches_hand_out_each_sample_once);
+    tcase_add_test(dataset, unshuffled_batches_keep_the_order);
+    tcase_add_test(dataset, batch_past_the_end_is_no_error);
+    tcase_add_test(dataset, batches_allocate_nothing_in_the_steady_state);
+    tcase_add_test(dataset, shuffle_depends_on_the_seed_alone);
+    tcase_add_test(dataset, shuffle_draws_every_order_equally);
+    tcase_add_test(dataset, split_is_disjoint_complete_and_of_the_seed);
+    tcase_add_test(dataset, split_copies);
+    tcase_add_test(dataset, split_leaves_neither_part_empty);
+    tcase_add_test(dataset, dataset_takes_any_dtype_and_targets);
+    tcase_add_test(dataset, dataset_wants_as_many_labels_as_samples);
+    tcase_add_test(dataset, standardized_features_have_mean_0_and_deviation_1);
+    tcase_add_test(dataset, standardize_keeps_the_digits_of_a_shifted_feature);
+    tcase_add_test(dataset, standardize_refuses_what_has_no_statistics);
+
+    TCase *history = add_case(suite, "history");
+    tcase_add_test(history, history_file_is_aligned_columns);
+    tcase_add_test(history, history_without_blocks_has_one_without_a_name);
+    tcase_add_test(history, history_gives_floats_back_exactly);
+    tcase_add_test(history, history_refuses_names_that_break_the_file);
+
+    /* Each counts the files of its folder. */
+    tcase_add_test(add_case(suite, "replace"), file_is_replaced_whole_or_not_at_all);
+    tcase_add_test(add_case(suite, "replace links"), replacing_follows_a_link_and_heeds_the_umask);
+    tcase_add_test(add_case(suite, "replace pipes"), only_regular_files_are_replaced);
+    tcase_add_test(add_case(suite, "replace halves"), an_unfinished_file_disappears);
+    tcase_add_test(add_case(suite, "long files"), files_longer_than_one_read_come_whole);
+
+    TCase *memory = add_case(suite, "memory");
+    tcase_add_test(memory, readers_and_history_survive_any_refused_allocation);
+    tcase_add_test(memory, a_refused_log_leaves_the_history_as_it_was);
+    return suite;
+}

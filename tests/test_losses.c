@@ -1,0 +1,504 @@
+/* Softmax, losses and dropout: closed forms, extremes, options, errors. */
+#include "support.h"
+
+/* ---- What every test has ------------------------------------------------------------------ */
+
+static ng_tape *tape;
+static ng_tensor *owned[64];
+static int n_owned;
+
+static void set_up(void)
+{
+    tape = ng_tape_new();
+    n_owned = 0;
+}
+
+static void tear_down(void)
+{
+    for (int i = 0; i < n_owned; i++) ng_tensor_free(owned[i]);
+    ng_tape_free(tape);
+}
+
+static ng_tensor *own(ng_tensor *x)
+{
+    assert_ok(x);
+    ck_assert_int_lt(n_owned, 64);
+    return owned[n_owned++] = x;
+}
+
+#define VALUES(dtype, shape, ...) own(ng_tensor_from(dtype, shape, NG_VALUES(__VA_ARGS__)))
+#define LEAF(dtype, shape, ...) ng_require_grad(VALUES(dtype, shape, __VA_ARGS__))
+#define LABELS(...)                                                                                \
+    own(ng_tensor_from(NG_I64, labels_shape(NG_VALUES(__VA_ARGS__)), NG_VALUES(__VA_ARGS__)))
+
+static ng_shape labels_shape(const double *values, int64_t count)
+{
+    (void)values;
+    return NG_SHAPE(count);
+}
+
+static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    return ng_require_grad(own(ng_normal_new(dtype, shape, 0, 1, &rng)));
+}
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+/* ---- Softmax ------------------------------------------------------------------------------ */
+
+START_TEST(softmax_of_logarithms_is_their_share)
+{
+    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 3), log(1), log(2), log(5), log(3), log(3), log(6));
+    assert_values(ng_softmax(tape, x, -1), 1e-15, 1.0 / 8, 2.0 / 8, 5.0 / 8, 0.25, 0.25, 0.5);
+    assert_values(ng_softmax(tape, x, 0), 1e-15, 0.25, 2.0 / 5, 5.0 / 11, 0.75, 3.0 / 5, 6.0 / 11);
+    assert_values(ng_log_softmax(tape, x, 1), 1e-15, log(1.0 / 8), log(2.0 / 8), log(5.0 / 8),
+                  log(0.25), log(0.25), log(0.5));
+}
+END_TEST
+
+START_TEST(softmax_sums_to_one_along_any_axis)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4, 5), 1);
+    for (int axis = -3; axis < 3; axis++) {
+        ng_tensor *sums = ng_sum(tape, ng_softmax(tape, x, axis), .axes = NG_AXES(axis));
+        for (int64_t i = 0; i < ng_size(sums); i++) assert_close(ng_get(sums, i), 1, 1e-14);
+        ng_tensor *exps = ng_exp(tape, ng_log_softmax(tape, x, axis));
+        assert_tensors_close(exps, ng_softmax(tape, x, axis), 1e-14);
+    }
+}
+END_TEST
+
+START_TEST(softmax_is_finite_at_extremes)
+{
+    const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_tensor *x = VALUES(dtype, NG_SHAPE(2, 3), 1e4, 0, -1e4, -1e4, -1e4, -1e4);
+    const double third = _i == 0 ? (double)(1.0f / 3) : 1.0 / 3;
+    assert_values(ng_softmax(tape, x, -1), 1e-15 + 1e-7 * (_i == 0), 1, 0, 0, third, third, third);
+    assert_values(ng_log_softmax(tape, x, -1), 1e-7, 0, -1e4, -2e4, -log(3), -log(3), -log(3));
+}
+END_TEST
+
+START_TEST(softmax_of_minus_infinity_is_zero)
+{
+    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(3), 0, -(double)INFINITY, 0);
+    assert_values(ng_softmax(tape, x, -1), 1e-15, 0.5, 0, 0.5);
+}
+END_TEST
+
+START_TEST(softmax_keeps_nan_in_its_row)
+{
+    ng_tensor *x = VALUES(NG_F32, NG_SHAPE(2, 3), 0, (double)NAN, 1, 2, 2, 2);
+    ng_tensor *y = ng_softmax(tape, x, -1), *z = ng_log_softmax(tape, x, -1);
+    for (int64_t i = 0; i < 6; i++) {
+        ck_assert(isnan(ng_get(y, i)) == (i < 3));
+        ck_assert(isnan(ng_get(z, i)) == (i < 3));
+    }
+}
+END_TEST
+
+/* dx_i = y_i (dy_i - sum y dy), for x = (0, 0), dy = (1, 0): (1/4, -1/4); of the logarithm
+ * dx = dy - y sum dy = (1/2, -1/2). */
+START_TEST(softmax_gradient_by_hand)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(2), 0, 0), *dy = VALUES(NG_F64, NG_SHAPE(2), 1, 0);
+    assert_ok(ng_backward_from(tape, ng_softmax(tape, x, 0), dy));
+    assert_values(ng_grad(x), 1e-15, 0.25, -0.25);
+    assert_ok(ng_backward_from(tape, ng_log_softmax(tape, x, 0), dy)); /* adds */
+    assert_values(ng_grad(x), 1e-15, 0.75, -0.75);
+}
+END_TEST
+
+START_TEST(softmax_says_what_is_wrong)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *scalar = VALUES(NG_F32, NG_SCALAR, 1);
+    ck_assert_ptr_null(ng_softmax(tape, x, 2));
+    assert_error(NG_ESHAPE, "ng_softmax: axis 2, expected -2 .. 1");
+    ck_assert_ptr_null(ng_log_softmax(tape, scalar, -1));
+    assert_error(NG_ESHAPE, "ng_log_softmax");
+    ck_assert_ptr_null(ng_softmax(tape, LABELS(1, 2), -1));
+    assert_error(NG_EDTYPE, "ng_softmax");
+    ck_assert_ptr_null(ng_softmax(tape, NULL, 0));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+/* ---- Losses against a target -------------------------------------------------------------- */
+
+START_TEST(mse_by_hand)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(2, 2), 1, 2, 3, 4),
+              *t = LEAF(NG_F64, NG_SHAPE(2, 2), 0, 4, 3, 1);
+    assert_values(ng_mse(tape, x, t, .reduction = NG_EACH), 0, 1, 4, 0, 9);
+    assert_values(ng_mse(tape, x, t, .reduction = NG_SUM), 0, 14);
+    ng_tensor *loss = ng_mse(tape, x, t);
+    ck_assert_int_eq(ng_rank(loss), 0);
+    assert_values(loss, 0, 3.5);
+    assert_ok(ng_backward(tape, loss));
+    assert_values(ng_grad(x), 0, 0.5, -1, 0, 1.5);
+    assert_values(ng_grad(t), 0, -0.5, 1, 0, -1.5);
+}
+END_TEST
+
+START_TEST(mse_of_each_weighs_by_its_cotangent)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 1, 2, 3), *t = VALUES(NG_F64, NG_SHAPE(3), 0, 0, 0);
+    ng_tensor *losses = ng_mse(tape, x, t, .reduction = NG_EACH);
+    assert_ok(ng_backward_from(tape, losses, VALUES(NG_F64, NG_SHAPE(3), 1, 10, 100)));
+    assert_values(ng_grad(x), 0, 2, 40, 600);
+}
+END_TEST
+
+START_TEST(mse_against_itself_has_no_gradient)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 1, 2, 3);
+    assert_ok(ng_backward(tape, ng_mse(tape, x, x)));
+    assert_values(ng_grad(x), 0, 0, 0, 0);
+}
+END_TEST
+
+START_TEST(l1_by_hand)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 1, 2, 3), *t = VALUES(NG_F64, NG_SHAPE(3), 3, 2, 2.5);
+    assert_values(ng_l1(tape, x, t, .reduction = NG_EACH), 0, 2, 0, 0.5);
+    assert_values(ng_l1(tape, x, t), 1e-15, 2.5 / 3);
+    assert_ok(ng_backward(tape, ng_l1(tape, x, t, .reduction = NG_SUM)));
+    assert_values(ng_grad(x), 0, -1, 0, 1);
+}
+END_TEST
+
+START_TEST(huber_by_hand)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(4), 0.5, -3, 2, 0),
+              *t = VALUES(NG_F64, NG_SHAPE(4), 0, 0, 0, 0);
+    assert_values(ng_huber(tape, x, t, .reduction = NG_EACH), 0, 0.125, 2.5, 1.5, 0);
+    assert_values(ng_huber(tape, x, t, .reduction = NG_EACH, .delta = 2), 0, 0.125, 4, 2, 0);
+    assert_values(ng_huber(tape, x, t), 0, 4.125 / 4);
+    assert_ok(ng_backward(tape, ng_huber(tape, x, t, .reduction = NG_SUM)));
+    assert_values(ng_grad(x), 0, 0.5, -1, 1, 0);
+}
+END_TEST
+
+/* Where prediction and target are equal the parabola still bends. */
+START_TEST(huber_has_curvature_at_zero)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1), 0), *t = VALUES(NG_F64, NG_SHAPE(1), 0);
+    ng_tensor *dx = ng_gradient(tape, ng_huber(tape, x, t), x, .record = true);
+    assert_values(ng_gradient(tape, dx, x), 0, 1);
+}
+END_TEST
+
+START_TEST(binary_cross_entropy_by_hand)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 0, 2, -1), *t = LEAF(NG_F64, NG_SHAPE(3), 1, 0, 0.25);
+    const double a = log(2), b = -log(1 - sigmoid(2)),
+                 c = -0.25 * log(sigmoid(-1)) - 0.75 * log(sigmoid(1));
+    assert_values(ng_binary_cross_entropy(tape, x, t, .reduction = NG_EACH), 1e-14, a, b, c);
+    assert_values(ng_binary_cross_entropy(tape, x, t, .reduction = NG_SUM), 1e-14, a + b + c);
+    assert_ok(ng_backward(tape, ng_binary_cross_entropy(tape, x, t)));
+    assert_values(ng_grad(x), 1e-14, -0.5 / 3, sigmoid(2) / 3, (sigmoid(-1) - 0.25) / 3);
+    assert_values(ng_grad(t), 1e-14, 0, -2.0 / 3, 1.0 / 3);
+}
+END_TEST
+
+/* A confident, right prediction has loss e^-|x|, far below the rounding of |x| itself. */
+START_TEST(binary_cross_entropy_keeps_small_losses)
+{
+    ng_tensor *x = VALUES(NG_F32, NG_SHAPE(4), 40, -40, 1e4, -1e4),
+              *t = VALUES(NG_F32, NG_SHAPE(4), 1, 0, 0, 1);
+    assert_values(ng_binary_cross_entropy(tape, x, t, .reduction = NG_EACH), 1e-6, exp(-40),
+                  exp(-40), 1e4, 1e4);
+}
+END_TEST
+
+START_TEST(losses_say_what_is_wrong)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *t = normal(NG_F32, NG_SHAPE(3), 2);
+    ng_tensor *doubles = normal(NG_F64, NG_SHAPE(2, 3), 3);
+    ck_assert_ptr_null(ng_mse(tape, x, t));
+    assert_error(NG_ESHAPE, "ng_mse: target of shape (3,), expected (2, 3)");
+    ck_assert_ptr_null(ng_l1(tape, x, t));
+    assert_error(NG_ESHAPE, "ng_l1: target");
+    ck_assert_ptr_null(ng_huber(tape, x, t));
+    assert_error(NG_ESHAPE, "ng_huber: target");
+    ck_assert_ptr_null(ng_binary_cross_entropy(tape, x, t));
+    assert_error(NG_ESHAPE, "ng_binary_cross_entropy: target");
+    ck_assert_ptr_null(ng_mse(tape, x, doubles));
+    assert_error(NG_EDTYPE, "ng_mse: dtypes differ: float32 and float64");
+    ck_assert_ptr_null(ng_huber(tape, x, x, .delta = -1));
+    assert_error(NG_EVALUE, "ng_huber: delta = -1, expected a positive number");
+    ck_assert_ptr_null(ng_mse(tape, x, x, .reduction = (ng_reduction)7));
+    assert_error(NG_EVALUE, "ng_mse: reduction 7");
+    ck_assert_ptr_null(ng_mse(tape, x, NULL));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+/* ---- Cross-entropy ------------------------------------------------------------------------ */
+
+/* Logits ln 1, ln 2, ln 5 are the probabilities 1/8, 2/8, 5/8; equal ones are 1/3 each. */
+static ng_tensor *known_logits(ng_dtype dtype)
+{
+    return LEAF(dtype, NG_SHAPE(2, 3), log(1), log(2), log(5), 4, 4, 4);
+}
+
+START_TEST(cross_entropy_is_minus_log_of_probability)
+{
+    ng_tensor *x = known_logits(NG_F64), *labels = LABELS(1, 2);
+    const double a = log(4), b = log(3);
+    assert_values(ng_cross_entropy(tape, x, labels, .reduction = NG_EACH), 1e-14, a, b);
+    assert_values(ng_cross_entropy(tape, x, labels, .reduction = NG_SUM), 1e-14, a + b);
+    ng_tensor *loss = ng_cross_entropy(tape, x, labels);
+    assert_values(loss, 1e-14, (a + b) / 2);
+    assert_ok(ng_backward(tape, loss)); /* (softmax - onehot) / rows */
+    assert_values(ng_grad(x), 1e-14, 1.0 / 16, -3.0 / 8, 5.0 / 16, 1.0 / 6, 1.0 / 6, -1.0 / 3);
+}
+END_TEST
+
+START_TEST(cross_entropy_of_each_weighs_by_its_cotangent)
+{
+    ng_tensor *x = known_logits(NG_F64);
+    ng_tensor *losses = ng_cross_entropy(tape, x, LABELS(1, 2), .reduction = NG_EACH);
+    assert_ok(ng_backward_from(tape, losses, VALUES(NG_F64, NG_SHAPE(2), 8, 3)));
+    assert_values(ng_grad(x), 1e-14, 1, -6, 5, 1, 1, -2);
+}
+END_TEST
+
+/* Smoothing s mixes the label's loss with the mean of all classes' losses. */
+START_TEST(smoothing_mixes_in_every_class)
+{
+    ng_tensor *x = known_logits(NG_F64), *labels = LABELS(1, 2);
+    const double mean = (log(8) + log(4) + log(8.0 / 5)) / 3;
+    assert_values(ng_cross_entropy(tape, x, labels, .reduction = NG_EACH, .smoothing = 0.3), 1e-14,
+                  0.7 * log(4) + 0.3 * mean, log(3));
+    ng_tensor *all = ng_cross_entropy(tape, x, labels, .reduction = NG_SUM, .smoothing = 1);
+    assert_values(all, 1e-14, mean + log(3));
+    assert_ok(ng_backward(tape, all));
+    const double third = 1.0 / 3;
+    assert_close(ng_get(ng_grad(x), 0), 0.125 - third, 1e-14);
+    assert_close(ng_get(ng_grad(x), 1), 0.25 - third, 1e-14);
+    assert_near(ng_get(ng_grad(x), 4), 0, 1e-15);
+}
+END_TEST
+
+START_TEST(ignored_rows_count_for_nothing)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3, 2), 0, 0, 5, 9, 0, log(3)),
+              *labels = LABELS(0, -100, 0);
+    ng_tensor *each =
+        ng_cross_entropy(tape, x, labels, .reduction = NG_EACH, .ignore = true, .ignored = -100);
+    assert_values(each, 1e-14, log(2), 0, log(4));
+    ng_tensor *mean = ng_cross_entropy(tape, x, labels, .ignore = true, .ignored = -100);
+    assert_values(mean, 1e-14, (log(2) + log(4)) / 2);
+    assert_ok(ng_backward(tape, mean));
+    assert_values(ng_grad(x), 1e-14, -0.25, 0.25, 0, 0, -3.0 / 8, 3.0 / 8);
+}
+END_TEST
+
+START_TEST(ignored_label_may_be_a_class)
+{
+    ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 2);
+    assert_values(ng_cross_entropy(tape, x, labels, .ignore = true), 1e-14, log(3));
+    assert_values(ng_cross_entropy(tape, x, labels), 1e-14, (log(8) + log(3)) / 2);
+}
+END_TEST
+
+START_TEST(mean_over_no_row_is_nan_and_sum_is_zero)
+{
+    ng_tensor *x = known_logits(NG_F32), *labels = LABELS(-1, -1);
+    ck_assert(isnan(ng_item(ng_cross_entropy(tape, x, labels, .ignore = true, .ignored = -1))));
+    assert_values(
+        ng_cross_entropy(tape, x, labels, .reduction = NG_SUM, .ignore = true, .ignored = -1), 0,
+        0);
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+START_TEST(extreme_logits_are_finite)
+{
+    const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_tensor *x = LEAF(dtype, NG_SHAPE(3, 2), 1e4, -1e4, 1e4, -1e4, -1e4, -1e4);
+    ng_tensor *losses = ng_cross_entropy(tape, x, LABELS(0, 1, 0), .reduction = NG_EACH);
+    assert_values(losses, 1e-7, 0, 2e4, log(2));
+    assert_ok(ng_backward_from(tape, losses, VALUES(dtype, NG_SHAPE(3), 1, 1, 1)));
+    assert_values(ng_grad(x), 1e-7, 0, 0, 1, -1, -0.5, 0.5);
+}
+END_TEST
+
+/* A logit of minus infinity rules its class out, and harms nothing else. */
+START_TEST(a_class_may_be_ruled_out)
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1, 3), 0, 0, -(double)INFINITY);
+    ng_tensor *loss = ng_cross_entropy(tape, x, LABELS(0));
+    assert_values(loss, 1e-15, log(2));
+    assert_ok(ng_backward(tape, loss));
+    assert_values(ng_grad(x), 1e-15, -0.5, 0.5, 0);
+}
+END_TEST
+
+START_TEST(labels_may_have_any_leading_shape)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 3, 4), 1);
+    ng_tensor *labels = VALUES(NG_I64, NG_SHAPE(2, 3), 0, 1, 2, 3, 0, 1),
+              *flat = LABELS(0, 1, 2, 3, 0, 1);
+    ng_tensor *a = ng_cross_entropy(tape, x, labels);
+    ng_tensor *b = ng_cross_entropy(tape, ng_reshape(tape, x, NG_SHAPE(6, 4)), flat);
+    assert_same_bits(a, b);
+    ng_tensor *single = VALUES(NG_F64, NG_SHAPE(3), log(1), log(2), log(5));
+    assert_values(ng_cross_entropy(tape, single, VALUES(NG_I64, NG_SCALAR, 2)), 1e-14,
+                  log(8.0 / 5));
+}
+END_TEST
+
+START_TEST(cross_entropy_in_float_agrees_with_double)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(6, 10), 1), *labels = LABELS(0, 9, 5, 3, 3, 7);
+    ng_tensor *x2 = ng_require_grad(own(ng_copy_new(x, NG_F64)));
+    ng_tensor *a = ng_cross_entropy(tape, x, labels, .smoothing = 0.1);
+    ng_tensor *b = ng_cross_entropy(tape, x2, labels, .smoothing = 0.1);
+    assert_close(ng_item(a), ng_item(b), 1e-6);
+    assert_ok(ng_backward(tape, a));
+    assert_ok(ng_backward(tape, b));
+    assert_tensors_close(ng_grad(x), ng_grad(x2), 1e-5);
+}
+END_TEST
+
+START_TEST(changed_labels_are_noticed)
+{
+    ng_tensor *x = known_logits(NG_F32), *labels = LABELS(0, 1);
+    ng_tensor *loss = ng_cross_entropy(tape, x, labels);
+    ng_set(labels, 0, 2);
+    ck_assert_int_eq(ng_backward(tape, loss), NG_ESTATE);
+    assert_error(NG_ESTATE, "cross_entropy");
+}
+END_TEST
+
+START_TEST(cross_entropy_says_what_is_wrong)
+{
+    ng_tensor *x = known_logits(NG_F32);
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 3)));
+    assert_error(NG_EVALUE, "ng_cross_entropy: label 3 in row 1, expected 0 .. 2");
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(-1, 0)));
+    assert_error(NG_EVALUE, "ng_cross_entropy: label -1 in row 0");
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 1, 2)));
+    assert_error(
+        NG_ESHAPE,
+        "ng_cross_entropy: labels of shape (3,), expected (2,) for logits of shape (2, 3)");
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, VALUES(NG_F32, NG_SHAPE(2), 0, 1)));
+    assert_error(NG_EDTYPE, "float32");
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = 1.5));
+    assert_error(NG_EVALUE, "ng_cross_entropy: smoothing = 1.5, expected 0 <= smoothing <= 1");
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = (double)NAN));
+    assert_error(NG_EVALUE, "ng_cross_entropy: smoothing");
+    ck_assert_ptr_null(ng_cross_entropy(tape, VALUES(NG_F32, NG_SCALAR, 1), LABELS(0)));
+    assert_error(NG_ESHAPE, "ng_cross_entropy: logits of shape (), expected (..., classes)");
+    ck_assert_ptr_null(ng_cross_entropy(tape, LABELS(0, 1), LABELS(0, 1)));
+    assert_error(NG_EDTYPE, "int64");
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1));
+    assert_error(NG_EVALUE, "ng_cross_entropy: reduction -1");
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, NULL));
+    ck_assert_ptr_null(ng_cross_entropy(tape, NULL, LABELS(0, 1)));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+/* ---- Dropout ------------------------------------------------------------------------------ */
+
+/* Of 40000 draws the share of zeros has deviation sqrt(p (1 - p) / 40000) = 0.0023; five of them
+ * are allowed. What is kept grows by 1 / (1 - p), and so does its gradient. */
+START_TEST(dropout_drops_its_share_and_scales_the_rest)
+{
+    ng_tensor *x = ng_require_grad(own(ng_ones_new(NG_F64, NG_SHAPE(200, 200))));
+    ng_tensor *y = ng_dropout(tape, x, 0.3);
+    assert_ok(ng_backward(tape, ng_sum(tape, y)));
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < ng_size(y); i++) {
+        const double value = ng_get(y, i);
+        if (value == 0)
+            zeros++;
+        else
+            assert_close(value, 1 / 0.7, 1e-15);
+    }
+    assert_near((double)zeros / 40000, 0.3, 5 * 0.0023);
+    assert_same_bits(ng_grad(x), y);
+}
+END_TEST
+
+START_TEST(dropout_draws_from_the_stream_of_the_tape)
+{
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(100)));
+    ng_tape_seed(tape, 5);
+    ng_tensor *a = ng_dropout(tape, x, 0.5), *b = ng_dropout(tape, x, 0.5);
+    ng_tape_seed(tape, 5);
+    assert_same_bits(ng_dropout(tape, x, 0.5), a);
+    assert_same_bits(ng_dropout(tape, x, 0.5), b);
+    int differences = 0;
+    for (int64_t i = 0; i < 100; i++) differences += ng_get(a, i) < ng_get(b, i);
+    ck_assert_int_gt(differences, 5);
+}
+END_TEST
+
+START_TEST(dropout_of_nothing_changes_nothing_and_draws_nothing)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(100), 1);
+    ng_tape_seed(tape, 5);
+    ng_tensor *first = ng_dropout(tape, x, 0.5);
+    ng_tape_seed(tape, 5);
+    assert_same_bits(ng_dropout(tape, x, 0), x);
+    assert_same_bits(ng_dropout(tape, x, 0.5), first);
+}
+END_TEST
+
+START_TEST(dropout_says_what_is_wrong)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(3), 1);
+    const double wrong[] = {1, 1.5, -0.1, (double)NAN};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_ptr_null(ng_dropout(tape, x, wrong[i]));
+        assert_error(NG_EVALUE, "expected 0 <= p < 1");
+    }
+    ck_assert_ptr_null(ng_dropout(tape, NULL, 0.5));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+Suite *losses_suite(void)
+{
+    Suite *suite = suite_create("losses");
+    TCase *t = tcase_create("losses");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, softmax_of_logarithms_is_their_share);
+    tcase_add_test(t, softmax_sums_to_one_along_any_axis);
+    tcase_add_loop_test(t, softmax_is_finite_at_extremes, 0, 2);
+    tcase_add_test(t, softmax_of_minus_infinity_is_zero);
+    tcase_add_test(t, softmax_keeps_nan_in_its_row);
+    tcase_add_test(t, softmax_gradient_by_hand);
+    tcase_add_test(t, softmax_says_what_is_wrong);
+    tcase_add_test(t, mse_by_hand);
+    tcase_add_test(t, mse_of_each_weighs_by_its_cotangent);
+    tcase_add_test(t, mse_against_itself_has_no_gradient);
+    tcase_add_test(t, l1_by_hand);
+    tcase_add_test(t, huber_by_hand);
+    tcase_add_test(t, huber_has_curvature_at_zero);
+    tcase_add_test(t, binary_cross_entropy_by_hand);
+    tcase_add_test(t, binary_cross_entropy_keeps_small_losses);
+    tcase_add_test(t, losses_say_what_is_wrong);
+    tcase_add_test(t, cross_entropy_is_minus_log_of_probability);
+    tcase_add_test(t, cross_entropy_of_each_weighs_by_its_cotangent);
+    tcase_add_test(t, smoothing_mixes_in_every_class);
+    tcase_add_test(t, ignored_rows_count_for_nothing);
+    tcase_add_test(t, ignored_label_may_be_a_class);
+    tcase_add_test(t, mean_over_no_row_is_nan_and_sum_is_zero);
+    tcase_add_loop_test(t, extreme_logits_are_finite, 0, 2);
+    tcase_add_test(t, a_class_may_be_ruled_out);
+    tcase_add_test(t, labels_may_have_any_leading_shape);
+    tcase_add_test(t, cross_entropy_in_float_agrees_with_double);
+    tcase_add_test(t, changed_labels_are_noticed);
+    tcase_add_test(t, cross_entropy_says_what_is_wrong);
+    tcase_add_test(t, dropout_drops_its_share_and_scales_the_rest);
+    tcase_add_test(t, dropout_draws_from_the_stream_of_the_tape);
+    tcase_add_test(t, dropout_of_nothing_changes_nothing_and_draws_nothing);
+    tcase_add_test(t, dropout_says_what_is_wrong);
+    suite_add_tcase(suite, t);
+    return suite;
+}

@@ -1,0 +1,462 @@
+/* Memory and threads: what a training loop asks for, what happens when it is refused, and whether
+ * the number of threads shows in the result. */
+#include "support.h"
+
+#include "kernels/kernels.h"
+
+#include <unistd.h>
+
+/* ---- A network for each norm ---------------------------------------------------------------- */
+
+static ng_module *no_norm(int64_t width) { return ng_dropout_new(width > 0 ? 0.1 : 0); }
+static ng_module *layer_norm(int64_t width) { return ng_layer_norm_new(width); }
+static ng_module *rms_norm(int64_t width) { return ng_rms_norm_new(width, .partial = 0.5); }
+static ng_module *batch_norm(int64_t width) { return ng_batch_norm_new(width); }
+static ng_module *projected(int64_t width) { return ng_adaptive_layer_norm_new(width); }
+static ng_module *adanorm(int64_t width)
+{
+    return ng_adaptive_layer_norm_new(width, .form = NG_ADAPTIVE_ADANORM);
+}
+static ng_module *conditioned(int64_t width)
+{
+    return ng_adaptive_layer_norm_new(width, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3,
+                                      .gate = true);
+}
+
+static ng_module *(*const norms[])(int64_t width) = {
+    no_norm, layer_norm, rms_norm, batch_norm, projected, adanorm, conditioned,
+};
+#define N_NORMS ((int)(sizeof norms / sizeof norms[0]))
+
+#define FEATURES 6
+#define CONDITION 3
+#define CLASSES 3
+
+static ng_module *network(ng_module *(*norm)(int64_t width), int64_t width)
+{
+    return ng_sequential_new(ng_linear_new(FEATURES, width), norm(width), ng_gelu_new(),
+                             ng_residual_new(ng_sequential_new(ng_linear_new(width, width),
+                                                               norm(width), ng_relu_new())),
+                             ng_linear_new(width, CLASSES));
+}
+
+/* One batch's loss. */
+static ng_tensor *loss_of(ng_module *net, ng_tape *tape, ng_tensor *x, ng_tensor *labels)
+{
+    if (!x) return NULL;
+    ng_tensor *condition =
+        ng_full(tape, ng_dtype_of(x), NG_SHAPE(ng_dim(x, 0), CONDITION), 0.25);
+    return ng_cross_entropy(tape, ng_forward_with(net, tape, x, condition), labels);
+}
+
+/* `count` samples drawn from a seed, labelled by the index of their largest feature, modulo. */
+static ng_dataset *samples(int64_t count)
+{
+    ng_rng rng = ng_rng_seeded(7);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(count, FEATURES), 0, 1, &rng);
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(count));
+    for (int64_t i = 0; i < count; i++) ng_set(y, i, (double)ng_rng_below(&rng, CLASSES));
+    ng_dataset *dataset = ng_dataset_from(x, y);
+    ng_tensor_free(x);
+    ng_tensor_free(y);
+    return dataset;
+}
+
+/* ---- Steady state --------------------------------------------------------------------------- */
+
+static ng_status epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *data,
+                       uint64_t seed)
+{
+    ng_batch batch;
+    ng_status status = ng_dataset_shuffle(data, seed);
+    for (int i = 0; ng_dataset_batch(data, tape, i, 16, &batch); i++) {
+        ng_status step = ng_backward(tape, loss_of(net, tape, batch.x, batch.y));
+        if (!step) step = ng_clip_grad_norm(net, 1) >= 0 ? NG_OK : ng_last_status();
+        if (!step) step = ng_optimizer_step(optimizer);
+        if (step) status = step;
+        ng_tape_reset(tape);
+    }
+    bool was = ng_tape_record(tape, false);
+    ng_eval(net);
+    for (int i = 0; ng_dataset_batch(data, tape, i, 16, &batch); i++) {
+        if (!loss_of(net, tape, batch.x, batch.y)) status = ng_last_status();
+        ng_tape_reset(tape);
+    }
+    ng_train(net);
+    ng_tape_record(tape, was);
+    return status;
+}
+
+static void expect_steady_state(ng_module *net, ng_optimizer *optimizer)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_dataset *data = samples(40); /* 16 + 16 + 8: the last batch is short */
+    int64_t at_first = allocations_made();
+    for (uint64_t i = 0; i < 2; i++) assert_ok(epoch(net, optimizer, tape, data, i));
+    int64_t warm = allocations_made();
+    ck_assert_msg(warm > at_first, "allocations are not being counted");
+
+    ng_status status = NG_OK;
+    for (uint64_t i = 2; i < 10 && !status; i++) status = epoch(net, optimizer, tape, data, i);
+    int64_t afterwards = allocations_made();
+    assert_ok(status);
+    ck_assert_int_eq(afterwards - warm, 0);
+
+    ng_dataset_free(data);
+    ng_tape_free(tape);
+    ng_optimizer_free(optimizer);
+    ng_module_free(net);
+}
+
+START_TEST(training_with_each_norm_allocates_nothing_once_warm)
+{
+    ng_module *net = network(norms[_i], 12);
+    expect_steady_state(net, ng_adam_new(net));
+}
+END_TEST
+
+START_TEST(training_with_each_optimizer_allocates_nothing_once_warm)
+{
+    for (int i = 0; i < 3; i++) {
+        ng_module *net = network(layer_norm, 12);
+        expect_steady_state(net, i == 0   ? ng_sgd_new(net, .momentum = 0.9)
+                                 : i == 1 ? ng_adamw_new(net)
+                                          : ng_rmsprop_new(net, .momentum = 0.9, .centered = true));
+    }
+}
+END_TEST
+
+/* ---- Every allocation refused --------------------------------------------------------------- */
+
+#define MAX_WEIGHTS 512
+
+/* What a run leaves: the loss of its step and the weights and buffers after it. */
+typedef struct {
+    double loss;
+    int count;
+    double weights[MAX_WEIGHTS];
+} outcome;
+
+static void keep(outcome *result, const ng_tensor *x)
+{
+    for (int64_t i = 0; i < ng_size(x) && result->count < MAX_WEIGHTS; i++)
+        result->weights[result->count++] = ng_get(x, i);
+}
+
+static void keep_all(outcome *result, ng_module *net)
+{
+    ng_named_tensor named;
+    for (int i = 0; ng_module_parameter(net, i, &named); i++) keep(result, named.tensor);
+    for (int i = 0; ng_module_buffer(net, i, &named); i++) keep(result, named.tensor);
+}
+
+static const char *scratch_path(const char *what)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "/tmp/normgrad-%s-%ld.tmp", what, (long)getpid());
+    return path;
+}
+
+static ng_status write_history(double loss)
+{
+    ng_history *history = ng_history_new("one step");
+    ng_status status = ng_history_block(history, "LayerNorm");
+    for (int64_t step = 0; step < 40 && !status; step++)
+        status = ng_history_log(history, step % 2 ? "loss" : "accuracy", step, loss);
+    if (!status) status = ng_history_write(history, scratch_path("history"));
+    ng_history_free(history);
+    return status;
+}
+
+static ng_status save_and_load(ng_module *net)
+{
+    ng_status status = ng_module_save(net, scratch_path("weights"));
+    return status ? status : ng_module_load(net, scratch_path("weights"));
+}
+
+/* n_inputs is 2 for a network that takes a condition, else 1. */
+static ng_status check_gradients(ng_module *net, int n_inputs)
+{
+    ng_rng rng = ng_rng_seeded(3);
+    ng_tensor *inputs[2] = {
+        ng_normal_new(NG_F64, NG_SHAPE(4, FEATURES), 0, 1, &rng),
+        ng_normal_new(NG_F64, NG_SHAPE(4, CONDITION), 0, 1, &rng),
+    };
+    ng_check_report report =
+        ng_check_module(net, inputs, n_inputs, .mode = NG_CHECK_FAST, .directions = 1);
+    ng_tensor_free(inputs[0]);
+    ng_tensor_free(inputs[1]);
+    return report.passed ? NG_OK : ng_failed() ? ng_last_status() : NG_EGRAD;
+}
+
+static ng_status train_step(ng_module *net, ng_dataset *data, outcome *result)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_optimizer *adam = ng_adam_new(net);
+    ng_batch batch = {NULL, NULL, 0};
+    ng_dataset_batch(data, tape, 0, 8, &batch);
+    ng_tensor *loss = loss_of(net, tape, batch.x, batch.y);
+    ng_status status = ng_backward(tape, loss);
+    if (!status) status = ng_optimizer_step(adam);
+    result->loss = ng_item(loss);
+    ng_optimizer_free(adam);
+    ng_tape_free(tape);
+    return status;
+}
+
+/* Builds a network, trains it for a step, checks its gradients, writes history and weights. The
+ * first failure ends it; whatever was made is freed. */
+static ng_status run(ng_module *(*norm)(int64_t width), outcome *result)
+{
+    *result = (outcome){.loss = 0};
+    ng_clear_error();
+    ng_dataset *data = samples(8);
+    ng_module *net = network(norm, 4);
+    ng_status status = net && data ? NG_OK : ng_last_status();
+    if (!status) status = ng_module_init(net, 11);
+    if (!status) status = train_step(net, data, result);
+    if (!status) status = check_gradients(net, norm == conditioned ? 2 : 1);
+    if (!status) status = write_history(result->loss);
+    if (!status) status = save_and_load(net);
+    if (!status) keep_all(result, net);
+    ng_module_free(net);
+    ng_dataset_free(data);
+    return status;
+}
+
+static void forget_files(void)
+{
+    remove(scratch_path("history"));
+    remove(scratch_path("weights"));
+}
+
+static void expect_same_outcome(const outcome *a, const outcome *b)
+{
+    ck_assert_int_gt(a->count, 0);
+    ck_assert_msg(memcmp(a, b, sizeof *a) == 0, "other bits: loss %.17g and %.17g", a->loss,
+                  b->loss);
+}
+
+/* Refuses the n-th allocation, for n = 0, 1, 2... until a run is refused nothing. */
+static void expect_to_survive(ng_module *(*norm)(int64_t width), void (*refuse_after)(int64_t))
+{
+    static outcome first, result;
+    ng_status status = run(norm, &first); /* also warms up what is kept for the whole process */
+    ck_assert_msg(status == NG_OK, "without refusals: %s", ng_last_error());
+
+    bool refused = true;
+    for (int64_t n = 0; refused; n++) {
+        int64_t live = allocations_live();
+        refuse_after(n);
+        status = run(norm, &result);
+        refused = allocations_refused();
+        allocations_succeed();
+        int64_t leaked = allocations_live() - live;
+        ck_assert_msg(leaked == 0, "refused %lld: leaked %lld", (long long)n, (long long)leaked);
+        ck_assert_msg(status == NG_ENOMEM || status == NG_OK, "refused %lld: %s: %s",
+                      (long long)n, ng_status_name(status), ng_last_error());
+        if (status == NG_OK) expect_same_outcome(&first, &result);
+        if (n == 0) ck_assert_msg(status == NG_ENOMEM, "allocations are not being refused");
+    }
+    ck_assert_int_eq(run(norm, &result), NG_OK);
+    expect_same_outcome(&first, &result);
+    forget_files();
+}
+
+START_TEST(every_allocation_refused_from_some_point_on)
+{
+    expect_to_survive(norms[_i], allocations_fail_after);
+}
+END_TEST
+
+START_TEST(every_single_allocation_refused)
+{
+    expect_to_survive(norms[_i], allocations_fail_once_after);
+}
+END_TEST
+
+/* A call that failed for want of memory has changed nothing: made again, it continues the run to
+ * the same bits. (BatchNorm and dropout move state of their own in a forward pass that may fail
+ * later, hence LayerNorm.) */
+#define AGAIN(status, call)                                                                       \
+    do {                                                                                          \
+        status = (call);                                                                          \
+        if (status == NG_ENOMEM) status = (call);                                                 \
+    } while (0)
+
+static ng_status run_with_retries(outcome *result)
+{
+    *result = (outcome){.loss = 0};
+    ng_dataset *data = samples(8);
+    if (!data) data = samples(8);
+    ng_module *net = network(layer_norm, 4);
+    if (!net) net = network(layer_norm, 4);
+    ng_tape *tape = ng_tape_new();
+    if (!tape) tape = ng_tape_new();
+    ng_optimizer *adam = ng_adam_new(net);
+    if (!adam) adam = ng_adam_new(net);
+
+    ng_status status;
+    AGAIN(status, ng_module_init(net, 11));
+    for (int step = 0; step < 2 && !status; step++) {
+        ng_batch batch = {NULL, NULL, 0};
+        if (!ng_dataset_batch(data, tape, 0, 8, &batch))
+            ng_dataset_batch(data, tape, 0, 8, &batch);
+        ng_tensor *loss = loss_of(net, tape, batch.x, batch.y);
+        if (!loss) loss = loss_of(net, tape, batch.x, batch.y);
+        AGAIN(status, ng_backward(tape, loss));
+        if (!status) AGAIN(status, ng_optimizer_step(adam));
+        result->loss = ng_item(loss);
+        ng_tape_reset(tape);
+    }
+    if (!status) AGAIN(status, check_gradients(net, 1));
+    if (!status) AGAIN(status, ng_module_to(net, NG_F64));
+    if (!status) AGAIN(status, save_and_load(net));
+    keep_all(result, net);
+    ng_optimizer_free(adam);
+    ng_tape_free(tape);
+    ng_module_free(net);
+    ng_dataset_free(data);
+    return status;
+}
+
+START_TEST(a_refused_call_made_again_continues_with_the_same_bits)
+{
+    static outcome first, result;
+    ck_assert_int_eq(run_with_retries(&first), NG_OK);
+    bool refused = true;
+    for (int64_t n = 0; refused; n++) {
+        int64_t live = allocations_live();
+        allocations_fail_once_after(n);
+        ng_status status = run_with_retries(&result);
+        refused = allocations_refused();
+        allocations_succeed();
+        int64_t leaked = allocations_live() - live;
+        ck_assert_msg(status == NG_OK, "refused %lld: %s", (long long)n, ng_last_error());
+        ck_assert_msg(leaked == 0, "refused %lld: leaked %lld", (long long)n, (long long)leaked);
+        expect_same_outcome(&first, &result);
+    }
+    forget_files();
+}
+END_TEST
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+/* Large enough for every kernel to share its work. */
+#define ROWS 1030
+#define WIDTH 384
+
+/* Everything but matrix products, which an external BLAS may round otherwise per thread count. */
+static ng_module *wide_network(void)
+{
+    return ng_sequential_new(ng_layer_norm_new(WIDTH), ng_gelu_new(), ng_rms_norm_new(WIDTH),
+                             ng_silu_new(), ng_batch_norm_new(WIDTH), ng_tanh_new(),
+                             ng_residual_new(ng_dropout_new(0.2)),
+                             ng_adaptive_layer_norm_new(WIDTH, .form = NG_ADAPTIVE_ADANORM),
+                             ng_softplus_new());
+}
+
+/* Loss, gradient to x, and every parameter and buffer after a step. */
+static int wide_step(int threads, ng_dtype dtype, ng_tensor *kept[], int capacity)
+{
+    ng_set_threads(threads);
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *x = ng_require_grad(ng_normal_new(dtype, NG_SHAPE(ROWS, WIDTH), 1, 2, &rng));
+    ng_tensor *labels = ng_zeros_new(NG_I64, NG_SHAPE(ROWS));
+    for (int64_t i = 0; i < ROWS; i++) ng_data_i64(labels)[i] = i % WIDTH;
+    ng_module *net = wide_network();
+    ng_module_to(net, dtype);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 0.1);
+    ng_tape *tape = ng_tape_new();
+
+    ng_tensor *y = ng_forward(net, tape, x);
+    ng_tensor *column = ng_mean(tape, y, .axes = NG_AXES(0), .keepdim = true);
+    y = ng_add(tape, y, ng_mul(tape, column, ng_softmax(tape, y, -1)));
+    ng_tensor *loss = ng_cross_entropy(tape, y, labels);
+    assert_ok(ng_backward(tape, loss));
+    ng_clip_grad_norm(net, 1e-3);
+    assert_ok(ng_optimizer_step(adam));
+
+    int count = 0;
+    kept[count++] = ng_copy_new(loss, dtype);
+    kept[count++] = ng_copy_new(ng_grad(x), dtype);
+    ng_named_tensor named;
+    for (int i = 0; ng_module_parameter(net, i, &named) && count < capacity; i++)
+        kept[count++] = ng_copy_new(named.tensor, dtype);
+    for (int i = 0; ng_module_buffer(net, i, &named) && count < capacity; i++)
+        kept[count++] = ng_copy_new(named.tensor, dtype);
+
+    ng_tape_free(tape);
+    ng_optimizer_free(adam);
+    ng_module_free(net);
+    ng_tensor_free(labels);
+    ng_tensor_free(x);
+    return count;
+}
+
+START_TEST(a_training_step_has_the_same_bits_for_any_number_of_threads)
+{
+    enum { CAPACITY = 32 };
+    ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_tensor *one[CAPACITY], *more[CAPACITY];
+    int count = wide_step(1, dtype, one, CAPACITY);
+    ck_assert_int_ge(count, 10);
+    for (int threads = 2; threads <= 5; threads += 3) {
+        ck_assert_int_eq(wide_step(threads, dtype, more, CAPACITY), count);
+        for (int i = 0; i < count; i++) {
+            assert_same_bits(one[i], more[i]);
+            ng_tensor_free(more[i]);
+        }
+    }
+    for (int i = 0; i < count; i++) ng_tensor_free(one[i]);
+}
+END_TEST
+
+START_TEST(the_built_in_product_has_the_same_bits_for_any_number_of_threads)
+{
+    enum { M = 301, N = 129, K = 257 };
+    ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_rng rng = ng_rng_seeded(9);
+    ng_tensor *a = ng_normal_new(dtype, NG_SHAPE(M, K), 0, 1, &rng);
+    ng_tensor *b = ng_normal_new(dtype, NG_SHAPE(K, N), 0, 1, &rng);
+    ng_tensor *c[2];
+    for (int i = 0; i < 2; i++) {
+        c[i] = ng_zeros_new(dtype, NG_SHAPE(M, N));
+        ng_set_threads(i + 1);
+        const void *left = dtype == NG_F32 ? (void *)ng_data_f32(a) : (void *)ng_data_f64(a);
+        const void *right = dtype == NG_F32 ? (void *)ng_data_f32(b) : (void *)ng_data_f64(b);
+        void *product = dtype == NG_F32 ? (void *)ng_data_f32(c[i]) : (void *)ng_data_f64(c[i]);
+        ng_kernels_for(dtype)->gemm(false, false, M, N, K, left, K, right, N, product, N, false);
+    }
+    assert_same_bits(c[0], c[1]);
+    ck_assert_msg(ng_get(c[0], 0) != 0, "the product is empty");
+    ng_tensor_free(a);
+    ng_tensor_free(b);
+    ng_tensor_free(c[0]);
+    ng_tensor_free(c[1]);
+}
+END_TEST
+
+Suite *memory_suite(void)
+{
+    Suite *suite = suite_create("memory");
+
+    TCase *steady = tcase_create("steady state");
+    tcase_add_loop_test(steady, training_with_each_norm_allocates_nothing_once_warm, 0, N_NORMS);
+    tcase_add_test(steady, training_with_each_optimizer_allocates_nothing_once_warm);
+    suite_add_tcase(suite, steady);
+
+    TCase *refused = tcase_create("refused");
+    tcase_add_loop_test(refused, every_allocation_refused_from_some_point_on, 0, N_NORMS);
+    tcase_add_loop_test(refused, every_single_allocation_refused, 0, N_NORMS);
+    tcase_add_test(refused, a_refused_call_made_again_continues_with_the_same_bits);
+    suite_add_tcase(suite, refused);
+
+    TCase *threads = tcase_create("threads");
+    tcase_add_loop_test(threads, a_training_step_has_the_same_bits_for_any_number_of_threads, 0,
+                        2);
+    tcase_add_loop_test(threads, the_built_in_product_has_the_same_bits_for_any_number_of_threads,
+                        0, 2);
+    suite_add_tcase(suite, threads);
+    return suite;
+}

@@ -1,0 +1,1287 @@
+#include "core/tensor.h"
+#include "nn/module.h"
+#include "support.h"
+#include "tape/tape.h"
+#include <unistd.h>
+
+/* ---- Tools --------------------------------------------------------------------------------- */
+
+static ng_module *small_net(void)
+{
+    return ng_sequential_new(ng_linear_new(4, 3), ng_batch_norm_new(3), ng_relu_new(),
+                             ng_residual_new(ng_layer_norm_new(3)), ng_linear_new(3, 2));
+}
+
+/* Every parameter and buffer of two modules has the same name and bits. */
+static void assert_same_module(ng_module *a, ng_module *b)
+{
+    ng_named_tensor x, y;
+    int i = 0;
+    for (; ng_module_parameter(a, i, &x); i++) {
+        ck_assert(ng_module_parameter(b, i, &y));
+        ck_assert_str_eq(x.name, y.name);
+        assert_same_bits(x.tensor, y.tensor);
+    }
+    ck_assert(!ng_module_parameter(b, i, &y));
+    for (i = 0; ng_module_buffer(a, i, &x); i++) {
+        ck_assert(ng_module_buffer(b, i, &y));
+        ck_assert_str_eq(x.name, y.name);
+        assert_same_bits(x.tensor, y.tensor);
+    }
+    ck_assert(!ng_module_buffer(b, i, &y));
+}
+
+static bool same_values(const ng_tensor *a, const ng_tensor *b)
+{
+    return ng_size(a) == ng_size(b) && ng_dtype_of(a) == ng_dtype_of(b) &&
+           memcmp(a->data, b->data, (size_t)ng_size(a) * ng_dtype_bytes(ng_dtype_of(a))) == 0;
+}
+
+static ng_tensor *from(ng_shape shape, const double *values, int64_t count)
+{
+    return ng_tensor_from(NG_F64, shape, values, count);
+}
+
+/* The text that a function prints; free it. */
+static char *summary_of(const ng_module *module)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    ng_fprint_summary(stream, module);
+    fclose(stream);
+    return text;
+}
+
+/* ---- Names and counts ---------------------------------------------------------------------- */
+
+START_TEST(parameters_are_named_by_path_in_order_of_registration)
+{
+    ng_module *net = small_net();
+    const char *const parameters[] = {"0.weight",       "0.bias",       "1.weight", "1.bias",
+                                      "3.inner.weight", "3.inner.bias", "4.weight", "4.bias"};
+    const char *const buffers[] = {"1.running_mean", "1.running_var", "1.batches"};
+    ng_named_tensor found;
+    for (int i = 0; i < 8; i++) {
+        ck_assert(ng_module_parameter(net, i, &found));
+        ck_assert_str_eq(found.name, parameters[i]);
+        ck_assert_ptr_eq(found.tensor, ng_module_find(net, parameters[i]));
+        ck_assert(ng_requires_grad(found.tensor));
+    }
+    ck_assert_ptr_eq(found.owner, ng_module_child(net, 4));
+    ck_assert(!ng_module_parameter(net, 8, &found));
+    ck_assert(!ng_module_parameter(net, -1, &found));
+    for (int i = 0; i < 3; i++) {
+        ck_assert(ng_module_buffer(net, i, &found));
+        ck_assert_str_eq(found.name, buffers[i]);
+        ck_assert_ptr_eq(found.tensor, ng_module_find(net, buffers[i]));
+        ck_assert(!ng_requires_grad(found.tensor));
+    }
+    ck_assert(!ng_module_buffer(net, 3, &found));
+    ck_assert_int_eq(ng_parameter_count(net), 4 * 3 + 3 + 6 + 6 + 3 * 2 + 2);
+    ck_assert(!ng_failed());
+
+    ck_assert_ptr_null(ng_module_find(net, "3.inner.gamma"));
+    assert_error(NG_EVALUE, "ng_module_find: the Sequential has no parameter or buffer named "
+                            "\"3.inner.gamma\"");
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(a_submodule_names_its_parameters_from_itself)
+{
+    ng_module *net = small_net();
+    ng_module *residual = ng_module_child(net, 3);
+    ng_named_tensor found;
+    ck_assert(ng_module_parameter(residual, 0, &found));
+    ck_assert_str_eq(found.name, "inner.weight");
+    ck_assert_str_eq(ng_module_child_name(residual, 0), "inner");
+    ck_assert_str_eq(ng_module_child_name(net, 3), "3");
+    ck_assert_ptr_null(ng_module_child(net, 5));
+    ck_assert_ptr_null(ng_module_child_name(net, 5));
+    ck_assert_ptr_eq(ng_module_find(residual, "inner.weight"),
+                     ng_module_find(net, "3.inner.weight"));
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(names_live_as_long_as_the_module)
+{
+    ng_module *layer = ng_linear_new(2, 2);
+    ng_named_tensor first, second, third;
+    ck_assert(ng_module_parameter(layer, 1, &first));
+    ng_module *residual = ng_residual_new(layer);
+    ck_assert(ng_module_parameter(residual, 1, &second));
+    ng_module *net = ng_sequential_new(ng_relu_new(), residual);
+    ck_assert(ng_module_parameter(net, 1, &third));
+    ck_assert_str_eq(first.name, "bias");
+    ck_assert_str_eq(second.name, "inner.bias");
+    ck_assert_str_eq(third.name, "1.inner.bias");
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
+{
+    ng_module *inner = ng_sequential_new(ng_relu_new());
+    ng_module *net = ng_sequential_new(ng_residual_new(inner));
+    assert_ok(ng_sequential_add(inner, ng_residual_new(ng_layer_norm_new(2))));
+    assert_ok(ng_module_find(net, "0.inner.1.inner.bias"));
+    assert_ok(ng_module_find(inner, "1.inner.bias"));
+    ng_module_free(net);
+}
+END_TEST
+
+/* ---- Summary ------------------------------------------------------------------------------- */
+
+START_TEST(summary_is_an_aligned_table)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(64, 128), ng_layer_norm_new(128),
+                                       ng_relu_new(), ng_residual_new(ng_rms_norm_new(128)),
+                                       ng_linear_new(128, 10, .no_bias = true));
+    char *text = summary_of(net);
+    ck_assert_str_eq(
+        text, "path     layer                      parameters                     count\n"
+              "------------------------------------------------------------------------\n"
+              "         Sequential\n"
+              "0        Linear(64, 128)            weight (128, 64), bias (128,)  8,320\n"
+              "1        LayerNorm(128, eps=1e-05)  weight (128,), bias (128,)       256\n"
+              "2        ReLU\n"
+              "3        Residual\n"
+              "3.inner  RMSNorm(128, eps=1e-06)    weight (128,)                    128\n"
+              "4        Linear(128, 10, no bias)   weight (10, 128)               1,280\n"
+              "------------------------------------------------------------------------\n"
+              "total                                                              9,984\n");
+    free(text);
+
+    ng_freeze(ng_module_child(net, 0));
+    text = summary_of(net);
+    ck_assert_ptr_nonnull(strstr(text, "bias (128,), frozen  8,320\n"));
+    ck_assert_ptr_nonnull(strstr(text, "trainable  "));
+    ck_assert_ptr_nonnull(strstr(text, "  1,664\n"));
+    ck_assert_ptr_nonnull(strstr(text, "frozen  "));
+    free(text);
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(summary_describes_every_layer_of_the_table)
+{
+    int count;
+    const ng_check_row_spec *rows = ng_layer_rows(&count);
+    for (int i = 0; i < count; i++) {
+        ng_module *layer = rows[i].module();
+        assert_ok(layer);
+        char *text = summary_of(layer);
+        ck_assert_ptr_nonnull(strstr(text, layer->class->name));
+        ck_assert_ptr_nonnull(strstr(text, "\ntotal "));
+        free(text);
+        ng_module_free(layer);
+    }
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- How weights are drawn ----------------------------------------------------------------- */
+
+/* Mean 0 and the given variance within 5 deviations of the estimates, whose variances over n draws
+ * are var / n and (kurtosis - 1) var^2 / n; a kurtosis is 9/5 for uniform, 3 for normal draws. */
+static void assert_moments(const ng_tensor *x, double var, double kurtosis)
+{
+    const double n = (double)ng_size(x);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        sum += ng_get(x, i);
+        squares += ng_get(x, i) * ng_get(x, i);
+    }
+    assert_near(sum / n, 0, 5 * sqrt(var / n));
+    assert_near(squares / n, var, 5 * var * sqrt((kurtosis - 1) / n));
+}
+
+static double largest(const ng_tensor *x)
+{
+    double most = 0;
+    for (int64_t i = 0; i < ng_size(x); i++) most = fmax(most, fabs(ng_get(x, i)));
+    return most;
+}
+
+START_TEST(initial_weights_have_the_stated_moments)
+{
+    const double in = 200, out = 100;
+    const struct {
+        ng_init_kind kind;
+        double value, var, kurtosis;
+    } cases[] = {
+        {NG_INIT_DEFAULT, 0, 1 / in / 3, 1.8},
+        {NG_INIT_KAIMING_UNIFORM, 0, 6 / in / 3, 1.8},
+        {NG_INIT_KAIMING_NORMAL, 0, 2 / in, 3},
+        {NG_INIT_XAVIER_UNIFORM, 0, 6 / (in + out) / 3, 1.8},
+        {NG_INIT_XAVIER_NORMAL, 0, 2 / (in + out), 3},
+        {NG_INIT_NORMAL, 0.3, 0.09, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ng_module *layer = ng_linear_new((int64_t)in, (int64_t)out, .init = cases[i].kind,
+                                         .init_value = cases[i].value);
+        const ng_tensor *weight = ng_module_find(layer, "weight");
+        assert_moments(weight, cases[i].var, cases[i].kurtosis);
+        /* Uniform: within the bound sqrt(3 var), give and take its rounding to float. */
+        if (cases[i].kurtosis < 2) ck_assert(largest(weight) <= sqrt(3 * cases[i].var) * 1.000001);
+        /* The bias of in = 200 in U(-b, b), b^2 = 1/200, or 0 */
+        const double bias = largest(ng_module_find(layer, "bias"));
+        if (cases[i].kind == NG_INIT_DEFAULT)
+            ck_assert(bias > 0 && bias <= sqrt(1 / in) * 1.000001);
+        else
+            ck_assert(bias == 0);
+        ng_module_free(layer);
+    }
+}
+END_TEST
+
+START_TEST(init_draws_tensors_of_any_rank)
+{
+    ng_rng rng = ng_rng_seeded(1);
+    ng_tensor *kernel = ng_zeros_new(NG_F64, NG_SHAPE(40, 10, 5, 5)); /* fan_in 250, out 1000 */
+    assert_ok(ng_init(kernel, NG_INIT_KAIMING_NORMAL, 0, &rng));
+    assert_moments(kernel, 2.0 / 250, 3);
+    assert_ok(ng_init(kernel, NG_INIT_XAVIER_UNIFORM, 0, &rng));
+    assert_moments(kernel, 2.0 / 1250, 1.8);
+    ng_tensor *vector = ng_zeros_new(NG_F64, NG_SHAPE(5000));
+    assert_ok(ng_init(vector, NG_INIT_XAVIER_NORMAL, 0, &rng));
+    assert_moments(vector, 1.0 / 5000, 3);
+    assert_ok(ng_init(vector, NG_INIT_CONSTANT, -2.5, &rng));
+    ck_assert(ng_get(vector, 4999) == -2.5);
+    ck_assert_int_eq(ng_init(vector, (ng_init_kind)99, 0, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_init: kind 99");
+    ng_tensor_free(kernel);
+    ng_tensor_free(vector);
+}
+END_TEST
+
+START_TEST(equal_layers_of_one_network_differ)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(5, 5), ng_linear_new(5, 5),
+                                       ng_residual_new(ng_linear_new(5, 5)));
+    const ng_tensor *a = ng_module_find(net, "0.weight"), *b = ng_module_find(net, "1.weight"),
+                    *c = ng_module_find(net, "2.inner.weight");
+    ck_assert(!same_values(a, b) && !same_values(b, c) && !same_values(a, c));
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(weights_depend_on_seed_and_path_only)
+{
+    ng_module *net = small_net(), *twin = small_net(), *longer = small_net();
+    assert_same_module(net, twin);
+    assert_ok(ng_sequential_add(longer, ng_linear_new(2, 9)));
+    assert_same_bits(ng_module_find(net, "4.weight"), ng_module_find(longer, "4.weight"));
+
+    assert_ok(ng_module_init(net, 7));
+    ck_assert(!same_values(ng_module_find(net, "0.weight"), ng_module_find(twin, "0.weight")));
+    assert_ok(ng_module_init(twin, 7));
+    assert_same_module(net, twin);
+    assert_ok(ng_module_init(twin, 8));
+    ck_assert(!same_values(ng_module_find(net, "0.weight"), ng_module_find(twin, "0.weight")));
+
+    ng_module *fresh = small_net();
+    assert_ok(ng_module_init(net, 0));
+    assert_same_module(net, fresh);
+    ng_module_free(net), ng_module_free(twin), ng_module_free(longer), ng_module_free(fresh);
+}
+END_TEST
+
+START_TEST(weights_that_were_set_survive_adoption)
+{
+    ng_module *filled = ng_linear_new(3, 3), *poked = ng_linear_new(3, 3);
+    ng_module *seeded = ng_linear_new(3, 3), *copied = ng_linear_new(3, 3);
+    ng_module *untouched = ng_linear_new(3, 3);
+    assert_ok(ng_fill(ng_module_find(filled, "weight"), 0.5));
+    ng_data_f32(ng_module_find(poked, "weight"))[4] = 9; /* the tape was not told */
+    assert_ok(ng_module_init(seeded, 3));
+    /* The very values that are there, but set on purpose. */
+    assert_ok(ng_copy_values(ng_module_find(copied, "weight"),
+                             ng_module_find(untouched, "weight")));
+    ng_tensor *kept[4], *drawn = ng_copy_new(ng_module_find(untouched, "weight"), NG_F32);
+    ng_module *modules[] = {filled, poked, seeded, copied};
+    for (int i = 0; i < 4; i++) kept[i] = ng_copy_new(ng_module_find(modules[i], "weight"), NG_F32);
+
+    ng_module *net = ng_sequential_new(filled, poked, seeded, copied, untouched);
+    for (int i = 0; i < 4; i++) assert_same_bits(ng_module_find(modules[i], "weight"), kept[i]);
+    ck_assert(!same_values(ng_module_find(untouched, "weight"), drawn));
+    for (int i = 0; i < 4; i++) ng_tensor_free(kept[i]);
+    ng_tensor_free(drawn);
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(a_conversion_is_not_a_weight_that_was_set)
+{
+    ng_module *layer = ng_linear_new(3, 3);
+    assert_ok(ng_module_to(layer, NG_F64));
+    assert_ok(ng_module_to(layer, NG_F32));
+    ng_module *net = ng_sequential_new(ng_relu_new(), layer);
+    ng_module *expected = ng_sequential_new(ng_relu_new(), ng_linear_new(3, 3));
+    assert_same_module(net, expected);
+    ng_module_free(net), ng_module_free(expected);
+}
+END_TEST
+
+START_TEST(init_puts_buffers_back)
+{
+    ng_module *layer = ng_batch_norm_new(2), *fresh = ng_batch_norm_new(2);
+    ng_fill(ng_module_find(layer, "running_mean"), 5);
+    ng_fill(ng_module_find(layer, "running_var"), 5);
+    ng_fill(ng_module_find(layer, "batches"), 5);
+    ng_fill(ng_module_find(layer, "weight"), 5);
+    assert_ok(ng_module_init(layer, 1));
+    assert_same_module(layer, fresh);
+    ng_module_free(layer), ng_module_free(fresh);
+}
+END_TEST
+
+/* ---- Modes --------------------------------------------------------------------------------- */
+
+START_TEST(train_and_eval_reach_the_whole_tree)
+{
+    ng_module *net = ng_sequential_new(ng_residual_new(ng_dropout_new(0.5)));
+    ng_module *dropout = ng_module_child(ng_module_child(net, 0), 0);
+    ck_assert(dropout->training);
+    ng_eval(net);
+    ck_assert(!dropout->training && !net->training);
+    ng_train(net);
+    ck_assert(dropout->training && net->training);
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(dropout_drops_in_training_and_passes_in_eval)
+{
+    ng_module *layer = ng_dropout_new(0.25);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(4000));
+    const ng_tensor *y = ng_forward(layer, tape, x);
+    double zeros = 0;
+    for (int64_t i = 0; i < 4000; i++) {
+        ck_assert(ng_get(y, i) == 0 || ng_get(y, i) == 1 / 0.75);
+        zeros += ng_get(y, i) == 0;
+    }
+    assert_near(zeros, 1000, 5 * sqrt(4000 * 0.25 * 0.75)); /* binomial, 5 deviations */
+    ng_eval(layer);
+    assert_same_bits(ng_forward(layer, tape, x), x);
+    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
+{
+    ng_module *net = small_net();
+    ng_tape *tape = ng_tape_new();
+    ng_rng rng = ng_rng_seeded(1);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(6, 4), 0, 1, &rng);
+    ng_freeze(ng_module_child(net, 0));
+    ck_assert(!ng_requires_grad(ng_module_find(net, "0.weight")));
+    ck_assert(ng_requires_grad(ng_module_find(net, "4.weight")));
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, ng_forward(net, tape, x)))));
+    ck_assert(!ng_has_grad(ng_module_find(net, "0.weight")));
+    ck_assert(ng_has_grad(ng_module_find(net, "4.weight")));
+    ng_unfreeze(net);
+    ck_assert(ng_requires_grad(ng_module_find(net, "0.weight")));
+    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
+/* ---- BatchNorm ----------------------------------------------------------------------------- */
+
+/* Three batches (2, 2): per channel mean and unbiased variance are
+ *     (1, 3): 2, 2        (10, 30): 20, 200
+ *     (2, 6): 4, 8        (0, -20): -10, 200
+ *     (5, 5): 5, 0        (7, 9): 8, 2            */
+static const double batches[3][4] = {{1, 10, 3, 30}, {2, 0, 6, -20}, {5, 7, 5, 9}};
+static const double batch_means[2][3] = {{2, 4, 5}, {20, -10, 8}};
+static const double batch_vars[2][3] = {{2, 8, 0}, {200, 200, 2}};
+
+static void run_batches(ng_module *layer)
+{
+    ng_tape *tape = ng_tape_new();
+    for (int i = 0; i < 3; i++) {
+        ng_tensor *x = from(NG_SHAPE(2, 2), batches[i], 4);
+        assert_ok(ng_forward(layer, tape, x));
+        ng_tensor_free(x);
+    }
+    ng_tape_free(tape);
+}
+
+START_TEST(running_statistics_move_by_momentum)
+{
+    ng_module *layer = ng_batch_norm_new(2, .momentum = 0.3);
+    assert_ok(ng_module_to(layer, NG_F64));
+    run_batches(layer);
+    for (int c = 0; c < 2; c++) {
+        double mean = 0, var = 1;
+        for (int i = 0; i < 3; i++) {
+            mean = (1 - 0.3) * mean + 0.3 * batch_means[c][i];
+            var = (1 - 0.3) * var + 0.3 * batch_vars[c][i];
+        }
+        /* A dozen roundings of sums that do not cancel. */
+        assert_close(ng_get(ng_module_find(layer, "running_mean"), c), mean, 1e-14);
+        assert_close(ng_get(ng_module_find(layer, "running_var"), c), var, 1e-14);
+    }
+    ck_assert(ng_item(ng_module_find(layer, "batches")) == 3);
+    ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(cumulative_running_statistics_are_plain_averages)
+{
+    ng_module *layer = ng_batch_norm_new(2, .cumulative = true);
+    assert_ok(ng_module_to(layer, NG_F64));
+    run_batches(layer);
+    assert_values(ng_module_find(layer, "running_mean"), 1e-14, 11.0 / 3, 6);
+    assert_values(ng_module_find(layer, "running_var"), 1e-14, 10.0 / 3, 134);
+    ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(eval_uses_running_statistics_and_does_not_move_them)
+{
+    ng_module *layer = ng_batch_norm_new(2);
+    assert_ok(ng_module_to(layer, NG_F64));
+    run_batches(layer);
+    ng_eval(layer);
+    ng_tensor *mean = ng_copy_new(ng_module_find(layer, "running_mean"), NG_F64);
+    ng_tensor *var = ng_copy_new(ng_module_find(layer, "running_var"), NG_F64);
+    run_batches(layer);
+    assert_same_bits(ng_module_find(layer, "running_mean"), mean);
+    assert_same_bits(ng_module_find(layer, "running_var"), var);
+    ck_assert(ng_item(ng_module_find(layer, "batches")) == 3);
+
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = from(NG_SHAPE(1, 2), NG_VALUES(1.5, -2));
+    const ng_tensor *y = ng_forward(layer, tape, x);
+    for (int c = 0; c < 2; c++)
+        assert_close(ng_get(y, c),
+                     (ng_get(x, c) - ng_get(mean, c)) / sqrt(ng_get(var, c) + 1e-5), 1e-13);
+    ng_tensor_free(x), ng_tensor_free(mean), ng_tensor_free(var);
+    ng_tape_free(tape), ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(a_frozen_batch_norm_is_not_thawed_by_train)
+{
+    ng_module *option = ng_batch_norm_new(2, .frozen = true), *frozen = ng_batch_norm_new(2);
+    ng_module *layers[] = {option, frozen};
+    ng_freeze(frozen);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ng_module_to(layers[i], NG_F64));
+        ng_train(layers[i]);
+        run_batches(layers[i]);
+        assert_values(ng_module_find(layers[i], "running_mean"), 0, 0, 0);
+        assert_values(ng_module_find(layers[i], "running_var"), 0, 1, 1);
+        assert_values(ng_module_find(layers[i], "batches"), 0, 0);
+    }
+    ck_assert(ng_requires_grad(ng_module_find(option, "weight")));
+    ck_assert(!ng_requires_grad(ng_module_find(frozen, "weight")));
+    ng_unfreeze(frozen);
+    run_batches(frozen);
+    ck_assert(ng_item(ng_module_find(frozen, "batches")) == 3);
+    ng_module_free(option), ng_module_free(frozen);
+}
+END_TEST
+
+START_TEST(without_running_statistics_eval_uses_the_batch)
+{
+    ng_module *layer = ng_batch_norm_new(2, .no_running_stats = true, .eps = 1e-9);
+    assert_ok(ng_module_to(layer, NG_F64));
+    ng_named_tensor buffer;
+    ck_assert(!ng_module_buffer(layer, 0, &buffer));
+    ng_eval(layer);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = from(NG_SHAPE(2, 2), batches[0], 4);
+    /* eps shortens xhat = 1 by eps / (2 var) <= 5e-10 */
+    assert_values(ng_forward(layer, tape, x), 1e-9, -1, -1, 1, 1);
+    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(a_batch_that_fails_is_not_counted)
+{
+    ng_module *layer = ng_batch_norm_new(2);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *one = ng_zeros_new(NG_F32, NG_SHAPE(1, 2));
+    ng_tensor *wide = ng_zeros_new(NG_F32, NG_SHAPE(4, 3));
+    ck_assert_ptr_null(ng_forward(layer, tape, one));
+    assert_error(NG_ESHAPE, "more than one value per channel");
+    ck_assert_ptr_null(ng_forward(layer, tape, wide));
+    assert_error(NG_ESHAPE, "BatchNorm: x is (4, 3), expected (N, 2, ...)");
+    ck_assert(ng_item(ng_module_find(layer, "batches")) == 0);
+
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(2, 2));
+    ng_tape_set_mode(tape, NG_TAPE_REMEMBER); /* as the gradient checker runs it */
+    assert_ok(ng_forward(layer, tape, x));
+    ck_assert(ng_item(ng_module_find(layer, "batches")) == 0);
+    ng_tape_set_mode(tape, NG_TAPE_LIVE);
+    assert_ok(ng_forward(layer, tape, x));
+    ck_assert(ng_item(ng_module_find(layer, "batches")) == 1);
+    ng_tensor_free(one), ng_tensor_free(wide), ng_tensor_free(x);
+    ng_tape_free(tape), ng_module_free(layer);
+}
+END_TEST
+
+/* ---- Layers against their formulas --------------------------------------------------------- */
+
+/* The documents' example: mean 2.5, variance 1.25. */
+START_TEST(norm_layers_give_the_documents_numbers)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4));
+    ng_tensor *pair = from(NG_SHAPE(2), NG_VALUES(3, 4));
+    ng_module *layer = ng_layer_norm_new(4, .eps = 1e-12), *rms = ng_rms_norm_new(2, .eps = 1e-12);
+    ng_module *unbiased = ng_layer_norm_new(4, .eps = 1e-12, .unbiased = true);
+    ng_module *modules[] = {layer, rms, unbiased};
+    for (int i = 0; i < 3; i++) assert_ok(ng_module_to(modules[i], NG_F64));
+    const double s = sqrt(1.25), u = sqrt(5.0 / 3);
+    /* eps / (2 var) of relative difference */
+    assert_values(ng_forward(layer, tape, x), 1e-12, -1.5 / s, -0.5 / s, 0.5 / s, 1.5 / s);
+    assert_values(ng_forward(unbiased, tape, x), 1e-12, -1.5 / u, -0.5 / u, 0.5 / u, 1.5 / u);
+    assert_values(ng_forward(rms, tape, pair), 1e-12, 3 / sqrt(12.5), 4 / sqrt(12.5));
+    assert_near(ng_get(ng_forward(layer, tape, x), 3), 1.3416, 5e-5);
+    assert_near(ng_get(ng_forward(rms, tape, pair), 1), 1.1314, 5e-5);
+    for (int i = 0; i < 3; i++) ng_module_free(modules[i]);
+    ng_tensor_free(x), ng_tensor_free(pair), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(norm_layers_refuse_another_width)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 3)), *flat = ng_ones_new(NG_F32, NG_SHAPE(3));
+    ng_module *layers[] = {ng_layer_norm_new(4, .no_affine = true), ng_layer_norm_new(4),
+                           ng_layer_norm_over_new(NG_SHAPE(2, 3)),
+                           ng_rms_norm_new(4, .no_affine = true), ng_adaptive_layer_norm_new(4)};
+    ck_assert_ptr_null(ng_forward(layers[0], tape, x));
+    assert_error(NG_ESHAPE, "LayerNorm: x is (2, 3), expected its last dimensions to be (4,)");
+    ck_assert_ptr_null(ng_forward(layers[1], tape, x));
+    assert_error(NG_ESHAPE, "LayerNorm");
+    assert_ok(ng_forward(layers[2], tape, x));
+    ck_assert_ptr_null(ng_forward(layers[2], tape, flat));
+    assert_error(NG_ESHAPE, "LayerNorm: x is (3,), expected its last dimensions to be (2, 3)");
+    ck_assert_ptr_null(ng_forward(layers[3], tape, x));
+    assert_error(NG_ESHAPE, "RMSNorm: x is (2, 3), expected its last dimension to be 4");
+    ck_assert_ptr_null(ng_forward(layers[4], tape, x));
+    assert_error(NG_ESHAPE, "AdaptiveLayerNorm");
+    for (int i = 0; i < 5; i++) ng_module_free(layers[i]);
+    ng_tensor_free(x), ng_tensor_free(flat), ng_tape_free(tape);
+}
+END_TEST
+
+static double dot_row(const ng_tensor *weight, int64_t row, const ng_tensor *x)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < ng_dim(weight, 1); j++) sum += ng_at(weight, row, j) * ng_get(x, j);
+    return sum;
+}
+
+START_TEST(projected_adaptive_layer_norm_makes_scale_and_shift_of_its_input)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_module *layer = ng_adaptive_layer_norm_new(4, .eps = 1e-12);
+    assert_ok(ng_module_to(layer, NG_F64));
+    ng_tensor *x = from(NG_SHAPE(4), NG_VALUES(1, 2, 3, 4));
+    const ng_tensor *y = ng_forward(layer, tape, x);
+    assert_ok(y);
+    for (int64_t i = 0; i < 4; i++) {
+        const double gamma = dot_row(ng_module_find(layer, "gamma.weight"), i, x) +
+                             ng_get(ng_module_find(layer, "gamma.bias"), i);
+        const double beta = dot_row(ng_module_find(layer, "beta.weight"), i, x) +
+                            ng_get(ng_module_find(layer, "beta.bias"), i);
+        const double xhat = (ng_get(x, i) - 2.5) / sqrt(1.25);
+        assert_near(ng_get(y, i), gamma * xhat + beta, 1e-11); /* values of about 1; eps 1e-12 */
+    }
+    ck_assert_int_eq(ng_parameter_count(layer), 2 * (16 + 4));
+    ng_tensor_free(x), ng_module_free(layer), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(conditioned_adaptive_layer_norm_starts_as_layer_norm_and_its_gate_shut)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_rng rng = ng_rng_seeded(2);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(2, 3, 4), 1, 2, &rng);
+    ng_tensor *c = ng_normal_new(NG_F32, NG_SHAPE(2, 1, 5), 0, 1, &rng);
+    ng_module *open = ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 5);
+    ng_module *gated =
+        ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 5, .gate = true);
+    ng_tensor *y = ng_forward_with(open, tape, x, c);
+    assert_tensors_close(y, ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-6), 1e-6);
+    ck_assert(largest(ng_forward_with(gated, tape, x, c)) == 0);
+    ck_assert_int_eq(ng_size(ng_module_find(gated, "modulation.bias")), 12);
+    ng_module_free(open), ng_module_free(gated);
+    ng_tensor_free(x), ng_tensor_free(c), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condition)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_module *layer =
+        ng_adaptive_layer_norm_new(2, NG_ADAPTIVE_CONDITIONED, .condition = 1, .gate = true);
+    assert_ok(ng_module_to(layer, NG_F64));
+    ng_tensor *modulation = from(NG_SHAPE(6, 1), NG_VALUES(0.1, 0.2, 0.3, 0.4, 0.5, 0.6));
+    assert_ok(ng_copy_values(ng_module_find(layer, "modulation.weight"), modulation));
+    ng_tensor *x = from(NG_SHAPE(1, 2), NG_VALUES(-1e3, 1e3)); /* xhat (-1, 1) to 1e-12 */
+    ng_tensor *c = from(NG_SHAPE(1, 1), NG_VALUES(2));
+    /* shift (0.2, 0.4), scale (0.6, 0.8), gate (1, 1.2) */
+    assert_values(ng_forward_with(layer, tape, x, c), 1e-11, 1.0 * (-1.6 + 0.2),
+                  1.2 * (1.8 + 0.4));
+
+    ck_assert_ptr_null(ng_forward(layer, tape, x));
+    assert_error(NG_ESTATE, "ng_forward: AdaptiveLayerNorm needs a condition");
+    ck_assert_ptr_null(ng_forward_with(layer, tape, x, NG_NONE));
+    assert_error(NG_ESTATE, "needs a condition");
+    ck_assert_ptr_null(ng_forward_with(layer, tape, x, NULL));
+    ck_assert(!ng_failed());
+    ng_tensor_free(modulation), ng_tensor_free(x), ng_tensor_free(c);
+    ng_module_free(layer), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(containers_hand_the_condition_to_those_that_take_one)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_rng rng = ng_rng_seeded(3);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(3, 4), 0, 1, &rng);
+    ng_tensor *c = ng_normal_new(NG_F32, NG_SHAPE(3, 2), 0, 1, &rng);
+    ng_module *net = ng_sequential_new(
+        ng_linear_new(4, 4),
+        ng_residual_new(ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 2)));
+    ng_fill(ng_module_find(net, "1.inner.modulation.weight"), 0.25);
+    ng_tensor *h = ng_forward(ng_module_child(net, 0), tape, x);
+    ng_module *norm = ng_module_child(ng_module_child(net, 1), 0);
+    ng_tensor *expected = ng_add(tape, h, ng_forward_with(norm, tape, h, c));
+    assert_same_bits(ng_forward_with(net, tape, x, c), expected);
+    ck_assert_ptr_null(ng_forward(net, tape, x));
+    assert_error(NG_ESTATE, "needs a condition");
+    ng_module_free(net), ng_tensor_free(x), ng_tensor_free(c), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(adanorm_is_what_the_paper_and_the_document_print)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4));
+    ng_module *paper = ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .eps = 1e-12, .scale = 2);
+    ng_module *raw = ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .eps = 1e-12, .raw = true);
+    const ng_tensor *y = ng_forward(paper, tape, x), *z = ng_forward(raw, tape, x);
+    for (int i = 0; i < 4; i++) {
+        const double xhat = (i + 1 - 2.5) / sqrt(1.25);
+        assert_close(ng_get(y, i), 2 * (1 - 0.1 * xhat) * xhat, 1e-11); /* eps 1e-12 */
+        assert_close(ng_get(z, i), (1 - 0.1 * (i + 1)) * xhat, 1e-11);
+    }
+    ng_module_free(paper), ng_module_free(raw), ng_tensor_free(x), ng_tape_free(tape);
+}
+END_TEST
+
+/* As published, the factor is a constant: the gradient is LayerNorm's for the cotangent times the
+ * factor. Differentiated, it is another one. */
+START_TEST(adanorm_holds_its_factor_constant_unless_told)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_rng rng = ng_rng_seeded(4);
+    ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng));
+    ng_tensor *dy = ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng);
+    ng_module *published = ng_adaptive_layer_norm_new(5, NG_ADAPTIVE_ADANORM);
+    ng_module *full = ng_adaptive_layer_norm_new(5, NG_ADAPTIVE_ADANORM, .differentiate = true);
+    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-5);
+    ng_tensor *factor = ng_detach(tape, ng_add_scalar(tape, ng_mul_scalar(tape, xhat, -0.1), 1));
+    ng_tensor *expected = ng_gradient(tape, xhat, x, .cotangent = ng_mul(tape, dy, factor));
+    ng_tensor *y = ng_forward(published, tape, x), *z = ng_forward(full, tape, x);
+    assert_tensors_close(ng_gradient(tape, y, x, .cotangent = dy), expected, 1e-12);
+    assert_tensors_close(y, z, 1e-14);
+    ng_tensor *other = ng_gradient(tape, z, x, .cotangent = dy);
+    assert_ok(other);
+    ck_assert(fabs(ng_get(other, 0) - ng_get(expected, 0)) > 1e-3);
+    ng_module_free(published), ng_module_free(full);
+    ng_tensor_free(x), ng_tensor_free(dy), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(residual_adds_its_input)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(1, -2));
+    ng_module *relu = ng_residual_new(ng_relu_new()), *wide = ng_residual_new(ng_linear_new(2, 3));
+    assert_values(ng_forward(relu, tape, x), 0, 2, -2);
+    ck_assert_ptr_null(ng_forward(wide, tape, x));
+    assert_error(NG_ESHAPE, "Residual: inner turned (1, 2) into (1, 3), expected the same shape");
+    ng_module_free(relu), ng_module_free(wide), ng_tensor_free(x), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(every_layer_of_the_table_runs_in_both_dtypes)
+{
+    int count;
+    const ng_check_row_spec *rows = ng_layer_rows(&count);
+    ck_assert_int_ge(count, 38);
+    for (int i = 0; i < 2 * count; i++) {
+        const ng_check_row_spec *row = &rows[i / 2];
+        const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
+        ng_rng rng = ng_rng_seeded(5);
+        ng_tape *tape = ng_tape_new();
+        ng_module *layer = row->module();
+        assert_ok(ng_module_to(layer, dtype));
+        if (row->eval) ng_eval(layer);
+        ng_tensor *x = ng_normal_new(dtype, row->inputs[0].shape, 0, 1, &rng);
+        ng_tensor *c = row->inputs[1].name
+                           ? ng_normal_new(dtype, row->inputs[1].shape, 0, 1, &rng)
+                           : NG_NONE;
+        const ng_tensor *y = ng_forward_with(layer, tape, x, c);
+        ck_assert_msg(y != NULL, "%s: %s", row->name, ng_last_error());
+        ck_assert(ng_dtype_of(y) == dtype);
+        for (int64_t k = 0; k < ng_size(y); k++) ck_assert(isfinite(ng_get(y, k)));
+        ng_tensor_free(x), ng_tensor_free(c), ng_module_free(layer), ng_tape_free(tape);
+    }
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+/* ---- Your own module ----------------------------------------------------------------------- */
+
+static int shifts_destroyed;
+
+typedef struct {
+    ng_module base;
+    ng_tensor *shift, *calls;
+    ng_module *norm;
+} shift_norm;
+
+static ng_tensor *shift_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    shift_norm *own = (shift_norm *)self;
+    ng_fill(own->calls, ng_item(own->calls) + 1);
+    return ng_forward(own->norm, tape, ng_add(tape, x, own->shift));
+}
+
+static void shift_init(ng_module *self, ng_rng *rng)
+{
+    ng_fill_normal(((shift_norm *)self)->shift, 0, 1, rng);
+}
+
+static void shift_destroy(ng_module *self)
+{
+    (void)self;
+    shifts_destroyed++;
+}
+
+static const ng_module_class shift_class = {.name = "ShiftNorm",
+                                            .size = sizeof(shift_norm),
+                                            .forward = shift_forward,
+                                            .init = shift_init,
+                                            .destroy = shift_destroy};
+
+static ng_module *shift_norm_new(int64_t dim)
+{
+    shift_norm *self = (shift_norm *)ng_module_new(&shift_class);
+    if (!self) return NULL;
+    self->shift = ng_module_add_parameter(&self->base, "shift", NG_SHAPE(dim));
+    self->norm = ng_module_add_child(&self->base, "norm", ng_layer_norm_new(dim));
+    self->calls = ng_module_add_buffer(&self->base, "calls", NG_SHAPE(1), 0);
+    return ng_module_built(&self->base);
+}
+
+START_TEST(your_own_module_is_like_any_other)
+{
+    shifts_destroyed = 0;
+    ng_module *net = ng_sequential_new(ng_linear_new(3, 4), shift_norm_new(4));
+    ng_module *twin = ng_sequential_new(ng_linear_new(3, 4), shift_norm_new(4));
+    ng_named_tensor found;
+    ck_assert(ng_module_parameter(net, 2, &found));
+    ck_assert_str_eq(found.name, "1.shift");
+    ck_assert(ng_module_parameter(net, 4, &found));
+    ck_assert_str_eq(found.name, "1.norm.bias");
+    ck_assert(largest(ng_module_find(net, "1.shift")) > 0);
+    assert_same_module(net, twin);
+
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 3));
+    ng_tensor *y = ng_forward(net, tape, x);
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
+    ck_assert(ng_has_grad(ng_module_find(net, "1.shift")));
+    ck_assert(ng_item(ng_module_find(net, "1.calls")) == 1);
+    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net), ng_module_free(twin);
+    ck_assert_int_eq(shifts_destroyed, 2);
+}
+END_TEST
+
+START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
+{
+    ck_assert_ptr_null(shift_norm_new(-1));
+    assert_error(NG_EVALUE, "ng_layer_norm_new: dim is -1, expected a positive number of features");
+
+    const char *const names[] = {"", "a.b", "twice", NULL};
+    for (int i = 0; i < 4; i++) {
+        ng_module *self = ng_module_new(&shift_class);
+        assert_ok(ng_module_add_parameter(self, "twice", NG_SHAPE(1)));
+        ck_assert_ptr_null(ng_module_add_parameter(self, names[i], NG_SHAPE(1)));
+        assert_error(NG_EVALUE, "ng_module_add_parameter");
+        assert_ok(ng_module_add_child(self, "child", ng_relu_new()));
+        ck_assert_ptr_null(ng_module_add_child(self, names[i], ng_linear_new(2, 2)));
+        assert_error(NG_EVALUE, "ng_module_add_child");
+        ck_assert_ptr_null(ng_module_built(self));
+    }
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- Wrong use ----------------------------------------------------------------------------- */
+
+START_TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
+{
+    ck_assert_ptr_null(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(0, 3),
+                                         ng_residual_new(ng_layer_norm_new(3))));
+    assert_error(NG_EVALUE, "ng_linear_new: in is 0, expected a positive number of features");
+    ck_assert_ptr_null(ng_residual_new(ng_sequential_new(ng_dropout_new(1))));
+    assert_error(NG_EVALUE, "ng_dropout_new: p is 1, expected 0 <= p < 1");
+    ck_assert_ptr_null(ng_module_add_child(NULL, "child", ng_linear_new(2, 2)));
+    ck_assert_int_eq(ng_sequential_add(NULL, ng_linear_new(2, 2)), NG_ENULL);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(a_module_has_one_parent)
+{
+    ng_module *layer = ng_linear_new(2, 2);
+    ck_assert_ptr_null(ng_sequential_new(layer, ng_relu_new(), layer));
+    assert_error(NG_ESTATE, "the Linear \"2\" already belongs to a Sequential");
+    ck_assert_int_eq(allocations_live(), 0);
+
+    ng_module *shared = ng_linear_new(2, 2);
+    ng_module *net = ng_sequential_new(shared);
+    ck_assert_ptr_null(ng_residual_new(shared));
+    assert_error(NG_ESTATE, "already belongs to a Sequential");
+    ng_module_free(shared); /* the net's */
+    ck_assert_ptr_eq(ng_module_child(net, 0), shared);
+    assert_ok(ng_module_find(net, "0.weight"));
+
+    ck_assert_int_eq(ng_sequential_add(net, net), NG_ESTATE);
+    assert_error(NG_ESTATE, "the Sequential \"1\" would contain itself");
+    ng_module *inner = ng_sequential_new(ng_relu_new());
+    ng_module *outer = ng_sequential_new(ng_residual_new(inner));
+    ck_assert_int_eq(ng_sequential_add(inner, outer), NG_ESTATE);
+    assert_error(NG_ESTATE, "would contain itself");
+    ck_assert_int_eq(ng_sequential_add(shared, ng_relu_new()), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_sequential_add: to a Linear, expected a Sequential");
+    ck_assert_int_eq(ng_sequential_add(shared, net), NG_EVALUE);
+    ng_clear_error();
+    ng_module_free(net), ng_module_free(outer);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+#define REFUSED(constructor, message)                                                             \
+    do {                                                                                          \
+        ck_assert_ptr_null(constructor);                                                          \
+        assert_error(NG_EVALUE, message);                                                         \
+    } while (0)
+
+START_TEST(options_without_sense_are_refused)
+{
+    const ng_adaptive_form conditioned = NG_ADAPTIVE_CONDITIONED;
+    REFUSED(ng_linear_new(3, -2), "ng_linear_new: out is -2");
+    REFUSED(ng_linear_new(3, 2, .init = (ng_init_kind)50), "ng_linear_new: init is 50");
+    REFUSED(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1), "init_value is -1");
+    REFUSED(ng_layer_norm_new(0), "ng_layer_norm_new: dim is 0");
+    REFUSED(ng_layer_norm_new(3, .eps = -1e-5), "eps is -1e-05");
+    REFUSED(ng_layer_norm_new(3, .eps = (double)NAN), "eps is");
+    REFUSED(ng_layer_norm_new(3, .shape = NG_SHAPE(3)), "both dim 3 and shape (3,)");
+    REFUSED(ng_layer_norm_over_new(NG_SHAPE(3, 0)), "ng_layer_norm_new: dim is 0");
+    REFUSED(ng_rms_norm_new(-1), "ng_rms_norm_new: dim is -1");
+    REFUSED(ng_rms_norm_new(3, .partial = 1.5), "partial is 1.5, expected 0 < partial <= 1");
+    REFUSED(ng_adaptive_layer_norm_new(0), "ng_adaptive_layer_norm_new: dim is 0");
+    REFUSED(ng_adaptive_layer_norm_new(4, conditioned), "condition is 0");
+    REFUSED(ng_adaptive_layer_norm_new(4, .condition = 3), "condition is an option of the form");
+    REFUSED(ng_adaptive_layer_norm_new(4, .gate = true), "gate is an option of the form");
+    REFUSED(ng_adaptive_layer_norm_new(4, .k = 0.2), "k is an option of the form");
+    REFUSED(ng_adaptive_layer_norm_new(4, (ng_adaptive_form)7), "form is 7");
+    REFUSED(ng_batch_norm_new(0), "channels is 0, expected a positive number of channels");
+    REFUSED(ng_batch_norm_new(2, .momentum = 1.5), "momentum is 1.5");
+    REFUSED(ng_batch_norm_new(2, .momentum = 0.5, .cumulative = true), "expected one of them");
+    REFUSED(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");
+    REFUSED(ng_leaky_relu_new((double)NAN), "slope is");
+    REFUSED(ng_dropout_new(-0.1), "p is -0.1");
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(null_is_passed_on_in_silence)
+{
+    ng_named_tensor found;
+    ck_assert_ptr_null(ng_forward(NULL, NULL, NULL));
+    ck_assert_ptr_null(ng_module_built(NULL));
+    ck_assert_ptr_null(ng_module_add_parameter(NULL, "a", NG_SHAPE(1)));
+    ck_assert_ptr_null(ng_module_find(NULL, "a"));
+    ck_assert(!ng_module_parameter(NULL, 0, &found));
+    ck_assert_int_eq(ng_parameter_count(NULL), -1);
+    ck_assert_int_eq(ng_module_to(NULL, NG_F64), NG_ENULL);
+    ck_assert_int_eq(ng_module_init(NULL, 1), NG_ENULL);
+    ck_assert_int_eq(ng_module_save(NULL, "x"), NG_ENULL);
+    ck_assert_int_eq(ng_module_load(NULL, "x"), NG_ENULL);
+    ng_train(NULL), ng_eval(NULL), ng_freeze(NULL), ng_unfreeze(NULL), ng_module_free(NULL);
+    ng_fprint_summary(stdout, NULL);
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+/* ---- Dtype --------------------------------------------------------------------------------- */
+
+START_TEST(float_to_double_and_back_keeps_every_bit)
+{
+    ng_module *net = small_net(), *twin = small_net();
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(3, 4));
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
+    assert_ok(ng_forward(twin, tape, x)); /* moves running statistics alike */
+    ng_tensor *weight = ng_module_find(net, "0.weight");
+    ck_assert(ng_has_grad(weight));
+    assert_ok(ng_module_to(net, NG_F64));
+    ck_assert_ptr_eq(ng_module_find(net, "0.weight"), weight);
+    ck_assert(ng_dtype_of(weight) == NG_F64 && !ng_has_grad(weight) && ng_requires_grad(weight));
+    ck_assert(ng_dtype_of(ng_module_find(net, "1.batches")) == NG_F64);
+    assert_ok(ng_module_to(net, NG_F64));
+    assert_ok(ng_module_to(net, NG_F32));
+    assert_same_module(net, twin);
+    ck_assert_int_eq(ng_module_to(net, NG_I64), NG_EDTYPE);
+    assert_error(NG_EDTYPE, "ng_module_to: dtype int64, expected float32 or float64");
+    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net), ng_module_free(twin);
+}
+END_TEST
+
+/* ---- Out of memory ------------------------------------------------------------------------- */
+
+START_TEST(a_network_is_built_whole_or_not_at_all)
+{
+    int failures = 0;
+    for (;; failures++) {
+        allocations_fail_after(failures);
+        ng_module *net = small_net();
+        allocations_succeed();
+        if (net) {
+            ng_module *expected = small_net();
+            assert_same_module(net, expected);
+            ng_module_free(net), ng_module_free(expected);
+            break;
+        }
+        assert_error(NG_ENOMEM, "out of memory");
+        ck_assert_int_eq(allocations_live(), 0);
+    }
+    ck_assert_int_gt(failures, 40);
+    for (int i = 0; i < failures; i++) { /* one failure, and all goes on behind it */
+        allocations_fail_once_after(i);
+        ng_module *net = small_net();
+        ck_assert_ptr_null(net);
+        allocations_succeed();
+        ck_assert_int_eq(allocations_live(), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_conversion_happens_whole_or_not_at_all)
+{
+    ng_module *net = small_net(), *twin = small_net();
+    int failures = 0;
+    for (;; failures++) {
+        allocations_fail_after(failures);
+        const ng_status status = ng_module_to(net, NG_F64);
+        allocations_succeed();
+        if (status == NG_OK) break;
+        assert_error(NG_ENOMEM, "out of memory");
+        assert_same_module(net, twin);
+    }
+    ck_assert_int_eq(failures, 2 * 11); /* a header and its elements, for 11 tensors */
+    ng_module_free(net), ng_module_free(twin);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(adding_a_child_that_finds_no_memory_changes_nothing)
+{
+    ng_module *net = small_net(), *twin = small_net();
+    for (int i = 0;; i++) {
+        ng_module *layer = ng_residual_new(ng_linear_new(2, 2));
+        allocations_fail_after(i);
+        const ng_status status = ng_sequential_add(net, layer);
+        allocations_succeed();
+        if (status == NG_OK) break;
+        assert_error(NG_ENOMEM, "out of memory");
+        assert_same_module(net, twin);
+    }
+    assert_ok(ng_module_find(net, "5.inner.weight"));
+    ng_module_free(net), ng_module_free(twin);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- Checkpoints --------------------------------------------------------------------------- */
+
+static char checkpoint_path[64];
+
+static void name_checkpoint(void)
+{
+    snprintf(checkpoint_path, sizeof checkpoint_path, "/tmp/normgrad-test-%ld.ng", (long)getpid());
+}
+
+static void remove_checkpoint(void) { unlink(checkpoint_path); }
+
+static size_t read_checkpoint(unsigned char *bytes, size_t room)
+{
+    FILE *file = fopen(checkpoint_path, "rb");
+    ck_assert_ptr_nonnull(file);
+    const size_t count = fread(bytes, 1, room, file);
+    fclose(file);
+    return count;
+}
+
+static void write_checkpoint(const unsigned char *bytes, size_t count)
+{
+    FILE *file = fopen(checkpoint_path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, count, file), count);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(a_saved_module_loads_bit_by_bit)
+{
+    ng_module *net = small_net(), *other = small_net();
+    assert_ok(ng_module_init(net, 5));
+    const double odd[] = {(double)NAN, (double)INFINITY, -0.0, 1e-44, 3.4e38, -1.0 / 3};
+    for (int i = 0; i < 6; i++) ng_set(ng_module_find(net, "0.weight"), i, odd[i]);
+    ng_fill(ng_module_find(net, "1.batches"), 17);
+    assert_ok(ng_module_save(net, checkpoint_path));
+    assert_ok(ng_module_load(other, checkpoint_path));
+    assert_same_module(net, other);
+
+    assert_ok(ng_module_to(net, NG_F64));
+    ng_fill(ng_module_find(net, "4.bias"), 1.0 / 3);
+    assert_ok(ng_module_save(net, checkpoint_path)); /* replaces it */
+    assert_ok(ng_module_to(other, NG_F64));
+    assert_ok(ng_module_load(other, checkpoint_path));
+    assert_same_module(net, other);
+    ng_module_free(net), ng_module_free(other);
+}
+END_TEST
+
+START_TEST(a_checkpoint_of_another_dtype_is_converted)
+{
+    ng_module *single = ng_linear_new(2, 2), *twice = ng_linear_new(2, 2);
+    assert_ok(ng_module_to(twice, NG_F64));
+    assert_ok(ng_module_init(single, 9));
+    assert_ok(ng_module_save(single, checkpoint_path));
+    assert_ok(ng_module_load(twice, checkpoint_path));
+    const ng_tensor *bias = ng_module_find(single, "bias");
+    ck_assert(ng_get(ng_module_find(twice, "bias"), 1) == ng_get(bias, 1));
+    ng_fill(ng_module_find(twice, "bias"), 1.0 / 3);
+    assert_ok(ng_module_save(twice, checkpoint_path));
+    assert_ok(ng_module_load(single, checkpoint_path));
+    ck_assert(ng_get(bias, 1) == (double)(float)(1.0 / 3));
+    ng_module_free(single), ng_module_free(twice);
+}
+END_TEST
+
+START_TEST(a_loaded_module_keeps_its_weights_in_a_network)
+{
+    ng_module *layer = ng_linear_new(2, 2), *copy = ng_linear_new(2, 2);
+    assert_ok(ng_module_save(layer, checkpoint_path));
+    assert_ok(ng_module_load(copy, checkpoint_path));
+    ng_module *net = ng_sequential_new(copy);
+    assert_same_bits(ng_module_find(net, "0.weight"), ng_module_find(layer, "weight"));
+    ng_module_free(net), ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(a_file_cut_short_or_damaged_anywhere_changes_nothing)
+{
+    static unsigned char bytes[4096];
+    ng_module *net = ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1));
+    ng_module *twin = ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1));
+    ng_module *saved = ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1));
+    assert_ok(ng_module_init(saved, 5));
+    assert_ok(ng_module_save(saved, checkpoint_path));
+    const size_t size = read_checkpoint(bytes, sizeof bytes);
+    ck_assert(size > 100 && size < sizeof bytes);
+    for (size_t length = 0; length < size; length++) {
+        write_checkpoint(bytes, length);
+        ck_assert_int_eq(ng_module_load(net, checkpoint_path), NG_EPARSE);
+        assert_error(NG_EPARSE, checkpoint_path);
+    }
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] ^= 0x40;
+        write_checkpoint(bytes, size);
+        bytes[i] ^= 0x40;
+        ck_assert_int_eq(ng_module_load(net, checkpoint_path), NG_EPARSE);
+    }
+    assert_same_module(net, twin);
+    write_checkpoint(bytes, size);
+    assert_ok(ng_module_load(net, checkpoint_path));
+    assert_same_module(net, saved);
+    ng_module_free(net), ng_module_free(twin), ng_module_free(saved);
+}
+END_TEST
+
+/* Closes a file with the checksum that belongs to it. */
+static void write_sealed(unsigned char *bytes, size_t count)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < count; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    for (int i = 0; i < 8; i++) bytes[count + (size_t)i] = (unsigned char)(hash >> 8 * i);
+    write_checkpoint(bytes, count + 8);
+}
+
+/* A file that is whole but tells nonsense: each of its bytes in turn set to several values, and
+ * every length, under a checksum that fits. */
+START_TEST(a_file_of_nonsense_is_refused_without_harm)
+{
+    static unsigned char bytes[4096], broken[4096];
+    ng_module *layer = ng_linear_new(1, 1), *twin = ng_linear_new(1, 1);
+    assert_ok(ng_module_save(layer, checkpoint_path));
+    const size_t size = read_checkpoint(bytes, sizeof bytes) - 8;
+    const unsigned char values[] = {0, 1, 0x7f, 0x80, 0xff};
+    for (size_t i = 0; i < size; i++)
+        for (size_t k = 0; k < sizeof values; k++) {
+            memcpy(broken, bytes, size);
+            broken[i] = values[k];
+            write_sealed(broken, size);
+            if (ng_module_load(layer, checkpoint_path) != NG_OK) {
+                assert_same_module(layer, twin);
+                continue;
+            }
+            /* Only an element may be another one. */
+            ck_assert(ng_module_load(layer, checkpoint_path) == NG_OK);
+            write_sealed(bytes, size);
+            assert_ok(ng_module_load(layer, checkpoint_path));
+        }
+    for (size_t length = 0; length < size; length++) {
+        memcpy(broken, bytes, size);
+        write_sealed(broken, length);
+        ck_assert_int_eq(ng_module_load(layer, checkpoint_path), NG_EPARSE);
+    }
+    memcpy(broken, bytes, size);
+    broken[size] = 0; /* one byte too many */
+    write_sealed(broken, size + 1);
+    ck_assert_int_eq(ng_module_load(layer, checkpoint_path), NG_EPARSE);
+    assert_error(NG_EPARSE, "bytes after the last tensor");
+    broken[4] = 2;
+    write_sealed(broken, size);
+    ck_assert_int_eq(ng_module_load(layer, checkpoint_path), NG_EPARSE);
+    assert_error(NG_EPARSE, "format version 2, expected 1");
+    assert_same_module(layer, twin);
+    ng_module_free(layer), ng_module_free(twin);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_named)
+{
+    ng_module *plain = ng_linear_new(2, 3, .no_bias = true), *full = ng_linear_new(2, 3);
+    ng_module *wide = ng_linear_new(4, 3), *kept = ng_linear_new(2, 3);
+    assert_ok(ng_module_init(full, 1));
+    assert_ok(ng_module_init(kept, 1));
+    assert_ok(ng_module_save(plain, checkpoint_path));
+    ck_assert_int_eq(ng_module_load(full, checkpoint_path), NG_EVALUE);
+    assert_error(NG_EVALUE, "has no \"bias\"");
+    assert_ok(ng_module_save(wide, checkpoint_path));
+    ck_assert_int_eq(ng_module_load(full, checkpoint_path), NG_ESHAPE);
+    assert_error(NG_ESHAPE, "has \"weight\" of shape (3, 4), expected (3, 2)");
+    assert_same_module(full, kept);
+    assert_ok(ng_module_save(full, checkpoint_path));
+    ck_assert_int_eq(ng_module_load(plain, checkpoint_path), NG_EVALUE);
+    assert_error(NG_EVALUE, "has \"bias\", which the module has not");
+    ck_assert_int_eq(ng_module_load(plain, "/nowhere/at/all.ng"), NG_EIO);
+    assert_error(NG_EIO, "ng_module_load: cannot open /nowhere/at/all.ng");
+    ck_assert_int_eq(ng_module_save(plain, "/nowhere/at/all.ng"), NG_EIO);
+    assert_error(NG_EIO, "ng_module_save: cannot write /nowhere/at/all.ng");
+    ng_module_free(plain), ng_module_free(full), ng_module_free(wide), ng_module_free(kept);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(saving_and_loading_without_memory_is_an_error)
+{
+    ng_module *net = small_net(), *twin = small_net();
+    for (int i = 0;; i++) {
+        allocations_fail_after(i);
+        const ng_status status = ng_module_save(net, checkpoint_path);
+        allocations_succeed();
+        if (status == NG_OK) break;
+        assert_error(NG_ENOMEM, "out of memory");
+    }
+    assert_ok(ng_module_init(net, 4));
+    assert_ok(ng_module_init(twin, 4));
+    for (int i = 0;; i++) {
+        allocations_fail_after(i);
+        const ng_status status = ng_module_load(net, checkpoint_path);
+        allocations_succeed();
+        if (status == NG_OK) break;
+        assert_error(NG_ENOMEM, "out of memory");
+        assert_same_module(net, twin);
+    }
+    ng_module_free(net), ng_module_free(twin);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- Suite --------------------------------------------------------------------------------- */
+
+static void add(Suite *suite, const char *name, const TTest *const *tests, size_t count)
+{
+    TCase *group = tcase_create(name);
+    if (strcmp(name, "checkpoints") == 0)
+        tcase_add_checked_fixture(group, name_checkpoint, remove_checkpoint);
+    for (size_t i = 0; i < count; i++) tcase_add_test(group, tests[i]);
+    suite_add_tcase(suite, group);
+}
+
+#define GROUP(name, ...)                                                                          \
+    add(suite, name, (const TTest *const[]){__VA_ARGS__},                                         \
+        sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(TTest *))
+
+Suite *nn_suite(void);
+Suite *nn_suite(void)
+{
+    Suite *suite = suite_create("nn");
+    GROUP("names", parameters_are_named_by_path_in_order_of_registration,
+          a_submodule_names_its_parameters_from_itself, names_live_as_long_as_the_module,
+          what_is_added_deep_in_a_tree_has_its_whole_path);
+    GROUP("summary", summary_is_an_aligned_table, summary_describes_every_layer_of_the_table);
+    GROUP("weights", initial_weights_have_the_stated_moments, init_draws_tensors_of_any_rank,
+          equal_layers_of_one_network_differ, weights_depend_on_seed_and_path_only,
+          weights_that_were_set_survive_adoption, a_conversion_is_not_a_weight_that_was_set,
+          init_puts_buffers_back);
+    GROUP("modes", train_and_eval_reach_the_whole_tree,
+          dropout_drops_in_training_and_passes_in_eval,
+          freezing_takes_parameters_out_and_unfreezing_brings_them_back);
+    GROUP("batch norm", running_statistics_move_by_momentum,
+          cumulative_running_statistics_are_plain_averages,
+          eval_uses_running_statistics_and_does_not_move_them,
+          a_frozen_batch_norm_is_not_thawed_by_train,
+          without_running_statistics_eval_uses_the_batch, a_batch_that_fails_is_not_counted);
+    GROUP("layers", norm_layers_give_the_documents_numbers, norm_layers_refuse_another_width,
+          projected_adaptive_layer_norm_makes_scale_and_shift_of_its_input,
+          conditioned_adaptive_layer_norm_starts_as_layer_norm_and_its_gate_shut,
+          conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condition,
+          containers_hand_the_condition_to_those_that_take_one,
+          adanorm_is_what_the_paper_and_the_document_print,
+          adanorm_holds_its_factor_constant_unless_told, residual_adds_its_input,
+          every_layer_of_the_table_runs_in_both_dtypes);
+    GROUP("own modules", your_own_module_is_like_any_other,
+          a_constructor_that_failed_is_cleaned_up_at_its_end);
+    GROUP("wrong use", a_failed_child_fails_its_parents_and_leaks_nothing,
+          a_module_has_one_parent, options_without_sense_are_refused,
+          null_is_passed_on_in_silence);
+    GROUP("conversion and memory", float_to_double_and_back_keeps_every_bit,
+          a_network_is_built_whole_or_not_at_all, a_conversion_happens_whole_or_not_at_all,
+          adding_a_child_that_finds_no_memory_changes_nothing);
+    GROUP("checkpoints", a_saved_module_loads_bit_by_bit,
+          a_checkpoint_of_another_dtype_is_converted,
+          a_loaded_module_keeps_its_weights_in_a_network,
+          a_file_cut_short_or_damaged_anywhere_changes_nothing,
+          a_file_of_nonsense_is_refused_without_harm, what_does_not_fit_is_named,
+          saving_and_loading_without_memory_is_an_error);
+    return suite;
+}

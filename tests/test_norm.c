@@ -1,0 +1,856 @@
+/* The norms: worked numbers, closed forms, hard numbers, running statistics, errors. Fused
+ * against composed and finite differences are the op table's and the checker's. */
+#include "support.h"
+#include "tape/tape.h"
+
+/* ---- What every test has ------------------------------------------------------------------ */
+
+static ng_tape *tape;
+static ng_tensor *owned[64];
+static int n_owned;
+
+static void set_up(void)
+{
+    tape = ng_tape_new();
+    n_owned = 0;
+}
+
+static void tear_down(void)
+{
+    for (int i = 0; i < n_owned; i++) ng_tensor_free(owned[i]);
+    ng_tape_free(tape);
+}
+
+static ng_tensor *own(ng_tensor *x)
+{
+    assert_ok(x);
+    ck_assert_int_lt(n_owned, 64);
+    return owned[n_owned++] = x;
+}
+
+#define VALUES(dtype, shape, ...) own(ng_tensor_from(dtype, shape, NG_VALUES(__VA_ARGS__)))
+
+static ng_tensor *leaf(ng_tensor *x) { return ng_require_grad(x); }
+
+static ng_tensor *normal(ng_dtype dtype, ng_shape shape, double mean, double deviation,
+                         uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    return leaf(own(ng_normal_new(dtype, shape, mean, deviation, &rng)));
+}
+
+static ng_tensor *in_dtype(const ng_tensor *x, ng_dtype dtype)
+{
+    return leaf(own(ng_copy_new(x, dtype)));
+}
+
+static void backward(ng_tensor *y, ng_tensor *dy) { assert_ok(ng_backward_from(tape, y, dy)); }
+
+/* ---- A reference in long double ----------------------------------------------------------- */
+
+/* Values v (count) that are normalized together, with element i's gamma, beta and cotangent;
+ * y and dx come back, and what dgamma and dbeta of element i take from here. */
+typedef struct {
+    int64_t count;
+    long double v[1024], gamma[1024], beta[1024], dy[1024];
+    long double y[1024], dx[1024], dgamma[1024], dbeta[1024];
+} group;
+
+static void normalize_group(group *g, bool center, double eps)
+{
+    const long double n = (long double)g->count;
+    long double mean = 0, var = 0, mean_g = 0, mean_gx = 0;
+    for (int64_t i = 0; i < g->count; i++) mean += center ? g->v[i] / n : 0;
+    for (int64_t i = 0; i < g->count; i++) var += (g->v[i] - mean) * (g->v[i] - mean) / n;
+    const long double rstd = 1 / sqrtl(var + (long double)eps);
+    for (int64_t i = 0; i < g->count; i++) {
+        const long double xhat = (g->v[i] - mean) * rstd;
+        mean_g += center ? g->dy[i] * g->gamma[i] / n : 0;
+        mean_gx += g->dy[i] * g->gamma[i] * xhat / n;
+        g->y[i] = xhat * g->gamma[i] + g->beta[i];
+        g->dgamma[i] = g->dy[i] * xhat;
+        g->dbeta[i] = g->dy[i];
+    }
+    for (int64_t i = 0; i < g->count; i++)
+        g->dx[i] = rstd * (g->dy[i] * g->gamma[i] - mean_g - (g->v[i] - mean) * rstd * mean_gx);
+}
+
+/* One layer's operands and the reference's results, rounded to double. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *dy;
+    ng_tensor *y, *dx, *dgamma, *dbeta;
+} expectation;
+
+static long double element(const ng_tensor *x, int64_t i) { return (long double)ng_get(x, i); }
+
+static void add(ng_tensor *x, int64_t i, long double value)
+{
+    ng_set(x, i, (double)(element(x, i) + value));
+}
+
+/* x (rows, columns), normalized along each row, or down each column; gamma and beta stand for the
+ * columns in both. */
+static void expect_norm(expectation *e, bool by_column, bool center, double eps)
+{
+    static group g;
+    const int64_t rows = ng_dim(e->x, 0), columns = ng_dim(e->x, 1);
+    e->y = own(ng_zeros_new(NG_F64, ng_shape_of(e->x)));
+    e->dx = own(ng_zeros_new(NG_F64, ng_shape_of(e->x)));
+    e->dgamma = own(ng_zeros_new(NG_F64, NG_SHAPE(columns)));
+    e->dbeta = own(ng_zeros_new(NG_F64, NG_SHAPE(columns)));
+    const int64_t groups = by_column ? columns : rows;
+    g.count = by_column ? rows : columns;
+    for (int64_t j = 0; j < groups; j++) {
+        for (int64_t i = 0; i < g.count; i++) {
+            const int64_t at = by_column ? i * columns + j : j * columns + i, c = at % columns;
+            g.v[i] = element(e->x, at);
+            g.gamma[i] = element(e->gamma, c);
+            g.beta[i] = element(e->beta, c);
+            g.dy[i] = element(e->dy, at);
+        }
+        normalize_group(&g, center, eps);
+        for (int64_t i = 0; i < g.count; i++) {
+            const int64_t at = by_column ? i * columns + j : j * columns + i, c = at % columns;
+            ng_set(e->y, at, (double)g.y[i]);
+            ng_set(e->dx, at, (double)g.dx[i]);
+            add(e->dgamma, c, g.dgamma[i]);
+            add(e->dbeta, c, g.dbeta[i]);
+        }
+    }
+}
+
+typedef enum { LAYER, RMS, BATCH } norm_kind;
+
+static ng_tensor *apply(norm_kind kind, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
+{
+    if (kind == LAYER) return ng_layer_norm(tape, x, gamma, beta, eps);
+    if (kind == RMS)
+        return ng_row_norm(tape, x, .gamma = gamma, .beta = beta, .eps = eps, .rms = true);
+    return ng_batch_norm(tape, x, .gamma = gamma, .beta = beta, .running_mean = NG_NONE,
+                         .running_var = NG_NONE, .eps = eps, .training = true);
+}
+
+/* Forward and backward in x's dtype against the reference. */
+static void check_against_reference(norm_kind kind, ng_tensor *x, double eps, double tolerance)
+{
+    const ng_shape columns = NG_SHAPE(ng_dim(x, 1));
+    const ng_dtype dtype = ng_dtype_of(x);
+    expectation e = {.x = leaf(x),
+                     .gamma = normal(dtype, columns, 1, 0.3, 11),
+                     .beta = normal(dtype, columns, 0, 0.3, 12),
+                     .dy = normal(dtype, ng_shape_of(x), 0, 1, 13)};
+    expect_norm(&e, kind == BATCH, kind != RMS, eps);
+    ng_tensor *y = apply(kind, x, e.gamma, e.beta, eps);
+    assert_ok(y);
+    assert_tensors_close(y, e.y, tolerance);
+    backward(y, e.dy);
+    assert_tensors_close(ng_grad(x), e.dx, tolerance);
+    assert_tensors_close(ng_grad(e.gamma), e.dgamma, tolerance);
+    assert_tensors_close(ng_grad(e.beta), e.dbeta, tolerance);
+}
+
+/* ---- The documents' numbers --------------------------------------------------------------- */
+
+/* Document 003: four steps on [1, 2, 3, 4]. Its xhat is printed with four digits (and taken
+ * without eps), so half a unit of the last digit is allowed. */
+START_TEST(four_steps_of_document_003)
+{
+    ng_tensor *x = VALUES(NG_F32, NG_SHAPE(4), 1, 2, 3, 4);
+    assert_close(ng_item(ng_mean(tape, x)), 2.5, 0);
+    assert_close(ng_item(ng_variance(tape, x)), 1.25, 0);
+    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
+    assert_near(ng_get(xhat, 0), -1.3416, 0.5e-4);
+    assert_near(ng_get(xhat, 1), -0.4472, 0.5e-4);
+    assert_near(ng_get(xhat, 2), 0.4472, 0.5e-4);
+    assert_near(ng_get(xhat, 3), 1.3416, 0.5e-4);
+    ng_tensor *gamma = VALUES(NG_F32, NG_SHAPE(4), 1, 1, 1, 1);
+    ng_tensor *beta = VALUES(NG_F32, NG_SHAPE(4), 0, 0, 0, 0);
+    assert_same_bits(ng_layer_norm(tape, x, gamma, beta, 0), xhat);
+}
+END_TEST
+
+START_TEST(layer_norm_of_document_000_has_unbiased_variance)
+{
+    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 4), 1, 2, 3, 4, 0, 0, 2, 2);
+    ng_tensor *y =
+        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-6, .unbiased = true);
+    const double s = 1 / sqrt(5.0 / 3 + 1e-6), t = 1 / sqrt(4.0 / 3 + 1e-6);
+    assert_values(y, 1e-14, -1.5 * s, -0.5 * s, 0.5 * s, 1.5 * s, -t, -t, t, t);
+}
+END_TEST
+
+START_TEST(layer_norm_of_document_001_has_biased_variance_and_affine)
+{
+    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(4), 1, 2, 3, 4);
+    ng_tensor *gamma = VALUES(NG_F64, NG_SHAPE(4), 1, 2, 3, 4);
+    ng_tensor *beta = VALUES(NG_F64, NG_SHAPE(4), 10, 20, 30, 40);
+    const double s = 1 / sqrt(1.25 + 1e-5);
+    assert_values(ng_layer_norm(tape, x, gamma, beta, 1e-5), 1e-14, 10 - 1.5 * s, 20 - s,
+                  30 + 1.5 * s, 40 + 6 * s);
+}
+END_TEST
+
+START_TEST(rms_norm_of_document_004)
+{
+    ng_tensor *x = VALUES(NG_F32, NG_SHAPE(2), 3, 4);
+    ng_tensor *y = ng_rms_norm(tape, x, NG_NONE, 1e-6);
+    assert_near(ng_get(y, 0), 0.8485, 0.5e-4);
+    assert_near(ng_get(y, 1), 1.1314, 0.5e-4);
+}
+END_TEST
+
+START_TEST(partial_rms_norm_reads_the_first_share)
+{
+    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(5), 3, 4, 100, -100, 7);
+    const double s = 1 / sqrt(12.5);
+    ng_tensor *half = ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true,
+                                  .partial = 0.5); /* 2.5 elements, rounded down */
+    assert_values(half, 1e-14, 3 * s, 4 * s, 100 * s, -100 * s, 7 * s);
+    ng_tensor *least = ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true,
+                                   .partial = 0.01); /* at least one element */
+    assert_values(least, 1e-14, 1, 4.0 / 3, 100.0 / 3, -100.0 / 3, 7.0 / 3);
+    ng_tensor *whole =
+        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true, .partial = 1);
+    assert_same_bits(whole, ng_rms_norm(tape, x, NG_NONE, 0));
+}
+END_TEST
+
+/* 0.29 * 100 is a little less than 29 in binary. */
+START_TEST(partial_share_is_not_lost_to_rounding)
+{
+    ng_tensor *x = own(ng_zeros_new(NG_F64, NG_SHAPE(100)));
+    ng_set(x, 28, 1);
+    ng_tensor *y =
+        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true, .partial = 0.29);
+    assert_close(ng_get(y, 28), sqrt(29), 1e-14);
+}
+END_TEST
+
+START_TEST(rows_may_span_several_dimensions)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 2, 4), 0, 1, 1);
+    ng_tensor *gamma = normal(NG_F64, NG_SHAPE(2, 4), 1, 1, 2);
+    ng_tensor *y = ng_layer_norm(tape, x, gamma, NG_NONE, 1e-5);
+    ng_tensor *flat = ng_layer_norm(tape, ng_reshape(tape, x, NG_SHAPE(3, 8)),
+                                    ng_reshape(tape, gamma, NG_SHAPE(8)), NG_NONE, 1e-5);
+    assert_same_bits(ng_reshape(tape, y, NG_SHAPE(3, 8)), flat);
+    ng_tensor *plain =
+        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-5, .dims = 3);
+    assert_near(ng_item(ng_mean(tape, plain)), 0, 1e-15);
+}
+END_TEST
+
+/* ---- Closed forms ------------------------------------------------------------------------- */
+
+START_TEST(layer_norm_of_constant_row_is_beta)
+{
+    const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_tensor *x = own(ng_full_new(dtype, NG_SHAPE(3, 7), 0.1));
+    ng_tensor *gamma = normal(dtype, NG_SHAPE(7), 1, 1, 1),
+              *beta = normal(dtype, NG_SHAPE(7), 0, 1, 2);
+    ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, 1e-5);
+    assert_same_bits(y, ng_broadcast_to(tape, beta, NG_SHAPE(3, 7)));
+}
+END_TEST
+
+START_TEST(one_feature_gives_beta_and_no_gradient)
+{
+    const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_tensor *x = normal(dtype, NG_SHAPE(3, 1), 1e6, 1e6, 1);
+    ng_tensor *gamma = leaf(VALUES(dtype, NG_SHAPE(1), 3)),
+              *beta = leaf(VALUES(dtype, NG_SHAPE(1), 0.7));
+    ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, 1e-5);
+    assert_same_bits(y, ng_broadcast_to(tape, beta, NG_SHAPE(3, 1)));
+    backward(y, VALUES(dtype, NG_SHAPE(3, 1), 1.5, -0.3, 7));
+    assert_values(ng_grad(x), 0, 0, 0, 0);
+    assert_values(ng_grad(gamma), 0, 0);
+    assert_close(ng_item(ng_grad(beta)), 1.5 - 0.3 + 7, 1e-6);
+}
+END_TEST
+
+/* Shifting by a small integer keeps every digit of these x, scaling by 4 as well. */
+START_TEST(without_eps_layer_norm_ignores_shift_and_scale)
+{
+    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 4), 1, -2, 0.5, 4, 0, 8, -0.25, 3);
+    ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
+    ng_tensor *shifted = ng_layer_norm(tape, ng_add_scalar(tape, x, 16), NG_NONE, NG_NONE, 0);
+    ng_tensor *scaled = ng_layer_norm(tape, ng_mul_scalar(tape, x, 4), NG_NONE, NG_NONE, 0);
+    assert_tensors_close(shifted, y, 1e-14);
+    assert_tensors_close(scaled, y, 1e-14);
+}
+END_TEST
+
+START_TEST(without_eps_rms_norm_ignores_scale_but_not_shift)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 0, 1, 1);
+    ng_tensor *y = ng_rms_norm(tape, x, NG_NONE, 0);
+    assert_tensors_close(ng_rms_norm(tape, ng_mul_scalar(tape, x, 100), NG_NONE, 0), y, 1e-14);
+    ng_tensor *shifted = ng_rms_norm(tape, ng_add_scalar(tape, x, 1), NG_NONE, 0);
+    ck_assert_double_gt(fabs(ng_get(shifted, 0) - ng_get(y, 0)), 0.01);
+}
+END_TEST
+
+/* As y stays where x moves along 1 or along xhat, dx is orthogonal to both. 1e-14: rounding of a
+ * sum of 16 numbers near 1. */
+START_TEST(layer_norm_gradient_is_orthogonal_to_shift_and_scale)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
+              *gamma = normal(NG_F64, NG_SHAPE(16), 1, 1, 2);
+    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
+    backward(ng_layer_norm(tape, x, gamma, NG_NONE, 0), normal(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
+    ng_tensor *dx = ng_grad(x);
+    ng_tensor *along_one = ng_sum(tape, dx, .axes = NG_AXES(1));
+    ng_tensor *along_xhat = ng_sum(tape, ng_mul(tape, dx, xhat), .axes = NG_AXES(1));
+    for (int64_t r = 0; r < 4; r++) {
+        assert_near(ng_get(along_one, r), 0, 1e-14);
+        assert_near(ng_get(along_xhat, r), 0, 1e-14);
+    }
+    ck_assert_double_gt(fabs(ng_get(dx, 0)), 1e-3);
+}
+END_TEST
+
+START_TEST(rms_norm_gradient_is_orthogonal_to_scale)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
+              *gamma = normal(NG_F64, NG_SHAPE(16), 1, 1, 2);
+    backward(ng_rms_norm(tape, x, gamma, 0), normal(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
+    ng_tensor *along_x = ng_sum(tape, ng_mul(tape, ng_grad(x), x), .axes = NG_AXES(1));
+    for (int64_t r = 0; r < 4; r++) assert_near(ng_get(along_x, r), 0, 1e-14);
+    ck_assert_double_gt(fabs(ng_get(ng_grad(x), 0)), 1e-3);
+}
+END_TEST
+
+START_TEST(batch_norm_of_training_has_mean_beta_and_deviation_gamma)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(6, 3, 5), 4, 2, 1);
+    ng_tensor *gamma = VALUES(NG_F64, NG_SHAPE(3), 1, -2, 3),
+              *beta = VALUES(NG_F64, NG_SHAPE(3), 5, 6, 7);
+    ng_tensor *y = apply(BATCH, x, gamma, beta, 0);
+    assert_values(ng_mean(tape, y, .axes = NG_AXES(0, 2)), 1e-14, 5, 6, 7);
+    assert_values(ng_variance(tape, y, .axes = NG_AXES(0, 2)), 1e-13, 1, 4, 9);
+}
+END_TEST
+
+/* ---- Against the reference ---------------------------------------------------------------- */
+
+static ng_tensor *rows_of(ng_dtype dtype, double mean, double deviation)
+{
+    return normal(dtype, NG_SHAPE(16, 64), mean, deviation, 7);
+}
+
+static const norm_kind kinds[] = {LAYER, RMS, BATCH};
+
+/* A float has 2^-24 = 6e-8 of relative rounding; a few of them, seen against elements down to a
+ * thousandth of the largest, stay under 1e-5. */
+static const double float_tolerance = 1e-5;
+
+START_TEST(double_agrees_with_long_double)
+{
+    check_against_reference(kinds[_i], rows_of(NG_F64, 0.5, 2), 1e-5, 1e-12);
+}
+END_TEST
+
+START_TEST(float_agrees_with_long_double)
+{
+    check_against_reference(kinds[_i], rows_of(NG_F32, 0.5, 2), 1e-5, float_tolerance);
+}
+END_TEST
+
+START_TEST(rows_of_mean_1e6_and_deviation_1)
+{
+    check_against_reference(kinds[_i], rows_of(NG_F32, 1e6, 1), 1e-5, float_tolerance);
+}
+END_TEST
+
+/* The squares of these overflow float. */
+START_TEST(rows_near_1e30)
+{
+    check_against_reference(kinds[_i], rows_of(NG_F32, 1e30, 1e30), 1e-5, float_tolerance);
+}
+END_TEST
+
+/* Against eps these vanish, and the squares underflow. */
+START_TEST(rows_near_1e_minus_30)
+{
+    check_against_reference(kinds[_i], rows_of(NG_F32, 1e-30, 1e-30), 1e-5, float_tolerance);
+}
+END_TEST
+
+START_TEST(rows_near_1e_minus_30_without_eps)
+{
+    check_against_reference(kinds[_i], rows_of(NG_F32, 1e-30, 1e-30), 0, float_tolerance);
+}
+END_TEST
+
+START_TEST(constant_rows_and_columns)
+{
+    check_against_reference(kinds[_i], own(ng_full_new(NG_F32, NG_SHAPE(16, 64), 0.1)), 1e-5,
+                            float_tolerance);
+}
+END_TEST
+
+START_TEST(one_column)
+{
+    check_against_reference(kinds[_i], normal(NG_F32, NG_SHAPE(16, 1), 5, 1, 7), 1e-5,
+                            float_tolerance);
+}
+END_TEST
+
+/* Lengths around the widths of vector registers. */
+START_TEST(every_short_length)
+{
+    for (int64_t n = 2; n <= 20; n++) {
+        check_against_reference(kinds[_i], normal(NG_F32, NG_SHAPE(3, n), 1, 2, (uint64_t)n), 1e-5,
+                                float_tolerance);
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+/* ---- NaN and Inf -------------------------------------------------------------------------- */
+
+static void check_nan_stays_in_its_row(ng_tensor *x, ng_tensor *y)
+{
+    backward(y, normal(NG_F32, NG_SHAPE(4, 16), 0, 1, 3));
+    for (int64_t i = 0; i < 4 * 16; i++) {
+        const bool poisoned = i / 16 == 2;
+        ck_assert(isnan(ng_get(y, i)) == poisoned);
+        ck_assert(isnan(ng_get(ng_grad(x), i)) == poisoned);
+    }
+}
+
+START_TEST(nan_stays_in_its_row)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 16), 0, 1, 1);
+    ng_set(x, 2 * 16 + 5, (double)NAN);
+    check_nan_stays_in_its_row(x, apply(_i == 0 ? LAYER : RMS, x, NG_NONE, NG_NONE, 1e-5));
+}
+END_TEST
+
+START_TEST(infinity_gives_nan_in_its_row)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 16), 0, 1, 1);
+    for (int64_t i = 0; i < 16; i++) ng_set(x, 2 * 16 + i, (double)INFINITY);
+    check_nan_stays_in_its_row(x, apply(_i == 0 ? LAYER : RMS, x, NG_NONE, NG_NONE, 1e-5));
+}
+END_TEST
+
+START_TEST(nan_stays_in_its_channel)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(8, 5), 0, 1, 1);
+    ng_set(x, 3 * 5 + 2, (double)NAN);
+    ng_tensor *y = apply(BATCH, x, NG_NONE, NG_NONE, 1e-5);
+    for (int64_t i = 0; i < 8 * 5; i++) ck_assert(isnan(ng_get(y, i)) == (i % 5 == 2));
+}
+END_TEST
+
+/* ---- Running statistics ------------------------------------------------------------------- */
+
+static ng_tensor *train_on(ng_tensor *x, ng_tensor *mean, ng_tensor *var, double momentum)
+{
+    return ng_batch_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .running_mean = mean,
+                         .running_var = var, .eps = 1e-5, .momentum = momentum, .training = true);
+}
+
+static ng_tensor *evaluate(ng_tensor *x, ng_tensor *mean, ng_tensor *var)
+{
+    return ng_batch_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .running_mean = mean,
+                         .running_var = var, .eps = 1e-5);
+}
+
+/* By hand, momentum 0.1, from mean 0 and variance 1; a batch of two has unbiased variance
+ * (b - a)^2 / 2.
+ *     1, 3: mean 2, variance 2     0 + 0.2 = 0.2         0.9 + 0.2 = 1.1
+ *     5, 9: mean 7, variance 8     0.18 + 0.7 = 0.88     0.99 + 0.8 = 1.79
+ *     4, 4: mean 4, variance 0     0.792 + 0.4 = 1.192   1.611 */
+START_TEST(running_averages_over_three_batches)
+{
+    ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(1)));
+    ng_tensor *var = own(ng_ones_new(NG_F64, NG_SHAPE(1)));
+    assert_ok(train_on(VALUES(NG_F64, NG_SHAPE(2, 1), 1, 3), mean, var, 0.1));
+    assert_values(mean, 1e-15, 0.2);
+    assert_values(var, 1e-15, 1.1);
+    assert_ok(train_on(VALUES(NG_F64, NG_SHAPE(2, 1), 5, 9), mean, var, 0.1));
+    assert_values(mean, 1e-15, 0.88);
+    assert_values(var, 1e-15, 1.79);
+    assert_ok(train_on(VALUES(NG_F64, NG_SHAPE(1, 1, 2), 4, 4), mean, var, 0.1));
+    assert_values(mean, 1e-15, 1.192);
+    assert_values(var, 1e-15, 1.611);
+}
+END_TEST
+
+START_TEST(running_statistics_are_per_channel_and_optional)
+{
+    ng_tensor *x = VALUES(NG_F32, NG_SHAPE(2, 2, 2), 1, 2, 10, 20, 3, 4, 30, 40);
+    ng_tensor *mean = own(ng_zeros_new(NG_F32, NG_SHAPE(2)));
+    ng_tensor *var = own(ng_zeros_new(NG_F32, NG_SHAPE(2)));
+    assert_ok(train_on(x, mean, NG_NONE, 1));
+    assert_values(mean, 0, 2.5, 25);
+    assert_ok(train_on(x, NG_NONE, var, 1));
+    assert_values(var, 1e-7, 5.0 / 3, 500.0 / 3);
+    assert_ok(train_on(ng_neg(tape, x), mean, var, 0)); /* momentum 0: as they were */
+    assert_values(mean, 0, 2.5, 25);
+}
+END_TEST
+
+START_TEST(evaluation_uses_running_statistics_and_leaves_them)
+{
+    ng_tensor *x = leaf(VALUES(NG_F64, NG_SHAPE(1, 2), 5, 6));
+    ng_tensor *mean = VALUES(NG_F64, NG_SHAPE(2), 1, 2), *var = VALUES(NG_F64, NG_SHAPE(2), 4, 16);
+    ng_tensor *gamma = leaf(VALUES(NG_F64, NG_SHAPE(2), 3, 5)),
+              *beta = leaf(VALUES(NG_F64, NG_SHAPE(2), 7, 8));
+    ng_tensor *y = ng_batch_norm(tape, x, .gamma = gamma, .beta = beta, .running_mean = mean,
+                                 .running_var = var);
+    assert_values(y, 1e-15, 3 * 4 / 2.0 + 7, 5 * 4 / 4.0 + 8);
+    backward(y, VALUES(NG_F64, NG_SHAPE(1, 2), 10, 100));
+    assert_values(ng_grad(x), 1e-15, 10 * 3 / 2.0, 100 * 5 / 4.0);
+    assert_values(ng_grad(gamma), 1e-15, 10 * 2.0, 100 * 1.0);
+    assert_values(ng_grad(beta), 0, 10, 100);
+    assert_values(mean, 0, 1, 2);
+    assert_values(var, 0, 4, 16);
+}
+END_TEST
+
+/* In training the statistics move with x, so the gradient of a channel sums to zero; in
+ * evaluation it is dy rstd. */
+START_TEST(training_and_evaluation_have_their_own_gradients)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(8, 3), 1, 2, 1),
+              *dy = normal(NG_F64, NG_SHAPE(8, 3), 0, 1, 2);
+    ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(3))),
+              *var = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
+    backward(train_on(x, mean, var, 0.1), dy);
+    ng_tensor *sums = ng_sum(tape, ng_grad(x), .axes = NG_AXES(0));
+    for (int64_t c = 0; c < 3; c++) assert_near(ng_get(sums, c), 0, 1e-14);
+    ng_zero_grad(x);
+    backward(evaluate(x, mean, var), dy);
+    for (int64_t i = 0; i < 24; i++)
+        assert_close(ng_get(ng_grad(x), i), ng_get(dy, i) / sqrt(ng_get(var, i % 3) + 1e-5), 1e-14);
+}
+END_TEST
+
+START_TEST(running_statistics_stay_while_the_checker_moves_inputs)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(8, 3), 1, 2, 1);
+    ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(3))),
+              *var = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
+    ng_tape_set_mode(tape, NG_TAPE_REMEMBER);
+    assert_ok(train_on(x, mean, var, 0.1));
+    assert_values(mean, 0, 0, 0, 0);
+    assert_values(var, 0, 1, 1, 1);
+}
+END_TEST
+
+START_TEST(statistics_changed_before_backward_are_noticed)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(8, 1), 1, 2, 1),
+              *dy = normal(NG_F64, NG_SHAPE(8, 1), 0, 1, 2);
+    ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(1))),
+              *var = own(ng_ones_new(NG_F64, NG_SHAPE(1)));
+    ng_tensor *training = train_on(x, mean, var, 0.1), *stale = evaluate(x, mean, var);
+    assert_ok(train_on(x, mean, var, 0.1));
+    ck_assert_int_eq(ng_backward_from(tape, stale, dy), NG_ESTATE);
+    assert_error(NG_ESTATE, "batch_norm");
+    backward(training, dy); /* its own statistics are its own */
+}
+END_TEST
+
+/* ---- Second order ------------------------------------------------------------------------- */
+
+/* Two elements, eps 0: xhat is (-1, 1) whatever x, so all derivatives are 0; with RMSNorm of
+ * (a, b), y1 = a / r with r^2 = (a^2 + b^2) / 2: dy1/da = b^2 / (2 r^3), and again
+ * d2y1/da2 = -3 a b^2 / (4 r^5). */
+START_TEST(second_derivative_of_rms_norm)
+{
+    ng_tensor *x = leaf(VALUES(NG_F64, NG_SHAPE(2), 3, 4));
+    ng_tensor *first = ng_slice(tape, ng_rms_norm(tape, x, NG_NONE, 0), 0, 0, 1);
+    ng_tensor *dx = ng_gradient(tape, first, x, .record = true);
+    const double r = sqrt(12.5);
+    assert_close(ng_get(dx, 0), 16 / (2 * r * r * r), 1e-13);
+    ng_tensor *ddx = ng_gradient(tape, ng_slice(tape, dx, 0, 0, 1), x);
+    assert_close(ng_get(ddx, 0), -3 * 3 * 16 / (4 * pow(r, 5)), 1e-13);
+}
+END_TEST
+
+/* ---- Dtypes and threads ------------------------------------------------------------------- */
+
+START_TEST(float_agrees_with_double)
+{
+    const norm_kind kind = kinds[_i];
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(16, 48), 1, 2, 1),
+              *dy = normal(NG_F32, NG_SHAPE(16, 48), 0, 1, 2);
+    ng_tensor *x2 = in_dtype(x, NG_F64), *dy2 = in_dtype(dy, NG_F64);
+    ng_tensor *y = apply(kind, x, NG_NONE, NG_NONE, 1e-5),
+              *y2 = apply(kind, x2, NG_NONE, NG_NONE, 1e-5);
+    assert_tensors_close(y, y2, float_tolerance);
+    backward(y, dy);
+    backward(y2, dy2);
+    assert_tensors_close(ng_grad(x), ng_grad(x2), float_tolerance);
+}
+END_TEST
+
+/* Outputs and gradients on 512 x 768, enough for the kernels to share. */
+typedef struct {
+    ng_tensor *y, *dx, *dgamma, *dbeta;
+} outcome;
+
+static outcome run_with_threads(norm_kind kind, int threads)
+{
+    ng_set_threads(threads);
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(512, 768), 1, 2, 1),
+              *gamma = normal(NG_F32, NG_SHAPE(768), 1, 1, 2);
+    ng_tensor *beta = normal(NG_F32, NG_SHAPE(768), 0, 1, 3),
+              *dy = normal(NG_F32, NG_SHAPE(512, 768), 0, 1, 4);
+    ng_tensor *y = apply(kind, x, gamma, beta, 1e-5);
+    backward(y, dy);
+    return (outcome){y, ng_grad(x), ng_grad(gamma), ng_grad(beta)};
+}
+
+START_TEST(same_bits_with_one_and_two_threads)
+{
+    const outcome one = run_with_threads(kinds[_i], 1), two = run_with_threads(kinds[_i], 2);
+    assert_same_bits(one.y, two.y);
+    assert_same_bits(one.dx, two.dx);
+    assert_same_bits(one.dgamma, two.dgamma);
+    assert_same_bits(one.dbeta, two.dbeta);
+}
+END_TEST
+
+/* ---- Recording ---------------------------------------------------------------------------- */
+
+START_TEST(nothing_is_recorded_for_constants)
+{
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, 3)));
+    for (int i = 0; i < 3; i++) {
+        ng_tensor *y = apply(kinds[i], x, NG_NONE, NG_NONE, 1e-5);
+        assert_ok(y);
+        ck_assert_ptr_null(ng_node_of(y));
+    }
+    ck_assert_int_eq(ng_tape_used(tape).ops, 0);
+}
+END_TEST
+
+/* gamma alone may be trained. */
+START_TEST(gradients_reach_only_what_requires_them)
+{
+    ng_tensor *x = own(ng_copy_new(normal(NG_F64, NG_SHAPE(6, 3), 1, 2, 1), NG_F64));
+    ng_tensor *gamma = normal(NG_F64, NG_SHAPE(3), 1, 1, 2),
+              *beta = VALUES(NG_F64, NG_SHAPE(3), 0, 0, 0);
+    ng_tensor *dy = normal(NG_F64, NG_SHAPE(6, 3), 0, 1, 3);
+    ng_tensor *xhat = apply(kinds[_i], x, NG_NONE, NG_NONE, 1e-5);
+    backward(apply(kinds[_i], x, gamma, beta, 1e-5), dy);
+    assert_tensors_close(ng_grad(gamma), ng_sum(tape, ng_mul(tape, dy, xhat), .axes = NG_AXES(0)),
+                         1e-13);
+    ck_assert(!ng_has_grad(x) && !ng_has_grad(beta));
+}
+END_TEST
+
+START_TEST(an_empty_batch_of_rows_is_an_empty_result)
+{
+    ng_tensor *x = leaf(own(ng_zeros_new(NG_F32, NG_SHAPE(0, 4))));
+    ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-5);
+    ck_assert_int_eq(ng_size(y), 0);
+}
+END_TEST
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+START_TEST(row_norm_says_what_is_wrong)
+{
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 4))),
+              *three = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
+    ng_tensor *doubles = own(ng_ones_new(NG_F64, NG_SHAPE(4))),
+              *scalar = own(ng_ones_new(NG_F32, NG_SCALAR));
+
+    ck_assert_ptr_null(ng_layer_norm(tape, x, three, NG_NONE, 1e-5));
+    assert_error(NG_ESHAPE,
+                 "ng_layer_norm: gamma of shape (3,), expected (4,) for x of shape (2, 4)");
+    ck_assert_ptr_null(ng_layer_norm(tape, x, NG_NONE, three, 1e-5));
+    assert_error(NG_ESHAPE,
+                 "ng_layer_norm: beta of shape (3,), expected (4,) for x of shape (2, 4)");
+    ck_assert_ptr_null(ng_rms_norm(tape, x, three, 1e-5));
+    assert_error(NG_ESHAPE, "ng_rms_norm: gamma of shape (3,)");
+    ck_assert_ptr_null(ng_layer_norm(tape, x, doubles, NG_NONE, 1e-5));
+    assert_error(NG_EDTYPE, "ng_layer_norm: dtypes differ: float32 and float64");
+    ck_assert_ptr_null(ng_layer_norm(tape, scalar, NG_NONE, NG_NONE, 1e-5));
+    assert_error(NG_ESHAPE, "ng_layer_norm: rows of 1 dimension,");
+    ck_assert_ptr_null(ng_layer_norm(tape, NG_NONE, NG_NONE, NG_NONE, 1e-5));
+    assert_error(NG_EVALUE, "ng_layer_norm");
+    ck_assert_ptr_null(ng_layer_norm(tape, x, NG_NONE, NG_NONE, -1));
+    assert_error(NG_EVALUE, "ng_layer_norm: eps = -1");
+    ck_assert_ptr_null(ng_rms_norm(tape, x, NG_NONE, (double)NAN));
+    assert_error(NG_EVALUE, "ng_rms_norm: eps = ");
+}
+END_TEST
+
+static ng_tensor *row_norm_with(ng_tensor *x, ng_row_norm_options options)
+{
+    options.x = x;
+    options.gamma = options.beta = NG_NONE;
+    return ng_row_norm_with(tape, options);
+}
+
+START_TEST(row_norm_options_say_what_is_wrong)
+{
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 4))),
+              *one = own(ng_ones_new(NG_F32, NG_SHAPE(5, 1)));
+    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.dims = 3}));
+    assert_error(
+        NG_ESHAPE,
+        "ng_row_norm: rows of 3 dimensions, expected at least 1 and at most those of x (2, 4)");
+    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.dims = -1}));
+    assert_error(NG_ESHAPE, "ng_row_norm: rows of -1 dimensions");
+    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.rms = true, .partial = 1.5}));
+    assert_error(NG_EVALUE, "ng_row_norm: partial = 1.5, expected 0 < partial <= 1");
+    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.rms = true, .partial = -0.5}));
+    assert_error(NG_EVALUE, "ng_row_norm: partial = -0.5");
+    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.partial = 0.5}));
+    assert_error(NG_EVALUE, "ng_row_norm: partial statistics are for .rms");
+    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.rms = true, .unbiased = true}));
+    assert_error(NG_EVALUE, "ng_row_norm: an unbiased variance needs centred rows");
+    ck_assert_ptr_null(row_norm_with(one, (ng_row_norm_options){.unbiased = true}));
+    assert_error(NG_ESHAPE, "at least 2 elements, got shape (5, 1)");
+    ck_assert_ptr_null(ng_row_norm(tape, x, .beta = NG_NONE));
+    assert_error(NG_ENULL, "ng_row_norm: gamma is NULL; NG_NONE leaves it out");
+}
+END_TEST
+
+START_TEST(null_is_passed_on_in_silence)
+{
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 4))),
+              *wrong = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
+    ck_assert_ptr_null(ng_layer_norm(tape, NULL, NG_NONE, NG_NONE, 1e-5));
+    ck_assert_ptr_null(ng_rms_norm(NULL, x, NG_NONE, 1e-5));
+    ck_assert_ptr_null(ng_batch_norm(tape, NULL));
+    ck_assert(!ng_failed());
+    ck_assert_ptr_null(ng_layer_norm(tape, x, ng_add(tape, x, wrong), NG_NONE, 1e-5));
+    assert_error(NG_ESHAPE, "ng_add"); /* the first failure stays on record */
+}
+END_TEST
+
+static ng_tensor *batch_norm_with(ng_tensor *x, ng_batch_norm_options options)
+{
+    options.x = x;
+    if (!options.gamma) options.gamma = NG_NONE;
+    if (!options.beta) options.beta = NG_NONE;
+    if (!options.running_mean) options.running_mean = NG_NONE;
+    if (!options.running_var) options.running_var = NG_NONE;
+    return ng_batch_norm_with(tape, options);
+}
+
+START_TEST(batch_norm_says_what_is_wrong)
+{
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(8, 4))),
+              *single = own(ng_ones_new(NG_F32, NG_SHAPE(1, 64)));
+    ng_tensor *vector = own(ng_ones_new(NG_F32, NG_SHAPE(8))),
+              *four = own(ng_ones_new(NG_F32, NG_SHAPE(4)));
+    ng_tensor *doubles = own(ng_ones_new(NG_F64, NG_SHAPE(4))),
+              *moving = leaf(own(ng_ones_new(NG_F32, NG_SHAPE(4))));
+
+    ck_assert_ptr_null(batch_norm_with(single, (ng_batch_norm_options){.training = true}));
+    assert_error(
+        NG_ESHAPE,
+        "ng_batch_norm: training needs more than one value per channel, got shape (1, 64)");
+    ck_assert_ptr_null(batch_norm_with(vector, (ng_batch_norm_options){.training = true}));
+    assert_error(NG_ESHAPE,
+                 "ng_batch_norm: x of shape (8,), expected (N, C), (N, C, L) or (N, C, H, W)");
+    ck_assert_ptr_null(
+        batch_norm_with(x, (ng_batch_norm_options){.gamma = vector, .training = true}));
+    assert_error(NG_ESHAPE,
+                 "ng_batch_norm: gamma of shape (8,), expected (4,) for x of shape (8, 4)");
+    ck_assert_ptr_null(
+        batch_norm_with(x, (ng_batch_norm_options){.running_var = vector, .training = true}));
+    assert_error(NG_ESHAPE, "ng_batch_norm: running_var of shape (8,)");
+    ck_assert_ptr_null(
+        batch_norm_with(x, (ng_batch_norm_options){.running_mean = doubles, .training = true}));
+    assert_error(NG_EDTYPE, "float32 and float64");
+    ck_assert_ptr_null(batch_norm_with(x, (ng_batch_norm_options){.running_mean = four}));
+    assert_error(NG_EVALUE,
+                 "ng_batch_norm: running_mean and running_var are needed outside training");
+    ck_assert_ptr_null(batch_norm_with(x, (ng_batch_norm_options){.eps = -1, .training = true}));
+    assert_error(NG_EVALUE, "ng_batch_norm: eps = -1");
+    ck_assert_ptr_null(
+        batch_norm_with(x, (ng_batch_norm_options){.momentum = 2, .training = true}));
+    assert_error(NG_EVALUE, "ng_batch_norm: momentum = 2");
+    ck_assert_ptr_null(
+        batch_norm_with(x, (ng_batch_norm_options){.running_mean = moving, .running_var = four}));
+    assert_error(NG_EGRAD, "ng_batch_norm: running statistics have no gradient");
+    ng_tensor *on_tape = ng_full(tape, NG_F32, NG_SHAPE(4), 1);
+    ck_assert_ptr_null(
+        batch_norm_with(x, (ng_batch_norm_options){.running_mean = on_tape, .training = true}));
+    assert_error(NG_ESTATE, "read-only");
+    ck_assert_ptr_null(ng_batch_norm(tape, x, .gamma = NG_NONE, .training = true));
+    assert_error(NG_ENULL, "ng_batch_norm: beta is NULL");
+}
+END_TEST
+
+/* Memory runs out wherever it may: the statistics are as before, and a second try succeeds. */
+START_TEST(out_of_memory_leaves_running_statistics_alone)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(64, 512), 1, 2, 1);
+    ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(512))),
+              *var = own(ng_ones_new(NG_F64, NG_SHAPE(512)));
+    allocations_fail_after(0);
+    ng_tensor *y = train_on(x, mean, var, 0.1);
+    allocations_succeed();
+    ck_assert_ptr_null(y);
+    assert_error(NG_ENOMEM, "out of memory");
+    assert_close(ng_get(mean, 0), 0, 0);
+    assert_close(ng_get(var, 0), 1, 0);
+    assert_ok(train_on(x, mean, var, 0.1));
+    ck_assert_double_gt(fabs(ng_get(mean, 0)), 0.01);
+}
+END_TEST
+
+Suite *norm_suite(void)
+{
+    Suite *suite = suite_create("norm");
+    TCase *t = tcase_create("norm");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, four_steps_of_document_003);
+    tcase_add_test(t, layer_norm_of_document_000_has_unbiased_variance);
+    tcase_add_test(t, layer_norm_of_document_001_has_biased_variance_and_affine);
+    tcase_add_test(t, rms_norm_of_document_004);
+    tcase_add_test(t, partial_rms_norm_reads_the_first_share);
+    tcase_add_test(t, partial_share_is_not_lost_to_rounding);
+    tcase_add_test(t, rows_may_span_several_dimensions);
+    tcase_add_loop_test(t, layer_norm_of_constant_row_is_beta, 0, 2);
+    tcase_add_loop_test(t, one_feature_gives_beta_and_no_gradient, 0, 2);
+    tcase_add_test(t, without_eps_layer_norm_ignores_shift_and_scale);
+    tcase_add_test(t, without_eps_rms_norm_ignores_scale_but_not_shift);
+    tcase_add_test(t, layer_norm_gradient_is_orthogonal_to_shift_and_scale);
+    tcase_add_test(t, rms_norm_gradient_is_orthogonal_to_scale);
+    tcase_add_test(t, batch_norm_of_training_has_mean_beta_and_deviation_gamma);
+    tcase_add_loop_test(t, double_agrees_with_long_double, 0, 3);
+    tcase_add_loop_test(t, float_agrees_with_long_double, 0, 3);
+    tcase_add_loop_test(t, rows_of_mean_1e6_and_deviation_1, 0, 3);
+    tcase_add_loop_test(t, rows_near_1e30, 0, 3);
+    tcase_add_loop_test(t, rows_near_1e_minus_30, 0, 3);
+    tcase_add_loop_test(t, rows_near_1e_minus_30_without_eps, 0, 3);
+    tcase_add_loop_test(t, constant_rows_and_columns, 0, 3);
+    tcase_add_loop_test(t, one_column, 0, 3);
+    tcase_add_loop_test(t, every_short_length, 0, 3);
+    tcase_add_loop_test(t, nan_stays_in_its_row, 0, 2);
+    tcase_add_loop_test(t, infinity_gives_nan_in_its_row, 0, 2);
+    tcase_add_test(t, nan_stays_in_its_channel);
+    tcase_add_test(t, running_averages_over_three_batches);
+    tcase_add_test(t, running_statistics_are_per_channel_and_optional);
+    tcase_add_test(t, evaluation_uses_running_statistics_and_leaves_them);
+    tcase_add_test(t, training_and_evaluation_have_their_own_gradients);
+    tcase_add_test(t, running_statistics_stay_while_the_checker_moves_inputs);
+    tcase_add_test(t, statistics_changed_before_backward_are_noticed);
+    tcase_add_test(t, second_derivative_of_rms_norm);
+    tcase_add_loop_test(t, float_agrees_with_double, 0, 3);
+    tcase_add_loop_test(t, same_bits_with_one_and_two_threads, 0, 3);
+    tcase_add_test(t, nothing_is_recorded_for_constants);
+    tcase_add_loop_test(t, gradients_reach_only_what_requires_them, 0, 3);
+    tcase_add_test(t, an_empty_batch_of_rows_is_an_empty_result);
+    tcase_add_test(t, row_norm_says_what_is_wrong);
+    tcase_add_test(t, row_norm_options_say_what_is_wrong);
+    tcase_add_test(t, null_is_passed_on_in_silence);
+    tcase_add_test(t, batch_norm_says_what_is_wrong);
+    tcase_add_test(t, out_of_memory_leaves_running_statistics_alone);
+    suite_add_tcase(suite, t);
+    return suite;
+}

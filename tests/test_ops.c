@@ -1,0 +1,1171 @@
+/* Ops against closed forms and worked values, their errors, and every row of the table in each of
+ * the ways in which the library computes it. */
+#include "ops/op.h"
+#include "support.h"
+#include <float.h>
+
+/* ---- The tape and the operands of a test --------------------------------------------------- */
+
+static ng_tape *tape;
+static ng_tensor *owned[256];
+static int n_owned;
+
+static void set_up(void)
+{
+    tape = ng_tape_new();
+    n_owned = 0;
+}
+
+static void tear_down(void)
+{
+    ng_tape_free(tape);
+    while (n_owned > 0) ng_tensor_free(owned[--n_owned]);
+}
+
+static ng_tensor *own(ng_tensor *x)
+{
+    ck_assert_ptr_nonnull(x);
+    ck_assert_int_lt(n_owned, 256);
+    return owned[n_owned++] = x;
+}
+
+#define CONSTANT(shape, ...) own(ng_tensor_from(NG_F64, shape, NG_VALUES(__VA_ARGS__)))
+#define INDEX(shape, ...) own(ng_tensor_from(NG_I64, shape, NG_VALUES(__VA_ARGS__)))
+#define LEAF(shape, ...) ng_require_grad(CONSTANT(shape, __VA_ARGS__))
+
+static ng_tensor *zeros(ng_shape shape) { return ng_require_grad(own(ng_zeros_new(NG_F64, shape))); }
+
+static ng_tensor *normal(ng_shape shape, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    return ng_require_grad(own(ng_normal_new(NG_F64, shape, 0, 1, &rng)));
+}
+
+/* The gradient of sum(y) as the backward kernel gives it, where there is one, and as the gradient
+ * rule or the definition does. */
+#define assert_gradient(y, x, relative, ...)                                                      \
+    do {                                                                                          \
+        assert_values(ng_gradient(tape, y, x), relative, __VA_ARGS__);                            \
+        assert_values(ng_gradient(tape, y, x, .record = true), relative, __VA_ARGS__);            \
+    } while (0)
+
+#define assert_shape(x, ...) ck_assert(ng_shape_equal(ng_shape_of(x), NG_SHAPE(__VA_ARGS__)))
+
+static void assert_fails(const ng_tensor *y, ng_status status, const char *text)
+{
+    ck_assert_ptr_null(y);
+    assert_error(status, text);
+}
+
+/* ---- Arithmetic ---------------------------------------------------------------------------- */
+
+START_TEST(arithmetic_gives_worked_values_and_gradients)
+{
+    ng_tensor *a = LEAF(NG_SHAPE(3), 1, 2, 4), *b = LEAF(NG_SHAPE(3), 2, -4, 0.5);
+    assert_values(ng_add(tape, a, b), 0, 3, -2, 4.5);
+    assert_values(ng_sub(tape, a, b), 0, -1, 6, 3.5);
+    assert_values(ng_mul(tape, a, b), 0, 2, -8, 2);
+    assert_values(ng_div(tape, a, b), 0, 0.5, -0.5, 8);
+    assert_values(ng_pow(tape, a, b), 1e-15, 1, 1.0 / 16, 2);
+    assert_values(ng_maximum(tape, a, b), 0, 2, 2, 4);
+    assert_values(ng_minimum(tape, a, b), 0, 1, -4, 0.5);
+    assert_gradient(ng_sub(tape, a, b), b, 0, -1, -1, -1);
+    assert_gradient(ng_mul(tape, a, b), a, 0, 2, -4, 0.5);
+    assert_gradient(ng_div(tape, a, b), a, 0, 0.5, -0.25, 2);
+    assert_gradient(ng_div(tape, a, b), b, 0, -0.25, -0.125, -16);
+    assert_gradient(ng_maximum(tape, a, b), a, 0, 0, 1, 1);
+    assert_gradient(ng_minimum(tape, a, b), b, 0, 0, 1, 1);
+}
+END_TEST
+
+/* d a^b / da = b a^(b-1), d a^b / db = ln(a) a^b. A few roundings of pow and log: 1e-14. */
+START_TEST(pow_has_the_gradient_of_its_formula)
+{
+    ng_tensor *a = LEAF(NG_SHAPE(3), 0.5, 2, 3), *b = LEAF(NG_SHAPE(3), -2, 3, 0.5);
+    ng_tensor *y = ng_pow(tape, a, b);
+    assert_gradient(y, a, 1e-14, -16, 12, 0.5 / sqrt(3.0));
+    assert_gradient(y, b, 1e-14, 4 * log(0.5), 8 * log(2.0), sqrt(3.0) * log(3.0));
+}
+END_TEST
+
+START_TEST(a_number_stands_on_either_side)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2), 2, -4);
+    assert_values(ng_add_scalar(tape, x, 1.5), 0, 3.5, -2.5);
+    assert_values(ng_mul_scalar(tape, x, -3), 0, -6, 12);
+    assert_values(ng_scalar_sub(tape, 1, x), 0, -1, 5);
+    assert_values(ng_scalar_div(tape, 3, x), 0, 1.5, -0.75);
+    assert_values(ng_pow_scalar(tape, x, 3), 0, 8, -64);
+    assert_gradient(ng_add_scalar(tape, x, 1.5), x, 0, 1, 1);
+    assert_gradient(ng_mul_scalar(tape, x, -3), x, 0, -3, -3);
+    assert_gradient(ng_scalar_sub(tape, 1, x), x, 0, -1, -1);
+    assert_gradient(ng_scalar_div(tape, 3, x), x, 0, -0.75, -0.1875);
+    assert_gradient(ng_pow_scalar(tape, x, 3), x, 0, 12, 48);
+}
+END_TEST
+
+START_TEST(whole_powers_have_finite_gradients_of_every_order_at_zero)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2), 0, 3);
+    assert_values(ng_pow_scalar(tape, x, 0), 0, 1, 1);
+    assert_values(ng_gradient(tape, ng_pow_scalar(tape, x, 0), x, .allow_unused = true), 0, 0, 0);
+    assert_gradient(ng_pow_scalar(tape, x, 1), x, 0, 1, 1);
+    ng_tensor *slope = ng_gradient(tape, ng_pow_scalar(tape, x, 2), x, .record = true);
+    assert_values(slope, 0, 0, 6);
+    ng_tensor *curvature = ng_gradient(tape, slope, x, .record = true);
+    assert_values(curvature, 0, 2, 2);
+    assert_values(ng_gradient(tape, curvature, x, .allow_unused = true), 0, 0, 0);
+}
+END_TEST
+
+START_TEST(ties_share_the_gradient_equally)
+{
+    ng_tensor *a = LEAF(NG_SHAPE(3), 1, 2, 3), *b = LEAF(NG_SHAPE(3), 1, 3, 3);
+    assert_gradient(ng_maximum(tape, a, b), a, 0, 0.5, 0, 0.5);
+    assert_gradient(ng_maximum(tape, a, b), b, 0, 0.5, 1, 0.5);
+    assert_gradient(ng_minimum(tape, a, b), a, 0, 0.5, 1, 0.5);
+    ng_tensor *x = LEAF(NG_SHAPE(2, 3), 5, 5, 1, 2, 7, 3);
+    assert_gradient(ng_max(tape, x, .axes = NG_AXES(1)), x, 0, 0.5, 0.5, 0, 0, 1, 0);
+}
+END_TEST
+
+/* ---- Broadcasting -------------------------------------------------------------------------- */
+
+START_TEST(operands_broadcast_on_the_left_the_right_and_both)
+{
+    ng_tensor *matrix = LEAF(NG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    ng_tensor *row = LEAF(NG_SHAPE(3), 10, 20, 30), *column = LEAF(NG_SHAPE(2, 1), 100, 200);
+
+    ng_tensor *right = ng_mul(tape, matrix, row);
+    assert_values(right, 0, 10, 40, 90, 40, 100, 180);
+    assert_gradient(right, matrix, 0, 10, 20, 30, 10, 20, 30);
+    assert_gradient(right, row, 0, 5, 7, 9);
+
+    ng_tensor *left = ng_sub(tape, column, matrix);
+    assert_values(left, 0, 99, 98, 97, 196, 195, 194);
+    assert_gradient(left, column, 0, 3, 3);
+    assert_shape(ng_gradient(tape, left, column), 2, 1);
+
+    ng_tensor *both = ng_div(tape, column, row);
+    assert_shape(both, 2, 3);
+    assert_values(both, 1e-15, 10, 5, 10.0 / 3, 20, 10, 20.0 / 3);
+    assert_gradient(both, column, 1e-15, 11.0 / 60, 11.0 / 60);
+    assert_gradient(both, row, 1e-15, -3, -0.75, -1.0 / 3);
+}
+END_TEST
+
+START_TEST(broadcasting_adds_leading_dimensions)
+{
+    ng_tensor *scalar = LEAF(NG_SCALAR, 2), *row = LEAF(NG_SHAPE(2), 1, 3);
+    ng_tensor *deep = LEAF(NG_SHAPE(2, 1, 2), 1, 2, 3, 4);
+    ng_tensor *y = ng_mul(tape, row, deep);
+    assert_shape(y, 2, 1, 2);
+    assert_values(y, 0, 1, 6, 3, 12);
+    assert_gradient(y, row, 0, 4, 6);
+    ng_tensor *z = ng_mul(tape, scalar, deep);
+    assert_values(z, 0, 2, 4, 6, 8);
+    assert_gradient(z, scalar, 0, 10);
+    ck_assert_int_eq(ng_rank(ng_gradient(tape, z, scalar)), 0);
+}
+END_TEST
+
+START_TEST(sum_to_gives_back_what_has_the_shape_already)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4);
+    ck_assert_ptr_eq(ng_sum_to(tape, x, NG_SHAPE(2, 2)), x);
+    assert_values(ng_sum_to(tape, x, NG_SHAPE(2)), 0, 4, 6);
+    assert_values(ng_sum_to(tape, x, NG_SHAPE(2, 1)), 0, 3, 7);
+    assert_values(ng_sum_to(tape, x, NG_SHAPE(1, 1)), 0, 10);
+    assert_fails(ng_sum_to(tape, x, NG_SHAPE(3)), NG_ESHAPE,
+                 "ng_sum_to: (3,) does not broadcast to (2, 2)");
+    assert_fails(ng_sum_to(tape, x, NG_SHAPE(1, 2, 2)), NG_ESHAPE, "does not broadcast");
+}
+END_TEST
+
+/* ---- Wrong use ----------------------------------------------------------------------------- */
+
+START_TEST(wrong_operands_are_named_and_the_program_goes_on)
+{
+    ng_tensor *a = zeros(NG_SHAPE(3, 4)), *b = zeros(NG_SHAPE(5)), *labels = INDEX(NG_SHAPE(1), 1);
+    ng_tensor *single = own(ng_zeros_new(NG_F32, NG_SHAPE(3, 4)));
+    assert_fails(ng_add(tape, a, b), NG_ESHAPE,
+                 "ng_add: shapes do not broadcast: (3, 4) and (5,)");
+    assert_fails(ng_greater(tape, a, b), NG_ESHAPE, "ng_greater: shapes do not broadcast");
+    assert_fails(ng_mul(tape, a, single), NG_EDTYPE, "ng_mul: dtypes differ: float64 and float32");
+    assert_fails(ng_exp(tape, labels), NG_EDTYPE, "ng_exp");
+    assert_fails(ng_mul_scalar(tape, labels, 2), NG_EDTYPE, "ng_mul_scalar");
+    assert_fails(ng_scalar_div(tape, 2, labels), NG_EDTYPE, "ng_scalar_div");
+    assert_fails(ng_add(tape, a, NG_NONE), NG_EVALUE, "ng_add: operand 2 is NG_NONE");
+    assert_fails(ng_clamp(tape, a, 2, 1), NG_EVALUE, "ng_clamp: bounds 2 .. 1");
+    assert_fails(ng_clamp(tape, a, (double)NAN, 1), NG_EVALUE, "ng_clamp");
+    ck_assert_int_eq(ng_tape_used(tape).ops, 0);
+    assert_ok(ng_add(tape, a, a));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+START_TEST(null_passes_through_every_family_in_silence)
+{
+    ng_tensor *x = zeros(NG_SHAPE(2, 2)), *null = NULL;
+    ck_assert_ptr_null(ng_add(tape, x, null));
+    ck_assert_ptr_null(ng_exp(tape, null));
+    ck_assert_ptr_null(ng_clamp(tape, null, 1, 0));
+    ck_assert_ptr_null(ng_scalar_div(tape, 1, null));
+    ck_assert_ptr_null(ng_zeros_like(tape, null));
+    ck_assert_ptr_null(ng_cast(tape, null, NG_F32));
+    ck_assert_ptr_null(ng_sum(tape, null));
+    ck_assert_ptr_null(ng_variance(tape, null));
+    ck_assert_ptr_null(ng_logsumexp(tape, null));
+    ck_assert_ptr_null(ng_argmax(tape, null, 0));
+    ck_assert_ptr_null(ng_sum_to(tape, null, NG_SCALAR));
+    ck_assert_ptr_null(ng_matmul(tape, x, null));
+    ck_assert_ptr_null(ng_linear(tape, x, x, null));
+    ck_assert_ptr_null(ng_reshape(tape, null, NG_SCALAR));
+    ck_assert_ptr_null(ng_permute(tape, null, NG_AXES(0)));
+    ck_assert_ptr_null(ng_transpose(tape, null, 0, 1));
+    ck_assert_ptr_null(ng_broadcast_to(tape, null, NG_SCALAR));
+    ck_assert_ptr_null(ng_slice(tape, null, 0, 0, 1));
+    ck_assert_ptr_null(ng_pad(tape, null, 0, 0, 1));
+    ck_assert_ptr_null(ng_concat(tape, (ng_tensor *[]){x, null}, 2, 0));
+    ck_assert_ptr_null(ng_concat(tape, NULL, 2, 0));
+    ck_assert_ptr_null(ng_gather_rows(tape, x, null));
+    ck_assert_ptr_null(ng_scatter_add_rows(tape, null, x, 1));
+    ck_assert_ptr_null(ng_where(tape, null, x, x));
+    ck_assert_ptr_null(ng_add(NULL, x, x));
+    ck_assert_ptr_null(ng_full(NULL, NG_F64, NG_SCALAR, 1));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+/* ---- Functions of each element ------------------------------------------------------------- */
+
+typedef ng_tensor *unary(ng_tape *, ng_tensor *);
+
+static double neg(double x) { return -x; }
+static double minus_one(double x) { return x - x - 1; }
+static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+static double square(double x) { return x * x; }
+static double twice(double x) { return 2 * x; }
+static double reciprocal(double x) { return 1 / x; }
+static double d_reciprocal(double x) { return -1 / (x * x); }
+static double d_sqrt(double x) { return 0.5 / sqrt(x); }
+static double rsqrt(double x) { return 1 / sqrt(x); }
+static double d_rsqrt(double x) { return -0.5 / (x * sqrt(x)); }
+static double d_cos(double x) { return -sin(x); }
+static double d_erf(double x) { return 2 / sqrt(acos(-1.0)) * exp(-x * x); }
+static double d_tanh(double x) { return 1 / (cosh(x) * cosh(x)); }
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double d_sigmoid(double x) { return sigmoid(x) * sigmoid(-x); }
+static double relu(double x) { return x > 0 ? x : 0; }
+static double d_relu(double x) { return x > 0 ? 1 : 0; }
+static double gelu(double x) { return x / 2 * erfc(-x / sqrt(2.0)); }
+static double d_gelu(double x)
+{
+    return erfc(-x / sqrt(2.0)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
+}
+static double gelu_tanh(double x)
+{
+    return x * sigmoid(2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x));
+}
+static double d_gelu_tanh(double x)
+{
+    const double c = 2 * sqrt(2 / acos(-1.0)), u = c * (x + 0.044715 * x * x * x);
+    return sigmoid(u) + x * d_sigmoid(u) * c * (1 + 3 * 0.044715 * x * x);
+}
+static double silu(double x) { return x * sigmoid(x); }
+static double d_silu(double x) { return sigmoid(x) + x * d_sigmoid(x); }
+static double softplus(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+
+static const struct {
+    const char *name;
+    unary *op;
+    double (*f)(double), (*df)(double);
+    bool positive; /* the domain */
+} functions[] = {
+    {"neg", ng_neg, neg, minus_one, false},
+    {"abs", ng_abs, fabs, sign, false},
+    {"square", ng_square, square, twice, false},
+    {"reciprocal", ng_reciprocal, reciprocal, d_reciprocal, true},
+    {"exp", ng_exp, exp, exp, false},
+    {"log", ng_log, log, reciprocal, true},
+    {"sqrt", ng_sqrt, sqrt, d_sqrt, true},
+    {"rsqrt", ng_rsqrt, rsqrt, d_rsqrt, true},
+    {"sin", ng_sin, sin, cos, false},
+    {"cos", ng_cos, cos, d_cos, false},
+    {"erf", ng_erf, erf, d_erf, false},
+    {"tanh", ng_tanh, tanh, d_tanh, false},
+    {"sigmoid", ng_sigmoid, sigmoid, d_sigmoid, false},
+    {"relu", ng_relu, relu, d_relu, false},
+    {"gelu", ng_gelu, gelu, d_gelu, false},
+    {"gelu_tanh", ng_gelu_tanh, gelu_tanh, d_gelu_tanh, false},
+    {"silu", ng_silu, silu, d_silu, false},
+    {"softplus", ng_softplus, softplus, sigmoid, false},
+};
+#define N_FUNCTIONS ((int)(sizeof functions / sizeof functions[0]))
+
+/* 97 points of [-6, 6], or (0, 6], 0 not among them. */
+static ng_tensor *points(ng_dtype dtype, bool positive)
+{
+    ng_tensor *x = own(ng_zeros_new(dtype, NG_SHAPE(97)));
+    for (int i = 0; i < 97; i++) ng_set(x, i, positive ? (i + 1) / 16.0 : (i - 48.25) / 8);
+    return ng_require_grad(x);
+}
+
+static void compare(const char *what, const ng_tensor *x, const ng_tensor *actual,
+                    double (*f)(double), double tolerance)
+{
+    assert_ok(actual);
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        const double expected = f(ng_get(x, i));
+        ck_assert_msg(fabs(ng_get(actual, i) - expected) <= tolerance * (1 + fabs(expected)),
+                      "%s at %g is %.17g, expected %.17g", what, ng_get(x, i), ng_get(actual, i),
+                      expected);
+    }
+}
+
+/* Vector math is good to 4 ulp, and a derivative multiplies a few such values of up to 10. */
+START_TEST(functions_and_their_slopes_are_those_of_the_formula)
+{
+    for (int k = 0; k < 2 * N_FUNCTIONS; k++) {
+        const ng_dtype dtype = k < N_FUNCTIONS ? NG_F64 : NG_F32;
+        const double tolerance = 64 * (dtype == NG_F64 ? DBL_EPSILON : (double)FLT_EPSILON);
+        const int i = k % N_FUNCTIONS;
+        ng_tensor *x = points(dtype, functions[i].positive);
+        ng_tensor *y = functions[i].op(tape, x);
+        compare(functions[i].name, x, y, functions[i].f, tolerance);
+        compare(functions[i].name, x, ng_gradient(tape, y, x), functions[i].df, tolerance);
+        compare(functions[i].name, x, ng_gradient(tape, y, x, .record = true), functions[i].df,
+                tolerance);
+    }
+}
+END_TEST
+
+START_TEST(nan_goes_through_every_function)
+{
+    for (int i = 0; i < N_FUNCTIONS; i++) {
+        ng_tensor *x = LEAF(NG_SHAPE(2), (double)NAN, 1);
+        ng_tensor *y = functions[i].op(tape, x);
+        ck_assert_msg(isnan(ng_get(y, 0)) && !isnan(ng_get(y, 1)), "%s", functions[i].name);
+    }
+    ng_tensor *x = LEAF(NG_SHAPE(2), (double)NAN, 1), *one = LEAF(NG_SCALAR, 1);
+    ck_assert(isnan(ng_get(ng_maximum(tape, x, one), 0)));
+    ck_assert(isnan(ng_get(ng_maximum(tape, one, x), 0)));
+    ck_assert(isnan(ng_get(ng_minimum(tape, x, one), 0)));
+    ck_assert(isnan(ng_get(ng_clamp(tape, x, 0, 2), 0)));
+    ck_assert(isnan(ng_get(ng_leaky_relu(tape, x, 0.1), 0)));
+    ck_assert(isnan(ng_item(ng_sum(tape, x))));
+    ck_assert(isnan(ng_item(ng_max(tape, x))));
+    ck_assert(isnan(ng_item(ng_logsumexp(tape, x))));
+}
+END_TEST
+
+START_TEST(infinities_have_their_limits)
+{
+    const double inf = (double)INFINITY;
+    ng_tensor *x = LEAF(NG_SHAPE(3), -inf, 0, inf);
+    assert_values(ng_exp(tape, x), 0, 0, 1, inf);
+    assert_values(ng_tanh(tape, x), 0, -1, 0, 1);
+    assert_values(ng_sigmoid(tape, x), 0, 0, 0.5, 1);
+    assert_values(ng_relu(tape, x), 0, 0, 0, inf);
+    assert_values(ng_erf(tape, x), 0, -1, 0, 1);
+    assert_values(ng_clamp(tape, x, -1, inf), 0, -1, 0, inf);
+    assert_values(ng_softplus(tape, LEAF(NG_SHAPE(3), -1000, 0, 1000)), 1e-15, 0, log(2.0), 1000);
+    ng_tensor *edge = LEAF(NG_SHAPE(2), 0, -1);
+    ck_assert(ng_get(ng_log(tape, edge), 0) == -inf);
+    ck_assert(isnan(ng_get(ng_log(tape, edge), 1)));
+    ck_assert(isnan(ng_get(ng_sqrt(tape, edge), 1)));
+    ck_assert(ng_get(ng_reciprocal(tape, edge), 0) == inf);
+}
+END_TEST
+
+START_TEST(slopes_at_kinks_are_the_documented_ones)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(3), -1, 0, 1);
+    assert_gradient(ng_abs(tape, x), x, 0, -1, 0, 1);
+    assert_gradient(ng_relu(tape, x), x, 0, 0, 0, 1);
+    assert_gradient(ng_leaky_relu(tape, x, 0.25), x, 0, 0.25, 0.25, 1);
+    assert_values(ng_leaky_relu(tape, x, 0.25), 0, -0.25, 0, 1);
+    assert_gradient(ng_clamp(tape, x, -1, 0.5), x, 0, 1, 1, 0);
+    assert_gradient(ng_clamp(tape, x, -0.5, 0), x, 0, 0, 1, 0);
+}
+END_TEST
+
+/* ---- Reductions ---------------------------------------------------------------------------- */
+
+/* Which result an element of x (2, 3, 4, 5) goes into, where the axes in `set` are reduced. */
+static int64_t target_of(int64_t index, int set)
+{
+    static const int64_t dims[] = {2, 3, 4, 5};
+    int64_t target = 0, stride = 1;
+    for (int axis = 3; axis >= 0; axis--) {
+        if (!(set >> axis & 1)) {
+            target += index % dims[axis] * stride;
+            stride *= dims[axis];
+        }
+        index /= dims[axis];
+    }
+    return target;
+}
+
+typedef struct {
+    double sum[120], squares[120], max[120], exponentials[120];
+    int64_t count, results;
+} reduced;
+
+static reduced reduce_plainly(const ng_tensor *x, int set)
+{
+    reduced r = {.count = 0};
+    for (int64_t i = 0; i < 120; i++) r.max[i] = -DBL_MAX;
+    for (int64_t i = 0; i < 120; i++) {
+        const int64_t to = target_of(i, set);
+        const double value = ng_get(x, i);
+        r.sum[to] += value;
+        r.exponentials[to] += exp(value);
+        r.max[to] = fmax(r.max[to], value);
+        r.count += to == 0;
+    }
+    r.results = 120 / r.count;
+    for (int64_t i = 0; i < 120; i++) {
+        const int64_t to = target_of(i, set);
+        const double deviation = ng_get(x, i) - r.sum[to] / (double)r.count;
+        r.squares[to] += deviation * deviation;
+    }
+    return r;
+}
+
+/* Sums of up to 120 values near 1 differ by their order in 120 roundings at most. */
+START_TEST(reductions_over_any_axes_are_those_of_plain_loops)
+{
+    ng_tensor *x = normal(NG_SHAPE(2, 3, 4, 5), 1);
+    for (int set = 1; set < 16; set++) {
+        ng_axes axes = {.count = 0};
+        for (int axis = 3; axis >= 0; axis--)
+            if (set >> axis & 1) axes.axis[axes.count++] = axis % 2 ? axis - 4 : axis;
+        const reduced r = reduce_plainly(x, set);
+        ng_tensor *sum = ng_sum(tape, x, .axes = axes);
+        ng_tensor *mean = ng_mean(tape, x, .axes = axes, .keepdim = true);
+        ng_tensor *variance = ng_variance(tape, x, .axes = axes);
+        ng_tensor *unbiased = ng_variance(tape, x, .axes = axes, .unbiased = true);
+        ng_tensor *max = ng_max(tape, x, .axes = axes);
+        ng_tensor *lse = ng_logsumexp(tape, x, .axes = axes);
+        ck_assert_int_eq(ng_size(sum), r.results);
+        ck_assert_int_eq(ng_rank(sum), 4 - axes.count);
+        ck_assert_int_eq(ng_rank(mean), 4);
+        const double n = (double)r.count, near = 120 * DBL_EPSILON * n;
+        for (int64_t i = 0; i < r.results; i++) {
+            assert_near(ng_get(sum, i), r.sum[i], near);
+            assert_near(ng_get(mean, i), r.sum[i] / n, near);
+            assert_near(ng_get(variance, i), r.squares[i] / n, near);
+            assert_near(ng_get(unbiased, i), r.squares[i] / (n - 1), near);
+            assert_near(ng_get(max, i), r.max[i], 0);
+            assert_near(ng_get(lse, i), log(r.exponentials[i]), near);
+        }
+    }
+}
+END_TEST
+
+START_TEST(gradients_of_reductions_reach_the_reduced_elements)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 6);
+    assert_gradient(ng_sum(tape, x), x, 0, 1, 1, 1, 1);
+    assert_gradient(ng_mean(tape, x, .axes = NG_AXES(0)), x, 0, 0.5, 0.5, 0.5, 0.5);
+    assert_gradient(ng_max(tape, x, .axes = NG_AXES(0)), x, 0, 0, 0, 1, 1);
+    assert_gradient(ng_variance(tape, x, .axes = NG_AXES(1)), x, 0, -0.5, 0.5, -1.5, 1.5);
+    const double p = 1 / (1 + exp(1.0)), q = 1 / (1 + exp(3.0));
+    assert_gradient(ng_logsumexp(tape, x, .axes = NG_AXES(1)), x, 1e-14, p, 1 - p, q, 1 - q);
+}
+END_TEST
+
+/* Deviations of 1 around 1e6 are exact in double and in float. */
+START_TEST(variance_keeps_its_digits_far_from_zero)
+{
+    for (int i = 0; i < 2; i++) {
+        ng_tensor *x = own(ng_tensor_from(i ? NG_F32 : NG_F64, NG_SHAPE(4),
+                                          NG_VALUES(1e6 - 1, 1e6 + 1, 1e6 - 1, 1e6 + 1)));
+        assert_values(ng_variance(tape, x), 1e-7, 1);
+    }
+    ck_assert(isnan(ng_item(ng_variance(tape, LEAF(NG_SHAPE(1), 5), .unbiased = true))));
+}
+END_TEST
+
+START_TEST(logsumexp_neither_overflows_nor_vanishes)
+{
+    const double inf = (double)INFINITY;
+    ng_tensor *x = LEAF(NG_SHAPE(5, 2), 1000, 1000, -1000, -1000, -inf, 3, inf, 3, -inf, -inf);
+    assert_values(ng_logsumexp(tape, x, .axes = NG_AXES(1)), 1e-15, 1000 + log(2.0),
+                  -1000 + log(2.0), 3, inf, -inf);
+    ng_tensor *single = own(ng_copy_new(x, NG_F32));
+    assert_values(ng_logsumexp(tape, single, .axes = NG_AXES(1)), 1e-7, 1000 + log(2.0),
+                  -1000 + log(2.0), 3, inf, -inf);
+    ng_tensor *far = LEAF(NG_SHAPE(3, 2), 1000, 1000, -1000, -1000, -inf, 3);
+    assert_gradient(ng_logsumexp(tape, far, .axes = NG_AXES(1)), far, 1e-12, 0.5, 0.5, 0.5, 0.5, 0,
+                    1);
+}
+END_TEST
+
+START_TEST(argmax_is_the_first_of_equals)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 3), 1, 5, 5, 9, 2, 3);
+    ng_tensor *rows = ng_argmax(tape, x, 1), *columns = ng_argmax(tape, x, -2);
+    ck_assert_int_eq(ng_dtype_of(rows), NG_I64);
+    assert_shape(rows, 2);
+    assert_values(rows, 0, 1, 0);
+    assert_values(columns, 0, 1, 0, 0);
+    ck_assert(!ng_requires_grad(rows));
+}
+END_TEST
+
+START_TEST(reductions_name_wrong_axes)
+{
+    ng_tensor *x = zeros(NG_SHAPE(3, 4)), *empty = zeros(NG_SHAPE(3, 0));
+    assert_fails(ng_sum(tape, x, .axes = NG_AXES(2)), NG_ESHAPE, "ng_sum: axis 2");
+    assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE, "ng_variance: axis -3");
+    assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE, "ng_mean: axis -1 is named");
+    assert_fails(ng_argmax(tape, x, 5), NG_ESHAPE, "ng_argmax: axis 5");
+    assert_fails(ng_max(tape, empty), NG_ESHAPE, "ng_max: (3, 0) has no elements");
+    assert_fails(ng_logsumexp(tape, empty, .axes = NG_AXES(1)), NG_ESHAPE, "ng_logsumexp: (3, 0)");
+    assert_fails(ng_argmax(tape, empty, 1), NG_ESHAPE, "ng_argmax: (3, 0)");
+}
+END_TEST
+
+/* ---- Matrix products ----------------------------------------------------------------------- */
+
+/* Sums of 5 products in another order differ in a few roundings of values below 30. */
+static void multiply_plainly(bool ta, bool tb)
+{
+    ng_tensor *a = normal(ta ? NG_SHAPE(2, 1, 5, 3) : NG_SHAPE(2, 1, 3, 5), 1);
+    ng_tensor *b = normal(tb ? NG_SHAPE(4, 2, 5) : NG_SHAPE(4, 5, 2), 2);
+    ng_tensor *y = ng_matmul(tape, a, b, .transpose_a = ta, .transpose_b = tb);
+    assert_shape(y, 2, 4, 3, 2);
+    for (int p = 0; p < 2; p++)
+        for (int q = 0; q < 4; q++)
+            for (int i = 0; i < 3; i++)
+                for (int j = 0; j < 2; j++) {
+                    double sum = 0;
+                    for (int k = 0; k < 5; k++)
+                        sum += (ta ? ng_at(a, p, 0, k, i) : ng_at(a, p, 0, i, k))
+                               * (tb ? ng_at(b, q, j, k) : ng_at(b, q, k, j));
+                    assert_near(ng_at(y, p, q, i, j), sum, 1e-14);
+                }
+}
+
+START_TEST(matmul_multiplies_broadcast_batches_read_either_way)
+{
+    for (int flags = 0; flags < 4; flags++) multiply_plainly(flags & 1, flags & 2);
+}
+END_TEST
+
+START_TEST(matmul_gives_worked_values_and_gradients)
+{
+    ng_tensor *a = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *b = LEAF(NG_SHAPE(2, 1), 5, 6);
+    ng_tensor *y = ng_matmul(tape, a, b);
+    assert_values(y, 0, 17, 39);
+    assert_gradient(y, a, 0, 5, 6, 5, 6);
+    assert_gradient(y, b, 0, 4, 6);
+    ng_tensor *both = LEAF(NG_SHAPE(2, 2, 2), 1, 2, 3, 4, 5, 6, 7, 8);
+    ng_tensor *z = ng_matmul(tape, both, b);
+    assert_values(z, 0, 17, 39, 61, 83);
+    assert_gradient(z, b, 0, 16, 20);
+    ng_tensor *square = ng_matmul(tape, a, a);
+    assert_values(square, 0, 7, 10, 15, 22);
+    assert_gradient(square, a, 0, 7, 11, 9, 13);
+}
+END_TEST
+
+START_TEST(matmul_names_shapes_that_do_not_fit)
+{
+    ng_tensor *a = zeros(NG_SHAPE(32, 64)), *b = zeros(NG_SHAPE(128, 10)), *v = zeros(NG_SHAPE(5));
+    ng_tensor *p = zeros(NG_SHAPE(3, 2, 2)), *q = zeros(NG_SHAPE(4, 2, 2));
+    assert_fails(ng_matmul(tape, a, b), NG_ESHAPE,
+                 "ng_matmul: inner dimensions differ: (32, 64) x (128, 10)");
+    assert_fails(ng_matmul(tape, a, b, .transpose_a = true), NG_ESHAPE, "(32, 64)^T x (128, 10)");
+    assert_fails(ng_matmul(tape, v, b), NG_ESHAPE, "two dimensions or more: (5,) x (128, 10)");
+    assert_fails(ng_matmul(tape, p, q), NG_ESHAPE,
+                 "ng_matmul: leading dimensions do not broadcast: (3, 2, 2) x (4, 2, 2)");
+}
+END_TEST
+
+START_TEST(linear_gives_worked_values_and_gradients)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *w = LEAF(NG_SHAPE(1, 2), 10, 20);
+    ng_tensor *bias = LEAF(NG_SHAPE(1), 0.5);
+    ng_tensor *y = ng_linear(tape, x, w, bias);
+    assert_values(y, 0, 50.5, 110.5);
+    assert_gradient(y, x, 0, 10, 20, 10, 20);
+    assert_gradient(y, w, 0, 4, 6);
+    assert_gradient(y, bias, 0, 2);
+    assert_values(ng_linear(tape, x, w, NG_NONE), 0, 50, 110);
+    ng_tensor *row = LEAF(NG_SHAPE(2), 1, 2);
+    assert_shape(ng_linear(tape, row, w, bias), 1);
+}
+END_TEST
+
+START_TEST(linear_adds_to_the_gradients_that_leaves_have)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *w = LEAF(NG_SHAPE(1, 2), 10, 20);
+    ng_tensor *bias = LEAF(NG_SHAPE(1), 0.5);
+    for (int i = 0; i < 2; i++)
+        assert_ok(ng_backward(tape, ng_sum(tape, ng_linear(tape, x, w, bias))));
+    assert_values(ng_grad(x), 0, 20, 40, 20, 40);
+    assert_values(ng_grad(w), 0, 8, 12);
+    assert_values(ng_grad(bias), 0, 4);
+}
+END_TEST
+
+START_TEST(linear_names_shapes_that_do_not_fit)
+{
+    ng_tensor *x = zeros(NG_SHAPE(32, 64)), *w = zeros(NG_SHAPE(10, 128)), *b = zeros(NG_SHAPE(9));
+    assert_fails(ng_linear(tape, x, w, NG_NONE), NG_ESHAPE,
+                 "ng_linear: x is (32, 64) and weight (10, 128), expected x (..., 128)");
+    assert_fails(ng_linear(tape, w, w, b), NG_ESHAPE,
+                 "ng_linear: bias is (9,) and weight (10, 128), expected bias (10,)");
+    assert_fails(ng_linear(tape, x, b, NG_NONE), NG_ESHAPE, "weight is (9,), expected (out, in)");
+    assert_fails(ng_linear(tape, x, NG_NONE, NG_NONE), NG_EVALUE, "ng_linear");
+}
+END_TEST
+
+/* ---- Shape --------------------------------------------------------------------------------- */
+
+START_TEST(reshape_shares_memory_and_finds_an_open_dimension)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    ng_tensor *y = ng_reshape(tape, x, NG_SHAPE(3, -1));
+    assert_shape(y, 3, 2);
+    ck_assert_ptr_eq(ng_data_f64(y), ng_data_f64(x));
+    ng_tensor *z = ng_mul(tape, y, CONSTANT(NG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6));
+    assert_gradient(z, x, 0, 1, 2, 3, 4, 5, 6);
+    assert_shape(ng_gradient(tape, z, x), 2, 3);
+    ck_assert_int_eq(ng_rank(ng_reshape(tape, LEAF(NG_SHAPE(1, 1), 7), NG_SCALAR)), 0);
+}
+END_TEST
+
+START_TEST(reshape_names_sizes_that_differ)
+{
+    ng_tensor *x = zeros(NG_SHAPE(3, 4));
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 2)), NG_ESHAPE,
+                 "ng_reshape: (3, 4) has 12 elements, (5, 2) has 10");
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, -1)), NG_ESHAPE,
+                 "ng_reshape: (3, 4) has 12 elements, which (5, -1) does not divide");
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(0, -1)), NG_ESHAPE, "does not divide");
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(-1, -1)), NG_ESHAPE, "more than one dimension -1");
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(-2, 6)), NG_ESHAPE, "ng_reshape: negative dimension");
+    assert_fails(ng_reshape(tape, x, (ng_shape){.rank = 9}), NG_ESHAPE, "ng_reshape: 9 dimensions");
+}
+END_TEST
+
+START_TEST(permute_and_transpose_move_axes)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
+    ng_tensor *y = ng_permute(tape, x, NG_AXES(2, 0, 1));
+    assert_shape(y, 3, 1, 2);
+    assert_values(y, 0, 1, 4, 2, 5, 3, 6);
+    assert_values(ng_permute(tape, x, NG_AXES(-1, 0, -2)), 0, 1, 4, 2, 5, 3, 6);
+    ng_tensor *z = ng_mul(tape, y, CONSTANT(NG_SHAPE(3, 1, 2), 1, 2, 3, 4, 5, 6));
+    assert_gradient(z, x, 0, 1, 3, 5, 2, 4, 6);
+    ng_tensor *t = ng_transpose(tape, x, 0, -1);
+    assert_shape(t, 3, 2, 1);
+    assert_values(t, 0, 1, 4, 2, 5, 3, 6);
+    assert_fails(ng_permute(tape, x, NG_AXES(0, 1)), NG_ESHAPE,
+                 "ng_permute: 2 axes for (1, 2, 3), expected 3");
+    assert_fails(ng_permute(tape, x, NG_AXES(0, 1, 1)), NG_ESHAPE, "axis 1 is named twice");
+    assert_fails(ng_transpose(tape, x, 0, 3), NG_ESHAPE, "ng_transpose: axis 3");
+}
+END_TEST
+
+START_TEST(broadcast_to_repeats)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 1), 1, 2);
+    ng_tensor *y = ng_broadcast_to(tape, x, NG_SHAPE(2, 2, 3));
+    assert_values(y, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2);
+    assert_gradient(y, x, 0, 6, 6);
+    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(3, 3)), NG_ESHAPE,
+                 "ng_broadcast_to: (2, 1) does not broadcast to (3, 3)");
+    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(2)), NG_ESHAPE, "does not broadcast to (2,)");
+}
+END_TEST
+
+START_TEST(slices_count_from_either_end)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 4), 1, 2, 3, 4, 5, 6, 7, 8);
+    assert_values(ng_slice(tape, x, 1, 1, 3), 0, 2, 3, 6, 7);
+    assert_values(ng_slice(tape, x, -1, -2, NG_END), 0, 3, 4, 7, 8);
+    assert_values(ng_slice(tape, x, 0, 1, 2), 0, 5, 6, 7, 8);
+    assert_gradient(ng_slice(tape, x, 1, -4, -2), x, 0, 1, 1, 0, 0, 1, 1, 0, 0);
+    assert_shape(ng_slice(tape, x, 1, 2, 2), 2, 0);
+    assert_fails(ng_slice(tape, x, 1, 2, 9), NG_ESHAPE,
+                 "ng_slice: 2:9 along axis 1 of (2, 4), expected bounds -4 .. 4");
+    assert_fails(ng_slice(tape, x, 1, -5, 2), NG_ESHAPE, "-5:2");
+    assert_fails(ng_slice(tape, x, 1, 3, 1), NG_ESHAPE, "3:1 along axis 1 of (2, 4) ends before");
+    assert_fails(ng_slice(tape, x, 2, 0, 1), NG_ESHAPE, "ng_slice: axis 2");
+}
+END_TEST
+
+START_TEST(slices_of_one_tensor_add_up_in_its_gradient)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(1, 4), 1, 2, 3, 4);
+    ng_tensor *h = ng_mul_scalar(tape, x, 1);
+    ng_tensor *y = ng_mul(tape, ng_slice(tape, h, 1, 0, 3), ng_slice(tape, h, 1, 1, 4));
+    assert_gradient(y, x, 0, 2, 4, 6, 3);
+}
+END_TEST
+
+START_TEST(pad_puts_zeros_around)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2, 1), 3, 4);
+    ng_tensor *y = ng_pad(tape, x, 1, 1, 2);
+    assert_values(y, 0, 0, 3, 0, 0, 0, 4, 0, 0);
+    assert_gradient(ng_square(tape, y), x, 0, 6, 8);
+    assert_fails(ng_pad(tape, x, 1, -1, 2), NG_EVALUE, "ng_pad: -1 before");
+    assert_fails(ng_pad(tape, x, 1, INT64_MAX, INT64_MAX), NG_EVALUE, "ng_pad");
+    assert_fails(ng_pad(tape, x, 1, 0, INT64_MAX - 1), NG_ESHAPE, "more elements than memory");
+}
+END_TEST
+
+START_TEST(concat_joins_and_its_gradient_parts)
+{
+    ng_tensor *a = LEAF(NG_SHAPE(2, 1), 1, 2), *b = LEAF(NG_SHAPE(2, 2), 3, 4, 5, 6);
+    ng_tensor *y = ng_concat(tape, (ng_tensor *[]){a, b}, 2, -1);
+    assert_values(y, 0, 1, 3, 4, 2, 5, 6);
+    ng_tensor *z = ng_square(tape, y);
+    assert_gradient(z, a, 0, 2, 4);
+    assert_gradient(z, b, 0, 6, 8, 10, 12);
+    assert_fails(ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0), NG_ESHAPE,
+                 "ng_concat: (2, 1) and (2, 2) differ beside axis 0");
+    assert_fails(ng_concat(tape, (ng_tensor *[]){a, LEAF(NG_SHAPE(2), 1, 2)}, 2, 1), NG_ESHAPE,
+                 "(2, 1) and (2,)");
+    assert_fails(ng_concat(tape, &a, 0, 0), NG_EVALUE, "ng_concat: 0 parts");
+}
+END_TEST
+
+START_TEST(int64_tensors_move_as_they_are)
+{
+    const double big = 9007199254740992.0; /* 2^53 */
+    ng_tensor *x = INDEX(NG_SHAPE(2, 2), 1, -2, 3, big);
+    assert_values(ng_reshape(tape, x, NG_SHAPE(4)), 0, 1, -2, 3, big);
+    assert_values(ng_transpose(tape, x, 0, 1), 0, 1, 3, -2, big);
+    assert_values(ng_slice(tape, x, 1, 1, 2), 0, -2, big);
+    assert_values(ng_pad(tape, x, 0, 0, 1), 0, 1, -2, 3, big, 0, 0);
+    assert_values(ng_concat(tape, (ng_tensor *[]){x, x}, 2, 0), 0, 1, -2, 3, big, 1, -2, 3, big);
+    assert_values(ng_broadcast_to(tape, INDEX(NG_SHAPE(1), 7), NG_SHAPE(2)), 0, 7, 7);
+    assert_values(ng_gather_rows(tape, x, INDEX(NG_SHAPE(1), 1)), 0, 3, big);
+    ck_assert_int_eq(ng_dtype_of(ng_transpose(tape, x, 0, 1)), NG_I64);
+    ng_tensor *y = zeros(NG_SHAPE(2, 2));
+    assert_fails(ng_concat(tape, (ng_tensor *[]){x, y}, 2, 0), NG_EDTYPE, "float64");
+    assert_fails(ng_concat(tape, (ng_tensor *[]){y, x}, 2, 0), NG_EDTYPE, "int64");
+}
+END_TEST
+
+/* ---- Selection ----------------------------------------------------------------------------- */
+
+START_TEST(gather_takes_rows_and_scatter_adds_them_back)
+{
+    ng_tensor *table = LEAF(NG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6);
+    ng_tensor *index = INDEX(NG_SHAPE(2, 2), 2, 0, 2, 2);
+    ng_tensor *y = ng_gather_rows(tape, table, index);
+    assert_shape(y, 2, 2, 2);
+    assert_values(y, 0, 5, 6, 1, 2, 5, 6, 5, 6);
+    assert_gradient(y, table, 0, 1, 1, 0, 0, 3, 3);
+    ng_tensor *back = ng_scatter_add_rows(tape, y, index, 4);
+    assert_values(back, 0, 1, 2, 0, 0, 15, 18, 0, 0);
+    assert_gradient(ng_square(tape, back), table, 0, 2, 4, 0, 0, 90, 108);
+    ng_tensor *one = ng_gather_rows(tape, table, INDEX(NG_SCALAR, 1));
+    assert_shape(one, 2);
+    assert_values(one, 0, 3, 4);
+}
+END_TEST
+
+START_TEST(gather_names_a_wrong_index)
+{
+    ng_tensor *table = zeros(NG_SHAPE(10, 2)), *none = zeros(NG_SHAPE(0, 2));
+    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(4), 0, 1, 9, 12)), NG_ESHAPE,
+                 "ng_gather_rows: index[3] is 12, expected 0 .. 9");
+    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(1), -1)), NG_ESHAPE, "index[0] is -1");
+    assert_fails(ng_gather_rows(tape, none, INDEX(NG_SHAPE(1), 0)), NG_ESHAPE, "no rows");
+    assert_fails(ng_gather_rows(tape, table, table), NG_EDTYPE,
+                 "ng_gather_rows: index is float64, expected int64");
+    assert_fails(ng_gather_rows(tape, table, NG_NONE), NG_EVALUE, "index is NG_NONE");
+    assert_fails(ng_gather_rows(tape, LEAF(NG_SCALAR, 1), INDEX(NG_SCALAR, 0)), NG_ESHAPE,
+                 "table is ()");
+    assert_fails(ng_scatter_add_rows(tape, table, INDEX(NG_SHAPE(3), 0, 1, 2), 4), NG_ESHAPE,
+                 "ng_scatter_add_rows: x is (10, 2) and index (3,)");
+    assert_fails(ng_scatter_add_rows(tape, LEAF(NG_SHAPE(1), 1), INDEX(NG_SHAPE(1), 4), 4),
+                 NG_ESHAPE, "ng_scatter_add_rows: index[0] is 4, expected 0 .. 3");
+    assert_fails(ng_scatter_add_rows(tape, LEAF(NG_SHAPE(1), 1), INDEX(NG_SHAPE(1), 0), -1),
+                 NG_ESHAPE, "negative dimension");
+    ng_tensor *high = zeros(NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1));
+    assert_fails(ng_gather_rows(tape, high, INDEX(NG_SHAPE(1, 1), 0)), NG_ESHAPE, "9 dimensions");
+    assert_fails(ng_scatter_add_rows(tape, high, INDEX(NG_SCALAR, 0), 1), NG_ESHAPE,
+                 "9 dimensions");
+}
+END_TEST
+
+START_TEST(where_chooses_with_all_three_broadcasting)
+{
+    ng_tensor *condition = CONSTANT(NG_SHAPE(2, 1), 1, 0);
+    ng_tensor *a = LEAF(NG_SHAPE(3), 1, 2, 3), *b = LEAF(NG_SCALAR, 9);
+    ng_tensor *y = ng_where(tape, condition, a, b);
+    assert_values(y, 0, 1, 2, 3, 9, 9, 9);
+    assert_gradient(y, a, 0, 1, 1, 1);
+    assert_gradient(y, b, 0, 3);
+    assert_fails(ng_where(tape, zeros(NG_SHAPE(4)), a, b), NG_ESHAPE,
+                 "ng_where: shapes do not broadcast: (4,) and (3,)");
+}
+END_TEST
+
+/* ln x at x = 0 has an infinite slope, which must not turn into 0 x inf for what is not chosen. */
+START_TEST(where_keeps_out_what_is_not_chosen)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2), 0, 2);
+    ng_tensor *positive = ng_greater(tape, x, ng_zeros_like(tape, x));
+    ng_tensor *safe = ng_where(tape, positive, x, ng_ones_like(tape, x));
+    ng_tensor *y = ng_where(tape, positive, ng_log(tape, safe), ng_zeros_like(tape, x));
+    assert_values(y, 1e-15, 0, log(2.0));
+    assert_gradient(y, x, 0, 0, 0.5);
+    ng_tensor *poisoned = LEAF(NG_SHAPE(2), (double)NAN, 1);
+    assert_gradient(ng_where(tape, CONSTANT(NG_SHAPE(2), 0, 1), poisoned, x), x, 0, 1, 0);
+}
+END_TEST
+
+START_TEST(comparisons_are_one_or_zero_and_false_for_nan)
+{
+    ng_tensor *a = CONSTANT(NG_SHAPE(4), 1, 2, 3, (double)NAN), *b = CONSTANT(NG_SCALAR, 2);
+    assert_values(ng_greater(tape, a, b), 0, 0, 0, 1, 0);
+    assert_values(ng_greater_equal(tape, a, b), 0, 0, 1, 1, 0);
+    assert_values(ng_less(tape, a, b), 0, 1, 0, 0, 0);
+    assert_values(ng_equal(tape, a, b), 0, 0, 1, 0, 0);
+    ck_assert_int_eq(ng_dtype_of(ng_less(tape, a, b)), NG_F64);
+}
+END_TEST
+
+START_TEST(the_gradient_of_a_comparison_fails_loudly)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2), 1, 2);
+    ng_tensor *y = ng_mul(tape, x, ng_greater(tape, x, CONSTANT(NG_SCALAR, 1.5)));
+    assert_fails(ng_gradient(tape, y, x), NG_EGRAD, "greater has no gradient");
+    assert_fails(ng_gradient(tape, y, x, .record = true), NG_EGRAD, "greater has no gradient");
+    ck_assert_int_eq(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD);
+    assert_error(NG_EGRAD, "greater has no gradient");
+    ck_assert(!ng_has_grad(x));
+    ng_tensor *z = ng_mul(tape, x, ng_greater(tape, ng_detach(tape, x), CONSTANT(NG_SCALAR, 1.5)));
+    assert_gradient(z, x, 0, 0, 1);
+}
+END_TEST
+
+/* ---- Constants ----------------------------------------------------------------------------- */
+
+START_TEST(constants_have_the_asked_dtype_and_shape)
+{
+    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(2, 1), 2.5);
+    assert_values(x, 0, 2.5, 2.5);
+    assert_values(ng_zeros_like(tape, x), 0, 0, 0);
+    assert_values(ng_ones_like(tape, x), 0, 1, 1);
+    ck_assert_int_eq(ng_dtype_of(ng_ones_like(tape, x)), NG_F32);
+    assert_values(ng_full(tape, NG_I64, NG_SHAPE(2), 7), 0, 7, 7);
+    assert_fails(ng_full(tape, NG_F32, NG_SHAPE(2, -1), 1), NG_ESHAPE, "ng_full: negative");
+}
+END_TEST
+
+START_TEST(cast_keeps_values_and_refuses_a_gradient)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2), 1.5, -2);
+    ng_tensor *y = ng_cast(tape, x, NG_F32);
+    ck_assert_int_eq(ng_dtype_of(y), NG_F32);
+    assert_values(y, 0, 1.5, -2);
+    assert_values(ng_cast(tape, INDEX(NG_SHAPE(2), 3, 4), NG_F64), 0, 3, 4);
+    assert_values(ng_cast(tape, CONSTANT(NG_SHAPE(2), 3, 4), NG_I64), 0, 3, 4);
+    ck_assert(!ng_requires_grad(ng_cast(tape, x, NG_I64)));
+    assert_fails(ng_gradient(tape, y, x), NG_EGRAD, "cast has no gradient");
+}
+END_TEST
+
+/* ---- Empty and one-element tensors --------------------------------------------------------- */
+
+START_TEST(nothing_sums_to_zero)
+{
+    ng_tensor *x = zeros(NG_SHAPE(0, 3));
+    assert_values(ng_sum(tape, x), 0, 0);
+    assert_values(ng_sum(tape, x, .axes = NG_AXES(0)), 0, 0, 0, 0);
+    assert_shape(ng_sum(tape, x, .axes = NG_AXES(1)), 0);
+    assert_shape(ng_max(tape, x, .axes = NG_AXES(1)), 0);
+    ck_assert(isnan(ng_item(ng_mean(tape, x))));
+    assert_shape(ng_gradient(tape, ng_sum(tape, x), x), 0, 3);
+}
+END_TEST
+
+START_TEST(empty_operands_give_empty_results)
+{
+    ng_tensor *x = zeros(NG_SHAPE(0, 3)), *row = LEAF(NG_SHAPE(3), 1, 2, 3);
+    ng_tensor *y = ng_exp(tape, ng_add(tape, x, row));
+    assert_shape(y, 0, 3);
+    assert_gradient(y, row, 0, 0, 0, 0);
+    assert_shape(ng_permute(tape, x, NG_AXES(1, 0)), 3, 0);
+    assert_shape(ng_reshape(tape, x, NG_SHAPE(5, 0)), 5, 0);
+    ng_tensor *rows = LEAF(NG_SHAPE(1, 3), 1, 2, 3);
+    assert_values(ng_concat(tape, (ng_tensor *[]){x, rows}, 2, 0), 0, 1, 2, 3);
+    ng_tensor *no_index = own(ng_zeros_new(NG_I64, NG_SHAPE(0)));
+    ng_tensor *gathered = ng_gather_rows(tape, rows, no_index);
+    assert_shape(gathered, 0, 3);
+    assert_gradient(gathered, rows, 0, 0, 0, 0);
+    assert_shape(ng_where(tape, x, x, row), 0, 3);
+    assert_shape(ng_linear(tape, x, rows, NG_NONE), 0, 1);
+    assert_gradient(ng_linear(tape, x, rows, NG_NONE), rows, 0, 0, 0, 0);
+}
+END_TEST
+
+START_TEST(matmul_over_nothing_is_zero)
+{
+    ng_tensor *a = zeros(NG_SHAPE(2, 0)), *b = zeros(NG_SHAPE(0, 2));
+    ng_tensor *y = ng_matmul(tape, a, b);
+    assert_values(y, 0, 0, 0, 0, 0);
+    assert_shape(ng_gradient(tape, y, a), 2, 0);
+    ng_tensor *no_batch = zeros(NG_SHAPE(0, 2, 3)), *c = zeros(NG_SHAPE(3, 1));
+    ng_tensor *z = ng_matmul(tape, no_batch, c);
+    assert_shape(z, 0, 2, 1);
+    assert_gradient(z, c, 0, 0, 0, 0);
+    assert_values(ng_linear(tape, a, zeros(NG_SHAPE(1, 0)), LEAF(NG_SHAPE(1), 5)), 0, 5, 5);
+}
+END_TEST
+
+START_TEST(one_element_tensors_reduce_to_themselves)
+{
+    ng_tensor *x = LEAF(NG_SCALAR, 3);
+    assert_values(ng_sum(tape, x), 0, 3);
+    assert_values(ng_mean(tape, x), 0, 3);
+    assert_values(ng_variance(tape, x), 0, 0);
+    assert_values(ng_max(tape, x), 0, 3);
+    assert_values(ng_logsumexp(tape, x), 0, 3);
+    assert_gradient(ng_logsumexp(tape, x), x, 0, 1);
+    assert_gradient(ng_variance(tape, x), x, 0, 0);
+    assert_shape(ng_sum(tape, LEAF(NG_SHAPE(1, 1), 3), .keepdim = true), 1, 1);
+}
+END_TEST
+
+/* ---- Every row of the table ---------------------------------------------------------------- */
+
+static int row_count(void)
+{
+    int count = 0;
+    ng_op_rows(&count);
+    return count;
+}
+
+START_TEST(the_table_holds_every_family)
+{
+    ck_assert_int_eq(row_count(),
+                     ng_rows_arithmetic_count + ng_rows_elementwise_count
+                         + ng_rows_activations_count + ng_rows_reduce_count + ng_rows_matmul_count
+                         + ng_rows_layout_count + ng_rows_select_count + ng_rows_softmax_count
+                         + ng_rows_losses_count + ng_rows_dropout_count + ng_rows_norm_count
+                         + ng_rows_batch_norm_count);
+    ck_assert_str_eq(ng_op_rows(NULL)[0].name, ng_rows_arithmetic[0].name);
+}
+END_TEST
+
+/* One run of a row: its inputs, their gradients, and the op's result on the tape. */
+typedef struct {
+    int count, n_wanted;
+    ng_tensor *inputs[NG_ROW_INPUTS], *wanted[NG_ROW_INPUTS], *gradients[NG_ROW_INPUTS];
+    ng_tensor *y, *dy;
+} run;
+
+/* Values that float holds exactly, so that both dtypes see the same numbers. */
+static ng_tensor *drawn(const ng_row_input *input, ng_rng *rng, ng_dtype dtype)
+{
+    ng_tensor *x = own(ng_row_input_new(input, rng));
+    if (input->index) return x;
+    ng_tensor *rounded = own(ng_copy_new(x, NG_F32));
+    return dtype == NG_F32 ? rounded : own(ng_copy_new(rounded, NG_F64));
+}
+
+static ng_tensor *cotangent_of(const ng_tensor *y)
+{
+    ng_tensor *dy = own(ng_zeros_new(ng_dtype_of(y), ng_shape_of(y)));
+    for (int64_t i = 0; i < ng_size(y); i++) ng_set(dy, i, (double)(float)cos(1.0 + 2.0 * (double)i));
+    return dy;
+}
+
+static void gradients_of(run *r, ng_tensor *y, bool record, ng_tensor **gradients)
+{
+    assert_ok(ng_gradients(tape, &y, 1, r->wanted, r->n_wanted, gradients, .cotangents = &r->dy,
+                           .record = record, .allow_unused = true));
+}
+
+static run run_row(const ng_check_row_spec *row, ng_dtype dtype)
+{
+    run r = {.count = 0};
+    ng_rng rng = ng_rng_seeded(7);
+    for (int i = 0; i < NG_ROW_INPUTS && row->inputs[i].name; i++) {
+        ng_tensor *x = drawn(&row->inputs[i], &rng, dtype);
+        r.inputs[r.count++] = x;
+        if (row->inputs[i].index || row->inputs[i].constant) continue;
+        r.wanted[r.n_wanted++] = ng_require_grad(x);
+    }
+    ng_tape_seed(tape, 3);
+    r.y = row->call(tape, r.inputs, NULL);
+    assert_ok(r.y);
+    ck_assert_msg(ng_node_of(r.y) != NULL, "%s recorded nothing", row->name);
+    r.dy = cotangent_of(r.y);
+    gradients_of(&r, r.y, false, r.gradients);
+    return r;
+}
+
+/* Fused against composed. Both round some tens of times in double, at values up to a few tens. */
+START_TEST(every_row_agrees_with_its_definition)
+{
+    const double near = 1e-11;
+    const ng_check_row_spec *row = &ng_op_rows(NULL)[_i];
+    run r = run_row(row, NG_F64);
+    const ng_node *const last = tape->last;
+    for (const ng_node *node = tape->first; node; node = node == last ? NULL : node->next) {
+        if (!node->op->definition) continue;
+        ng_tensor *composed = node->op->definition(tape, node);
+        assert_tensors_close(node->output, composed, near);
+        if (node->output != r.y) continue;
+        ng_tensor *gradients[NG_ROW_INPUTS];
+        gradients_of(&r, composed, false, gradients);
+        for (int i = 0; i < r.n_wanted; i++)
+            assert_tensors_close(r.gradients[i], gradients[i], near);
+    }
+}
+END_TEST
+
+/* The gradient as kernels give it, against the recorded one, of rules and definitions. */
+START_TEST(every_row_has_the_same_gradient_recorded_or_not)
+{
+    run r = run_row(&ng_op_rows(NULL)[_i], NG_F64);
+    ng_tensor *gradients[NG_ROW_INPUTS];
+    gradients_of(&r, r.y, true, gradients);
+    for (int i = 0; i < r.n_wanted; i++)
+        assert_tensors_close(r.gradients[i], gradients[i], 1e-11);
+}
+END_TEST
+
+static double largest(const ng_tensor *x)
+{
+    double most = 1;
+    for (int64_t i = 0; i < ng_size(x); i++) most = fmax(most, fabs(ng_get(x, i)));
+    return most;
+}
+
+/* At most some 30 terms enter an element, none much above the largest element or 1, and each is
+ * rounded a few times: 64 float roundings bound them. */
+static void assert_float_near_double(const char *name, const ng_tensor *single,
+                                     const ng_tensor *exact)
+{
+    const double bound = 64 * (double)FLT_EPSILON * largest(exact);
+    ck_assert_int_eq(ng_size(single), ng_size(exact));
+    for (int64_t i = 0; i < ng_size(exact); i++)
+        ck_assert_msg(fabs(ng_get(single, i) - ng_get(exact, i)) <= bound,
+                      "%s: element %lld is %.9g in float and %.9g in double", name, (long long)i,
+                      ng_get(single, i), ng_get(exact, i));
+}
+
+START_TEST(every_row_in_float_is_near_double)
+{
+    const ng_check_row_spec *row = &ng_op_rows(NULL)[_i];
+    const run single = run_row(row, NG_F32), exact = run_row(row, NG_F64);
+    ck_assert_int_eq(ng_dtype_of(single.y), NG_F32);
+    assert_float_near_double(row->name, single.y, exact.y);
+    for (int i = 0; i < exact.n_wanted; i++)
+        assert_float_near_double(row->name, single.gradients[i], exact.gradients[i]);
+}
+END_TEST
+
+START_TEST(every_row_gives_the_same_bits_again)
+{
+    const ng_check_row_spec *row = &ng_op_rows(NULL)[_i];
+    for (int k = 0; k < 2; k++) {
+        const ng_dtype dtype = k ? NG_F32 : NG_F64;
+        const run first = run_row(row, dtype), second = run_row(row, dtype);
+        assert_same_bits(first.y, second.y);
+        for (int i = 0; i < first.n_wanted; i++)
+            assert_same_bits(first.gradients[i], second.gradients[i]);
+    }
+}
+END_TEST
+
+/* ---- Suite --------------------------------------------------------------------------------- */
+
+Suite *ops_suite(void);
+
+static TCase *add_case(Suite *suite, const char *name)
+{
+    TCase *group = tcase_create(name);
+    tcase_add_checked_fixture(group, set_up, tear_down);
+    suite_add_tcase(suite, group);
+    return group;
+}
+
+Suite *ops_suite(void)
+{
+    Suite *suite = suite_create("ops");
+
+    TCase *arithmetic = add_case(suite, "arithmetic");
+    tcase_add_test(arithmetic, arithmetic_gives_worked_values_and_gradients);
+    tcase_add_test(arithmetic, pow_has_the_gradient_of_its_formula);
+    tcase_add_test(arithmetic, a_number_stands_on_either_side);
+    tcase_add_test(arithmetic, whole_powers_have_finite_gradients_of_every_order_at_zero);
+    tcase_add_test(arithmetic, ties_share_the_gradient_equally);
+    tcase_add_test(arithmetic, operands_broadcast_on_the_left_the_right_and_both);
+    tcase_add_test(arithmetic, broadcasting_adds_leading_dimensions);
+    tcase_add_test(arithmetic, sum_to_gives_back_what_has_the_shape_already);
+    tcase_add_test(arithmetic, wrong_operands_are_named_and_the_program_goes_on);
+    tcase_add_test(arithmetic, null_passes_through_every_family_in_silence);
+
+    TCase *elementwise = add_case(suite, "elementwise");
+    tcase_add_test(elementwise, functions_and_their_slopes_are_those_of_the_formula);
+    tcase_add_test(elementwise, nan_goes_through_every_function);
+    tcase_add_test(elementwise, infinities_have_their_limits);
+    tcase_add_test(elementwise, slopes_at_kinks_are_the_documented_ones);
+
+    TCase *reductions = add_case(suite, "reductions");
+    tcase_add_test(reductions, reductions_over_any_axes_are_those_of_plain_loops);
+    tcase_add_test(reductions, gradients_of_reductions_reach_the_reduced_elements);
+    tcase_add_test(reductions, variance_keeps_its_digits_far_from_zero);
+    tcase_add_test(reductions, logsumexp_neither_overflows_nor_vanishes);
+    tcase_add_test(reductions, argmax_is_the_first_of_equals);
+    tcase_add_test(reductions, reductions_name_wrong_axes);
+
+    TCase *products = add_case(suite, "matrix products");
+    tcase_add_test(products, matmul_multiplies_broadcast_batches_read_either_way);
+    tcase_add_test(products, matmul_gives_worked_values_and_gradients);
+    tcase_add_test(products, matmul_names_shapes_that_do_not_fit);
+    tcase_add_test(products, linear_gives_worked_values_and_gradients);
+    tcase_add_test(products, linear_adds_to_the_gradients_that_leaves_have);
+    tcase_add_test(products, linear_names_shapes_that_do_not_fit);
+
+    TCase *layout = add_case(suite, "layout");
+    tcase_add_test(layout, reshape_shares_memory_and_finds_an_open_dimension);
+    tcase_add_test(layout, reshape_names_sizes_that_differ);
+    tcase_add_test(layout, permute_and_transpose_move_axes);
+    tcase_add_test(layout, broadcast_to_repeats);
+    tcase_add_test(layout, slices_count_from_either_end);
+    tcase_add_test(layout, slices_of_one_tensor_add_up_in_its_gradient);
+    tcase_add_test(layout, pad_puts_zeros_around);
+    tcase_add_test(layout, concat_joins_and_its_gradient_parts);
+    tcase_add_test(layout, int64_tensors_move_as_they_are);
+
+    TCase *selection = add_case(suite, "selection");
+    tcase_add_test(selection, gather_takes_rows_and_scatter_adds_them_back);
+    tcase_add_test(selection, gather_names_a_wrong_index);
+    tcase_add_test(selection, where_chooses_with_all_three_broadcasting);
+    tcase_add_test(selection, where_keeps_out_what_is_not_chosen);
+    tcase_add_test(selection, comparisons_are_one_or_zero_and_false_for_nan);
+    tcase_add_test(selection, the_gradient_of_a_comparison_fails_loudly);
+
+    TCase *edges = add_case(suite, "constants and empty tensors");
+    tcase_add_test(edges, constants_have_the_asked_dtype_and_shape);
+    tcase_add_test(edges, cast_keeps_values_and_refuses_a_gradient);
+    tcase_add_test(edges, nothing_sums_to_zero);
+    tcase_add_test(edges, empty_operands_give_empty_results);
+    tcase_add_test(edges, matmul_over_nothing_is_zero);
+    tcase_add_test(edges, one_element_tensors_reduce_to_themselves);
+
+    TCase *table = add_case(suite, "table of ops");
+    tcase_add_test(table, the_table_holds_every_family);
+    tcase_add_loop_test(table, every_row_agrees_with_its_definition, 0, row_count());
+    tcase_add_loop_test(table, every_row_has_the_same_gradient_recorded_or_not, 0, row_count());
+    tcase_add_loop_test(table, every_row_in_float_is_near_double, 0, row_count());
+    tcase_add_loop_test(table, every_row_gives_the_same_bits_again, 0, row_count());
+    return suite;
+}

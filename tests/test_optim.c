@@ -1,0 +1,574 @@
+#include "core/tensor.h"
+#include "support.h"
+
+/* One parameter of three weights, whose gradient is whatever a test wants: that of sum(w c) is c. */
+enum { N = 3 };
+static const double start[N] = {0.5, -1.25, 2};
+
+/* Gradients of five steps, with changes of sign and size. */
+enum { STEPS = 5 };
+static const double gradients[STEPS][N] = {
+    {0.3, -2, 1e-3}, {-0.7, -1, 4e-3}, {0.1, 3, -2e-3}, {0.9, 0.25, 0}, {-0.4, 0.5, 5e-3}};
+
+/* Five steps are some fifty roundings of 1.1e-16 in sums that do not cancel. */
+static const double tolerance = 1e-14;
+
+typedef struct {
+    ng_module *module;
+    ng_tensor *weight;
+    ng_tape *tape;
+} bench;
+
+static bench bench_new(ng_dtype dtype)
+{
+    bench b = {.module = ng_linear_new(N, 1, .no_bias = true), .tape = ng_tape_new()};
+    assert_ok(ng_module_to(b.module, dtype));
+    b.weight = ng_module_find(b.module, "weight");
+    for (int i = 0; i < N; i++) ng_set(b.weight, i, start[i]);
+    return b;
+}
+
+static void bench_free(bench *b)
+{
+    ng_tape_free(b->tape);
+    ng_module_free(b->module);
+}
+
+/* A backward pass that brings these gradients. */
+static void reach(bench *b, const double *g)
+{
+    ng_tensor *c = ng_tensor_from(ng_dtype_of(b->weight), NG_SHAPE(1, N), g, N);
+    assert_ok(ng_backward(b->tape, ng_sum(b->tape, ng_mul(b->tape, b->weight, c))));
+    ng_tape_reset(b->tape);
+    ng_tensor_free(c);
+}
+
+static void assert_weights(const bench *b, const double *expected)
+{
+    for (int i = 0; i < N; i++) assert_close(ng_get(b->weight, i), expected[i], tolerance);
+}
+
+/* ---- Each optimizer against its formula ---------------------------------------------------- */
+
+static void check_sgd(double momentum, double dampening, double decay, bool nesterov)
+{
+    const double lr = 0.1;
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = lr, .momentum = momentum,
+                                   .dampening = dampening, .weight_decay = decay,
+                                   .nesterov = nesterov);
+    assert_ok(sgd);
+    double w[N], v[N] = {0};
+    memcpy(w, start, sizeof w);
+    for (int t = 0; t < STEPS; t++) {
+        for (int i = 0; i < N; i++) {
+            const double g = gradients[t][i] + decay * w[i];
+            v[i] = t == 0 ? g : momentum * v[i] + (1 - dampening) * g;
+            w[i] -= lr * (momentum == 0 ? g : nesterov ? g + momentum * v[i] : v[i]);
+        }
+        reach(&b, gradients[t]);
+        assert_ok(ng_optimizer_step(sgd));
+        assert_weights(&b, w);
+    }
+    ck_assert_int_eq(ng_optimizer_steps(sgd), STEPS);
+    ng_optimizer_free(sgd);
+    bench_free(&b);
+}
+
+START_TEST(sgd_is_its_formula)
+{
+    check_sgd(0, 0, 0, false);
+    check_sgd(0, 0, 0.05, false);
+    check_sgd(0.9, 0, 0, false);
+    check_sgd(0.9, 0.3, 0.05, false);
+    check_sgd(0.9, 0, 0.05, true);
+}
+END_TEST
+
+static void check_adam(bool decoupled, double decay)
+{
+    const double lr = 0.02, b1 = 0.8, b2 = 0.95, eps = 1e-6;
+    bench b = bench_new(NG_F64);
+    const ng_adam_options options = {.module = b.module, .lr = lr, .beta1 = b1, .beta2 = b2,
+                                     .eps = eps, .weight_decay = decay};
+    ng_optimizer *adam = decoupled ? ng_adamw_create(options) : ng_adam_create(options);
+    assert_ok(adam);
+    const double own_decay = !decoupled ? decay : decay < 0 ? 0 : decay == 0 ? 0.01 : decay;
+    double w[N], m[N] = {0}, v[N] = {0};
+    memcpy(w, start, sizeof w);
+    for (int t = 0; t < STEPS; t++) {
+        const double c1 = 1 - pow(b1, t + 1), c2 = 1 - pow(b2, t + 1);
+        for (int i = 0; i < N; i++) {
+            double g = gradients[t][i];
+            if (decoupled) w[i] -= lr * own_decay * w[i];
+            else g += own_decay * w[i];
+            m[i] = b1 * m[i] + (1 - b1) * g;
+            v[i] = b2 * v[i] + (1 - b2) * g * g;
+            w[i] -= lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps);
+        }
+        reach(&b, gradients[t]);
+        assert_ok(ng_optimizer_step(adam));
+        assert_weights(&b, w);
+    }
+    ng_optimizer_free(adam);
+    bench_free(&b);
+}
+
+START_TEST(adam_and_adamw_are_their_formulas)
+{
+    check_adam(false, 0);
+    check_adam(false, 0.05);
+    check_adam(true, 0); /* 0.01 */
+    check_adam(true, 0.2);
+    check_adam(true, -1); /* none */
+}
+END_TEST
+
+static void check_rmsprop(bool centered, double momentum, double decay)
+{
+    const double lr = 0.02, alpha = 0.9, eps = 1e-6;
+    bench b = bench_new(NG_F64);
+    ng_optimizer *rmsprop =
+        ng_rmsprop_new(b.module, .lr = lr, .alpha = alpha, .eps = eps, .momentum = momentum,
+                       .weight_decay = decay, .centered = centered);
+    assert_ok(rmsprop);
+    double w[N], s[N] = {0}, mean[N] = {0}, v[N] = {0};
+    memcpy(w, start, sizeof w);
+    for (int t = 0; t < STEPS; t++) {
+        for (int i = 0; i < N; i++) {
+            const double g = gradients[t][i] + decay * w[i];
+            s[i] = alpha * s[i] + (1 - alpha) * g * g;
+            mean[i] = alpha * mean[i] + (1 - alpha) * g;
+            const double spread = centered ? s[i] - mean[i] * mean[i] : s[i];
+            v[i] = momentum * v[i] + g / (sqrt(spread) + eps);
+            w[i] -= lr * v[i];
+        }
+        reach(&b, gradients[t]);
+        assert_ok(ng_optimizer_step(rmsprop));
+        assert_weights(&b, w);
+    }
+    ng_optimizer_free(rmsprop);
+    bench_free(&b);
+}
+
+START_TEST(rmsprop_is_its_formula)
+{
+    check_rmsprop(false, 0, 0);
+    check_rmsprop(false, 0.9, 0.05);
+    check_rmsprop(true, 0, 0.05);
+    check_rmsprop(true, 0.9, 0);
+}
+END_TEST
+
+START_TEST(options_left_out_have_their_defaults)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *all[] = {ng_sgd_new(b.module), ng_adam_new(b.module), ng_adamw_new(b.module),
+                           ng_rmsprop_new(b.module)};
+    const double rates[] = {0.01, 1e-3, 1e-3, 0.01};
+    /* The first step: SGD lr g; Adam lr sign(g) up to eps; RMSProp lr sign(g) / sqrt(1 - 0.99) */
+    const double moves[] = {0.01 * 2, 1e-3, 1e-3 * (1 + 0.01 * 0.5), 0.01 / sqrt(0.01)};
+    const double g[N] = {2, 2, 2};
+    for (int k = 0; k < 4; k++) {
+        ck_assert(ng_optimizer_lr(all[k]) == rates[k]);
+        ng_set(b.weight, 0, start[0]);
+        reach(&b, g);
+        assert_ok(ng_optimizer_step(all[k]));
+        assert_close(start[0] - ng_get(b.weight, 0), moves[k], 2e-7); /* eps 1e-8 beside 0.2 */
+        ng_optimizer_free(all[k]);
+    }
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(float_moves_as_double_does)
+{
+    bench single = bench_new(NG_F32), twice = bench_new(NG_F64);
+    ng_optimizer *a = ng_adamw_new(single.module, .lr = 0.05);
+    ng_optimizer *b = ng_adamw_new(twice.module, .lr = 0.05);
+    for (int t = 0; t < STEPS; t++) {
+        reach(&single, gradients[t]), reach(&twice, gradients[t]);
+        assert_ok(ng_optimizer_step(a));
+        assert_ok(ng_optimizer_step(b));
+    }
+    /* Fifty roundings of 6e-8 on weights of about 1 */
+    for (int i = 0; i < N; i++)
+        assert_near(ng_get(single.weight, i), ng_get(twice.weight, i), 3e-6);
+    ng_optimizer_free(a), ng_optimizer_free(b);
+    bench_free(&single), bench_free(&twice);
+}
+END_TEST
+
+/* ---- Which parameters are moved ------------------------------------------------------------ */
+
+START_TEST(two_backward_passes_add_and_a_step_spends)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1);
+    reach(&b, gradients[0]);
+    reach(&b, gradients[1]);
+    double w[N];
+    for (int i = 0; i < N; i++) {
+        const double sum = gradients[0][i] + gradients[1][i];
+        assert_close(ng_get(ng_grad(b.weight), i), sum, tolerance);
+        w[i] = start[i] - sum;
+    }
+    assert_ok(ng_optimizer_step(sgd));
+    assert_weights(&b, w);
+    assert_ok(ng_grad(b.weight)); /* still to be seen */
+
+    assert_ok(ng_optimizer_step(sgd)); /* spent: nothing to move along */
+    assert_weights(&b, w);
+
+    reach(&b, gradients[2]); /* overwrites */
+    for (int i = 0; i < N; i++) ck_assert(ng_get(ng_grad(b.weight), i) == gradients[2][i]);
+    ng_optimizer_free(sgd);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(what_no_backward_pass_has_reached_is_not_moved)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1));
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, N));
+    /* With momentum and decay even a zero gradient would move a weight. */
+    ng_optimizer *adam = ng_adamw_new(net, .weight_decay = 0.5);
+    ng_tensor *reached = ng_module_find(net, "0.weight"), *other = ng_module_find(net, "1.weight");
+    ng_tensor *before = ng_copy_new(reached, NG_F32), *kept = ng_copy_new(other, NG_F32);
+    for (int t = 0; t < 3; t++) {
+        assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(ng_module_child(net, 0), tape, x))));
+        assert_ok(ng_optimizer_step(adam));
+        ng_tape_reset(tape);
+    }
+    assert_same_bits(other, kept);
+    ck_assert(ng_get(reached, 0) != ng_get(before, 0));
+    ng_tensor_free(x), ng_tensor_free(before), ng_tensor_free(kept);
+    ng_optimizer_free(adam), ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
+/* Adam's correction counts the steps of each parameter: one that is reached late begins at t = 1
+ * and moves by lr. */
+START_TEST(a_parameter_reached_late_takes_its_first_step_then)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *adam = ng_adam_new(b.module, .lr = 0.1);
+    for (int t = 0; t < 4; t++) assert_ok(ng_optimizer_step(adam));
+    reach(&b, gradients[1]);
+    assert_ok(ng_optimizer_step(adam));
+    assert_close(ng_get(b.weight, 0), start[0] + 0.1, 1e-7); /* eps 1e-8 beside 0.7 */
+    ck_assert_int_eq(ng_optimizer_steps(adam), 5);
+    ng_optimizer_free(adam);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1, .momentum = 0.9);
+    reach(&b, gradients[0]);
+    ng_freeze(b.module);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_weights(&b, start);
+    ng_unfreeze(b.module);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_weights(&b, start);
+    reach(&b, gradients[1]);
+    assert_ok(ng_optimizer_step(sgd));
+    double w[N];
+    for (int i = 0; i < N; i++) w[i] = start[i] - gradients[1][i];
+    assert_weights(&b, w);
+    ng_optimizer_free(sgd);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = ng_sgd_new(b.module);
+    ng_tensor *loss = ng_sum(b.tape, ng_square(b.tape, b.weight));
+    assert_ok(ng_backward(b.tape, loss));
+    assert_ok(ng_optimizer_step(sgd));
+    ck_assert_int_eq(ng_backward(b.tape, loss), NG_ESTATE);
+    ng_clear_error();
+    ng_optimizer_free(sgd);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(state_follows_a_dtype_change_before_the_first_step_only)
+{
+    bench b = bench_new(NG_F32);
+    ng_optimizer *adam = ng_adam_new(b.module, .lr = 0.1);
+    assert_ok(ng_module_to(b.module, NG_F64));
+    allocations_fail_after(0);
+    ck_assert_int_eq(ng_optimizer_step(adam), NG_ENOMEM);
+    allocations_succeed();
+    ng_clear_error();
+    ck_assert_int_eq(ng_optimizer_steps(adam), 0);
+    reach(&b, gradients[0]);
+    assert_ok(ng_optimizer_step(adam));
+    assert_close(ng_get(b.weight, 0), start[0] - 0.1, 1e-7);
+
+    assert_ok(ng_module_to(b.module, NG_F32));
+    reach(&b, gradients[0]);
+    ck_assert_int_eq(ng_optimizer_step(adam), NG_ESTATE);
+    assert_error(NG_ESTATE, "ng_optimizer_step: \"weight\" is float32 now and was float64");
+    ck_assert_int_eq(ng_optimizer_steps(adam), 1);
+    ng_optimizer_free(adam);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(a_step_allocates_nothing)
+{
+    bench b = bench_new(NG_F32);
+    ng_optimizer *all[] = {ng_sgd_new(b.module, .momentum = 0.9), ng_adam_new(b.module),
+                           ng_rmsprop_new(b.module, .centered = true, .momentum = 0.9)};
+    for (int k = 0; k < 3; k++) {
+        reach(&b, gradients[k]);
+        const int64_t before = allocations_made();
+        assert_ok(ng_optimizer_step(all[k]));
+        ck_assert_int_eq(allocations_made(), before);
+        ng_optimizer_free(all[k]);
+    }
+    bench_free(&b);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- Schedules ----------------------------------------------------------------------------- */
+
+START_TEST(schedules_have_their_closed_forms)
+{
+    const double pi = acos(-1);
+    const ng_schedule constant = {0};
+    const ng_schedule stairs = {.kind = NG_SCHEDULE_STEP, .every = 3, .factor = 0.5};
+    const ng_schedule cosine = {.kind = NG_SCHEDULE_COSINE, .steps = 8, .floor = 0.1};
+    const ng_schedule linear = {.kind = NG_SCHEDULE_LINEAR, .steps = 8, .floor = 0.2};
+    for (int t = 0; t < 20; t++) {
+        ck_assert(ng_schedule_factor(&constant, t) == 1);
+        assert_close(ng_schedule_factor(&stairs, t), pow(0.5, floor(t / 3.0)), 1e-15);
+        assert_close(ng_schedule_factor(&cosine, t),
+                     t < 8 ? 0.1 + 0.9 * (1 + cos(pi * t / 8)) / 2 : 0.1, 1e-15);
+        assert_close(ng_schedule_factor(&linear, t), t < 8 ? 1 - 0.8 * t / 8 : 0.2, 1e-15);
+    }
+    const ng_schedule tenth = {.kind = NG_SCHEDULE_STEP, .every = 1};
+    assert_close(ng_schedule_factor(&tenth, 2), 0.01, 1e-15);
+}
+END_TEST
+
+START_TEST(a_warm_up_goes_before_any_schedule)
+{
+    const double pi = acos(-1);
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = ng_sgd_new(
+        b.module, .lr = 0.5,
+        .schedule = {.kind = NG_SCHEDULE_COSINE, .warmup = 4, .steps = 10});
+    double w = start[1];
+    for (int t = 0; t < 18; t++) {
+        const double factor = t < 4    ? (t + 1) / 4.0
+                              : t < 14 ? (1 + cos(pi * (t - 4) / 10)) / 2
+                                       : 0;
+        assert_near(ng_optimizer_lr(sgd), 0.5 * factor, 1e-16);
+        reach(&b, gradients[0]);
+        assert_ok(ng_optimizer_step(sgd));
+        w -= 0.5 * factor * gradients[0][1];
+        assert_near(ng_get(b.weight, 1), w, 1e-14); /* 18 roundings of weights below 8 */
+    }
+    ng_optimizer_free(sgd);
+
+    const ng_schedule stairs = {.kind = NG_SCHEDULE_STEP, .warmup = 2, .every = 3};
+    const double expected[] = {0.5, 1, 1, 1, 1, 0.1, 0.1, 0.1, 0.01};
+    for (int t = 0; t < 9; t++) assert_close(ng_schedule_factor(&stairs, t), expected[t], 1e-15);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(the_base_rate_can_be_set)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = ng_sgd_new(
+        b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2});
+    assert_ok(ng_optimizer_set_lr(sgd, 4));
+    assert_ok(ng_optimizer_step(sgd));
+    ck_assert(ng_optimizer_lr(sgd) == 2);
+    ck_assert_int_eq(ng_optimizer_set_lr(sgd, (double)NAN), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_optimizer_set_lr: lr is");
+    ck_assert(ng_optimizer_lr(sgd) == 2);
+    assert_ok(ng_optimizer_set_lr(sgd, 0));
+    reach(&b, gradients[0]);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_weights(&b, start);
+    ng_optimizer_free(sgd);
+    bench_free(&b);
+}
+END_TEST
+
+/* ---- Clipping ------------------------------------------------------------------------------ */
+
+START_TEST(the_norm_is_that_of_all_unspent_gradients)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1));
+    ng_tape *tape = ng_tape_new();
+    ck_assert(ng_grad_norm(net) == 0);
+    ng_tensor *x = ng_tensor_from(NG_F32, NG_SHAPE(1, N), NG_VALUES(2, 3, 6)); /* norm 7 */
+    ng_tensor *y = ng_forward(ng_module_child(net, 0), tape, x);
+    ng_tensor *z = ng_forward(ng_module_child(net, 1), tape, x);
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_add(tape, y, z))));
+    assert_close(ng_grad_norm(net), sqrt(2 * (49 + 1)), 1e-14); /* weights, biases 1 */
+
+    ng_optimizer *first = ng_sgd_new(ng_module_child(net, 0));
+    assert_ok(ng_optimizer_step(first));
+    assert_close(ng_grad_norm(net), sqrt(50), 1e-14);
+    ng_zero_grads(net);
+    ck_assert(ng_grad_norm(net) == 0);
+    assert_values(ng_grad(ng_module_find(net, "0.weight")), 0, 0, 0, 0);
+    ng_optimizer_free(first), ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
+START_TEST(clipping_by_norm_shortens_what_is_too_long)
+{
+    const double g[N] = {2, 3, 6};
+    const ng_dtype dtypes[] = {NG_F64, NG_F32};
+    for (int k = 0; k < 2; k++) {
+        const double rounding = k == 0 ? 1e-14 : 2e-7;
+        bench b = bench_new(dtypes[k]);
+        reach(&b, g);
+        assert_close(ng_clip_grad_norm(b.module, 10), 7, 1e-14);
+        assert_values(ng_grad(b.weight), 0, 2, 3, 6);
+        assert_close(ng_clip_grad_norm(b.module, 1), 7, 1e-14);
+        const double f = 1 / (7 + 1e-6);
+        assert_values(ng_grad(b.weight), rounding, 2 * f, 3 * f, 6 * f);
+        bench_free(&b);
+    }
+}
+END_TEST
+
+START_TEST(clipping_by_value_clamps_each_element)
+{
+    const double g[N] = {-3, 0.25, 2};
+    bench b = bench_new(NG_F64);
+    reach(&b, g);
+    assert_ok(ng_clip_grad_value(b.module, 0.5));
+    assert_values(ng_grad(b.weight), 0, -0.5, 0.25, 0.5);
+    bench_free(&b);
+}
+END_TEST
+
+/* ---- Wrong use ----------------------------------------------------------------------------- */
+
+#define REFUSED(constructor, message)                                                             \
+    do {                                                                                          \
+        ck_assert_ptr_null(constructor);                                                          \
+        assert_error(NG_EVALUE, message);                                                         \
+    } while (0)
+
+START_TEST(options_without_sense_are_refused)
+{
+    bench b = bench_new(NG_F64);
+    const int64_t live = allocations_live();
+    const double nan = (double)NAN;
+    REFUSED(ng_sgd_new(b.module, .lr = -1), "ng_sgd_new: lr is -1, expected a finite number");
+    REFUSED(ng_sgd_new(b.module, .lr = HUGE_VAL), "ng_sgd_new: lr is inf");
+    REFUSED(ng_sgd_new(b.module, .momentum = -0.5), "momentum is -0.5");
+    REFUSED(ng_sgd_new(b.module, .nesterov = true), "expected a momentum and no dampening");
+    REFUSED(ng_sgd_new(b.module, .momentum = 0.9, .dampening = 0.1, .nesterov = true),
+            "expected a momentum and no dampening");
+    REFUSED(ng_adam_new(b.module, .lr = nan), "ng_adam_new: lr is");
+    REFUSED(ng_adam_new(b.module, .beta1 = 1), "beta1 is 1, expected 0 <= beta1 < 1");
+    REFUSED(ng_adam_new(b.module, .beta2 = -0.1), "beta2 is -0.1");
+    REFUSED(ng_adam_new(b.module, .eps = -1), "eps is -1");
+    REFUSED(ng_adam_new(b.module, .weight_decay = -1), "ng_adam_new: weight_decay is -1");
+    REFUSED(ng_adamw_new(b.module, .weight_decay = nan), "ng_adamw_new: weight_decay is");
+    REFUSED(ng_adamw_new(b.module, .weight_decay = -HUGE_VAL), "weight_decay is -inf");
+    REFUSED(ng_rmsprop_new(b.module, .alpha = 1.5), "ng_rmsprop_new: alpha is 1.5");
+    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP}),
+            "schedule.every is 0, expected a positive number of steps");
+    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_COSINE}), "schedule.steps is 0");
+    REFUSED(ng_sgd_new(b.module, .schedule = {.warmup = -1}), "schedule.warmup is -1");
+    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)9}), "schedule.kind is 9");
+    ck_assert(isnan(ng_clip_grad_norm(b.module, -1)));
+    assert_error(NG_EVALUE, "ng_clip_grad_norm: max_norm is -1");
+    ck_assert_int_eq(ng_clip_grad_value(b.module, nan), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_clip_grad_value: limit is");
+    const ng_schedule constant = {0};
+    ck_assert(isnan(ng_schedule_factor(&constant, -1)));
+    assert_error(NG_EVALUE, "ng_schedule_factor: step is -1");
+    ck_assert_int_eq(allocations_live(), live);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(null_is_passed_on_in_silence)
+{
+    ck_assert_ptr_null(ng_sgd_new(NULL));
+    ck_assert_ptr_null(ng_adamw_new(NULL, .lr = 1));
+    ck_assert_int_eq(ng_optimizer_step(NULL), NG_ENULL);
+    ck_assert_int_eq(ng_optimizer_set_lr(NULL, 1), NG_ENULL);
+    ck_assert(isnan(ng_optimizer_lr(NULL)));
+    ck_assert_int_eq(ng_optimizer_steps(NULL), -1);
+    ck_assert(isnan(ng_grad_norm(NULL)) && isnan(ng_clip_grad_norm(NULL, 1)));
+    ck_assert_int_eq(ng_clip_grad_value(NULL, 1), NG_ENULL);
+    ng_zero_grads(NULL), ng_optimizer_free(NULL);
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+START_TEST(an_optimizer_is_made_whole_or_not_at_all)
+{
+    bench b = bench_new(NG_F32);
+    const int64_t live = allocations_live();
+    ng_optimizer *adam = NULL;
+    for (int i = 0; !adam; i++) {
+        allocations_fail_after(i);
+        adam = ng_adam_new(b.module);
+        allocations_succeed();
+        if (adam) break;
+        assert_error(NG_ENOMEM, "out of memory");
+        ck_assert_int_eq(allocations_live(), live);
+    }
+    ng_optimizer_free(adam);
+    bench_free(&b);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- Suite --------------------------------------------------------------------------------- */
+
+static void add(Suite *suite, const char *name, const TTest *const *tests, size_t count)
+{
+    TCase *group = tcase_create(name);
+    for (size_t i = 0; i < count; i++) tcase_add_test(group, tests[i]);
+    suite_add_tcase(suite, group);
+}
+
+#define GROUP(name, ...)                                                                          \
+    add(suite, name, (const TTest *const[]){__VA_ARGS__},                                         \
+        sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(TTest *))
+
+Suite *optim_suite(void);
+Suite *optim_suite(void)
+{
+    Suite *suite = suite_create("optim");
+    GROUP("formulas", sgd_is_its_formula, adam_and_adamw_are_their_formulas,
+          rmsprop_is_its_formula, options_left_out_have_their_defaults,
+          float_moves_as_double_does);
+    GROUP("which are moved", two_backward_passes_add_and_a_step_spends,
+          what_no_backward_pass_has_reached_is_not_moved,
+          a_parameter_reached_late_takes_its_first_step_then,
+          a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later,
+          a_backward_pass_after_the_step_notices_the_moved_weights,
+          state_follows_a_dtype_change_before_the_first_step_only, a_step_allocates_nothing);
+    GROUP("schedules", schedules_have_their_closed_forms, a_warm_up_goes_before_any_schedule,
+          the_base_rate_can_be_set);
+    GROUP("clipping", the_norm_is_that_of_all_unspent_gradients,
+          clipping_by_norm_shortens_what_is_too_long, clipping_by_value_clamps_each_element);
+    GROUP("wrong use", options_without_sense_are_refused, null_is_passed_on_in_silence,
+          an_optimizer_is_made_whole_or_not_at_all);
+    return suite;
+}
