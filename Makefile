@@ -215,7 +215,7 @@ $(EXAMPLES): $(PROGRAMS)/%: examples/%.c $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $
 ## check: all tests, then every op and layer through the gradient checker
 .PHONY: check
 check: suite $(GRADCHECK)
-	$(if $(GRADCHECK),$(Q)$(GRADCHECK) --fast)
+	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
 
 # Threads that wait sleep, and do not spin: on a machine with other work, spinning costs a time slice
 # at the end of every parallel loop.
@@ -248,15 +248,17 @@ $(OUT)/tests/suites.h: FORCE | $(OUT)/tests/
 ## check-tsan: the tests under ThreadSanitizer (without OpenMP, whose runtime it cannot follow)
 .PHONY: check-asan check-ubsan check-tsan
 check-asan check-ubsan:
-	+$(Q)$(MAKE) --no-print-directory VARIANT=$(@:check-%=%) suite
+	+$(Q)ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
+	    $(MAKE) --no-print-directory VARIANT=$(@:check-%=%) suite
 check-tsan:
-	+$(Q)CK_FORK=no $(MAKE) --no-print-directory VARIANT=tsan suite
+	+$(Q)TSAN_OPTIONS=allocator_may_return_null=1:$$TSAN_OPTIONS CK_FORK=no \
+	    $(MAKE) --no-print-directory VARIANT=tsan suite
 
 ## check-valgrind: the tests under valgrind's memcheck
 .PHONY: check-valgrind
 check-valgrind: needs-valgrind $(RUNNER)
 	$(Q)CK_FORK=no valgrind --quiet --error-exitcode=1 --leak-check=full \
-	    --errors-for-leak-kinds=definite,indirect $(RUNNER)
+	    --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect $(RUNNER)
 
 ## coverage: the tests with gcov; prints the share of lines run, for each file of src/
 .PHONY: coverage

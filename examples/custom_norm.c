@@ -111,9 +111,8 @@ int main(void)
     passed = check(3) && passed;
 
     puts("");
-    ng_module *net = ng_sequential_new(
-        ng_linear_new(8, 32), power_norm_new(32, .p = 3), ng_relu_new(),
-        ng_linear_new(32, 8));
+    ng_module *net = ng_sequential_new(ng_linear_new(8, 32), power_norm_new(32, .p = 3),
+                                       ng_relu_new(), ng_linear_new(32, 8));
     ng_summary(net);
     puts("");
     const bool learned = train(net, 300) < 0.5;

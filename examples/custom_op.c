@@ -3,8 +3,8 @@
  *     y = x / (1 + |x|)          softsign, a tanh with heavier tails
  *     dy/dx = 1 / (1 + |x|)^2
  */
-#include <normgrad.h>
 #include <math.h>
+#include <normgrad.h>
 #include <stdio.h>
 
 /* The gradient is a rule made of ops. Recorded again, it has a gradient of its own: that is how

@@ -4,10 +4,10 @@
  * several seeds; prints a table; writes plots/convergence.dat and has gnuplot draw it. Run it in
  * the project's folder: build/examples/digits --help */
 #include "progress.h"
-#include <normgrad.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <normgrad.h>
 #include <signal.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
@@ -26,10 +26,10 @@ static ng_module *make_rms(int64_t width) { return ng_rms_norm_new(width); }
 static ng_module *make_adaptive(int64_t width) { return ng_adaptive_layer_norm_new(width); }
 
 static const norm_choice norms[] = {{"none", "no norm", NULL},
-                             {"batch", "BatchNorm", make_batch},
-                             {"layer", "LayerNorm", make_layer},
-                             {"rms", "RMSNorm", make_rms},
-                             {"adaptive", "AdaptiveLayerNorm", make_adaptive}};
+                                    {"batch", "BatchNorm", make_batch},
+                                    {"layer", "LayerNorm", make_layer},
+                                    {"rms", "RMSNorm", make_rms},
+                                    {"adaptive", "AdaptiveLayerNorm", make_adaptive}};
 enum { NORMS = sizeof norms / sizeof norms[0] };
 
 typedef struct {
@@ -51,10 +51,10 @@ static ng_optimizer *make_rmsprop(ng_module *net, double lr)
 }
 
 static const optimizer_choice optimizers[] = {{"adam", 1e-3, make_adam},
-                                       {"adamw", 1e-3, make_adamw},
-                                       {"sgd", 0.1, make_sgd},
-                                       {"momentum", 0.02, make_momentum},
-                                       {"rmsprop", 1e-3, make_rmsprop}};
+                                              {"adamw", 1e-3, make_adamw},
+                                              {"sgd", 0.1, make_sgd},
+                                              {"momentum", 0.02, make_momentum},
+                                              {"rmsprop", 1e-3, make_rmsprop}};
 enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
 
 /* ---- Options ---- */
@@ -86,7 +86,7 @@ static const char help[] =
     "  --out PREFIX      of the .dat, .svg and .png             (plots/convergence)\n"
     "  --live            redraw while training: a window, or the terminal without one\n"
     "  --no-plot         leave the drawing out\n"
-    "  --threads N       of the kernels; 0: one per processor   (0)\n"
+    "  --threads N       of the kernels; 0: one per processor   (1: enough for this size)\n"
     "  --help            this text\n"
     "\n"
     "Ctrl-C ends it after the current batch; what there is by then is saved.\n";
@@ -145,17 +145,30 @@ static const optimizer_choice *parse_optimizer(const char *name)
 
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"norm", required_argument, NULL, 'n'},      {"seeds", required_argument, NULL, 's'},
-        {"epochs", required_argument, NULL, 'e'},    {"batch", required_argument, NULL, 'b'},
-        {"optimizer", required_argument, NULL, 'o'}, {"lr", required_argument, NULL, 'r'},
-        {"depth", required_argument, NULL, 'd'},     {"width", required_argument, NULL, 'w'},
-        {"data", required_argument, NULL, 'f'},      {"out", required_argument, NULL, 'p'},
-        {"live", no_argument, NULL, 'l'},            {"no-plot", no_argument, NULL, 'N'},
-        {"threads", required_argument, NULL, 't'},   {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
-    options o = {.optimizer = &optimizers[0], .seeds = 5, .epochs = 30, .batch = 64, .depth = 2,
-                 .width = 128, .data = "examples/data/digits.csv", .out = "plots/convergence"};
+    static const struct option known[] = {{"norm", required_argument, NULL, 'n'},
+                                          {"seeds", required_argument, NULL, 's'},
+                                          {"epochs", required_argument, NULL, 'e'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"optimizer", required_argument, NULL, 'o'},
+                                          {"lr", required_argument, NULL, 'r'},
+                                          {"depth", required_argument, NULL, 'd'},
+                                          {"width", required_argument, NULL, 'w'},
+                                          {"data", required_argument, NULL, 'f'},
+                                          {"out", required_argument, NULL, 'p'},
+                                          {"live", no_argument, NULL, 'l'},
+                                          {"no-plot", no_argument, NULL, 'N'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    options o = {.optimizer = &optimizers[0],
+                 .seeds = 5,
+                 .epochs = 30,
+                 .batch = 64,
+                 .depth = 2,
+                 .width = 128,
+                 .threads = 1,
+                 .data = "examples/data/digits.csv",
+                 .out = "plots/convergence"};
     bool some = false;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
@@ -309,7 +322,8 @@ static void describe_network(const job *j, char *text, size_t bytes)
     int at = snprintf(text, bytes, "%lld", (long long)j->features);
     for (int i = 0; i < o->depth && o->depth <= 4; i++)
         at += snprintf(text + at, bytes - (size_t)at, "-%d", o->width);
-    if (o->depth > 4) at += snprintf(text + at, bytes - (size_t)at, "-%d (x %d)", o->width, o->depth);
+    if (o->depth > 4)
+        at += snprintf(text + at, bytes - (size_t)at, "-%d (x %d)", o->width, o->depth);
     snprintf(text + at, bytes - (size_t)at, "-%lld", (long long)j->classes);
 }
 
@@ -319,8 +333,8 @@ static bool write_history(const job *j)
     char network[96], what[512], path[4096];
     describe_network(j, network, sizeof network);
     snprintf(what, sizeof what,
-             "%lld training and %lld validation samples, network %s, %s, learning rate %g, "
-             "batches of %d; median, lowest and highest over seeds 0 to %d; float32",
+             "%lld samples to train, %lld to validate; network %s; %s, lr %g, batch %d; seeds 0 to "
+             "%d; float32",
              (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
              network, o->optimizer->key, o->lr, o->batch, o->seeds - 1);
     snprintf(path, sizeof path, "%s.dat", o->out);
@@ -372,13 +386,21 @@ static bool draw(const job *j)
     return pclose(gnuplot) == 0;
 }
 
+/* Whether there is a display, and a gnuplot that can use it. */
+static bool has_window(void)
+{
+    return (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY")) &&
+           system("gnuplot -e 'print GPVAL_TERMINALS' 2>&1 | grep -Eq ' (qt|wxt|x11) '") == 0;
+}
+
 static void begin_live(job *j)
 {
-    j->window = getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
     if (!j->options.live) return;
+    j->window = has_window();
     if (!can_draw() || (!j->window && !j->terminal))
         fputs("digits: --live needs gnuplot (make deps), and a display or a terminal; going on "
-              "without\n", stderr);
+              "without\n",
+              stderr);
     else
         j->live = popen("gnuplot", "w");
 }
@@ -452,8 +474,8 @@ static double train_epoch(run *r, int epoch)
     char detail[96];
 
     ng_dataset_shuffle(r->train, (uint64_t)epoch);
-    for (int i = 0; !interrupted &&
-                    ng_dataset_batch(r->train, r->tape, i, o->batch, &batch, .drop_last = drop_last);
+    for (int i = 0; !interrupted && ng_dataset_batch(r->train, r->tape, i, o->batch, &batch,
+                                                     .drop_last = drop_last);
          i++) {
         ng_tensor *logits = ng_forward(r->net, r->tape, batch.x);
         ng_tensor *loss = ng_cross_entropy(r->tape, logits, batch.y);
@@ -554,26 +576,31 @@ static void print_table(const job *j)
     }
 }
 
-static int finish(const job *j)
+/* Draws, or says how to; false where gnuplot could not. */
+static bool finish(const job *j)
 {
     const char *out = j->options.out;
-    if (interrupted) {
-        printf(has_results(j) ? "\nInterrupted. What there is stands in %s.dat.\n"
-                              : "\nInterrupted before the first epoch: nothing is saved.\n", out);
-        return EXIT_INTERRUPTED;
-    }
     if (j->options.no_plot) {
         printf("\nThe curves: %s.dat\n", out);
     } else if (!can_draw()) {
         printf("\nThe curves: %s.dat\nThe figure needs gnuplot, which make deps installs, and the "
-               "project's folder; then:\n    gnuplot -c %s %s\n", out, script, out);
+               "project's folder; then:\n    gnuplot -c %s %s\n",
+               out, script, out);
     } else if (draw(j)) {
         printf("\nThe curves: %s.dat, drawn in %s.svg and %s.png\n", out, out, out);
     } else {
-        fprintf(stderr, "digits: gnuplot could not draw %s.dat\n", out);
-        return EXIT_FAILED;
+        if (!interrupted) fprintf(stderr, "digits: gnuplot could not draw %s.dat\n", out);
+        return false;
     }
-    return EXIT_SUCCESS;
+    return true;
+}
+
+static int end_interrupted(const job *j)
+{
+    printf(has_results(j) ? "\nInterrupted. What there is stands in %s.dat.\n"
+                          : "\nInterrupted before the end of an epoch: nothing is saved.\n",
+           j->options.out);
+    return EXIT_INTERRUPTED;
 }
 
 /* ---- Main ---- */
@@ -606,9 +633,9 @@ static void print_opening(const job *j)
     char network[96];
     describe_network(j, network, sizeof network);
     printf("%lld samples to train and %lld to validate, network %s, %s at %g, %d epoch%s, "
-           "%d seed%s\n\n", (long long)j->train_count,
-           (long long)(ng_dataset_count(j->data) - j->train_count), network,
-           j->options.optimizer->key, j->options.lr, j->options.epochs,
+           "%d seed%s\n\n",
+           (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
+           network, j->options.optimizer->key, j->options.lr, j->options.epochs,
            j->options.epochs == 1 ? "" : "s", j->options.seeds, j->options.seeds == 1 ? "" : "s");
     fflush(stdout);
 }
@@ -634,7 +661,9 @@ static int work(job *j)
         fprintf(stderr, "digits: %s\n", ng_last_error());
         return EXIT_FAILED;
     }
-    return finish(j);
+    const bool finished = !interrupted && finish(j);
+    if (interrupted) return end_interrupted(j);
+    return finished ? EXIT_SUCCESS : EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -643,8 +672,10 @@ int main(int argc, char **argv)
     ng_set_threads(j.options.threads);
     catch_signals();
     int status = EXIT_FAILED;
-    if (make_curves(&j)) status = work(&j);
-    else fputs("digits: out of memory\n", stderr);
+    if (make_curves(&j))
+        status = work(&j);
+    else
+        fputs("digits: out of memory\n", stderr);
     for (int i = 0; i < NORMS; i++) free(j.curves[i].loss), free(j.curves[i].accuracy);
     ng_dataset_free(j.data);
     return status;

@@ -25,9 +25,8 @@ int main(void)
     ng_dataset *train = NULL, *validate = NULL;
     ng_dataset_split(digits, 1437, 0, &train, &validate);
 
-    ng_module *net = ng_sequential_new(
-        ng_linear_new(64, 128), ng_layer_norm_new(128), ng_relu_new(),
-        ng_linear_new(128, 10));
+    ng_module *net = ng_sequential_new(ng_linear_new(64, 128), ng_layer_norm_new(128),
+                                       ng_relu_new(), ng_linear_new(128, 10));
     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
     ng_tape *tape = ng_tape_new();
 

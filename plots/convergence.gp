@@ -24,50 +24,91 @@ what = comments[strlen("\nwhat: ") + 1 : strstrt(comments[2:*], "\n")]
 
 array names[5] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm", "AdaptiveLayerNorm"]
 there(i) = strstrt(comments, "\n" . names[i] . "\n") > 0
-dash(i) = names[i] eq "no norm" ? 2 : 1
+count = 0
+do for [i = 1:5] { if (there(i)) { count = count + 1 } }
+array shown[count]
+count = 0
+do for [i = 1:5] { if (there(i)) { count = count + 1; shown[count] = i } }
 
-# Seeds, epochs, and the last medians, which the labels tell.
+# The last medians, for the labels; the ranges, for the axes.
 array loss[5]
 array accuracy[5]
 seeds = 0
 epochs = 1
-do for [i = 1:5] {
-    if (there(i)) {
-        stats data index names[i] using (loss[i] = column("train_loss"), \
-            accuracy[i] = 100 * column("val_accuracy"), \
-            epochs = column("step") > epochs ? column("step") : epochs, column("seeds")) nooutput
-        seeds = STATS_max > seeds ? STATS_max : seeds
-    }
+lowest_loss = 1e300
+highest_loss = 1e-300
+lowest_accuracy = 1
+keep(i, l, a, step, n) = (loss[i] = l, accuracy[i] = 100 * a, \
+    epochs = step > epochs ? step : epochs, seeds = n > seeds ? n : seeds, 0)
+smaller(a, b) = a < b ? a : b
+larger(a, b) = a > b ? a : b
+do for [k = 1:count] {
+    i = shown[k]
+    stats data index names[i] using (keep(i, column("train_loss"), column("val_accuracy"), \
+        column("step"), column("seeds")), column("train_loss_low")) nooutput
+    lowest_loss = smaller(lowest_loss, STATS_min)
+    stats data index names[i] using "train_loss_high" nooutput
+    highest_loss = larger(highest_loss, STATS_max)
+    stats data index names[i] using "val_accuracy_low" nooutput
+    lowest_accuracy = smaller(lowest_accuracy, STATS_up_quartile)
 }
+loss_bottom = log10(lowest_loss) - 0.2
+loss_top = log10(highest_loss) + 0.2
+accuracy_bottom = lowest_accuracy > 0.95 ? 90 : lowest_accuracy > 0.9 ? 80 : \
+                  lowest_accuracy > 0.7 ? 50 : 0
 
 # ---- The two panels ----
 
-set xrange [1:epochs > 1 ? epochs : 2]
-set xlabel "epoch"
+set xrange [1:larger(epochs, 2)]
+set xlabel "epoch" offset 0,0.4
+array ends[count]
 
-LOSS = "set title 'Training loss' left; set ylabel 'mean cross-entropy'; \
-    set logscale y; set format y powers; set autoscale y; unset key"
-ACCURACY = "set title 'Validation accuracy' left; set ylabel 'correct (%)'; \
-    unset logscale y; set format y '%g'; set yrange [90:100]; \
-    set key bottom right Left reverse samplen 2 spacing 1.15"
+do for [kind in screen eq '' ? "svg png" : screen] {
+    eval canvas(kind, out, 1200, 500)
+    plain = kind eq "terminal"
+    bands = plain ? 0 : count
+    gap = plain ? 0.08 : 0.058
+    if (plain) { unset grid }
+    set multiplot
+    set label 1 status ne '' ? status : "Line: median of ".sprintf("%d", seeds)." seeds; band: lowest to highest.   ".what \
+        at screen 0.078,0.035 tc rgb faint font fine(kind)
 
-do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 520)
-    set multiplot layout 1,2 margins 0.07,0.98,0.19,0.90 spacing 0.08
-    set label 1 what at screen 0.07,0.035 tc rgb faint font ",10"
-    eval LOSS
-    plot for [i = 1:5] there(i) ? data : NaN index names[i] \
-             using "step":"train_loss_low":"train_loss_high" with filledcurves ls i @BAND, \
-         for [i = 1:5] there(i) ? data : NaN index names[i] \
-             using "step":"train_loss" with lines ls i dt dash(i)
+    set lmargin at screen 0.078; set rmargin at screen 0.43
+    set bmargin at screen 0.2; set tmargin at screen 0.88
+    eval headline("Training loss")
+    set ylabel (plain ? "" : "mean cross-entropy")
+    set logscale y
+    set format y plain ? "%.0e" : powers
+    set yrange [10 ** loss_bottom : 10 ** loss_top]
+    do for [k = 1:count] { ends[k] = (log10(loss[shown[k]]) - loss_bottom) / (loss_top - loss_bottom) }
+    eval SPREAD
+    do for [k = 1:count] {
+        i = shown[k]
+        set label 10 + k names[i] at graph 1.02, graph ends[k] tc ls i
+    }
+    plot for [k = 1:bands] data index names[shown[k]] \
+             using "step":"train_loss_low":"train_loss_high" with filledcurves ls shown[k] @BAND, \
+         for [k = 1:count] data index names[shown[k]] \
+             using "step":"train_loss" with lines ls shown[k]
     unset label 1
-    eval ACCURACY
-    plot for [i = 1:5] there(i) ? data : NaN index names[i] \
+
+    set lmargin at screen 0.645; set rmargin at screen 0.93
+    eval headline("Validation accuracy")
+    set ylabel (plain ? "" : "correct (%)")
+    unset logscale y
+    set format y "%g"
+    set yrange [accuracy_bottom : 100]
+    do for [k = 1:count] { ends[k] = (accuracy[shown[k]] - accuracy_bottom) / (100 - accuracy_bottom) }
+    eval SPREAD
+    do for [k = 1:count] {
+        i = shown[k]
+        set label 10 + k sprintf("%.1f %%", accuracy[i]) at graph 1.02, graph ends[k] tc ls i
+    }
+    plot for [k = 1:bands] data index names[shown[k]] \
              using "step":(100 * column("val_accuracy_low")):(100 * column("val_accuracy_high")) \
-             with filledcurves ls i @BAND, \
-         for [i = 1:5] there(i) ? data : NaN index names[i] \
-             using "step":(100 * column("val_accuracy")) with lines ls i dt dash(i) \
-             title sprintf("%s  %.1f %%", names[i], accuracy[i])
+             with filledcurves ls shown[k] @BAND, \
+         for [k = 1:count] data index names[shown[k]] \
+             using "step":(100 * column("val_accuracy")) with lines ls shown[k]
     unset multiplot
     unset output
 }

@@ -3,10 +3,11 @@
 #     load 'plots/style.gp'
 #     do for [kind in "svg png"] {
 #         eval canvas(kind, 'plots/name', 1200, 500)      # width and height in pixels
-#         plot data using 1:2 with lines ls 1, data using 1:3:4 with filledcurves ls 1 @BAND
+#         plot data using 1:3:4 with filledcurves ls 1 @BAND, data using 1:2 with lines ls 1
 #         unset output
 #     }
 
+reset
 set encoding utf8
 set datafile missing "?"
 
@@ -17,7 +18,7 @@ faint = "#777777"
 do for [i = 1:5] { set style line i lc rgb word(palette, i) lw 2.2 pt 7 ps 0.7 }
 set style line 8 lc rgb faint lw 1.4 dt 2     # guides
 set style line 9 lc rgb "#e3e3e3" lw 1        # grid
-BAND = "fs transparent solid 0.16 noborder"
+BAND = "fs transparent solid 0.13 noborder"
 
 set border 3 lw 1 lc rgb ink
 set tics nomirror out scale 0.6 tc rgb ink
@@ -27,14 +28,33 @@ set title tc rgb ink
 set xlabel tc rgb ink
 set ylabel tc rgb ink
 
-# Decades as powers of ten, at most about six of them labelled.
+# A decade's name on a logarithmic axis: set format y powers.
 powers = "10^{%T}"
 
-# Verdana and DejaVu Sans are equally wide, and where an SVG is looked at there is one of them.
-# The name of a file goes between single quotes, where a quote is written twice.
-quoted(text) = (strstrt(text, "'") == 0) ? text : \
+# A panel's title, at its left edge: eval headline("Training loss"). Small print: font fine(kind).
+headline(text) = sprintf("set label 99 \"%s\" at graph 0,1.07 left tc rgb ink font ',%g'", \
+                         text, GPVAL_TERM eq "svg" ? 17.5 : 13.5)
+fine(kind) = kind eq "svg" ? ",11.5" : ",9"
+
+# Labels at the ends of curves: eval SPREAD moves the heights ends[1], ends[2]... (an array, in graph
+# coordinates) apart until no two are nearer than gap.
+SPREAD = "do for [pass = 1:200] { do for [a = 1:|ends|] { do for [b = 1:|ends|] { \
+    if (above(a, b) && ends[a] - ends[b] < gap) { \
+        ends[a] = ends[a] + gap / 20; ends[b] = ends[b] - gap / 20 } } } }"
+above(a, b) = ends[a] > ends[b] || (ends[a] == ends[b] && a < b)
+
+# A file's name between single quotes, where a quote is written twice.
+quoted(text) = strstrt(text, "'") == 0 ? text : \
     text[1:strstrt(text, "'")] . "'" . quoted(text[strstrt(text, "'") + 1:*])
-canvas(kind, out, width, height) = sprintf((kind eq "svg") \
-    ? "set terminal svg size %d,%d font 'Verdana,15' background '#ffffff'; set output '%s.svg'" \
-    : "set terminal pngcairo size %d,%d font 'DejaVu Sans,11.5' background '#ffffff'; set output '%s.png'", \
-    width, height, quoted(out))
+
+# Verdana and DejaVu Sans are equally wide, and where an SVG is looked at there is one of them. On
+# the screen: "window", in the first of the terminals that this gnuplot has, and "terminal", in text.
+windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'
+text_size(i) = int(word(system("stty size 2>/dev/null </dev/tty || echo 24 80"), i)) # rows, columns
+canvas(kind, out, width, height) = \
+    kind eq "svg" ? sprintf("set terminal svg size %d,%d font 'Verdana,15' background '#ffffff'; \
+        set output '%s.svg'", width, height, quoted(out)) : \
+    kind eq "png" ? sprintf("set terminal pngcairo size %d,%d font 'DejaVu Sans,11.5' \
+        background '#ffffff'; set output '%s.png'", width, height, quoted(out)) : \
+    kind eq "window" ? sprintf("set terminal %s size %d,%d noraise persist", windowed, width, height) : \
+    sprintf("set terminal dumb ansi size %d,%d", text_size(2), text_size(1) - 2)

@@ -189,6 +189,26 @@ static void *counted(void *memory)
     return memory;
 }
 
+static void begin_afresh(void)
+{
+    ng_clear_error();
+    allocations_succeed();
+    made = 0;
+    live = 0;
+}
+
+static void end_clean(void)
+{
+    ck_assert_msg(live == 0, "%lld of the library's allocations were not freed", (long long)live);
+}
+
+TCase *tcase_create_fresh(const char *name)
+{
+    TCase *tests = (tcase_create)(name);
+    tcase_add_checked_fixture(tests, begin_afresh, end_clean);
+    return tests;
+}
+
 void *counted_malloc(size_t bytes);
 void *counted_calloc(size_t count, size_t bytes);
 void *counted_realloc(void *memory, size_t bytes);

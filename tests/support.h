@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Every test begins alike, in a process of its own or not (CK_FORK=no): no error is recorded, no
+ * allocation counted or refused. It ends with all of the library's memory given back. */
+TCase *tcase_create_fresh(const char *name);
+#define tcase_create(name) tcase_create_fresh(name)
+
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
 /* |actual - expected| <= relative |expected|. A NaN on either side fails. */

@@ -33,7 +33,10 @@ static ng_tensor *own(ng_tensor *x)
 #define INDEX(shape, ...) own(ng_tensor_from(NG_I64, shape, NG_VALUES(__VA_ARGS__)))
 #define LEAF(shape, ...) ng_require_grad(CONSTANT(shape, __VA_ARGS__))
 
-static ng_tensor *zeros(ng_shape shape) { return ng_require_grad(own(ng_zeros_new(NG_F64, shape))); }
+static ng_tensor *zeros(ng_shape shape)
+{
+    return ng_require_grad(own(ng_zeros_new(NG_F64, shape)));
+}
 
 static ng_tensor *normal(ng_shape shape, uint64_t seed)
 {
@@ -43,10 +46,10 @@ static ng_tensor *normal(ng_shape shape, uint64_t seed)
 
 /* The gradient of sum(y) as the backward kernel gives it, where there is one, and as the gradient
  * rule or the definition does. */
-#define assert_gradient(y, x, relative, ...)                                                      \
-    do {                                                                                          \
-        assert_values(ng_gradient(tape, y, x), relative, __VA_ARGS__);                            \
-        assert_values(ng_gradient(tape, y, x, .record = true), relative, __VA_ARGS__);            \
+#define assert_gradient(y, x, relative, ...)                                                       \
+    do {                                                                                           \
+        assert_values(ng_gradient(tape, y, x), relative, __VA_ARGS__);                             \
+        assert_values(ng_gradient(tape, y, x, .record = true), relative, __VA_ARGS__);             \
     } while (0)
 
 #define assert_shape(x, ...) ck_assert(ng_shape_equal(ng_shape_of(x), NG_SHAPE(__VA_ARGS__)))
@@ -188,8 +191,7 @@ START_TEST(wrong_operands_are_named_and_the_program_goes_on)
 {
     ng_tensor *a = zeros(NG_SHAPE(3, 4)), *b = zeros(NG_SHAPE(5)), *labels = INDEX(NG_SHAPE(1), 1);
     ng_tensor *single = own(ng_zeros_new(NG_F32, NG_SHAPE(3, 4)));
-    assert_fails(ng_add(tape, a, b), NG_ESHAPE,
-                 "ng_add: shapes do not broadcast: (3, 4) and (5,)");
+    assert_fails(ng_add(tape, a, b), NG_ESHAPE, "ng_add: shapes do not broadcast: (3, 4) and (5,)");
     assert_fails(ng_greater(tape, a, b), NG_ESHAPE, "ng_greater: shapes do not broadcast");
     assert_fails(ng_mul(tape, a, single), NG_EDTYPE, "ng_mul: dtypes differ: float64 and float32");
     assert_fails(ng_exp(tape, labels), NG_EDTYPE, "ng_exp");
@@ -390,6 +392,17 @@ START_TEST(slopes_at_kinks_are_the_documented_ones)
 }
 END_TEST
 
+START_TEST(gradients_of_nan_are_the_same_recorded_or_not)
+{
+    ng_tensor *x = LEAF(NG_SHAPE(2), (double)NAN, 1);
+    assert_gradient(ng_relu(tape, x), x, 0, 1, 1);
+    assert_gradient(ng_leaky_relu(tape, x, 0.25), x, 0, 0.25, 1);
+    assert_gradient(ng_clamp(tape, x, 0, 2), x, 0, 1, 1);
+    ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x), 0)));
+    ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x, .record = true), 0)));
+}
+END_TEST
+
 /* ---- Reductions ---------------------------------------------------------------------------- */
 
 /* Which result an element of x (2, 3, 4, 5) goes into, where the axes in `set` are reduced. */
@@ -543,8 +556,8 @@ static void multiply_plainly(bool ta, bool tb)
                 for (int j = 0; j < 2; j++) {
                     double sum = 0;
                     for (int k = 0; k < 5; k++)
-                        sum += (ta ? ng_at(a, p, 0, k, i) : ng_at(a, p, 0, i, k))
-                               * (tb ? ng_at(b, q, j, k) : ng_at(b, q, k, j));
+                        sum += (ta ? ng_at(a, p, 0, k, i) : ng_at(a, p, 0, i, k)) *
+                               (tb ? ng_at(b, q, j, k) : ng_at(b, q, k, j));
                     assert_near(ng_at(y, p, q, i, j), sum, 1e-14);
                 }
 }
@@ -875,6 +888,8 @@ START_TEST(cast_keeps_values_and_refuses_a_gradient)
     assert_values(ng_cast(tape, CONSTANT(NG_SHAPE(2), 3, 4), NG_I64), 0, 3, 4);
     ck_assert(!ng_requires_grad(ng_cast(tape, x, NG_I64)));
     assert_fails(ng_gradient(tape, y, x), NG_EGRAD, "cast has no gradient");
+    assert_fails(ng_cast(tape, x, (ng_dtype)9), NG_EDTYPE, "ng_cast: dtype 9");
+    assert_fails(ng_full(tape, (ng_dtype)9, NG_SCALAR, 0), NG_EDTYPE, "ng_full: dtype 9");
 }
 END_TEST
 
@@ -951,12 +966,12 @@ static int row_count(void)
 
 START_TEST(the_table_holds_every_family)
 {
-    ck_assert_int_eq(row_count(),
-                     ng_rows_arithmetic_count + ng_rows_elementwise_count
-                         + ng_rows_activations_count + ng_rows_reduce_count + ng_rows_matmul_count
-                         + ng_rows_layout_count + ng_rows_select_count + ng_rows_softmax_count
-                         + ng_rows_losses_count + ng_rows_dropout_count + ng_rows_norm_count
-                         + ng_rows_batch_norm_count);
+    ck_assert_int_eq(row_count(), ng_rows_arithmetic_count + ng_rows_elementwise_count +
+                                      ng_rows_activations_count + ng_rows_reduce_count +
+                                      ng_rows_matmul_count + ng_rows_layout_count +
+                                      ng_rows_select_count + ng_rows_softmax_count +
+                                      ng_rows_losses_count + ng_rows_dropout_count +
+                                      ng_rows_norm_count + ng_rows_batch_norm_count);
     ck_assert_str_eq(ng_op_rows(NULL)[0].name, ng_rows_arithmetic[0].name);
 }
 END_TEST
@@ -980,7 +995,8 @@ static ng_tensor *drawn(const ng_row_input *input, ng_rng *rng, ng_dtype dtype)
 static ng_tensor *cotangent_of(const ng_tensor *y)
 {
     ng_tensor *dy = own(ng_zeros_new(ng_dtype_of(y), ng_shape_of(y)));
-    for (int64_t i = 0; i < ng_size(y); i++) ng_set(dy, i, (double)(float)cos(1.0 + 2.0 * (double)i));
+    for (int64_t i = 0; i < ng_size(y); i++)
+        ng_set(dy, i, (double)(float)cos(1.0 + 2.0 * (double)i));
     return dy;
 }
 
@@ -1035,8 +1051,20 @@ START_TEST(every_row_has_the_same_gradient_recorded_or_not)
     run r = run_row(&ng_op_rows(NULL)[_i], NG_F64);
     ng_tensor *gradients[NG_ROW_INPUTS];
     gradients_of(&r, r.y, true, gradients);
+    for (int i = 0; i < r.n_wanted; i++) assert_tensors_close(r.gradients[i], gradients[i], 1e-11);
+}
+END_TEST
+
+/* The op twice on the same inputs: the second of the two kernels adds to what the first left. */
+START_TEST(every_row_adds_to_gradients_that_are_there)
+{
+    const ng_check_row_spec *row = &ng_op_rows(NULL)[_i];
+    run r = run_row(row, NG_F64);
+    ng_tensor *gradients[NG_ROW_INPUTS];
+    ng_tape_seed(tape, 3);
+    gradients_of(&r, ng_add(tape, r.y, row->call(tape, r.inputs, NULL)), false, gradients);
     for (int i = 0; i < r.n_wanted; i++)
-        assert_tensors_close(r.gradients[i], gradients[i], 1e-11);
+        assert_tensors_close(gradients[i], ng_mul_scalar(tape, r.gradients[i], 2), 1e-11);
 }
 END_TEST
 
@@ -1117,6 +1145,7 @@ Suite *ops_suite(void)
     tcase_add_test(elementwise, nan_goes_through_every_function);
     tcase_add_test(elementwise, infinities_have_their_limits);
     tcase_add_test(elementwise, slopes_at_kinks_are_the_documented_ones);
+    tcase_add_test(elementwise, gradients_of_nan_are_the_same_recorded_or_not);
 
     TCase *reductions = add_case(suite, "reductions");
     tcase_add_test(reductions, reductions_over_any_axes_are_those_of_plain_loops);
@@ -1165,6 +1194,7 @@ Suite *ops_suite(void)
     tcase_add_test(table, the_table_holds_every_family);
     tcase_add_loop_test(table, every_row_agrees_with_its_definition, 0, row_count());
     tcase_add_loop_test(table, every_row_has_the_same_gradient_recorded_or_not, 0, row_count());
+    tcase_add_loop_test(table, every_row_adds_to_gradients_that_are_there, 0, row_count());
     tcase_add_loop_test(table, every_row_in_float_is_near_double, 0, row_count());
     tcase_add_loop_test(table, every_row_gives_the_same_bits_again, 0, row_count());
     return suite;

@@ -1,7 +1,7 @@
 #include "core/tensor.h"
 #include "support.h"
 
-/* One parameter of three weights, whose gradient is whatever a test wants: that of sum(w c) is c. */
+/* One parameter of three weights, whose gradient is whatever a test wants: sum(w c) has c. */
 enum { N = 3 };
 static const double start[N] = {0.5, -1.25, 2};
 
@@ -54,9 +54,8 @@ static void check_sgd(double momentum, double dampening, double decay, bool nest
 {
     const double lr = 0.1;
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = lr, .momentum = momentum,
-                                   .dampening = dampening, .weight_decay = decay,
-                                   .nesterov = nesterov);
+    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = lr, .momentum = momentum, .dampening = dampening,
+                                   .weight_decay = decay, .nesterov = nesterov);
     assert_ok(sgd);
     double w[N], v[N] = {0};
     memcpy(w, start, sizeof w);
@@ -89,8 +88,8 @@ static void check_adam(bool decoupled, double decay)
 {
     const double lr = 0.02, b1 = 0.8, b2 = 0.95, eps = 1e-6;
     bench b = bench_new(NG_F64);
-    const ng_adam_options options = {.module = b.module, .lr = lr, .beta1 = b1, .beta2 = b2,
-                                     .eps = eps, .weight_decay = decay};
+    const ng_adam_options options = {
+        .module = b.module, .lr = lr, .beta1 = b1, .beta2 = b2, .eps = eps, .weight_decay = decay};
     ng_optimizer *adam = decoupled ? ng_adamw_create(options) : ng_adam_create(options);
     assert_ok(adam);
     const double own_decay = !decoupled ? decay : decay < 0 ? 0 : decay == 0 ? 0.01 : decay;
@@ -100,8 +99,10 @@ static void check_adam(bool decoupled, double decay)
         const double c1 = 1 - pow(b1, t + 1), c2 = 1 - pow(b2, t + 1);
         for (int i = 0; i < N; i++) {
             double g = gradients[t][i];
-            if (decoupled) w[i] -= lr * own_decay * w[i];
-            else g += own_decay * w[i];
+            if (decoupled)
+                w[i] -= lr * own_decay * w[i];
+            else
+                g += own_decay * w[i];
             m[i] = b1 * m[i] + (1 - b1) * g;
             v[i] = b2 * v[i] + (1 - b2) * g * g;
             w[i] -= lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps);
@@ -366,13 +367,10 @@ START_TEST(a_warm_up_goes_before_any_schedule)
     const double pi = acos(-1);
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = ng_sgd_new(
-        b.module, .lr = 0.5,
-        .schedule = {.kind = NG_SCHEDULE_COSINE, .warmup = 4, .steps = 10});
+        b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_COSINE, .warmup = 4, .steps = 10});
     double w = start[1];
     for (int t = 0; t < 18; t++) {
-        const double factor = t < 4    ? (t + 1) / 4.0
-                              : t < 14 ? (1 + cos(pi * (t - 4) / 10)) / 2
-                                       : 0;
+        const double factor = t < 4 ? (t + 1) / 4.0 : t < 14 ? (1 + cos(pi * (t - 4) / 10)) / 2 : 0;
         assert_near(ng_optimizer_lr(sgd), 0.5 * factor, 1e-16);
         reach(&b, gradients[0]);
         assert_ok(ng_optimizer_step(sgd));
@@ -391,8 +389,8 @@ END_TEST
 START_TEST(the_base_rate_can_be_set)
 {
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(
-        b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2});
+    ng_optimizer *sgd =
+        ng_sgd_new(b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2});
     assert_ok(ng_optimizer_set_lr(sgd, 4));
     assert_ok(ng_optimizer_step(sgd));
     ck_assert(ng_optimizer_lr(sgd) == 2);
@@ -462,10 +460,10 @@ END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
-#define REFUSED(constructor, message)                                                             \
-    do {                                                                                          \
-        ck_assert_ptr_null(constructor);                                                          \
-        assert_error(NG_EVALUE, message);                                                         \
+#define REFUSED(constructor, message)                                                              \
+    do {                                                                                           \
+        ck_assert_ptr_null(constructor);                                                           \
+        assert_error(NG_EVALUE, message);                                                          \
     } while (0)
 
 START_TEST(options_without_sense_are_refused)
@@ -540,35 +538,40 @@ END_TEST
 
 /* ---- Suite --------------------------------------------------------------------------------- */
 
-static void add(Suite *suite, const char *name, const TTest *const *tests, size_t count)
-{
-    TCase *group = tcase_create(name);
-    for (size_t i = 0; i < count; i++) tcase_add_test(group, tests[i]);
-    suite_add_tcase(suite, group);
-}
-
-#define GROUP(name, ...)                                                                          \
-    add(suite, name, (const TTest *const[]){__VA_ARGS__},                                         \
-        sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(TTest *))
-
 Suite *optim_suite(void);
 Suite *optim_suite(void)
 {
     Suite *suite = suite_create("optim");
-    GROUP("formulas", sgd_is_its_formula, adam_and_adamw_are_their_formulas,
-          rmsprop_is_its_formula, options_left_out_have_their_defaults,
-          float_moves_as_double_does);
-    GROUP("which are moved", two_backward_passes_add_and_a_step_spends,
-          what_no_backward_pass_has_reached_is_not_moved,
-          a_parameter_reached_late_takes_its_first_step_then,
-          a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later,
-          a_backward_pass_after_the_step_notices_the_moved_weights,
-          state_follows_a_dtype_change_before_the_first_step_only, a_step_allocates_nothing);
-    GROUP("schedules", schedules_have_their_closed_forms, a_warm_up_goes_before_any_schedule,
-          the_base_rate_can_be_set);
-    GROUP("clipping", the_norm_is_that_of_all_unspent_gradients,
-          clipping_by_norm_shortens_what_is_too_long, clipping_by_value_clamps_each_element);
-    GROUP("wrong use", options_without_sense_are_refused, null_is_passed_on_in_silence,
-          an_optimizer_is_made_whole_or_not_at_all);
+    TCase *formulas = tcase_create("formulas");
+    tcase_add_test(formulas, sgd_is_its_formula);
+    tcase_add_test(formulas, adam_and_adamw_are_their_formulas);
+    tcase_add_test(formulas, rmsprop_is_its_formula);
+    tcase_add_test(formulas, options_left_out_have_their_defaults);
+    tcase_add_test(formulas, float_moves_as_double_does);
+    suite_add_tcase(suite, formulas);
+    TCase *moved = tcase_create("which are moved");
+    tcase_add_test(moved, two_backward_passes_add_and_a_step_spends);
+    tcase_add_test(moved, what_no_backward_pass_has_reached_is_not_moved);
+    tcase_add_test(moved, a_parameter_reached_late_takes_its_first_step_then);
+    tcase_add_test(moved, a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later);
+    tcase_add_test(moved, a_backward_pass_after_the_step_notices_the_moved_weights);
+    tcase_add_test(moved, state_follows_a_dtype_change_before_the_first_step_only);
+    tcase_add_test(moved, a_step_allocates_nothing);
+    suite_add_tcase(suite, moved);
+    TCase *schedules = tcase_create("schedules");
+    tcase_add_test(schedules, schedules_have_their_closed_forms);
+    tcase_add_test(schedules, a_warm_up_goes_before_any_schedule);
+    tcase_add_test(schedules, the_base_rate_can_be_set);
+    suite_add_tcase(suite, schedules);
+    TCase *clipping = tcase_create("clipping");
+    tcase_add_test(clipping, the_norm_is_that_of_all_unspent_gradients);
+    tcase_add_test(clipping, clipping_by_norm_shortens_what_is_too_long);
+    tcase_add_test(clipping, clipping_by_value_clamps_each_element);
+    suite_add_tcase(suite, clipping);
+    TCase *wrong = tcase_create("wrong use");
+    tcase_add_test(wrong, options_without_sense_are_refused);
+    tcase_add_test(wrong, null_is_passed_on_in_silence);
+    tcase_add_test(wrong, an_optimizer_is_made_whole_or_not_at_all);
+    suite_add_tcase(suite, wrong);
     return suite;
 }

@@ -169,6 +169,19 @@ START_TEST(an_operand_changed_since_it_was_recorded_is_noticed)
 }
 END_TEST
 
+START_TEST(a_view_changes_with_its_base)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = leaf_of(3), *c = leaf_of(3);
+    ng_tensor *view = ng_reshape(tape, ng_detach(tape, c), NG_SHAPE(3));
+    ng_tensor *y = ng_sum(tape, ng_mul(tape, x, view));
+    ng_set(c, 0, 4);
+    ck_assert_int_eq(ng_backward(tape, y), NG_ESTATE);
+    assert_error(NG_ESTATE, "an operand of mul was changed after the op was recorded");
+    ng_tape_free(tape), ng_tensor_free(x), ng_tensor_free(c);
+}
+END_TEST
+
 START_TEST(an_op_without_gradient_fails_loudly_and_changes_nothing)
 {
     ng_tape *tape = ng_tape_new();
@@ -456,6 +469,7 @@ Suite *tape_suite(void)
     tcase_add_test(backward, wrong_use_of_backward_is_told);
     tcase_add_test(backward, dtypes_do_not_mix);
     tcase_add_test(backward, an_operand_changed_since_it_was_recorded_is_noticed);
+    tcase_add_test(backward, a_view_changes_with_its_base);
     tcase_add_test(backward, an_op_without_gradient_fails_loudly_and_changes_nothing);
     tcase_add_test(backward, a_wrong_rule_is_told);
     suite_add_tcase(suite, backward);

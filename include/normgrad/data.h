@@ -13,12 +13,12 @@ typedef struct ng_dataset ng_dataset;
  * a line too. */
 typedef struct {
     const char *path;
-    double scale;      /* multiplies every feature; default 1 */
-    int label_column;  /* from 1; default the last */
-    bool no_label;     /* every column is a feature */
-    bool header;       /* the first line holds names */
-    char delimiter;    /* default ',' */
-    ng_dtype dtype;    /* of the features; default float */
+    double scale;     /* multiplies every feature; default 1 */
+    int label_column; /* from 1; default the last */
+    bool no_label;    /* every column is a feature */
+    bool header;      /* the first line holds names */
+    char delimiter;   /* default ',' */
+    ng_dtype dtype;   /* of the features; default float */
 } ng_csv_options;
 #define ng_dataset_read_csv(...) ng_dataset_read_csv_with((ng_csv_options){.path = __VA_ARGS__})
 NG_API ng_dataset *ng_dataset_read_csv_with(ng_csv_options options);
@@ -30,7 +30,7 @@ typedef struct {
     double scale;
     ng_dtype dtype;
 } ng_idx_options;
-#define ng_dataset_read_idx(images_path, ...)                                                     \
+#define ng_dataset_read_idx(images_path, ...)                                                      \
     ng_dataset_read_idx_with((ng_idx_options){.images = (images_path), .labels = __VA_ARGS__})
 NG_API ng_dataset *ng_dataset_read_idx_with(ng_idx_options options);
 
@@ -67,7 +67,7 @@ typedef struct {
     ng_batch *batch;
     bool drop_last;
 } ng_batch_options;
-#define ng_dataset_batch(dataset, tape, index, count, ...)                                        \
+#define ng_dataset_batch(dataset, tape, index, count, ...)                                         \
     ng_dataset_batch_with(dataset, tape, index, count, (ng_batch_options){.batch = __VA_ARGS__})
 NG_API bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
                                   ng_batch_options options);

@@ -29,12 +29,12 @@ typedef struct {
     ng_tensor *const *inputs; /* double, yours, copied; int64 ones are handed on unchecked */
     int n_inputs;
     void *context;
-    int order;         /* 1 (default) or 2: the gradient is itself checked */
+    int order; /* 1 (default) or 2: the gradient is itself checked */
     ng_check_mode mode;
-    uint64_t seed;     /* of cotangents, directions and dropout */
-    int directions;    /* NG_CHECK_FAST, NG_CHECK_TAYLOR: default 3 */
-    double tolerance;  /* relative error allowed beside the estimated one; default 1e-9 */
-    double step;       /* the largest step, relative to each element; default: several are tried */
+    uint64_t seed;    /* of cotangents, directions and dropout */
+    int directions;   /* NG_CHECK_FAST, NG_CHECK_TAYLOR: default 3 */
+    double tolerance; /* relative error allowed beside the estimated one; default 1e-9 */
+    double step;      /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */
     const bool *constant;     /* inputs that are handed on unchecked; default: none */
 } ng_check_options;
@@ -42,27 +42,28 @@ typedef struct {
 /* What was found. Strings live in the report. */
 typedef struct {
     bool passed;
-    int order;         /* as checked */
+    int order; /* as checked */
     ng_check_mode mode;
-    int64_t compared;  /* derivatives compared */
-    int64_t failed;    /* of these, how many are wrong */
-    int64_t kinks;     /* of these, how many stand at a kink (one-sided slopes differ, and the
+    int64_t compared;    /* derivatives compared */
+    int64_t failed;      /* of these, how many are wrong */
+    int64_t kinks;       /* of these, how many stand at a kink (one-sided slopes differ, and the
                           analytic one is between them), where no derivative exists; they are
                           not counted as failed */
-    char worst_name[64]; /* the worst derivative: of which input or parameter, at which flat index */
-    int64_t worst_index; /* (or along which direction); the name is "" where nothing was compared */
-    double analytic, numeric;            /* its two values */
-    double absolute_error, relative_error; /* |a - n|, and over max(|a|, |n|, scale of the tensor) */
-    double error_estimate; /* of the numeric derivative itself */
-    double slope;          /* NG_CHECK_TAYLOR: the lowest exponent of the remainder that was
+    char worst_name[64]; /* the worst derivative: of which input or parameter, at which flat */
+    int64_t worst_index; /* index (or along which direction); "" where nothing was compared */
+    double analytic, numeric; /* its two values */
+    double absolute_error;    /* |a - n| */
+    double relative_error;    /* |a - n| / max(|a|, |n|, largest derivative of the tensor) */
+    double error_estimate;    /* of the numeric derivative itself */
+    double slope;             /* NG_CHECK_TAYLOR: the lowest exponent of the remainder that was
                               measured; 0 where all remainders are rounding, as of a line */
-    char hint[96];         /* "the sign is flipped", "too large by a factor of 1.01"; "" where none */
-    char message[256];     /* what is wrong, in a sentence; "" where passed */
+    char hint[96];     /* "the sign is flipped", "too large by a factor of 1.01"; "" where none */
+    char message[256]; /* what is wrong, in a sentence; "" where passed */
 } ng_check_report;
 
 /* Checks a function of inputs. A function that fails, gives NaN, gives other bits when it is run
  * again, has no gradient to an input, or leaves nothing to compare, has not passed. */
-#define ng_check_function(call, ...)                                                              \
+#define ng_check_function(call, ...)                                                               \
     ng_check_function_with(call, (ng_check_options){.inputs = NG_CHECK_INPUTS(__VA_ARGS__)})
 #define NG_CHECK_INPUTS(array, ...) (array), .n_inputs = __VA_ARGS__
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
@@ -71,7 +72,7 @@ NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_opti
  * given, and each of its parameters. The module works in double during the check and is given back
  * as it was, values, gradients and all. Parameters, and buffers of more than one element, that
  * stand at their initial 0 or 1 are randomised for the check: a gamma of 1 hides its absence. */
-#define ng_check_module(module, ...)                                                              \
+#define ng_check_module(module, ...)                                                               \
     ng_check_module_with(module, (ng_check_options){.inputs = NG_CHECK_INPUTS(__VA_ARGS__)})
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
@@ -94,21 +95,21 @@ NG_API ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, c
  * own rows are checked the same way: ng_check_row(&row, ...).
  */
 typedef struct {
-    const char *name;      /* "gamma"; NULL ends the list */
+    const char *name; /* "gamma"; NULL ends the list */
     ng_shape shape;
-    double low, high;      /* drawn uniformly from [low, high); both 0: normal values */
-    double avoid;          /* keep |value| above this, to stay clear of a kink at 0 */
-    bool index;            /* int64 values in low .. high - 1 */
-    bool constant;         /* handed on, not differentiated */
+    double low, high; /* drawn uniformly from [low, high); both 0: normal values */
+    double avoid;     /* keep |value| above this, to stay clear of a kink at 0 */
+    bool index;       /* int64 values in low .. high - 1 */
+    bool constant;    /* handed on, not differentiated */
 } ng_row_input;
 
 #define NG_ROW_INPUTS 6
 typedef struct {
-    const char *name;      /* "matmul (transposed b)" */
-    ng_check_call *call;   /* an op; or */
+    const char *name;           /* "matmul (transposed b)" */
+    ng_check_call *call;        /* an op; or */
     ng_module *(*module)(void); /* a layer's constructor, checked on inputs[0] (and condition) */
-    bool eval;             /* a layer's mode */
-    bool broadcasts;       /* two operands that broadcast: also checked on the left, right, both */
+    bool eval;                  /* a layer's mode */
+    bool broadcasts; /* two operands that broadcast: also checked on the left, right, both */
     ng_row_input inputs[NG_ROW_INPUTS];
 } ng_check_row_spec;
 

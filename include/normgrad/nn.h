@@ -28,11 +28,13 @@ NG_API void ng_unfreeze(ng_module *module);
 /* Converts every parameter and buffer; gradients are dropped. On failure nothing has changed. */
 NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
 
-/* Draws every parameter anew, as a new module's, in streams given by `seed` and the parameter's
- * path: the same network with the same seed has the same weights. */
+/* Draws every parameter anew and puts buffers back, as in a new module, in streams given by `seed`
+ * and the parameter's path: the same network with the same seed has the same weights. A new
+ * module has seed 0; when it is given to another one, weights that nobody has set follow their
+ * new path, so that two equal layers of a network differ. */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
-/* Frees a module with its children, parameters and buffers. */
+/* Frees a module with its children, parameters and buffers; a child is left to its parent. */
 NG_API void ng_module_free(ng_module *module);
 
 /* ---- Look at a network -------------------------------------------------------------------- */
@@ -71,7 +73,7 @@ NG_API ng_status ng_module_load(ng_module *module, const char *path);
 
 /* How a weight is drawn. fan_in and fan_out are the sizes of what it reads and what it feeds. */
 typedef enum {
-    NG_INIT_DEFAULT = 0,     /* the layer's own */
+    NG_INIT_DEFAULT = 0,     /* the layer's own; in ng_init U(-b, b), b = 1 / sqrt(fan_in) */
     NG_INIT_KAIMING_UNIFORM, /* U(-b, b), b = sqrt(6 / fan_in); He et al. 2015 */
     NG_INIT_KAIMING_NORMAL,  /* N(0, 2 / fan_in) */
     NG_INIT_XAVIER_UNIFORM,  /* U(-b, b), b = sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */

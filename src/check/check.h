@@ -14,9 +14,9 @@
  */
 typedef struct {
     const char *name;
-    ng_tensor *tensor;  /* its values move */
-    double *origin;     /* and come back to these */
-    int64_t offset;     /* where its gradient begins in ng_subject.analytic */
+    ng_tensor *tensor; /* its values move */
+    double *origin;    /* and come back to these */
+    int64_t offset;    /* where its gradient begins in ng_subject.analytic */
 } ng_check_leaf;
 
 /* What must stand as it was before each evaluation: a module's buffers. */
@@ -38,12 +38,12 @@ typedef struct {
     int n_states;
 
     ng_tape *tape;
-    ng_tensor *cotangent;                          /* u */
+    ng_tensor *cotangent;                           /* u */
     ng_tensor **targets, **gradients, **cotangents; /* per leaf: itself, its gradient, v */
-    ng_tensor **curved, **curved_cotangents;       /* of gradients and v: where g is no constant */
-    int64_t n_gradient, n_values;                  /* numbers in all leaves; in F */
-    double *weights, *base, *plus, *minus;         /* w, and F at three points */
-    double *analytic;                              /* d (sum w F) / d leaves */
+    ng_tensor **curved, **curved_cotangents;        /* of gradients and v: where g is no constant */
+    int64_t n_gradient, n_values;                   /* numbers in all leaves; in F */
+    double *weights, *base, *plus, *minus;          /* w, and F at three points */
+    double *analytic;                               /* d (sum w F) / d leaves */
 } ng_subject;
 
 /* Copies the options' inputs and makes leaves of those that are to be differentiated; leaves room
@@ -79,7 +79,9 @@ typedef struct {
     double value;
     double error;     /* estimated: truncation and rounding */
     double magnitude; /* sum |w_j F_j| over those F_j that moved (all, if none did) */
+    double length;    /* what the steps were taken relative to */
     bool moved;
+    bool bent; /* the slopes of the two sides do not come together as the step shrinks */
 } ng_numeric;
 
 /* The scale of element `index` of a leaf, or of the whole leaf (index -1). */
@@ -106,6 +108,19 @@ bool ng_line_exponent(const ng_line *line, double analytic, double *exponent,
                       ng_check_report *report);
 
 /* ---- What is told --------------------------------------------------------------------------- */
+
+/* A stream of random numbers for one purpose. A caller is likely to draw inputs from the same seed,
+ * and a cotangent equal to x would be what a normalization's gradient is blind to. */
+typedef enum {
+    NG_CHECK_COTANGENTS = 1,
+    NG_CHECK_DIRECTIONS,
+    NG_CHECK_PARAMETERS,
+    NG_CHECK_INPUT_VALUES
+} ng_check_stream;
+static inline ng_rng ng_check_rng(uint64_t seed, ng_check_stream stream)
+{
+    return ng_rng_seeded((seed + 1) * 0x9e3779b97f4a7c15 + (uint64_t)stream * 0xd1b54a32d192ed03);
+}
 
 /* One derivative, compared. */
 typedef struct {

@@ -112,9 +112,9 @@ static bool prepare(shelf *s, ng_subject *subject, const ng_check_options *optio
                     ng_check_report *report)
 {
     ng_check_call *call = options->n_inputs == 2 ? forward_with : forward;
-    ng_rng rng = ng_rng_seeded(options->seed ^ 0x5eed);
-    if (!ng_subject_open(subject, call, s->module, options, s->parameters,
-                         s->count - s->parameters, report)) {
+    ng_rng rng = ng_check_rng(options->seed, NG_CHECK_PARAMETERS);
+    if (!ng_subject_open(subject, call, s->module, options, s->parameters, s->count - s->parameters,
+                         report)) {
         return false;
     }
     for (int i = 0; i < s->count; i++) {

@@ -84,16 +84,44 @@ static double whole_magnitude(const ng_subject *subject)
     return sum;
 }
 
+/* F at h to the one side and to the other. */
+static bool values_around(const ng_line *line, double h, double *up, double *down,
+                          ng_check_report *report)
+{
+    return values_at(line, h, up, line->subject->plus, report) &&
+           values_at(line, -h, down, line->subject->minus, report);
+}
+
 static bool central(const ng_line *line, double h, double *slope, contraction *change,
                     ng_check_report *report)
 {
-    ng_subject *subject = line->subject;
     double up, down;
-    if (!values_at(line, h, &up, subject->plus, report)) return false;
-    if (!values_at(line, -h, &down, subject->minus, report)) return false;
-    *change = contract(subject, subject->plus, subject->minus);
+    if (!values_around(line, h, &up, &down, report)) return false;
+    *change = contract(line->subject, line->subject->plus, line->subject->minus);
     *slope = (double)(change->sum / ((long double)up - (long double)down));
     return true;
+}
+
+/* Slopes of the two sides at a step: `gap` sums how far they are apart, output by output; `low` and
+ * `high` bound what a choice between the sides can give. */
+typedef struct {
+    double gap, low, high, rounding;
+} sides;
+
+/* Of the values around that were taken last. */
+static sides compare_sides(const ng_subject *subject, double up, double down)
+{
+    sides found = {0};
+    for (int64_t j = 0; j < subject->n_values; j++) {
+        double weight = subject->weights[j], base = subject->base[j];
+        double right = weight * (subject->plus[j] - base) / up;
+        double left = weight * (subject->minus[j] - base) / down;
+        found.gap += fabs(right - left);
+        found.low += fmin(left, right);
+        found.high += fmax(left, right);
+        if (right != left) found.rounding += DBL_EPSILON * fabs(weight * base) / up;
+    }
+    return found;
 }
 
 bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_report *report)
@@ -106,7 +134,7 @@ bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_r
 
 enum { LEVELS = 6 };
 
-static const ng_numeric unknown = {.value = (double)NAN, .error = HUGE_VAL};
+static const ng_numeric unknown = {.value = (double)NAN, .error = HUGE_VAL, .length = 1};
 
 /* row[k] = (4^k row[k-1] - previous[k-1]) / (4^k - 1) takes the term h^2k away; how far row[k] is
  * from what it was made of estimates its error (Ridders 1982). */
@@ -129,20 +157,23 @@ static bool good(const ng_numeric *numeric, double scale, double enough)
 }
 
 /* One table, from the step h downwards. */
-static bool tabulate(const ng_line *line, double h, double scale, double enough,
-                     ng_numeric *best, ng_check_report *report)
+static bool tabulate(const ng_line *line, double h, double scale, double enough, ng_numeric *best,
+                     ng_check_report *report)
 {
-    double rows[2][LEVELS];
+    double rows[2][LEVELS], length = fmax(line->length, h), gap = 0;
     for (int level = 0; level < LEVELS; level++, h /= 2) {
         double *row = rows[level % 2];
         contraction change;
         if (!central(line, h, &row[0], &change, report)) return false;
         double rounding = 2 * DBL_EPSILON * change.magnitude / h;
-        double error = best->error;
+        double error = best->error, last_gap = gap;
+        gap = compare_sides(line->subject, h, -h).gap;
         extrapolate(row, rows[(level + 1) % 2], level, rounding, best);
         if (best->error < error) {
             best->magnitude = change.magnitude;
+            best->length = length;
             best->moved = change.moved;
+            best->bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
         }
         if (level >= 2 && good(best, scale, enough)) break;
     }
@@ -163,8 +194,8 @@ static bool from_smaller_steps(const ng_line *line, double scale, double enough,
 }
 
 /* Where x is tiny the outputs may not feel its small steps. */
-static bool from_larger_steps(const ng_line *line, double scale, double enough,
-                              ng_numeric *numeric, ng_check_report *report)
+static bool from_larger_steps(const ng_line *line, double scale, double enough, ng_numeric *numeric,
+                              ng_check_report *report)
 {
     for (double h = 16 * line->length; h < 0.25; h *= 256) {
         ng_numeric larger = unknown;
@@ -194,39 +225,15 @@ bool ng_line_derivative(const ng_line *line, double step, double expected, doubl
 
 /* ---- Kinks --------------------------------------------------------------------------------- */
 
-/* Slopes of the two sides at step h: `gap` sums how far they are apart, output by output; `low`
- * and `high` bound what a choice between the sides can give. */
-typedef struct {
-    double gap, low, high, rounding;
-} sides;
-
-static bool compare_sides(const ng_line *line, double h, sides *found, ng_check_report *report)
-{
-    ng_subject *subject = line->subject;
-    double up, down;
-    if (!values_at(line, h, &up, subject->plus, report)) return false;
-    if (!values_at(line, -h, &down, subject->minus, report)) return false;
-    *found = (sides){0};
-    for (int64_t j = 0; j < subject->n_values; j++) {
-        double weight = subject->weights[j], base = subject->base[j];
-        double right = weight * (subject->plus[j] - base) / up;
-        double left = weight * (subject->minus[j] - base) / down;
-        found->gap += fabs(right - left);
-        found->low += fmin(left, right);
-        found->high += fmax(left, right);
-        if (right != left) found->rounding += DBL_EPSILON * fabs(weight * base) / h;
-    }
-    return true;
-}
-
 bool ng_line_kink(const ng_line *line, double analytic, bool *kink, ng_check_report *report)
 {
     enum { STEPS = 4 };
     sides at[STEPS];
     *kink = false;
     for (int i = 0; i < STEPS; i++) {
-        double h = ldexp(line->length, -14 - 4 * i);
-        if (!compare_sides(line, h, &at[i], report)) return false;
+        double up, down, h = ldexp(line->length, -14 - 4 * i);
+        if (!values_around(line, h, &up, &down, report)) return false;
+        at[i] = compare_sides(line->subject, up, down);
     }
     /* A smooth function's gap shrinks with h, 16-fold from step to step; rounding grows so. A kink
      * keeps its gap; a jump's grows, far above rounding. */
@@ -247,9 +254,9 @@ bool ng_line_kink(const ng_line *line, double analytic, bool *kink, ng_check_rep
 
 /* ---- Taylor's remainder -------------------------------------------------------------------- */
 
-/* R(h) = |sum w (F(h) - F(0)) - h analytic| */
+/* R(h) = sum w (F(h) - F(0)) - h analytic */
 typedef struct {
-    double size, rounding;
+    double value, size, rounding;
 } remainder_of;
 
 static bool remainder_at(const ng_line *line, double h, double analytic, remainder_of *found,
@@ -259,7 +266,8 @@ static bool remainder_at(const ng_line *line, double h, double analytic, remaind
     double moved;
     if (!values_at(line, h, &moved, subject->plus, report)) return false;
     contraction change = contract(subject, subject->plus, subject->base);
-    found->size = (double)fabsl(change.sum - (long double)moved * (long double)analytic);
+    found->value = (double)(change.sum - (long double)moved * (long double)analytic);
+    found->size = fabs(found->value);
     found->rounding = 8 * DBL_EPSILON * (change.magnitude + fabs(moved * analytic));
     return true;
 }
@@ -272,8 +280,9 @@ static double exponent_between(double large, double small, int halvings)
 
 /* At the smallest step whose remainder is well above rounding: the exponent to the next smaller
  * one, and to it from steps 4 to 16 times as large. Of these the largest: terms that cancel at one
- * of the steps feign less; and past a kink near by the remainder falls to rounding at once. What
- * rounding does beyond its bound shows in the remainders of the smallest steps. */
+ * of the steps feign less. A remainder that falls to rounding at once had crossed a kink, on this
+ * side of which the function is a line. What rounding does beyond its bound shows where halving
+ * the smallest steps does not halve the remainder. */
 bool ng_line_exponent(const ng_line *line, double analytic, double *exponent,
                       ng_check_report *report)
 {
@@ -283,7 +292,8 @@ bool ng_line_exponent(const ng_line *line, double analytic, double *exponent,
         double h = ldexp(line->length, -2 - i);
         if (!remainder_at(line, h, analytic, &at[i], report)) return false;
     }
-    double noise = at[STEPS - 1].size + at[STEPS - 2].size + at[STEPS - 3].size;
+    double noise = 0;
+    for (int i = STEPS - 4; i < STEPS - 1; i++) noise += fabs(at[i].value - 2 * at[i + 1].value);
     *exponent = isfinite(noise) ? 0 : (double)NAN;
     if (!isfinite(noise)) return true;
     int last = STEPS - 2;
@@ -296,5 +306,6 @@ bool ng_line_exponent(const ng_line *line, double analytic, double *exponent,
         double slope = exponent_between(at[i].size, at[last].size, last - i);
         if (isfinite(slope)) *exponent = fmax(*exponent, slope);
     }
+    if (*exponent > 6) *exponent = 0;
     return true;
 }

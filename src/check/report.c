@@ -62,8 +62,9 @@ static bool hint_factor(const ng_comparison *found, int64_t count, ng_check_repo
 
 /* The element of a group: all elements, a row (of the last axis), or a channel (of axis 1). */
 typedef struct {
-    const char *name; /* "" for all */
-    int64_t groups, inner, outer; /* element = (outer index * groups + group) * inner + inner index */
+    const char *where;
+    int64_t groups, inner,
+        outer; /* element = (outer index * groups + group) * inner + inner index */
 } grouping;
 
 static int64_t in_group(const grouping *g, int64_t group, int64_t i)
@@ -80,64 +81,71 @@ static double largest_difference(const ng_comparison *found, int64_t count)
     return largest;
 }
 
-/* How far the differences of one group are from the straight line a + b x fitted to them (from
- * their mean, without a slope). */
-static double off_the_line(const ng_comparison *found, const double *x, const grouping *g,
-                           int64_t group, bool with_slope)
+/* What the errors of one group may have in common. */
+typedef enum { A_CONSTANT, A_FACTOR, A_LINE } pattern;
+
+/* How far the differences of one group are from their mean, from a multiple of the derivative, or
+ * from the straight line in x that is fitted to them. */
+static double off_pattern(const ng_comparison *found, const double *x, const grouping *g,
+                          int64_t group, pattern kind)
 {
     int64_t n = g->outer * g->inner;
-    double mean_x = 0, mean_d = 0, xx = 0, xd = 0, worst = 0;
-    for (int64_t i = 0; i < n; i++) {
+    double mean_t = 0, mean_d = 0, tt = 0, td = 0, worst = 0;
+    for (int64_t i = 0; i < n && kind != A_FACTOR; i++) {
         int64_t e = in_group(g, group, i);
-        mean_x += x[e] / (double)n;
         mean_d += difference(&found[e]) / (double)n;
+        mean_t += x[e] / (double)n;
     }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t e = in_group(g, group, i);
-        xx += (x[e] - mean_x) * (x[e] - mean_x);
-        xd += (x[e] - mean_x) * (difference(&found[e]) - mean_d);
-    }
-    double slope = with_slope && xx > 0 ? xd / xx : 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t e = in_group(g, group, i);
-        double expected = mean_d + slope * (x[e] - mean_x);
-        worst = fmax(worst, fabs(difference(&found[e]) - expected));
+    for (int pass = 0; pass < 2; pass++) {
+        double slope = tt > 0 && kind != A_CONSTANT ? td / tt : 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t e = in_group(g, group, i);
+            double t = (kind == A_FACTOR ? found[e].numeric.value : x[e]) - mean_t;
+            double d = difference(&found[e]) - mean_d;
+            if (pass == 0)
+                tt += t * t, td += t * d;
+            else
+                worst = fmax(worst, fabs(d - slope * t));
+        }
     }
     return worst;
 }
 
-static bool on_lines(const ng_comparison *found, const double *x, const grouping *g,
-                     bool with_slope, double tolerance)
+static bool follows(const ng_comparison *found, const double *x, const grouping *g, pattern kind,
+                    double tolerance)
 {
+    int64_t free_numbers = (kind == A_LINE ? 2 : 1) * g->groups;
+    if (g->groups * g->outer * g->inner - free_numbers < 3 || g->outer * g->inner < 3) return false;
     for (int64_t group = 0; group < g->groups; group++) {
-        if (!(off_the_line(found, x, g, group, with_slope) <= tolerance)) return false;
+        if (!(off_pattern(found, x, g, group, kind) <= tolerance)) return false;
     }
     return true;
 }
 
 /* What is missing from a normalization's gradient is constant along what it normalizes over (the
- * mean's term) or a straight line in x (the variance's). */
-static bool hint_missing_term(const ng_check_leaf *leaf, const ng_comparison *found,
-                              int64_t count, ng_check_report *report)
+ * mean's term) or a straight line in x (the variance's); a wrong rstd is a factor. */
+static bool hint_missing_term(const ng_check_leaf *leaf, const ng_comparison *found, int64_t count,
+                              ng_check_report *report)
 {
+    static const struct {
+        const char *is, *means;
+    } texts[] = {[A_CONSTANT] = {"a constant", ": a mean's or sum's term is missing"},
+                 [A_FACTOR] = {"a factor of its own", ": as with a wrong statistic"},
+                 [A_LINE] = {"a line in the input", ": as with a variance held fixed"}};
     ng_shape shape = leaf->tensor->shape;
     int64_t row = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
     int64_t channels = shape.rank > 1 ? shape.dim[1] : 1;
     int64_t inner = shape.rank > 1 ? ng_shape_span(shape, 2, shape.rank) : 1;
-    grouping choices[] = {{"", 1, 1, count},
-                          {"row", count / row, row, 1},
-                          {"channel", channels, inner, count / channels / inner}};
+    const grouping choices[] = {{" in all elements", 1, 1, count},
+                                {" in each row", count / row, row, 1},
+                                {" in each channel", channels, inner, count / channels / inner}};
     double tolerance = 1e-3 * largest_difference(found, count);
-    for (int kind = 0; kind < 6; kind++) {
-        const grouping *g = &choices[kind % 3];
-        bool with_slope = kind >= 3;
-        if (count - (with_slope ? 2 : 1) * g->groups < 3 || g->outer * g->inner < 3) continue;
-        if (!on_lines(found, leaf->origin, g, with_slope, tolerance)) continue;
-        bool all = !g->name[0];
-        hint(report, "off by %s in %s%s: %s", with_slope ? "a line in the input" : "a constant",
-             all ? "all elements" : "each ", g->name,
-             with_slope ? "as when a variance is held fixed" : "a mean's or sum's term is missing");
-        return true;
+    for (pattern kind = A_CONSTANT; kind <= A_LINE; kind++) {
+        for (int i = 0; i < 3; i++) {
+            if (!follows(found, leaf->origin, &choices[i], kind, tolerance)) continue;
+            hint(report, "off by %s%s%s", texts[kind].is, choices[i].where, texts[kind].means);
+            return true;
+        }
     }
     return false;
 }
@@ -234,6 +242,6 @@ void ng_check_print(FILE *stream, const char *name, const ng_check_report *repor
     if (report->passed) return;
     fprintf(stream, "    %s%s%s\n", report->message, report->hint[0] ? "; " : "", report->hint);
     if (report->failed == 0) return;
-    fprintf(stream, "    analytic %.12g, numeric %.12g, which is known to %.1e\n",
-            report->analytic, report->numeric, report->error_estimate);
+    fprintf(stream, "    analytic %.12g, numeric %.12g, which is known to %.1e\n", report->analytic,
+            report->numeric, report->error_estimate);
 }

@@ -5,8 +5,8 @@
 static bool well_formed(const ng_row_input *input)
 {
     if (input->index && !(ceil(input->low) < input->high)) {
-        ng_fail(NG_EVALUE, "ng_row_input_new: %s has no index in [%g, %g)", input->name,
-                input->low, input->high);
+        ng_fail(NG_EVALUE, "ng_row_input_new: %s has no index in [%g, %g)", input->name, input->low,
+                input->high);
         return false;
     }
     bool normal = input->low == 0 && input->high == 0;
@@ -64,7 +64,7 @@ ng_check_report ng_check_row(const ng_check_row_spec *row, ng_check_options opti
     bool constant[NG_ROW_INPUTS];
     int n = 0;
     ng_check_report report = ng_check_report_new(&options);
-    ng_rng rng = ng_rng_seeded(options.seed + 1);
+    ng_rng rng = ng_check_rng(options.seed, NG_CHECK_INPUT_VALUES);
     if (!row) {
         ng_check_say(&report, "there is no row to check");
         return report;
@@ -73,8 +73,8 @@ ng_check_report ng_check_row(const ng_check_row_spec *row, ng_check_options opti
         names[n] = row->inputs[n].name;
         constant[n] = row->inputs[n].constant;
         inputs[n] = ng_row_input_new(&row->inputs[n], &rng);
-        if (!inputs[n]) ng_check_say(&report, "%s could not be drawn: %s", names[n],
-                                     ng_check_reason());
+        if (!inputs[n])
+            ng_check_say(&report, "%s could not be drawn: %s", names[n], ng_check_reason());
     }
     options.inputs = inputs;
     options.n_inputs = n;

@@ -100,11 +100,11 @@ void ng_subject_close(ng_subject *subject)
     for (int i = 0; i < subject->n_arguments; i++) ng_tensor_free(subject->owned[i]);
     ng_tensor_free(subject->cotangent);
     ng_tape_free(subject->tape);
-    void *memory[] = {
-        subject->arguments, subject->owned,     subject->leaves,     subject->states,
-        subject->targets,   subject->gradients, subject->cotangents, subject->curved,
-        subject->weights,   subject->base,      subject->plus,       subject->curved_cotangents,
-        subject->minus,     subject->analytic};
+    void *memory[] = {subject->arguments,  subject->owned,   subject->leaves,
+                      subject->states,     subject->targets, subject->gradients,
+                      subject->cotangents, subject->curved,  subject->weights,
+                      subject->base,       subject->plus,    subject->curved_cotangents,
+                      subject->minus,      subject->analytic};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) ng_free(memory[i]);
     *subject = (ng_subject){0};
 }
@@ -131,8 +131,7 @@ static ng_tensor *run(ng_subject *subject, ng_check_report *report)
     }
     if (subject->cotangent && !ng_shape_equal(y->shape, subject->cotangent->shape)) {
         ng_check_say(report, "the function's result is %s, and was %s before",
-                     ng_shape_print(y->shape).text,
-                     ng_shape_print(subject->cotangent->shape).text);
+                     ng_shape_print(y->shape).text, ng_shape_print(subject->cotangent->shape).text);
         return NULL;
     }
     return y;
@@ -151,26 +150,24 @@ static bool gather(const ng_subject *subject, double *values, ng_check_report *r
         }
         if (!ng_shape_equal(gradient->shape, leaf->tensor->shape) || gradient->dtype != NG_F64) {
             return ng_check_say(report, "the gradient of %s is %s %s, but %s is %s %s", leaf->name,
-                                ng_dtype_name(gradient->dtype), ng_shape_print(gradient->shape).text,
-                                leaf->name, ng_dtype_name(NG_F64),
-                                ng_shape_print(leaf->tensor->shape).text);
+                                ng_dtype_name(gradient->dtype),
+                                ng_shape_print(gradient->shape).text, leaf->name,
+                                ng_dtype_name(NG_F64), ng_shape_print(leaf->tensor->shape).text);
         }
-        memcpy(values + leaf->offset, gradient->data,
-               (size_t)gradient->size * sizeof *values);
+        memcpy(values + leaf->offset, gradient->data, (size_t)gradient->size * sizeof *values);
     }
     return true;
 }
 
 /* What the function detaches is frozen; what a gradient rule detaches is not, else it could hide
  * a dependence that the second gradient has lost. */
-static bool first_gradients(ng_subject *subject, ng_tensor *y, bool record,
-                            ng_check_report *report)
+static bool first_gradients(ng_subject *subject, ng_tensor *y, bool record, ng_check_report *report)
 {
     ng_tape_mode mode = subject->tape->mode;
     subject->tape->mode = NG_TAPE_LIVE;
-    ng_status status = ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves,
-                                    subject->gradients, .cotangents = &subject->cotangent,
-                                    .record = record);
+    ng_status status =
+        ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
+                     .cotangents = &subject->cotangent, .record = record);
     subject->tape->mode = mode;
     if (status == NG_OK) return true;
     return ng_check_say(report, "no gradient: %s", ng_check_reason());
@@ -191,8 +188,7 @@ static bool second_gradients(ng_subject *subject, double *analytic, ng_check_rep
     }
     ng_status status = ng_gradients(subject->tape, subject->curved, n, subject->targets,
                                     subject->n_leaves, subject->gradients,
-                                    .cotangents = subject->curved_cotangents,
-                                    .allow_unused = true);
+                                    .cotangents = subject->curved_cotangents, .allow_unused = true);
     if (status != NG_OK) {
         return ng_check_say(report, "no second gradient: %s", ng_check_reason());
     }
@@ -304,8 +300,7 @@ static bool same_bits(const double *first, const double *again, int64_t count, c
     return true;
 }
 
-static bool evaluate(ng_subject *subject, double *analytic, double *values,
-                     ng_check_report *report)
+static bool evaluate(ng_subject *subject, double *analytic, double *values, ng_check_report *report)
 {
     ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
     bool ok = gradients_on_tape(subject, analytic, values, report);
@@ -352,31 +347,32 @@ static double largest(const double *values, int64_t count)
 static bool recording_changes_nothing(ng_subject *subject, ng_check_report *report)
 {
     ng_tensor *y = run(subject, report);
-    bool ok = y && first_gradients(subject, y, false, report) &&
-              gather(subject, subject->plus, report);
+    bool ok =
+        y && first_gradients(subject, y, false, report) && gather(subject, subject->plus, report);
     ng_tape_reset(subject->tape);
     double everywhere = largest(subject->base, subject->n_gradient);
     for (int i = 0; i < subject->n_leaves && ok; i++) {
         const ng_check_leaf *leaf = &subject->leaves[i];
-        const double *recorded = subject->base + leaf->offset, *plain = subject->plus + leaf->offset;
+        const double *recorded = subject->base + leaf->offset,
+                     *plain = subject->plus + leaf->offset;
         double allowed = 1e-9 * largest(recorded, leaf->tensor->size) + 1e-13 * everywhere;
         for (int64_t e = 0; e < leaf->tensor->size && ok; e++) {
             if (fabs(recorded[e] - plain[e]) <= allowed) continue;
-            ok = ng_check_say(report, "the gradient of %s at [%lld] is %.9g, but %.9g when it is "
-                              "recorded: backward and definition differ", leaf->name,
-                              (long long)e, plain[e], recorded[e]);
+            ok = ng_check_say(report,
+                              "the gradient of %s at [%lld] is %.9g, but %.9g when it is "
+                              "recorded: backward and definition differ",
+                              leaf->name, (long long)e, plain[e], recorded[e]);
         }
     }
     return ok;
 }
 
-bool ng_subject_begin(ng_subject *subject, const ng_check_options *options,
-                      ng_check_report *report)
+bool ng_subject_begin(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
 {
     if (subject->n_leaves == 0) {
         return ng_check_say(report, "there is nothing to differentiate: no float64 input");
     }
-    ng_rng rng = ng_rng_seeded(options->seed);
+    ng_rng rng = ng_check_rng(options->seed, NG_CHECK_COTANGENTS);
     subject->tape = ng_tape_new();
     if (!subject->tape) return no_memory(report);
     ng_tape_seed(subject->tape, options->seed);

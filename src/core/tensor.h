@@ -15,6 +15,7 @@ struct ng_tensor {
     ng_shape shape;
     int64_t size;
     void *data;
+    const ng_tensor *base; /* of a view: whose memory it shows; its writes count for the view */
     ng_tape *tape;        /* its owner; NULL for yours and a module's */
     ng_node *node;        /* the op that made it; NULL for leaves and constants */
     ng_tensor *grad;      /* of a leaf; its version counts the passes that have reached it */

@@ -12,28 +12,14 @@
 static const char magic[4] = {'N', 'G', 'R', 'D'};
 enum { VERSION = 1, HEADER_BYTES = 16, CHECKSUM_BYTES = 8 };
 
-static const uint64_t checksum_start = 0xcbf29ce484222325u;
+static const ng_entry_kind kinds[] = {NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER};
 
-static uint64_t checksum(uint64_t hash, const unsigned char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash;
-}
-
-/* The index-th tensor of a module: parameters first, then buffers. */
-static bool nth_tensor(const ng_module *module, int index, ng_named_tensor *tensor)
-{
-    int parameters = 0;
-    while (ng_module_tensor(module, NG_ENTRY_PARAMETER, parameters, tensor))
-        if (parameters++ == index) return true;
-    return ng_module_tensor(module, NG_ENTRY_BUFFER, index - parameters, tensor);
-}
-
-static int tensor_count(const ng_module *module)
+static int count_tensors(const ng_module *module)
 {
     ng_named_tensor tensor;
     int count = 0;
-    while (nth_tensor(module, count, &tensor)) count++;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++) count++;
     return count;
 }
 
@@ -46,7 +32,7 @@ typedef struct {
 
 static void put_bytes(writer *out, const void *bytes, size_t count)
 {
-    out->hash = checksum(out->hash, bytes, count);
+    out->hash = ng_digest(out->hash, bytes, count);
     fwrite(bytes, 1, count, out->stream);
 }
 
@@ -88,13 +74,14 @@ ng_status ng_module_save(const ng_module *module, const char *path)
     ng_replacement file;
     if (!ng_replacement_begin(&file, "ng_module_save", path)) return ng_last_status();
 
-    writer out = {file.stream, checksum_start};
+    writer out = {file.stream, NG_DIGEST_START};
     put_bytes(&out, magic, sizeof magic);
     put_number(&out, VERSION, 4);
-    put_number(&out, (uint64_t)tensor_count(module), 8);
+    put_number(&out, (uint64_t)count_tensors(module), 8);
     ng_named_tensor tensor;
-    for (int i = 0; nth_tensor(module, i, &tensor); i++)
-        put_tensor(&out, tensor.name, tensor.tensor);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++)
+            put_tensor(&out, tensor.name, tensor.tensor);
     put_number(&out, out.hash, CHECKSUM_BYTES);
     return ng_replacement_end(&file, true);
 }
@@ -196,7 +183,7 @@ static bool take_header(reader *in, uint64_t *count)
     if (in->size < HEADER_BYTES + CHECKSUM_BYTES || memcmp(in->bytes, magic, sizeof magic) != 0)
         return malformed(in, "not a normgrad checkpoint, or cut short");
     in->size -= CHECKSUM_BYTES;
-    if (checksum(checksum_start, in->bytes, (size_t)in->size) !=
+    if (ng_digest(NG_DIGEST_START, in->bytes, (size_t)in->size) !=
         number_at(in->bytes + in->size, CHECKSUM_BYTES))
         return malformed(in, "damaged: the checksum differs");
     in->at = sizeof magic;
@@ -205,6 +192,14 @@ static bool take_header(reader *in, uint64_t *count)
     ng_fail(NG_EPARSE, "ng_module_load: %s: format version %lld, expected %d", in->path,
             (long long)version, VERSION);
     return false;
+}
+
+static void collect(const ng_module *module, match *matches)
+{
+    ng_named_tensor tensor;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++)
+            matches++->own = tensor;
 }
 
 static match *find_match(match *matches, int count, const saved_tensor *saved)
@@ -230,8 +225,7 @@ static bool assign(const reader *in, match *matches, int count, const saved_tens
     const ng_shape expected = found->own.tensor->shape;
     if (!ng_shape_equal(expected, saved->shape)) {
         ng_fail(NG_ESHAPE, "ng_module_load: %s has \"%s\" of shape %s, expected %s", in->path,
-                found->own.name, ng_shape_print(saved->shape).text,
-                ng_shape_print(expected).text);
+                found->own.name, ng_shape_print(saved->shape).text, ng_shape_print(expected).text);
         return false;
     }
     found->saved = *saved;
@@ -248,8 +242,7 @@ static bool take_all(reader *in, match *matches, int count)
     if (in->at != in->size) return malformed(in, "bytes after the last tensor");
     for (int i = 0; i < count; i++)
         if (!matches[i].saved.elements) {
-            ng_fail(NG_EVALUE, "ng_module_load: %s has no \"%s\"", in->path,
-                    matches[i].own.name);
+            ng_fail(NG_EVALUE, "ng_module_load: %s has no \"%s\"", in->path, matches[i].own.name);
             return false;
         }
     return true;
@@ -265,8 +258,10 @@ static void store(const match *found)
             const uint32_t bits = (uint32_t)number_at(saved->elements + 4 * i, 4);
             float value;
             memcpy(&value, &bits, sizeof value);
-            if (x->dtype == NG_F32) memcpy((float *)x->data + i, &bits, sizeof bits);
-            else ng_tensor_store(x, i, (double)value);
+            if (x->dtype == NG_F32)
+                memcpy((float *)x->data + i, &bits, sizeof bits);
+            else
+                ng_tensor_store(x, i, (double)value);
         } else {
             const uint64_t bits = number_at(saved->elements + 8 * i, 8);
             double value;
@@ -280,12 +275,12 @@ static void store(const match *found)
 ng_status ng_module_load(ng_module *module, const char *path)
 {
     if (!module || !path) return ng_failed() ? ng_last_status() : NG_ENULL;
-    const int count = tensor_count(module);
+    const int count = count_tensors(module);
     match *matches = ng_calloc(count, sizeof *matches);
     reader in = {.path = path};
     if (matches) in.bytes = (unsigned char *)ng_file_read("ng_module_load", path, &in.size);
 
-    for (int i = 0; in.bytes && i < count; i++) nth_tensor(module, i, &matches[i].own);
+    if (matches) collect(module, matches);
     const bool complete = in.bytes && take_all(&in, matches, count);
     for (int i = 0; complete && i < count; i++) store(&matches[i]);
 

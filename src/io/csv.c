@@ -189,8 +189,9 @@ static bool measure(ng_lines lines, const ng_csv_options *options, int64_t *rows
         ng_fail(NG_EPARSE, "%s: %s: label column %lld, but there are %lld columns", function,
                 options->path, (long long)to->label, (long long)to->columns);
     else if (to->label && to->columns == 1)
-        ng_fail(NG_EPARSE, "%s: %s: one column is the label and leaves no feature (with '%c' "
-                "between columns)", function, options->path, options->delimiter);
+        ng_fail(NG_EPARSE,
+                "%s: %s: the one column is the label and leaves no feature (delimiter '%c')",
+                function, options->path, options->delimiter);
     else
         return true;
     return false;
@@ -209,8 +210,8 @@ static ng_dataset *parse(const ng_csv_options *options, const char *text, int64_
     to.y = to.label ? ng_tensor_make(function, NG_I64, NG_SHAPE(rows)) : NG_NONE;
     bool parsed = to.x && to.y;
     for (int64_t row = 0; parsed && row < rows; row++)
-        parsed = next_row(&lines, options->delimiter) &&
-                 parse_row(&lines, options->delimiter, &to, row);
+        parsed =
+            next_row(&lines, options->delimiter) && parse_row(&lines, options->delimiter, &to, row);
     if (parsed) return ng_dataset_adopt(to.x, to.y);
     ng_tensor_free(to.x);
     ng_tensor_free(to.y);

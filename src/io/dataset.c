@@ -57,9 +57,9 @@ ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y)
         return NULL;
     }
     ng_tensor *own_x = ng_copy_new(x, x->dtype);
-    return ng_dataset_adopt(own_x, !own_x           ? NULL
-                                   : ng_is_none(y) ? NG_NONE
-                                                   : ng_copy_new(y, y->dtype));
+    ng_tensor *own_y = NG_NONE;
+    if (!ng_is_none(y)) own_y = own_x ? ng_copy_new(y, y->dtype) : NULL;
+    return ng_dataset_adopt(own_x, own_y);
 }
 
 void ng_dataset_free(ng_dataset *dataset)
@@ -124,8 +124,9 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
     if (!dataset || !first || !second) return ng_failed() ? ng_last_status() : NG_ENULL;
     const int64_t all = ng_dataset_count(dataset);
     if (count < 1 || count >= all)
-        return ng_fail(NG_EVALUE, "ng_dataset_split: %lld of %lld samples, expected 1 to %lld",
-                       (long long)count, (long long)all, (long long)all - 1);
+        return ng_fail(NG_EVALUE,
+                       "ng_dataset_split: %lld of %lld samples: neither part may be empty",
+                       (long long)count, (long long)all);
 
     int64_t *order = ng_calloc(all, sizeof *order);
     if (!order) return NG_ENOMEM;
@@ -180,9 +181,9 @@ static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t f
     feature_statistics(reference, features, mean, deviation);
     for (int64_t j = 0; j < features; j++)
         if (!isfinite(mean[j]) || !isfinite(deviation[j]))
-            return ng_fail(NG_EVALUE, "ng_dataset_standardize: feature %lld has mean %g and "
-                           "deviation %g, expected finite numbers", (long long)j, mean[j],
-                           deviation[j]);
+            return ng_fail(NG_EVALUE,
+                           "ng_dataset_standardize: feature %lld has mean %g and deviation %g",
+                           (long long)j, mean[j], deviation[j]);
     for (int64_t i = 0; i < x->size; i++) {
         const int64_t j = i % features;
         const double centered = ng_tensor_load(x, i) - mean[j];
@@ -197,11 +198,12 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
     ng_tensor *x = dataset->x;
     const ng_tensor *from = reference->x;
     if (!is_floating(x) || !is_floating(from))
-        return ng_fail(NG_EDTYPE, "ng_dataset_standardize: features in %s and %s, expected floating",
+        return ng_fail(NG_EDTYPE,
+                       "ng_dataset_standardize: features in %s and %s, expected floating",
                        ng_dtype_name(x->dtype), ng_dtype_name(from->dtype));
     if (!ng_shape_equal(rows_shape(x, 1), rows_shape(from, 1)))
-        return ng_fail(NG_ESHAPE, "ng_dataset_standardize: samples %s and %s, expected the same "
-                       "features", ng_shape_print(rows_shape(x, 1)).text,
+        return ng_fail(NG_ESHAPE, "ng_dataset_standardize: samples %s and %s, expected one shape",
+                       ng_shape_print(rows_shape(x, 1)).text,
                        ng_shape_print(rows_shape(from, 1)).text);
 
     const int64_t features = ng_shape_span(x->shape, 1, x->shape.rank);
@@ -227,8 +229,10 @@ bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, in
 {
     if (!dataset || !tape || !options.batch) return false;
     if (index < 0 || size < 1) {
-        ng_fail(NG_EVALUE, "ng_dataset_batch: batch %lld of %lld samples, expected 0 or more of 1 "
-                "or more", (long long)index, (long long)size);
+        ng_fail(NG_EVALUE,
+                "ng_dataset_batch: batch %lld of %lld samples, expected 0 or more of 1 "
+                "or more",
+                (long long)index, (long long)size);
         return false;
     }
     const int64_t count = ng_dataset_count(dataset);

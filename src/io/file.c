@@ -114,8 +114,8 @@ ng_status ng_replacement_end(ng_replacement *file, bool complete)
         status = ng_failed() ? ng_last_status() : NG_EIO;
     } else if (error || rename(file->temporary, file->path) != 0) {
         if (!error) error = errno;
-        status = ng_fail(NG_EIO, "%s: cannot write %s: %s", file->function, file->path,
-                         strerror(error));
+        status =
+            ng_fail(NG_EIO, "%s: cannot write %s: %s", file->function, file->path, strerror(error));
     }
     if (status != NG_OK) unlink(file->temporary);
     ng_free(file->path);

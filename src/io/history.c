@@ -166,8 +166,10 @@ ng_status ng_history_log(ng_history *history, const char *name, int64_t step, do
 {
     if (!history || !name) return ng_failed() ? ng_last_status() : NG_ENULL;
     if (!is_series_name(name))
-        return ng_fail(NG_EVALUE, "ng_history_log: \"%s\", expected a name of letters, digits, "
-                       "'_', '-' and '.', other than \"step\"", name);
+        return ng_fail(NG_EVALUE,
+                       "ng_history_log: \"%s\", expected a name of letters, digits, "
+                       "'_', '-' and '.', other than \"step\"",
+                       name);
     if (history->count == 0 && !add_block(history, NULL)) return NG_ENOMEM;
 
     block *b = &history->blocks[history->count - 1];
@@ -187,8 +189,10 @@ static int64_t first_from(const series *s, int64_t step)
     int64_t low = 0, high = s->count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (s->points[middle].step < step) low = middle + 1;
-        else high = middle;
+        if (s->points[middle].step < step)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -216,10 +220,10 @@ typedef struct {
 /* Nine digits give a float back exactly. */
 static cell print_value(double value)
 {
+    if (isnan(value)) return (cell){"NaN"};
+    if (isinf(value)) return value > 0 ? (cell){"Inf"} : (cell){"-Inf"};
     cell c;
-    if (isnan(value)) snprintf(c.text, sizeof c.text, "NaN");
-    else if (isinf(value)) snprintf(c.text, sizeof c.text, value > 0 ? "Inf" : "-Inf");
-    else snprintf(c.text, sizeof c.text, "%.9g", value);
+    snprintf(c.text, sizeof c.text, "%.9g", value);
     return c;
 }
 
@@ -246,7 +250,8 @@ static int wider(int width, const char *text)
 static int column_width(const series *s)
 {
     int width = wider(0, s->name);
-    for (int64_t i = 0; i < s->count; i++) width = wider(width, print_value(s->points[i].value).text);
+    for (int64_t i = 0; i < s->count; i++)
+        width = wider(width, print_value(s->points[i].value).text);
     return width;
 }
 
@@ -274,7 +279,8 @@ static void write_block(FILE *stream, const block *b, const int *width)
             fprintf(stream, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
                     print_at(&b->series[i], step).text);
         fputc('\n', stream);
-        if (step++ == INT64_MAX) break;
+        if (step == INT64_MAX) break;
+        step++;
     }
 }
 

@@ -31,9 +31,11 @@ static bool check(const char *path, int64_t size, int rank, ng_idx *file)
         return false;
     }
     if (size < header || magic != (0x0800u | (unsigned)rank)) {
-        ng_fail(NG_EPARSE, "%s: %s: %lld bytes that begin with 0x%08x, expected an IDX file of "
-                "bytes in %d dimension%s (0x%08x)", function, path, (long long)size,
-                (unsigned)magic, rank, rank == 1 ? "" : "s", 0x0800u | (unsigned)rank);
+        ng_fail(NG_EPARSE,
+                "%s: %s: %lld bytes that begin with 0x%08x, expected an IDX file of "
+                "bytes in %d dimension%s (0x%08x)",
+                function, path, (long long)size, (unsigned)magic, rank, rank == 1 ? "" : "s",
+                0x0800u | (unsigned)rank);
         return false;
     }
 

@@ -3,13 +3,13 @@
 #include <math.h>
 
 /* Those without settings: what ng_..._new is called after, and the name it shows. */
-#define ACTIVATIONS(A)                                                                            \
-    A(relu, "ReLU")                                                                               \
-    A(gelu, "GELU")                                                                               \
-    A(gelu_tanh, "GELUTanh")                                                                      \
-    A(silu, "SiLU")                                                                               \
-    A(tanh, "Tanh")                                                                               \
-    A(sigmoid, "Sigmoid")                                                                         \
+#define ACTIVATIONS(A)                                                                             \
+    A(relu, "ReLU")                                                                                \
+    A(gelu, "GELU")                                                                                \
+    A(gelu_tanh, "GELUTanh")                                                                       \
+    A(silu, "SiLU")                                                                                \
+    A(tanh, "Tanh")                                                                                \
+    A(sigmoid, "Sigmoid")                                                                          \
     A(softplus, "Softplus")
 
 typedef struct {
@@ -22,15 +22,15 @@ static ng_tensor *activation_forward(ng_module *self, ng_tape *tape, ng_tensor *
     return ((const activation_class *)self->class)->op(tape, x);
 }
 
-#define CLASS(op_name, shown)                                                                     \
-    static const activation_class op_name##_class = {                                             \
+#define CLASS(op_name, shown)                                                                      \
+    static const activation_class op_name##_class = {                                              \
         {.name = shown, .size = sizeof(ng_module), .forward = activation_forward}, ng_##op_name};
 ACTIVATIONS(CLASS)
 
-#define CONSTRUCTOR(op_name, shown)                                                               \
-    ng_module *ng_##op_name##_new(void)                                                           \
-    {                                                                                             \
-        return ng_module_built(ng_module_new(&op_name##_class.class));                            \
+#define CONSTRUCTOR(op_name, shown)                                                                \
+    ng_module *ng_##op_name##_new(void)                                                            \
+    {                                                                                              \
+        return ng_module_built(ng_module_new(&op_name##_class.class));                             \
     }
 ACTIVATIONS(CONSTRUCTOR)
 

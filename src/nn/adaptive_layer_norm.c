@@ -156,10 +156,10 @@ ng_module *ng_adaptive_layer_norm_create(ng_adaptive_layer_norm_options options)
         self->gamma = ng_module_add_child(&self->base, "gamma", ng_linear_new(dim, dim));
         self->beta = ng_module_add_child(&self->base, "beta", ng_linear_new(dim, dim));
     } else if (conditioned) {
-        self->modulation = ng_module_add_child(
-            &self->base, "modulation",
-            ng_linear_new(options.condition, (options.gate ? 3 : 2) * dim,
-                          .init = NG_INIT_CONSTANT));
+        self->modulation =
+            ng_module_add_child(&self->base, "modulation",
+                                ng_linear_new(options.condition, (options.gate ? 3 : 2) * dim,
+                                              .init = NG_INIT_CONSTANT));
     }
     return ng_module_built(&self->base);
 }

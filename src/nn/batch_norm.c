@@ -32,8 +32,7 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     ng_tensor *y = ng_batch_norm(
         tape, x, .gamma = layer->gamma, .beta = layer->beta, .running_mean = layer->running_mean,
         .running_var = layer->running_var, .eps = options->eps,
-        .momentum = options->cumulative ? 1 / (seen + 1) : options->momentum,
-        .training = training);
+        .momentum = options->cumulative ? 1 / (seen + 1) : options->momentum, .training = training);
     if (y && counts && ng_tape_is_live(tape)) ng_fill(layer->batches, seen + 1);
     return y;
 }
@@ -51,7 +50,8 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_batch_norm_module_options *options = &((const batch_norm *)self)->options;
     char momentum[40] = "";
-    if (options->cumulative) snprintf(momentum, sizeof momentum, ", cumulative");
+    if (options->cumulative)
+        snprintf(momentum, sizeof momentum, ", cumulative");
     else if (!options->no_running_stats)
         snprintf(momentum, sizeof momentum, ", momentum=%g", options->momentum);
     snprintf(text, bytes, "%lld, eps=%g%s%s%s%s", (long long)options->channels, options->eps,

@@ -31,8 +31,7 @@ ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng)
     case NG_INIT_KAIMING_UNIFORM: return uniform(x, sqrt(6 / fan.in), rng);
     case NG_INIT_KAIMING_NORMAL: return ng_fill_normal(x, 0, sqrt(2 / fan.in), rng);
     case NG_INIT_XAVIER_UNIFORM: return uniform(x, sqrt(6 / (fan.in + fan.out)), rng);
-    case NG_INIT_XAVIER_NORMAL:
-        return ng_fill_normal(x, 0, sqrt(2 / (fan.in + fan.out)), rng);
+    case NG_INIT_XAVIER_NORMAL: return ng_fill_normal(x, 0, sqrt(2 / (fan.in + fan.out)), rng);
     case NG_INIT_NORMAL: return ng_fill_normal(x, 0, value, rng);
     case NG_INIT_CONSTANT: return ng_fill(x, value);
     }

@@ -13,8 +13,7 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
 {
     const int leading = ng_rank(x) - shape.rank;
     bool same = leading >= 0;
-    for (int i = 0; same && i < shape.rank; i++)
-        same = x->shape.dim[leading + i] == shape.dim[i];
+    for (int i = 0; same && i < shape.rank; i++) same = x->shape.dim[leading + i] == shape.dim[i];
     if (!same)
         ng_fail(NG_ESHAPE, "LayerNorm: x is %s, expected its last dimensions to be %s",
                 ng_shape_print(x->shape).text, ng_shape_print(shape).text);
@@ -74,15 +73,13 @@ ng_module *ng_layer_norm_create(ng_layer_norm_options options)
 {
     options.eps = ng_option_or(options.eps, 1e-5);
     if (!settle_shape(&options)) return NULL;
-    if (!ng_option_range("ng_layer_norm_new", "eps", options.eps, 0, HUGE_VAL))
-        return NULL;
+    if (!ng_option_range("ng_layer_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
 
     layer_norm *self = (layer_norm *)ng_module_new(&layer_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->gamma = options.no_affine
-                      ? NG_NONE
-                      : ng_module_add_parameter(&self->base, "weight", options.shape);
+    self->gamma =
+        options.no_affine ? NG_NONE : ng_module_add_parameter(&self->base, "weight", options.shape);
     self->beta = options.no_affine || options.no_bias
                      ? NG_NONE
                      : ng_module_add_parameter(&self->base, "bias", options.shape);

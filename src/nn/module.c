@@ -96,8 +96,8 @@ static bool name_accepted(const char *function, const ng_module *self, const cha
     }
     for (int i = 0; i < self->registry->count; i++)
         if (strcmp(entry_name(self, &self->registry->entries[i]), name) == 0) {
-            ng_fail(NG_EVALUE, "%s: a %s has two entries named \"%s\"", function,
-                    self->class->name, name);
+            ng_fail(NG_EVALUE, "%s: a %s has two entries named \"%s\"", function, self->class->name,
+                    name);
             return false;
         }
     return true;
@@ -149,8 +149,7 @@ static ng_entry *add_tensor(const char *function, ng_module *self, const char *n
 ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape)
 {
     if (!self) return NULL;
-    ng_entry *entry =
-        add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, shape);
+    ng_entry *entry = add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, shape);
     if (!entry) return NULL;
     entry->tensor->requires_grad = !self->frozen;
     return entry->tensor;
@@ -168,24 +167,14 @@ ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shap
 
 /* ---- Draw --------------------------------------------------------------------------------- */
 
-/* FNV-1a. */
-static uint64_t digest(uint64_t hash, const void *bytes, size_t count)
-{
-    const unsigned char *byte = bytes;
-    for (size_t i = 0; i < count; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
-    return hash;
-}
-
-static const uint64_t digest_start = 0xcbf29ce484222325u;
-
 static uint64_t digest_of(const ng_tensor *x)
 {
-    return digest(digest_start, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
+    return ng_digest(NG_DIGEST_START, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
 }
 
 static ng_rng stream_of(uint64_t seed, const char *path)
 {
-    const uint64_t hash = digest(digest_start, path, strlen(path));
+    const uint64_t hash = ng_digest(NG_DIGEST_START, path, strlen(path));
     return ng_rng_seeded(hash ^ (seed * 0x9e3779b97f4a7c15u));
 }
 
@@ -224,8 +213,7 @@ static void draw_again(const ng_module *root, ng_module *self)
 {
     if (is_as_drawn(self)) draw(self, 0, ng_module_path(root, self));
     for (int i = 0; i < self->registry->count; i++)
-        if (self->registry->entries[i].child)
-            draw_again(root, self->registry->entries[i].child);
+        if (self->registry->entries[i].child) draw_again(root, self->registry->entries[i].child);
 }
 
 static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
@@ -364,8 +352,7 @@ static const ng_entry *nth_entry(const ng_module *self, ng_entry_kind kind, int 
     return NULL;
 }
 
-bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index,
-                      ng_named_tensor *found)
+bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found)
 {
     if (!root || !found || index < 0) return false;
     const ng_module *owner = NULL;
@@ -561,12 +548,14 @@ bool ng_option_positive(const char *function, const char *option, int64_t value,
 bool ng_option_range(const char *function, const char *option, double value, double low,
                      double below)
 {
-    if (value >= low && value < below) return true;
-    if (below == HUGE_VAL)
+    if (isfinite(value) && value >= low && value < below) return true;
+    if (below < HUGE_VAL)
+        ng_fail(NG_EVALUE, "%s: %s is %g, expected %g <= %s < %g", function, option, value, low,
+                option, below);
+    else if (low > -HUGE_VAL)
         ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number of at least %g", function,
                 option, value, low);
     else
-        ng_fail(NG_EVALUE, "%s: %s is %g, expected %g <= %s < %g", function, option, value, low,
-                option, below);
+        ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number", function, option, value);
     return false;
 }

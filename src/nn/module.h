@@ -36,6 +36,15 @@ struct ng_registry {
     bool seeded; /* drawn by ng_module_init: adoption does not draw again */
 };
 
+/* FNV-1a of some bytes, continued from an earlier digest or from NG_DIGEST_START. */
+#define NG_DIGEST_START UINT64_C(0xcbf29ce484222325)
+static inline uint64_t ng_digest(uint64_t digest, const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < count; i++) digest = (digest ^ byte[i]) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
 /* The path of an entry as `root`, the module or one above it, names it. */
 const char *ng_entry_path(const ng_module *root, const ng_entry *entry);
 
@@ -43,18 +52,17 @@ const char *ng_entry_path(const ng_module *root, const ng_entry *entry);
 const char *ng_module_path(const ng_module *root, const ng_module *module);
 
 /* The index-th parameter or buffer of the tree; false past the last. */
-bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index,
-                      ng_named_tensor *found);
+bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found);
 
 /* Frees a child that `self` does not take, unless it is another's or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);
 
 /* Whether an option is a positive count; else an error such as
  * "ng_linear_new: in is 0, expected a positive number of features". */
-bool ng_option_positive(const char *function, const char *option, int64_t value,
-                        const char *what);
+bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what);
 
-/* Whether low <= value < below; else an error naming the option. */
+/* Whether value is finite and low <= value < below; else an error naming the option. An unlimited
+ * side is -HUGE_VAL or HUGE_VAL. */
 bool ng_option_range(const char *function, const char *option, double value, double low,
                      double below);
 

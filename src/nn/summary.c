@@ -76,8 +76,8 @@ static void print_row(FILE *stream, const widths *width, const row *line)
 {
     fprintf(stream, "%-*s  ", width->path, line->path);
     if (*line->count)
-        fprintf(stream, "%-*s  %-*s  %*s\n", width->layer, line->layer, width->shapes,
-                line->shapes, width->count, line->count);
+        fprintf(stream, "%-*s  %-*s  %*s\n", width->layer, line->layer, width->shapes, line->shapes,
+                width->count, line->count);
     else
         fprintf(stream, "%s\n", line->layer);
 }

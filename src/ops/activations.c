@@ -1,57 +1,33 @@
 /* Activations: y = f(x) of each element. */
 #include "ops/op.h"
 
-#define RULE(op, dx_by_formula)                                                                   \
-    static void op##_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)  \
-    {                                                                                             \
-        ng_tensor *const x = node->inputs[0], *const y = node->output;                            \
-        (void)x, (void)y;                                                                         \
-        dx[0] = dx_by_formula;                                                                    \
+#define ACTIVATION(op, map, rule, composed)                                                        \
+    static const ng_op op##_op = {                                                                 \
+        .name = #op, .gradient = rule, .backward = ng_map_backward, .definition = composed};       \
+    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *x)                                                \
+    {                                                                                              \
+        return ng_map_record("ng_" #op, tape, &op##_op, x, map, 0, 0);                             \
     }
-
-#define DEFINITION(op, y_by_formula)                                                              \
-    static ng_tensor *op##_definition(ng_tape *tape, const ng_node *node)                         \
-    {                                                                                             \
-        ng_tensor *const x = node->inputs[0];                                                     \
-        return y_by_formula;                                                                      \
-    }
-
-#define ACTIVATION(op, map, rule, composed)                                                       \
-    static const ng_op op##_op = {.name = #op,                                                    \
-                                    .gradient = rule,                                             \
-                                    .backward = ng_map_backward,                                  \
-                                    .definition = composed};                                      \
-    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *x)                                               \
-    {                                                                                             \
-        return ng_map_record("ng_" #op, tape, &op##_op, x, map, 0, 0);                            \
-    }
-
-/* [x > 0], a constant. */
-static ng_tensor *positive(ng_tape *tape, ng_tensor *x)
-{
-    return ng_greater(tape, ng_detach(tape, x), ng_full(tape, x->dtype, NG_SCALAR, 0));
-}
 
 /* y = tanh x: 1 - y^2 */
-RULE(tanh, ng_mul(tape, dy, ng_scalar_sub(tape, 1, ng_square(tape, y))))
+NG_UNARY_RULE(tanh, ng_mul(tape, dy, ng_scalar_sub(tape, 1, ng_square(tape, y))))
 ACTIVATION(tanh, NG_MAP_TANH, tanh_gradient, NULL)
 
 /* y = 1 / (1 + e^-x): y (1 - y) */
-RULE(sigmoid, ng_mul(tape, dy, ng_mul(tape, y, ng_scalar_sub(tape, 1, y))))
+NG_UNARY_RULE(sigmoid, ng_mul(tape, dy, ng_mul(tape, y, ng_scalar_sub(tape, 1, y))))
 ACTIVATION(sigmoid, NG_MAP_SIGMOID, sigmoid_gradient, NULL)
 
-/* y = max(x, 0): [x > 0] */
-RULE(relu, ng_mul(tape, dy, positive(tape, x)))
-ACTIVATION(relu, NG_MAP_RELU, relu_gradient, NULL)
-
 /* y = ln(1 + e^x): sigmoid(x) */
-RULE(softplus, ng_mul(tape, dy, ng_sigmoid(tape, x)))
+NG_UNARY_RULE(softplus, ng_mul(tape, dy, ng_sigmoid(tape, x)))
 ACTIVATION(softplus, NG_MAP_SOFTPLUS, softplus_gradient, NULL)
 
 /* y = x/2 (1 + erf(x / sqrt 2)) */
-DEFINITION(gelu, ng_mul(tape, ng_mul_scalar(tape, x, 0.5),
-                        ng_add_scalar(tape, ng_erf(tape, ng_mul_scalar(tape, x, 0.70710678118654752440)),
-                                      1)))
+static ng_tensor *gelu_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *const x = node->inputs[0];
+    ng_tensor *erf = ng_erf(tape, ng_mul_scalar(tape, x, 0.70710678118654752440));
+    return ng_mul(tape, ng_mul_scalar(tape, x, 0.5), ng_add_scalar(tape, erf, 1));
+}
 ACTIVATION(gelu, NG_MAP_GELU, NULL, gelu_definition)
 
 /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
@@ -65,15 +41,30 @@ static ng_tensor *gelu_tanh_definition(ng_tape *tape, const ng_node *node)
 ACTIVATION(gelu_tanh, NG_MAP_GELU_TANH, NULL, gelu_tanh_definition)
 
 /* y = x sigmoid(x) */
-DEFINITION(silu, ng_mul(tape, x, ng_sigmoid(tape, x)))
+static ng_tensor *silu_definition(ng_tape *tape, const ng_node *node)
+{
+    return ng_mul(tape, node->inputs[0], ng_sigmoid(tape, node->inputs[0]));
+}
 ACTIVATION(silu, NG_MAP_SILU, NULL, silu_definition)
+
+/* ---- With a kink at 0, where the slope is that of the left ---------------------------------- */
+
+/* y = max(x, 0): 1 - [x <= 0], so that a NaN is not cut off */
+static void relu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    ng_tensor *left = ng_greater_equal(tape, zero, ng_detach(tape, x));
+    dx[0] = ng_mul(tape, dy, ng_scalar_sub(tape, 1, left));
+}
+ACTIVATION(relu, NG_MAP_RELU, relu_gradient, NULL)
 
 /* y = x > 0 ? x : slope x: slope + (1 - slope) [x > 0] */
 static void leaky_relu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const double slope = ((const ng_map_attributes *)node->attributes)->a;
-    ng_tensor *step = ng_mul_scalar(tape, positive(tape, node->inputs[0]), 1 - slope);
-    dx[0] = ng_mul(tape, dy, ng_add_scalar(tape, step, slope));
+    ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    ng_tensor *right = ng_greater(tape, ng_detach(tape, x), zero);
+    dx[0] = ng_mul(tape, dy, ng_add_scalar(tape, ng_mul_scalar(tape, right, 1 - slope), slope));
 }
 
 static const ng_op leaky_relu_op = {
@@ -95,17 +86,14 @@ NG_ROW_CALL(row_gelu_tanh, ng_gelu_tanh(tape, in[0]))
 NG_ROW_CALL(row_silu, ng_silu(tape, in[0]))
 NG_ROW_CALL(row_softplus, ng_softplus(tape, in[0]))
 
-#define ANY {.name = "x", .shape = NG_ROW_SHAPE(3, 4)}
-#define NOT_ZERO {.name = "x", .shape = NG_ROW_SHAPE(3, 4), .avoid = 0.1}
-
 const ng_check_row_spec ng_rows_activations[] = {
-    {.name = "tanh", .call = row_tanh, .inputs = {ANY}},
-    {.name = "sigmoid", .call = row_sigmoid, .inputs = {ANY}},
-    {.name = "relu", .call = row_relu, .inputs = {NOT_ZERO}},
-    {.name = "leaky_relu", .call = row_leaky_relu, .inputs = {NOT_ZERO}},
-    {.name = "gelu", .call = row_gelu, .inputs = {ANY}},
-    {.name = "gelu_tanh", .call = row_gelu_tanh, .inputs = {ANY}},
-    {.name = "silu", .call = row_silu, .inputs = {ANY}},
-    {.name = "softplus", .call = row_softplus, .inputs = {ANY}},
+    {.name = "tanh", .call = row_tanh, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "sigmoid", .call = row_sigmoid, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "relu", .call = row_relu, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
+    {.name = "leaky_relu", .call = row_leaky_relu, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
+    {.name = "gelu", .call = row_gelu, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "gelu_tanh", .call = row_gelu_tanh, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "silu", .call = row_silu, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "softplus", .call = row_softplus, .inputs = {NG_ROW_ANY("x", 3, 4)}},
 };
 const int ng_rows_activations_count = NG_ROW_COUNT(ng_rows_activations);

@@ -2,9 +2,16 @@
 #include "ops/op.h"
 #include <string.h>
 
+static bool is_dtype(const char *function, ng_dtype dtype)
+{
+    if (ng_dtype_bytes(dtype) > 0) return true;
+    ng_fail(NG_EDTYPE, "%s: dtype %d, expected NG_F32, NG_F64 or NG_I64", function, (int)dtype);
+    return false;
+}
+
 ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
 {
-    if (!tape || ng_shape_size("ng_full", shape) < 0) return NULL;
+    if (!tape || !is_dtype("ng_full", dtype) || ng_shape_size("ng_full", shape) < 0) return NULL;
     return ng_result_full(tape, dtype, shape, value);
 }
 
@@ -23,7 +30,7 @@ static const ng_op cast_op = {.name = "cast"};
 
 ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype)
 {
-    if (!ng_accepts_any("ng_cast", tape, 1, &x)) return NULL;
+    if (!ng_accepts_any("ng_cast", tape, 1, &x) || !is_dtype("ng_cast", dtype)) return NULL;
     ng_tensor *y = ng_result(tape, dtype, x->shape);
     if (!y) return NULL;
     if (dtype == x->dtype && x->size > 0)

@@ -34,33 +34,26 @@ static ng_tensor *sign(ng_tape *tape, ng_tensor *x)
     return ng_map_record("ng_abs", tape, &sign_op, ng_detach(tape, x), NG_MAP_SIGN, 0, 0);
 }
 
-#define RULE(op, dx_by_formula)                                                                   \
-    static void op##_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)  \
-    {                                                                                             \
-        ng_tensor *const x = node->inputs[0], *const y = node->output;                            \
-        (void)x, (void)y;                                                                         \
-        dx[0] = dx_by_formula;                                                                    \
-    }
+NG_UNARY_RULE(neg, ng_neg(tape, dy))
+NG_UNARY_RULE(abs, ng_mul(tape, dy, sign(tape, x)))
+NG_UNARY_RULE(square, ng_mul(tape, dy, ng_mul_scalar(tape, x, 2)))
+NG_UNARY_RULE(reciprocal, ng_neg(tape, ng_mul(tape, dy, ng_square(tape, y)))) /* -1 / x^2 */
+NG_UNARY_RULE(exp, ng_mul(tape, dy, y))
+NG_UNARY_RULE(log, ng_div(tape, dy, x))
+NG_UNARY_RULE(sqrt, ng_div(tape, ng_mul_scalar(tape, dy, 0.5), y))
+NG_UNARY_RULE(rsqrt,
+              ng_mul(tape, ng_mul_scalar(tape, dy, -0.5), ng_mul(tape, y, ng_square(tape, y))))
+NG_UNARY_RULE(sin, ng_mul(tape, dy, ng_cos(tape, x)))
+NG_UNARY_RULE(cos, ng_neg(tape, ng_mul(tape, dy, ng_sin(tape, x))))
+NG_UNARY_RULE(erf, ng_mul(tape, dy,
+                          ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
+                                        two_over_sqrt_pi)))
 
-RULE(neg, ng_neg(tape, dy))
-RULE(abs, ng_mul(tape, dy, sign(tape, x)))
-RULE(square, ng_mul(tape, dy, ng_mul_scalar(tape, x, 2)))
-RULE(reciprocal, ng_neg(tape, ng_mul(tape, dy, ng_square(tape, y)))) /* -1 / x^2 */
-RULE(exp, ng_mul(tape, dy, y))
-RULE(log, ng_div(tape, dy, x))
-RULE(sqrt, ng_div(tape, ng_mul_scalar(tape, dy, 0.5), y))
-RULE(rsqrt, ng_mul(tape, dy, ng_mul_scalar(tape, ng_pow_scalar(tape, y, 3), -0.5)))
-RULE(sin, ng_mul(tape, dy, ng_cos(tape, x)))
-RULE(cos, ng_neg(tape, ng_mul(tape, dy, ng_sin(tape, x))))
-RULE(erf, ng_mul(tape, dy, ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
-                                         two_over_sqrt_pi)))
-
-#define UNARY(op, map, fast)                                                                      \
-    static const ng_op op##_op = {                                                                \
-        .name = #op, .gradient = op##_gradient, .backward = fast};                                \
-    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *x)                                               \
-    {                                                                                             \
-        return ng_map_record("ng_" #op, tape, &op##_op, x, map, 0, 0);                            \
+#define UNARY(op, map, fast)                                                                       \
+    static const ng_op op##_op = {.name = #op, .gradient = op##_gradient, .backward = fast};       \
+    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *x)                                                \
+    {                                                                                              \
+        return ng_map_record("ng_" #op, tape, &op##_op, x, map, 0, 0);                             \
     }
 
 UNARY(neg, NG_MAP_NEG, NULL)
@@ -75,11 +68,15 @@ UNARY(sin, NG_MAP_SIN, NULL)
 UNARY(cos, NG_MAP_COS, NULL)
 UNARY(erf, NG_MAP_ERF, NULL)
 
-/* y = min(max(x, low), high): the slope is 1 from low to high, both included, else 0. */
+/* y = min(max(x, low), high): the slope is 1 from low to high, both included, else 0:
+ * 1 - [x < low] - [x > high] */
 static void clamp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    ng_tensor *const y = ng_detach(tape, node->output), *const x = ng_detach(tape, node->inputs[0]);
-    dx[0] = ng_mul(tape, dy, ng_equal(tape, x, y));
+    const ng_map_attributes *const f = node->attributes;
+    ng_tensor *const x = ng_detach(tape, node->inputs[0]);
+    ng_tensor *below = ng_less(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->a));
+    ng_tensor *above = ng_greater(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->b));
+    dx[0] = ng_mul(tape, dy, ng_scalar_sub(tape, 1, ng_add(tape, below, above)));
 }
 
 static const ng_op clamp_op = {
@@ -108,28 +105,28 @@ NG_ROW_CALL(row_sin, ng_sin(tape, in[0]))
 NG_ROW_CALL(row_cos, ng_cos(tape, in[0]))
 NG_ROW_CALL(row_erf, ng_erf(tape, in[0]))
 NG_ROW_CALL(row_clamp_inside, ng_clamp(tape, in[0], -4, 4))
-NG_ROW_CALL(row_clamp, ng_clamp(tape, in[0], -0.25, 0.25))
-NG_ROW_CALL(row_clamp_above, ng_clamp(tape, in[0], 0, (double)INFINITY))
+NG_ROW_CALL(row_clamp_below, ng_clamp(tape, in[0], 0, (double)INFINITY))
+NG_ROW_CALL(row_clamp_above, ng_clamp(tape, in[0], -(double)INFINITY, 0.1))
 
-#define ANY {.name = "x", .shape = NG_ROW_SHAPE(3, 4)}
-#define NOT_ZERO {.name = "x", .shape = NG_ROW_SHAPE(3, 4), .avoid = 0.3}
-#define POSITIVE {.name = "x", .shape = NG_ROW_SHAPE(3, 4), .low = 0.5, .high = 2}
-#define WITHIN(bound) {.name = "x", .shape = NG_ROW_SHAPE(3, 4), .low = -(bound), .high = bound}
+#define WITHIN(bound)                                                                              \
+    {                                                                                              \
+        .name = "x", .shape = NG_ROW_SHAPE(3, 4), .low = -(bound), .high = bound                   \
+    }
 
 const ng_check_row_spec ng_rows_elementwise[] = {
-    {.name = "neg", .call = row_neg, .inputs = {ANY}},
-    {.name = "abs", .call = row_abs, .inputs = {NOT_ZERO}},
-    {.name = "square", .call = row_square, .inputs = {ANY}},
-    {.name = "reciprocal", .call = row_reciprocal, .inputs = {NOT_ZERO}},
-    {.name = "exp", .call = row_exp, .inputs = {ANY}},
-    {.name = "log", .call = row_log, .inputs = {POSITIVE}},
-    {.name = "sqrt", .call = row_sqrt, .inputs = {POSITIVE}},
-    {.name = "rsqrt", .call = row_rsqrt, .inputs = {POSITIVE}},
-    {.name = "sin", .call = row_sin, .inputs = {ANY}},
-    {.name = "cos", .call = row_cos, .inputs = {ANY}},
-    {.name = "erf", .call = row_erf, .inputs = {ANY}},
+    {.name = "neg", .call = row_neg, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "abs", .call = row_abs, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
+    {.name = "square", .call = row_square, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "reciprocal", .call = row_reciprocal, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
+    {.name = "exp", .call = row_exp, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "log", .call = row_log, .inputs = {NG_ROW_POSITIVE("x", 3, 4)}},
+    {.name = "sqrt", .call = row_sqrt, .inputs = {NG_ROW_POSITIVE("x", 3, 4)}},
+    {.name = "rsqrt", .call = row_rsqrt, .inputs = {NG_ROW_POSITIVE("x", 3, 4)}},
+    {.name = "sin", .call = row_sin, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "cos", .call = row_cos, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "erf", .call = row_erf, .inputs = {NG_ROW_ANY("x", 3, 4)}},
     {.name = "clamp (nothing clamped)", .call = row_clamp_inside, .inputs = {WITHIN(3)}},
-    {.name = "clamp (everything clamped)", .call = row_clamp, .inputs = {NOT_ZERO}},
-    {.name = "clamp (one side)", .call = row_clamp_above, .inputs = {NOT_ZERO}},
+    {.name = "clamp (from below)", .call = row_clamp_below, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
+    {.name = "clamp (from above)", .call = row_clamp_above, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
 };
 const int ng_rows_elementwise_count = NG_ROW_COUNT(ng_rows_elementwise);

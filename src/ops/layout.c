@@ -284,8 +284,8 @@ ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t
     const int along = ng_axis_index("ng_pad", axis, x->shape.rank);
     if (along < 0) return NULL;
     ng_shape shape = x->shape;
-    if (before < 0 || after < 0 || __builtin_add_overflow(before, after, &after)
-        || __builtin_add_overflow(shape.dim[along], after, &shape.dim[along])) {
+    if (before < 0 || after < 0 || __builtin_add_overflow(before, after, &after) ||
+        __builtin_add_overflow(shape.dim[along], after, &shape.dim[along])) {
         ng_fail(NG_EVALUE, "ng_pad: %lld before and %lld after, expected numbers from 0",
                 (long long)before, (long long)after);
         return NULL;
@@ -364,26 +364,27 @@ NG_ROW_CALL(row_slice_end, ng_slice(tape, in[0], 0, 1, NG_END))
 NG_ROW_CALL(row_pad, ng_pad(tape, in[0], 1, 1, 2))
 NG_ROW_CALL(row_concat, ng_concat(tape, in, 2, 0))
 NG_ROW_CALL(row_concat_three, ng_concat(tape, in, 3, 1))
-NG_ROW_CALL(row_concat_twice,
-            ng_concat(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), 3, -1))
-
-#define OF(letter, ...) {.name = letter, .shape = NG_ROW_SHAPE(__VA_ARGS__)}
+NG_ROW_CALL(row_concat_twice, ng_concat(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), 3, -1))
 
 const ng_check_row_spec ng_rows_layout[] = {
-    {.name = "reshape", .call = row_reshape, .inputs = {OF("x", 3, 2, 4)}},
-    {.name = "permute", .call = row_permute, .inputs = {OF("x", 2, 3, 4)}},
-    {.name = "transpose", .call = row_transpose, .inputs = {OF("x", 2, 3, 4)}},
-    {.name = "broadcast_to", .call = row_broadcast_to, .inputs = {OF("x", 3, 1)}},
-    {.name = "slice", .call = row_slice, .inputs = {OF("x", 2, 4, 3)}},
-    {.name = "slice (negative bounds)", .call = row_slice_negative, .inputs = {OF("x", 2, 2, 4)}},
-    {.name = "slice (to the end)", .call = row_slice_end, .inputs = {OF("x", 3, 4)}},
-    {.name = "pad", .call = row_pad, .inputs = {OF("x", 2, 3, 2)}},
-    {.name = "concat", .call = row_concat, .inputs = {OF("a", 1, 3), OF("b", 2, 3)}},
+    {.name = "reshape", .call = row_reshape, .inputs = {NG_ROW_ANY("x", 3, 2, 4)}},
+    {.name = "permute", .call = row_permute, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "transpose", .call = row_transpose, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "broadcast_to", .call = row_broadcast_to, .inputs = {NG_ROW_ANY("x", 3, 1)}},
+    {.name = "slice", .call = row_slice, .inputs = {NG_ROW_ANY("x", 2, 4, 3)}},
+    {.name = "slice (negative bounds)",
+     .call = row_slice_negative,
+     .inputs = {NG_ROW_ANY("x", 2, 2, 4)}},
+    {.name = "slice (to the end)", .call = row_slice_end, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+    {.name = "pad", .call = row_pad, .inputs = {NG_ROW_ANY("x", 2, 3, 2)}},
+    {.name = "concat",
+     .call = row_concat,
+     .inputs = {NG_ROW_ANY("a", 1, 3), NG_ROW_ANY("b", 2, 3)}},
     {.name = "concat (three, middle axis)",
      .call = row_concat_three,
-     .inputs = {OF("a", 2, 1, 3), OF("b", 2, 2, 3), OF("c", 2, 3, 3)}},
+     .inputs = {NG_ROW_ANY("a", 2, 1, 3), NG_ROW_ANY("b", 2, 2, 3), NG_ROW_ANY("c", 2, 3, 3)}},
     {.name = "concat (one part twice)",
      .call = row_concat_twice,
-     .inputs = {OF("a", 2, 2), OF("b", 2, 3)}},
+     .inputs = {NG_ROW_ANY("a", 2, 2), NG_ROW_ANY("b", 2, 3)}},
 };
 const int ng_rows_layout_count = NG_ROW_COUNT(ng_rows_layout);

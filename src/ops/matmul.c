@@ -17,7 +17,10 @@ static factor factor_of(const ng_tensor *x, bool transpose)
 
 static int64_t stored_columns(ng_shape shape) { return shape.dim[shape.rank - 1]; }
 
-static int64_t rows(const factor *f) { return f->shape.dim[f->shape.rank - (f->transpose ? 1 : 2)]; }
+static int64_t rows(const factor *f)
+{
+    return f->shape.dim[f->shape.rank - (f->transpose ? 1 : 2)];
+}
 
 static int64_t columns(const factor *f)
 {
@@ -53,21 +56,21 @@ static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c
 {
     int64_t m = rows(&a), n = columns(&b), k = columns(&a);
     int64_t count = ng_shape_span(batch, 0, batch.rank);
-    const bool summed = matrices(c_shape) != count;
+    bool summed = matrices(c_shape) != count;
 
     /* A batch times one matrix is one product of m count rows; a sum over the batch is one of
      * inner dimension k count. */
     if (!summed && !a.transpose && matrices(a.shape) == count && matrices(b.shape) == 1) {
         m *= count;
         count = 1;
-    } else if (summed && matrices(c_shape) == 1 && a.transpose && !b.transpose
-               && matrices(a.shape) == count && matrices(b.shape) == count) {
+    } else if (summed && matrices(c_shape) == 1 && a.transpose && !b.transpose &&
+               matrices(a.shape) == count && matrices(b.shape) == count) {
         k *= count;
         count = 1;
+        summed = false;
     }
-    if (k == 0 || matrices(c_shape) != count) {
-        if (!accumulate)
-            ng_kernels_for(dtype)->fill(c, ng_shape_span(c_shape, 0, c_shape.rank), 0);
+    if (k == 0 || summed) {
+        if (!accumulate) ng_kernels_for(dtype)->fill(c, ng_shape_span(c_shape, 0, c_shape.rank), 0);
         accumulate = true;
     }
     if (m == 0 || n == 0 || k == 0) return;
@@ -78,9 +81,8 @@ static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c
                 (const char *)a.data + (size_t)start_of(a.shape, batch, i) * bytes,
                 stored_columns(a.shape),
                 (const char *)b.data + (size_t)start_of(b.shape, batch, i) * bytes,
-                stored_columns(b.shape),
-                (char *)c + (size_t)start_of(c_shape, batch, i) * bytes, stored_columns(c_shape),
-                accumulate);
+                stored_columns(b.shape), (char *)c + (size_t)start_of(c_shape, batch, i) * bytes,
+                stored_columns(c_shape), accumulate);
 }
 
 /* ---- matmul ------------------------------------------------------------------------------- */
@@ -220,8 +222,8 @@ static bool linear_fits(const ng_tensor *x, const ng_tensor *weight, const ng_te
 ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *bias)
 {
     ng_tensor *const inputs[] = {x, weight, bias};
-    if (!ng_accepts("ng_linear", tape, 2, inputs)
-        || !ng_accepts_optional("ng_linear", tape, 3, inputs) || !linear_fits(x, weight, bias))
+    if (!ng_accepts("ng_linear", tape, 2, inputs) ||
+        !ng_accepts_optional("ng_linear", tape, 3, inputs) || !linear_fits(x, weight, bias))
         return NULL;
     const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
     ng_shape shape = x->shape;
@@ -245,54 +247,55 @@ ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *
 NG_ROW_CALL(row_matmul, ng_matmul(tape, in[0], in[1]))
 NG_ROW_CALL(row_matmul_ta, ng_matmul(tape, in[0], in[1], .transpose_a = true))
 NG_ROW_CALL(row_matmul_tb, ng_matmul(tape, in[0], in[1], .transpose_b = true))
-NG_ROW_CALL(row_matmul_tab,
-            ng_matmul(tape, in[0], in[1], .transpose_a = true, .transpose_b = true))
+NG_ROW_CALL(row_matmul_tab, ng_matmul(tape, in[0], in[1], .transpose_a = true, .transpose_b = true))
 NG_ROW_CALL(row_linear, ng_linear(tape, in[0], in[1], in[2]))
 NG_ROW_CALL(row_linear_no_bias, ng_linear(tape, in[0], in[1], NG_NONE))
 
-#define OF(letter, ...) {.name = letter, .shape = NG_ROW_SHAPE(__VA_ARGS__)}
-
 const ng_check_row_spec ng_rows_matmul[] = {
-    {.name = "matmul", .call = row_matmul, .inputs = {OF("a", 2, 3), OF("b", 3, 4)}},
+    {.name = "matmul",
+     .call = row_matmul,
+     .inputs = {NG_ROW_ANY("a", 2, 3), NG_ROW_ANY("b", 3, 4)}},
     {.name = "matmul (transposed a)",
      .call = row_matmul_ta,
-     .inputs = {OF("a", 3, 2), OF("b", 3, 4)}},
+     .inputs = {NG_ROW_ANY("a", 3, 2), NG_ROW_ANY("b", 3, 4)}},
     {.name = "matmul (transposed b)",
      .call = row_matmul_tb,
-     .inputs = {OF("a", 2, 3), OF("b", 4, 3)}},
+     .inputs = {NG_ROW_ANY("a", 2, 3), NG_ROW_ANY("b", 4, 3)}},
     {.name = "matmul (both transposed)",
      .call = row_matmul_tab,
-     .inputs = {OF("a", 3, 2), OF("b", 4, 3)}},
-    {.name = "matmul (batch)", .call = row_matmul, .inputs = {OF("a", 2, 2, 3), OF("b", 2, 3, 2)}},
+     .inputs = {NG_ROW_ANY("a", 3, 2), NG_ROW_ANY("b", 4, 3)}},
+    {.name = "matmul (batch)",
+     .call = row_matmul,
+     .inputs = {NG_ROW_ANY("a", 2, 2, 3), NG_ROW_ANY("b", 2, 3, 2)}},
     {.name = "matmul (batch, both transposed)",
      .call = row_matmul_tab,
-     .inputs = {OF("a", 2, 3, 2), OF("b", 2, 2, 3)}},
+     .inputs = {NG_ROW_ANY("a", 2, 3, 2), NG_ROW_ANY("b", 2, 2, 3)}},
     {.name = "matmul (batch x one)",
      .call = row_matmul,
-     .inputs = {OF("a", 2, 2, 3), OF("b", 3, 2)}},
+     .inputs = {NG_ROW_ANY("a", 2, 2, 3), NG_ROW_ANY("b", 3, 2)}},
     {.name = "matmul (batch x one, transposed b)",
      .call = row_matmul_tb,
-     .inputs = {OF("a", 2, 2, 3), OF("b", 2, 3)}},
+     .inputs = {NG_ROW_ANY("a", 2, 2, 3), NG_ROW_ANY("b", 2, 3)}},
     {.name = "matmul (one x batch)",
      .call = row_matmul,
-     .inputs = {OF("a", 2, 3), OF("b", 2, 3, 2)}},
+     .inputs = {NG_ROW_ANY("a", 2, 3), NG_ROW_ANY("b", 2, 3, 2)}},
     {.name = "matmul (broadcast batches)",
      .call = row_matmul,
-     .inputs = {OF("a", 2, 1, 2, 3), OF("b", 3, 3, 2)}},
+     .inputs = {NG_ROW_ANY("a", 2, 1, 2, 3), NG_ROW_ANY("b", 3, 3, 2)}},
     {.name = "matmul (broadcast batches, transposed a)",
      .call = row_matmul_ta,
-     .inputs = {OF("a", 3, 3, 2), OF("b", 2, 1, 3, 2)}},
+     .inputs = {NG_ROW_ANY("a", 3, 3, 2), NG_ROW_ANY("b", 2, 1, 3, 2)}},
     {.name = "linear",
      .call = row_linear,
-     .inputs = {OF("x", 4, 3), OF("weight", 2, 3), OF("bias", 2)}},
+     .inputs = {NG_ROW_ANY("x", 4, 3), NG_ROW_ANY("weight", 2, 3), NG_ROW_ANY("bias", 2)}},
     {.name = "linear (leading dimensions)",
      .call = row_linear,
-     .inputs = {OF("x", 2, 2, 3), OF("weight", 2, 3), OF("bias", 2)}},
+     .inputs = {NG_ROW_ANY("x", 2, 2, 3), NG_ROW_ANY("weight", 2, 3), NG_ROW_ANY("bias", 2)}},
     {.name = "linear (one row)",
      .call = row_linear,
-     .inputs = {OF("x", 3), OF("weight", 2, 3), OF("bias", 2)}},
+     .inputs = {NG_ROW_ANY("x", 3), NG_ROW_ANY("weight", 2, 3), NG_ROW_ANY("bias", 2)}},
     {.name = "linear (no bias)",
      .call = row_linear_no_bias,
-     .inputs = {OF("x", 4, 3), OF("weight", 2, 3)}},
+     .inputs = {NG_ROW_ANY("x", 4, 3), NG_ROW_ANY("weight", 2, 3)}},
 };
 const int ng_rows_matmul_count = NG_ROW_COUNT(ng_rows_matmul);

@@ -30,6 +30,15 @@ ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, n
 /* ng_op.backward by kernels->map_backward, for the maps that have one. */
 ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx);
 
+/* Defines the gradient rule of y = f(x): dx by its formula in dy, x and y. */
+#define NG_UNARY_RULE(op, formula)                                                                 \
+    static void op##_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)   \
+    {                                                                                              \
+        ng_tensor *const x = node->inputs[0], *const y = node->output;                             \
+        (void)x, (void)y;                                                                          \
+        dx[0] = formula;                                                                           \
+    }
+
 /* y = binary(a, b), broadcasting, recorded as `op`. */
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary);
@@ -38,21 +47,35 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
  *
  *     NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
  *     const ng_check_row_spec ng_rows_family[] = {
- *         {.name = "exp", .call = row_exp, .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 4)}}},
+ *         {.name = "exp", .call = row_exp, .inputs = {NG_ROW_ANY("x", 3, 4)}},
  *     };
  *     const int ng_rows_family_count = NG_ROW_COUNT(ng_rows_family);
  */
-#define NG_ROW_CALL(name, expression)                                                             \
-    static ng_tensor *name(ng_tape *tape, ng_tensor *const *in, void *context)                    \
-    {                                                                                             \
-        (void)context;                                                                            \
-        return expression;                                                                        \
+#define NG_ROW_CALL(name, expression)                                                              \
+    static ng_tensor *name(ng_tape *tape, ng_tensor *const *in, void *context)                     \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return expression;                                                                         \
     }
 
 /* NG_SHAPE for static tables, where a compound literal is no constant. */
-#define NG_ROW_SHAPE(...)                                                                         \
-    {                                                                                             \
-        .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ } \
+#define NG_ROW_SHAPE(...)                                                                          \
+    {                                                                                              \
+        .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ }  \
+    }
+
+/* Inputs by name and shape: of normal values; of such away from 0; of values in [0.5, 2). */
+#define NG_ROW_ANY(label, ...)                                                                     \
+    {                                                                                              \
+        .name = label, .shape = NG_ROW_SHAPE(__VA_ARGS__)                                          \
+    }
+#define NG_ROW_NOT_ZERO(label, ...)                                                                \
+    {                                                                                              \
+        .name = label, .shape = NG_ROW_SHAPE(__VA_ARGS__), .avoid = 0.3                            \
+    }
+#define NG_ROW_POSITIVE(label, ...)                                                                \
+    {                                                                                              \
+        .name = label, .shape = NG_ROW_SHAPE(__VA_ARGS__), .low = 0.5, .high = 2                   \
     }
 
 #define NG_ROW_COUNT(rows) ((int)(sizeof(rows) / sizeof((rows)[0])))

@@ -12,8 +12,8 @@ static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options
                     reduction *r)
 {
     r->scale = 1;
-    return ng_accepts(function, tape, 1, &options->x)
-           && ng_axes_mark(function, options->axes, options->x->shape.rank, r->reduced);
+    return ng_accepts(function, tape, 1, &options->x) &&
+           ng_axes_mark(function, options->axes, options->x->shape.rank, r->reduced);
 }
 
 /* x's shape with every reduced axis of length 1: what broadcasts back to x. */
@@ -114,8 +114,8 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
     return true;
 }
 
-static ng_tensor *reduce(ng_tape *tape, const ng_op *op, axis_pass *pass, ng_tensor *x,
-                         reduction r, ng_shape shape)
+static ng_tensor *reduce(ng_tape *tape, const ng_op *op, axis_pass *pass, ng_tensor *x, reduction r,
+                         ng_shape shape)
 {
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y || !run(tape, pass, x, &r, y)) return NULL;
@@ -167,8 +167,8 @@ ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
         fits = !r.reduced[i] || dim == 1;
     }
     if (!fits) {
-        ng_fail(NG_ESHAPE, "ng_sum_to: %s does not broadcast to %s",
-                ng_shape_print(shape).text, ng_shape_print(x->shape).text);
+        ng_fail(NG_ESHAPE, "ng_sum_to: %s does not broadcast to %s", ng_shape_print(shape).text,
+                ng_shape_print(x->shape).text);
         return NULL;
     }
     return reduce(tape, &sum_to_op, sum_pass, x, r, shape);
@@ -224,7 +224,7 @@ static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
 
 static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
 
-/* y = m + ln sum e^(x - m), m = max x, held finite so that x - m is a number where x is infinite. */
+/* y = m + ln sum e^(x - m), m = max x, held finite so that x - m is a number for infinite x too. */
 static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction *r)
 {
     const ng_shape kept = kept_shape(x->shape, r);
@@ -238,12 +238,12 @@ static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction
 ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
-    if (!accepts("ng_logsumexp", tape, &options, &r)
-        || !has_elements("ng_logsumexp", options.x, &r))
+    if (!accepts("ng_logsumexp", tape, &options, &r) ||
+        !has_elements("ng_logsumexp", options.x, &r))
         return NULL;
     const bool was = ng_tape_record(tape, false);
-    ng_tensor *y = ng_reshape(tape, shifted_logsumexp(tape, options.x, &r),
-                              reduced_shape(&options, &r));
+    ng_tensor *y =
+        ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), reduced_shape(&options, &r));
     ng_tape_record(tape, was);
     return ng_record(tape, &logsumexp_op, y, &options.x, 1, &r, sizeof r);
 }
@@ -287,32 +287,43 @@ NG_ROW_CALL(row_max_middle, ng_max(tape, in[0], .axes = NG_AXES(1)))
 NG_ROW_CALL(row_max_outer, ng_max(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
 NG_ROW_CALL(row_logsumexp, ng_logsumexp(tape, in[0]))
 NG_ROW_CALL(row_logsumexp_last, ng_logsumexp(tape, in[0], .axes = NG_AXES(-1)))
-NG_ROW_CALL(row_logsumexp_outer,
-            ng_logsumexp(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_ROW_CALL(row_logsumexp_outer, ng_logsumexp(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
 NG_ROW_CALL(row_sum_to, ng_sum_to(tape, in[0], NG_SHAPE(3, 1)))
 NG_ROW_CALL(row_sum_to_scalar, ng_sum_to(tape, in[0], NG_SCALAR))
 
-#define OF_THREE {.name = "x", .shape = NG_ROW_SHAPE(2, 3, 4)}
-
 const ng_check_row_spec ng_rows_reduce[] = {
-    {.name = "sum", .call = row_sum, .inputs = {OF_THREE}},
-    {.name = "sum (first axis)", .call = row_sum_first, .inputs = {OF_THREE}},
-    {.name = "sum (middle axis, keepdim)", .call = row_sum_middle, .inputs = {OF_THREE}},
-    {.name = "sum (last axis)", .call = row_sum_last, .inputs = {OF_THREE}},
-    {.name = "sum (outer axes)", .call = row_sum_outer, .inputs = {OF_THREE}},
-    {.name = "mean", .call = row_mean, .inputs = {OF_THREE}},
-    {.name = "mean (middle axis)", .call = row_mean_middle, .inputs = {OF_THREE}},
-    {.name = "mean (outer axes, keepdim)", .call = row_mean_outer, .inputs = {OF_THREE}},
-    {.name = "variance", .call = row_variance, .inputs = {OF_THREE}},
-    {.name = "variance (last axis, keepdim)", .call = row_variance_last, .inputs = {OF_THREE}},
-    {.name = "variance (unbiased)", .call = row_variance_unbiased, .inputs = {OF_THREE}},
-    {.name = "max", .call = row_max, .inputs = {OF_THREE}},
-    {.name = "max (middle axis)", .call = row_max_middle, .inputs = {OF_THREE}},
-    {.name = "max (outer axes, keepdim)", .call = row_max_outer, .inputs = {OF_THREE}},
-    {.name = "logsumexp", .call = row_logsumexp, .inputs = {OF_THREE}},
-    {.name = "logsumexp (last axis)", .call = row_logsumexp_last, .inputs = {OF_THREE}},
-    {.name = "logsumexp (outer axes, keepdim)", .call = row_logsumexp_outer, .inputs = {OF_THREE}},
-    {.name = "sum_to", .call = row_sum_to, .inputs = {OF_THREE}},
-    {.name = "sum_to (scalar)", .call = row_sum_to_scalar, .inputs = {OF_THREE}},
+    {.name = "sum", .call = row_sum, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "sum (first axis)", .call = row_sum_first, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "sum (middle axis, keepdim)",
+     .call = row_sum_middle,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "sum (last axis)", .call = row_sum_last, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "sum (outer axes)", .call = row_sum_outer, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "mean", .call = row_mean, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "mean (middle axis)", .call = row_mean_middle, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "mean (outer axes, keepdim)",
+     .call = row_mean_outer,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "variance", .call = row_variance, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "variance (last axis, keepdim)",
+     .call = row_variance_last,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "variance (unbiased)",
+     .call = row_variance_unbiased,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "max", .call = row_max, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "max (middle axis)", .call = row_max_middle, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "max (outer axes, keepdim)",
+     .call = row_max_outer,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "logsumexp", .call = row_logsumexp, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "logsumexp (last axis)",
+     .call = row_logsumexp_last,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "logsumexp (outer axes, keepdim)",
+     .call = row_logsumexp_outer,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "sum_to", .call = row_sum_to, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "sum_to (scalar)", .call = row_sum_to_scalar, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
 };
 const int ng_rows_reduce_count = NG_ROW_COUNT(ng_rows_reduce);

@@ -141,6 +141,25 @@ static int64_t share_of(int64_t n, double partial)
     return over < 1 ? 1 : over;
 }
 
+/* The kernel's view of x; false with an error for rows that are too short. */
+static bool rows_of(const char *function, const ng_row_norm_options *o, int dims,
+                    ng_row_norm_shape *shape)
+{
+    const ng_shape x = o->x->shape;
+    const int64_t n = ng_shape_span(x, x.rank - dims, x.rank);
+    *shape = (ng_row_norm_shape){.rows = ng_shape_span(x, 0, x.rank - dims),
+                                 .n = n,
+                                 .over = share_of(n, o->partial),
+                                 .eps = o->eps,
+                                 .center = !o->rms,
+                                 .unbiased = o->unbiased};
+    if (n >= (o->unbiased ? 2 : 1)) return true;
+    ng_fail(NG_ESHAPE, "%s: %s needs rows of at least %s, got shape %s", function,
+            o->unbiased ? "an unbiased variance" : "a norm",
+            o->unbiased ? "2 elements" : "1 element", ng_shape_print(x).text);
+    return false;
+}
+
 /* ---- Forward ------------------------------------------------------------------------------ */
 
 static ng_tensor *row_norm(const char *function, ng_tape *tape, const ng_row_norm_options *o)
@@ -151,24 +170,11 @@ static ng_tensor *row_norm(const char *function, ng_tape *tape, const ng_row_nor
         return NULL;
     const ng_tensor *x = o->x;
     const int dims = row_dims(function, o);
+    row_norm_attributes saved = {0};
     if (dims == 0 || !affine_fits(function, "gamma", o->gamma, x, dims) ||
-        !affine_fits(function, "beta", o->beta, x, dims))
+        !affine_fits(function, "beta", o->beta, x, dims) ||
+        !rows_of(function, o, dims, &saved.shape))
         return NULL;
-
-    const int rank = x->shape.rank;
-    const int64_t n = ng_shape_span(x->shape, rank - dims, rank);
-    row_norm_attributes saved = {.shape = {.rows = ng_shape_span(x->shape, 0, rank - dims),
-                                           .n = n,
-                                           .over = share_of(n, o->partial),
-                                           .eps = o->eps,
-                                           .center = !o->rms,
-                                           .unbiased = o->unbiased}};
-    if (n < (o->unbiased ? 2 : 1)) {
-        ng_fail(NG_ESHAPE, "%s: %s needs rows of at least %s, got shape %s", function,
-                o->unbiased ? "an unbiased variance" : "a norm",
-                o->unbiased ? "2 elements" : "1 element", ng_shape_print(x->shape).text);
-        return NULL;
-    }
 
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     const size_t statistics = (size_t)saved.shape.rows * sizeof(double);

@@ -104,10 +104,10 @@ static void gather_any(const ng_tensor *table, const ng_tensor *index, ng_tensor
 ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index)
 {
     ng_shape shape;
-    if (!index || !ng_accepts_any("ng_gather_rows", tape, 1, &table)
-        || !ng_accepts_index("ng_gather_rows", tape, "index", index)
-        || !gathered_shape(table, index, &shape)
-        || !within("ng_gather_rows", index, table->shape.dim[0]))
+    if (!index || !ng_accepts_any("ng_gather_rows", tape, 1, &table) ||
+        !ng_accepts_index("ng_gather_rows", tape, "index", index) ||
+        !gathered_shape(table, index, &shape) ||
+        !within("ng_gather_rows", index, table->shape.dim[0]))
         return NULL;
     ng_tensor *y = ng_result(tape, table->dtype, shape);
     if (!y) return NULL;
@@ -127,8 +127,8 @@ static const ng_op scatter_op = {.name = "scatter_add_rows", .gradient = scatter
 
 ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows)
 {
-    if (!index || !ng_accepts("ng_scatter_add_rows", tape, 1, &x)
-        || !ng_accepts_index("ng_scatter_add_rows", tape, "index", index))
+    if (!index || !ng_accepts("ng_scatter_add_rows", tape, 1, &x) ||
+        !ng_accepts_index("ng_scatter_add_rows", tape, "index", index))
         return NULL;
     const int leading = index->shape.rank;
     ng_shape start = x->shape;
@@ -143,8 +143,8 @@ ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, in
         if (shape.rank < NG_MAX_RANK) shape.dim[shape.rank] = x->shape.dim[i];
         shape.rank++;
     }
-    if (ng_shape_size("ng_scatter_add_rows", shape) < 0
-        || !within("ng_scatter_add_rows", index, rows))
+    if (ng_shape_size("ng_scatter_add_rows", shape) < 0 ||
+        !within("ng_scatter_add_rows", index, rows))
         return NULL;
     ng_tensor *y = ng_result_full(tape, x->dtype, shape, 0);
     if (!y) return NULL;
@@ -161,10 +161,8 @@ static void where_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
     ng_tensor *condition = node->inputs[0], *a = node->inputs[1], *b = node->inputs[2];
     ng_tensor *zero = ng_full(tape, dy->dtype, NG_SCALAR, 0);
     dx[0] = NG_NONE;
-    if (ng_wants(node, 1))
-        dx[1] = ng_sum_to(tape, ng_where(tape, condition, dy, zero), a->shape);
-    if (ng_wants(node, 2))
-        dx[2] = ng_sum_to(tape, ng_where(tape, condition, zero, dy), b->shape);
+    if (ng_wants(node, 1)) dx[1] = ng_sum_to(tape, ng_where(tape, condition, dy, zero), a->shape);
+    if (ng_wants(node, 2)) dx[2] = ng_sum_to(tape, ng_where(tape, condition, zero, dy), b->shape);
 }
 
 static const ng_op where_op = {.name = "where", .gradient = where_gradient};
@@ -185,9 +183,9 @@ ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor
 {
     ng_tensor *const inputs[] = {condition, a, b};
     ng_shape shape;
-    if (!ng_accepts("ng_where", tape, 3, inputs)
-        || !ng_shape_broadcast("ng_where", a->shape, b->shape, &shape)
-        || !ng_shape_broadcast("ng_where", condition->shape, shape, &shape))
+    if (!ng_accepts("ng_where", tape, 3, inputs) ||
+        !ng_shape_broadcast("ng_where", a->shape, b->shape, &shape) ||
+        !ng_shape_broadcast("ng_where", condition->shape, shape, &shape))
         return NULL;
     ng_tensor *y = ng_result(tape, a->dtype, shape);
     if (!y) return NULL;
@@ -200,11 +198,11 @@ ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor
 
 /* ---- Comparisons: 1 or 0, without gradient ------------------------------------------------- */
 
-#define COMPARISON(op, kernel)                                                                    \
-    static const ng_op op##_op = {.name = #op};                                                   \
-    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *a, ng_tensor *b)                                 \
-    {                                                                                             \
-        return ng_binary_record("ng_" #op, tape, &op##_op, a, b, kernel);                         \
+#define COMPARISON(op, kernel)                                                                     \
+    static const ng_op op##_op = {.name = #op};                                                    \
+    ng_tensor *ng_##op(ng_tape *tape, ng_tensor *a, ng_tensor *b)                                  \
+    {                                                                                              \
+        return ng_binary_record("ng_" #op, tape, &op##_op, a, b, kernel);                          \
     }
 
 COMPARISON(greater, NG_BINARY_GREATER)
@@ -224,21 +222,26 @@ static ng_tensor *row_where(ng_tape *tape, ng_tensor *const *in, void *context)
 NG_ROW_CALL(row_gather, ng_gather_rows(tape, in[0], in[1]))
 NG_ROW_CALL(row_scatter, ng_scatter_add_rows(tape, in[0], in[1], 5))
 
-#define OF(letter, ...) {.name = letter, .shape = NG_ROW_SHAPE(__VA_ARGS__)}
-#define CONDITION(...) {.name = "condition", .shape = NG_ROW_SHAPE(__VA_ARGS__), .constant = true}
-#define INDEX(...) {.name = "index", .shape = NG_ROW_SHAPE(__VA_ARGS__), .index = true, .high = 5}
+#define CONDITION(...)                                                                             \
+    {                                                                                              \
+        .name = "condition", .shape = NG_ROW_SHAPE(__VA_ARGS__), .constant = true                  \
+    }
+#define INDEX(...)                                                                                 \
+    {                                                                                              \
+        .name = "index", .shape = NG_ROW_SHAPE(__VA_ARGS__), .index = true, .high = 5              \
+    }
 
 const ng_check_row_spec ng_rows_select[] = {
-    {.name = "gather_rows", .call = row_gather, .inputs = {OF("table", 5, 3), INDEX(4)}},
+    {.name = "gather_rows", .call = row_gather, .inputs = {NG_ROW_ANY("table", 5, 3), INDEX(4)}},
     {.name = "gather_rows (two-dimensional index)",
      .call = row_gather,
-     .inputs = {OF("table", 5, 2, 2), INDEX(2, 3)}},
-    {.name = "scatter_add_rows", .call = row_scatter, .inputs = {OF("x", 7, 3), INDEX(7)}},
+     .inputs = {NG_ROW_ANY("table", 5, 2, 2), INDEX(2, 3)}},
+    {.name = "scatter_add_rows", .call = row_scatter, .inputs = {NG_ROW_ANY("x", 7, 3), INDEX(7)}},
     {.name = "where",
      .call = row_where,
-     .inputs = {CONDITION(3, 4), OF("a", 3, 4), OF("b", 3, 4)}},
+     .inputs = {CONDITION(3, 4), NG_ROW_ANY("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
     {.name = "where (broadcasting)",
      .call = row_where,
-     .inputs = {CONDITION(3, 1), OF("a", 4), OF("b", 2, 1, 1)}},
+     .inputs = {CONDITION(3, 1), NG_ROW_ANY("a", 4), NG_ROW_ANY("b", 2, 1, 1)}},
 };
 const int ng_rows_select_count = NG_ROW_COUNT(ng_rows_select);

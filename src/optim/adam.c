@@ -24,8 +24,8 @@ static void adam_move(const ng_optimizer *self, const ng_kernels *kernels, const
                                .correction2 = 1 - pow(own->beta2, t),
                                .decoupled = own->decoupled};
     const ng_tensor *weight = moved->weight;
-    kernels->adam(weight->data, weight->grad->data, moved->state[0], moved->state[1],
-                  weight->size, &step);
+    kernels->adam(weight->data, weight->grad->data, moved->state[0], moved->state[1], weight->size,
+                  &step);
 }
 
 static const ng_optimizer_class adam_class = {"Adam", sizeof(adam), adam_move};
@@ -43,8 +43,8 @@ static ng_optimizer *make(const ng_optimizer_class *class, const char *name,
         !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL) ||
         !ng_option_range(name, "weight_decay", options.weight_decay, 0, HUGE_VAL))
         return NULL;
-    adam *self = (adam *)ng_optimizer_make(class, name, options.module, options.lr,
-                                           options.schedule, 2);
+    adam *self =
+        (adam *)ng_optimizer_make(class, name, options.module, options.lr, options.schedule, 2);
     if (!self) return NULL;
     self->beta1 = options.beta1;
     self->beta2 = options.beta2;

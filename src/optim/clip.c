@@ -43,8 +43,10 @@ double ng_clip_grad_norm(ng_module *module, double max_norm)
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
         ng_tensor *g = fresh_gradient(&parameter);
         if (!g) continue;
-        if (g->dtype == NG_F32) scale_f32(g->data, g->size, factor);
-        else scale_f64(g->data, g->size, factor);
+        if (g->dtype == NG_F32)
+            scale_f32(g->data, g->size, factor);
+        else
+            scale_f64(g->data, g->size, factor);
     }
     return norm;
 }
@@ -65,6 +67,5 @@ ng_status ng_clip_grad_value(ng_module *module, double limit)
 void ng_zero_grads(ng_module *module)
 {
     ng_named_tensor parameter;
-    for (int i = 0; ng_module_parameter(module, i, &parameter); i++)
-        ng_zero_grad(parameter.tensor);
+    for (int i = 0; ng_module_parameter(module, i, &parameter); i++) ng_zero_grad(parameter.tensor);
 }

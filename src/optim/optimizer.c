@@ -129,8 +129,7 @@ double ng_optimizer_lr(const ng_optimizer *optimizer)
 ng_status ng_optimizer_set_lr(ng_optimizer *optimizer, double lr)
 {
     if (!optimizer) return ng_failed() ? ng_last_status() : NG_ENULL;
-    if (!ng_option_range("ng_optimizer_set_lr", "lr", lr, 0, HUGE_VAL))
-        return ng_last_status();
+    if (!ng_option_range("ng_optimizer_set_lr", "lr", lr, 0, HUGE_VAL)) return ng_last_status();
     optimizer->lr = lr;
     return NG_OK;
 }

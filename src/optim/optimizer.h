@@ -32,7 +32,7 @@ struct ng_optimizer {
     double lr; /* the base rate */
     ng_schedule schedule;
     int64_t steps;
-    int states; /* per parameter */
+    int states;  /* per parameter */
     void *state; /* one slab for all, zeroed at first */
     ng_moved *moved;
     int count;

@@ -10,8 +10,8 @@ typedef struct {
 } rmsprop;
 
 /* The state holds s, then the mean if centered, then v if there is a momentum. */
-static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels,
-                         const ng_moved *moved, double lr)
+static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+                         double lr)
 {
     const rmsprop *own = (const rmsprop *)self;
     const ng_rmsprop_step step = {.lr = lr,

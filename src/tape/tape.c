@@ -87,7 +87,9 @@ ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape)
 
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape)
 {
-    return tape && x ? result(tape, x->dtype, shape, x->data) : NULL;
+    ng_tensor *view = tape && x ? result(tape, x->dtype, shape, x->data) : NULL;
+    if (view) view->base = x->base ? x->base : x;
+    return view;
 }
 
 ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
@@ -169,7 +171,8 @@ bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs)
 static uint32_t versions(int n_inputs, ng_tensor *const *inputs)
 {
     uint32_t sum = 0;
-    for (int i = 0; i < n_inputs; i++) sum += inputs[i]->version;
+    for (int i = 0; i < n_inputs; i++)
+        sum += inputs[i]->base ? inputs[i]->base->version : inputs[i]->version;
     return sum;
 }
 

@@ -1,0 +1,626 @@
+/* Doubts every op and every layer of the library, at first and second order, and then doubts the
+ * doubt: gradients with faults planted in them have to be caught. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <normgrad.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: gradcheck [options]\n"
+    "\n"
+    "Checks the gradients of every op and every layer against finite differences, in double:\n"
+    "every element, random directions, and the slope of Taylor's remainder; at first and second\n"
+    "order; with operands that broadcast on the left, on the right and on both sides. Then plants\n"
+    "faults into gradients and sees whether each is caught.\n"
+    "\n"
+    "  --only NAME    only rows and faults whose name contains NAME\n"
+    "  --order 1|2    only gradients (1) or only gradients of gradients (2)\n"
+    "  --fast         rows along random directions only\n"
+    "  --seed N       of inputs, cotangents and directions (default 0)\n"
+    "  --sweep FILE   instead of checking, write the error of a central difference against its\n"
+    "                 step to FILE, which plots/gradcheck_error.gp draws\n"
+    "  --help         this text\n"
+    "\n"
+    "Exit status: 0 if all gradients are right and all faults were caught, 1 if not, 2 if an\n"
+    "option is wrong.\n"
+    "\n"
+    "examples:\n"
+    "  gradcheck --only layer_norm\n"
+    "  gradcheck --fast --order 2 --seed 7\n"
+    "  gradcheck --sweep plots/gradcheck_error.dat && gnuplot plots/gradcheck_error.gp\n";
+
+typedef struct {
+    const char *only, *sweep;
+    int order; /* 0: both */
+    bool fast;
+    uint64_t seed;
+} options;
+
+typedef struct {
+    int64_t rows, compared, wrong_rows, faults, missed;
+} totals;
+
+/* ---- Print --------------------------------------------------------------------------------- */
+
+static bool on_terminal;
+
+static void colour(const char *code)
+{
+    if (on_terminal) printf("\033[%sm", code);
+}
+
+static void heading(const char *text)
+{
+    static bool begun;
+    if (!begun) ng_check_print_head(stdout);
+    begun = true;
+    putchar('\n');
+    colour("1");
+    fputs(text, stdout);
+    colour("0");
+    putchar('\n');
+}
+
+static void print(const char *name, const ng_check_report *report)
+{
+    if (!report->passed) colour("31");
+    ng_check_print(stdout, name, report);
+    if (!report->passed) colour("0");
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------- */
+
+/* One row at one order: a line for every element (or the directions, with --fast), and one more
+ * for each other mode that did not pass. */
+static void check_row(const ng_check_row_spec *row, const char *name, int order,
+                      const options *chosen, totals *sum)
+{
+    bool passed = true;
+    ng_check_mode first = chosen->fast ? NG_CHECK_FAST : NG_CHECK_ELEMENTS;
+    ng_check_mode last = chosen->fast ? NG_CHECK_FAST : NG_CHECK_TAYLOR;
+    for (ng_check_mode mode = first; mode <= last; mode++) {
+        ng_check_report report = ng_check_row(
+            row, (ng_check_options){.order = order, .mode = mode, .seed = chosen->seed});
+        if (mode == first || !report.passed) print(name, &report);
+        passed = passed && report.passed;
+        sum->compared += report.compared;
+    }
+    sum->rows++;
+    sum->wrong_rows += !passed;
+}
+
+static void check_orders(const ng_check_row_spec *row, const char *name, const options *chosen,
+                         totals *sum)
+{
+    for (int order = 1; order <= 2; order++) {
+        if (chosen->order == 0 || chosen->order == order) {
+            check_row(row, name, order, chosen, sum);
+        }
+    }
+}
+
+static void check_broadcasting(const ng_check_row_spec *row, const options *chosen, totals *sum)
+{
+    static const char *const sides[] = {"left", "right", "both sides"};
+    for (int side = NG_BROADCAST_LEFT; side <= NG_BROADCAST_BOTH; side++) {
+        char name[96];
+        ng_check_row_spec narrow = ng_row_broadcast(row, (ng_broadcast_side)side);
+        snprintf(name, sizeof name, "%s, broadcast on %s%s", row->name, side < 2 ? "the " : "",
+                 sides[side]);
+        check_orders(&narrow, name, chosen, sum);
+    }
+}
+
+static void check_table(const char *title, const ng_check_row_spec *rows, int count,
+                        const options *chosen, totals *sum)
+{
+    bool begun = false;
+    for (int i = 0; i < count; i++) {
+        if (!strstr(rows[i].name, chosen->only)) continue;
+        if (!begun) heading(title);
+        begun = true;
+        check_orders(&rows[i], rows[i].name, chosen, sum);
+        if (rows[i].broadcasts) check_broadcasting(&rows[i], chosen, sum);
+    }
+}
+
+/* ---- Planted faults: ops whose values are right and whose gradients are not ------------------ */
+
+/* y = tanh x, made without the library's own op, and with a gradient that is up to the caller. */
+static ng_tensor *tanh_with(ng_tape *tape, const ng_op *op, ng_tensor *x)
+{
+    if (!ng_accepts(op->name, tape, 1, &x)) return NULL;
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(x));
+    const double *from = ng_data_f64(x);
+    double *to = ng_data_f64(y);
+    if (!from || !to) return NULL;
+    for (int64_t i = 0; i < ng_size(x); i++) to[i] = tanh(from[i]);
+    return ng_record(tape, op, y, &x, 1, NULL, 0);
+}
+
+/* dy (1 - y^2) */
+static ng_tensor *tanh_rule(ng_tape *tape, const ng_node *node, ng_tensor *dy)
+{
+    return ng_mul(tape, dy, ng_scalar_sub(tape, 1, ng_square(tape, node->output)));
+}
+
+/* A constant of x's shape with `value` at one element and `rest` elsewhere. */
+static ng_tensor *one_element(ng_tape *tape, ng_tensor *x, int64_t index, double value, double rest)
+{
+    ng_tensor *mask = ng_result(tape, NG_F64, ng_shape_of(x));
+    double *to = ng_data_f64(mask);
+    for (int64_t i = 0; to && i < ng_size(x); i++) to[i] = i == index ? value : rest;
+    return mask;
+}
+
+static void flipped(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_neg(tape, tanh_rule(tape, node, dy));
+}
+static void scaled(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_mul_scalar(tape, tanh_rule(tape, node, dy), 1.01);
+}
+static void one_wrong(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_mul(tape, tanh_rule(tape, node, dy), one_element(tape, dy, 5, 1.001, 1));
+}
+static void not_a_number(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_mul(tape, tanh_rule(tape, node, dy), one_element(tape, dy, 5, (double)NAN, 1));
+}
+static void in_float(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_cast(tape, ng_cast(tape, tanh_rule(tape, node, dy), NG_F32), NG_F64);
+}
+static void zero(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    (void)node;
+    dx[0] = ng_zeros_like(tape, dy);
+}
+
+/* Right, but with the dependence of the slope on x cut off. */
+static void cut_off(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *slope = ng_scalar_sub(tape, 1, ng_square(tape, ng_detach(tape, node->output)));
+    dx[0] = ng_mul(tape, dy, slope);
+}
+
+/* A fused op whose definition (of which second gradients are made) is another function. */
+static ng_status tanh_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
+{
+    (void)tape;
+    const double *from = ng_data_f64(dy), *y = ng_data_f64(node->output);
+    double *to = dx[0].data;
+    for (int64_t i = 0; i < ng_size(dy); i++) {
+        to[i] = (dx[0].accumulate ? to[i] : 0) + from[i] * (1 - y[i] * y[i]);
+    }
+    return NG_OK;
+}
+static ng_tensor *sine_definition(ng_tape *tape, const ng_node *node)
+{
+    return ng_sin(tape, node->inputs[0]);
+}
+
+#define TANH(call, ...)                                                                            \
+    static ng_tensor *call(ng_tape *tape, ng_tensor *const *in, void *context)                     \
+    {                                                                                              \
+        static const ng_op op = {.name = #call, __VA_ARGS__};                                      \
+        (void)context;                                                                             \
+        return tanh_with(tape, &op, in[0]);                                                        \
+    }
+TANH(tanh_flipped, .gradient = flipped)
+TANH(tanh_scaled, .gradient = scaled)
+TANH(tanh_one_wrong, .gradient = one_wrong)
+TANH(tanh_nan, .gradient = not_a_number)
+TANH(tanh_in_float, .gradient = in_float)
+TANH(tanh_zero, .gradient = zero)
+TANH(tanh_cut_off, .gradient = cut_off)
+TANH(tanh_defined_otherwise, .backward = tanh_backward, .definition = sine_definition)
+TANH(tanh_without_gradient, .gradient = NULL)
+
+/* xhat = (x - mean) / sqrt(var + eps) along an axis, whose gradient is
+ *
+ *     dx = rstd (g - mean(g) - xhat mean(g xhat))
+ *
+ * with either mean left out where the attributes say so, or with a variance of another batch. */
+typedef struct {
+    int axis;
+    bool no_mean, no_variance;
+    double stale_variance;
+} norm_fault;
+
+static ng_tensor *mean_along(ng_tape *tape, ng_tensor *x, int axis)
+{
+    return ng_mean(tape, x, .axes = NG_AXES(axis), .keepdim = true);
+}
+
+static ng_tensor *rstd_along(ng_tape *tape, ng_tensor *x, int axis)
+{
+    ng_tensor *variance = ng_variance(tape, x, .axes = NG_AXES(axis), .keepdim = true);
+    return ng_rsqrt(tape, ng_add_scalar(tape, variance, 1e-5));
+}
+
+static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const norm_fault *fault = node->attributes;
+    ng_tensor *x = node->inputs[0], *xhat = node->output, *sum = dy;
+    ng_tensor *rstd = rstd_along(tape, x, fault->axis);
+    if (fault->stale_variance > 0) {
+        rstd = ng_full(tape, NG_F64, ng_shape_of(rstd), 1 / sqrt(fault->stale_variance + 1e-5));
+    }
+    if (!fault->no_mean) sum = ng_sub(tape, sum, mean_along(tape, dy, fault->axis));
+    if (!fault->no_variance) {
+        ng_tensor *along = mean_along(tape, ng_mul(tape, dy, xhat), fault->axis);
+        sum = ng_sub(tape, sum, ng_mul(tape, xhat, along));
+    }
+    dx[0] = ng_mul(tape, rstd, sum);
+}
+
+static ng_tensor *norm_with(ng_tape *tape, ng_tensor *x, norm_fault fault)
+{
+    static const ng_op op = {.name = "norm with a fault", .gradient = norm_gradient};
+    bool was = ng_tape_record(tape, false);
+    ng_tensor *centred = ng_sub(tape, x, mean_along(tape, x, fault.axis));
+    ng_tensor *xhat = ng_mul(tape, centred, rstd_along(tape, x, fault.axis));
+    ng_tape_record(tape, was);
+    return ng_record(tape, &op, xhat, &x, 1, &fault, sizeof fault);
+}
+
+#define NORM(call, ...)                                                                            \
+    static ng_tensor *call(ng_tape *tape, ng_tensor *const *in, void *context)                     \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return norm_with(tape, in[0], (norm_fault){__VA_ARGS__});                                  \
+    }
+NORM(layer_norm_right, .axis = 1)
+NORM(layer_norm_no_mean, .axis = 1, .no_mean = true)
+NORM(layer_norm_stale_variance, .axis = 1, .no_variance = true)
+NORM(batch_norm_stale_mean, .axis = 0, .no_mean = true)
+NORM(batch_norm_stale_both, .axis = 0, .no_mean = true, .no_variance = true)
+NORM(batch_norm_running, .axis = 0, .stale_variance = 2)
+
+/* y = x + b, b (m) broadcast over the rows of x (n, m): db is the sum of dy over the rows. */
+typedef enum { NO_SUM, FIRST_ROW, MEAN } bias_fault;
+
+static void bias_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const bias_fault *fault = node->attributes;
+    ng_tensor *row = ng_slice(tape, dy, 0, 0, 1);
+    dx[0] = dy;
+    if (*fault == NO_SUM) dx[1] = dy;
+    if (*fault == FIRST_ROW) dx[1] = ng_reshape(tape, row, ng_shape_of(node->inputs[1]));
+    if (*fault == MEAN) dx[1] = ng_mean(tape, dy, .axes = NG_AXES(0));
+}
+
+static ng_tensor *bias_with(ng_tape *tape, ng_tensor *const *in, bias_fault fault)
+{
+    static const ng_op op = {.name = "bias with a fault", .gradient = bias_gradient};
+    bool was = ng_tape_record(tape, false);
+    ng_tensor *y = ng_add(tape, in[0], in[1]);
+    ng_tape_record(tape, was);
+    return ng_record(tape, &op, y, in, 2, &fault, sizeof fault);
+}
+
+#define BIAS(call, fault)                                                                          \
+    static ng_tensor *call(ng_tape *tape, ng_tensor *const *in, void *context)                     \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return bias_with(tape, in, fault);                                                         \
+    }
+BIAS(bias_no_sum, NO_SUM)
+BIAS(bias_first_row, FIRST_ROW)
+BIAS(bias_mean, MEAN)
+
+/* y = x W^T with dW transposed: W is square, so that its shape says nothing. */
+static void transposed_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    dx[0] = ng_matmul(tape, dy, weight);
+    dx[1] = ng_matmul(tape, x, dy, .transpose_a = true);
+}
+static ng_tensor *linear_transposed(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {.name = "linear with a fault", .gradient = transposed_gradient};
+    (void)context;
+    bool was = ng_tape_record(tape, false);
+    ng_tensor *y = ng_matmul(tape, in[0], in[1], .transpose_b = true);
+    ng_tape_record(tape, was);
+    return ng_record(tape, &op, y, in, 2, NULL, 0);
+}
+
+/* No function of the input, or none at all. */
+static ng_tensor *unrepeatable(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static int calls;
+    (void)context;
+    return ng_mul_scalar(tape, in[0], 1 + 1e-15 * (double)(++calls % 8));
+}
+static ng_tensor *constant(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_mul_scalar(tape, in[0], 0);
+}
+static ng_tensor *unused(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_square(tape, in[0]);
+}
+
+/* What is planted, where, and a part of what the checker has to say about it. */
+typedef struct {
+    const char *name;
+    ng_check_call *call;
+    int order;
+    const char *says;
+    bool square; /* a second input (4, 4); a bias (4) otherwise, where bias is set */
+    bool bias;
+} planted;
+
+static const planted faults[] = {
+    {.name = "tanh: sign flipped", .call = tanh_flipped, .says = "sign is flipped"},
+    {.name = "tanh: 1 % too large", .call = tanh_scaled, .says = "large by a factor of 1.01"},
+    {.name = "tanh: 0.1 % off in one element", .call = tanh_one_wrong, .says = "only this element"},
+    {.name = "tanh: NaN in one element", .call = tanh_nan, .says = "NaN"},
+    {.name = "tanh: gradient rounded to float", .call = tanh_in_float, .says = "wrong"},
+    {.name = "tanh: gradient 0", .call = tanh_zero, .says = "0 where it should not be"},
+    {.name = "tanh: op without a gradient", .call = tanh_without_gradient, .says = "no gradient"},
+    {.name = "tanh: slope detached", .call = tanh_cut_off, .order = 2, .says = "0 where it should"},
+    {.name = "tanh: defined as sine",
+     .call = tanh_defined_otherwise,
+     .order = 2,
+     .says = "definition differ"},
+    {.name = "layer norm: mean's term dropped",
+     .call = layer_norm_no_mean,
+     .says = "a constant in each row"},
+    {.name = "layer norm: variance held fixed",
+     .call = layer_norm_stale_variance,
+     .says = "a line in the input in each row"},
+    {.name = "batch norm: mean held fixed",
+     .call = batch_norm_stale_mean,
+     .says = "a constant in each channel"},
+    {.name = "batch norm: both held fixed",
+     .call = batch_norm_stale_both,
+     .says = "a line in the input in each channel"},
+    {.name = "batch norm: running variance",
+     .call = batch_norm_running,
+     .says = "a factor of its own in each channel"},
+    {.name = "bias: sum over rows missing", .call = bias_no_sum, .bias = true, .says = "(3, 4)"},
+    {.name = "bias: only the first row", .call = bias_first_row, .bias = true, .says = "wrong"},
+    {.name = "bias: mean for sum",
+     .call = bias_mean,
+     .bias = true,
+     .says = "small by a factor of 3"},
+    {.name = "linear: weight's gradient transposed",
+     .call = linear_transposed,
+     .square = true,
+     .says = "transposed"},
+    {.name = "input without influence", .call = unused, .bias = true, .says = "no gradient"},
+    {.name = "function that is constant", .call = constant, .says = "every derivative is 0"},
+    {.name = "function that cannot be repeated", .call = unrepeatable, .says = "run again"},
+};
+
+static ng_check_report check_fault(const planted *fault, ng_check_mode mode, uint64_t seed)
+{
+    const char *const names[] = {"x", fault->bias ? "bias" : "weight"};
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_tensor *inputs[] = {ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng), NULL};
+    int count = 1 + (fault->square || fault->bias);
+    if (fault->square) inputs[1] = ng_normal_new(NG_F64, NG_SHAPE(4, 4), 0, 1, &rng);
+    if (fault->bias) inputs[1] = ng_normal_new(NG_F64, NG_SHAPE(4), 0, 1, &rng);
+    ng_check_report report = ng_check_function(fault->call, inputs, count, .names = names,
+                                               .order = fault->order, .mode = mode, .seed = seed);
+    ng_tensor_free(inputs[0]);
+    ng_tensor_free(inputs[1]);
+    ng_clear_error();
+    return report;
+}
+
+static bool says(const ng_check_report *report, const char *part)
+{
+    return strstr(report->message, part) || strstr(report->hint, part);
+}
+
+/* Every element must name the fault; directions and Taylor's slope must see that there is one. */
+static void plant(const planted *fault, const options *chosen, totals *sum)
+{
+    ng_check_report report = check_fault(fault, NG_CHECK_ELEMENTS, chosen->seed);
+    bool fast = check_fault(fault, NG_CHECK_FAST, chosen->seed).passed;
+    /* Taylor's slope does not see the last seven digits. */
+    bool taylor =
+        check_fault(fault, NG_CHECK_TAYLOR, chosen->seed).passed && fault->call != tanh_in_float;
+    bool caught = !report.passed && says(&report, fault->says) && !fast && !taylor;
+    if (!caught) colour("31");
+    printf("%-46s %s: %s\n", fault->name, caught ? "caught" : "MISSED",
+           report.hint[0] ? report.hint : report.message);
+    if (!caught) {
+        printf("    every element: %s %s; directions: %s; Taylor's slope: %s\n",
+               report.passed ? "ok" : "wrong", report.message, fast ? "ok" : "wrong",
+               taylor ? "ok" : "wrong");
+        colour("0");
+    }
+    sum->faults++;
+    sum->missed += !caught;
+}
+
+static void plant_faults(const options *chosen, totals *sum)
+{
+    bool begun = false;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        int order = faults[i].order == 2 ? 2 : 1;
+        if (!strstr(faults[i].name, chosen->only)) continue;
+        if (chosen->order && chosen->order != order) continue;
+        if (!begun) heading("Planted faults");
+        begun = true;
+        plant(&faults[i], chosen, sum);
+    }
+    if (!begun) return;
+    /* The carrier of the norms' faults, without one. */
+    planted sound = {.call = layer_norm_right};
+    if (!check_fault(&sound, NG_CHECK_ELEMENTS, chosen->seed).passed) sum->missed++;
+}
+
+/* ---- The sweep ----------------------------------------------------------------------------- */
+
+static ng_tensor *sweep_layer_norm(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_layer_norm(tape, in[0], in[1], in[2], 1e-5);
+}
+static ng_tensor *sweep_rms_norm(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_rms_norm(tape, in[0], in[1], 1e-6);
+}
+static ng_tensor *sweep_batch_norm(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, 1e-5, .training = true);
+}
+static ng_tensor *sweep_exp(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_exp(tape, in[0]);
+}
+
+static const struct {
+    const char *name;
+    ng_check_call *call;
+    int inputs;
+} swept[] = {{"layer_norm", sweep_layer_norm, 3},
+             {"rms_norm", sweep_rms_norm, 2},
+             {"batch_norm", sweep_batch_norm, 3},
+             {"exp", sweep_exp, 1}};
+
+enum { STEPS = 57 }; /* from 1 to 1e-14, four a decade */
+
+static bool sweep_one(FILE *file, size_t which, const double *steps, uint64_t seed)
+{
+    double errors[STEPS];
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_tensor *x = ng_normal_new(NG_F64, NG_SHAPE(8, 8), 0, 1, &rng);
+    ng_tensor *gamma = ng_normal_new(NG_F64, NG_SHAPE(8), 1, 0.3, &rng);
+    ng_tensor *beta = ng_normal_new(NG_F64, NG_SHAPE(8), 0, 0.3, &rng);
+    ng_tensor *inputs[] = {x, gamma, beta};
+    ng_check_options chosen = {.inputs = inputs, .n_inputs = swept[which].inputs, .seed = seed};
+    ng_status status = ng_check_sweep(swept[which].call, chosen, steps, errors, STEPS);
+    for (int i = 0; i < 3; i++) ng_tensor_free(inputs[i]);
+    if (status != NG_OK) return false;
+
+    fprintf(file, "\n\n# %s\nstep error\n", swept[which].name);
+    for (int i = 0; i < STEPS; i++) {
+        if (isfinite(errors[i])) {
+            fprintf(file, "%.6e %.6e\n", steps[i], errors[i]);
+        } else {
+            fprintf(file, "%.6e ?\n", steps[i]);
+        }
+    }
+    return true;
+}
+
+static int sweep(const options *chosen)
+{
+    double steps[STEPS];
+    FILE *file = fopen(chosen->sweep, "w");
+    bool ok = file != NULL;
+    for (int i = 0; i < STEPS; i++) steps[i] = pow(10, -i / 4.0);
+    if (ok) {
+        fprintf(file,
+                "# what: relative error of a central difference against its relative step, the\n"
+                "# median over all elements; seed %llu; float64; normgrad %s\n"
+                "# columns: step error\n",
+                (unsigned long long)chosen->seed, ng_version());
+    }
+    for (size_t i = 0; i < sizeof swept / sizeof *swept && ok; i++) {
+        if (!sweep_one(file, i, steps, chosen->seed)) {
+            fprintf(stderr, "gradcheck: %s: %s\n", swept[i].name, ng_last_error());
+            fclose(file);
+            return 1;
+        }
+    }
+    ok = ok && !ferror(file);
+    if (file && fclose(file) != 0) ok = false;
+    if (!ok) fprintf(stderr, "gradcheck: %s: %s\n", chosen->sweep, strerror(errno));
+    return ok ? 0 : 1;
+}
+
+/* ---- Options ------------------------------------------------------------------------------- */
+
+/* 0 to go on, 1 when there is nothing more to do, 2 when something is wrong. */
+static int read_options(int argc, char **argv, options *chosen)
+{
+    static const struct option known[] = {{"only", required_argument, NULL, 'n'},
+                                          {"order", required_argument, NULL, 'o'},
+                                          {"fast", no_argument, NULL, 'f'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"sweep", required_argument, NULL, 'w'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    int option;
+    char *end;
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        switch (option) {
+        case 'n': chosen->only = optarg; break;
+        case 'f': chosen->fast = true; break;
+        case 'w': chosen->sweep = optarg; break;
+        case 'o':
+            chosen->order = !strcmp(optarg, "1") ? 1 : !strcmp(optarg, "2") ? 2 : -1;
+            if (chosen->order > 0) break;
+            fprintf(stderr, "gradcheck: --order %s: expected 1 or 2\n", optarg);
+            return 2;
+        case 's':
+            errno = 0;
+            chosen->seed = strtoull(optarg, &end, 10);
+            if (*optarg >= '0' && *optarg <= '9' && !*end && !errno) break;
+            fprintf(stderr, "gradcheck: --seed %s: expected a whole number from 0\n", optarg);
+            return 2;
+        case 'h': fputs(help, stdout); return 1;
+        default: fputs("gradcheck --help lists the options\n", stderr); return 2;
+        }
+    }
+    if (optind == argc) return 0;
+    fprintf(stderr, "gradcheck: %s: not an option; gradcheck --help lists them\n", argv[optind]);
+    return 2;
+}
+
+static int conclude(const options *chosen, const totals *sum)
+{
+    if (sum->rows + sum->faults == 0) {
+        fprintf(stderr, "gradcheck: no row and no fault has \"%s\" in its name\n", chosen->only);
+        return 2;
+    }
+    bool ok = sum->wrong_rows == 0 && sum->missed == 0;
+    putchar('\n');
+    colour(ok ? "32" : "31");
+    printf("%lld of %lld rows passed, %lld derivatives compared",
+           (long long)(sum->rows - sum->wrong_rows), (long long)sum->rows,
+           (long long)sum->compared);
+    if (sum->faults > 0) {
+        printf("; %lld of %lld faults caught", (long long)(sum->faults - sum->missed),
+               (long long)sum->faults);
+    }
+    colour("0");
+    putchar('\n');
+    return ok ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    options chosen = {.only = ""};
+    totals sum = {0};
+    int count, status = read_options(argc, argv, &chosen);
+    if (status) return status == 2 ? 2 : 0;
+    if (chosen.sweep) return sweep(&chosen);
+
+    on_terminal = isatty(STDOUT_FILENO);
+    const ng_check_row_spec *ops = ng_op_rows(&count);
+    check_table("Ops", ops, count, &chosen, &sum);
+    const ng_check_row_spec *layers = ng_layer_rows(&count);
+    check_table("Layers", layers, count, &chosen, &sum);
+    plant_faults(&chosen, &sum);
+    return conclude(&chosen, &sum);
+}

@@ -1,0 +1,1091 @@
+/* The gradient checker: right gradients pass, wrong ones do not, whatever is wrong with them. */
+#include "support.h"
+#include <stdio.h>
+
+#define CALL(name, expression)                                                                     \
+    static ng_tensor *name(ng_tape *tape, ng_tensor *const *in, void *context)                     \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return expression;                                                                         \
+    }
+
+static const ng_check_mode modes[] = {NG_CHECK_ELEMENTS, NG_CHECK_FAST, NG_CHECK_TAYLOR};
+
+static void expect_passed(const ng_check_report *report, const char *what)
+{
+    ck_assert_msg(report->passed, "%s, order %d, mode %d: %s; %s (%s[%lld]: %.15g, not %.15g)",
+                  what, report->order, (int)report->mode, report->message, report->hint,
+                  report->worst_name, (long long)report->worst_index, report->analytic,
+                  report->numeric);
+    ck_assert_str_eq(report->message, "");
+    ck_assert_int_gt(report->compared, 0);
+    ck_assert_int_eq(report->failed, 0);
+}
+
+static void expect_says(const ng_check_report *report, const char *part)
+{
+    ck_assert_msg(!report->passed, "passed, but should say: %s", part);
+    ck_assert_msg(strstr(report->message, part) || strstr(report->hint, part),
+                  "\"%s\" is neither in \"%s\" nor in \"%s\"", part, report->message, report->hint);
+}
+
+static ng_tensor *normal(uint64_t seed, ng_shape shape, double scale)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    return ng_normal_new(NG_F64, shape, 0, scale, &rng);
+}
+
+/* ---- The tables ---------------------------------------------------------------------------- */
+
+/* Test 2 i + k checks row i at order k + 1, in every mode. */
+static void expect_row(const ng_check_row_spec *row, int order, const char *side)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s %s", row->name, side);
+    for (int mode = 0; mode < 3; mode++) {
+        for (uint64_t seed = 0; seed < 3; seed++) {
+            ng_check_report report = ng_check_row(
+                row, (ng_check_options){.order = order, .mode = modes[mode], .seed = seed});
+            expect_passed(&report, what);
+        }
+    }
+}
+
+static void expect_row_and_broadcasts(const ng_check_row_spec *row, int order)
+{
+    static const char *const sides[] = {"(left)", "(right)", "(both)"};
+    expect_row(row, order, "");
+    for (int side = 0; side < 3 && row->broadcasts; side++) {
+        ng_check_row_spec narrow = ng_row_broadcast(row, (ng_broadcast_side)side);
+        expect_row(&narrow, order, sides[side]);
+    }
+}
+
+START_TEST(every_op_has_right_gradients)
+{
+    expect_row_and_broadcasts(&ng_op_rows(NULL)[_i / 2], 1 + _i % 2);
+}
+END_TEST
+
+START_TEST(every_layer_has_right_gradients)
+{
+    expect_row_and_broadcasts(&ng_layer_rows(NULL)[_i / 2], 1 + _i % 2);
+}
+END_TEST
+
+/* ---- No false alarm ------------------------------------------------------------------------ */
+
+CALL(layer_norm, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+CALL(gelu, ng_gelu(tape, in[0]))
+CALL(softmax, ng_softmax(tape, in[0], 1))
+CALL(square, ng_square(tape, in[0]))
+CALL(relu, ng_relu(tape, in[0]))
+CALL(absolute, ng_abs(tape, in[0]))
+CALL(exponential, ng_exp(tape, in[0]))
+
+START_TEST(right_gradients_pass_for_any_seed)
+{
+    static ng_check_call *const calls[] = {layer_norm, gelu, softmax};
+    static const char *const names[] = {"layer_norm", "gelu", "softmax"};
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        ng_tensor *x = normal(seed, NG_SHAPE(3, 4), 1);
+        for (int mode = 0; mode < 3; mode++) {
+            ng_check_report report = ng_check_function(calls[_i / 2], &x, 1, .mode = modes[mode],
+                                                       .order = 1 + _i % 2, .seed = seed);
+            expect_passed(&report, names[_i / 2]);
+        }
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
+START_TEST(rows_far_from_zero_pass)
+{
+    ng_tensor *x = normal(1, NG_SHAPE(2, 6), 1);
+    for (int i = 0; i < 12; i++) ng_set(x, i, ng_get(x, i) + 1e5);
+    /* mean 1e5 and deviation 1: x itself is known to 1e-11, and so are the differences. */
+    ng_check_report report = ng_check_function(layer_norm, &x, 1, .tolerance = 1e-6);
+    expect_passed(&report, "layer_norm of rows with mean 1e5");
+    ng_tensor_free(x);
+}
+END_TEST
+
+CALL(fast_sine, ng_sin(tape, ng_mul_scalar(tape, in[0], 1000)))
+
+START_TEST(a_short_scale_passes)
+{
+    ng_tensor *x = normal(2, NG_SHAPE(8), 1);
+    ng_check_report report = ng_check_function(fast_sine, &x, 1);
+    expect_passed(&report, "sin(1000 x)");
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(inputs_too_small_to_be_felt_pass)
+{
+    ng_tensor *x = normal(3, NG_SHAPE(5), 1e-17); /* exp(x) rounds to 1 all around */
+    ng_check_report report = ng_check_function(exponential, &x, 1);
+    expect_passed(&report, "exp near 0");
+    ng_tensor_free(x);
+}
+END_TEST
+
+CALL(saturated, ng_tanh(tape, ng_mul(tape, in[0], in[1])))
+
+START_TEST(a_derivative_lost_in_saturation_passes_beside_others)
+{
+    ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0.5, 25, -18)),
+                       ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 1, 1))};
+    ng_check_report report = ng_check_function(saturated, in, 2);
+    expect_passed(&report, "tanh(25)");
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
+CALL(linear_then_norm,
+     ng_layer_norm(tape, ng_add(tape, in[0], ng_reshape(tape, in[1], NG_SHAPE(3, 1))), NG_NONE,
+                   NG_NONE, 1e-5))
+
+START_TEST(a_gradient_that_is_zero_but_for_rounding_passes)
+{
+    ng_tensor *in[] = {normal(4, NG_SHAPE(3, 5), 1), normal(5, NG_SHAPE(3), 1)};
+    for (int mode = 0; mode < 3; mode++) { /* the norm takes away what is added to a whole row */
+        ng_check_report report = ng_check_function(linear_then_norm, in, 2, .mode = modes[mode]);
+        expect_passed(&report, "a shift before layer_norm");
+    }
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
+/* ---- Planted faults ------------------------------------------------------------------------
+ *
+ * An op whose value is x and whose gradient is off; in front of any function it spoils that
+ * function's gradient. */
+
+typedef enum {
+    FLIPPED,
+    SCALED,
+    HALVED,
+    ZEROED,
+    ONE_ELEMENT,
+    ONE_NAN,
+    ONE_INFINITE,
+    ROW_CONSTANT,
+    TRANSPOSED,
+    WRONG_SHAPE,
+    NONE_AT_ALL,
+    NULL_ONLY,
+    PER_ROW
+} fault;
+
+static ng_tensor *filled(ng_tape *tape, ng_tensor *like, double one, double rest)
+{
+    ng_tensor *mask = ng_result(tape, NG_F64, ng_shape_of(like));
+    for (int64_t i = 0; i < ng_size(like); i++) ng_data_f64(mask)[i] = i == 2 ? one : rest;
+    return mask;
+}
+
+static void spoil(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    switch (*(const fault *)node->attributes) {
+    case FLIPPED: dx[0] = ng_neg(tape, dy); break;
+    case SCALED: dx[0] = ng_mul_scalar(tape, dy, 1.01); break;
+    case HALVED: dx[0] = ng_mul_scalar(tape, dy, 0.5); break;
+    case ZEROED: dx[0] = ng_mul_scalar(tape, dy, 0); break;
+    case ONE_ELEMENT: dx[0] = ng_mul(tape, dy, filled(tape, dy, 1.01, 1)); break;
+    case ONE_NAN: dx[0] = ng_mul(tape, dy, filled(tape, dy, (double)NAN, 1)); break;
+    case ONE_INFINITE: dx[0] = ng_mul(tape, dy, filled(tape, dy, (double)INFINITY, 1)); break;
+    case ROW_CONSTANT:
+        dx[0] = ng_add(tape, dy, ng_mean(tape, dy, .axes = NG_AXES(-1), .keepdim = true));
+        break;
+    case TRANSPOSED: dx[0] = ng_transpose(tape, dy, 0, 1); break;
+    case WRONG_SHAPE: dx[0] = ng_slice(tape, dy, 0, 0, 1); break;
+    case NULL_ONLY: dx[0] = NULL; break;
+    case PER_ROW: {
+        ng_tensor *size = ng_add_scalar(tape, ng_square(tape, node->inputs[0]), 1);
+        ng_tensor *factor = ng_mean(tape, size, .axes = NG_AXES(-1), .keepdim = true);
+        dx[0] = ng_mul(tape, dy, factor);
+        break;
+    }
+    case NONE_AT_ALL: break;
+    }
+}
+
+static const ng_op spoiled = {.name = "spoiled", .gradient = spoil};
+static const ng_op without = {.name = "without"};
+
+static ng_tensor *spoil_gradient(ng_tape *tape, ng_tensor *x, fault kind)
+{
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(x));
+    if (!y) return NULL;
+    memcpy(ng_data_f64(y), ng_data_f64(x), (size_t)ng_size(x) * sizeof(double));
+    return ng_record(tape, kind == NONE_AT_ALL ? &without : &spoiled, y, &x, 1, &kind, sizeof kind);
+}
+
+typedef struct {
+    ng_check_call *call;
+    fault kind;
+} spoiled_call;
+
+static ng_tensor *with_fault(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    const spoiled_call *what = context;
+    ng_tensor *x = spoil_gradient(tape, in[0], what->kind);
+    return x ? what->call(tape, &x, NULL) : NULL;
+}
+
+static ng_check_report check_spoiled(ng_check_call *call, fault kind, ng_check_options options)
+{
+    ng_tensor *x = normal(options.seed, NG_SHAPE(4, 4), 1);
+    spoiled_call what = {call, kind};
+    options.inputs = &x;
+    options.n_inputs = 1;
+    options.context = &what;
+    ng_check_report report = ng_check_function_with(with_fault, options);
+    ng_tensor_free(x);
+    return report;
+}
+
+static const struct {
+    fault kind;
+    const char *says;
+} planted[] = {{FLIPPED, "the sign is flipped"},
+               {SCALED, "too large by a factor of 1.01"},
+               {HALVED, "too small by a factor of 2"},
+               {ZEROED, "0 where it should not be"},
+               {ONE_ELEMENT, "only this element"},
+               {ONE_NAN, "NaN"},
+               {ONE_INFINITE, "wrong"},
+               {ROW_CONSTANT, "a constant in each row"},
+               {TRANSPOSED, "transposed"},
+               {WRONG_SHAPE, "(1, 4)"},
+               {NONE_AT_ALL, "no gradient"},
+               {NULL_ONLY, "no gradient"},
+               {PER_ROW, "a factor of its own in each row"}};
+
+START_TEST(a_planted_fault_is_caught_and_named)
+{
+    static ng_check_call *const calls[] = {gelu, exponential, square};
+    fault kind = planted[_i].kind;
+    for (int c = 0; c < 3; c++) {
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            ng_check_report report =
+                check_spoiled(calls[c], kind, (ng_check_options){.seed = seed});
+            expect_says(&report, planted[_i].says);
+            ck_assert_int_eq(report.kinks, 0);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_planted_fault_is_caught_in_every_mode_and_order)
+{
+    static const ng_check_mode fast[] = {NG_CHECK_FAST, NG_CHECK_TAYLOR};
+    for (int i = 0; i < 4; i++) {
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            ng_check_options options = {.mode = fast[i % 2], .order = 1 + i / 2, .seed = seed};
+            ng_check_report report = check_spoiled(gelu, planted[_i].kind, options);
+            ck_assert_msg(!report.passed, "fault %d, mode %d, order %d, seed %d", _i,
+                          (int)options.mode, options.order, (int)seed);
+            ck_assert_str_ne(report.message, "");
+        }
+    }
+}
+END_TEST
+
+START_TEST(one_percent_is_caught_at_any_seed_and_scale)
+{
+    static const double scales[] = {1e-3, 1, 1e3};
+    static ng_check_call *const calls[] = {layer_norm, square, gelu};
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        for (int mode = 0; mode < 3; mode++) {
+            ng_tensor *x = normal(seed, NG_SHAPE(3, 4), scales[_i % 3]);
+            spoiled_call wrong = {calls[_i / 3], SCALED};
+            ng_check_report bad = ng_check_function(with_fault, &x, 1, .context = &wrong,
+                                                    .mode = modes[mode], .seed = seed);
+            ck_assert_msg(!bad.passed, "call %d, scale %g, mode %d, seed %d", _i / 3,
+                          scales[_i % 3], mode, (int)seed);
+            ck_assert_int_eq(bad.kinks, 0);
+            ng_check_report good =
+                ng_check_function(calls[_i / 3], &x, 1, .mode = modes[mode], .seed = seed);
+            expect_passed(&good, "the same function without a fault");
+            ng_tensor_free(x);
+        }
+    }
+}
+END_TEST
+
+START_TEST(the_report_names_the_worst_element)
+{
+    ng_tensor *x = normal(0, NG_SHAPE(4, 4), 1);
+    spoiled_call what = {square, ONE_ELEMENT};
+    const char *name = "weight";
+    ng_check_report report = ng_check_function(with_fault, &x, 1, .context = &what, .names = &name);
+    ck_assert_str_eq(report.worst_name, "weight");
+    ck_assert_int_eq(report.worst_index, 2);
+    ck_assert_int_eq(report.compared, 16);
+    ck_assert_int_eq(report.failed, 1);
+    assert_close(report.analytic, 1.01 * report.numeric, 1e-9);
+    assert_close(report.absolute_error, 0.01 * fabs(report.numeric), 1e-6);
+    ck_assert_double_lt(report.error_estimate, 1e-9 * fabs(report.numeric));
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* ---- Faults of the second order ------------------------------------------------------------ */
+
+/* y = x^2 with dx = 2 x dy, but x is cut off in it: right until it is differentiated again. */
+static void cut_off(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_mul(tape, dy, ng_mul_scalar(tape, ng_detach(tape, node->inputs[0]), 2));
+}
+
+/* y = x^2 with a right backward kernel and the definition of another function. */
+static ng_status square_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                 ng_slot *dx)
+{
+    (void)tape;
+    const double *from = ng_data_f64(dy), *x = ng_data_f64(node->inputs[0]);
+    for (int64_t i = 0; i < ng_size(dy); i++) {
+        double old = dx[0].accumulate ? ((double *)dx[0].data)[i] : 0;
+        ((double *)dx[0].data)[i] = old + 2 * x[i] * from[i];
+    }
+    return NG_OK;
+}
+static ng_tensor *cube_definition(ng_tape *tape, const ng_node *node)
+{
+    return ng_pow_scalar(tape, node->inputs[0], 3);
+}
+
+static const ng_op cut_off_op = {.name = "cut off", .gradient = cut_off};
+static const ng_op misdefined_op = {
+    .name = "misdefined", .backward = square_backward, .definition = cube_definition};
+
+static ng_tensor *square_of(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    const ng_op *op = context;
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
+    for (int64_t i = 0; y && i < ng_size(y); i++) {
+        ng_data_f64(y)[i] = ng_get(in[0], i) * ng_get(in[0], i);
+    }
+    return y ? ng_record(tape, op, y, in, 1, NULL, 0) : NULL;
+}
+
+START_TEST(a_fault_of_second_order_only_is_caught_there)
+{
+    static const ng_op *const ops[] = {&cut_off_op, &misdefined_op};
+    static const char *const says[] = {"0 where it should not be", "definition differ"};
+    ng_tensor *x = normal(1, NG_SHAPE(6), 1);
+    void *op = (void *)(uintptr_t)ops[_i];
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report first =
+            ng_check_function(square_of, &x, 1, .context = op, .mode = modes[mode]);
+        expect_passed(&first, "first order");
+        ng_check_report second =
+            ng_check_function(square_of, &x, 1, .context = op, .order = 2, .mode = modes[mode]);
+        ck_assert(!second.passed);
+        if (mode == 0) expect_says(&second, says[_i]);
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* ---- What is no derivative ----------------------------------------------------------------- */
+
+static ng_tensor *forgetful(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    int *calls = context;
+    return ng_mul_scalar(tape, in[0], 1 + 1e-15 * (double)(++*calls % 8));
+}
+
+static ng_tensor *resized(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    int *calls = context;
+    return ng_slice(tape, in[0], 0, 0, 1 + ++*calls % 2);
+}
+
+CALL(constant, ng_mul_scalar(tape, in[0], 0))
+CALL(detached, ng_detach(tape, in[0]))
+CALL(first_only, ng_square(tape, in[0]))
+CALL(failing, ng_matmul(tape, in[0], in[0]))
+CALL(silent, ((void)tape, (void)in, (ng_tensor *)NULL))
+CALL(indices, ng_argmax(tape, in[0], 0))
+CALL(logarithm, ng_log(tape, in[0]))
+CALL(rounded, ng_cast(tape, in[0], NG_F32))
+
+START_TEST(what_gives_other_bits_fails)
+{
+    int calls = 0;
+    ng_tensor *x = normal(1, NG_SHAPE(4), 1);
+    ng_check_report report = ng_check_function(forgetful, &x, 1, .context = &calls);
+    expect_says(&report, "run again at the same point");
+    report = ng_check_function(resized, &x, 1, .context = &calls);
+    ck_assert(!report.passed);
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(what_has_no_gradient_fails)
+{
+    ng_tensor *in[] = {normal(1, NG_SHAPE(2, 3), 1), normal(2, NG_SHAPE(2, 3), 1)};
+    ng_check_report report = ng_check_function(constant, in, 1);
+    expect_says(&report, "every derivative is 0");
+    report = ng_check_function(detached, in, 1);
+    expect_says(&report, "no gradient");
+    report = ng_check_function(first_only, in, 2);
+    expect_says(&report, "no gradient");
+    report = ng_check_function(indices, in, 1);
+    expect_says(&report, "int64");
+    report = ng_check_function(rounded, in, 1);
+    expect_says(&report, "float32");
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
+START_TEST(a_function_that_fails_is_quoted)
+{
+    ng_tensor *x = normal(1, NG_SHAPE(2, 3), 1);
+    ng_check_report report = ng_check_function(failing, &x, 1);
+    expect_says(&report, "ng_matmul");
+    ng_clear_error();
+    report = ng_check_function(silent, &x, 1);
+    expect_says(&report, "NULL");
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(nan_fails)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, -1, 2));
+    ng_check_report report = ng_check_function(logarithm, &x, 1);
+    expect_says(&report, "nan at [1]");
+    ng_set(x, 1, (double)INFINITY);
+    report = ng_check_function(square, &x, 1);
+    expect_says(&report, "inf at [1]");
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(nothing_to_compare_fails)
+{
+    ng_tensor *labels = ng_tensor_from(NG_I64, NG_SHAPE(2), NG_VALUES(0, 1));
+    ng_tensor *empty = ng_zeros_new(NG_F64, NG_SHAPE(0, 3));
+    ng_check_report report = ng_check_function(square, &labels, 1);
+    expect_says(&report, "nothing to differentiate");
+    report = ng_check_function(square, NULL, 0);
+    expect_says(&report, "nothing to differentiate");
+    report = ng_check_function(square, &empty, 1);
+    expect_says(&report, "nothing to compare");
+    ng_tensor_free(labels), ng_tensor_free(empty);
+}
+END_TEST
+
+START_TEST(wrong_use_is_explained)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(2)), *none = NULL;
+    ng_check_report report = ng_check_function(square, &x, 1);
+    expect_says(&report, "input 0 is float32");
+    report = ng_check_function(square, &none, 1);
+    expect_says(&report, "input 0 is NULL");
+    report = ng_check_function(NULL, &x, 1);
+    expect_says(&report, "no function");
+    report = ng_check_function(square, &x, 1, .order = 3);
+    expect_says(&report, "order 3");
+    report = ng_check_module(NULL, &x, 1);
+    expect_says(&report, "no module");
+    report = ng_check_row(NULL, (ng_check_options){0});
+    expect_says(&report, "no row");
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* ---- Kinks --------------------------------------------------------------------------------- */
+
+START_TEST(a_kink_is_told_from_an_error)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0));
+    ng_check_call *call = _i ? absolute : relu;
+    ng_check_report report = ng_check_function(call, &x, 1);
+    expect_passed(&report, "a function at its kink");
+    ck_assert_int_eq(report.kinks, 2);
+    ck_assert_int_eq(report.compared, 4);
+    for (int mode = 1; mode < 3; mode++) { /* every direction moves the zeros too */
+        report = ng_check_function(call, &x, 1, .mode = modes[mode]);
+        expect_says(&report, "at a kink");
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(a_kink_near_by_is_stepped_around)
+{
+    double distance = pow(10, -1 - _i); /* 0.1 to 1e-6 */
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(distance, -distance, 1));
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report = ng_check_function(relu, &x, 1, .mode = modes[mode]);
+        expect_passed(&report, "relu near 0");
+        ck_assert_int_eq(report.kinks, 0);
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(ties_are_kinks)
+{
+    ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 2, 3)),
+                       ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 5, 0))};
+    ng_check_row_spec row = {0};
+    int count;
+    const ng_check_row_spec *rows = ng_op_rows(&count);
+    for (int i = 0; i < count; i++) {
+        if (!strcmp(rows[i].name, "maximum")) row = rows[i];
+    }
+    ck_assert_ptr_nonnull(row.call);
+    ng_check_report report = ng_check_function(row.call, in, 2);
+    expect_passed(&report, "maximum with a tie");
+    ck_assert_int_eq(report.kinks, 2);
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
+START_TEST(all_at_kinks_has_not_passed)
+{
+    ng_tensor *x = ng_zeros_new(NG_F64, NG_SHAPE(3));
+    ng_check_report report = ng_check_function(relu, &x, 1);
+    expect_says(&report, "at a kink");
+    ck_assert_int_eq(report.kinks, 3);
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(a_jump_of_the_gradient_is_a_kink_of_second_order)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 3));
+    ng_check_report report = ng_check_function(relu, &x, 1, .order = 2);
+    expect_passed(&report, "relu at its kink");
+    ck_assert_int_eq(report.kinks, 1);
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* relu of an x whose gradient is spoiled. */
+static ng_tensor *kinked_and_wrong(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    const fault *kind = context;
+    return ng_relu(tape, spoil_gradient(tape, in[0], *kind));
+}
+
+START_TEST(a_kink_excuses_no_slope_outside_its_sides)
+{
+    /* At 0 relu's slope is 0, negated or not, and lies within its sides 0 and 1; right of 0, near
+     * or far, a negated 1 does not. */
+    fault kind = FLIPPED;
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1e-3, 1, 0));
+    ng_check_report report = ng_check_function(kinked_and_wrong, &x, 1, .context = &kind);
+    expect_says(&report, "the sign is flipped");
+    ck_assert_int_eq(report.failed, 2);
+    ck_assert_int_eq(report.kinks, 2);
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* y = |x| with a slope of 2 at 0. */
+static void too_steep(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *slope = ng_result(tape, NG_F64, ng_shape_of(dy));
+    for (int64_t i = 0; i < ng_size(dy); i++) {
+        double x = ng_get(node->inputs[0], i);
+        ng_data_f64(slope)[i] = x > 0 ? 1 : x < 0 ? -1 : 2;
+    }
+    dx[0] = ng_mul(tape, dy, slope);
+}
+
+static ng_tensor *steep(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {.name = "steep", .gradient = too_steep};
+    (void)context;
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
+    for (int64_t i = 0; y && i < ng_size(y); i++) ng_data_f64(y)[i] = fabs(ng_get(in[0], i));
+    return y ? ng_record(tape, &op, y, in, 1, NULL, 0) : NULL;
+}
+
+START_TEST(a_slope_beyond_both_sides_of_a_kink_is_wrong)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0, 1, -1));
+    ng_check_report report = ng_check_function(steep, &x, 1);
+    expect_says(&report, "1 of 3");
+    ck_assert_int_eq(report.worst_index, 0);
+    ck_assert_int_eq(report.kinks, 0);
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* ---- What is held fixed -------------------------------------------------------------------- */
+
+CALL(dropped, ng_dropout(tape, in[0], 0.5))
+CALL(half_detached, ng_mul(tape, ng_detach(tape, ng_square(tape, in[0])), in[0]))
+
+START_TEST(masks_and_detached_values_stay)
+{
+    ng_tensor *x = normal(3, NG_SHAPE(4, 5), 1);
+    for (int i = 0; i < 6; i++) {
+        ng_check_options options = {
+            .inputs = &x, .n_inputs = 1, .mode = modes[i / 2], .order = 1 + i % 2, .seed = 5};
+        ng_check_report report = ng_check_function_with(dropped, options);
+        expect_passed(&report, "dropout");
+        report = ng_check_function_with(half_detached, options);
+        expect_passed(&report, "detach(x^2) x");
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* A norm of the user's own that moves its statistics without asking anybody. */
+typedef struct {
+    ng_module base;
+    ng_tensor *gain, *running;
+} user_norm;
+
+static ng_tensor *user_norm_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
+{
+    user_norm *self = (user_norm *)module;
+    for (int64_t i = 0; i < ng_size(self->running); i++) {
+        ng_set(self->running, i, 0.9 * ng_get(self->running, i) + 0.1 * ng_get(x, i));
+    }
+    ng_tensor *shifted = ng_sub(tape, x, ng_detach(tape, self->running));
+    return ng_mul(tape, shifted, self->gain);
+}
+
+static const ng_module_class user_norm_class = {
+    .name = "UserNorm", .size = sizeof(user_norm), .forward = user_norm_forward};
+
+START_TEST(buffers_that_move_are_put_back_before_each_run)
+{
+    user_norm *self = (user_norm *)ng_module_new(&user_norm_class);
+    self->gain = ng_module_add_parameter(&self->base, "gain", NG_SHAPE(3));
+    self->running = ng_module_add_buffer(&self->base, "running", NG_SHAPE(3), 0);
+    ng_module *module = ng_module_built(&self->base);
+    assert_ok(module);
+    ng_tensor *x = normal(3, NG_SHAPE(4, 3), 1);
+    ng_check_report report = ng_check_module(module, &x, 1);
+    expect_passed(&report, "a module with statistics");
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(ng_get(self->running, i), 0);
+    ng_module_free(module);
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* ---- Modules ------------------------------------------------------------------------------- */
+
+static ng_module *small_network(void)
+{
+    return ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4), ng_gelu_new(),
+                             ng_dropout_new(0.2), ng_layer_norm_new(4), ng_linear_new(4, 2));
+}
+
+typedef struct {
+    ng_tensor *values[16], *gradients[16];
+    ng_tensor *tensors[16];
+    bool wanted[16];
+    int count;
+} snapshot;
+
+static snapshot take_snapshot(ng_module *module)
+{
+    snapshot s = {0};
+    ng_named_tensor named;
+    for (int i = 0; ng_module_parameter(module, i, &named); i++)
+        s.tensors[s.count++] = named.tensor;
+    for (int i = 0; ng_module_buffer(module, i, &named); i++) s.tensors[s.count++] = named.tensor;
+    for (int i = 0; i < s.count; i++) {
+        ng_tensor *x = s.tensors[i];
+        s.wanted[i] = ng_requires_grad(x);
+        s.values[i] = ng_copy_new(x, ng_dtype_of(x));
+        if (ng_has_grad(x)) s.gradients[i] = ng_copy_new(ng_grad(x), ng_dtype_of(x));
+    }
+    return s;
+}
+
+static void expect_unchanged(snapshot *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        assert_same_bits(s->tensors[i], s->values[i]);
+        ck_assert_int_eq(ng_requires_grad(s->tensors[i]), s->wanted[i]);
+        ck_assert_int_eq(ng_has_grad(s->tensors[i]), s->gradients[i] != NULL);
+        if (s->gradients[i]) assert_same_bits(ng_grad(s->tensors[i]), s->gradients[i]);
+    }
+}
+
+static void free_snapshot(snapshot *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        ng_tensor_free(s->values[i]);
+        ng_tensor_free(s->gradients[i]);
+    }
+}
+
+/* Trains one step's backward pass, so that there are gradients and running statistics. */
+static void run_backward(ng_module *module)
+{
+    ng_rng rng = ng_rng_seeded(8);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(5, 3), 0, 1, &rng);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *y = ng_forward(module, tape, x);
+    ck_assert_int_eq(ng_backward(tape, ng_sum(tape, ng_square(tape, y))), NG_OK);
+    ng_tape_free(tape);
+    ng_tensor_free(x);
+}
+
+START_TEST(a_module_is_given_back_bit_for_bit)
+{
+    ng_module *module = small_network();
+    ng_tensor *x = normal(1, NG_SHAPE(5, 3), 1), *narrow = normal(1, NG_SHAPE(5, 2), 1);
+    run_backward(module);
+    ng_freeze(ng_module_child(module, 4));
+    ng_eval(ng_module_child(module, 3));
+    snapshot before = take_snapshot(module);
+    for (int i = 0; i < 6; i++) {
+        ng_check_report report =
+            ng_check_module(module, &x, 1, .mode = modes[i / 2], .order = 1 + i % 2);
+        expect_passed(&report, "a network");
+        expect_unchanged(&before);
+    }
+    ng_check_report report = ng_check_module(module, &narrow, 1);
+    expect_says(&report, "ng_linear");
+    expect_unchanged(&before);
+    ck_assert(module->training);
+    ck_assert(!ng_module_child(module, 3)->training);
+    ck_assert(ng_module_child(module, 4)->frozen);
+    free_snapshot(&before);
+    ng_module_free(module);
+    ng_tensor_free(x), ng_tensor_free(narrow);
+}
+END_TEST
+
+START_TEST(a_module_is_checked_parameter_by_parameter)
+{
+    ng_module *module = small_network();
+    ng_tensor *x = normal(1, NG_SHAPE(5, 3), 1);
+    ng_check_report report = ng_check_module(module, &x, 1);
+    expect_passed(&report, "a network");
+    ck_assert_int_eq(report.compared, 15 + ng_parameter_count(module));
+    ng_module_free(module);
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* y = x gamma, with the gradient of a gamma of 1: right only where gamma is not moved away. */
+typedef struct {
+    ng_module base;
+    ng_tensor *gamma;
+} unit_gain;
+
+static void unit_gain_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = dy;
+    dx[1] = ng_sum_to(tape, ng_mul(tape, dy, node->inputs[0]), ng_shape_of(node->inputs[1]));
+}
+
+static ng_tensor *unit_gain_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
+{
+    static const ng_op op = {.name = "unit gain", .gradient = unit_gain_gradient};
+    ng_tensor *inputs[] = {x, ((unit_gain *)module)->gamma};
+    bool was = ng_tape_record(tape, false);
+    ng_tensor *y = ng_mul(tape, inputs[0], inputs[1]);
+    ng_tape_record(tape, was);
+    return ng_record(tape, &op, y, inputs, 2, NULL, 0);
+}
+
+static void unit_gain_init(ng_module *module, ng_rng *rng)
+{
+    (void)rng;
+    ng_fill(((unit_gain *)module)->gamma, 1);
+}
+
+static const ng_module_class unit_gain_class = {.name = "UnitGain",
+                                                .size = sizeof(unit_gain),
+                                                .forward = unit_gain_forward,
+                                                .init = unit_gain_init};
+
+START_TEST(parameters_at_one_are_moved_so_that_they_hide_nothing)
+{
+    unit_gain *self = (unit_gain *)ng_module_new(&unit_gain_class);
+    self->gamma = ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(3));
+    ng_module *module = ng_module_built(&self->base);
+    ng_tensor *x = normal(1, NG_SHAPE(4, 3), 1);
+    ng_check_report report = ng_check_module(module, &x, 1);
+    ck_assert(!report.passed);
+    ck_assert_str_eq(report.worst_name, "x");
+    ng_module_free(module);
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(inputs_are_left_alone)
+{
+    ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1);
+    ng_tensor *before = ng_copy_new(x, NG_F64);
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report = ng_check_function(gelu, &x, 1, .mode = modes[mode]);
+        expect_passed(&report, "gelu");
+    }
+    assert_same_bits(x, before);
+    ck_assert(!ng_requires_grad(x));
+    ng_tensor_free(x), ng_tensor_free(before);
+}
+END_TEST
+
+CALL(weighted, ng_mul(tape, in[0], in[1]))
+
+START_TEST(constants_are_handed_on_unchecked)
+{
+    ng_tensor *in[] = {normal(1, NG_SHAPE(5), 1), normal(2, NG_SHAPE(5), 1)};
+    const bool constants[] = {false, true};
+    ng_check_report report = ng_check_function(weighted, in, 2, .constant = constants);
+    expect_passed(&report, "x times a constant");
+    ck_assert_int_eq(report.compared, 5);
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
+/* ---- Taylor, sweep, print ------------------------------------------------------------------ */
+
+START_TEST(the_remainder_falls_as_the_square_where_the_gradient_is_right)
+{
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        ng_tensor *x = normal(seed, NG_SHAPE(4, 4), 1);
+        ng_check_report report =
+            ng_check_function(layer_norm, &x, 1, .mode = NG_CHECK_TAYLOR, .seed = seed);
+        expect_passed(&report, "layer_norm");
+        assert_near(report.slope, 2, 0.1);
+        report = check_spoiled(layer_norm, SCALED,
+                               (ng_check_options){.mode = NG_CHECK_TAYLOR, .seed = seed});
+        assert_near(report.slope, 1, 0.1);
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
+CALL(doubled, ng_mul_scalar(tape, in[0], 2))
+
+START_TEST(lines_and_parabolas_pass_taylor)
+{
+    ng_tensor *x = normal(1, NG_SHAPE(5), 1);
+    ng_check_report report = ng_check_function(doubled, &x, 1, .mode = NG_CHECK_TAYLOR);
+    expect_passed(&report, "2 x");
+    ck_assert_double_eq(report.slope, 0);
+    report = ng_check_function(square, &x, 1, .mode = NG_CHECK_TAYLOR);
+    expect_passed(&report, "x^2");
+    assert_near(report.slope, 2, 0.01);
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(a_sweep_shows_truncation_and_rounding)
+{
+    const double steps[] = {1e-2, 1e-3, 1e-5, 1e-10, 1e-12};
+    double errors[5];
+    ng_tensor *x = normal(1, NG_SHAPE(8, 8), 1);
+    ng_check_options options = {.inputs = &x, .n_inputs = 1};
+    ck_assert_int_eq(ng_check_sweep(layer_norm, options, steps, errors, 5), NG_OK);
+    assert_close(errors[0] / errors[1], 100, 0.05); /* h^2 */
+    ck_assert_double_lt(errors[2], 1e-9);
+    ck_assert_double_gt(errors[4] / errors[3], 20); /* 1/h: about 100 */
+    ck_assert_double_lt(errors[4] / errors[3], 500);
+    ck_assert_int_eq(ng_check_sweep(failing, options, steps, errors, 5), NG_OK);
+    ng_tensor *odd = normal(1, NG_SHAPE(2, 3), 1);
+    options.inputs = &odd;
+    ck_assert_int_ne(ng_check_sweep(failing, options, steps, errors, 5), NG_OK);
+    assert_error(NG_EVALUE, "ng_check_sweep: the function failed");
+    ng_tensor_free(x), ng_tensor_free(odd);
+}
+END_TEST
+
+static int lines_printed(const ng_check_report *report, char **text)
+{
+    size_t size;
+    int lines = 0;
+    FILE *stream = open_memstream(text, &size);
+    ng_check_print(stream, "name", report);
+    fclose(stream);
+    for (const char *c = *text; *c; c++) lines += *c == '\n';
+    return lines;
+}
+
+START_TEST(a_report_prints_one_line_and_two_more_where_it_failed)
+{
+    char *text;
+    ng_tensor *x = normal(1, NG_SHAPE(4, 4), 1);
+    ng_check_report report = ng_check_function(gelu, &x, 1);
+    ck_assert_int_eq(lines_printed(&report, &text), 1);
+    ck_assert_ptr_nonnull(strstr(text, " ok\n"));
+    free(text);
+    report = check_spoiled(gelu, FLIPPED, (ng_check_options){0});
+    ck_assert_int_eq(lines_printed(&report, &text), 3);
+    ck_assert_ptr_nonnull(strstr(text, "the sign is flipped"));
+    ck_assert_ptr_nonnull(strstr(text, "FAILED"));
+    free(text);
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* ---- Rows ---------------------------------------------------------------------------------- */
+
+START_TEST(inputs_of_rows_are_drawn_as_asked)
+{
+    ng_rng rng = ng_rng_seeded(1);
+    ng_row_input uniform = {"x", NG_SHAPE(100), .low = -2, .high = 3, .avoid = 0.5};
+    ng_row_input index = {"i", NG_SHAPE(100), .low = 0, .high = 4, .index = true};
+    ng_tensor *x = ng_row_input_new(&uniform, &rng), *i = ng_row_input_new(&index, &rng);
+    ck_assert_int_eq(ng_dtype_of(i), NG_I64);
+    for (int k = 0; k < 100; k++) {
+        ck_assert(ng_get(x, k) >= -2 && ng_get(x, k) < 3 && fabs(ng_get(x, k)) >= 0.5);
+        ck_assert(ng_get(i, k) >= 0 && ng_get(i, k) <= 3);
+    }
+    ng_row_input nowhere = {"x", NG_SHAPE(2), .low = 0, .high = 1, .avoid = 2};
+    ck_assert_ptr_null(ng_row_input_new(&nowhere, &rng));
+    assert_error(NG_EVALUE, "x has no value in [0, 1)");
+    ck_assert_ptr_null(ng_row_input_new(NULL, &rng));
+    ng_tensor_free(x), ng_tensor_free(i);
+}
+END_TEST
+
+/* ---- Out of memory ------------------------------------------------------------------------- */
+
+static bool check_short_of_memory(ng_module *module, ng_tensor *x, int order, int64_t allowed,
+                                  bool once)
+{
+    int64_t live = allocations_live();
+    if (once)
+        allocations_fail_once_after(allowed);
+    else
+        allocations_fail_after(allowed);
+    ng_check_report report = ng_check_module(module, &x, 1, .order = order);
+    bool refused = allocations_refused();
+    allocations_succeed();
+    ck_assert_int_eq(allocations_live(), live);
+    if (!refused || (once && report.passed)) { /* a tape that cannot tidy its memory goes on */
+        expect_passed(&report, "with all the memory it wants");
+    } else {
+        ck_assert(!report.passed);
+        ck_assert_str_ne(report.message, "");
+    }
+    return refused;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    ng_module *module =
+        ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4), ng_batch_norm_new(4));
+    ng_tensor *x = normal(1, NG_SHAPE(3, 3), 1);
+    run_backward(module);
+    snapshot before = take_snapshot(module);
+    int64_t allowed = 0;
+    while (check_short_of_memory(module, x, 1 + _i / 2, allowed, _i % 2)) {
+        expect_unchanged(&before);
+        allowed++;
+    }
+    ck_assert_int_gt(allowed, 20);
+    free_snapshot(&before);
+    ng_module_free(module);
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* ---- The suite ----------------------------------------------------------------------------- */
+
+static void add_tables(Suite *suite)
+{
+    int ops, layers;
+    TCase *tables = tcase_create("tables");
+    ng_op_rows(&ops);
+    ng_layer_rows(&layers);
+    tcase_set_timeout(tables, 30);
+    tcase_add_loop_test(tables, every_op_has_right_gradients, 0, 2 * ops);
+    tcase_add_loop_test(tables, every_layer_has_right_gradients, 0, 2 * layers);
+    suite_add_tcase(suite, tables);
+}
+
+static void add_sound(Suite *suite)
+{
+    TCase *sound = tcase_create("no false alarm");
+    tcase_set_timeout(sound, 60);
+    tcase_add_loop_test(sound, right_gradients_pass_for_any_seed, 0, 6);
+    tcase_add_test(sound, rows_far_from_zero_pass);
+    tcase_add_test(sound, a_short_scale_passes);
+    tcase_add_test(sound, inputs_too_small_to_be_felt_pass);
+    tcase_add_test(sound, a_derivative_lost_in_saturation_passes_beside_others);
+    tcase_add_test(sound, a_gradient_that_is_zero_but_for_rounding_passes);
+    suite_add_tcase(suite, sound);
+}
+
+static void add_faults(Suite *suite)
+{
+    TCase *faults = tcase_create("faults");
+    int count = (int)(sizeof planted / sizeof *planted);
+    tcase_set_timeout(faults, 60);
+    tcase_add_loop_test(faults, a_planted_fault_is_caught_and_named, 0, count);
+    tcase_add_loop_test(faults, a_planted_fault_is_caught_in_every_mode_and_order, 0, count);
+    tcase_add_loop_test(faults, one_percent_is_caught_at_any_seed_and_scale, 0, 9);
+    tcase_add_test(faults, the_report_names_the_worst_element);
+    tcase_add_loop_test(faults, a_fault_of_second_order_only_is_caught_there, 0, 2);
+    tcase_add_test(faults, what_gives_other_bits_fails);
+    tcase_add_test(faults, what_has_no_gradient_fails);
+    tcase_add_test(faults, a_function_that_fails_is_quoted);
+    tcase_add_test(faults, nan_fails);
+    tcase_add_test(faults, nothing_to_compare_fails);
+    tcase_add_test(faults, wrong_use_is_explained);
+    suite_add_tcase(suite, faults);
+}
+
+static void add_kinks(Suite *suite)
+{
+    TCase *kinks = tcase_create("kinks");
+    tcase_add_loop_test(kinks, a_kink_is_told_from_an_error, 0, 2);
+    tcase_add_loop_test(kinks, a_kink_near_by_is_stepped_around, 0, 6);
+    tcase_add_test(kinks, ties_are_kinks);
+    tcase_add_test(kinks, all_at_kinks_has_not_passed);
+    tcase_add_test(kinks, a_jump_of_the_gradient_is_a_kink_of_second_order);
+    tcase_add_test(kinks, a_kink_excuses_no_slope_outside_its_sides);
+    tcase_add_test(kinks, a_slope_beyond_both_sides_of_a_kink_is_wrong);
+    suite_add_tcase(suite, kinks);
+}
+
+static void add_modules(Suite *suite)
+{
+    TCase *modules = tcase_create("modules");
+    tcase_set_timeout(modules, 60);
+    tcase_add_test(modules, masks_and_detached_values_stay);
+    tcase_add_test(modules, buffers_that_move_are_put_back_before_each_run);
+    tcase_add_test(modules, a_module_is_given_back_bit_for_bit);
+    tcase_add_test(modules, a_module_is_checked_parameter_by_parameter);
+    tcase_add_test(modules, parameters_at_one_are_moved_so_that_they_hide_nothing);
+    tcase_add_test(modules, inputs_are_left_alone);
+    tcase_add_test(modules, constants_are_handed_on_unchecked);
+    tcase_add_loop_test(modules, every_allocation_may_fail, 0, 4);
+    suite_add_tcase(suite, modules);
+}
+
+static void add_telling(Suite *suite)
+{
+    TCase *telling = tcase_create("telling");
+    tcase_add_test(telling, the_remainder_falls_as_the_square_where_the_gradient_is_right);
+    tcase_add_test(telling, lines_and_parabolas_pass_taylor);
+    tcase_add_test(telling, a_sweep_shows_truncation_and_rounding);
+    tcase_add_test(telling, a_report_prints_one_line_and_two_more_where_it_failed);
+    tcase_add_test(telling, inputs_of_rows_are_drawn_as_asked);
+    suite_add_tcase(suite, telling);
+}
+
+Suite *check_suite(void);
+Suite *check_suite(void)
+{
+    Suite *suite = suite_create("check");
+    add_tables(suite);
+    add_sound(suite);
+    add_faults(suite);
+    add_kinks(suite);
+    add_modules(suite);
+    add_telling(suite);
+    return suite;
+}

@@ -1,0 +1,1154 @@
+/* Every kernel of every table (instruction set and dtype) against plain long-double loops. */
+#include "kernels/kernels.h"
+#include "support.h"
+
+static const char *const isas[] = {"baseline", "avx2", "avx512"};
+
+/* The table under test; each test runs once for each table that build and processor have. */
+static const ng_kernels *k;
+static ng_dtype dtype;
+static bool in_float;
+static double ulp;
+static const double inf = (double)INFINITY, nan_value = (double)NAN;
+
+static bool use_table(int i)
+{
+    dtype = i % 2 ? NG_F64 : NG_F32;
+    in_float = dtype == NG_F32;
+    ulp = in_float ? 0x1p-23 : 0x1p-52;
+    k = ng_kernels_of(isas[i / 2], dtype);
+    return k != NULL;
+}
+
+#define FOR_EACH_TABLE for (int table_ = 0; table_ < 6; table_++) if (use_table(table_))
+
+/* Vector bodies, their tails, and several blocks. */
+static const int64_t sizes[] = {1, 2, 3, 7, 15, 17, 31, 33, 63, 65, 1000, 1023};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* ---- Arrays of the table's dtype, starting one element past an aligned address ------------- */
+
+static void *made[64];
+static int made_count;
+
+static char *make(int64_t n)
+{
+    const size_t bytes = ng_dtype_bytes(dtype);
+    char *memory = malloc((size_t)(n + 1) * bytes);
+    ck_assert(memory && made_count < 64);
+    made[made_count++] = memory;
+    return memory + bytes;
+}
+
+static void release(void)
+{
+    while (made_count > 0) free(made[--made_count]);
+}
+
+static long double get(const void *x, int64_t i)
+{
+    return in_float ? (long double)((const float *)x)[i] : (long double)((const double *)x)[i];
+}
+
+static void put(void *x, int64_t i, double value)
+{
+    if (in_float)
+        ((float *)x)[i] = (float)value;
+    else
+        ((double *)x)[i] = value;
+}
+
+static ng_rng rng = {{1, 2, 3, 4}};
+
+static char *uniform(int64_t n, double low, double high)
+{
+    char *x = make(n);
+    for (int64_t i = 0; i < n; i++) put(x, i, low + (high - low) * ng_rng_uniform(&rng));
+    return x;
+}
+
+static char *constant(int64_t n, double value)
+{
+    char *x = make(n);
+    for (int64_t i = 0; i < n; i++) put(x, i, value);
+    return x;
+}
+
+static char *copy(const char *x, int64_t n)
+{
+    return memcpy(make(n), x, (size_t)n * ng_dtype_bytes(dtype));
+}
+
+/* |y[i] - expected| <= units ulp max(|expected|, floor) */
+static void expect(const char *what, const void *y, int64_t i, long double expected, double units,
+                   double floor)
+{
+    const double actual = (double)get(y, i), e = (double)expected;
+    const double allowed = units * ulp * fmax(fabs(e), floor);
+    if (fabs(actual - e) <= allowed || (isnan(e) && isnan(actual)) || actual == e) return;
+    ck_abort_msg("%s %s %s [%lld]: %.17g, expected %.17g, allowed error %.3g", k->isa,
+                 ng_dtype_name(dtype), what, (long long)i, actual, e, allowed);
+}
+
+static void expect_bits(const char *what, const void *a, const void *b, int64_t n)
+{
+    ck_assert_msg(!memcmp(a, b, (size_t)n * ng_dtype_bytes(dtype)), "%s %s %s: bits differ",
+                  k->isa, ng_dtype_name(dtype), what);
+}
+
+/* ---- Pointwise ---------------------------------------------------------------------------- */
+
+static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+static long double phi(long double x) { return expl(-x * x / 2) * 0.39894228040143267794L; }
+static long double cdf(long double x) { return erfcl(-x * 0.70710678118654752440L) / 2; }
+static long double gelu_tanh_2u(long double x)
+{
+    return 1.59576912160573071176L * (x + 0.044715L * x * x * x);
+}
+
+static long double map_value(int map, long double x, long double a, long double b)
+{
+    switch (map) {
+    case NG_MAP_NEG: return -x;
+    case NG_MAP_ABS: return fabsl(x);
+    case NG_MAP_SIGN: return (x > 0) - (x < 0);
+    case NG_MAP_SQUARE: return x * x;
+    case NG_MAP_RECIPROCAL: return 1 / x;
+    case NG_MAP_EXP: return expl(x);
+    case NG_MAP_LOG: return logl(x);
+    case NG_MAP_SQRT: return sqrtl(x);
+    case NG_MAP_RSQRT: return 1 / sqrtl(x);
+    case NG_MAP_SIN: return sinl(x);
+    case NG_MAP_COS: return cosl(x);
+    case NG_MAP_ERF: return erfl(x);
+    case NG_MAP_AFFINE: return a * x + b;
+    case NG_MAP_POW: return powl(x, a);
+    case NG_MAP_CLAMP: return fminl(fmaxl(x, a), b);
+    case NG_MAP_TANH: return tanhl(x);
+    case NG_MAP_SIGMOID: return sigmoid(x);
+    case NG_MAP_RELU: return fmaxl(x, 0);
+    case NG_MAP_LEAKY_RELU: return x > 0 ? x : a * x;
+    case NG_MAP_GELU: return x * cdf(x);
+    case NG_MAP_GELU_TANH: return x * sigmoid(gelu_tanh_2u(x));
+    case NG_MAP_SILU: return x * sigmoid(x);
+    default: return log1pl(expl(x)); /* softplus */
+    }
+}
+
+static long double map_slope(int map, long double x, long double a, long double b)
+{
+    const long double y = map_value(map, x, a, b), s = sigmoid(x), t = sigmoid(gelu_tanh_2u(x));
+    switch (map) {
+    case NG_MAP_ABS: return (x > 0) - (x < 0);
+    case NG_MAP_SQUARE: return 2 * x;
+    case NG_MAP_EXP: return y;
+    case NG_MAP_LOG: return 1 / x;
+    case NG_MAP_SQRT: return 0.5L / y;
+    case NG_MAP_CLAMP: return x >= a && x <= b;
+    case NG_MAP_TANH: return 1 - y * y;
+    case NG_MAP_SIGMOID: return y * (1 - y);
+    case NG_MAP_RELU: return x > 0;
+    case NG_MAP_LEAKY_RELU: return x > 0 ? 1 : a;
+    case NG_MAP_GELU: return cdf(x) + x * phi(x);
+    case NG_MAP_GELU_TANH:
+        return t + x * t * (1 - t) * 1.59576912160573071176L * (1 + 0.134145L * x * x);
+    case NG_MAP_SILU: return s + x * s * (1 - s);
+    default: return s; /* softplus */
+    }
+}
+
+static bool only_positive(int map)
+{
+    return map == NG_MAP_LOG || map == NG_MAP_SQRT || map == NG_MAP_RSQRT || map == NG_MAP_POW;
+}
+
+/* libmvec is good to 4 ulp of each function; their compositions here multiply that by the
+ * condition of erfc, 2 (x / sqrt 2)^2 < 40, in the tails; a slope near a zero of its own cancels. */
+START_TEST(maps_and_their_slopes_match_long_double)
+{
+    const double a = 0.5, b = 2.25;
+    const long double la = 0.5L, lb = 2.25L;
+    FOR_EACH_TABLE for (int map = 0; map < NG_MAP_COUNT; map++) for (int s = 0; s < SIZES; s++)
+    {
+        const int64_t n = sizes[s];
+        const char *x = uniform(n, only_positive(map) ? 0.01 : -6, 6), *dy = uniform(n, -1, 1);
+        char *y = make(n), *dx = make(n), *sum = constant(n, 3);
+        k->map[map](x, y, n, a, b);
+        for (int64_t i = 0; i < n; i++) {
+            const double floor = map == NG_MAP_AFFINE ? 1 : 0;
+            expect("map", y, i, map_value(map, get(x, i), la, lb), 100, floor);
+        }
+        if (k->map_backward[map]) {
+            k->map_backward[map](x, y, dy, dx, n, a, b, false);
+            k->map_backward[map](x, y, dy, sum, n, a, b, true);
+            for (int64_t i = 0; i < n; i++) {
+                const long double slope = map_slope(map, get(x, i), la, lb) * get(dy, i);
+                expect("slope", dx, i, slope, 200, 0.01);
+                expect("accumulated slope", sum, i, 3 + slope, 200, 1);
+            }
+        }
+        release();
+    }
+}
+END_TEST
+
+START_TEST(a_nan_stays_a_nan_in_every_map)
+{
+    FOR_EACH_TABLE for (int map = 0; map < NG_MAP_COUNT; map++) for (int at = 0; at < 19; at++)
+    {
+        char *x = constant(19, 0.75), *y = make(19);
+        put(x, at, nan_value);
+        k->map[map](x, y, 19, 0.5, 2);
+        for (int i = 0; i < 19; i++)
+            ck_assert_msg((i == at) == (bool)isnan(get(y, i)), "%s %s map %d element %d", k->isa,
+                          ng_dtype_name(dtype), map, i);
+        release();
+    }
+}
+END_TEST
+
+START_TEST(activations_have_their_limits_and_tails)
+{
+    const struct {
+        int map;
+        double x, y, slope; /* slope NaN: not looked at */
+    } cases[] = {
+        {NG_MAP_SIGMOID, inf, 1, 0},    {NG_MAP_SIGMOID, -inf, 0, 0},
+        {NG_MAP_SIGMOID, 1e4, 1, 0},         {NG_MAP_SIGMOID, -1e4, 0, 0},
+        {NG_MAP_SOFTPLUS, 1e4, 1e4, 1},      {NG_MAP_SOFTPLUS, -1e4, 0, 0},
+        {NG_MAP_SOFTPLUS, inf, inf, 1}, {NG_MAP_SOFTPLUS, -inf, 0, 0},
+        {NG_MAP_SILU, 1e4, 1e4, 1},          {NG_MAP_SILU, -1e4, 0, 0},
+        {NG_MAP_SILU, -inf, 0, 0},      {NG_MAP_SILU, inf, inf, 1},
+        {NG_MAP_GELU, 1e4, 1e4, 1},          {NG_MAP_GELU, -1e4, 0, 0},
+        {NG_MAP_GELU, -inf, 0, 0},      {NG_MAP_GELU, inf, inf, 1},
+        {NG_MAP_GELU_TANH, 1e4, 1e4, 1},     {NG_MAP_GELU_TANH, -1e4, 0, 0},
+        {NG_MAP_GELU_TANH, -inf, 0, 0}, {NG_MAP_GELU_TANH, inf, inf, 1},
+        {NG_MAP_GELU, 1e20, 1e20, 1},        {NG_MAP_GELU_TANH, 1e20, 1e20, 1},
+        {NG_MAP_TANH, inf, 1, 0},       {NG_MAP_TANH, -1e4, -1, 0},
+        {NG_MAP_EXP, inf, inf, nan_value}, {NG_MAP_EXP, -inf, 0, 0},
+        {NG_MAP_LOG, 0, -inf, inf}, {NG_MAP_RELU, inf, inf, 1},
+        {NG_MAP_ABS, 0, 0, 0},               {NG_MAP_RELU, 0, 0, 0},
+    };
+    FOR_EACH_TABLE
+    {
+        for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+            char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
+            k->map[cases[c].map](x, y, 33, 0, 0);
+            k->map_backward[cases[c].map](x, y, dy, dx, 33, 0, 0, false);
+            for (int i = 0; i < 33; i++) {
+                expect("limit", y, i, (long double)cases[c].y, 1, 0);
+                if (!isnan(cases[c].slope))
+                    expect("slope at the limit", dx, i, (long double)cases[c].slope, 1, 0);
+            }
+            release();
+        }
+        /* erfc(z) has condition 2 z^2 = 100 at x = -10; x is exact in float. */
+        static const int tailed[] = {NG_MAP_SIGMOID, NG_MAP_SOFTPLUS, NG_MAP_SILU, NG_MAP_GELU};
+        for (int c = 0; c < 4; c++) {
+            char *x = constant(17, -10), *y = make(17);
+            k->map[tailed[c]](x, y, 17, 0, 0);
+            for (int i = 0; i < 17; i++) expect("tail", y, i, map_value(tailed[c], -10, 0, 0), 500, 0);
+            release();
+        }
+    }
+}
+END_TEST
+
+static long double binary_value(int op, long double a, long double b)
+{
+    switch (op) {
+    case NG_BINARY_ADD: return a + b;
+    case NG_BINARY_SUB: return a - b;
+    case NG_BINARY_MUL: return a * b;
+    case NG_BINARY_DIV: return a / b;
+    case NG_BINARY_POW: return powl(a, b);
+    case NG_BINARY_MAXIMUM: return a > b ? a : b;
+    case NG_BINARY_MINIMUM: return a < b ? a : b;
+    case NG_BINARY_GREATER: return a > b;
+    case NG_BINARY_GREATER_EQUAL: return a >= b;
+    case NG_BINARY_LESS: return a < b;
+    default: return a == b;
+    }
+}
+
+/* Offset of the operand's element for the result's flat index. */
+static int64_t broadcast_offset(ng_shape result, ng_shape operand, int64_t index)
+{
+    int64_t offset = 0, stride = 1;
+    for (int d = result.rank - 1; d >= 0; d--) {
+        const int o = d - (result.rank - operand.rank);
+        const int64_t at = index % result.dim[d];
+        index /= result.dim[d];
+        if (o < 0) continue;
+        if (operand.dim[o] > 1) offset += at * stride;
+        stride *= operand.dim[o];
+    }
+    return offset;
+}
+
+static int64_t size_of(ng_shape shape)
+{
+    int64_t size = 1;
+    for (int d = 0; d < shape.rank; d++) size *= shape.dim[d];
+    return size;
+}
+
+START_TEST(binary_operations_broadcast)
+{
+    const struct {
+        ng_shape result, a, b;
+    } cases[] = {
+        {NG_SCALAR, NG_SCALAR, NG_SCALAR},
+        {NG_SHAPE(17), NG_SHAPE(17), NG_SHAPE(17)},
+        {NG_SHAPE(33), NG_SHAPE(1), NG_SHAPE(33)},
+        {NG_SHAPE(33), NG_SHAPE(33), NG_SCALAR},
+        {NG_SHAPE(5, 7), NG_SHAPE(5, 7), NG_SHAPE(7)},
+        {NG_SHAPE(5, 7), NG_SHAPE(5, 1), NG_SHAPE(1, 7)},
+        {NG_SHAPE(3, 4, 5), NG_SHAPE(4, 1), NG_SHAPE(3, 1, 5)},
+        {NG_SHAPE(3, 1, 5), NG_SHAPE(3, 1, 5), NG_SHAPE(3, 1, 1)},
+        {NG_SHAPE(2, 3, 2, 3, 5), NG_SHAPE(2, 1, 2, 1, 5), NG_SHAPE(3, 1, 3, 1)},
+        {NG_SHAPE(2, 9000), NG_SHAPE(2, 9000), NG_SHAPE(9000)},
+        {NG_SHAPE(0, 3), NG_SHAPE(0, 3), NG_SHAPE(3)},
+    };
+    FOR_EACH_TABLE for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        for (int op = 0; op < NG_BINARY_COUNT; op++)
+    {
+        const int64_t n = size_of(cases[c].result);
+        const char *a = uniform(size_of(cases[c].a), 0.5, 2);
+        const char *b = uniform(size_of(cases[c].b), 0.5, 2);
+        char *y = make(n);
+        const ng_walk walk = ng_walk_broadcast(cases[c].result, cases[c].a, cases[c].b);
+        ck_assert_int_eq(walk.size, n);
+        k->binary[op](&walk, a, b, y);
+        for (int64_t i = 0; i < n; i++)
+            expect("binary", y, i,
+                   binary_value(op, get(a, broadcast_offset(cases[c].result, cases[c].a, i)),
+                                get(b, broadcast_offset(cases[c].result, cases[c].b, i))),
+                   8, op == NG_BINARY_SUB ? 2 : 0);
+        release();
+    }
+}
+END_TEST
+
+START_TEST(maximum_and_minimum_are_nan_where_either_is)
+{
+    FOR_EACH_TABLE for (int op = NG_BINARY_MAXIMUM; op <= NG_BINARY_MINIMUM; op++)
+    {
+        char *a = constant(21, 1), *b = constant(21, 2), *y = make(21);
+        put(a, 3, nan_value);
+        put(b, 19, nan_value);
+        const ng_walk walk = ng_walk_broadcast(NG_SHAPE(21), NG_SHAPE(21), NG_SHAPE(21));
+        k->binary[op](&walk, a, b, y);
+        for (int i = 0; i < 21; i++) ck_assert((bool)isnan(get(y, i)) == (i == 3 || i == 19));
+        release();
+    }
+}
+END_TEST
+
+START_TEST(small_pointwise_kernels_do_as_they_say)
+{
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
+    {
+        const int64_t n = sizes[s];
+        const char *x = uniform(n, -1, 1), *z = uniform(n, -1, 1), *c = constant(n, 0);
+        for (int64_t i = 0; i < n; i += 3) put((char *)c, i, -2);
+        char *where = make(n), *fill = make(n), *add = copy(z, n), *axpy = make(n);
+        char *axpy_to = copy(z, n), *clamped = copy(x, n);
+        k->where(c, x, z, where, n);
+        k->fill(fill, n, 0.1);
+        k->add_to(x, add, n);
+        k->axpy(-3, x, axpy, n, false);
+        k->axpy(-3, x, axpy_to, n, true);
+        put(clamped, 0, nan_value);
+        k->clamp_in_place(clamped, n, -0.25, 0.5);
+        long double dot = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const long double p = get(x, i), q = get(z, i);
+            expect("where", where, i, i % 3 ? q : p, 0, 0);
+            expect("fill", fill, i, 0.1L, 1, 0);
+            expect("add_to", add, i, p + q, 1, 1);
+            expect("axpy", axpy, i, -3 * p, 1, 0);
+            expect("axpy onto", axpy_to, i, q - 3 * p, 2, 3);
+            expect("clamp", clamped, i, i ? fminl(fmaxl(p, -0.25L), 0.5L) : (long double)nan_value, 0, 0);
+            dot += p * q;
+        }
+        assert_near(k->dot(x, z, n), (double)dot, 1e-15 * (double)n);
+        release();
+    }
+}
+END_TEST
+
+/* ---- Reductions --------------------------------------------------------------------------- */
+
+/* Calls check for every way to see sizes as (outer, n, inner). */
+static void for_each_split(void (*check)(int64_t outer, int64_t n, int64_t inner))
+{
+    for (int s = 0; s < SIZES; s++) {
+        check(1, sizes[s], 1);
+        check(5, sizes[s], 1);
+        check(1, sizes[s], 3);
+        check(3, 7, sizes[s]);
+    }
+    check(1, 10000, 1);
+}
+
+static void check_reductions(int64_t outer, int64_t n, int64_t inner)
+{
+    const char *x = uniform(outer * n * inner, -1, 1);
+    char *sum = make(outer * inner), *onto = constant(outer * inner, 2), *max = make(outer * inner);
+    int64_t *argmax = malloc((size_t)(outer * inner) * sizeof *argmax);
+    k->sum(x, sum, outer, n, inner, 0.5, false);
+    k->sum(x, onto, outer, n, inner, 0.5, true);
+    k->max(x, max, outer, n, inner);
+    k->argmax(x, argmax, outer, n, inner);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            long double total = 0;
+            int64_t best = 0;
+            for (int64_t j = 0; j < n; j++) {
+                total += get(x, (o * n + j) * inner + i);
+                if (get(x, (o * n + j) * inner + i) > get(x, (o * n + best) * inner + i)) best = j;
+            }
+            expect("sum", sum, o * inner + i, total / 2, 1, in_float ? 1e-6 : (double)n);
+            expect("sum onto", onto, o * inner + i, 2 + total / 2, 1, (double)n);
+            expect("max", max, o * inner + i, get(x, (o * n + best) * inner + i), 0, 0);
+            ck_assert_int_eq(argmax[o * inner + i], best);
+        }
+    free(argmax);
+    release();
+}
+
+START_TEST(reductions_match_plain_loops)
+{
+    FOR_EACH_TABLE for_each_split(check_reductions);
+}
+END_TEST
+
+START_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
+{
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
+    {
+        const int64_t n = sizes[s];
+        int64_t argmax;
+        char *x = constant(n, 1), *y = make(1);
+        k->argmax(x, &argmax, 1, n, 1);
+        ck_assert_int_eq(argmax, 0);
+        put(x, n / 2, nan_value);
+        put(x, n - 1, n > 1 ? 7 : nan_value);
+        k->max(x, y, 1, n, 1);
+        k->argmax(x, &argmax, 1, n, 1);
+        if (n > 2) {
+            ck_assert(isnan(get(y, 0)));
+            ck_assert_int_eq(argmax, n / 2);
+        }
+        release();
+    }
+}
+END_TEST
+
+/* ---- Rows --------------------------------------------------------------------------------- */
+
+START_TEST(rows_are_gathered_and_scattered_with_repetition)
+{
+    const int64_t index[] = {2, 0, 2, 2, 1, 0};
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
+    {
+        const int64_t n = sizes[s];
+        const char *table = uniform(3 * n, -1, 1), *x = uniform(6 * n, -1, 1);
+        char *rows = make(6 * n), *sums = constant(3 * n, 1);
+        k->gather_rows(table, index, rows, 6, n);
+        k->scatter_add_rows(x, index, sums, 6, n);
+        for (int64_t i = 0; i < 6 * n; i++)
+            expect("gather", rows, i, get(table, index[i / n] * n + i % n), 0, 0);
+        for (int64_t i = 0; i < 3 * n; i++) {
+            long double sum = 1;
+            for (int r = 0; r < 6; r++)
+                if (index[r] == i / n) sum += get(x, r * n + i % n);
+            expect("scatter", sums, i, sum, 4, 4);
+        }
+        release();
+    }
+}
+END_TEST
+
+static long double log_sum_exp(const char *x, int64_t first, int64_t n)
+{
+    long double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += expl((long double)get(x, first + i));
+    return logl(sum);
+}
+
+START_TEST(softmax_and_its_gradients_match_long_double)
+{
+    enum { ROWS = 3 };
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
+    {
+        const int64_t n = sizes[s], size = ROWS * n;
+        const char *x = uniform(size, -9, 9), *dy = uniform(size, -1, 1);
+        char *p = make(size), *l = make(size), *dp = make(size), *dl = make(size);
+        char *dp_onto = constant(size, 1), *dl_onto = constant(size, 1);
+        k->softmax(x, p, ROWS, n);
+        k->log_softmax(x, l, ROWS, n);
+        k->softmax_backward(p, dy, dp, ROWS, n, false);
+        k->softmax_backward(p, dy, dp_onto, ROWS, n, true);
+        k->log_softmax_backward(l, dy, dl, ROWS, n, false);
+        k->log_softmax_backward(l, dy, dl_onto, ROWS, n, true);
+        for (int64_t row = 0; row < ROWS; row++) {
+            const long double lse = log_sum_exp(x, row * n, n);
+            long double mean = 0, sum = 0;
+            for (int64_t i = row * n; i < (row + 1) * n; i++) {
+                mean += expl(get(x, i) - lse) * get(dy, i);
+                sum += get(dy, i);
+            }
+            for (int64_t i = row * n; i < (row + 1) * n; i++) {
+                /* e^x has condition |x - max| <= 18 */
+                const long double e = expl(get(x, i) - lse);
+                expect("softmax", p, i, e, 40, 0);
+                expect("log_softmax", l, i, get(x, i) - lse, 4, 20);
+                expect("softmax gradient", dp, i, e * (get(dy, i) - mean), 60, (double)e);
+                expect("onto", dp_onto, i, 1 + e * (get(dy, i) - mean), 60, 1);
+                expect("log_softmax gradient", dl, i, get(dy, i) - e * sum, 60, 1);
+                expect("onto", dl_onto, i, 1 + get(dy, i) - e * sum, 60, 1);
+            }
+        }
+        release();
+    }
+}
+END_TEST
+
+START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
+{
+    FOR_EACH_TABLE
+    {
+        char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
+        put(x, 19 + 4, nan_value);
+        put(x, 2 * 19, -inf);
+        k->softmax(x, y, 3, 19);
+        for (int i = 0; i < 19; i++) {
+            expect("softmax", y, i, 1 / 19.0L, 2, 0);
+            ck_assert(isnan(get(y, 19 + i)));
+            expect("softmax", y, 38 + i, i ? 1 / 18.0L : 0, 2, 0);
+        }
+        release();
+    }
+}
+END_TEST
+
+START_TEST(cross_entropy_and_its_gradient_match_long_double)
+{
+    enum { ROWS = 4 };
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++) for (int mode = 0; mode < 8; mode++)
+    {
+        const int64_t n = sizes[s], labels[ROWS] = {0, n - 1, -100, n / 2};
+        const double smoothing = mode & 1 ? 0.1 : 0;
+        const bool each = mode & 2, add = mode & 4;
+        const char *x = uniform(ROWS * n, -9, 9), *dloss = uniform(ROWS, 0.5, 1);
+        char *loss = make(ROWS), *dx = constant(ROWS * n, 1);
+        double lse[ROWS];
+        k->cross_entropy(x, labels, loss, lse, ROWS, n, smoothing, true, -100);
+        k->cross_entropy_backward(x, labels, lse, dloss, each, 0.5, dx, ROWS, n, smoothing, true,
+                                  -100, add);
+        for (int64_t row = 0; row < ROWS; row++) {
+            const bool ignored = labels[row] == -100;
+            const long double sum = log_sum_exp(x, row * n, n), g = 0.5L * get(dloss, each ? row : 0);
+            long double expected = 0;
+            for (int64_t i = 0; i < n; i++) {
+                const long double v = get(x, row * n + i);
+                const double hot = i == labels[row] ? 1 - smoothing : 0;
+                const long double q = (long double)(hot + smoothing / (double)n);
+                expected += q * (sum - v);
+                const long double slope = ignored ? 0 : g * (expl(v - sum) - q);
+                expect("gradient", dx, row * n + i, slope + add, 40, 1);
+            }
+            expect("loss", loss, row, ignored ? 0 : expected, 20, 1);
+        }
+        release();
+    }
+}
+END_TEST
+
+/* ---- Row normalization -------------------------------------------------------------------- */
+
+typedef struct {
+    long double mean, rstd, divisor;
+} moments;
+
+static moments row_moments(const ng_row_norm_shape *s, const char *x, int64_t row)
+{
+    moments m = {0, 0, (long double)(s->over - (s->center && s->unbiased))};
+    long double squares = 0;
+    for (int64_t i = 0; i < s->over && s->center; i++)
+        m.mean += (long double)get(x, row * s->n + i) / (long double)s->over;
+    for (int64_t i = 0; i < s->over; i++) {
+        const long double d = get(x, row * s->n + i) - m.mean;
+        squares += d * d;
+    }
+    m.rstd = 1 / sqrtl(squares / m.divisor + (long double)s->eps);
+    return m;
+}
+
+static char *or_null(char *x, bool given) { return given ? x : NULL; }
+
+/* By how much rounding of statistics in double is magnified by the subtraction of the mean; in a
+ * float table they are exact enough for this to vanish. */
+static double condition(double largest, long double rstd)
+{
+    return in_float ? 1 : fmax(1, largest * (double)rstd);
+}
+
+/* Forward and backward against the definition: dx by the Jacobian of xhat, term by term. Errors
+ * are relative to the size of the summed terms. */
+static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool with_beta, bool add)
+{
+    const int64_t rows = s.rows, n = s.n, size = rows * n;
+    double largest = 0, worst = 1;
+    for (int64_t i = 0; i < size; i++) largest = fmax(largest, fabs((double)get(x, i)));
+    char *gamma = or_null(uniform(n, 0.5, 1.5), with_gamma), *dy = uniform(size, -1, 1);
+    char *beta = or_null(uniform(n, -0.5, 0.5), with_beta), *y = make(size), *dx = constant(size, 1);
+    char *dgamma = constant(n, 1), *dbeta = constant(n, 1);
+    double *mean = malloc((size_t)rows * sizeof *mean), *rstd = malloc((size_t)rows * sizeof *rstd);
+    double *scratch = malloc((size_t)ng_row_norm_scratch(&s) * sizeof *scratch);
+    const ng_norm_gradients to = {or_null(dx, true), or_null(dgamma, with_gamma),
+                                  or_null(dbeta, with_beta), add, add, add};
+    k->row_norm(&s, x, gamma, beta, y, s.center ? mean : NULL, rstd);
+    k->row_norm_backward(&s, x, gamma, mean, rstd, dy, to, scratch);
+
+    long double *sum = calloc((size_t)(2 * n), sizeof *sum), *sum_b = sum + n;
+    for (int64_t row = 0; row < rows; row++) {
+        const moments m = row_moments(&s, x, row);
+        const double units = 16 * condition(largest, m.rstd);
+        worst = fmax(worst, units);
+        for (int64_t j = 0; j < n; j++) {
+            const long double xj = get(x, row * n + j) - m.mean, in = j < s.over;
+            long double slope = 0;
+            for (int64_t i = 0; i < n; i++) {
+                const long double g = (long double)get(dy, row * n + i) * (gamma ? get(gamma, i) : 1);
+                const long double xi = get(x, row * n + i) - m.mean;
+                slope += g * m.rstd * ((i == j) - in * s.center / (long double)s.over);
+                slope -= g * in * (xi * m.rstd) * (xj * m.rstd) * m.rstd / m.divisor;
+            }
+            const long double xhat = xj * m.rstd, g = gamma ? get(gamma, j) : 1;
+            expect("y", y, row * n + j, xhat * g + (beta ? get(beta, j) : 0), units, 1);
+            expect("dx", dx, row * n + j, slope + add, units, fmax((double)m.rstd, add));
+            sum[j] += get(dy, row * n + j) * xhat;
+            sum_b[j] += get(dy, row * n + j);
+        }
+    }
+    for (int64_t j = 0; j < n; j++) {
+        if (gamma) expect("dgamma", dgamma, j, sum[j] + add, worst, (double)rows);
+        if (beta) expect("dbeta", dbeta, j, sum_b[j] + add, 2, (double)rows);
+    }
+    free(sum), free(scratch), free(rstd), free(mean);
+    release();
+}
+
+START_TEST(row_norm_and_its_gradients_match_the_definition)
+{
+    FOR_EACH_TABLE for (int s = 0; s < SIZES - 2; s++) for (int mode = 0; mode < 32; mode++)
+    {
+        const int64_t n = sizes[s];
+        ng_row_norm_shape shape = {.rows = 3, .n = n, .over = n, .eps = 1e-5};
+        shape.center = mode & 1;
+        shape.unbiased = mode & 2 && n > 2;
+        if (mode & 4) shape.over = (n + 1) / 2 + (n > 1);
+        check_row_norm(shape, uniform(3 * n, -2, 3), mode & 8, mode & 16, mode % 3 == 0);
+    }
+}
+END_TEST
+
+START_TEST(row_norm_sums_many_rows_in_blocks)
+{
+    FOR_EACH_TABLE
+    {
+        check_row_norm((ng_row_norm_shape){1, 1023, 1023, 0, true, false}, uniform(1023, -2, 3), true,
+                       true, false);
+        check_row_norm((ng_row_norm_shape){301, 33, 33, 1e-5, true, false},
+                       uniform(301 * 33, -2, 3), true, true, true);
+    }
+}
+END_TEST
+
+/* Well within the promised 1e-5 in float, which is 84 ulp. */
+START_TEST(row_norm_keeps_its_digits_far_from_zero)
+{
+    FOR_EACH_TABLE for (int center = 0; center < 2; center++)
+    {
+        char *x = make(3 * 65);
+        for (int64_t i = 0; i < 3 * 65; i++) put(x, i, 1e6 + (double)(i % 3 - 1) + 0.25 * (double)(i % 7));
+        check_row_norm((ng_row_norm_shape){3, 65, 65, 1e-5, center, false}, x, true, true, false);
+    }
+}
+END_TEST
+
+START_TEST(row_norm_takes_rows_near_the_ends_of_float)
+{
+    static const double scales[] = {1e30, 1e-30, 3e38, 1e-37};
+    FOR_EACH_TABLE for (int c = 0; c < 8; c++)
+    {
+        char *x = make(2 * 65);
+        for (int64_t i = 0; i < 2 * 65; i++)
+            put(x, i, scales[c / 2] * (i % 13 == 0 ? -1 : 1.0 / (double)(1 + i % 5)));
+        check_row_norm((ng_row_norm_shape){2, 65, 65, 0, c % 2, false}, x, true, true, false);
+    }
+}
+END_TEST
+
+START_TEST(row_norm_takes_double_rows_whose_squares_overflow)
+{
+    static const double scales[] = {1e200, 1e-200, 1.7e308, 1e-300};
+    FOR_EACH_TABLE for (int c = 0; c < 8 && !in_float; c++)
+    {
+        char *x = make(2 * 33);
+        for (int64_t i = 0; i < 2 * 33; i++)
+            put(x, i, scales[c / 2] * (i % 13 == 0 ? -1 : 1.0 / (double)(1 + i % 5)));
+        check_row_norm((ng_row_norm_shape){2, 33, 33, 0, c % 2, false}, x, true, true, false);
+    }
+}
+END_TEST
+
+START_TEST(a_constant_row_gives_exactly_beta)
+{
+    static const double values[] = {0, 0.1, -1e6, 1e30, 7e-31, 1.0 / 3};
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++) for (int v = 0; v < 6; v++)
+    {
+        const int64_t n = sizes[s];
+        const ng_row_norm_shape shape = {1, n, n, 1e-5, true, false}, bare = {1, n, n, 0, true, false};
+        const char *x = constant(n, values[v]), *gamma = uniform(n, 1, 2), *beta = uniform(n, 1, 2);
+        char *y = make(n);
+        double mean, rstd;
+        k->row_norm(&shape, x, gamma, beta, y, &mean, &rstd);
+        expect_bits("constant row", y, beta, n);
+        k->row_norm(&bare, x, gamma, beta, y, &mean, &rstd);
+        ck_assert(n == 1 || isnan(get(y, 0))); /* 0 / 0 */
+        release();
+    }
+}
+END_TEST
+
+START_TEST(one_feature_gives_beta_and_no_gradient)
+{
+    FOR_EACH_TABLE for (int mode = 0; mode < 4; mode++)
+    {
+        const ng_row_norm_shape shape = {2, 1, 1, mode & 1 ? 1e-5 : 0, true, mode & 2};
+        const char *x = uniform(2, 1, 9), *gamma = uniform(1, 1, 2), *beta = uniform(1, 1, 2);
+        const char *dy = uniform(2, 1, 2);
+        char *y = make(2), *dx = constant(2, 5), *dgamma = constant(1, 5), *dbeta = make(1);
+        double mean[2], rstd[2], scratch[4];
+        ck_assert_int_le(ng_row_norm_scratch(&shape), 4);
+        k->row_norm(&shape, x, gamma, beta, y, mean, rstd);
+        k->row_norm_backward(&shape, x, gamma, mean, rstd, dy,
+                             (ng_norm_gradients){.dx = dx, .dgamma = dgamma, .dbeta = dbeta}, scratch);
+        for (int i = 0; i < 2; i++) {
+            ck_assert(get(y, i) == get(beta, 0));
+            ck_assert(get(dx, i) == 0);
+        }
+        ck_assert(get(dgamma, 0) == 0);
+        expect("dbeta", dbeta, 0, (long double)get(dy, 0) + get(dy, 1), 1, 0);
+        release();
+    }
+}
+END_TEST
+
+START_TEST(a_bad_element_spoils_its_own_row_only)
+{
+    const double bad[] = {nan_value, inf, -inf};
+    FOR_EACH_TABLE for (int c = 0; c < 6; c++)
+    {
+        const ng_row_norm_shape shape = {3, 33, 33, 1e-5, c % 2, false};
+        char *x = uniform(3 * 33, -1, 1), *dy = uniform(3 * 33, -1, 1), *y = make(3 * 33);
+        char *dx = make(3 * 33);
+        double mean[3], rstd[3];
+        put(x, 33 + 30, bad[c / 2]);
+        k->row_norm(&shape, x, NULL, NULL, y, mean, rstd);
+        k->row_norm_backward(&shape, x, NULL, mean, rstd, dy, (ng_norm_gradients){.dx = dx}, NULL);
+        for (int i = 0; i < 3 * 33; i++) {
+            /* x / sqrt(Inf) is 0 for the finite elements of a row that is not centred */
+            const bool spoilt = i / 33 == 1 && (c % 2 || c / 2 == 0 || i == 33 + 30);
+            ck_assert_msg((bool)isnan(get(y, i)) == spoilt, "%s y[%d], case %d", k->isa, i, c);
+            if (i / 33 != 1) ck_assert(isfinite(get(dx, i)));
+        }
+        ck_assert(isnan(get(dx, 33 + 30)));
+        release();
+    }
+}
+END_TEST
+
+/* ---- Column normalization ----------------------------------------------------------------- */
+
+static void check_column_norm(int64_t outer, int64_t channels, int64_t inner)
+{
+    for (int mode = 0; mode < 8; mode++) {
+        const bool affine = mode & 1, fixed = mode & 2, add = mode & 4;
+        const ng_column_norm_shape s = {outer, channels, inner, 1e-5};
+        const int64_t size = outer * channels * inner, count = outer * inner;
+        const char *x = uniform(size, 999, 1003), *dy = uniform(size, -1, 1);
+        char *gamma = or_null(uniform(channels, 0.5, 1.5), affine), *y = make(size);
+        char *beta = or_null(uniform(channels, -1, 1), affine), *dx = constant(size, 1);
+        char *dgamma = constant(channels, 1), *dbeta = constant(channels, 1);
+        double *mean = malloc((size_t)(3 * channels) * sizeof *mean), *var = mean + channels;
+        double *rstd = var + channels;
+        k->column_statistics(&s, x, mean, var);
+        for (int64_t c = 0; c < channels; c++) rstd[c] = 1 / sqrt(var[c] + s.eps);
+        k->column_norm(&s, x, mean, rstd, gamma, beta, y);
+        k->column_norm_backward(&s, x, gamma, mean, rstd, dy, fixed,
+                                (ng_norm_gradients){dx, dgamma, dbeta, add, add, add});
+        for (int64_t c = 0; c < channels; c++) {
+            long double m = 0, v = 0, sum = 0, sum_x = 0, g = affine ? get(gamma, c) : 1;
+#define EACH(i) (int64_t o_ = 0, i; o_ < count; o_++) \
+    if ((i = (o_ / inner * channels + c) * inner + o_ % inner) >= 0)
+            for EACH(i) m += (long double)get(x, i) / (long double)count;
+            for EACH(i) v += (get(x, i) - m) * (get(x, i) - m) / (long double)count;
+            const long double r = 1 / sqrtl(v + (long double)s.eps);
+            for EACH(i) sum += get(dy, i), sum_x += get(dy, i) * (get(x, i) - m) * r;
+            const double units = 8 * condition(1003, r);
+            assert_close(mean[c], (double)m, 1e-14);
+            assert_near(var[c], (double)v, 1e-11);
+            expect("dgamma", dgamma, c, sum_x + add, units, (double)count);
+            expect("dbeta", dbeta, c, sum + add, 4, (double)count);
+            for EACH(i) {
+                const long double xhat = (get(x, i) - m) * r, n = (long double)count;
+                const long double d = get(dy, i) - (fixed ? 0 : sum / n + xhat * sum_x / n);
+                expect("y", y, i, xhat * g + (affine ? get(beta, c) : 0), units, 1);
+                expect("dx", dx, i, g * r * d + add, units, fmax((double)r, 1));
+            }
+#undef EACH
+        }
+        free(mean);
+        release();
+    }
+}
+
+START_TEST(column_norm_and_its_gradients_match_the_definition)
+{
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
+    {
+        check_column_norm(7, sizes[s], 1);
+        check_column_norm(3, 5, sizes[s]);
+        check_column_norm(sizes[s], 3, 1);
+    }
+}
+END_TEST
+
+START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
+{
+    FOR_EACH_TABLE for (int inner = 1; inner < 8; inner += 6)
+    {
+        double mean[3], var[3];
+        const char *x = constant(11 * 3 * inner, 0.1);
+        k->column_statistics(&(ng_column_norm_shape){11, 3, inner, 0}, x, mean, var);
+        for (int c = 0; c < 3; c++) ck_assert(mean[c] == (double)get(x, 0) && var[c] == 0);
+        release();
+    }
+}
+END_TEST
+
+/* ---- Optimizers --------------------------------------------------------------------------- */
+
+START_TEST(optimizers_take_the_steps_of_their_formulas)
+{
+    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++) for (int mode = 0; mode < 4; mode++)
+    {
+        const int64_t n = sizes[s];
+        const bool one = mode & 1, two = mode & 2;
+        const ng_sgd_step sgd = {0.1, 0.02, 0.9, 0.25, one, two};
+        const ng_adam_step adam = {0.1, 0.9, 0.99, 1e-3, 0.02, 0.19, 0.0199, one};
+        const ng_rmsprop_step rms = {0.1, 0.75, 1e-3, 0.02, 0.5, one};
+        const char *w0 = uniform(n, -1, 1), *g0 = uniform(n, -1, 1), *u0 = uniform(n, 0.5, 1);
+        const char *v0 = uniform(n, 1, 2), *m0 = uniform(n, -0.5, 0.5);
+        char *w = copy(w0, n), *plain = copy(w0, n), *v = copy(v0, n);
+        char *aw = copy(w0, n), *am = copy(m0, n), *av = copy(v0, n);
+        char *rw = copy(w0, n), *rs = copy(v0, n), *rm = copy(m0, n), *rv = copy(u0, n);
+        k->sgd(w, g0, v, n, &sgd);
+        k->sgd(plain, g0, NULL, n, &sgd);
+        k->adam(aw, g0, am, av, n, &adam);
+        k->rmsprop(rw, g0, rs, one ? rm : NULL, two ? rv : NULL, n, &rms);
+        for (int64_t i = 0; i < n; i++) {
+            const long double x = get(w0, i), g = get(g0, i), decayed = g + 0.02L * x;
+            const long double velocity = two ? decayed : 0.9L * get(v0, i) + 0.75L * decayed;
+            expect("sgd velocity", v, i, velocity, 4, 1);
+            expect("sgd", w, i, x - 0.1L * (one ? decayed + 0.9L * velocity : velocity), 4, 1);
+            expect("sgd, no momentum", plain, i, x - 0.1L * decayed, 4, 1);
+
+            const long double ag = one ? g : decayed;
+            const long double m = 0.9L * get(m0, i) + 0.1L * ag, q = 0.99L * get(v0, i) + 0.01L * ag * ag;
+            const long double step = m / 0.19L / (sqrtl(q / 0.0199L) + 1e-3L);
+            expect("adam m", am, i, m, 4, 1);
+            expect("adam v", av, i, q, 4, 1);
+            expect("adam", aw, i, x * (one ? 1 - 0.002L : 1) - 0.1L * step, 8, 1);
+
+            const long double square = 0.75L * get(v0, i) + 0.25L * decayed * decayed;
+            const long double mean = 0.75L * get(m0, i) + 0.25L * decayed;
+            long double move = decayed / (sqrtl(square - (one ? mean * mean : 0)) + 1e-3L);
+            if (two) move += 0.5L * get(u0, i);
+            expect("rmsprop square", rs, i, square, 4, 1);
+            if (one) expect("rmsprop mean", rm, i, mean, 4, 1);
+            if (two) expect("rmsprop velocity", rv, i, move, 8, 1);
+            expect("rmsprop", rw, i, x - 0.1L * move, 8, 1);
+        }
+        release();
+    }
+}
+END_TEST
+
+/* ---- Matrix product ----------------------------------------------------------------------- */
+
+typedef void gemm_function(bool, bool, int64_t, int64_t, int64_t, const void *, int64_t,
+                           const void *, int64_t, void *, int64_t, bool);
+
+static void library_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t depth, const void *a,
+                         int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, bool add)
+{
+    ng_gemm(dtype, ta, tb, m, n, depth, a, lda, b, ldb, c, ldc, add);
+}
+
+/* All transposes, with and without accumulation, leading dimensions 3 beyond the rows' lengths. */
+static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
+{
+    for (int mode = 0; mode < 8; mode++) {
+        const bool ta = mode & 1, tb = mode & 2, add = mode & 4;
+        const int64_t lda = (ta ? m : depth) + 3, ldb = (tb ? depth : n) + 3, ldc = n + 3;
+        const char *a = uniform((ta ? depth : m) * lda, -1, 1);
+        const char *b = uniform((tb ? n : depth) * ldb, -1, 1);
+        char *c = constant(m * ldc, add ? 1 : nan_value);
+        for (int64_t i = 0; i < m; i++) put(c, i * ldc + n, 77);
+        gemm(ta, tb, m, n, depth, a, lda, b, ldb, c, ldc, add);
+        for (int64_t i = 0; i < m; i++) {
+            for (int64_t j = 0; j < n; j++) {
+                long double sum = add;
+                for (int64_t p = 0; p < depth; p++)
+                    sum += get(a, ta ? p * lda + i : i * lda + p) *
+                           get(b, tb ? j * ldb + p : p * ldb + j);
+                expect("gemm", c, i * ldc + j, sum, 2, 1 + (double)depth / 2);
+            }
+            ck_assert(get(c, i * ldc + n) == 77);
+        }
+        release();
+    }
+}
+
+START_TEST(matrix_products_match_plain_loops)
+{
+    static const int64_t few[] = {1, 2, 3, 7, 13, 17, 33, 65};
+    FOR_EACH_TABLE
+    {
+        for (int i = 0; i < 8; i++)
+            for (int j = 0; j < 8; j++)
+                for (int p = 0; p < 8; p++) check_gemm(k->gemm, few[i], few[j], few[p]);
+        check_gemm(k->gemm, 130, 67, 259);
+        check_gemm(k->gemm, 5, 1030, 40);
+        check_gemm(k->gemm, 3, 4, 0);
+        check_gemm(k->gemm, 0, 4, 3);
+        check_gemm(library_gemm, 3, 5, 0);
+        check_gemm(library_gemm, 31, 17, 9);
+        check_gemm(library_gemm, 65, 70, 33);
+    }
+}
+END_TEST
+
+START_TEST(matrix_products_pass_nan_on)
+{
+    FOR_EACH_TABLE for (int big = 0; big < 2; big++)
+    {
+        const int64_t n = big ? 65 : 9;
+        char *a = constant(n * n, 0), *b = constant(n * n, 0), *c = make(n * n);
+        put(a, 2 * n + 1, nan_value);
+        put(b, n + 3, inf); /* 0 Inf in every row of column 3 */
+        k->gemm(false, false, n, n, n, a, n, b, n, c, n, false);
+        for (int64_t i = 0; i < n * n; i++)
+            ck_assert((bool)isnan(get(c, i)) == (i / n == 2 || i % n == 3));
+        release();
+    }
+}
+END_TEST
+
+/* ---- Walks -------------------------------------------------------------------------------- */
+
+START_TEST(copies_follow_permuted_and_broadcast_strides)
+{
+    static const struct {
+        ng_shape shape; /* of the source */
+        int order[4];   /* the copy's axis d is the source's order[d] */
+    } cases[] = {
+        {{2, {33, 70}}, {1, 0}},         {{2, {1, 5}}, {1, 0}},        {{3, {4, 5, 70}}, {1, 0, 2}},
+        {{3, {9, 40, 33}}, {2, 0, 1}},   {{3, {9, 40, 33}}, {0, 2, 1}}, {{3, {3, 5, 7}}, {2, 1, 0}},
+        {{4, {3, 5, 2, 9}}, {3, 1, 0, 2}}, {{4, {2, 3, 4, 5}}, {0, 1, 2, 3}}, {{2, {300, 400}}, {1, 0}},
+        {{4, {2, 1, 3, 1}}, {2, 3, 0, 1}}, {{2, {0, 3}}, {1, 0}},
+    };
+    FOR_EACH_TABLE for (size_t c = 0; c < 2 * (sizeof cases / sizeof cases[0]); c++)
+    {
+        const bool back = c % 2; /* the permutation on the side of the destination */
+        const ng_shape from = cases[c / 2].shape;
+        ng_shape to = {.rank = from.rank};
+        int64_t strides[NG_MAX_RANK], dense[NG_MAX_RANK], moved[NG_MAX_RANK];
+        ng_strides(from, strides);
+        for (int d = 0; d < to.rank; d++) {
+            to.dim[d] = from.dim[cases[c / 2].order[d]];
+            moved[d] = strides[cases[c / 2].order[d]];
+        }
+        ng_strides(to, dense);
+        const int64_t n = size_of(to);
+        const char *x = uniform(n, -1, 1);
+        char *y = constant(n, 9);
+        const ng_walk walk = ng_walk_strided(to, back ? dense : moved, back ? moved : dense);
+        ng_copy_walk(&walk, x, y, ng_dtype_bytes(dtype));
+        for (int64_t i = 0; i < n; i++) {
+            int64_t rest = i, source = 0;
+            for (int d = to.rank - 1; d >= 0; d--) {
+                source += rest % to.dim[d] * moved[d];
+                rest /= to.dim[d];
+            }
+            expect("copy", y, back ? source : i, get(x, back ? i : source), 0, 0);
+        }
+        release();
+    }
+    use_table(1);
+    const char *column = uniform(3, -1, 1);
+    char *wide = make(3 * 5000);
+    const ng_walk walk = ng_walk_broadcast(NG_SHAPE(3, 5000), NG_SHAPE(3, 1), NG_SHAPE(3, 5000));
+    ng_copy_walk(&walk, column, wide, 8);
+    for (int64_t i = 0; i < 3 * 5000; i++) ck_assert(get(wide, i) == get(column, i / 5000));
+    release();
+}
+END_TEST
+
+START_TEST(walks_join_dimensions_where_memory_allows)
+{
+    ng_walk walk = ng_walk_broadcast(NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4));
+    ck_assert_int_eq(walk.rank, 1);
+    ck_assert_int_eq(walk.dim[0], 24);
+    walk = ng_walk_broadcast(NG_SHAPE(2, 3, 4), NG_SHAPE(2, 3, 4), NG_SHAPE(3, 4));
+    ck_assert_int_eq(walk.rank, 2);
+    ck_assert_int_eq(walk.dim[1], 12);
+    ck_assert_int_eq(walk.b[0], 0);
+    walk = ng_walk_broadcast(NG_SHAPE(2, 3), NG_SHAPE(2, 3), NG_SCALAR);
+    ck_assert_int_eq(walk.rank, 1);
+    ck_assert_int_eq(walk.b[0], 0);
+}
+END_TEST
+
+/* ---- Threads and tables ------------------------------------------------------------------- */
+
+enum { LARGE_ROWS = 517, LARGE = LARGE_ROWS * 301 };
+
+enum { OUTPUTS = 21 };
+
+/* Runs large work of every kind into y (OUTPUTS, LARGE). */
+static void run_all(const char *x, const char *z, const int64_t *labels, char *y)
+{
+    static double mean[LARGE_ROWS], rstd[LARGE_ROWS], lse[LARGE_ROWS], columns[3 * 301];
+    static double scratch[2 * 301 * 64];
+    const size_t step = (size_t)LARGE * ng_dtype_bytes(dtype);
+    const int64_t rows = LARGE_ROWS, n = 301;
+    const ng_row_norm_shape row = {rows, n, n, 1e-5, true, false};
+    ck_assert_int_le(ng_row_norm_scratch(&row), 2 * 301 * 64);
+#define NEXT (y += step)
+    k->map[NG_MAP_GELU](x, y, LARGE - 5, 0, 0);
+    k->map_backward[NG_MAP_SILU](x, z, z, NEXT, LARGE - 5, 0, 0, false);
+    const ng_walk walk = ng_walk_broadcast(NG_SHAPE(rows, n), NG_SHAPE(rows, n), NG_SHAPE(n));
+    k->binary[NG_BINARY_POW](&walk, z, x, NEXT);
+    put(NEXT, 0, k->dot(x, z, LARGE));
+    k->sum(x, NEXT, 1, LARGE, 1, 1, false);
+    k->sum(x, NEXT, 1, rows, n, 1, false);
+    k->sum(x, NEXT, rows, n, 1, 1, false);
+    k->softmax(x, NEXT, rows, n);
+    k->cross_entropy(x, labels, NEXT, lse, rows, n, 0.1, false, 0);
+    k->cross_entropy_backward(x, labels, lse, z, true, 1, NEXT, rows, n, 0.1, false, 0, false);
+    k->row_norm(&row, x, z, z, NEXT, mean, rstd);
+    ng_norm_gradients to = {.dx = NEXT};
+    to.dgamma = NEXT;
+    to.dbeta = NEXT;
+    k->row_norm_backward(&row, x, z, mean, rstd, z, to, scratch);
+    for (int inner = 1; inner < 8; inner += 6) { /* 301 channels, then 43 of 7 */
+        const ng_column_norm_shape column = {rows, n / inner, inner, 0};
+        k->column_statistics(&column, x, columns, columns + 301);
+        k->column_norm(&column, x, columns, columns + 301, NULL, NULL, NEXT);
+        k->column_norm_backward(&column, x, NULL, columns, columns + 301, z, false,
+                                (ng_norm_gradients){.dx = NEXT});
+    }
+    k->gemm(false, true, rows, rows / 2, n, x, n, z, n, NEXT, rows / 2, false);
+    k->gemm(true, false, n, 120, rows, x, n, z, n, NEXT, 120, false);
+    k->scatter_add_rows(x, labels, NEXT, rows, n);
+#undef NEXT
+}
+
+START_TEST(one_and_two_threads_give_the_same_bits)
+{
+    int64_t labels[LARGE_ROWS];
+    for (int i = 0; i < LARGE_ROWS; i++) labels[i] = ng_rng_below(&rng, 301);
+    FOR_EACH_TABLE
+    {
+        const char *x = uniform(LARGE, -2, 2), *z = uniform(LARGE, 0.5, 1);
+        char *one = constant(OUTPUTS * LARGE, 0), *two = constant(OUTPUTS * LARGE, 0);
+        ng_set_threads(1);
+        run_all(x, z, labels, one);
+        ng_set_threads(2);
+        run_all(x, z, labels, two);
+        ng_set_threads(0);
+        for (int i = 0; i < OUTPUTS; i++) {
+            const size_t at = (size_t)i * LARGE * ng_dtype_bytes(dtype);
+            char which[24];
+            snprintf(which, sizeof which, "output %d", i);
+            expect_bits(which, one + at, two + at, LARGE);
+        }
+        release();
+    }
+}
+END_TEST
+
+START_TEST(tables_are_found_by_name)
+{
+    ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F32));
+    ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F64));
+    ck_assert_ptr_null(ng_kernels_of("baseline", NG_I64));
+    ck_assert_ptr_null(ng_kernels_of("riscv", NG_F32));
+    FOR_EACH_TABLE ck_assert_str_eq(k->isa, isas[table_ / 2]);
+}
+END_TEST
+
+START_TEST(the_environment_names_the_instruction_set)
+{
+    const char *fork = getenv("CK_FORK");
+    if (fork && !strcmp(fork, "no")) return; /* the table is chosen once in a process */
+    setenv("NORMGRAD_ISA", "baseline", 1);
+    ck_assert_str_eq(ng_kernels_for(NG_F32)->isa, "baseline");
+    ck_assert_ptr_eq(ng_kernels_for(NG_F64), ng_kernels_of("baseline", NG_F64));
+}
+END_TEST
+
+Suite *kernels_suite(void)
+{
+    Suite *suite = suite_create("kernels");
+    TCase *tests = tcase_create("kernels");
+    tcase_add_test(tests, maps_and_their_slopes_match_long_double);
+    tcase_add_test(tests, a_nan_stays_a_nan_in_every_map);
+    tcase_add_test(tests, activations_have_their_limits_and_tails);
+    tcase_add_test(tests, binary_operations_broadcast);
+    tcase_add_test(tests, maximum_and_minimum_are_nan_where_either_is);
+    tcase_add_test(tests, small_pointwise_kernels_do_as_they_say);
+    tcase_add_test(tests, reductions_match_plain_loops);
+    tcase_add_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals);
+    tcase_add_test(tests, rows_are_gathered_and_scattered_with_repetition);
+    tcase_add_test(tests, softmax_and_its_gradients_match_long_double);
+    tcase_add_test(tests, softmax_takes_huge_logits_and_passes_nan_on_in_its_row);
+    tcase_add_test(tests, cross_entropy_and_its_gradient_match_long_double);
+    tcase_add_test(tests, row_norm_and_its_gradients_match_the_definition);
+    tcase_add_test(tests, row_norm_sums_many_rows_in_blocks);
+    tcase_add_test(tests, row_norm_keeps_its_digits_far_from_zero);
+    tcase_add_test(tests, row_norm_takes_rows_near_the_ends_of_float);
+    tcase_add_test(tests, row_norm_takes_double_rows_whose_squares_overflow);
+    tcase_add_test(tests, a_constant_row_gives_exactly_beta);
+    tcase_add_test(tests, one_feature_gives_beta_and_no_gradient);
+    tcase_add_test(tests, a_bad_element_spoils_its_own_row_only);
+    tcase_add_test(tests, column_norm_and_its_gradients_match_the_definition);
+    tcase_add_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance);
+    tcase_add_test(tests, optimizers_take_the_steps_of_their_formulas);
+    tcase_add_test(tests, matrix_products_match_plain_loops);
+    tcase_add_test(tests, matrix_products_pass_nan_on);
+    tcase_add_test(tests, copies_follow_permuted_and_broadcast_strides);
+    tcase_add_test(tests, walks_join_dimensions_where_memory_allows);
+    tcase_add_test(tests, one_and_two_threads_give_the_same_bits);
+    tcase_add_test(tests, tables_are_found_by_name);
+    tcase_add_test(tests, the_environment_names_the_instruction_set);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
