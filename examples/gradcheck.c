@@ -115,16 +115,17 @@ static void check_broadcasting(const ng_check_row_spec *row, const options *chos
     }
 }
 
-static void check_table(const char *title, const ng_check_row_spec *rows, int count,
+static void check_table(const char *title, const ng_check_row_spec *row_at(int index),
                         const options *chosen, totals *sum)
 {
+    const ng_check_row_spec *row;
     bool begun = false;
-    for (int i = 0; i < count; i++) {
-        if (!strstr(rows[i].name, chosen->only)) continue;
+    for (int i = 0; (row = row_at(i)); i++) {
+        if (!strstr(row->name, chosen->only)) continue;
         if (!begun) heading(title);
         begun = true;
-        check_orders(&rows[i], rows[i].name, chosen, sum);
-        if (rows[i].broadcasts) check_broadcasting(&rows[i], chosen, sum);
+        check_orders(row, row->name, chosen, sum);
+        if (row->broadcasts) check_broadcasting(row, chosen, sum);
     }
 }
 
@@ -612,15 +613,13 @@ int main(int argc, char **argv)
 {
     options chosen = {.only = ""};
     totals sum = {0};
-    int count, status = read_options(argc, argv, &chosen);
+    int status = read_options(argc, argv, &chosen);
     if (status) return status == 2 ? 2 : 0;
     if (chosen.sweep) return sweep(&chosen);
 
     on_terminal = isatty(STDOUT_FILENO);
-    const ng_check_row_spec *ops = ng_op_rows(&count);
-    check_table("Ops", ops, count, &chosen, &sum);
-    const ng_check_row_spec *layers = ng_layer_rows(&count);
-    check_table("Layers", layers, count, &chosen, &sum);
+    check_table("Ops", ng_op_row, &chosen, &sum);
+    check_table("Layers", ng_layer_row, &chosen, &sum);
     plant_faults(&chosen, &sum);
     return conclude(&chosen, &sum);
 }

@@ -167,10 +167,9 @@ END_TEST
 
 START_TEST(summary_describes_every_layer_of_the_table)
 {
-    int count;
-    const ng_check_row_spec *rows = ng_layer_rows(&count);
-    for (int i = 0; i < count; i++) {
-        ng_module *layer = rows[i].module();
+    const ng_check_row_spec *row;
+    for (int i = 0; (row = ng_layer_row(i)); i++) {
+        ng_module *layer = row->module();
         assert_ok(layer);
         char *text = summary_of(layer);
         ck_assert_ptr_nonnull(strstr(text, layer->class->name));
@@ -717,11 +716,9 @@ END_TEST
 
 START_TEST(every_layer_of_the_table_runs_in_both_dtypes)
 {
-    int count;
-    const ng_check_row_spec *rows = ng_layer_rows(&count);
-    ck_assert_int_ge(count, 38);
-    for (int i = 0; i < 2 * count; i++) {
-        const ng_check_row_spec *row = &rows[i / 2];
+    ck_assert_ptr_nonnull(ng_layer_row(37));
+    const ng_check_row_spec *row;
+    for (int i = 0; (row = ng_layer_row(i / 2)); i++) {
         const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
         ng_rng rng = ng_rng_seeded(5);
         ng_tape *tape = ng_tape_new();

@@ -113,8 +113,9 @@ typedef struct {
     ng_row_input inputs[NG_ROW_INPUTS];
 } ng_check_row_spec;
 
-NG_API const ng_check_row_spec *ng_op_rows(int *count);
-NG_API const ng_check_row_spec *ng_layer_rows(int *count);
+/* One row after the other, from 0; NULL past the last. */
+NG_API const ng_check_row_spec *ng_op_row(int index);
+NG_API const ng_check_row_spec *ng_layer_row(int index);
 
 /* Draws one input of a row, in double (int64 for indices); yours. */
 NG_API ng_tensor *ng_row_input_new(const ng_row_input *input, ng_rng *rng);

@@ -152,8 +152,8 @@ static const ng_check_row_spec rows[] = {
      .inputs = {{X(2, {3, 4})}, {CONDITION(2, {3, 3})}}},
 };
 
-const ng_check_row_spec *ng_layer_rows(int *count)
+const ng_check_row_spec *ng_layer_row(int index)
 {
-    if (count) *count = (int)(sizeof rows / sizeof *rows);
-    return rows;
+    const int count = (int)(sizeof rows / sizeof *rows);
+    return index >= 0 && index < count ? &rows[index] : NULL;
 }
