@@ -320,12 +320,16 @@ STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*
 format: needs-clang-format
 	$(Q)clang-format -i $(filter-out include/normgrad/ops.h,$(STYLED))
 
-## lint: public headers under -pedantic in every C since C99; tabs, stray spaces and long lines
-.PHONY: lint
-lint:
+# A user's program may be in any C since C99, and pedantic.
+.PHONY: headers
+headers:
 	$(Q)for std in c99 c11 c17 c2x; do for header in include/normgrad.h $(HEADERS); do \
 	    $(CC) -std=$$std -pedantic $(WARNINGS) -Werror -Iinclude -fsyntax-only -x c $$header || exit 1; \
 	done; done
+
+## lint: the public headers in every C since C99; tabs, stray spaces and long lines
+.PHONY: lint
+lint: headers
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 
 ## clean: removes everything that was built
