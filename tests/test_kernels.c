@@ -23,6 +23,14 @@ static bool use_table(int i)
 /* A test that Check runs with _i = 0 .. TABLES - 1. */
 enum { TABLES = 6 };
 
+/* Whether long double can stand as reference for double's hard cases: not where it is a double
+ * itself, as on some machines and under valgrind. */
+static bool reference_is_wider(void)
+{
+    const volatile long double one = 1;
+    return in_float || one + 0x1p-60L != one;
+}
+
 /* Vector bodies, their tails, and several blocks. */
 static const int64_t sizes[] = {1, 2, 3, 7, 15, 17, 31, 33, 63, 65, 1000, 1023};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
@@ -715,7 +723,7 @@ END_TEST
 
 START_TEST(row_norm_takes_double_rows_whose_squares_overflow)
 {
-    if (!use_table(_i)) return;
+    if (!use_table(_i) || !reference_is_wider()) return;
     static const double scales[] = {1e200, 1e-200, 1.7e308, 1e-300};
     for (int c = 0; c < 8 && !in_float; c++) {
         char *x = make(2 * 33);
@@ -851,7 +859,7 @@ static void check_column_norm(ng_column_norm_shape s, bool affine, bool fixed, b
 
 START_TEST(column_norm_and_its_gradients_match_the_definition)
 {
-    if (!use_table(_i)) return;
+    if (!use_table(_i) || !reference_is_wider()) return;
     for (int s = 0; s < SIZES; s++) {
         const ng_column_norm_shape shapes[] = {
             {7, sizes[s], 1, 1e-5}, {3, 5, sizes[s], 1e-5}, {sizes[s], 3, 1, 1e-5}};

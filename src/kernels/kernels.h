@@ -57,7 +57,7 @@ typedef struct {
     int64_t rows, n, over;
     double eps;
     bool center;   /* LayerNorm; else RMSNorm */
-    bool unbiased; /* divide the variance by over - 1 */
+    bool unbiased; /* divide the variance by over - 1 (of centred rows) */
 } ng_row_norm_shape;
 
 /* Column-wise normalization of x (outer, channels, inner) for each channel. */
@@ -153,8 +153,9 @@ typedef struct {
     /* ---- update.inc: one optimizer step of n weights ---- */
     void (*sgd)(void *w, const void *g, void *velocity, int64_t n, const ng_sgd_step *step);
     void (*adam)(void *w, const void *g, void *m, void *v, int64_t n, const ng_adam_step *step);
+    /* mean is NULL unless centered, velocity unless there is momentum */
     void (*rmsprop)(void *w, const void *g, void *square, void *mean, void *velocity, int64_t n,
-                    const ng_rmsprop_step *step); /* mean NULL unless centered, velocity if momentum */
+                    const ng_rmsprop_step *step);
 
     /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n) (+ C), row-major, leading dimensions in
      * elements; a transposed operand is stored the other way round ---- */
