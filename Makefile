@@ -306,7 +306,8 @@ demo: needs-gnuplot $(PROGRAMS)/digits
 plots: needs-gnuplot $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK) --sweep plots/gradcheck_error.dat)
 	$(Q)for figure in $(filter-out plots/style.gp,$(sort $(wildcard plots/*.gp))); do \
-	    if [ -e "$${figure%.gp}.dat" ] || [ -e "$${figure%.gp}_ratio.dat" ]; then echo "$$figure"; gnuplot "$$figure" || exit 1; fi; done
+	    for data in "$${figure%.gp}.dat" "$${figure%.gp}_ratio.dat"; do \
+	        if [ -e "$$data" ]; then echo "$$figure"; gnuplot "$$figure" || exit 1; fi; done; done
 
 # ---- The rest -----------------------------------------------------------------------------------
 

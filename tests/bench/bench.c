@@ -2,8 +2,8 @@
  *
  * For each case every engine (normgrad, PyTorch, oneDNN, the roof) at each number of threads makes
  * its buffers; then they take turns, a short burst of runs each, for several rounds. A burst gives
- * the median of its runs, the rounds the median of these: what else the machine does, or how fast it
- * happens to be, meets all alike. */
+ * the median of its runs, the rounds the median of these: what else the machine does, or how fast
+ * it happens to be, meets all alike. */
 #include "bench.h"
 #include <errno.h>
 #include <getopt.h>
@@ -139,10 +139,10 @@ static void measure(bench_results *results, bench_children children, int which)
     progress(results, which, 0);
     for (int e = 0; e < ENGINES; e++)
         for (int t = 0; t < options->n_threads; t++)
-            has[e][t] = takes_part((bench_engine)e, what)
-                        && !strcmp(child_ask(&children[e][t], "open %s %s %s %s", what->group,
-                                             what->name, what->shape, what->dtype),
-                                   "ok");
+            has[e][t] = takes_part((bench_engine)e, what) &&
+                        !strcmp(child_ask(&children[e][t], "open %s %s %s %s", what->group,
+                                          what->name, what->shape, what->dtype),
+                                "ok");
     for (int round = 0; round < options->rounds; round++) {
         progress(results, which, round);
         for (int t = 0; t < options->n_threads; t++)
@@ -166,9 +166,9 @@ static void measure_memory(bench_results *results, bench_engine engine, int idle
     const bench_case *what = &results->cases[peak];
     const int last = results->options.n_threads - 1;
     bench_child child;
-    if (!results->engine[engine][0]
-        || !child_start(&child, engine == PYTORCH ? PYTORCH_PLAIN : engine,
-                        results->options.threads[last]))
+    if (!results->engine[engine][0] ||
+        !child_start(&child, engine == PYTORCH ? PYTORCH_PLAIN : engine,
+                     results->options.threads[last]))
         return;
     results->median[idle][engine][last] = atof(child_ask(&child, "peak"));
     if (!strcmp(child_ask(&child, "open memory mlp %s f32", what->shape), "ok")) {
@@ -289,7 +289,8 @@ static bool make_folder(const char *path)
 static int run(bench_results *results)
 {
     static bench_children children;
-    if (!make_folder(results->options.output)) return complain("cannot make", results->options.output);
+    if (!make_folder(results->options.output))
+        return complain("cannot make", results->options.output);
     signal(SIGPIPE, SIG_IGN);
     add_cases(results);
     start_all(results, children);
@@ -303,10 +304,10 @@ static int run(bench_results *results)
 int main(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"group", required_argument, NULL, 'g'},  {"quick", no_argument, NULL, 'q'},
+        {"group", required_argument, NULL, 'g'},   {"quick", no_argument, NULL, 'q'},
         {"threads", required_argument, NULL, 't'}, {"output", required_argument, NULL, 'o'},
-        {"plots", required_argument, NULL, 'p'},  {"help", no_argument, NULL, 'h'},
-        {"engine", required_argument, NULL, 'e'}, {NULL, 0, NULL, 0},
+        {"plots", required_argument, NULL, 'p'},   {"help", no_argument, NULL, 'h'},
+        {"engine", required_argument, NULL, 'e'},  {NULL, 0, NULL, 0},
     };
     static bench_results results = {
         .options = {.rounds = 7, .least = 3, .milliseconds = 30, .output = "build/bench"}};

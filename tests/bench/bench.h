@@ -37,7 +37,7 @@ typedef struct {
     int rounds, least; /* least: runs in a round */
     double milliseconds;
     int n_threads, threads[MOST_THREADS];
-    const char *group;         /* NULL: all */
+    const char *group;          /* NULL: all */
     const char *output, *plots; /* folders; plots may be NULL */
 } bench_options;
 
@@ -55,7 +55,7 @@ double bench_best(const bench_results *results, int which, bench_engine engine);
 /* ---- report.c ------------------------------------------------------------------------------ */
 
 void report_head(const bench_results *results);
-void report_case(const bench_results *results, int which); /* its rows, and a head before the group's first */
+void report_case(const bench_results *results, int which); /* before a group's first, its head */
 bool report_write(const bench_results *results);           /* results.tsv, bench_*.dat */
 
 #endif

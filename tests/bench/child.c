@@ -2,7 +2,7 @@
  *
  * Two settings keep an engine that is not asked off the processors that another one is timed on,
  * without taking from any the fast start of a parallel loop that threads give which spin for a
- * while: its threads do spin, but for less than a millisecond (GOMP_SPINCOUNT, KMP_BLOCKTIME,
+ * while: its threads do spin, but for a millisecond or two (GOMP_SPINCOUNT, KMP_BLOCKTIME,
  * OPENBLAS_THREAD_TIMEOUT), and the driver pauses for longer than that after each answer.
  *
  * PyTorch takes a tensor's memory from malloc each time. So that it gets the same again, as in the
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE = 120000, PAUSE = 2000000 }; /* milliseconds, nanoseconds */
+enum { PATIENCE = 120000, PAUSE = 3000000 }; /* milliseconds, nanoseconds */
 
 const char *const bench_engine_name[ENGINES] = {"normgrad", "kernel",        "roof",
                                                 "pytorch",  "pytorch_plain", "onednn"};
@@ -51,16 +51,13 @@ static void become(bench_engine engine)
     if (!python) python = "/usr/bin/python3";
     switch (engine) {
     case PYTORCH:
-    case PYTORCH_PLAIN:
-        execl(python, python, "tests/bench/engine_torch.py", (char *)NULL);
-        return;
+    case PYTORCH_PLAIN: execl(python, python, "tests/bench/engine_torch.py", (char *)NULL); return;
     case ONEDNN:
         *strrchr(self, '/') = '\0';
         snprintf(neighbour, sizeof neighbour, "%s/engine_onednn", self);
         execl(neighbour, neighbour, (char *)NULL);
         return;
-    default:
-        execl(self, self, "--engine", bench_engine_name[engine], (char *)NULL);
+    default: execl(self, self, "--engine", bench_engine_name[engine], (char *)NULL);
     }
 }
 

@@ -67,8 +67,8 @@ double bench_step_flops(const bench_case *what)
 {
     double flops = 0;
     for (int i = 0; i + 1 < what->widths; i++)
-        flops += (i ? 6 : 4) * (double)what->batch * (double)what->width[i]
-                 * (double)what->width[i + 1];
+        flops +=
+            (i ? 6 : 4) * (double)what->batch * (double)what->width[i] * (double)what->width[i + 1];
     return flops;
 }
 
@@ -92,8 +92,8 @@ static double time_variant(const bench_job *job, int variant, double seconds, in
     do once = sample(job, variant, 1);
     while (bench_now() - begin < 0.1 * seconds);
     const int together = job->before || once >= shortest_sample ? 1
-                         : once < shortest_sample / 1000         ? 1000
-                                                                 : (int)(shortest_sample / once);
+                         : once < shortest_sample / 1000        ? 1000
+                                                                : (int)(shortest_sample / once);
     int count = 0;
     while (count < MOST_SAMPLES && (count < least || bench_now() - begin < seconds))
         samples[count++] = sample(job, variant, together) / together;

@@ -76,16 +76,11 @@ static const struct {
     int n_inputs;
     bool row;
 } ops[] = {
-    {"layer_norm", layer_norm, 3, true},
-    {"rms_norm", rms_norm, 2, true},
-    {"batch_norm", batch_norm, 3, true},
-    {"gelu", gelu, 1, false},
-    {"softmax", softmax, 1, false},
-    {"cross_entropy", cross_entropy, 1, false},
-    {"bias_add", add, 2, true},
-    {"residual_add", add, 2, false},
-    {"add", chain_add, 2, false},
-    {"mul", chain_mul, 2, false},
+    {"layer_norm", layer_norm, 3, true}, {"rms_norm", rms_norm, 2, true},
+    {"batch_norm", batch_norm, 3, true}, {"gelu", gelu, 1, false},
+    {"softmax", softmax, 1, false},      {"cross_entropy", cross_entropy, 1, false},
+    {"bias_add", add, 2, true},          {"residual_add", add, 2, false},
+    {"add", chain_add, 2, false},        {"mul", chain_mul, 2, false},
     {"tanh", chain_tanh, 1, false},
 };
 
@@ -135,9 +130,8 @@ static bool works(bench_job *job)
 static bool names_op(const char *name, const char *op)
 {
     const size_t length = strlen(op);
-    return !strncmp(name, op, length)
-           && (!name[length] || !strcmp(name + length, "_forward")
-               || !strcmp(name + length, "_backward"));
+    return !strncmp(name, op, length) && (!name[length] || !strcmp(name + length, "_forward") ||
+                                          !strcmp(name + length, "_backward"));
 }
 
 static bool open_op(const bench_case *what, bench_job *job)
@@ -155,8 +149,8 @@ static bool open_op(const bench_case *what, bench_job *job)
     s->call = ops[op].call;
     s->n_inputs = ops[op].n_inputs;
     for (int i = 0; i < s->n_inputs; i++)
-        s->inputs[i] = ng_require_grad(
-            ng_uniform_new(dtype, i && ops[op].row ? row : matrix, i ? 0.5 : -2, i ? 1.5 : 2, &rng));
+        s->inputs[i] = ng_require_grad(ng_uniform_new(dtype, i && ops[op].row ? row : matrix,
+                                                      i ? 0.5 : -2, i ? 1.5 : 2, &rng));
     s->mean = ng_zeros_new(dtype, row);
     s->var = ng_ones_new(dtype, row);
     s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->rows));
@@ -166,8 +160,14 @@ static bool open_op(const bench_case *what, bench_job *job)
     const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
     if (back && s->call == cross_entropy) s->dy = ng_ones_new(dtype, NG_SCALAR);
     if (chain || (back && !s->dy)) s->dy = ng_uniform_new(dtype, matrix, -1, 1, &rng);
-    *job = (bench_job){s, back ? before_backward : NULL, chain ? both : back ? backward : forward,
-                       close_op, chain ? CHAIN : 1, 1};
+    *job = (bench_job){s,
+                       back ? before_backward : NULL,
+                       chain  ? both
+                       : back ? backward
+                              : forward,
+                       close_op,
+                       chain ? CHAIN : 1,
+                       1};
     return works(job);
 }
 
@@ -326,8 +326,7 @@ static bool open_kernel(const bench_case *what, bench_job *job)
     s->rstd = bench_buffer(statistics);
     s->scratch = bench_buffer(8 * ng_row_norm_scratch(&shape));
     *job = (bench_job){s, NULL, back ? kernel_backward : kernel_forward, close_kernel, 1, 1};
-    for (int64_t i = 0; i < s->rows * s->n; i++)
-        s->x[i] = s->dy[i] = (float)(i % 1009) / 500 - 1;
+    for (int64_t i = 0; i < s->rows * s->n; i++) s->x[i] = s->dy[i] = (float)(i % 1009) / 500 - 1;
     for (int64_t i = 0; i < s->n; i++) s->gamma[i] = 1;
     kernel_forward(s, 0);
     return true;

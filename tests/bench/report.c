@@ -57,7 +57,7 @@ static table table_of(const bench_results *results, const char *group)
     const bool norm = !strncmp(group, "norm_", 5), pointwise = !strcmp(group, "pointwise");
     const bool memory = !strcmp(group, "memory");
     table t = {.name = norm ? (int)strlen("  PyTorch as installed") : 0,
-               .roof = norm || pointwise || !strcmp(group, "step") || !strcmp(group, "scale"),
+               .roof = norm || pointwise || !strcmp(group, "step"),
                .torch = results->engine[PYTORCH][0],
                .onednn = (norm || pointwise) && results->engine[ONEDNN][0],
                .gain = !memory && results->options.n_threads > 1};
@@ -132,7 +132,7 @@ static void print_case(const bench_results *results, const table *t, int which)
         const double(*median)[MOST_THREADS] = results->median[which];
         row_times times = {median[NORMGRAD][i], median[ROOF][i], median[PYTORCH][i],
                            median[ONEDNN][i], i ? median[NORMGRAD][0] : 0};
-        const bool first = i == 0 || !median[NORMGRAD][0];
+        const bool first = i == 0 || median[NORMGRAD][0] == 0;
         snprintf(threads, sizeof threads, "%d", results->options.threads[i]);
         if (times.ours > 0)
             print_row(t, first ? name : "", first ? what->shape : "", threads, times);
@@ -147,8 +147,9 @@ static void print_case(const bench_results *results, const table *t, int which)
     }
     if (n > 1 && (!strcmp(what->group, "step")))
         print_row(t, "", "", "best",
-                  (row_times){bench_best(results, which, NORMGRAD), bench_best(results, which, ROOF),
-                              bench_best(results, which, PYTORCH), 0, 0});
+                  (row_times){bench_best(results, which, NORMGRAD),
+                              bench_best(results, which, ROOF), bench_best(results, which, PYTORCH),
+                              0, 0});
 }
 
 void report_case(const bench_results *results, int which)
@@ -157,8 +158,8 @@ void report_case(const bench_results *results, int which)
     const table t = table_of(results, what->group);
     if (!before || strcmp(what->group, before->group))
         print_table_head(&t, what->group);
-    else if (strcmp(what->name, before->name) && strcmp(what->group, "pointwise")
-             && strcmp(what->group, "overhead") && strcmp(what->group, "memory"))
+    else if (strcmp(what->name, before->name) && strcmp(what->group, "pointwise") &&
+             strcmp(what->group, "overhead") && strcmp(what->group, "memory"))
         putchar('\n');
     print_case(results, &t, which);
     fflush(stdout);
@@ -207,10 +208,14 @@ static void write_number(FILE *file, double value)
         fputs(" ?", file);
 }
 
-static void write_what(FILE *file, const bench_results *results)
+/* The most threads, or 0 where each engine has as many as suit it best. */
+static void write_what(FILE *file, const bench_results *results, int threads)
 {
-    const int last = results->options.n_threads - 1;
-    fprintf(file, "# what: float, %d threads, ", results->options.threads[last]);
+    fputs("# what: float, ", file);
+    if (threads)
+        fprintf(file, "%d thread%s, ", threads, threads > 1 ? "s" : "");
+    else if (results->options.n_threads > 1)
+        fputs("each at its best number of threads, ", file);
     print_what(file, results);
 }
 
@@ -221,14 +226,14 @@ static bool write_roofline(const bench_results *results, const char *folder)
     FILE *file = open_file(folder, "bench_roofline.dat");
     if (!file) return false;
     const int last = results->options.n_threads - 1;
-    write_what(file, results);
+    write_what(file, results, results->options.threads[last]);
     for (int back = 0; back < 2; back++) {
         fprintf(file, "%s# %s\n\"shape\" \"bytes\" \"roof\" \"normgrad\" \"PyTorch\" \"oneDNN\"\n",
                 back ? "\n\n" : "", back ? "backward" : "forward");
         for (int i = 0; i < results->n_cases; i++) {
             const bench_case *what = &results->cases[i];
-            if (strcmp(what->group, back ? "norm_backward" : "norm_forward")
-                || strcmp(what->name, "layer_norm") || is_double(what))
+            if (strcmp(what->group, back ? "norm_backward" : "norm_forward") ||
+                strcmp(what->name, "layer_norm") || is_double(what))
                 continue;
             const double bytes = (back ? 12.0 : 8.0) * (double)what->rows * (double)what->columns;
             const bench_engine shown[] = {ROOF, NORMGRAD, PYTORCH, ONEDNN};
@@ -243,13 +248,12 @@ static bool write_roofline(const bench_results *results, const char *folder)
     return close_file(file);
 }
 
-/* "64-128*2-10@64" becomes "64-128-128-10, batch 64". */
+/* "64-128*2-10@64" becomes "step 64-128-128-10, batch 64". */
 static void write_label(FILE *file, const bench_case *what)
 {
-    static const char *const plain[][2] = {{"layer_norm", "LayerNorm"},
-                                           {"rms_norm", "RMSNorm"},
-                                           {"batch_norm", "BatchNorm"}};
-    fputc('"', file);
+    static const char *const plain[][2] = {
+        {"layer_norm", "LayerNorm"}, {"rms_norm", "RMSNorm"}, {"batch_norm", "BatchNorm"}};
+    fputs(what->widths ? "\"step " : "\"", file);
     for (int i = 0; i < what->widths; i++)
         fprintf(file, "%s%lld", i ? "-" : "", (long long)what->width[i]);
     if (what->widths) fprintf(file, ", batch %lld", (long long)what->batch);
@@ -265,12 +269,12 @@ static bool write_ratios(const bench_results *results, const char *folder)
 {
     FILE *file = open_file(folder, "bench_ratio.dat");
     if (!file) return false;
-    write_what(file, results);
+    write_what(file, results, 0);
     fputs("\"case\" \"PyTorch\" \"oneDNN\"\n", file);
     for (int i = 0; i < results->n_cases; i++) {
         const bench_case *what = &results->cases[i];
-        const bool norm = !strncmp(what->group, "norm_", 5) && !is_double(what)
-                          && (!strcmp(what->shape, "128x128") || !strcmp(what->shape, "4096x768"));
+        const bool norm = !strncmp(what->group, "norm_", 5) && !is_double(what) &&
+                          (!strcmp(what->shape, "128x128") || !strcmp(what->shape, "4096x768"));
         const double ours = bench_best(results, i, NORMGRAD);
         if ((!norm && strcmp(what->group, "step")) || ours <= 0) continue;
         write_label(file, what);
