@@ -143,19 +143,22 @@ static void measure(bench_results *results, bench_children children, int which)
                         !strcmp(child_ask(&children[e][t], "open %s %s %s %s", what->group,
                                           what->name, what->shape, what->dtype),
                                 "ok");
-    for (int round = 0; round < options->rounds; round++) {
-        progress(results, which, round);
+    const double begin = bench_now();
+    int rounds = 0;
+    for (; rounds < options->rounds; rounds++) {
+        if (rounds && bench_now() - begin > options->patience) break;
+        progress(results, which, rounds);
         for (int t = 0; t < options->n_threads; t++)
             for (int e = 0; e < ENGINES; e++)
                 if (has[e][t])
-                    times[e][t][round] = atof(child_ask(&children[e][t], "time %g %d",
-                                                        options->milliseconds, options->least));
+                    times[e][t][rounds] = atof(child_ask(&children[e][t], "time %g %d",
+                                                         options->milliseconds, options->least));
     }
     for (int e = 0; e < ENGINES; e++)
         for (int t = 0; t < options->n_threads; t++) {
-            if (!has[e][t]) continue;
+            if (!has[e][t] || !children[e][t].pid) continue;
             child_ask(&children[e][t], "close");
-            results->median[which][e][t] = bench_median(times[e][t], options->rounds);
+            results->median[which][e][t] = bench_median(times[e][t], rounds);
         }
     progress(results, -1, 0);
 }
@@ -238,7 +241,9 @@ static const char usage[] =
     "          as fast as the machine can move the data (step: do the products); ratio: a peer's\n"
     "          time by normgrad's, above 1 where normgrad is faster; gain: by how much more\n"
     "          threads make normgrad faster\n"
-    "roof      the fastest loop that has the same reads and writes, on buffers of the same size\n";
+    "roof      the fastest loop that has the same reads and writes, on buffers of the same size;\n"
+    "          for a step its matrix products at the rate of a large square one\n"
+    "results   build/bench/results.tsv has microseconds, in the group memory KiB\n";
 
 static bool parse_threads(bench_options *options, const char *text)
 {
@@ -310,7 +315,8 @@ int main(int argc, char **argv)
         {"engine", required_argument, NULL, 'e'},  {NULL, 0, NULL, 0},
     };
     static bench_results results = {
-        .options = {.rounds = 7, .least = 3, .milliseconds = 30, .output = "build/bench"}};
+        .options = {
+            .rounds = 7, .least = 3, .milliseconds = 30, .patience = 30, .output = "build/bench"}};
     bench_options *options = &results.options;
     parse_threads(options, sysconf(_SC_NPROCESSORS_ONLN) > 1 ? "1,2" : "1");
     for (int c; (c = getopt_long(argc, argv, "g:qt:o:p:h", known, NULL)) != -1;) {
@@ -325,6 +331,11 @@ int main(int argc, char **argv)
         if (c == 'p') options->plots = optarg;
     }
     if (optind < argc) return complain("not an option:", argv[optind]);
-    if (options->quick) options->rounds = 3, options->least = 2, options->milliseconds = 5;
+    if (options->quick) {
+        options->rounds = 3;
+        options->least = 2;
+        options->milliseconds = 5;
+        options->patience = 0.4;
+    }
     return run(&results);
 }

@@ -34,8 +34,9 @@ void child_stop(bench_child *child);
 
 typedef struct {
     bool quick;
-    int rounds, least; /* least: runs in a round */
-    double milliseconds;
+    int rounds, least;   /* least: runs in a round */
+    double milliseconds; /* of a burst */
+    double patience;     /* seconds after which a case has no further round */
     int n_threads, threads[MOST_THREADS];
     const char *group;          /* NULL: all */
     const char *output, *plots; /* folders; plots may be NULL */

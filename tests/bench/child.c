@@ -70,7 +70,9 @@ static const char *answer(bench_child *child)
     do ready = poll(&from, 1, PATIENCE);
     while (ready < 0 && errno == EINTR);
     if (ready < 1 || !fgets(line, sizeof line, child->from)) {
-        if (ready == 0) fprintf(stderr, "\n%s does not answer\n", child->name);
+        if (child->name[0])
+            fprintf(stderr, "\n%s %s, and is left out from here on\n", child->name,
+                    ready == 0 ? "does not answer" : "has ended");
         kill(child->pid, SIGKILL);
         child_stop(child);
         return "";

@@ -32,7 +32,8 @@ static void print_what(FILE *stream, const bench_results *results)
 void report_head(const bench_results *results)
 {
     print_what(stdout, results);
-    printf("Medians of %d rounds, in which the engines take turns.\n", results->options.rounds);
+    printf("Medians of up to %d rounds, in which the engines take turns.\n",
+           results->options.rounds);
 }
 
 /* ---- Tables --------------------------------------------------------------------------------- */
@@ -44,6 +45,7 @@ typedef struct {
 
 typedef struct {
     int name, shape;                /* widths */
+    double factor;                  /* from microseconds to the table's unit */
     bool roof, torch, onednn, gain; /* which columns there are */
 } table;
 
@@ -59,6 +61,7 @@ static table table_of(const bench_results *results, const char *group)
     table t = {.name = norm ? (int)strlen("  PyTorch as installed") : 0,
                .roof = norm || pointwise || !strcmp(group, "step"),
                .torch = results->engine[PYTORCH][0],
+               .factor = !strcmp(group, "overhead") ? 1000 : 1,
                .onednn = (norm || pointwise) && results->engine[ONEDNN][0],
                .gain = !memory && results->options.n_threads > 1};
     for (int i = 0; i < results->n_cases; i++) {
@@ -87,9 +90,20 @@ static void print_ratio(double over, double under, const char *unit)
         printf(" %5.*f%s", ratio < 10 ? 2 : ratio < 100 ? 1 : 0, ratio, unit);
 }
 
+static row_times scaled(row_times times, double factor)
+{
+    times.ours *= factor;
+    times.roof *= factor;
+    times.torch *= factor;
+    times.onednn *= factor;
+    times.single *= factor;
+    return times;
+}
+
 static void print_row(const table *t, const char *name, const char *shape, const char *threads,
                       row_times times)
 {
+    times = scaled(times, t->factor);
     printf("%-*s  %-*s  %7s", t->name, name, t->shape, shape, threads);
     print_time(times.ours);
     if (t->roof) {
@@ -108,7 +122,7 @@ static void print_row(const table *t, const char *name, const char *shape, const
 static void print_table_head(const table *t, const char *group)
 {
     const bool memory = !strcmp(group, "memory"), overhead = !strcmp(group, "overhead");
-    const char *unit = memory ? "KiB" : overhead ? "us/op" : "us";
+    const char *unit = memory ? "KiB" : overhead ? "ns/op" : "us";
     const int left = t->name + 2 + t->shape + 2 + 7;
     printf("\n%-*s  %9s", left, group, "normgrad");
     if (t->roof) printf("  %9s %6s", "roof", "");
