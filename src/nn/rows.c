@@ -80,6 +80,7 @@ static ng_module *residual_conditioned(void) { return ng_residual_new(adaptive_c
 
 static ng_module *layer_norm_channels(void) { return ng_layer_norm_new(3, .channels_first = true); }
 static ng_module *group_norm(void) { return ng_group_norm_new(4, 2); }
+static ng_module *group_norm_features(void) { return ng_group_norm_new(6, 2); }
 static ng_module *group_norm_no_affine(void) { return ng_group_norm_new(4, 2, .no_affine = true); }
 static ng_module *instance_norm(void) { return ng_instance_norm_new(3); }
 static ng_module *instance_norm_affine(void) { return ng_instance_norm_new(3, .affine = true); }
@@ -203,7 +204,7 @@ static const ng_check_row_spec rows[] = {
     {.name = "LayerNorm (channels first)",
      .module = layer_norm_channels,
      .inputs = {{X(4, {2, 3, 2, 2})}}},
-    {.name = "GroupNorm (N, C)", .module = group_norm, .inputs = {{X(2, {3, 4})}}},
+    {.name = "GroupNorm (N, C)", .module = group_norm_features, .inputs = {{X(2, {3, 6})}}},
     {.name = "GroupNorm (N, C, L)", .module = group_norm, .inputs = {{X(3, {2, 4, 3})}}},
     {.name = "GroupNorm (N, C, H, W)", .module = group_norm, .inputs = {{X(4, {2, 4, 2, 2})}}},
     {.name = "GroupNorm (no affine)",
