@@ -196,8 +196,8 @@ NG_API ng_module *ng_residual_new(ng_module *inner);
 
 /* ---- More norms ----------------------------------------------------------------------------- */
 
-/* GroupNorm over (N, C, ...), a sample's channels in `groups` groups; parameters weight (1) and bias
- * (0) per channel. Wu & He 2018.   ng_group_norm_new(32, 8) */
+/* GroupNorm over (N, C, ...), a sample's channels in `groups` groups; parameters weight (1) and
+ * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(32, 8) */
 typedef struct {
     int64_t channels, groups;
     double eps; /* default 1e-5 */
@@ -228,9 +228,9 @@ typedef struct {
 #define ng_scale_norm_new(...) ng_scale_norm_create((ng_scale_norm_options){.dim = __VA_ARGS__})
 NG_API ng_module *ng_scale_norm_create(ng_scale_norm_options options);
 
-/* DetachNorm over the last dimension: xhat of LayerNorm, without parameters, with mean and deviation
- * constants in the gradient; an option lets the gradient flow through one of them. Through both
- * it is LayerNorm-simple, which is ng_layer_norm_new(dim, .no_affine = true). Xu et al. 2019. */
+/* DetachNorm over the last dimension: xhat of LayerNorm, without parameters, with mean and
+ * deviation constants in the gradient; an option lets the gradient flow through one of them. Through
+ * both it is LayerNorm-simple: ng_layer_norm_new(dim, .no_affine = true). Xu et al. 2019. */
 typedef struct {
     int64_t dim;
     double eps; /* default 1e-5 */
@@ -240,8 +240,8 @@ typedef struct {
     ng_detach_norm_create((ng_detach_norm_module_options){.dim = __VA_ARGS__})
 NG_API ng_module *ng_detach_norm_create(ng_detach_norm_module_options options);
 
-/* DynamicTanh, y = weight tanh(alpha x) + bias over the last dimension; parameters alpha (one number,
- * from 0.5), weight (1) and bias (0). Zhu, Chen, He, LeCun & Liu 2025. */
+/* DynamicTanh, y = weight tanh(alpha x) + bias over the last dimension; parameters alpha (one
+ * number, from 0.5), weight (1) and bias (0). Zhu, Chen, He, LeCun & Liu 2025. */
 typedef struct {
     int64_t dim;
     double alpha; /* where alpha starts; default 0.5 */
@@ -252,8 +252,8 @@ typedef struct {
 NG_API ng_module *ng_dynamic_tanh_create(ng_dynamic_tanh_options options);
 
 /* Batch renormalization as in ops.h; parameters weight (1) and bias (0), buffers running_mean (0),
- * running_deviation (1) and batches (count). For .warmup batches it is BatchNorm (r_max 1, d_max 0);
- * over the next .ramp batches the limits rise evenly to r_max and d_max. Ioffe 2017. */
+ * running_deviation (1) and batches (count). For .warmup batches it is BatchNorm (r_max 1, d_max
+ * 0); over the next .ramp batches the limits rise evenly to r_max and d_max. Ioffe 2017. */
 typedef struct {
     int64_t channels;
     double eps;          /* default 1e-5 */
@@ -266,10 +266,10 @@ typedef struct {
     ng_batch_renorm_create((ng_batch_renorm_module_options){.channels = __VA_ARGS__})
 NG_API ng_module *ng_batch_renorm_create(ng_batch_renorm_module_options options);
 
-/* DiT's adaLN-Zero block: y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c)), xhat = LayerNorm
- * without affine. One Linear makes (shift, scale, gate) of silu(c), c (..., condition), and starts at
- * zero, so that the block starts as y = x. inner keeps the shape and belongs to the block, whatever
- * happens. Peebles & Xie 2023.   ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
+/* DiT's adaLN-Zero block: y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c)), xhat being
+ * LayerNorm without affine. One Linear makes (shift, scale, gate) of silu(c), c (..., condition), and
+ * starts at zero, so that the block starts as y = x. inner keeps the shape and belongs to the block,
+ * whatever happens. Peebles & Xie 2023.   ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
 typedef struct {
     ng_module *inner;
     int64_t dim, condition;

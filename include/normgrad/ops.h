@@ -273,12 +273,13 @@ NG_API ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha,
 
 /* Batch renormalization of x as in ng_batch_norm, Ioffe 2017. In training, with the batch's mean
  * and deviation sigma_b = sqrt(var + eps), and the running mean and deviation before this batch,
- *     r = clip(sigma_b / sigma, 1 / r_max, r_max)   d = clip((mean_b - mean) / sigma, -d_max, d_max)
+ *     r = clip(sigma_b / sigma, 1 / r_max, r_max)
+ *     d = clip((mean_b - mean) / sigma, -d_max, d_max)
  *     y = ((x - mean_b) / sigma_b * r + d) * gamma + beta
  *     running_mean += momentum (mean_b - mean)    running_deviation += momentum (sigma_b - sigma)
  * where r and d are constants in the gradient; else y = (x - mean) / sigma * gamma + beta. With
- * r_max = 1 and d_max = 0 training is batch normalization. Both limits, eps and momentum are used as
- * they are. */
+ * r_max = 1 and d_max = 0 training is batch normalization. The limits, eps and momentum are used
+ * as they are. */
 typedef struct {
     ng_tensor *x, *gamma, *beta, *running_mean, *running_deviation;
     double eps, momentum;

@@ -1,4 +1,6 @@
-/* AdaptiveResidual, DiT's adaLN-Zero block: y = x + gate(c) * inner((1 + scale(c)) xhat + shift(c)).
+/* AdaptiveResidual, DiT's adaLN-Zero block:
+ *
+ *     y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c))
  */
 #include "nn/module.h"
 #include <math.h>

@@ -21,8 +21,7 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
     return same;
 }
 
-/* The axes of x with that of the channels last, (0, 2, ..., 1), or the way back, (0, r - 1, 1, ...).
- */
+/* The axes of x with that of the channels last, (0, 2, ..., 1); or the way back. */
 static ng_axes channels_last(int rank, bool back)
 {
     ng_axes axes = {.count = rank};
