@@ -216,10 +216,16 @@ $(EXAMPLES): $(PROGRAMS)/%: examples/%.c $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $
 
 # ---- Tests --------------------------------------------------------------------------------------
 
-## check: all tests, then every op and layer through the gradient checker
+## check: all tests, then every op and layer through the gradient checker, then the README's example
 .PHONY: check
-check: suite $(GRADCHECK)
+check: suite walkthrough $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
+
+# The norm that README.md adds, taken from its text.
+.PHONY: walkthrough
+walkthrough: $(STATIC)
+	$(Q)tests/walkthrough.sh $(OUT)/walkthrough $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) \
+	    $(LIBS) $(LDLIBS)
 
 # Threads that wait sleep, and do not spin: on a machine with other work, spinning costs a time slice
 # at the end of every parallel loop.

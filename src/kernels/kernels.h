@@ -66,6 +66,12 @@ typedef struct {
     double eps;
 } ng_column_norm_shape;
 
+/* x (outer, channels, inner), its channels in groups that have one mean and rstd each per outer
+ * slice: statistics (outer, groups). */
+typedef struct {
+    int64_t outer, channels, groups, inner;
+} ng_group_shape;
+
 /* Destinations of a backward norm kernel; a NULL pointer is not wanted. */
 typedef struct {
     void *dx, *dgamma, *dbeta;
@@ -162,6 +168,14 @@ typedef struct {
     void (*gemm)(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                  const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
                  bool accumulate);
+
+    /* ---- group.inc ---- */
+    /* y = x gamma + beta per channel; x may be y, gamma and beta (channels) may be NULL. */
+    void (*channel_affine)(const ng_group_shape *shape, const void *x, const void *gamma,
+                           const void *beta, void *y);
+    /* dgamma (+)= sum dy xhat and dbeta (+)= sum dy, per channel. */
+    void (*channel_sums)(const ng_group_shape *shape, const void *x, const double *mean,
+                         const double *rstd, const void *dy, ng_norm_gradients gradients);
 } ng_kernels;
 
 /* The table for NG_F32 or NG_F64, for the best instruction set that this processor has, or the
