@@ -43,6 +43,19 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary);
 
+/* ---- Windows over images ------------------------------------------------------------------ */
+
+/* The window with every setting settled, over images (N, C, H, W); windows->planes is the number of
+ * channels of all images. False with an error for a window that does not fit. */
+bool ng_windows_of(const char *function, ng_shape image, const ng_window *window,
+                   ng_windows *windows);
+
+/* Settled windows by name, for the definitions. */
+ng_window ng_window_of(const ng_windows *windows);
+
+/* Whether x is (N, C, H, W); else an error. */
+bool ng_is_image(const char *function, ng_shape shape);
+
 /* ---- Rows of the table --------------------------------------------------------------------
  *
  *     NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
@@ -82,10 +95,11 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
 
 extern const ng_check_row_spec ng_rows_arithmetic[], ng_rows_elementwise[], ng_rows_activations[],
     ng_rows_reduce[], ng_rows_matmul[], ng_rows_layout[], ng_rows_select[], ng_rows_softmax[],
-    ng_rows_losses[], ng_rows_dropout[], ng_rows_norm[], ng_rows_batch_norm[];
+    ng_rows_losses[], ng_rows_dropout[], ng_rows_norm[], ng_rows_batch_norm[],
+    ng_rows_image[], ng_rows_conv2d[];
 extern const int ng_rows_arithmetic_count, ng_rows_elementwise_count, ng_rows_activations_count,
     ng_rows_reduce_count, ng_rows_matmul_count, ng_rows_layout_count, ng_rows_select_count,
     ng_rows_softmax_count, ng_rows_losses_count, ng_rows_dropout_count, ng_rows_norm_count,
-    ng_rows_batch_norm_count;
+    ng_rows_batch_norm_count, ng_rows_image_count, ng_rows_conv2d_count;
 
 #endif
