@@ -17,11 +17,11 @@ typedef struct {
     const char *inputs[MAX_INPUTS];
 } golden_row;
 
-#define CALL(name, expression)                                                                    \
+#define CALL(name, expression)                                                                     \
     static ng_tensor *call_##name(ng_tape *tape, ng_tensor *const *in, void *context)              \
-    {                                                                                             \
-        (void)context;                                                                            \
-        return expression;                                                                        \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return expression;                                                                         \
     }
 #define CONV(name, ...) CALL(name, ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__))
 
@@ -84,8 +84,8 @@ static const golden_row rows[] = {
 
 static void load(void) { golden_load("tests/golden/conv.txt"); }
 
-static void expect_golden(const char *row, const char *prefix, const char *name,
-                          const ng_tensor *x, double tolerance)
+static void expect_golden(const char *row, const char *prefix, const char *name, const ng_tensor *x,
+                          double tolerance)
 {
     char what[160];
     snprintf(what, sizeof what, "%s: ours and PyTorch's %s%s", row, prefix, name);
@@ -163,22 +163,22 @@ static ng_tensor *image(ng_shape shape) { return own(ng_zeros_new(NG_F32, shape)
 
 START_TEST(a_convolution_is_the_sum_over_its_window)
 {
-    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 3, 3),
-                                      NG_VALUES(1, 2, 3, 4, 5, 6, 7, 8, 9)));
+    ng_tensor *x =
+        own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 3, 3), NG_VALUES(1, 2, 3, 4, 5, 6, 7, 8, 9)));
     ng_tensor *weight =
         own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 2, 2), NG_VALUES(1, 10, 100, 1000)));
     ng_tensor *bias = own(ng_tensor_from(NG_F64, NG_SHAPE(1), NG_VALUES(0.5)));
     assert_values(ng_conv2d(tape, x, weight, bias), 1e-15, 5421.5, 6532.5, 8754.5, 9865.5);
-    assert_values(ng_conv2d(tape, x, weight, NG_NONE, .stride = 2, .padding = 1), 1e-15, 1000,
-                  3200, 7040, 9865);
+    assert_values(ng_conv2d(tape, x, weight, NG_NONE, .stride = 2, .padding = 1), 1e-15, 1000, 3200,
+                  7040, 9865);
     assert_values(ng_conv2d(tape, x, weight, NG_NONE, .dilation = 2), 1e-15, 9731);
 }
 END_TEST
 
 START_TEST(equals_share_the_gradient_of_max_pooling)
 {
-    ng_tensor *x = own(ng_require_grad(ng_tensor_from(
-        NG_F64, NG_SHAPE(1, 1, 2, 4), NG_VALUES(3, 1, -1, -1, 0, 3, -2, -1))));
+    ng_tensor *x = own(ng_require_grad(
+        ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 2, 4), NG_VALUES(3, 1, -1, -1, 0, 3, -2, -1))));
     ng_tensor *y = ng_max_pool2d(tape, x, 2);
     assert_values(y, 0, 3, -1);
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
@@ -396,10 +396,10 @@ END_TEST
 
 /* ---- Errors ------------------------------------------------------------------------------------ */
 
-#define REFUSED(expression, status, part)                                                         \
-    do {                                                                                          \
-        ck_assert_ptr_null(expression);                                                           \
-        assert_error(status, part);                                                               \
+#define REFUSED(expression, status, part)                                                          \
+    do {                                                                                           \
+        ck_assert_ptr_null(expression);                                                            \
+        assert_error(status, part);                                                                \
     } while (0)
 
 START_TEST(convolution_says_what_is_wrong)
@@ -498,8 +498,8 @@ START_TEST(a_layer_describes_its_window)
     FILE *stream = open_memstream(&text, &bytes);
     ng_fprint_summary(stream, net);
     fclose(stream);
-    ck_assert_ptr_nonnull(strstr(
-        text, "Conv2d(4, 6, kernel=3 x 5, stride=2, padding=0 x 2, groups=2)"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "Conv2d(4, 6, kernel=3 x 5, stride=2, padding=0 x 2, groups=2)"));
     ck_assert_ptr_nonnull(strstr(text, "MaxPool2d(kernel=2)"));
     ck_assert_ptr_nonnull(strstr(text, "AvgPool2d(kernel=3, stride=1, padding=1)"));
     ck_assert_int_eq(ng_parameter_count(net), 6 * 2 * 3 * 5 + 6);
@@ -549,13 +549,12 @@ END_TEST
 
 static ng_module *tiny_network(void)
 {
-    return ng_sequential_new(
-        ng_conv2d_new(1, 6, .kernel = 3, .padding = 1, .no_bias = true), ng_batch_norm_new(6),
-        ng_relu_new(), ng_max_pool2d_new(2),
-        ng_residual_new(ng_sequential_new(
-            ng_conv2d_new(6, 6, .kernel = 3, .padding = 1, .no_bias = true), ng_batch_norm_new(6),
-            ng_relu_new())),
-        ng_global_avg_pool_new(), ng_linear_new(6, 2));
+    return ng_sequential_new(ng_conv2d_new(1, 6, .kernel = 3, .padding = 1, .no_bias = true),
+                             ng_batch_norm_new(6), ng_relu_new(), ng_max_pool2d_new(2),
+                             ng_residual_new(ng_sequential_new(
+                                 ng_conv2d_new(6, 6, .kernel = 3, .padding = 1, .no_bias = true),
+                                 ng_batch_norm_new(6), ng_relu_new())),
+                             ng_global_avg_pool_new(), ng_linear_new(6, 2));
 }
 
 /* Bars that lie (0) or stand (1), of random place and brightness, in noise. */

@@ -208,9 +208,8 @@ static void sum_bias(const conv_work *w)
     w->kernels->sum(sums, w->to.dbias, 1, images, outputs, 1, w->to.add_dbias);
 }
 
-void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x,
-                      const void *weight, const void *dy, ng_conv_gradients gradients,
-                      void *scratch)
+void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
+                      const void *dy, ng_conv_gradients gradients, void *scratch)
 {
     conv_work w = work_of(dtype, shape);
     w.x = x, w.weight = weight, w.dy = dy, w.to = gradients, w.scratch = scratch;

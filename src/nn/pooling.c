@@ -83,17 +83,13 @@ static void pool_describe(const ng_module *self, char *text, size_t bytes)
     snprintf(text, bytes, "%s", ng_window_text(&((const pool *)self)->window).text);
 }
 
-static const pool_class max_pool_class = {{.name = "MaxPool2d",
-                                           .size = sizeof(pool),
-                                           .forward = pool_forward,
-                                           .describe = pool_describe},
-                                          ng_max_pool2d_with};
+static const pool_class max_pool_class = {
+    {.name = "MaxPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
+    ng_max_pool2d_with};
 
-static const pool_class avg_pool_class = {{.name = "AvgPool2d",
-                                           .size = sizeof(pool),
-                                           .forward = pool_forward,
-                                           .describe = pool_describe},
-                                          ng_avg_pool2d_with};
+static const pool_class avg_pool_class = {
+    {.name = "AvgPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
+    ng_avg_pool2d_with};
 
 static ng_module *make_pool(const char *function, const pool_class *class, ng_window window)
 {

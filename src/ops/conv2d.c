@@ -31,8 +31,7 @@ static ng_tensor *conv2d_definition(ng_tape *tape, const ng_node *node)
     const int64_t groups = s->groups;
     const int64_t k = s->channels / groups * w->kernel[0] * w->kernel[1];
     ng_tensor *columns = ng_unfold_with(tape, x, ng_window_of(w));
-    columns =
-        ng_reshape(tape, columns, NG_SHAPE(s->images, groups, k, w->out[0] * w->out[1]));
+    columns = ng_reshape(tape, columns, NG_SHAPE(s->images, groups, k, w->out[0] * w->out[1]));
     ng_tensor *matrices = ng_reshape(tape, weight, NG_SHAPE(groups, s->outputs / groups, k));
     ng_tensor *y = ng_reshape(tape, ng_matmul(tape, matrices, columns), node->output->shape);
     if (ng_is_none(bias)) return y;
@@ -123,8 +122,8 @@ ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_conv2d_options options
         !shape_of(x, &options, &shape))
         return NULL;
     const ng_windows *w = &shape.windows;
-    ng_tensor *y = ng_result(tape, x->dtype,
-                             NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]));
+    ng_tensor *y =
+        ng_result(tape, x->dtype, NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]));
     void *scratch =
         y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(x->dtype, &shape, false)) : NULL;
     if (!scratch) return NULL;

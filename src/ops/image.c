@@ -67,10 +67,14 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window *window
 
 ng_window ng_window_of(const ng_windows *w)
 {
-    return (ng_window){.kernel_h = w->kernel[0],     .kernel_w = w->kernel[1],
-                       .stride_h = w->stride[0],     .stride_w = w->stride[1],
-                       .padding_h = w->padding[0],   .padding_w = w->padding[1],
-                       .dilation_h = w->dilation[0], .dilation_w = w->dilation[1]};
+    return (ng_window){.kernel_h = w->kernel[0],
+                       .kernel_w = w->kernel[1],
+                       .stride_h = w->stride[0],
+                       .stride_w = w->stride[1],
+                       .padding_h = w->padding[0],
+                       .padding_w = w->padding[1],
+                       .dilation_h = w->dilation[0],
+                       .dilation_w = w->dilation[1]};
 }
 
 /* ---- unfold and fold: each is the other's gradient ----------------------------------------- */
@@ -98,13 +102,12 @@ ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window)
     if (!ng_accepts("ng_unfold", tape, 1, &x) || !ng_is_image("ng_unfold", x->shape) ||
         !ng_windows_of("ng_unfold", x->shape, &window, &w))
         return NULL;
-    const ng_shape full = {.rank = 6,
-                           .dim = {x->shape.dim[0], x->shape.dim[1], w.kernel[0], w.kernel[1],
-                                   w.out[0], w.out[1]}};
+    const ng_shape full = {
+        .rank = 6,
+        .dim = {x->shape.dim[0], x->shape.dim[1], w.kernel[0], w.kernel[1], w.out[0], w.out[1]}};
     if (ng_shape_size("ng_unfold", full) < 0) return NULL;
-    ng_tensor *y = ng_result(
-        tape, x->dtype,
-        NG_SHAPE(full.dim[0], ng_shape_span(full, 1, 4), w.out[0] * w.out[1]));
+    ng_tensor *y = ng_result(tape, x->dtype,
+                             NG_SHAPE(full.dim[0], ng_shape_span(full, 1, 4), w.out[0] * w.out[1]));
     if (!y) return NULL;
     ng_kernels_for(x->dtype)->unfold(&w, x->data, y->data);
     return ng_record(tape, &unfold_op, y, &x, 1, &w, sizeof w);
@@ -150,10 +153,9 @@ ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64
 static ng_tensor *windows_apart(ng_tape *tape, ng_tensor *x, const ng_windows *w)
 {
     ng_tensor *columns = ng_unfold_with(tape, x, ng_window_of(w));
-    return ng_reshape(
-        tape, columns,
-        NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->kernel[0] * w->kernel[1],
-                 w->out[0] * w->out[1]));
+    return ng_reshape(tape, columns,
+                      NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->kernel[0] * w->kernel[1],
+                               w->out[0] * w->out[1]));
 }
 
 /* y = max of each window, where what lies outside the image is -Inf */
@@ -268,8 +270,8 @@ ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x)
 
 NG_ROW_CALL(row_unfold, ng_unfold(tape, in[0], 2))
 NG_ROW_CALL(row_unfold_same, ng_unfold(tape, in[0], 3, .padding = 1))
-NG_ROW_CALL(row_unfold_all, ng_unfold(tape, in[0], 2, .kernel_w = 3, .stride_h = 2,
-                                      .padding_w = 2, .dilation_w = 2))
+NG_ROW_CALL(row_unfold_all, ng_unfold(tape, in[0], 2, .kernel_w = 3, .stride_h = 2, .padding_w = 2,
+                                      .dilation_w = 2))
 NG_ROW_CALL(row_fold, ng_fold(tape, in[0], 3, 4, 2))
 NG_ROW_CALL(row_fold_all, ng_fold(tape, in[0], 5, 4, 2, .kernel_w = 3, .stride_h = 2,
                                   .padding_w = 2, .dilation_w = 2))
