@@ -453,6 +453,8 @@ START_TEST(pooling_and_folding_say_what_is_wrong)
     REFUSED(ng_fold(tape, flat, 5, 5, 2), NG_ESHAPE,
             "ng_fold: columns of shape (2, 4), expected (N, C * 4, 16)");
     REFUSED(ng_fold(tape, image(NG_SHAPE(1, 4, 16)), -5, 5, 2), NG_ESHAPE, "ng_fold: negative");
+    REFUSED(ng_fold(tape, image(NG_SHAPE(1, 1, 16)), 1, 1, 1, .padding = INT32_MAX), NG_ESHAPE,
+            "ng_fold: (1, 1, 4294967295, 4294967295, 1) has more elements than memory can hold");
 }
 END_TEST
 

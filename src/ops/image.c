@@ -62,7 +62,9 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window *window
         }
         w->out[i] = (padded - reach) / w->stride[i] + 1;
     }
-    return true;
+    /* The columns of one image must be addressable. */
+    return ng_shape_size(function, NG_SHAPE(w->kernel[0], w->kernel[1], w->out[0], w->out[1],
+                                            image.dim[1])) >= 0;
 }
 
 ng_window ng_window_of(const ng_windows *w)
@@ -102,12 +104,8 @@ ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window)
     if (!ng_accepts("ng_unfold", tape, 1, &x) || !ng_is_image("ng_unfold", x->shape) ||
         !ng_windows_of("ng_unfold", x->shape, &window, &w))
         return NULL;
-    const ng_shape full = {
-        .rank = 6,
-        .dim = {x->shape.dim[0], x->shape.dim[1], w.kernel[0], w.kernel[1], w.out[0], w.out[1]}};
-    if (ng_shape_size("ng_unfold", full) < 0) return NULL;
-    ng_tensor *y = ng_result(tape, x->dtype,
-                             NG_SHAPE(full.dim[0], ng_shape_span(full, 1, 4), w.out[0] * w.out[1]));
+    const int64_t rows = x->shape.dim[1] * w.kernel[0] * w.kernel[1];
+    ng_tensor *y = ng_result(tape, x->dtype, NG_SHAPE(x->shape.dim[0], rows, w.out[0] * w.out[1]));
     if (!y) return NULL;
     ng_kernels_for(x->dtype)->unfold(&w, x->data, y->data);
     return ng_record(tape, &unfold_op, y, &x, 1, &w, sizeof w);
