@@ -83,9 +83,11 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
 extern const ng_check_row_spec ng_rows_arithmetic[], ng_rows_elementwise[], ng_rows_activations[],
     ng_rows_reduce[], ng_rows_matmul[], ng_rows_layout[], ng_rows_select[], ng_rows_softmax[],
     ng_rows_losses[], ng_rows_dropout[], ng_rows_norm[], ng_rows_batch_norm[];
+extern const ng_check_row_spec ng_rows_attention[], ng_rows_rotary[];
 extern const int ng_rows_arithmetic_count, ng_rows_elementwise_count, ng_rows_activations_count,
     ng_rows_reduce_count, ng_rows_matmul_count, ng_rows_layout_count, ng_rows_select_count,
     ng_rows_softmax_count, ng_rows_losses_count, ng_rows_dropout_count, ng_rows_norm_count,
     ng_rows_batch_norm_count;
+extern const int ng_rows_attention_count, ng_rows_rotary_count;
 
 #endif

@@ -19,6 +19,8 @@ static const family families[] = {
     {ng_rows_dropout, &ng_rows_dropout_count},
     {ng_rows_norm, &ng_rows_norm_count},
     {ng_rows_batch_norm, &ng_rows_batch_norm_count},
+    {ng_rows_attention, &ng_rows_attention_count},
+    {ng_rows_rotary, &ng_rows_rotary_count},
 };
 
 const ng_check_row_spec *ng_op_row(int index)
