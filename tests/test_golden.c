@@ -1,5 +1,5 @@
 /* Against PyTorch in double: the figures in tests/golden, which make_golden.py has written. */
-#include "support.h"
+#include "golden.h"
 
 #include <stdarg.h>
 
@@ -35,7 +35,7 @@ static ng_tensor *parse(const char *dimensions, char *numbers)
     return x;
 }
 
-static void load(const char *path)
+void golden_load(const char *path)
 {
     FILE *file = fopen(path, "r");
     ck_assert_msg(file, "cannot open %s: run the tests in the project's folder", path);
@@ -54,31 +54,30 @@ static void load(const char *path)
     fclose(file);
 }
 
-static void load_ops(void) { load("tests/golden/ops.txt"); }
-static void load_training(void) { load("tests/golden/training.txt"); }
+static void load_ops(void) { golden_load("tests/golden/ops.txt"); }
+static void load_training(void) { golden_load("tests/golden/training.txt"); }
 
-static void unload(void)
+void golden_unload(void)
 {
     for (int i = 0; i < n_entries; i++) ng_tensor_free(entries[i].tensor);
     n_entries = 0;
 }
 
-static ng_tensor *find(const char *name)
+ng_tensor *golden_find(const char *name)
 {
     for (int i = 0; i < n_entries; i++)
         if (strcmp(entries[i].name, name) == 0) return entries[i].tensor;
     return NULL;
 }
 
-NG_PRINTF(1, 2)
-static ng_tensor *golden(const char *format, ...)
+ng_tensor *golden(const char *format, ...)
 {
     char name[128];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    ng_tensor *x = find(name);
+    ng_tensor *x = golden_find(name);
     ck_assert_msg(x, "%s is not among the golden figures", name);
     return x;
 }
@@ -254,7 +253,7 @@ START_TEST(value_and_gradients_are_pytorchs)
         in[i] = ng_copy_new(golden("%s/%s", row->name, row->inputs[i]), labels ? NG_I64 : NG_F64);
         char gradient[128];
         snprintf(gradient, sizeof gradient, "%s/d%s", row->name, row->inputs[i]);
-        if (find(gradient)) ng_require_grad(in[i]);
+        if (golden_find(gradient)) ng_require_grad(in[i]);
     }
 
     ng_tape *tape = ng_tape_new();
@@ -452,7 +451,7 @@ Suite *golden_suite(void)
     Suite *suite = suite_create("golden");
 
     TCase *ops = tcase_create("ops");
-    tcase_add_checked_fixture(ops, load_ops, unload);
+    tcase_add_checked_fixture(ops, load_ops, golden_unload);
     tcase_add_loop_test(ops, value_and_gradients_are_pytorchs, 0, N_ROWS);
     tcase_add_test(ops, every_figure_has_a_row);
     tcase_add_loop_test(ops, running_statistics_after_three_batches_are_pytorchs, 0, 3);
@@ -460,7 +459,7 @@ Suite *golden_suite(void)
     suite_add_tcase(suite, ops);
 
     TCase *training = tcase_create("training");
-    tcase_add_checked_fixture(training, load_training, unload);
+    tcase_add_checked_fixture(training, load_training, golden_unload);
     tcase_add_loop_test(training, fifty_layer_norm_losses_are_pytorchs, 0, N_OPTIMIZERS);
     tcase_add_loop_test(training, fifty_batch_norm_losses_are_pytorchs, 0, N_OPTIMIZERS);
     suite_add_tcase(suite, training);
