@@ -23,6 +23,7 @@ static const family families[] = {
     {ng_rows_simple_norms, &ng_rows_simple_norms_count},
     {ng_rows_batch_variants, &ng_rows_batch_variants_count},
     {ng_rows_weight_norm, &ng_rows_weight_norm_count},
+    {ng_rows_channel_norm, &ng_rows_channel_norm_count},
 };
 
 const ng_check_row_spec *ng_op_row(int index)
