@@ -104,13 +104,6 @@ static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const
     return NG_OK;
 }
 
-/* A tensor (C) as it broadcasts against x (N, C, ...): (C, 1...). */
-static ng_tensor *per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
-{
-    ng_shape shape = {.rank = x->shape.rank - 1, .dim = {x->shape.dim[1], 1, 1, 1, 1, 1, 1}};
-    return ng_reshape(tape, c, shape);
-}
-
 static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
 {
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
@@ -119,8 +112,8 @@ static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *var = ng_variance(tape, x, .axes = NG_AXES(1), .keepdim = true);
     ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, eps));
     ng_tensor *y = ng_mul(tape, ng_sub(tape, x, mean), rstd);
-    if (gamma != NG_NONE) y = ng_mul(tape, y, per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, per_channel(tape, beta, x));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
+    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
     return y;
 }
 
@@ -132,16 +125,6 @@ static const ng_op channel_norm_op = {.name = "channel_norm",
 
 static const char name[] = "ng_channel_norm";
 
-static bool channels_fit(const char *operand, const ng_tensor *c, const ng_tensor *x)
-{
-    const ng_shape expected = NG_SHAPE(x->shape.dim[1]);
-    if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", name, operand,
-            ng_shape_print(c->shape).text, ng_shape_print(expected).text,
-            ng_shape_print(x->shape).text);
-    return false;
-}
-
 static bool shapes_ok(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta)
 {
     if (x->shape.rank < 2 || x->size == 0) {
@@ -149,7 +132,7 @@ static bool shapes_ok(const ng_tensor *x, const ng_tensor *gamma, const ng_tenso
                 ng_shape_print(x->shape).text);
         return false;
     }
-    return channels_fit("gamma", gamma, x) && channels_fit("beta", beta, x);
+    return ng_channels_fit(name, "gamma", gamma, x) && ng_channels_fit(name, "beta", beta, x);
 }
 
 /* ---- Forward ------------------------------------------------------------------------------ */
