@@ -688,6 +688,37 @@ START_TEST(scale_norm_of_zeros_is_zero)
 }
 END_TEST
 
+static outcome tanh_outcome(ng_dtype dtype)
+{
+    const ng_shape image = NG_SHAPE(512, 700), row = NG_SHAPE(700);
+    ng_tensor *x = ng_require_grad(own(ng_copy_new(normal(NG_F32, image, 1), dtype)));
+    ng_tensor *alpha = ng_require_grad(own(ng_full_new(dtype, NG_SHAPE(1), 0.5)));
+    ng_tensor *gamma = ng_require_grad(own(ng_copy_new(normal(NG_F32, row, 2), dtype)));
+    ng_tensor *beta = own(ng_copy_new(normal(NG_F32, row, 3), dtype));
+    ng_tensor *dy = own(ng_copy_new(normal(NG_F32, image, 4), dtype));
+    ng_tensor *y = ng_dynamic_tanh(tape, x, alpha, gamma, beta);
+    assert_ok(ng_backward_from(tape, y, dy));
+    return (outcome){y, ng_grad(x), ng_grad(gamma), .dbeta = ng_grad(alpha)}; /* beta is constant */
+}
+
+START_TEST(dynamic_tanh_at_full_size)
+{
+    ng_set_threads(1);
+    const outcome one = tanh_outcome(NG_F32), exact = tanh_outcome(NG_F64);
+    ng_set_threads(2);
+    const outcome two = tanh_outcome(NG_F32);
+    ng_set_threads(0);
+    assert_same_bits(one.y, two.y);
+    assert_same_bits(one.dx, two.dx);
+    assert_same_bits(one.dgamma, two.dgamma);
+    assert_same_bits(one.dbeta, two.dbeta);
+    assert_tensors_close(one.y, exact.y, 1e-4);
+    assert_tensors_close(one.dx, exact.dx, 1e-3);
+    assert_tensors_close(one.dgamma, exact.dgamma, 1e-4);
+    assert_tensors_close(one.dbeta, exact.dbeta, 1e-4);
+}
+END_TEST
+
 /* ---- BatchRenorm ---------------------------------------------------------------------------- */
 
 /* While it warms up it is BatchNorm; then the limits open, evenly; by then the output leans on the
@@ -1087,6 +1118,7 @@ Suite *norms_suite(void)
     tcase_add_loop_test(t, channel_kernels_do_what_they_say, 0, 3);
     tcase_add_test(t, detach_norm_only_scales_the_gradient);
     tcase_add_test(t, scale_norm_of_zeros_is_zero);
+    tcase_add_test(t, dynamic_tanh_at_full_size);
     tcase_add_test(t, batch_renorm_warms_up_as_batch_norm);
     tcase_add_test(t, batch_renorm_trains_as_it_evaluates);
     tcase_add_loop_test(t, combined_sub_batches_are_the_whole_batch, 0, 4);
