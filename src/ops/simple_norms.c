@@ -1,4 +1,4 @@
-/* Norms of a line or two. ScaleNorm and DetachNorm are composed of other ops; DynamicTanh is fused. */
+/* Norms of a line or two: ScaleNorm and DetachNorm, composed of other ops; DynamicTanh, fused. */
 #include "ops/op.h"
 #include <math.h>
 
