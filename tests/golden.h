@@ -2,7 +2,7 @@
 #ifndef NG_TESTS_GOLDEN_H
 #define NG_TESTS_GOLDEN_H
 
-#include <normgrad.h>
+#include "support.h"
 
 /* Reads a file, in the project's folder; gives all that was read back. */
 void golden_load(const char *path);

@@ -307,6 +307,29 @@ typedef struct {
     ng_spectral_norm_create((ng_spectral_norm_options){.inner = __VA_ARGS__})
 NG_API ng_module *ng_spectral_norm_create(ng_spectral_norm_options options);
 
+/* Convolution of x (N, in, H, W); weight (out, in / groups, kernel_h, kernel_w), bias (out), both
+ * drawn from U(-b, b), b = 1 / sqrt(in / groups kernel_h kernel_w). The settings are those of
+ * ng_conv2d and ng_window in ops.h; the kernel has no default.
+ *     ng_conv2d_new(1, 16, .kernel = 3, .padding = 1)   ng_conv2d_new(16, 32, 3, .stride = 2) */
+typedef struct {
+    int64_t in, out;
+    int64_t kernel, stride, padding, dilation, groups;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+    bool no_bias; /* as before a BatchNorm, which would take it out again */
+} ng_conv2d_module_options;
+#define ng_conv2d_new(in_channels, ...)                                                           \
+    ng_conv2d_create((ng_conv2d_module_options){.in = (in_channels), .out = __VA_ARGS__})
+NG_API ng_module *ng_conv2d_create(ng_conv2d_module_options options);
+
+/* Pooling of x (N, C, H, W); flattening of any x (N, ...). The formulas are in ops.h.
+ *     ng_max_pool2d_new(2)   ng_avg_pool2d_new(3, .stride = 2, .padding = 1) */
+#define ng_max_pool2d_new(...) ng_max_pool2d_create((ng_window){.kernel = __VA_ARGS__})
+#define ng_avg_pool2d_new(...) ng_avg_pool2d_create((ng_window){.kernel = __VA_ARGS__})
+NG_API ng_module *ng_max_pool2d_create(ng_window window);
+NG_API ng_module *ng_avg_pool2d_create(ng_window window);
+NG_API ng_module *ng_global_avg_pool_new(void); /* (N, C, H, W) -> (N, C) */
+NG_API ng_module *ng_flatten_new(void);         /* (N, ...) -> (N, all the others) */
+
 /* ---- Your own module -----------------------------------------------------------------------
  *
  *     typedef struct { ng_module base; ng_tensor *weight; double eps; } my_norm;

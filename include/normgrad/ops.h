@@ -322,4 +322,56 @@ NG_API ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g);
  * estimate its first singular vectors and are constants in the gradient. Miyato et al. 2018. */
 NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor *v);
 
+/* ---- Images -------------------------------------------------------------------------------
+ *
+ * x is (N, C, H, W): images, channels, rows, columns. A window moves over each channel; of an axis
+ * of length n it leaves (n + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down,
+ * here called OH and OW. Every setting holds for both directions, unless the one ending in _h (rows)
+ * or _w (columns) says another: ng_unfold(tape, x, 2, .kernel_w = 3) has windows of 2 x 3. A window
+ * larger than the padded image is an error.
+ *
+ * stride    default 1; in pooling the kernel
+ * padding   zeros (in max pooling -Inf) on either side, default 0
+ * dilation  distance between neighbours within the window, default 1 */
+typedef struct {
+    int64_t kernel, stride, padding, dilation;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+} ng_window;
+
+/* y[n, o, r, c] = bias[o] + sum over i, j, k of weight[o, i, j, k] x[n, i, r stride - padding + j
+ * dilation, c stride - padding + k dilation]: x (N, C, H, W), weight (O, C / groups, kernel_h,
+ * kernel_w), bias (O) or NG_NONE -> (N, O, OH, OW). With groups, the g-th share of the outputs sees
+ * the g-th share of the channels (default 1; groups = C is a depthwise convolution).
+ *     ng_conv2d(tape, x, weight, bias, .padding = 1) */
+typedef struct {
+    ng_tensor *weight, *bias;
+    int64_t stride, padding, dilation, groups;
+    int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+} ng_conv2d_options;
+#define ng_conv2d(tape, x, ...) ng_conv2d_with(tape, x, (ng_conv2d_options){.weight = __VA_ARGS__})
+NG_API ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_conv2d_options options);
+
+/* Largest and mean value in each window: (N, C, H, W) -> (N, C, OH, OW); padding is at most half
+ * of the kernel. Equals share the gradient of max pooling; zeros of the padding count in a mean.
+ *     ng_max_pool2d(tape, x, 2)   ng_avg_pool2d(tape, x, 3, .stride = 2, .padding = 1) */
+#define ng_max_pool2d(tape, x, ...) ng_max_pool2d_with(tape, x, (ng_window){.kernel = __VA_ARGS__})
+#define ng_avg_pool2d(tape, x, ...) ng_avg_pool2d_with(tape, x, (ng_window){.kernel = __VA_ARGS__})
+NG_API ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window);
+NG_API ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window);
+
+/* y[n, c] = mean over rows and columns of x[n, c]: (N, C, H, W) -> (N, C). Lin et al. 2014. */
+NG_API ng_tensor *ng_global_avg_pool(ng_tape *tape, ng_tensor *x);
+
+NG_API ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x); /* (N, ...) -> (N, all the others) */
+
+/* Every window as a column: (N, C, H, W) -> (N, C kernel_h kernel_w, OH OW); and back, windows
+ * that overlap adding up. Each is the other's gradient.
+ *     ng_unfold(tape, x, 3, .padding = 1)   ng_fold(tape, columns, 8, 8, 3, .padding = 1) */
+#define ng_unfold(tape, x, ...) ng_unfold_with(tape, x, (ng_window){.kernel = __VA_ARGS__})
+#define ng_fold(tape, columns, height, width, ...)                                                \
+    ng_fold_with(tape, columns, height, width, (ng_window){.kernel = __VA_ARGS__})
+NG_API ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window);
+NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64_t width,
+                               ng_window window);
+
 #endif

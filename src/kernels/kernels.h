@@ -57,7 +57,7 @@ typedef struct {
     int64_t rows, n, over;
     double eps;
     bool center;   /* LayerNorm; else RMSNorm */
-    bool unbiased; /* divide the variance by over - 1 */
+    bool unbiased; /* divide the variance by over - 1 (of centred rows) */
 } ng_row_norm_shape;
 
 /* Column-wise normalization of x (outer, channels, inner) for each channel. */
@@ -91,6 +91,25 @@ typedef struct {
     double lr, alpha, eps, weight_decay, momentum;
     bool centered;
 } ng_rmsprop_step;
+
+/* A window that moves over planes (height, width); each pair is rows, columns. Output (r, c) sees
+ * the elements (r stride - padding + i dilation, ...) for i < kernel; outside the plane is 0. */
+typedef struct {
+    int64_t planes;
+    int64_t size[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+} ng_windows;
+
+/* Convolution of x (images, channels, height, width); windows.planes is `channels`. */
+typedef struct {
+    ng_windows windows;
+    int64_t images, channels, outputs, groups;
+} ng_conv_shape;
+
+/* Destinations of a convolution's gradient; a NULL pointer is not wanted. */
+typedef struct {
+    void *dx, *dweight, *dbias;
+    bool add_dx, add_dweight, add_dbias;
+} ng_conv_gradients;
 
 typedef struct {
     const char *isa; /* "baseline", "avx2", "avx512" */
@@ -159,8 +178,9 @@ typedef struct {
     /* ---- update.inc: one optimizer step of n weights ---- */
     void (*sgd)(void *w, const void *g, void *velocity, int64_t n, const ng_sgd_step *step);
     void (*adam)(void *w, const void *g, void *m, void *v, int64_t n, const ng_adam_step *step);
+    /* mean is NULL unless centered, velocity unless there is momentum */
     void (*rmsprop)(void *w, const void *g, void *square, void *mean, void *velocity, int64_t n,
-                    const ng_rmsprop_step *step); /* mean NULL unless centered, velocity if momentum */
+                    const ng_rmsprop_step *step);
 
     /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n) (+ C), row-major, leading dimensions in
      * elements; a transposed operand is stored the other way round ---- */
@@ -184,6 +204,17 @@ typedef struct {
     void (*dynamic_tanh_backward)(const void *x, double alpha, const void *gamma, const void *dy,
                                   int64_t rows, int64_t n, ng_norm_gradients gradients,
                                   void *dalpha, bool add_dalpha, double *scratch);
+
+    /* ---- image.inc: x (planes, height, width), y (planes, out_h, out_w), columns (planes,
+     * kernel_h, kernel_w, out_h, out_w) ---- */
+    void (*unfold)(const ng_windows *windows, const void *x, void *columns);
+    void (*fold)(const ng_windows *windows, const void *columns, void *x, bool accumulate);
+    void (*max_pool)(const ng_windows *windows, const void *x, void *y); /* outside is -Inf */
+    void (*max_pool_backward)(const ng_windows *windows, const void *x, const void *y,
+                              const void *dy, void *dx, bool accumulate);
+    void (*mean_pool)(const ng_windows *windows, const void *x, void *y); /* outside counts */
+    void (*mean_pool_backward)(const ng_windows *windows, const void *dy, void *dx,
+                               bool accumulate);
 } ng_kernels;
 
 /* The table for NG_F32 or NG_F64, for the best instruction set that this processor has, or the
@@ -207,5 +238,16 @@ void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int6
 
 /* "OpenBLAS" or "built-in". */
 const char *ng_gemm_name(void);
+
+/* Convolution: y (images, outputs, out_h, out_w) = weight (outputs, channels / groups, kernel_h,
+ * kernel_w) * x + bias (outputs), which may be NULL. Small products are shared among threads by
+ * images and are the table's own, so that bits depend on neither BLAS nor threads; large ones are
+ * ng_gemm's. scratch: ng_conv_scratch bytes, of the backward pass if `backward`. */
+void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
+             const void *bias, void *y, void *scratch);
+void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x,
+                      const void *weight, const void *dy, ng_conv_gradients gradients,
+                      void *scratch);
+int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward);
 
 #endif

@@ -128,6 +128,30 @@ static ng_module *spectral_norm_iterated(void)
     return ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3);
 }
 
+static ng_module *conv2d(void) { return ng_conv2d_new(2, 3, .kernel = 2); }
+static ng_module *conv2d_no_bias(void)
+{
+    return ng_conv2d_new(2, 3, .kernel = 1, .stride = 2, .no_bias = true);
+}
+static ng_module *conv2d_all(void)
+{
+    return ng_conv2d_new(2, 4, .kernel = 3, .kernel_w = 2, .stride_w = 2, .padding = 1,
+                         .dilation_w = 2, .groups = 2);
+}
+static ng_module *max_pool2d(void) { return ng_max_pool2d_new(2); }
+static ng_module *avg_pool2d(void)
+{
+    return ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1);
+}
+static ng_module *residual_convolution(void)
+{
+    return ng_sequential_new(
+        ng_residual_new(ng_sequential_new(
+            ng_conv2d_new(2, 2, .kernel = 3, .padding = 1, .no_bias = true), ng_batch_norm_new(2),
+            ng_silu_new())),
+        ng_global_avg_pool_new(), ng_linear_new(2, 2));
+}
+
 /* ---- The table ----------------------------------------------------------------------------- */
 
 /* An input x of normal values; of values away from a kink at 0; and a condition. */
@@ -257,6 +281,21 @@ static const ng_check_row_spec rows[] = {
      .module = spectral_norm,
      .eval = true,
      .inputs = {{X(2, {3, 4})}}},
+
+    {.name = "Conv2d", .module = conv2d, .inputs = {{X(4, {2, 2, 3, 3})}}},
+    {.name = "Conv2d (no bias)", .module = conv2d_no_bias, .inputs = {{X(4, {2, 2, 3, 3})}}},
+    {.name = "Conv2d (stride, padding, dilation, groups)",
+     .module = conv2d_all,
+     .inputs = {{X(4, {1, 2, 3, 4})}}},
+    {.name = "MaxPool2d", .module = max_pool2d, .inputs = {{X(4, {2, 2, 2, 4})}}},
+    {.name = "AvgPool2d", .module = avg_pool2d, .inputs = {{X(4, {2, 1, 4, 4})}}},
+    {.name = "GlobalAvgPool",
+     .module = ng_global_avg_pool_new,
+     .inputs = {{X(4, {2, 2, 2, 3})}}},
+    {.name = "Flatten", .module = ng_flatten_new, .inputs = {{X(4, {2, 2, 2, 1})}}},
+    {.name = "Sequential (residual convolution)",
+     .module = residual_convolution,
+     .inputs = {{X(4, {2, 2, 3, 3})}}},
 };
 
 const ng_check_row_spec *ng_layer_row(int index)

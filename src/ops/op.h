@@ -62,6 +62,19 @@ ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
+/* ---- Windows over images ------------------------------------------------------------------ */
+
+/* The window with every setting settled, over images (N, C, H, W); windows->planes is the number of
+ * channels of all images. False with an error for a window that does not fit. */
+bool ng_windows_of(const char *function, ng_shape image, const ng_window *window,
+                   ng_windows *windows);
+
+/* Settled windows by name, for the definitions. */
+ng_window ng_window_of(const ng_windows *windows);
+
+/* Whether x is (N, C, H, W); else an error. */
+bool ng_is_image(const char *function, ng_shape shape);
+
 /* ---- Rows of the table --------------------------------------------------------------------
  *
  *     NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
@@ -99,16 +112,16 @@ void ng_move_running(ng_tensor *running, const double *batch, double factor, dou
 
 #define NG_ROW_COUNT(rows) ((int)(sizeof(rows) / sizeof((rows)[0])))
 
-extern const ng_check_row_spec ng_rows_arithmetic[], ng_rows_elementwise[], ng_rows_activations[],
-    ng_rows_reduce[], ng_rows_matmul[], ng_rows_layout[], ng_rows_select[], ng_rows_softmax[],
-    ng_rows_losses[], ng_rows_dropout[], ng_rows_norm[], ng_rows_batch_norm[];
-extern const ng_check_row_spec ng_rows_group_norm[], ng_rows_simple_norms[],
-    ng_rows_batch_variants[], ng_rows_weight_norm[], ng_rows_channel_norm[];
-extern const int ng_rows_arithmetic_count, ng_rows_elementwise_count, ng_rows_activations_count,
-    ng_rows_reduce_count, ng_rows_matmul_count, ng_rows_layout_count, ng_rows_select_count,
-    ng_rows_softmax_count, ng_rows_losses_count, ng_rows_dropout_count, ng_rows_norm_count,
-    ng_rows_batch_norm_count;
-extern const int ng_rows_group_norm_count, ng_rows_simple_norms_count,
-    ng_rows_batch_variants_count, ng_rows_weight_norm_count, ng_rows_channel_norm_count;
+/* Every family that has rows, in the order of the table. */
+#define NG_FAMILIES(family)                                                                        \
+    family(arithmetic) family(elementwise) family(activations) family(reduce) family(matmul)       \
+    family(layout) family(select) family(softmax) family(losses) family(dropout) family(norm)      \
+    family(batch_norm) family(group_norm) family(simple_norms) family(batch_variants)              \
+    family(weight_norm) family(channel_norm) family(image) family(conv2d)
+
+#define NG_DECLARE_ROWS(family)                                                                    \
+    extern const ng_check_row_spec ng_rows_##family[];                                             \
+    extern const int ng_rows_##family##_count;
+NG_FAMILIES(NG_DECLARE_ROWS)
 
 #endif

@@ -6,25 +6,8 @@ typedef struct {
     const int *count;
 } family;
 
-static const family families[] = {
-    {ng_rows_arithmetic, &ng_rows_arithmetic_count},
-    {ng_rows_elementwise, &ng_rows_elementwise_count},
-    {ng_rows_activations, &ng_rows_activations_count},
-    {ng_rows_reduce, &ng_rows_reduce_count},
-    {ng_rows_matmul, &ng_rows_matmul_count},
-    {ng_rows_layout, &ng_rows_layout_count},
-    {ng_rows_select, &ng_rows_select_count},
-    {ng_rows_softmax, &ng_rows_softmax_count},
-    {ng_rows_losses, &ng_rows_losses_count},
-    {ng_rows_dropout, &ng_rows_dropout_count},
-    {ng_rows_norm, &ng_rows_norm_count},
-    {ng_rows_batch_norm, &ng_rows_batch_norm_count},
-    {ng_rows_group_norm, &ng_rows_group_norm_count},
-    {ng_rows_simple_norms, &ng_rows_simple_norms_count},
-    {ng_rows_batch_variants, &ng_rows_batch_variants_count},
-    {ng_rows_weight_norm, &ng_rows_weight_norm_count},
-    {ng_rows_channel_norm, &ng_rows_channel_norm_count},
-};
+#define ROWS(name) {ng_rows_##name, &ng_rows_##name##_count},
+static const family families[] = {NG_FAMILIES(ROWS)};
 
 const ng_check_row_spec *ng_op_row(int index)
 {

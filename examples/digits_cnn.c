@@ -1,0 +1,335 @@
+/* A small residual network with BatchNorm on the 8 x 8 digits.
+ *
+ *     conv 3 x 3 to W channels
+ *     a residual block of two convolutions
+ *     conv 3 x 3 to 2 W channels, stride 2: 4 x 4 from here on
+ *     a residual block of two convolutions
+ *     the mean over all places, and a Linear to the classes
+ *
+ * with a norm after each convolution. Trains it with AdamW, warm-up and a cosine from several
+ * seeds. Run it in the project's folder: build/examples/digits_cnn --help */
+#include "progress.h"
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <normgrad.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { MAX_SEEDS = 100, SIDE = 8, CLASSES = 10 };
+
+/* ---- Options ---- */
+
+typedef struct {
+    const char *key, *name;
+    ng_module *(*make)(int64_t channels); /* NULL: nothing stands there */
+} norm_choice;
+
+static ng_module *make_batch(int64_t channels) { return ng_batch_norm_new(channels); }
+
+static const norm_choice norms[] = {{"batch", "BatchNorm", make_batch}, {"none", "no norm", NULL}};
+enum { NORMS = sizeof norms / sizeof norms[0] };
+
+typedef struct {
+    const norm_choice *norm;
+    double lr;
+    int seeds, epochs, batch, width, threads;
+    const char *data;
+} options;
+
+static const char help[] =
+    "usage: digits_cnn [options]\n"
+    "\n"
+    "Trains a small residual convolutional network on handwritten digits, from several seeds,\n"
+    "and prints its accuracy on the fifth of the digits that it has not seen.\n"
+    "\n"
+    "  --norm NAME    batch or none                (default: batch)\n"
+    "  --seeds N      runs                         (5)\n"
+    "  --epochs N     passes over the training data (10)\n"
+    "  --batch N      samples a step               (64)\n"
+    "  --lr RATE      the highest learning rate    (0.005)\n"
+    "  --width N      channels of the first half   (16)\n"
+    "  --data FILE    a CSV file of 64 pixels from 0 to 16 and a label (examples/data/digits.csv)\n"
+    "  --threads N    of the kernels; 0: one per processor (1)\n"
+    "  --help         this text\n";
+
+static void refuse(const char *name, const char *value, const char *expected)
+{
+    fprintf(stderr, "digits_cnn: --%s %s: expected %s; --help shows all options\n", name, value,
+            expected);
+    exit(EXIT_USAGE);
+}
+
+static int parse_count(const char *name, const char *text, int low, int high)
+{
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (errno == 0 && end != text && *end == '\0' && value >= low && value <= high)
+        return (int)value;
+    char expected[64];
+    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
+    refuse(name, text, expected);
+    return 0;
+}
+
+static double parse_rate(const char *name, const char *text)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value > 0) || isinf(value))
+        refuse(name, text, "a number above 0");
+    return value;
+}
+
+static const norm_choice *parse_norm(const char *name)
+{
+    for (int i = 0; i < NORMS; i++)
+        if (strcmp(norms[i].key, name) == 0) return &norms[i];
+    refuse("norm", name, "batch or none");
+    return NULL;
+}
+
+static options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"norm", required_argument, NULL, 'n'},   {"seeds", required_argument, NULL, 's'},
+        {"epochs", required_argument, NULL, 'e'}, {"batch", required_argument, NULL, 'b'},
+        {"lr", required_argument, NULL, 'r'},     {"width", required_argument, NULL, 'w'},
+        {"data", required_argument, NULL, 'f'},   {"threads", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    options o = {.norm = &norms[0],
+                 .lr = 0.005,
+                 .seeds = 5,
+                 .epochs = 10,
+                 .batch = 64,
+                 .width = 16,
+                 .threads = 1,
+                 .data = "examples/data/digits.csv"};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'n': o.norm = parse_norm(optarg); break;
+        case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
+        case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
+        case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
+        case 'r': o.lr = parse_rate("lr", optarg); break;
+        case 'w': o.width = parse_count("width", optarg, 1, 10000); break;
+        case 'f': o.data = optarg; break;
+        case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
+        case 'h': fputs(help, stdout), exit(EXIT_SUCCESS);
+        default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "digits_cnn: %s: not an option; --help shows them all\n", argv[optind]);
+        exit(EXIT_USAGE);
+    }
+    return o;
+}
+
+/* ---- The network ---- */
+
+/* A convolution and its norm, whose beta makes the bias superfluous. */
+static void add_convolution(ng_module *net, const norm_choice *norm, int64_t in, int64_t out,
+                            int64_t stride)
+{
+    ng_sequential_add(net, ng_conv2d_new(in, out, .kernel = 3, .stride = stride, .padding = 1,
+                                         .no_bias = norm->make != NULL));
+    if (norm->make) ng_sequential_add(net, norm->make(out));
+}
+
+/* relu(x + conv(relu(conv(x)))), a norm after each convolution. He et al. 2016. */
+static void add_block(ng_module *net, const norm_choice *norm, int64_t channels)
+{
+    ng_module *inner = ng_sequential_create(NULL, 0);
+    add_convolution(inner, norm, channels, channels, 1);
+    ng_sequential_add(inner, ng_relu_new());
+    add_convolution(inner, norm, channels, channels, 1);
+    ng_sequential_add(net, ng_residual_new(inner));
+    ng_sequential_add(net, ng_relu_new());
+}
+
+static ng_module *make_network(const options *o, int seed)
+{
+    ng_module *net = ng_sequential_create(NULL, 0);
+    add_convolution(net, o->norm, 1, o->width, 1);
+    ng_sequential_add(net, ng_relu_new());
+    add_block(net, o->norm, o->width);
+    add_convolution(net, o->norm, o->width, 2 * o->width, 2);
+    ng_sequential_add(net, ng_relu_new());
+    add_block(net, o->norm, 2 * o->width);
+    ng_sequential_add(net, ng_global_avg_pool_new());
+    ng_sequential_add(net, ng_linear_new(2 * o->width, CLASSES));
+    ng_module_init(net, (uint64_t)seed);
+    return net;
+}
+
+/* ---- Training ---- */
+
+typedef struct {
+    const options *options;
+    int seed;
+    ng_module *net;
+    ng_optimizer *optimizer;
+    ng_tape *tape;
+    ng_dataset *train, *validate;
+    progress *bar;
+} run;
+
+static ng_tensor *logits_of(const run *r, ng_tensor *pixels)
+{
+    ng_tensor *images = ng_reshape(r->tape, pixels, NG_SHAPE(-1, 1, SIDE, SIDE));
+    return ng_forward(r->net, r->tape, images);
+}
+
+/* The mean loss over an epoch, as it went. A last, short batch is left out. */
+static double train_epoch(const run *r, int epoch)
+{
+    const options *o = r->options;
+    const double count = (double)ng_dataset_count(r->train);
+    ng_batch batch;
+    double loss_sum = 0, seen = 0;
+    char detail[96];
+    ng_dataset_shuffle(r->train, (uint64_t)epoch);
+    for (int i = 0; ng_dataset_batch(r->train, r->tape, i, o->batch, &batch, .drop_last = true);
+         i++) {
+        ng_tensor *loss = ng_cross_entropy(r->tape, logits_of(r, batch.x), batch.y);
+        ng_backward(r->tape, loss);
+        ng_optimizer_step(r->optimizer);
+        loss_sum += ng_item(loss) * (double)batch.size;
+        seen += (double)batch.size;
+        ng_tape_reset(r->tape);
+        if (ng_failed()) break;
+
+        snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", r->seed + 1,
+                 o->seeds, epoch + 1, o->epochs, loss_sum / seen);
+        progress_show(r->bar, count * (r->seed * o->epochs + epoch) + seen, detail);
+    }
+    return loss_sum / seen;
+}
+
+static double measure_accuracy(const run *r)
+{
+    ng_batch batch;
+    int64_t right = 0;
+    const bool was = ng_tape_record(r->tape, false);
+    ng_eval(r->net);
+    for (int i = 0; ng_dataset_batch(r->validate, r->tape, i, 256, &batch); i++) {
+        const ng_tensor *guess = ng_argmax(r->tape, logits_of(r, batch.x), 1);
+        for (int64_t k = 0; k < batch.size; k++) right += ng_get(guess, k) == ng_get(batch.y, k);
+        ng_tape_reset(r->tape);
+    }
+    ng_train(r->net);
+    ng_tape_record(r->tape, was);
+    return (double)right / (double)ng_dataset_count(r->validate);
+}
+
+/* AdamW; the rate rises over a tenth of the steps, then falls as a cosine. */
+static ng_optimizer *make_optimizer(const run *r)
+{
+    const options *o = r->options;
+    const int64_t steps = ng_dataset_count(r->train) / o->batch * o->epochs;
+    const ng_schedule cosine = {
+        .kind = NG_SCHEDULE_COSINE, .warmup = steps / 10, .steps = steps - steps / 10};
+    return ng_adamw_new(r->net, .lr = o->lr, .schedule = cosine);
+}
+
+/* Trains from one seed, which draws the split and the weights; the accuracy in the end. */
+static double run_seed(const options *o, ng_dataset *data, int seed, progress *bar)
+{
+    run r = {.options = o, .seed = seed, .bar = bar};
+    const double began = progress_clock();
+    ng_dataset_split(data, ng_dataset_count(data) * 4 / 5, (uint64_t)seed, &r.train, &r.validate);
+    r.net = make_network(o, seed);
+    r.optimizer = make_optimizer(&r);
+    r.tape = ng_tape_new();
+    double loss = 0;
+    for (int epoch = 0; epoch < o->epochs && !ng_failed(); epoch++) loss = train_epoch(&r, epoch);
+    const double accuracy = ng_failed() ? 0 : measure_accuracy(&r);
+    if (!ng_failed()) {
+        progress_end(bar);
+        printf("seed %d/%d  loss %.4f  validation accuracy %6.2f %%  %.1f s\n", seed + 1, o->seeds,
+               loss, 100 * accuracy, progress_clock() - began);
+        fflush(stdout);
+    }
+    ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
+    ng_dataset_free(r.train), ng_dataset_free(r.validate);
+    return accuracy;
+}
+
+/* ---- Main ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_result(const options *o, double *accuracies, double seconds)
+{
+    const int n = o->seeds;
+    qsort(accuracies, (size_t)n, sizeof accuracies[0], compare);
+    printf("\n%s: validation accuracy over %d seed%s: median %.2f %%, lowest %.2f %%, highest "
+           "%.2f %%; %.1f s\n",
+           o->norm->name, n, n == 1 ? "" : "s", 50 * (accuracies[(n - 1) / 2] + accuracies[n / 2]),
+           100 * accuracies[0], 100 * accuracies[n - 1], seconds);
+}
+
+/* Whether the file holds what the network reads, and enough of it for a batch. */
+static bool data_fits(const options *o, ng_dataset *data)
+{
+    const ng_tensor *x = ng_dataset_x(data), *y = ng_dataset_y(data);
+    if (!data) return false;
+    const int64_t train = ng_dataset_count(data) * 4 / 5;
+    if (ng_dim(x, 1) != SIDE * SIDE) {
+        ng_fail(NG_EVALUE, "%s: %lld pixels, expected %d", o->data, (long long)ng_dim(x, 1),
+                SIDE * SIDE);
+    } else if (o->batch > train) {
+        ng_fail(NG_EVALUE, "--batch %d: expected at most the %lld samples to train", o->batch,
+                (long long)train);
+    }
+    for (int64_t i = 0; i < ng_size(y); i++)
+        if (!(ng_get(y, i) >= 0 && ng_get(y, i) < CLASSES) && !ng_failed())
+            ng_fail(NG_EVALUE, "%s: label %g, expected 0 to %d", o->data, ng_get(y, i),
+                    CLASSES - 1);
+    return !ng_failed();
+}
+
+static void print_opening(const options *o, ng_dataset *data)
+{
+    const int64_t count = ng_dataset_count(data);
+    ng_module *net = make_network(o, 0);
+    printf("%lld samples to train and %lld to validate, %lld parameters, %s, AdamW at %g, batch "
+           "%d, %d epoch%s\n\n",
+           (long long)(count * 4 / 5), (long long)(count - count * 4 / 5),
+           (long long)ng_parameter_count(net), o->norm->name, o->lr, o->batch, o->epochs,
+           o->epochs == 1 ? "" : "s");
+    fflush(stdout);
+    ng_module_free(net);
+}
+
+static void work(const options *o, ng_dataset *data)
+{
+    double accuracies[MAX_SEEDS];
+    const double began = progress_clock();
+    const double samples = (double)(ng_dataset_count(data) * 4 / 5) * o->seeds * o->epochs;
+    progress bar = progress_begin(o->norm->name, "samples", samples, !progress_terminal());
+    for (int seed = 0; seed < o->seeds && !ng_failed(); seed++)
+        accuracies[seed] = run_seed(o, data, seed, &bar);
+    progress_end(&bar);
+    if (!ng_failed()) print_result(o, accuracies, progress_clock() - began);
+}
+
+int main(int argc, char **argv)
+{
+    const options o = parse_options(argc, argv);
+    ng_set_threads(o.threads);
+    ng_dataset *data = ng_dataset_read_csv(o.data, .scale = 1.0 / 16);
+    if (data_fits(&o, data)) {
+        print_opening(&o, data);
+        work(&o, data);
+    }
+    ng_dataset_free(data);
+    if (!ng_failed()) return EXIT_SUCCESS;
+    fprintf(stderr, "digits_cnn: %s\n", ng_last_error());
+    return EXIT_FAILED;
+}

@@ -1,0 +1,134 @@
+/* Pooling and flattening as modules; formulas are in ops.h. */
+#include "nn/module.h"
+#include "nn/window.h"
+
+/* ---- Windows ------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    int64_t both, rows, columns;
+} setting;
+
+enum { SETTINGS = 4 };
+
+static void settings_of(const ng_window *w, setting settings[SETTINGS])
+{
+    settings[0] = (setting){"kernel", w->kernel, w->kernel_h, w->kernel_w};
+    settings[1] = (setting){"stride", w->stride, w->stride_h, w->stride_w};
+    settings[2] = (setting){"padding", w->padding, w->padding_h, w->padding_w};
+    settings[3] = (setting){"dilation", w->dilation, w->dilation_h, w->dilation_w};
+    for (int i = 0; i < SETTINGS; i++) {
+        if (settings[i].rows == 0) settings[i].rows = settings[i].both;
+        if (settings[i].columns == 0) settings[i].columns = settings[i].both;
+    }
+}
+
+bool ng_window_accepted(const char *function, const ng_window *window)
+{
+    setting settings[SETTINGS];
+    settings_of(window, settings);
+    for (int i = 0; i < SETTINGS; i++) {
+        const setting *s = &settings[i];
+        const int64_t least = i == 0 ? 1 : 0, lower = s->rows < s->columns ? s->rows : s->columns;
+        const int64_t higher = s->rows < s->columns ? s->columns : s->rows;
+        if (lower >= least && higher <= INT32_MAX) continue;
+        ng_fail(NG_EVALUE, "%s: %s is %lld, expected %lld to %lld", function, s->name,
+                (long long)(lower < least ? lower : higher), (long long)least,
+                (long long)INT32_MAX);
+        return false;
+    }
+    return true;
+}
+
+ng_window_print ng_window_text(const ng_window *window)
+{
+    ng_window_print print = {""};
+    setting settings[SETTINGS];
+    settings_of(window, settings);
+    size_t at = 0;
+    for (int i = 0; i < SETTINGS; i++) {
+        const setting *s = &settings[i];
+        if (s->rows == 0 && s->columns == 0) continue;
+        char *end = print.text + at;
+        const size_t left = sizeof print.text - at;
+        const char *comma = at > 0 ? ", " : "";
+        const int used = s->rows == s->columns
+                             ? snprintf(end, left, "%s%s=%lld", comma, s->name, (long long)s->rows)
+                             : snprintf(end, left, "%s%s=%lld x %lld", comma, s->name,
+                                        (long long)s->rows, (long long)s->columns);
+        at += (size_t)used;
+    }
+    return print;
+}
+
+/* ---- Max and average ----------------------------------------------------------------------- */
+
+typedef struct {
+    ng_module_class class;
+    ng_tensor *(*op)(ng_tape *tape, ng_tensor *x, ng_window window);
+} pool_class;
+
+typedef struct {
+    ng_module base;
+    ng_window window;
+} pool;
+
+static ng_tensor *pool_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return ((const pool_class *)self->class)->op(tape, x, ((const pool *)self)->window);
+}
+
+static void pool_describe(const ng_module *self, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", ng_window_text(&((const pool *)self)->window).text);
+}
+
+static const pool_class max_pool_class = {
+    {.name = "MaxPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
+    ng_max_pool2d_with};
+
+static const pool_class avg_pool_class = {
+    {.name = "AvgPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
+    ng_avg_pool2d_with};
+
+static ng_module *make_pool(const char *function, const pool_class *class, ng_window window)
+{
+    if (!ng_window_accepted(function, &window)) return NULL;
+    pool *self = (pool *)ng_module_new(&class->class);
+    if (self) self->window = window;
+    return self ? ng_module_built(&self->base) : NULL;
+}
+
+ng_module *ng_max_pool2d_create(ng_window window)
+{
+    return make_pool("ng_max_pool2d_new", &max_pool_class, window);
+}
+
+ng_module *ng_avg_pool2d_create(ng_window window)
+{
+    return make_pool("ng_avg_pool2d_new", &avg_pool_class, window);
+}
+
+/* ---- Global average, flatten --------------------------------------------------------------- */
+
+static ng_tensor *global_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    (void)self;
+    return ng_global_avg_pool(tape, x);
+}
+
+static const ng_module_class global_class = {
+    .name = "GlobalAvgPool", .size = sizeof(ng_module), .forward = global_forward};
+
+ng_module *ng_global_avg_pool_new(void) { return ng_module_built(ng_module_new(&global_class)); }
+
+static ng_tensor *flatten_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    (void)self;
+    return ng_flatten(tape, x);
+}
+
+static const ng_module_class flatten_class = {
+    .name = "Flatten", .size = sizeof(ng_module), .forward = flatten_forward};
+
+ng_module *ng_flatten_new(void) { return ng_module_built(ng_module_new(&flatten_class)); }

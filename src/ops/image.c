@@ -1,0 +1,308 @@
+/* Images x (N, C, H, W): windows laid out as columns and put back, pooling, flattening.
+ *
+ * Output (r, c) of a window sees the elements
+ *
+ *     x[n, i, r stride - padding + j dilation, c stride - padding + k dilation]
+ *
+ * for j < kernel_h, k < kernel_w; what lies outside the image is 0, for max pooling -Inf. */
+#include "ops/op.h"
+#include <math.h>
+
+/* ---- Windows ------------------------------------------------------------------------------ */
+
+bool ng_is_image(const char *function, ng_shape shape)
+{
+    if (shape.rank == 4) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, H, W)", function, ng_shape_print(shape).text);
+    return false;
+}
+
+/* The setting of one direction if it is given, else that of both, else the default. */
+static bool settle(const char *function, const char *name, int64_t own, int64_t both,
+                   int64_t standard, int64_t least, int64_t *value)
+{
+    *value = own != 0 ? own : both != 0 ? both : standard;
+    if (*value >= least && *value <= INT32_MAX) return true;
+    ng_fail(NG_EVALUE, "%s: %s is %lld, expected %lld to %lld", function, name, (long long)*value,
+            (long long)least, (long long)INT32_MAX);
+    return false;
+}
+
+static bool settings_of(const char *function, const ng_window *o, ng_windows *w)
+{
+    const int64_t kernel[] = {o->kernel_h, o->kernel_w}, stride[] = {o->stride_h, o->stride_w};
+    const int64_t padding[] = {o->padding_h, o->padding_w};
+    const int64_t dilation[] = {o->dilation_h, o->dilation_w};
+    for (int i = 0; i < 2; i++)
+        if (!settle(function, "kernel", kernel[i], o->kernel, 0, 1, &w->kernel[i]) ||
+            !settle(function, "stride", stride[i], o->stride, 1, 1, &w->stride[i]) ||
+            !settle(function, "padding", padding[i], o->padding, 0, 0, &w->padding[i]) ||
+            !settle(function, "dilation", dilation[i], o->dilation, 1, 1, &w->dilation[i]))
+            return false;
+    return true;
+}
+
+bool ng_windows_of(const char *function, ng_shape image, const ng_window *window,
+                   ng_windows *windows)
+{
+    ng_windows *w = windows;
+    *w = (ng_windows){.planes = image.dim[0] * image.dim[1]};
+    if (!settings_of(function, window, w)) return false;
+    for (int i = 0; i < 2; i++) {
+        w->size[i] = image.dim[2 + i];
+        const int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
+        const int64_t padded = w->size[i] + 2 * w->padding[i];
+        if (reach > padded) {
+            ng_fail(NG_ESHAPE,
+                    "%s: a window of %lld %s on %lld (x is %s), expected one that fits into the "
+                    "padded image",
+                    function, (long long)reach, i == 0 ? "rows" : "columns", (long long)padded,
+                    ng_shape_print(image).text);
+            return false;
+        }
+        w->out[i] = (padded - reach) / w->stride[i] + 1;
+    }
+    /* The columns of one image must be addressable. */
+    return ng_shape_size(function, NG_SHAPE(w->kernel[0], w->kernel[1], w->out[0], w->out[1],
+                                            image.dim[1])) >= 0;
+}
+
+ng_window ng_window_of(const ng_windows *w)
+{
+    return (ng_window){.kernel_h = w->kernel[0],
+                       .kernel_w = w->kernel[1],
+                       .stride_h = w->stride[0],
+                       .stride_w = w->stride[1],
+                       .padding_h = w->padding[0],
+                       .padding_w = w->padding[1],
+                       .dilation_h = w->dilation[0],
+                       .dilation_w = w->dilation[1]};
+}
+
+/* ---- unfold and fold: each is the other's gradient ----------------------------------------- */
+
+static void unfold_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const ng_windows *w = node->attributes;
+    dx[0] = ng_fold_with(tape, dy, w->size[0], w->size[1], ng_window_of(w));
+}
+
+static ng_status unfold_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                 ng_slot *dx)
+{
+    (void)tape;
+    ng_kernels_for(dy->dtype)->fold(node->attributes, dy->data, dx[0].data, dx[0].accumulate);
+    return NG_OK;
+}
+
+static const ng_op unfold_op = {
+    .name = "unfold", .gradient = unfold_gradient, .backward = unfold_backward};
+
+ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window)
+{
+    ng_windows w;
+    if (!ng_accepts("ng_unfold", tape, 1, &x) || !ng_is_image("ng_unfold", x->shape) ||
+        !ng_windows_of("ng_unfold", x->shape, &window, &w))
+        return NULL;
+    const int64_t rows = x->shape.dim[1] * w.kernel[0] * w.kernel[1];
+    ng_tensor *y = ng_result(tape, x->dtype, NG_SHAPE(x->shape.dim[0], rows, w.out[0] * w.out[1]));
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->unfold(&w, x->data, y->data);
+    return ng_record(tape, &unfold_op, y, &x, 1, &w, sizeof w);
+}
+
+static void fold_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_unfold_with(tape, dy, ng_window_of(node->attributes));
+}
+
+static const ng_op fold_op = {.name = "fold", .gradient = fold_gradient};
+
+/* Whether columns (N, C kernel_h kernel_w, OH OW) are those of images of the windows' size. */
+static bool columns_fit(const ng_shape columns, const ng_windows *w)
+{
+    const int64_t taps = w->kernel[0] * w->kernel[1], places = w->out[0] * w->out[1];
+    if (columns.rank == 3 && columns.dim[1] % taps == 0 && columns.dim[2] == places) return true;
+    ng_fail(NG_ESHAPE, "ng_fold: columns of shape %s, expected (N, C * %lld, %lld)",
+            ng_shape_print(columns).text, (long long)taps, (long long)places);
+    return false;
+}
+
+ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64_t width,
+                        ng_window window)
+{
+    ng_windows w;
+    ng_shape shape = NG_SHAPE(1, 1, height, width);
+    if (!ng_accepts("ng_fold", tape, 1, &columns) || ng_shape_size("ng_fold", shape) < 0 ||
+        !ng_windows_of("ng_fold", shape, &window, &w) || !columns_fit(columns->shape, &w))
+        return NULL;
+    shape.dim[0] = columns->shape.dim[0];
+    shape.dim[1] = columns->shape.dim[1] / (w.kernel[0] * w.kernel[1]);
+    ng_tensor *y = ng_result(tape, columns->dtype, shape);
+    if (!y) return NULL;
+    w.planes = shape.dim[0] * shape.dim[1];
+    ng_kernels_for(y->dtype)->fold(&w, columns->data, y->data, false);
+    return ng_record(tape, &fold_op, y, &columns, 1, &w, sizeof w);
+}
+
+/* ---- Pooling ------------------------------------------------------------------------------- */
+
+/* x's windows as the columns' own axis: (N, C, kernel_h kernel_w, OH OW). */
+static ng_tensor *windows_apart(ng_tape *tape, ng_tensor *x, const ng_windows *w)
+{
+    ng_tensor *columns = ng_unfold_with(tape, x, ng_window_of(w));
+    return ng_reshape(tape, columns,
+                      NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->kernel[0] * w->kernel[1],
+                               w->out[0] * w->out[1]));
+}
+
+/* y = max of each window, where what lies outside the image is -Inf */
+static ng_tensor *max_pool_definition(ng_tape *tape, const ng_node *node)
+{
+    const ng_windows *w = node->attributes;
+    ng_tensor *x = node->inputs[0];
+    ng_tensor *inside = windows_apart(tape, ng_ones_like(tape, x), w);
+    ng_tensor *outside = ng_full(tape, x->dtype, NG_SCALAR, -HUGE_VAL);
+    ng_tensor *seen = ng_where(tape, inside, windows_apart(tape, x, w), outside);
+    ng_tensor *y = ng_max(tape, seen, .axes = NG_AXES(2));
+    return ng_reshape(tape, y, node->output->shape);
+}
+
+static ng_status max_pool_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                   ng_slot *dx)
+{
+    (void)tape;
+    ng_kernels_for(dy->dtype)->max_pool_backward(node->attributes, node->inputs[0]->data,
+                                                 node->output->data, dy->data, dx[0].data,
+                                                 dx[0].accumulate);
+    return NG_OK;
+}
+
+static const ng_op max_pool_op = {
+    .name = "max_pool2d", .backward = max_pool_backward, .definition = max_pool_definition};
+
+/* y = mean of each window */
+static ng_tensor *avg_pool_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *seen = windows_apart(tape, node->inputs[0], node->attributes);
+    ng_tensor *y = ng_mean(tape, seen, .axes = NG_AXES(2));
+    return ng_reshape(tape, y, node->output->shape);
+}
+
+static ng_status avg_pool_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                   ng_slot *dx)
+{
+    (void)tape;
+    ng_kernels_for(dy->dtype)->mean_pool_backward(node->attributes, dy->data, dx[0].data,
+                                                  dx[0].accumulate);
+    return NG_OK;
+}
+
+static const ng_op avg_pool_op = {
+    .name = "avg_pool2d", .backward = avg_pool_backward, .definition = avg_pool_definition};
+
+/* A result for pooled x, whose windows are put into *w. */
+static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x, ng_window window,
+                         ng_windows *w)
+{
+    if (!ng_accepts(function, tape, 1, &x) || !ng_is_image(function, x->shape)) return NULL;
+    if (window.stride == 0) {
+        window.stride = window.kernel;
+        if (window.stride_h == 0) window.stride_h = window.kernel_h;
+        if (window.stride_w == 0) window.stride_w = window.kernel_w;
+    }
+    if (!ng_windows_of(function, x->shape, &window, w)) return NULL;
+    for (int i = 0; i < 2; i++) {
+        if (2 * w->padding[i] <= w->kernel[i]) continue;
+        ng_fail(NG_EVALUE, "%s: padding is %lld, expected at most half of the kernel's %lld",
+                function, (long long)w->padding[i], (long long)w->kernel[i]);
+        return NULL;
+    }
+    return ng_result(tape, x->dtype,
+                     NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->out[0], w->out[1]));
+}
+
+ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window)
+{
+    ng_windows w;
+    ng_tensor *y = pooled("ng_max_pool2d", tape, x, window, &w);
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->max_pool(&w, x->data, y->data);
+    return ng_record(tape, &max_pool_op, y, &x, 1, &w, sizeof w);
+}
+
+ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window)
+{
+    ng_windows w;
+    ng_tensor *y = pooled("ng_avg_pool2d", tape, x, window, &w);
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->mean_pool(&w, x->data, y->data);
+    return ng_record(tape, &avg_pool_op, y, &x, 1, &w, sizeof w);
+}
+
+ng_tensor *ng_global_avg_pool(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts("ng_global_avg_pool", tape, 1, &x) ||
+        !ng_is_image("ng_global_avg_pool", x->shape))
+        return NULL;
+    if (x->shape.dim[2] == 0 || x->shape.dim[3] == 0) {
+        ng_fail(NG_ESHAPE, "ng_global_avg_pool: x is %s, expected images of at least one element",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    return ng_mean(tape, x, .axes = NG_AXES(2, 3));
+}
+
+ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts_any("ng_flatten", tape, 1, &x)) return NULL;
+    const ng_shape shape = x->shape;
+    if (shape.rank < 1) {
+        ng_fail(NG_ESHAPE, "ng_flatten: x is a scalar, expected (N, ...)");
+        return NULL;
+    }
+    return ng_reshape(tape, x, NG_SHAPE(shape.dim[0], ng_shape_span(shape, 1, shape.rank)));
+}
+
+/* ---- Rows of the op table ------------------------------------------------------------------ */
+
+NG_ROW_CALL(row_unfold, ng_unfold(tape, in[0], 2))
+NG_ROW_CALL(row_unfold_same, ng_unfold(tape, in[0], 3, .padding = 1))
+NG_ROW_CALL(row_unfold_all, ng_unfold(tape, in[0], 2, .kernel_w = 3, .stride_h = 2, .padding_w = 2,
+                                      .dilation_w = 2))
+NG_ROW_CALL(row_fold, ng_fold(tape, in[0], 3, 4, 2))
+NG_ROW_CALL(row_fold_all, ng_fold(tape, in[0], 5, 4, 2, .kernel_w = 3, .stride_h = 2,
+                                  .padding_w = 2, .dilation_w = 2))
+NG_ROW_CALL(row_max_pool, ng_max_pool2d(tape, in[0], 2))
+NG_ROW_CALL(row_max_pool_all,
+            ng_max_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .dilation_w = 2))
+NG_ROW_CALL(row_avg_pool, ng_avg_pool2d(tape, in[0], 2))
+NG_ROW_CALL(row_avg_pool_all,
+            ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride = 1, .padding = 1))
+NG_ROW_CALL(row_global_avg_pool, ng_global_avg_pool(tape, in[0]))
+NG_ROW_CALL(row_flatten, ng_flatten(tape, in[0]))
+
+const ng_check_row_spec ng_rows_image[] = {
+    {.name = "unfold", .call = row_unfold, .inputs = {NG_ROW_ANY("x", 2, 2, 3, 4)}},
+    {.name = "unfold (padding)", .call = row_unfold_same, .inputs = {NG_ROW_ANY("x", 1, 2, 3, 4)}},
+    {.name = "unfold (stride, padding, dilation)",
+     .call = row_unfold_all,
+     .inputs = {NG_ROW_ANY("x", 1, 2, 5, 4)}},
+    {.name = "fold", .call = row_fold, .inputs = {NG_ROW_ANY("columns", 2, 8, 6)}},
+    {.name = "fold (stride, padding, dilation)",
+     .call = row_fold_all,
+     .inputs = {NG_ROW_ANY("columns", 1, 12, 8)}},
+    {.name = "max_pool2d", .call = row_max_pool, .inputs = {NG_ROW_ANY("x", 2, 2, 4, 5)}},
+    {.name = "max_pool2d (stride, padding, dilation)",
+     .call = row_max_pool_all,
+     .inputs = {NG_ROW_ANY("x", 1, 2, 5, 6)}},
+    {.name = "avg_pool2d", .call = row_avg_pool, .inputs = {NG_ROW_ANY("x", 2, 2, 4, 5)}},
+    {.name = "avg_pool2d (stride, padding)",
+     .call = row_avg_pool_all,
+     .inputs = {NG_ROW_ANY("x", 1, 2, 3, 4)}},
+    {.name = "global_avg_pool",
+     .call = row_global_avg_pool,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 2, 4)}},
+    {.name = "flatten", .call = row_flatten, .inputs = {NG_ROW_ANY("x", 2, 3, 2, 2)}},
+};
+const int ng_rows_image_count = NG_ROW_COUNT(ng_rows_image);

@@ -1,0 +1,642 @@
+/* Convolution and pooling: against PyTorch and plain loops, their errors, and what they learn. */
+#include "golden.h"
+
+#include "kernels/kernels.h"
+#include "tape/tape.h"
+
+/* ---- Against PyTorch in double --------------------------------------------------------------- */
+
+/* Sums of up to some hundred products of order 1, rounded in another order. */
+#define TOLERANCE 1e-12
+
+#define MAX_INPUTS 6
+
+typedef struct {
+    const char *name;
+    ng_tensor *(*call)(ng_tape *tape, ng_tensor *const *in, void *context);
+    const char *inputs[MAX_INPUTS];
+} golden_row;
+
+#define CALL(name, expression)                                                                     \
+    static ng_tensor *call_##name(ng_tape *tape, ng_tensor *const *in, void *context)              \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return expression;                                                                         \
+    }
+#define CONV(name, ...) CALL(name, ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__))
+
+CONV(plain, .groups = 1)
+CONV(same, .padding = 1)
+CONV(half, .stride = 2)
+CONV(stride, .stride = 2, .padding = 1)
+CONV(dilation, .dilation = 2, .padding = 2)
+CONV(groups, .groups = 3, .padding = 1)
+CONV(depthwise, .groups = 4, .padding = 1)
+CONV(all, .stride = 1, .stride_w = 2, .padding = 1, .padding_h = 2, .dilation_h = 3,
+     .dilation_w = 2, .groups = 2)
+CALL(no_bias, ng_conv2d(tape, in[0], in[1], NG_NONE))
+CALL(max_pool, ng_max_pool2d(tape, in[0], 2))
+CALL(max_pool_all, ng_max_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1,
+                                 .padding_h = 1, .dilation_w = 2))
+CALL(avg_pool, ng_avg_pool2d(tape, in[0], 2))
+CALL(avg_pool_all,
+     ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .padding_h = 1))
+CALL(global_avg_pool, ng_global_avg_pool(tape, in[0]))
+#define WINDOW 3, .kernel_w = 2, .stride_h = 2, .padding_h = 2, .padding_w = 1, .dilation_w = 2
+CALL(unfold, ng_unfold(tape, in[0], WINDOW))
+CALL(fold, ng_fold(tape, in[0], 7, 8, WINDOW))
+
+/* Convolution, BatchNorm and a skip, as in make_conv.py. */
+static ng_tensor *call_residual(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *y = ng_conv2d(tape, in[0], in[1], NG_NONE, .padding = 1);
+    y = ng_relu(tape, ng_batch_norm(tape, y, in[2], in[3], NG_NONE, NG_NONE, .eps = 1e-5,
+                                    .training = true));
+    y = ng_max_pool2d(tape, ng_add(tape, in[0], y), 2);
+    y = ng_silu(tape, ng_conv2d(tape, y, in[4], NG_NONE, .stride = 2, .padding = 1));
+    return ng_linear(tape, ng_global_avg_pool(tape, y), in[5], NG_NONE);
+}
+
+#define X_WEIGHT_BIAS .inputs = {"x", "weight", "bias"}
+
+static const golden_row rows[] = {
+    {"conv_plain", call_plain, X_WEIGHT_BIAS},
+    {"conv_same", call_same, X_WEIGHT_BIAS},
+    {"conv_pointwise", call_plain, X_WEIGHT_BIAS},
+    {"conv_pointwise_stride", call_half, X_WEIGHT_BIAS},
+    {"conv_stride", call_stride, X_WEIGHT_BIAS},
+    {"conv_dilation", call_dilation, X_WEIGHT_BIAS},
+    {"conv_groups", call_groups, X_WEIGHT_BIAS},
+    {"conv_depthwise", call_depthwise, X_WEIGHT_BIAS},
+    {"conv_all", call_all, X_WEIGHT_BIAS},
+    {"conv_no_bias", call_no_bias, .inputs = {"x", "weight"}},
+    {"max_pool", call_max_pool, .inputs = {"x"}},
+    {"max_pool_all", call_max_pool_all, .inputs = {"x"}},
+    {"avg_pool", call_avg_pool, .inputs = {"x"}},
+    {"avg_pool_all", call_avg_pool_all, .inputs = {"x"}},
+    {"global_avg_pool", call_global_avg_pool, .inputs = {"x"}},
+    {"unfold", call_unfold, .inputs = {"x"}},
+    {"fold", call_fold, .inputs = {"x"}},
+    {"residual", call_residual, .inputs = {"x", "first", "gamma", "beta", "second", "weight"}},
+};
+#define N_ROWS ((int)(sizeof rows / sizeof rows[0]))
+
+static void load(void) { golden_load("tests/golden/conv.txt"); }
+
+static void expect_golden(const char *row, const char *prefix, const char *name, const ng_tensor *x,
+                          double tolerance)
+{
+    char what[160];
+    snprintf(what, sizeof what, "%s: ours and PyTorch's %s%s", row, prefix, name);
+    expect_tensors_close(__FILE__, __LINE__, what, x, golden("%s/%s%s", row, prefix, name),
+                         tolerance);
+}
+
+/* The gradient of the sum of the squares of all gradients. */
+static void expect_second_order(const golden_row *row, ng_tape *tape, ng_tensor *y,
+                                ng_tensor *const *in, int n)
+{
+    ng_tensor *first[MAX_INPUTS], *second[MAX_INPUTS], *dy = golden("%s/dy", row->name);
+    assert_ok(ng_gradients(tape, &y, 1, in, n, first, .cotangents = &dy, .record = true));
+    ng_tensor *g = ng_full(tape, NG_F64, NG_SCALAR, 0);
+    for (int i = 0; i < n; i++) g = ng_add(tape, g, ng_sum(tape, ng_square(tape, first[i])));
+    assert_ok(ng_gradients(tape, &g, 1, in, n, second, .allow_unused = true));
+    for (int i = 0; i < n; i++)
+        expect_golden(row->name, "gg", row->inputs[i], second[i], 10 * TOLERANCE);
+}
+
+START_TEST(values_and_gradients_are_pytorchs)
+{
+    const golden_row *row = &rows[_i];
+    ng_tensor *in[MAX_INPUTS] = {NULL};
+    int n = 0;
+    for (; n < MAX_INPUTS && row->inputs[n]; n++)
+        in[n] = ng_require_grad(ng_copy_new(golden("%s/%s", row->name, row->inputs[n]), NG_F64));
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *y = row->call(tape, in, NULL);
+    expect_golden(row->name, "", "y", y, TOLERANCE);
+    assert_ok(ng_backward_from(tape, y, golden("%s/dy", row->name)));
+    for (int i = 0; i < n; i++)
+        expect_golden(row->name, "d", row->inputs[i], ng_grad(in[i]), TOLERANCE);
+    char squares[64];
+    snprintf(squares, sizeof squares, "%s/g", row->name);
+    if (golden_find(squares)) expect_second_order(row, tape, y, in, n);
+    ng_tape_free(tape);
+    for (int i = 0; i < n; i++) ng_tensor_free(in[i]);
+}
+END_TEST
+
+/* ---- A tape and tensors for each of the other tests ------------------------------------------ */
+
+static ng_tape *tape;
+static ng_tensor *owned[32];
+static int n_owned;
+
+static void set_up(void)
+{
+    tape = ng_tape_new();
+    n_owned = 0;
+}
+
+static void tear_down(void)
+{
+    while (n_owned > 0) ng_tensor_free(owned[--n_owned]);
+    ng_tape_free(tape);
+}
+
+static ng_tensor *own(ng_tensor *x)
+{
+    assert_ok(x);
+    return owned[n_owned++] = x;
+}
+
+static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    return own(ng_require_grad(ng_normal_new(dtype, shape, 0, 1, &rng)));
+}
+
+static ng_tensor *image(ng_shape shape) { return own(ng_zeros_new(NG_F32, shape)); }
+
+/* ---- Worked values --------------------------------------------------------------------------- */
+
+START_TEST(a_convolution_is_the_sum_over_its_window)
+{
+    ng_tensor *x =
+        own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 3, 3), NG_VALUES(1, 2, 3, 4, 5, 6, 7, 8, 9)));
+    ng_tensor *weight =
+        own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 2, 2), NG_VALUES(1, 10, 100, 1000)));
+    ng_tensor *bias = own(ng_tensor_from(NG_F64, NG_SHAPE(1), NG_VALUES(0.5)));
+    assert_values(ng_conv2d(tape, x, weight, bias), 1e-15, 5421.5, 6532.5, 8754.5, 9865.5);
+    assert_values(ng_conv2d(tape, x, weight, NG_NONE, .stride = 2, .padding = 1), 1e-15, 1000, 3200,
+                  7040, 9865);
+    assert_values(ng_conv2d(tape, x, weight, NG_NONE, .dilation = 2), 1e-15, 9731);
+}
+END_TEST
+
+START_TEST(equals_share_the_gradient_of_max_pooling)
+{
+    ng_tensor *x = own(ng_require_grad(
+        ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 2, 4), NG_VALUES(3, 1, -1, -1, 0, 3, -2, -1))));
+    ng_tensor *y = ng_max_pool2d(tape, x, 2);
+    assert_values(y, 0, 3, -1);
+    assert_ok(ng_backward(tape, ng_sum(tape, y)));
+    assert_values(ng_grad(x), 1e-15, 0.5, 0, 1. / 3, 1. / 3, 0, 0.5, 0, 1. / 3);
+    ng_tensor *recorded = ng_gradient(tape, y, x, .record = true);
+    assert_tensors_close(recorded, ng_grad(x), 1e-15);
+}
+END_TEST
+
+START_TEST(padding_is_never_the_largest)
+{
+    ng_tensor *x = own(ng_full_new(NG_F32, NG_SHAPE(1, 1, 2, 2), -5));
+    assert_values(ng_max_pool2d(tape, x, 2, .stride = 1, .padding = 1), 0, -5, -5, -5, -5, -5, -5,
+                  -5, -5, -5);
+    assert_values(ng_avg_pool2d(tape, x, 2, .padding = 1), 1e-7, -1.25, -1.25, -1.25, -1.25);
+}
+END_TEST
+
+START_TEST(nan_stays_in_the_windows_that_see_it)
+{
+    ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(1, 1, 4, 4)));
+    ng_set(x, 5, (double)NAN);
+    const ng_tensor *y[] = {ng_max_pool2d(tape, x, 2), ng_avg_pool2d(tape, x, 2)};
+    for (int i = 0; i < 2; i++) {
+        ck_assert(isnan(ng_get(y[i], 0)));
+        for (int64_t k = 1; k < 4; k++) ck_assert(ng_get(y[i], k) == 0);
+    }
+}
+END_TEST
+
+START_TEST(flatten_keeps_the_samples_apart)
+{
+    ng_tensor *x = image(NG_SHAPE(2, 3, 4, 5));
+    ck_assert(ng_dim(ng_flatten(tape, x), 0) == 2 && ng_dim(ng_flatten(tape, x), 1) == 60);
+    ck_assert_int_eq(ng_dim(ng_flatten(tape, image(NG_SHAPE(7))), 1), 1);
+    ck_assert_int_eq(ng_dim(ng_flatten(tape, image(NG_SHAPE(0, 3, 2))), 1), 6);
+    ck_assert_ptr_null(ng_flatten(tape, image(NG_SCALAR)));
+    assert_error(NG_ESHAPE, "ng_flatten: x is a scalar");
+}
+END_TEST
+
+START_TEST(no_images_give_no_outputs_and_no_gradient)
+{
+    ng_tensor *x = own(ng_require_grad(ng_zeros_new(NG_F64, NG_SHAPE(0, 2, 4, 4))));
+    ng_tensor *weight = normal(NG_F64, NG_SHAPE(3, 2, 3, 3), 1);
+    ng_tensor *bias = normal(NG_F64, NG_SHAPE(3), 2);
+    ng_tensor *y = ng_max_pool2d(tape, ng_conv2d(tape, x, weight, bias), 2);
+    ck_assert_int_eq(ng_size(y), 0);
+    assert_ok(ng_backward(tape, ng_sum(tape, y)));
+    for (int64_t i = 0; i < ng_size(weight); i++) ck_assert(ng_get(ng_grad(weight), i) == 0);
+    for (int64_t i = 0; i < ng_size(bias); i++) ck_assert(ng_get(ng_grad(bias), i) == 0);
+}
+END_TEST
+
+/* ---- Large images, many images ---------------------------------------------------------------- */
+
+/* Sizes that are shared by images, that are one block for the library's product, and that are
+ * their own columns: each against its definition. */
+static const struct {
+    ng_shape x, weight;
+    int64_t stride, padding;
+} sizes[] = {
+    {{4, {37, 3, 9, 11}}, {4, {5, 3, 3, 3}}, 1, 1},
+    {{4, {3, 16, 33, 35}}, {4, {48, 16, 3, 3}}, 1, 1},
+    {{4, {20, 24, 6, 6}}, {4, {32, 24, 1, 1}}, 1, 0},
+    {{4, {5, 2, 31, 30}}, {4, {3, 2, 5, 4}}, 3, 2},
+};
+#define N_SIZES ((int)(sizeof sizes / sizeof sizes[0]))
+
+START_TEST(fused_convolution_is_its_definition)
+{
+    ng_tensor *in[] = {normal(NG_F64, sizes[_i].x, 1), normal(NG_F64, sizes[_i].weight, 2),
+                       normal(NG_F64, NG_SHAPE(sizes[_i].weight.dim[0]), 3)};
+    ng_tensor *y = ng_conv2d(tape, in[0], in[1], in[2], .stride = sizes[_i].stride,
+                             .padding = sizes[_i].padding);
+    ng_tensor *composed = ng_node_of(y)->op->definition(tape, ng_node_of(y));
+    assert_tensors_close(y, composed, 1e-12);
+    ng_tensor *dy = normal(NG_F64, ng_shape_of(y), 4), *fused[3], *expected[3];
+    assert_ok(ng_gradients(tape, &y, 1, in, 3, fused, .cotangents = &dy));
+    assert_ok(ng_gradients(tape, &composed, 1, in, 3, expected, .cotangents = &dy));
+    for (int i = 0; i < 3; i++) assert_tensors_close(fused[i], expected[i], 1e-11);
+}
+END_TEST
+
+/* Everything a small residual network does but its last product, with so many threads. */
+static void run_network(ng_dtype dtype, int threads, ng_tensor **kept)
+{
+    ng_set_threads(threads);
+    ng_tensor *x = normal(dtype, NG_SHAPE(41, 4, 12, 10), 1);
+    ng_tensor *weight = normal(dtype, NG_SHAPE(6, 4, 3, 3), 2);
+    ng_tensor *bias = normal(dtype, NG_SHAPE(6), 3);
+    ng_tape *own_tape = ng_tape_new();
+    ng_tensor *y = ng_conv2d(own_tape, x, weight, bias, .padding = 1);
+    y = ng_max_pool2d(own_tape, y, 3, .stride = 1, .padding = 1);
+    y = ng_avg_pool2d(own_tape, y, 2, .stride = 1);
+    y = ng_fold(own_tape, ng_unfold(own_tape, y, 3), 11, 9, 3);
+    assert_ok(ng_backward_from(own_tape, y, y));
+    kept[0] = own(ng_copy_new(y, dtype));
+    kept[1] = own(ng_copy_new(ng_grad(x), dtype));
+    kept[2] = own(ng_copy_new(ng_grad(weight), dtype));
+    kept[3] = own(ng_copy_new(ng_grad(bias), dtype));
+    ng_tape_free(own_tape);
+    ng_set_threads(0);
+}
+
+START_TEST(same_bits_for_any_number_of_threads)
+{
+    const ng_dtype dtype = _i ? NG_F64 : NG_F32;
+    ng_tensor *one[4], *more[4];
+    run_network(dtype, 1, one);
+    for (int threads = 2; threads <= 5; threads += 3) {
+        run_network(dtype, threads, more);
+        for (int i = 0; i < 4; i++) assert_same_bits(one[i], more[i]);
+    }
+}
+END_TEST
+
+/* ---- Every table of kernels ------------------------------------------------------------------- */
+
+static const ng_windows windows[] = {
+    {6, {8, 8}, {8, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {5, {9, 31}, {4, 28}, {3, 5}, {2, 1}, {0, 2}, {1, 2}},
+    {3, {2, 3}, {5, 6}, {2, 2}, {1, 1}, {2, 2}, {1, 1}},
+    {2, {1, 40}, {1, 14}, {1, 1}, {4, 3}, {0, 0}, {1, 1}},
+    {4, {5, 5}, {5, 5}, {5, 5}, {1, 1}, {4, 4}, {2, 2}},
+};
+#define N_WINDOWS ((int)(sizeof windows / sizeof windows[0]))
+
+/* The element of its plane that output (r, c) sees at (i, j) of its window; -1 outside. */
+static int64_t seen(const ng_windows *w, int64_t r, int64_t c, int64_t i, int64_t j)
+{
+    const int64_t row = r * w->stride[0] - w->padding[0] + i * w->dilation[0];
+    const int64_t column = c * w->stride[1] - w->padding[1] + j * w->dilation[1];
+    if (row < 0 || row >= w->size[0] || column < 0 || column >= w->size[1]) return -1;
+    return row * w->size[1] + column;
+}
+
+#define FOR(i, n) for (int64_t i = 0; i < (n); i++)
+
+static void expect_unfolded(const ng_windows *w, const double *x, const double *columns)
+{
+    FOR(p, w->planes) FOR(i, w->kernel[0]) FOR(j, w->kernel[1]) FOR(r, w->out[0]) FOR(c, w->out[1])
+    {
+        const int64_t at = seen(w, r, c, i, j);
+        const double expected = at < 0 ? 0 : x[p * w->size[0] * w->size[1] + at];
+        ck_assert_double_eq(*columns++, expected);
+    }
+}
+
+static void expect_folded(const ng_windows *w, const double *columns, const double *start,
+                          const double *x)
+{
+    const int64_t size = w->planes * w->size[0] * w->size[1];
+    double *sum = malloc((size_t)size * sizeof(double));
+    ck_assert_ptr_nonnull(sum);
+    memcpy(sum, start, (size_t)size * sizeof(double));
+    FOR(p, w->planes) FOR(i, w->kernel[0]) FOR(j, w->kernel[1]) FOR(r, w->out[0]) FOR(c, w->out[1])
+    {
+        const int64_t at = seen(w, r, c, i, j);
+        if (at >= 0) sum[p * w->size[0] * w->size[1] + at] += *columns;
+        columns++;
+    }
+    FOR(i, size) assert_near(x[i], sum[i], 1e-13);
+    free(sum);
+}
+
+static void expect_pooled(const ng_windows *w, const double *x, const double *most,
+                          const double *mean)
+{
+    FOR(p, w->planes) FOR(r, w->out[0]) FOR(c, w->out[1])
+    {
+        double largest = -HUGE_VAL, sum = 0;
+        FOR(i, w->kernel[0]) FOR(j, w->kernel[1])
+        {
+            const int64_t at = seen(w, r, c, i, j);
+            if (at < 0) continue;
+            const double value = x[p * w->size[0] * w->size[1] + at];
+            largest = fmax(largest, value);
+            sum += value;
+        }
+        ck_assert(*most == largest);
+        assert_near(*mean, sum / (double)(w->kernel[0] * w->kernel[1]), 1e-14);
+        most++, mean++;
+    }
+}
+
+START_TEST(window_kernels_match_plain_loops)
+{
+    static const char *const isas[] = {"baseline", "avx2", "avx512"};
+    const ng_windows *w = &windows[_i];
+    const int64_t size = w->planes * w->size[0] * w->size[1];
+    const int64_t out = w->planes * w->out[0] * w->out[1], all = out * w->kernel[0] * w->kernel[1];
+    const double *x = ng_data_f64(normal(NG_F64, NG_SHAPE(size), 1));
+    double *columns = ng_data_f64(own(ng_zeros_new(NG_F64, NG_SHAPE(all))));
+    double *most = ng_data_f64(own(ng_zeros_new(NG_F64, NG_SHAPE(out))));
+    double *mean = ng_data_f64(own(ng_zeros_new(NG_F64, NG_SHAPE(out))));
+    double *back = ng_data_f64(own(ng_zeros_new(NG_F64, NG_SHAPE(size))));
+    const double *zeros = ng_data_f64(own(ng_zeros_new(NG_F64, NG_SHAPE(size))));
+    for (int i = 0; i < 3; i++) {
+        const ng_kernels *k = ng_kernels_of(isas[i], NG_F64);
+        if (!k) continue;
+        k->unfold(w, x, columns);
+        expect_unfolded(w, x, columns);
+        k->fold(w, columns, back, false);
+        expect_folded(w, columns, zeros, back);
+        memcpy(back, x, (size_t)size * sizeof(double));
+        k->fold(w, columns, back, true);
+        expect_folded(w, columns, x, back);
+        k->max_pool(w, x, most);
+        k->mean_pool(w, x, mean);
+        expect_pooled(w, x, most, mean);
+    }
+}
+END_TEST
+
+/* ---- Errors ------------------------------------------------------------------------------------ */
+
+#define REFUSED(expression, status, part)                                                          \
+    do {                                                                                           \
+        ck_assert_ptr_null(expression);                                                            \
+        assert_error(status, part);                                                                \
+    } while (0)
+
+START_TEST(convolution_says_what_is_wrong)
+{
+    ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *flat = image(NG_SHAPE(2, 4));
+    ng_tensor *weight = image(NG_SHAPE(6, 4, 3, 3)), *large = image(NG_SHAPE(6, 4, 3, 8));
+    ng_tensor *bias = image(NG_SHAPE(6));
+    ng_tensor *doubles = own(ng_zeros_new(NG_F64, NG_SHAPE(6, 4, 3, 3)));
+    REFUSED(ng_conv2d(tape, flat, weight, bias), NG_ESHAPE,
+            "ng_conv2d: x is (2, 4), expected (N, C, H, W)");
+    REFUSED(ng_conv2d(tape, x, flat, bias), NG_ESHAPE,
+            "ng_conv2d: weight is (2, 4), expected (O, C / groups, kernel_h, kernel_w)");
+    REFUSED(ng_conv2d(tape, x, image(NG_SHAPE(6, 4, 0, 3)), bias), NG_ESHAPE,
+            "ng_conv2d: weight is (6, 4, 0, 3)");
+    REFUSED(ng_conv2d(tape, x, weight, flat), NG_ESHAPE,
+            "ng_conv2d: bias is (2, 4) and weight (6, 4, 3, 3), expected bias (6,)");
+    REFUSED(ng_conv2d(tape, x, large, bias, .padding = 1), NG_ESHAPE,
+            "ng_conv2d: a window of 8 columns on 7 (x is (2, 4, 5, 5))");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .dilation_h = 3), NG_ESHAPE,
+            "ng_conv2d: a window of 7 rows on 5");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .groups = 3), NG_EVALUE,
+            "ng_conv2d: 3 groups, expected a divisor of 4 channels and 6 outputs");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .groups = -1), NG_EVALUE, "ng_conv2d: -1 groups");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .groups = 2), NG_ESHAPE,
+            "ng_conv2d: x is (2, 4, 5, 5) and weight (6, 4, 3, 3), expected weight (O, 2, ...)");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .stride = -1), NG_EVALUE,
+            "ng_conv2d: stride is -1, expected 1 to 2147483647");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .padding_w = -2), NG_EVALUE,
+            "ng_conv2d: padding is -2, expected 0 to");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .dilation = INT64_MAX), NG_EVALUE,
+            "ng_conv2d: dilation is 9223372036854775807");
+    REFUSED(ng_conv2d(tape, x, doubles, bias), NG_EDTYPE, "float32 and float64");
+    REFUSED(ng_conv2d(tape, x, weight), NG_ENULL, "ng_conv2d: bias is NULL; NG_NONE leaves it out");
+    REFUSED(ng_conv2d(tape, x, weight, bias, .padding = INT32_MAX), NG_ESHAPE,
+            "more elements than memory can hold");
+}
+END_TEST
+
+START_TEST(pooling_and_folding_say_what_is_wrong)
+{
+    ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *flat = image(NG_SHAPE(2, 4));
+    REFUSED(ng_max_pool2d(tape, flat, 2), NG_ESHAPE, "ng_max_pool2d: x is (2, 4), expected (N");
+    REFUSED(ng_max_pool2d(tape, x, 6), NG_ESHAPE, "ng_max_pool2d: a window of 6 rows on 5");
+    REFUSED(ng_max_pool2d(tape, x, 0), NG_EVALUE, "ng_max_pool2d: kernel is 0, expected 1 to");
+    REFUSED(ng_avg_pool2d(tape, x, 3, .padding = 2), NG_EVALUE,
+            "ng_avg_pool2d: padding is 2, expected at most half of the kernel's 3");
+    REFUSED(ng_avg_pool2d(tape, x, 3, .stride = -3), NG_EVALUE, "ng_avg_pool2d: stride is -3");
+    REFUSED(ng_global_avg_pool(tape, flat), NG_ESHAPE, "ng_global_avg_pool: x is (2, 4)");
+    REFUSED(ng_global_avg_pool(tape, image(NG_SHAPE(2, 3, 0, 1))), NG_ESHAPE, "at least one");
+    REFUSED(ng_unfold(tape, x, 9), NG_ESHAPE, "ng_unfold: a window of 9 rows on 5");
+    REFUSED(ng_fold(tape, flat, 5, 5, 2), NG_ESHAPE,
+            "ng_fold: columns of shape (2, 4), expected (N, C * 4, 16)");
+    REFUSED(ng_fold(tape, image(NG_SHAPE(1, 4, 16)), -5, 5, 2), NG_ESHAPE, "ng_fold: negative");
+    REFUSED(ng_fold(tape, image(NG_SHAPE(1, 1, 16)), 1, 1, 1, .padding = INT32_MAX), NG_ESHAPE,
+            "ng_fold: (1, 1, 4294967295, 4294967295, 1) has more elements than memory can hold");
+}
+END_TEST
+
+START_TEST(null_is_passed_on_in_silence)
+{
+    ng_tensor *x = image(NG_SHAPE(1, 1, 2, 2)), *null = NULL;
+    ng_clear_error();
+    ck_assert_ptr_null(ng_conv2d(tape, null, x, NG_NONE));
+    ck_assert_ptr_null(ng_max_pool2d(tape, null, 2));
+    ck_assert_ptr_null(ng_avg_pool2d(tape, null, 2));
+    ck_assert_ptr_null(ng_global_avg_pool(tape, null));
+    ck_assert_ptr_null(ng_flatten(tape, null));
+    ck_assert_ptr_null(ng_unfold(tape, null, 2));
+    ck_assert_ptr_null(ng_fold(tape, null, 2, 2, 2));
+    ck_assert_ptr_null(ng_conv2d(NULL, x, x, NG_NONE));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+START_TEST(out_of_memory_is_an_error)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(64, 8, 32, 32), 1);
+    ng_tensor *weight = normal(NG_F32, NG_SHAPE(8, 8, 3, 3), 2);
+    allocations_fail_after(0);
+    ng_tensor *y = ng_conv2d(tape, x, weight, NG_NONE, .padding = 1);
+    allocations_succeed();
+    ck_assert_ptr_null(y);
+    assert_error(NG_ENOMEM, "out of memory");
+    assert_ok(ng_conv2d(tape, x, weight, NG_NONE, .padding = 1));
+}
+END_TEST
+
+/* ---- Layers ------------------------------------------------------------------------------------ */
+
+START_TEST(a_layer_describes_its_window)
+{
+    ng_module *net = ng_sequential_new(
+        ng_conv2d_new(4, 6, .kernel = 3, .kernel_w = 5, .stride = 2, .padding_w = 2, .groups = 2),
+        ng_max_pool2d_new(2), ng_avg_pool2d_new(3, .stride = 1, .padding = 1),
+        ng_global_avg_pool_new(), ng_flatten_new());
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    ng_fprint_summary(stream, net);
+    fclose(stream);
+    ck_assert_ptr_nonnull(
+        strstr(text, "Conv2d(4, 6, kernel=3 x 5, stride=2, padding=0 x 2, groups=2)"));
+    ck_assert_ptr_nonnull(strstr(text, "MaxPool2d(kernel=2)"));
+    ck_assert_ptr_nonnull(strstr(text, "AvgPool2d(kernel=3, stride=1, padding=1)"));
+    ck_assert_int_eq(ng_parameter_count(net), 6 * 2 * 3 * 5 + 6);
+    free(text);
+    ng_module_free(net);
+}
+END_TEST
+
+/* PyTorch's: U(-b, b), b = 1 / sqrt(fan_in), for weight and bias. */
+START_TEST(weights_are_drawn_within_their_bound)
+{
+    ng_module *layer = ng_conv2d_new(8, 64, .kernel = 3, .groups = 2);
+    const double bound = 1 / sqrt(4 * 9);
+    static const char *const names[] = {"weight", "bias"};
+    for (int i = 0; i < 2; i++) {
+        const ng_tensor *x = ng_module_find(layer, names[i]);
+        double most = 0;
+        for (int64_t k = 0; k < ng_size(x); k++) most = fmax(most, fabs(ng_get(x, k)));
+        ck_assert(most <= bound * 1.000001 && most > 0.9 * bound);
+    }
+    ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(layers_refuse_options_without_sense)
+{
+    REFUSED(ng_conv2d_new(0, 2, .kernel = 3), NG_EVALUE, "ng_conv2d_new: in is 0");
+    REFUSED(ng_conv2d_new(2, -1, .kernel = 3), NG_EVALUE, "ng_conv2d_new: out is -1");
+    REFUSED(ng_conv2d_new(2, 2), NG_EVALUE, "ng_conv2d_new: kernel is 0, expected 1 to");
+    REFUSED(ng_conv2d_new(2, 2, .kernel_h = 3), NG_EVALUE, "ng_conv2d_new: kernel is 0");
+    REFUSED(ng_conv2d_new(2, 2, 3, .stride = -1), NG_EVALUE, "ng_conv2d_new: stride is -1");
+    REFUSED(ng_conv2d_new(4, 6, 3, .groups = 3), NG_EVALUE,
+            "ng_conv2d_new: groups is 3, expected a divisor of in = 4 and out = 6");
+    REFUSED(ng_conv2d_new(4, 6, 3, .groups = -2), NG_EVALUE, "ng_conv2d_new: groups is -2");
+    REFUSED(ng_conv2d_new(INT64_MAX, 6, 3), NG_ESHAPE, "more elements than memory can hold");
+    REFUSED(ng_max_pool2d_new(0), NG_EVALUE, "ng_max_pool2d_new: kernel is 0");
+    REFUSED(ng_avg_pool2d_new(2, .padding_h = -1), NG_EVALUE, "ng_avg_pool2d_new: padding is -1");
+    ng_module *layer = ng_conv2d_new(3, 2, .kernel = 1);
+    REFUSED(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE,
+            "Conv2d: x is (2, 4, 5, 5), expected (N, 3, H, W)");
+    REFUSED(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "ng_conv2d: x is (3,)");
+    ng_module_free(layer);
+}
+END_TEST
+
+/* ---- Learning ---------------------------------------------------------------------------------- */
+
+static ng_module *tiny_network(void)
+{
+    return ng_sequential_new(ng_conv2d_new(1, 6, .kernel = 3, .padding = 1, .no_bias = true),
+                             ng_batch_norm_new(6), ng_relu_new(), ng_max_pool2d_new(2),
+                             ng_residual_new(ng_sequential_new(
+                                 ng_conv2d_new(6, 6, .kernel = 3, .padding = 1, .no_bias = true),
+                                 ng_batch_norm_new(6), ng_relu_new())),
+                             ng_global_avg_pool_new(), ng_linear_new(6, 2));
+}
+
+/* Bars that lie (0) or stand (1), of random place and brightness, in noise. */
+static void draw_bars(ng_tensor *x, ng_tensor *labels, ng_rng *rng)
+{
+    assert_ok(ng_fill_normal(x, 0, 0.3, rng));
+    FOR(n, ng_dim(x, 0))
+    {
+        const int64_t label = ng_rng_below(rng, 2), place = ng_rng_below(rng, 8);
+        const double brightness = 1 + ng_rng_uniform(rng);
+        ng_set(labels, n, (double)label);
+        FOR(i, 8) ng_set(x, n * 64 + (label ? i * 8 + place : place * 8 + i), brightness);
+    }
+}
+
+static double share_right(const ng_tensor *logits, const ng_tensor *labels)
+{
+    const ng_tensor *guess = ng_argmax(tape, (ng_tensor *)logits, 1);
+    double right = 0;
+    FOR(i, ng_size(labels)) right += ng_get(guess, i) == ng_get(labels, i);
+    return right / (double)ng_size(labels);
+}
+
+START_TEST(a_tiny_residual_network_tells_lying_from_standing_bars)
+{
+    ng_rng rng = ng_rng_seeded(4);
+    ng_tensor *x = image(NG_SHAPE(32, 1, 8, 8));
+    ng_tensor *labels = own(ng_zeros_new(NG_I64, NG_SHAPE(32)));
+    ng_module *net = tiny_network();
+    ng_optimizer *adam = ng_adam_new(net, .lr = 0.01);
+    int64_t warm = 0;
+    for (int step = 0; step < 60; step++) {
+        draw_bars(x, labels, &rng);
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
+        assert_ok(ng_backward(tape, loss));
+        assert_ok(ng_optimizer_step(adam));
+        ng_tape_reset(tape);
+        if (step == 2) warm = allocations_made();
+    }
+    ck_assert_int_eq(allocations_made(), warm);
+    ng_eval(net);
+    double right = 0;
+    for (int i = 0; i < 10; i++) {
+        draw_bars(x, labels, &rng);
+        right += share_right(ng_forward(net, tape, x), labels) / 10;
+    }
+    ck_assert_msg(right > 0.97, "%.1f %% right", 100 * right);
+    ng_optimizer_free(adam);
+    ng_module_free(net);
+}
+END_TEST
+
+Suite *conv_suite(void)
+{
+    Suite *suite = suite_create("conv");
+
+    TCase *pytorch = tcase_create("pytorch");
+    tcase_add_checked_fixture(pytorch, load, golden_unload);
+    tcase_add_loop_test(pytorch, values_and_gradients_are_pytorchs, 0, N_ROWS);
+    suite_add_tcase(suite, pytorch);
+
+    TCase *t = tcase_create("conv");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, a_convolution_is_the_sum_over_its_window);
+    tcase_add_test(t, equals_share_the_gradient_of_max_pooling);
+    tcase_add_test(t, padding_is_never_the_largest);
+    tcase_add_test(t, nan_stays_in_the_windows_that_see_it);
+    tcase_add_test(t, flatten_keeps_the_samples_apart);
+    tcase_add_test(t, no_images_give_no_outputs_and_no_gradient);
+    tcase_add_loop_test(t, fused_convolution_is_its_definition, 0, N_SIZES);
+    tcase_add_loop_test(t, same_bits_for_any_number_of_threads, 0, 2);
+    tcase_add_loop_test(t, window_kernels_match_plain_loops, 0, N_WINDOWS);
+    tcase_add_test(t, convolution_says_what_is_wrong);
+    tcase_add_test(t, pooling_and_folding_say_what_is_wrong);
+    tcase_add_test(t, null_is_passed_on_in_silence);
+    tcase_add_test(t, out_of_memory_is_an_error);
+    tcase_add_test(t, a_layer_describes_its_window);
+    tcase_add_test(t, weights_are_drawn_within_their_bound);
+    tcase_add_test(t, layers_refuse_options_without_sense);
+    tcase_add_test(t, a_tiny_residual_network_tells_lying_from_standing_bars);
+    suite_add_tcase(suite, t);
+    return suite;
+}
