@@ -159,14 +159,7 @@ CALL(adaptive_residual)
     return ng_add(tape, in[0], ng_mul(tape, ng_slice(tape, modulation, -1, 8, 12), branch));
 }
 
-/* Over the channels, by the layer, whose gradients are then read through in[1] and in[2]. */
-CALL(channels)
-{
-    (void)row;
-    const int rank = ng_rank(in[0]);
-    ng_tensor *rows = ng_transpose(tape, in[0], 1, rank - 1);
-    return ng_transpose(tape, ng_layer_norm(tape, rows, in[1], in[2], 1e-5), 1, rank - 1);
-}
+CALL(channels) { return (void)row, ng_channel_norm(tape, in[0], in[1], in[2], 1e-5); }
 
 #define AFFINE .inputs = {"x", "gamma", "beta"}
 #define RUNNING .inputs = {"x", "gamma", "beta", "mean", "deviation"}
@@ -611,6 +604,26 @@ START_TEST(group_norm_has_the_same_bits_with_one_and_two_threads)
 }
 END_TEST
 
+/* In float at full size, against the rows of x with its channels last. */
+START_TEST(channel_norm_is_layer_norm_of_channels_last)
+{
+    const ng_shape image = NG_SHAPE(3, 16, 9, 7), channels = NG_SHAPE(16);
+    ng_tensor *x = normal(NG_F32, image, 1), *gamma = normal(NG_F32, channels, 2),
+              *beta = normal(NG_F32, channels, 3), *dy = normal(NG_F32, image, 4);
+    ng_tensor *x2 = copy(x), *gamma2 = copy(gamma), *beta2 = copy(beta);
+    ng_tensor *y = ng_channel_norm(tape, x, gamma, beta, 1e-5);
+    ng_tensor *last = ng_permute(tape, x2, NG_AXES(0, 2, 3, 1));
+    ng_tensor *rows_y = ng_layer_norm(tape, last, gamma2, beta2, 1e-5);
+    ng_tensor *expected = ng_permute(tape, rows_y, NG_AXES(0, 3, 1, 2));
+    assert_tensors_close(y, expected, 1e-4);
+    assert_ok(ng_backward_from(tape, y, dy));
+    assert_ok(ng_backward_from(tape, expected, dy));
+    assert_tensors_close(ng_grad(x), ng_grad(x2), 1e-3);
+    assert_tensors_close(ng_grad(gamma), ng_grad(gamma2), 1e-4);
+    assert_tensors_close(ng_grad(beta), ng_grad(beta2), 1e-4);
+}
+END_TEST
+
 /* Scale and shift, and the sums that are their gradients, in every table against plain loops. */
 START_TEST(channel_kernels_do_what_they_say)
 {
@@ -672,6 +685,37 @@ START_TEST(scale_norm_of_zeros_is_zero)
     for (int i = 0; i < 6; i++) ck_assert(isfinite(ng_get(ng_grad(x), i)));
     assert_close(ng_get(ng_module_find(norm, "g"), 0), sqrt(3.0), 1e-6);
     ng_module_free(norm);
+}
+END_TEST
+
+static outcome tanh_outcome(ng_dtype dtype)
+{
+    const ng_shape image = NG_SHAPE(512, 700), row = NG_SHAPE(700);
+    ng_tensor *x = ng_require_grad(own(ng_copy_new(normal(NG_F32, image, 1), dtype)));
+    ng_tensor *alpha = ng_require_grad(own(ng_full_new(dtype, NG_SHAPE(1), 0.5)));
+    ng_tensor *gamma = ng_require_grad(own(ng_copy_new(normal(NG_F32, row, 2), dtype)));
+    ng_tensor *beta = own(ng_copy_new(normal(NG_F32, row, 3), dtype));
+    ng_tensor *dy = own(ng_copy_new(normal(NG_F32, image, 4), dtype));
+    ng_tensor *y = ng_dynamic_tanh(tape, x, alpha, gamma, beta);
+    assert_ok(ng_backward_from(tape, y, dy));
+    return (outcome){y, ng_grad(x), ng_grad(gamma), .dbeta = ng_grad(alpha)}; /* beta is constant */
+}
+
+START_TEST(dynamic_tanh_at_full_size)
+{
+    ng_set_threads(1);
+    const outcome one = tanh_outcome(NG_F32), exact = tanh_outcome(NG_F64);
+    ng_set_threads(2);
+    const outcome two = tanh_outcome(NG_F32);
+    ng_set_threads(0);
+    assert_same_bits(one.y, two.y);
+    assert_same_bits(one.dx, two.dx);
+    assert_same_bits(one.dgamma, two.dgamma);
+    assert_same_bits(one.dbeta, two.dbeta);
+    assert_tensors_close(one.y, exact.y, 1e-4);
+    assert_tensors_close(one.dx, exact.dx, 1e-3);
+    assert_tensors_close(one.dgamma, exact.dgamma, 1e-4);
+    assert_tensors_close(one.dbeta, exact.dbeta, 1e-4);
 }
 END_TEST
 
@@ -903,6 +947,8 @@ START_TEST(ops_say_what_is_wrong)
             "eps = -1");
     REFUSED(ng_instance_norm(tape, six, NG_NONE, NG_NONE, 1e-5), NG_ESHAPE,
             "ng_instance_norm: x of shape (6,), expected (N, C, ...)");
+    REFUSED(ng_channel_norm(tape, x, NG_NONE, two, 1e-5), NG_ESHAPE,
+            "ng_channel_norm: beta of shape (2,), expected (6,)");
     REFUSED(ng_scale_norm(tape, x, two, 0), NG_ESHAPE,
             "ng_scale_norm: g of shape (2,), expected (1,)");
     REFUSED(ng_dynamic_tanh(tape, x, one, two, NG_NONE), NG_ESHAPE,
@@ -945,6 +991,8 @@ START_TEST(layers_say_what_is_wrong)
             "both .ghost and .cumulative");
     REFUSED(ng_layer_norm_over_new(NG_SHAPE(2, 3), .channels_first = true), value,
             ".channels_first with shape (2, 3)");
+    REFUSED(ng_layer_norm_new(3, .channels_first = true, .unbiased = true), value,
+            "both .channels_first and .unbiased");
     REFUSED(ng_adaptive_residual_new(ng_relu_new(), .dim = 3), value, "condition is 0");
     REFUSED(ng_weight_norm_new(ng_relu_new()), value,
             "ng_weight_norm_new: a ReLU has no parameter \"weight\" of its own");
@@ -1025,6 +1073,25 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* ---- Steady state --------------------------------------------------------------------------- */
+
+START_TEST(training_allocates_nothing_once_warm)
+{
+    ng_module *net = everything();
+    ng_optimizer *adam = ng_adam_new(net);
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(16, 6), 1);
+    int64_t warm = 0;
+    for (int step = 0; step < 8; step++) {
+        if (step == 3) warm = allocations_made();
+        assert_ok(ng_backward(tape, ng_mean(tape, ng_square(tape, ng_forward(net, tape, x)))));
+        assert_ok(ng_optimizer_step(adam));
+        ng_tape_reset(tape);
+    }
+    ck_assert_int_eq(allocations_made() - warm, 0);
+    ng_optimizer_free(adam), ng_module_free(net);
+}
+END_TEST
+
 Suite *norms_suite(void)
 {
     Suite *suite = suite_create("norms");
@@ -1047,9 +1114,11 @@ Suite *norms_suite(void)
     tcase_add_test(t, one_value_a_group_gives_beta);
     tcase_add_test(t, group_norm_in_float_agrees_with_double);
     tcase_add_test(t, group_norm_has_the_same_bits_with_one_and_two_threads);
+    tcase_add_test(t, channel_norm_is_layer_norm_of_channels_last);
     tcase_add_loop_test(t, channel_kernels_do_what_they_say, 0, 3);
     tcase_add_test(t, detach_norm_only_scales_the_gradient);
     tcase_add_test(t, scale_norm_of_zeros_is_zero);
+    tcase_add_test(t, dynamic_tanh_at_full_size);
     tcase_add_test(t, batch_renorm_warms_up_as_batch_norm);
     tcase_add_test(t, batch_renorm_trains_as_it_evaluates);
     tcase_add_loop_test(t, combined_sub_batches_are_the_whole_batch, 0, 4);
@@ -1062,6 +1131,7 @@ Suite *norms_suite(void)
     tcase_add_test(t, ops_say_what_is_wrong);
     tcase_add_test(t, layers_say_what_is_wrong);
     tcase_add_test(t, every_allocation_may_fail);
+    tcase_add_test(t, training_allocates_nothing_once_warm);
     suite_add_tcase(suite, t);
     return suite;
 }

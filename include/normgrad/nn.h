@@ -229,8 +229,9 @@ typedef struct {
 NG_API ng_module *ng_scale_norm_create(ng_scale_norm_options options);
 
 /* DetachNorm over the last dimension: xhat of LayerNorm, without parameters, with mean and
- * deviation constants in the gradient; an option lets the gradient flow through one of them. Through
- * both it is LayerNorm-simple: ng_layer_norm_new(dim, .no_affine = true). Xu et al. 2019. */
+ * deviation constants in the gradient; an option lets the gradient flow through one of them.
+ * Through both it is LayerNorm-simple: ng_layer_norm_new(dim, .no_affine = true). Xu et al. 2019.
+ */
 typedef struct {
     int64_t dim;
     double eps; /* default 1e-5 */
@@ -267,9 +268,10 @@ typedef struct {
 NG_API ng_module *ng_batch_renorm_create(ng_batch_renorm_module_options options);
 
 /* DiT's adaLN-Zero block: y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c)), xhat being
- * LayerNorm without affine. One Linear makes (shift, scale, gate) of silu(c), c (..., condition), and
- * starts at zero, so that the block starts as y = x. inner keeps the shape and belongs to the block,
- * whatever happens. Peebles & Xie 2023.   ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
+ * LayerNorm without affine. One Linear makes (shift, scale, gate) of silu(c), c (..., condition),
+ * and starts at zero, so that the block starts as y = x. inner keeps the shape and belongs to the
+ * block, whatever happens. Peebles & Xie 2023.
+ *     ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
 typedef struct {
     ng_module *inner;
     int64_t dim, condition;

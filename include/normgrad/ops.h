@@ -250,6 +250,11 @@ NG_API ng_tensor *ng_group_norm_with(ng_tape *tape, ng_group_norm_options option
 NG_API ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                    double eps);
 
+/* Layer normalization over the channels of x (N, C, ...), at each position of each sample; gamma and
+ * beta (C). ng_layer_norm of x with its channels last, without moving them. */
+NG_API ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                                  double eps);
+
 /* y = g x / sqrt(sum x^2 + eps) over the last dimension, g one number (1). Nguyen & Salazar 2019,
  * whose formula has eps = 0. */
 NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps);

@@ -221,6 +221,15 @@ typedef struct {
     void (*channel_sums)(const ng_group_shape *shape, const void *x, const double *mean,
                          const double *rstd, const void *dy, ng_norm_gradients gradients);
 
+    /* ---- tanh_norm.inc: x (rows, n), gamma and beta (n) or NULL ---- */
+    /* y = gamma tanh(alpha x) + beta */
+    void (*dynamic_tanh)(const void *x, double alpha, const void *gamma, const void *beta, void *y,
+                         int64_t rows, int64_t n);
+    /* dalpha (one element) may be NULL; scratch: ng_dynamic_tanh_scratch(rows, n) doubles. */
+    void (*dynamic_tanh_backward)(const void *x, double alpha, const void *gamma, const void *dy,
+                                  int64_t rows, int64_t n, ng_norm_gradients gradients,
+                                  void *dalpha, bool add_dalpha, double *scratch);
+
     /* ---- image.inc: x (planes, height, width), y (planes, out_h, out_w), columns (planes,
      * kernel_h, kernel_w, out_h, out_w) ---- */
     void (*unfold)(const ng_windows *windows, const void *x, void *columns);
@@ -255,6 +264,9 @@ const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype);
 
 /* Doubles of scratch that row_norm_backward needs. */
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
+
+/* Doubles of scratch that dynamic_tanh_backward needs. */
+int64_t ng_dynamic_tanh_scratch(int64_t rows, int64_t n);
 
 /* The matrix product of the library: an external BLAS where the build has one and the product is
  * large enough for it to pay, the table's own kernel elsewhere. */

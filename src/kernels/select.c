@@ -69,3 +69,8 @@ int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
 {
     return 2 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows));
 }
+
+int64_t ng_dynamic_tanh_scratch(int64_t rows, int64_t n)
+{
+    return ng_block_count(rows, ng_norm_block_rows(rows)) * (2 * n + 1);
+}

@@ -21,16 +21,7 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
     return same;
 }
 
-/* The axes of x with that of the channels last, (0, 2, ..., 1); or the way back. */
-static ng_axes channels_last(int rank, bool back)
-{
-    ng_axes axes = {.count = rank};
-    for (int i = 1; i < rank; i++)
-        axes.axis[i] = back ? (i == 1 ? rank - 1 : i - 1) : (i == rank - 1 ? 1 : i + 1);
-    return axes;
-}
-
-/* Over the channels of x (N, C, ...): with them last, as of any row. */
+/* Over the channels of x (N, C, ...), at each position. */
 static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tensor *x)
 {
     const int64_t channels = layer->options.shape.dim[0];
@@ -39,10 +30,7 @@ static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tenso
                 ng_shape_print(x->shape).text, (long long)channels);
         return NULL;
     }
-    ng_tensor *rows = ng_permute(tape, x, channels_last(ng_rank(x), false));
-    ng_tensor *y = ng_row_norm(tape, rows, .gamma = layer->gamma, .beta = layer->beta,
-                               .eps = layer->options.eps, .unbiased = layer->options.unbiased);
-    return ng_permute(tape, y, channels_last(ng_rank(x), true));
+    return ng_channel_norm(tape, x, layer->gamma, layer->beta, layer->options.eps);
 }
 
 static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -96,6 +84,11 @@ static bool settle_shape(ng_layer_norm_options *options)
     if (options->channels_first && options->shape.rank != 1) {
         ng_fail(NG_EVALUE, "ng_layer_norm_new: .channels_first with shape %s, expected dim",
                 ng_shape_print(options->shape).text);
+        return false;
+    }
+    if (options->channels_first && options->unbiased) {
+        ng_fail(NG_EVALUE, "ng_layer_norm_new: both .channels_first and .unbiased, expected one of "
+                           "them");
         return false;
     }
     return ng_shape_size("ng_layer_norm_new", options->shape) >= 0;

@@ -129,6 +129,8 @@ static ng_module *spectral_norm_iterated(void)
 }
 
 static ng_module *conv2d(void) { return ng_conv2d_new(2, 3, .kernel = 2); }
+static ng_module *weight_norm_conv2d(void) { return ng_weight_norm_new(conv2d()); }
+static ng_module *spectral_norm_conv2d(void) { return ng_spectral_norm_new(conv2d()); }
 static ng_module *conv2d_no_bias(void)
 {
     return ng_conv2d_new(2, 3, .kernel = 1, .stride = 2, .no_bias = true);
@@ -348,6 +350,12 @@ static const ng_check_row_spec rows[] = {
      .inputs = {{X(2, {3, 4})}}},
 
     {.name = "Conv2d", .module = conv2d, .inputs = {{X(4, {2, 2, 3, 3})}}},
+    {.name = "WeightNorm (Conv2d)",
+     .module = weight_norm_conv2d,
+     .inputs = {{X(4, {2, 2, 3, 3})}}},
+    {.name = "SpectralNorm (Conv2d)",
+     .module = spectral_norm_conv2d,
+     .inputs = {{X(4, {2, 2, 3, 3})}}},
     {.name = "Conv2d (no bias)", .module = conv2d_no_bias, .inputs = {{X(4, {2, 2, 3, 3})}}},
     {.name = "Conv2d (stride, padding, dilation, groups)",
      .module = conv2d_all,

@@ -2,7 +2,6 @@
  * are ng_batch_norm with other statistics, scales and shifts. */
 #include "ops/op.h"
 #include <math.h>
-#include <string.h>
 
 /* x (N, C, ...) as the kernels see it; false with an error where x has no channels or a channel
  * has too few values for training. */
@@ -19,17 +18,6 @@ static bool columns_of(const char *function, const ng_tensor *x, bool training,
                                     .inner = ng_shape_span(x->shape, 2, x->shape.rank)};
     if (!training || shape->outer * shape->inner >= 2) return true;
     ng_fail(NG_ESHAPE, "%s: training needs more than one value per channel, got shape %s", function,
-            ng_shape_print(x->shape).text);
-    return false;
-}
-
-static bool channels_fit(const char *function, const char *name, const ng_tensor *c,
-                         const ng_tensor *x)
-{
-    const ng_shape expected = NG_SHAPE(x->shape.dim[1]);
-    if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
-            ng_shape_print(c->shape).text, ng_shape_print(expected).text,
             ng_shape_print(x->shape).text);
     return false;
 }
@@ -71,10 +59,10 @@ static bool renorm_ok(ng_tape *tape, const ng_batch_renorm_options *o, ng_column
         return false;
     if (!ng_accepts(renorm, tape, 3, inputs) || !ng_accepts_optional(renorm, tape, 5, inputs) ||
         !columns_of(renorm, o->x, o->training, shape) ||
-        !channels_fit(renorm, "gamma", o->gamma, o->x) ||
-        !channels_fit(renorm, "beta", o->beta, o->x) ||
-        !channels_fit(renorm, "running_mean", o->running_mean, o->x) ||
-        !channels_fit(renorm, "running_deviation", o->running_deviation, o->x) ||
+        !ng_channels_fit(renorm, "gamma", o->gamma, o->x) ||
+        !ng_channels_fit(renorm, "beta", o->beta, o->x) ||
+        !ng_channels_fit(renorm, "running_mean", o->running_mean, o->x) ||
+        !ng_channels_fit(renorm, "running_deviation", o->running_deviation, o->x) ||
         !running_ok(renorm, "running_mean", o->running_mean, o->training) ||
         !running_ok(renorm, "running_deviation", o->running_deviation, o->training) ||
         !ng_norm_eps_ok(renorm, o->eps) || !momentum_ok(renorm, o->momentum))
@@ -260,13 +248,6 @@ static bool combined_statistics(ng_tape *tape, const ng_ghost_batch_norm_options
     return true;
 }
 
-/* A tensor (C) as it broadcasts against x: (C), (C, 1) or (C, 1, 1). */
-static ng_tensor *per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
-{
-    ng_shape shape = {.rank = ng_rank(x) - 1, .dim = {ng_dim(x, 1), 1, 1}};
-    return ng_reshape(tape, c, shape);
-}
-
 /* All sub-batches by statistics put together from theirs. */
 static ng_tensor *all_together(ng_tape *tape, const ng_ghost_batch_norm_options *o)
 {
@@ -276,8 +257,8 @@ static ng_tensor *all_together(ng_tape *tape, const ng_ghost_batch_norm_options 
     const double *means = values_of(tape, mean), *vars = values_of(tape, var);
     ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, o->eps));
     ng_tensor *y = ng_mul(tape, ng_sub(tape, x, mean), rstd);
-    if (o->gamma != NG_NONE) y = ng_mul(tape, y, per_channel(tape, o->gamma, x));
-    if (o->beta != NG_NONE) y = ng_add(tape, y, per_channel(tape, o->beta, x));
+    if (o->gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, o->gamma, x));
+    if (o->beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, o->beta, x));
     if (!y || !means || !vars) return NULL;
     if (ng_tape_is_live(tape)) {
         ng_move_running(o->running_mean, means, 1, o->momentum);
@@ -296,10 +277,10 @@ static bool ghost_ok(ng_tape *tape, const ng_ghost_batch_norm_options *o,
         !ng_norm_given(ghost, "running_var", o->running_var) ||
         !ng_accepts(ghost, tape, 1, inputs) || !ng_accepts_optional(ghost, tape, 5, inputs) ||
         !columns_of(ghost, o->x, o->training, shape) ||
-        !channels_fit(ghost, "gamma", o->gamma, o->x) ||
-        !channels_fit(ghost, "beta", o->beta, o->x) ||
-        !channels_fit(ghost, "running_mean", o->running_mean, o->x) ||
-        !channels_fit(ghost, "running_var", o->running_var, o->x) ||
+        !ng_channels_fit(ghost, "gamma", o->gamma, o->x) ||
+        !ng_channels_fit(ghost, "beta", o->beta, o->x) ||
+        !ng_channels_fit(ghost, "running_mean", o->running_mean, o->x) ||
+        !ng_channels_fit(ghost, "running_var", o->running_var, o->x) ||
         !running_ok(ghost, "running_mean", o->running_mean, o->training) ||
         !running_ok(ghost, "running_var", o->running_var, o->training) ||
         !ng_norm_eps_ok(ghost, o->eps) || !momentum_ok(ghost, o->momentum))

@@ -14,27 +14,12 @@
  *     dbeta  = sum over samples and positions of dy
  */
 #include "ops/op.h"
-#include <math.h>
 
 typedef struct {
     ng_group_shape shape;
     ng_row_norm_shape rows;
     double *mean, *rstd; /* (N, groups), the tape's */
 } group_norm_attributes;
-
-bool ng_norm_given(const char *function, const char *name, const ng_tensor *operand)
-{
-    if (!operand && !ng_failed())
-        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, name);
-    return operand != NULL;
-}
-
-bool ng_norm_eps_ok(const char *function, double eps)
-{
-    if (eps >= 0 && isfinite(eps)) return true;
-    ng_fail(NG_EVALUE, "%s: eps = %g, expected a finite number of at least 0", function, eps);
-    return false;
-}
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
@@ -64,13 +49,6 @@ static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
-/* A tensor (C) as it broadcasts against x (N, C, ...): (C, 1...). */
-static ng_tensor *per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
-{
-    ng_shape shape = {.rank = x->shape.rank - 1, .dim = {x->shape.dim[1], 1, 1, 1, 1, 1, 1}};
-    return ng_reshape(tape, c, shape);
-}
-
 static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const ng_row_norm_shape *rows = &((const group_norm_attributes *)node->attributes)->rows;
@@ -81,8 +59,8 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, rows->eps));
     ng_tensor *xhat = ng_mul(tape, ng_sub(tape, group, mean), rstd);
     ng_tensor *y = ng_reshape(tape, xhat, ng_shape_of(x));
-    if (gamma != NG_NONE) y = ng_mul(tape, y, per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, per_channel(tape, beta, x));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
+    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
     return y;
 }
 
@@ -90,17 +68,6 @@ static const ng_op group_norm_op = {
     .name = "group_norm", .backward = group_norm_backward, .definition = group_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
-
-static bool channels_fit(const char *function, const char *name, const ng_tensor *c,
-                         const ng_tensor *x)
-{
-    const ng_shape expected = NG_SHAPE(x->shape.dim[1]);
-    if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
-            ng_shape_print(c->shape).text, ng_shape_print(expected).text,
-            ng_shape_print(x->shape).text);
-    return false;
-}
 
 /* The kernels' views of x; false with an error. */
 static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, double eps,
@@ -136,8 +103,8 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, const ng_group
         !ng_norm_given(function, "beta", o->beta) || !ng_accepts(function, tape, 1, inputs) ||
         !ng_accepts_optional(function, tape, 3, inputs) || !ng_norm_eps_ok(function, o->eps) ||
         !groups_of(function, o->x, o->groups, o->eps, &saved) ||
-        !channels_fit(function, "gamma", o->gamma, o->x) ||
-        !channels_fit(function, "beta", o->beta, o->x))
+        !ng_channels_fit(function, "gamma", o->gamma, o->x) ||
+        !ng_channels_fit(function, "beta", o->beta, o->x))
         return NULL;
 
     const ng_tensor *x = o->x, *gamma = o->gamma, *beta = o->beta;

@@ -52,6 +52,13 @@ bool ng_norm_given(const char *function, const char *name, const ng_tensor *oper
 /* Whether eps is finite and at least 0. */
 bool ng_norm_eps_ok(const char *function, double eps);
 
+/* Whether c is NG_NONE or of shape (C), for x (N, C, ...). */
+bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,
+                     const ng_tensor *x);
+
+/* A tensor (C) as it broadcasts against x (N, C, ...): (C, 1...). */
+ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
+
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
@@ -110,7 +117,8 @@ bool ng_is_image(const char *function, ng_shape shape);
     family(arithmetic) family(elementwise) family(activations) family(reduce) family(matmul)       \
     family(layout) family(select) family(softmax) family(losses) family(dropout) family(norm)      \
     family(batch_norm) family(group_norm) family(simple_norms) family(batch_variants)              \
-    family(weight_norm) family(image) family(conv2d) family(attention) family(rotary)
+    family(weight_norm) family(channel_norm) family(image) family(conv2d) family(attention)        \
+    family(rotary)
 
 #define NG_DECLARE_ROWS(family)                                                                    \
     extern const ng_check_row_spec ng_rows_##family[];                                             \

@@ -1,4 +1,4 @@
-/* Norms of a line or two: each is the formula itself, composed of other ops. */
+/* Norms of a line or two: ScaleNorm and DetachNorm, composed of other ops; DynamicTanh, fused. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -62,19 +62,54 @@ static bool row_fits(const char *function, const char *name, const ng_tensor *c,
     return false;
 }
 
+/* Backwards, with t = tanh(alpha x) and s = dy gamma (1 - t^2):
+ *
+ *     dx = alpha s,  dalpha = sum s x,  dgamma = sum over rows of dy t,  dbeta = that of dy
+ */
+static ng_status dynamic_tanh_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                       ng_slot *dx)
+{
+    const ng_tensor *x = node->inputs[0], *alpha = node->inputs[1], *gamma = node->inputs[2];
+    const int64_t n = x->shape.dim[x->shape.rank - 1], rows = x->size / n;
+    double *scratch =
+        ng_tape_memory(tape, (size_t)ng_dynamic_tanh_scratch(rows, n) * sizeof *scratch);
+    if (!scratch) return NG_ENOMEM;
+    const ng_norm_gradients gradients = {dx[0].data,       dx[2].data,       dx[3].data,
+                                         dx[0].accumulate, dx[2].accumulate, dx[3].accumulate};
+    ng_kernels_for(x->dtype)->dynamic_tanh_backward(x->data, ng_tensor_load(alpha, 0), gamma->data,
+                                                    dy->data, rows, n, gradients, dx[1].data,
+                                                    dx[1].accumulate, scratch);
+    return NG_OK;
+}
+
+static ng_tensor *dynamic_tanh_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[2], *beta = node->inputs[3];
+    ng_tensor *y = ng_tanh(tape, ng_mul(tape, x, ng_reshape(tape, node->inputs[1], NG_SCALAR)));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
+    if (beta != NG_NONE) y = ng_add(tape, y, beta);
+    return y;
+}
+
+static const ng_op dynamic_tanh_op = {.name = "dynamic_tanh",
+                                      .backward = dynamic_tanh_backward,
+                                      .definition = dynamic_tanh_definition};
+
 ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_tensor *gamma,
                            ng_tensor *beta)
 {
     static const char name[] = "ng_dynamic_tanh";
-    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){x, alpha}) ||
-        !ng_accepts_optional(name, tape, 4, (ng_tensor *[]){x, alpha, gamma, beta}) ||
+    ng_tensor *inputs[] = {x, alpha, gamma, beta};
+    if (!ng_accepts(name, tape, 2, inputs) || !ng_accepts_optional(name, tape, 4, inputs) ||
         !has_rows(name, x) || !one_number(name, "alpha", alpha) ||
         !row_fits(name, "gamma", gamma, x) || !row_fits(name, "beta", beta, x))
         return NULL;
-    ng_tensor *y = ng_tanh(tape, ng_mul(tape, x, alpha));
-    if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
-    if (beta != NG_NONE) y = ng_add(tape, y, beta);
-    return y;
+    const int64_t n = x->shape.dim[x->shape.rank - 1];
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->dynamic_tanh(x->data, ng_tensor_load(alpha, 0), gamma->data,
+                                           beta->data, y->data, x->size / n, n);
+    return ng_record(tape, &dynamic_tanh_op, y, inputs, 4, NULL, 0);
 }
 
 /* ---- Rows of the op table ----------------------------------------------------------------- */
@@ -88,6 +123,7 @@ NG_ROW_CALL(row_detach_deviation,
             ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_deviation = true))
 NG_ROW_CALL(row_detach_neither, ng_detach_norm(tape, in[0], .eps = 1e-5))
 NG_ROW_CALL(row_dynamic_tanh, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]))
+NG_ROW_CALL(row_dynamic_tanh_no_gamma, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, in[2]))
 NG_ROW_CALL(row_dynamic_tanh_plain, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, NG_NONE))
 
 const ng_check_row_spec ng_rows_simple_norms[] = {
@@ -109,6 +145,9 @@ const ng_check_row_spec ng_rows_simple_norms[] = {
      .call = row_dynamic_tanh,
      .inputs = {NG_ROW_ANY("x", 2, 2, 4), NG_ROW_ANY("alpha", 1), NG_ROW_ANY("gamma", 4),
                 NG_ROW_ANY("beta", 4)}},
+    {.name = "dynamic_tanh (no gamma)",
+     .call = row_dynamic_tanh_no_gamma,
+     .inputs = {NG_ROW_ANY("x", 3, 4), NG_ROW_ANY("alpha", 1), NG_ROW_ANY("beta", 4)}},
     {.name = "dynamic_tanh (no affine)",
      .call = row_dynamic_tanh_plain,
      .inputs = {NG_ROW_ANY("x", 3, 4), NG_ROW_ANY("alpha", 1)}},

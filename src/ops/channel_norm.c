@@ -1,0 +1,193 @@
+/* Layer normalization over the channels: each position of each sample by itself.
+ *
+ * x (N, C, ...) is seen as N matrices (C, positions), each normalized down its columns; gamma and
+ * beta are (C). Per column
+ *
+ *     mean = (sum x) / C,  var = (sum (x - mean)^2) / C,  rstd = 1 / sqrt(var + eps)
+ *     xhat = (x - mean) rstd
+ *     y    = xhat gamma + beta                             by row, the channel
+ *
+ * and backwards, with g = dy gamma, the means over a column:
+ *
+ *     dx     = rstd (g - mean(g) - xhat mean(g xhat))      the column norm's
+ *     dgamma = sum over samples and positions of dy xhat
+ *     dbeta  = sum over samples and positions of dy
+ */
+#include "ops/op.h"
+#include <math.h>
+
+typedef struct {
+    ng_group_shape shape; /* (N, C, positions) */
+    double eps;
+    double *mean, *rstd; /* (N, positions), the tape's */
+} channel_norm_attributes;
+
+/* One sample, (C, positions), as the column kernels see it. */
+static ng_column_norm_shape sample_of(const channel_norm_attributes *saved)
+{
+    return (ng_column_norm_shape){.outer = saved->shape.channels,
+                                  .channels = saved->shape.inner,
+                                  .inner = 1,
+                                  .eps = saved->eps};
+}
+
+/* Where a sample begins in x's elements. */
+static void *at_sample(const ng_tensor *x, void *data, const channel_norm_attributes *saved,
+                       int64_t sample)
+{
+    const int64_t elements = sample * saved->shape.channels * saved->shape.inner;
+    return (char *)data + (size_t)elements * ng_dtype_bytes(x->dtype);
+}
+
+/* y = xhat, by the statistics at hand. */
+static void normalize(const ng_tensor *x, const channel_norm_attributes *saved, void *y)
+{
+    const ng_column_norm_shape shape = sample_of(saved);
+    for (int64_t n = 0; n < saved->shape.outer; n++)
+        ng_kernels_for(x->dtype)->column_norm(
+            &shape, at_sample(x, x->data, saved, n), saved->mean + n * saved->shape.inner,
+            saved->rstd + n * saved->shape.inner, NULL, NULL, at_sample(x, y, saved, n));
+}
+
+/* ---- Gradient and definition -------------------------------------------------------------- */
+
+static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, void *g, ng_slot dx)
+{
+    const ng_column_norm_shape shape = sample_of(saved);
+    for (int64_t n = 0; n < saved->shape.outer; n++)
+        ng_kernels_for(x->dtype)->column_norm_backward(
+            &shape, at_sample(x, x->data, saved, n), NULL, saved->mean + n * saved->shape.inner,
+            saved->rstd + n * saved->shape.inner, at_sample(x, g, saved, n), false,
+            (ng_norm_gradients){.dx = at_sample(x, dx.data, saved, n), .add_dx = dx.accumulate});
+}
+
+/* dgamma and dbeta are those of xhat with mean 0 and rstd 1. */
+static ng_status affine_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx,
+                             void *scratch)
+{
+    const channel_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0];
+    ng_group_shape shape = saved->shape;
+    shape.groups = 1;
+    double *unit = ng_tape_memory(tape, 2 * (size_t)shape.outer * sizeof *unit);
+    if (!unit) return NG_ENOMEM;
+    for (int64_t n = 0; n < shape.outer; n++) unit[n] = 0, unit[shape.outer + n] = 1;
+    normalize(x, saved, scratch);
+    ng_kernels_for(x->dtype)->channel_sums(&shape, scratch, unit, unit + shape.outer, dy->data,
+                                           (ng_norm_gradients){.dgamma = dx[1].data,
+                                                               .dbeta = dx[2].data,
+                                                               .add_dgamma = dx[1].accumulate,
+                                                               .add_dbeta = dx[2].accumulate});
+    return NG_OK;
+}
+
+static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                       ng_slot *dx)
+{
+    const channel_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
+    void *scratch = NULL, *g = dy->data;
+    if (dx[1].data || dx[2].data || !ng_is_none(gamma)) {
+        scratch = ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
+        if (!scratch) return NG_ENOMEM;
+    }
+    if (dx[1].data || dx[2].data) {
+        const ng_status status = affine_sums(tape, node, dy, dx, scratch);
+        if (status != NG_OK) return status;
+    }
+    if (!dx[0].data) return NG_OK;
+    if (!ng_is_none(gamma)) {
+        g = scratch;
+        ng_kernels_for(x->dtype)->channel_affine(&saved->shape, dy->data, gamma->data, NULL, g);
+    }
+    propagate(x, saved, g, dx[0]);
+    return NG_OK;
+}
+
+static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    const double eps = ((const channel_norm_attributes *)node->attributes)->eps;
+    ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, x, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, eps));
+    ng_tensor *y = ng_mul(tape, ng_sub(tape, x, mean), rstd);
+    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
+    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
+    return y;
+}
+
+static const ng_op channel_norm_op = {.name = "channel_norm",
+                                      .backward = channel_norm_backward,
+                                      .definition = channel_norm_definition};
+
+/* ---- Shape rule --------------------------------------------------------------------------- */
+
+static const char name[] = "ng_channel_norm";
+
+static bool shapes_ok(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta)
+{
+    if (x->shape.rank < 2 || x->size == 0) {
+        ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element", name,
+                ng_shape_print(x->shape).text);
+        return false;
+    }
+    return ng_channels_fit(name, "gamma", gamma, x) && ng_channels_fit(name, "beta", beta, x);
+}
+
+/* ---- Forward ------------------------------------------------------------------------------ */
+
+static void statistics(const ng_tensor *x, const channel_norm_attributes *saved)
+{
+    const ng_column_norm_shape shape = sample_of(saved);
+    const int64_t positions = saved->shape.inner, count = saved->shape.outer * positions;
+    for (int64_t n = 0; n < saved->shape.outer; n++)
+        ng_kernels_for(x->dtype)->column_statistics(&shape, at_sample(x, x->data, saved, n),
+                                                    saved->mean + n * positions,
+                                                    saved->rstd + n * positions);
+    for (int64_t i = 0; i < count; i++) saved->rstd[i] = 1 / sqrt(saved->rstd[i] + saved->eps);
+}
+
+ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                           double eps)
+{
+    ng_tensor *inputs[] = {x, gamma, beta};
+    if (!ng_accepts(name, tape, 1, inputs) || !ng_accepts_optional(name, tape, 3, inputs) ||
+        !ng_norm_eps_ok(name, eps) || !shapes_ok(x, gamma, beta))
+        return NULL;
+    const int64_t samples = x->shape.dim[0], channels = x->shape.dim[1];
+    const int64_t positions = x->size / samples / channels;
+    channel_norm_attributes saved = {.shape = {samples, channels, channels, positions}, .eps = eps};
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    double *memory =
+        y ? ng_tape_memory(tape, 2 * (size_t)(samples * positions) * sizeof *memory) : NULL;
+    if (!memory) return NULL;
+    saved.mean = memory;
+    saved.rstd = memory + samples * positions;
+    statistics(x, &saved);
+    normalize(x, &saved, y->data);
+    if (gamma->data || beta->data)
+        ng_kernels_for(x->dtype)->channel_affine(&saved.shape, y->data, gamma->data, beta->data,
+                                                 y->data);
+    return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_both, ng_channel_norm(tape, in[0], in[1], in[2], 1e-5))
+NG_ROW_CALL(row_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], 1e-5))
+NG_ROW_CALL(row_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+
+const ng_check_row_spec ng_rows_channel_norm[] = {
+    {.name = "channel_norm (N, C)",
+     .call = row_both,
+     .inputs = {NG_ROW_ANY("x", 3, 5), NG_ROW_ANY("gamma", 5), NG_ROW_ANY("beta", 5)}},
+    {.name = "channel_norm (N, C, H, W)",
+     .call = row_both,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 2, 3), NG_ROW_ANY("gamma", 3), NG_ROW_ANY("beta", 3)}},
+    {.name = "channel_norm (no gamma)",
+     .call = row_no_gamma,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 4), NG_ROW_ANY("beta", 3)}},
+    {.name = "channel_norm (no affine)", .call = row_plain, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+};
+const int ng_rows_channel_norm_count = NG_ROW_COUNT(ng_rows_channel_norm);
