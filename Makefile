@@ -25,6 +25,9 @@ PACKAGES.dnf     = check-devel pkgconf-pkg-config gnuplot openblas-devel dejavu-
 PACKAGES.pacman  = check pkgconf gnuplot openblas ttf-dejavu
 PACKAGES.apk     = check-dev pkgconf gnuplot openblas-dev font-dejavu
 PACKAGES.brew    = check pkg-config gnuplot openblas
+BENCH_PACKAGES.apt-get = python3-torch libdnnl-dev
+BENCH_PACKAGES.dnf     = python3-torch onednn-devel
+BENCH_PACKAGES.pacman  = python-pytorch onednn
 INSTALL.apt-get  = apt-get install -y --no-install-recommends
 INSTALL.dnf      = dnf install -y
 INSTALL.pacman   = pacman -Sy --needed --noconfirm
@@ -85,6 +88,7 @@ EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c
 TESTS    := $(sort $(wildcard tests/*.c))
 TEST_OBJECTS  := $(TESTS:%.c=$(OUT)/%.o)
 BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
+BENCH    := $(OUT)/tests/bench/bench
 GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
 HEADERS  := $(sort $(wildcard include/normgrad/*.h))
 
@@ -97,7 +101,7 @@ SHARED  := $(OUT)/libnormgrad.so.$(VERSION)
 
 # What the compiler and the machine offer (OPENMP_FLAGS, BLAS_*, MACHINE): found out once, and again when
 # compiler, flags or installed packages change.
-ifneq ($(filter-out help clean deps format uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean deps deps-bench format uninstall,$(or $(MAKECMDGOALS),all)),)
 include $(OUT)/config.mk
 endif
 
@@ -212,10 +216,16 @@ $(EXAMPLES): $(PROGRAMS)/%: examples/%.c $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $
 
 # ---- Tests --------------------------------------------------------------------------------------
 
-## check: all tests, then every op and layer through the gradient checker
+## check: all tests, then every op and layer through the gradient checker, then the README's example
 .PHONY: check
-check: suite $(GRADCHECK)
+check: suite walkthrough $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
+
+# The norm that README.md adds, taken from its text.
+.PHONY: walkthrough
+walkthrough: $(STATIC)
+	$(Q)tests/walkthrough.sh $(OUT)/walkthrough $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) \
+	    $(LIBS) $(LDLIBS)
 
 # Threads that wait sleep, and do not spin: on a machine with other work, spinning costs a time slice
 # at the end of every parallel loop.
@@ -269,12 +279,26 @@ coverage:
 	         /^Lines/ && keep { split($$0, part, "[:%]"); printf "%6s %%  %s\n", part[2], name; keep = 0 }' | \
 	    sort -k3 -u | sort -n
 
-## bench: times of the norms and of a training step
-.PHONY: bench
-bench: $(OUT)/tests/bench/bench
-	$(Q)$<
-$(OUT)/tests/bench/bench: $(BENCH_OBJECTS) $(STATIC)
+## bench: times against PyTorch, oneDNN and the machine's limit; tables, build/bench/results.tsv
+## bench-quick: fewer cases and shorter bursts, under 40 seconds
+## deps-bench: install PyTorch and oneDNN to compare with
+.PHONY: bench bench-quick deps-bench
+bench: $(BENCH)
+	$(Q)$(BENCH) --output=$(BUILD)/bench --plots=plots
+bench-quick: $(BENCH)
+	$(Q)$(BENCH) --output=$(BUILD)/bench --quick
+deps-bench:
+	$(if $(BENCH_PACKAGES.$(MANAGER)),,$(error deps-bench: please install PyTorch and oneDNN yourself))
+	$(if $(filter apt-get,$(MANAGER)),$(SUDO) apt-get update -q)
+	$(SUDO) $(INSTALL.$(MANAGER)) $(BENCH_PACKAGES.$(MANAGER))
+
+# The engine of oneDNN is a program of its own, where its header is found: nothing else loads it.
+ONEDNN := $(if $(wildcard /usr/include/oneapi/dnnl/dnnl.h),$(OUT)/tests/bench/engine_onednn)
+$(OUT)/tests/bench/roof.o: OWN += $(KERNEL)
+$(BENCH): $(filter-out %/engine_onednn.o,$(BENCH_OBJECTS)) $(STATIC) | $(ONEDNN)
 	$(Q)$(link) $^ $(LIBS) $(LDLIBS) -o $@
+$(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/tests/bench/engine.o
+	$(Q)$(link) $^ -ldnnl $(LDLIBS) -o $@
 
 # ---- The main job and the figures ---------------------------------------------------------------
 
@@ -288,7 +312,8 @@ demo: needs-gnuplot $(PROGRAMS)/digits
 plots: needs-gnuplot $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK) --sweep plots/gradcheck_error.dat)
 	$(Q)for figure in $(filter-out plots/style.gp,$(sort $(wildcard plots/*.gp))); do \
-	    if [ -e "$${figure%.gp}.dat" ]; then echo "$$figure"; gnuplot "$$figure" || exit 1; fi; done
+	    for data in "$${figure%.gp}.dat" "$${figure%.gp}_ratio.dat"; do \
+	        if [ -e "$$data" ]; then echo "$$figure"; gnuplot "$$figure" || exit 1; fi; done; done
 
 # ---- The rest -----------------------------------------------------------------------------------
 
@@ -313,19 +338,23 @@ uninstall:
 	rm -f '$(DESTDIR)$(INCLUDEDIR)/normgrad.h'
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad'
 
-STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*.inc tests/*.h tests/*.c tests/*/*.c examples/*.c))
+STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*.inc tests/*.h tests/*.c tests/*/*.[ch] examples/*.c))
 
 ## format: the sources through clang-format, but for ops.h, whose formulas are aligned by hand
 .PHONY: format
 format: needs-clang-format
 	$(Q)clang-format -i $(filter-out include/normgrad/ops.h,$(STYLED))
 
-## lint: public headers under -pedantic in every C since C99; tabs, stray spaces and long lines
-.PHONY: lint
-lint:
+# A user's program may be in any C since C99, and pedantic.
+.PHONY: headers
+headers:
 	$(Q)for std in c99 c11 c17 c2x; do for header in include/normgrad.h $(HEADERS); do \
 	    $(CC) -std=$$std -pedantic $(WARNINGS) -Werror -Iinclude -fsyntax-only -x c $$header || exit 1; \
 	done; done
+
+## lint: the public headers in every C since C99; tabs, stray spaces and long lines
+.PHONY: lint
+lint: headers
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 
 ## clean: removes everything that was built

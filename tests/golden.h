@@ -1,17 +1,16 @@
-/* Figures from other systems: the files in tests/golden, read by test_golden.c. */
+/* Figures from other systems: the files in tests/golden, read into tensors of double. */
 #ifndef NG_TESTS_GOLDEN_H
 #define NG_TESTS_GOLDEN_H
 
-#include "support.h"
+#include <normgrad.h>
 
-/* Reads a file's tensors, in double; the next one's are added. golden_unload frees them all. */
+/* Reads a file, in the project's folder; gives all that was read back. */
 void golden_load(const char *path);
 void golden_unload(void);
 
-/* By name, "case/tensor"; NULL where there is none. */
+/* By name: NULL where there is none, or a failed test; and all names, until NULL. */
 ng_tensor *golden_find(const char *name);
-
-/* By name as printf writes it; fails the test where there is none. */
-NG_PRINTF(1, 2) ng_tensor *golden(const char *format, ...);
+ng_tensor *golden(const char *format, ...) NG_PRINTF(1, 2);
+const char *golden_name(int index);
 
 #endif

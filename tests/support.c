@@ -129,6 +129,12 @@ void expect_same_bits(const char *file, int line, const char *what, const ng_ten
     }
 }
 
+bool long_double_is_long(void)
+{
+    volatile long double one = 1, more = one + 0x1p-55L;
+    return more != one;
+}
+
 /* ---- Errors ------------------------------------------------------------------------------- */
 
 void expect_ok(const char *file, int line, const char *what, bool ok)

@@ -218,6 +218,9 @@ START_TEST(tensors_print_readably)
     ck_assert_str_eq(printed(empty), "float32 (0,)\n[]\n");
     ng_tensor *tall = ng_zeros_new(NG_I64, NG_SHAPE(9, 1));
     ck_assert_str_eq(printed(tall), "int64 (9, 1)\n[[0]\n [0]\n [0]\n ...\n [0]\n [0]\n [0]]\n");
+    ng_tensor *nan = ng_full_new(NG_F32, NG_SCALAR, -(double)NAN);
+    ck_assert_str_eq(printed(nan), "float32 ()\nnan\n");
+    ng_tensor_free(nan);
     ck_assert_str_eq(printed(NULL), "NULL\n");
     ck_assert_str_eq(printed(NG_NONE), "NG_NONE\n");
     ng_tensor_free(x), ng_tensor_free(scalar), ng_tensor_free(row), ng_tensor_free(empty);

@@ -4,7 +4,7 @@
 
 static const char *const isas[] = {"baseline", "avx2", "avx512"};
 
-/* The table under test; each test runs once for each table that build and processor have. */
+/* The table under test: tests are run once for each, and pass where build or processor lack it. */
 static const ng_kernels *k;
 static ng_dtype dtype;
 static bool in_float;
@@ -20,7 +20,16 @@ static bool use_table(int i)
     return k != NULL;
 }
 
-#define FOR_EACH_TABLE for (int table_ = 0; table_ < 6; table_++) if (use_table(table_))
+/* A test that Check runs with _i = 0 .. TABLES - 1. */
+enum { TABLES = 6 };
+
+/* Whether long double can stand as reference for double's hard cases: not where it is a double
+ * itself, as on some machines and under valgrind. */
+static bool reference_is_wider(void)
+{
+    const volatile long double one = 1;
+    return in_float || one + 0x1p-60L != one;
+}
 
 /* Vector bodies, their tails, and several blocks. */
 static const int64_t sizes[] = {1, 2, 3, 7, 15, 17, 31, 33, 63, 65, 1000, 1023};
@@ -92,8 +101,8 @@ static void expect(const char *what, const void *y, int64_t i, long double expec
 
 static void expect_bits(const char *what, const void *a, const void *b, int64_t n)
 {
-    ck_assert_msg(!memcmp(a, b, (size_t)n * ng_dtype_bytes(dtype)), "%s %s %s: bits differ",
-                  k->isa, ng_dtype_name(dtype), what);
+    ck_assert_msg(!memcmp(a, b, (size_t)n * ng_dtype_bytes(dtype)), "%s %s %s: bits differ", k->isa,
+                  ng_dtype_name(dtype), what);
 }
 
 /* ---- Pointwise ---------------------------------------------------------------------------- */
@@ -163,93 +172,108 @@ static bool only_positive(int map)
 }
 
 /* libmvec is good to 4 ulp of each function; their compositions here multiply that by the
- * condition of erfc, 2 (x / sqrt 2)^2 < 40, in the tails; a slope near a zero of its own cancels. */
+ * condition of erfc, 2 (x / sqrt 2)^2 < 40, in the tails; a slope near a zero of its own cancels */
 START_TEST(maps_and_their_slopes_match_long_double)
 {
+    if (!use_table(_i)) return;
     const double a = 0.5, b = 2.25;
     const long double la = 0.5L, lb = 2.25L;
-    FOR_EACH_TABLE for (int map = 0; map < NG_MAP_COUNT; map++) for (int s = 0; s < SIZES; s++)
-    {
-        const int64_t n = sizes[s];
-        const char *x = uniform(n, only_positive(map) ? 0.01 : -6, 6), *dy = uniform(n, -1, 1);
-        char *y = make(n), *dx = make(n), *sum = constant(n, 3);
-        k->map[map](x, y, n, a, b);
-        for (int64_t i = 0; i < n; i++) {
-            const double floor = map == NG_MAP_AFFINE ? 1 : 0;
-            expect("map", y, i, map_value(map, get(x, i), la, lb), 100, floor);
-        }
-        if (k->map_backward[map]) {
-            k->map_backward[map](x, y, dy, dx, n, a, b, false);
-            k->map_backward[map](x, y, dy, sum, n, a, b, true);
+    for (int map = 0; map < NG_MAP_COUNT; map++)
+        for (int s = 0; s < SIZES; s++) {
+            const int64_t n = sizes[s];
+            const char *x = uniform(n, only_positive(map) ? 0.01 : -6, 6), *dy = uniform(n, -1, 1);
+            char *y = make(n), *dx = make(n), *sum = constant(n, 3);
+            k->map[map](x, y, n, a, b);
             for (int64_t i = 0; i < n; i++) {
-                const long double slope = map_slope(map, get(x, i), la, lb) * get(dy, i);
-                expect("slope", dx, i, slope, 200, 0.01);
-                expect("accumulated slope", sum, i, 3 + slope, 200, 1);
+                const double floor = map == NG_MAP_AFFINE ? 1 : 0;
+                expect("map", y, i, map_value(map, get(x, i), la, lb), 100, floor);
             }
+            if (k->map_backward[map]) {
+                k->map_backward[map](x, y, dy, dx, n, a, b, false);
+                k->map_backward[map](x, y, dy, sum, n, a, b, true);
+                for (int64_t i = 0; i < n; i++) {
+                    const long double slope = map_slope(map, get(x, i), la, lb) * get(dy, i);
+                    expect("slope", dx, i, slope, 200, 0.01);
+                    expect("accumulated slope", sum, i, 3 + slope, 200, 1);
+                }
+            }
+            release();
         }
-        release();
-    }
 }
 END_TEST
 
 START_TEST(a_nan_stays_a_nan_in_every_map)
 {
-    FOR_EACH_TABLE for (int map = 0; map < NG_MAP_COUNT; map++) for (int at = 0; at < 19; at++)
-    {
-        char *x = constant(19, 0.75), *y = make(19);
-        put(x, at, nan_value);
-        k->map[map](x, y, 19, 0.5, 2);
-        for (int i = 0; i < 19; i++)
-            ck_assert_msg((i == at) == (bool)isnan(get(y, i)), "%s %s map %d element %d", k->isa,
-                          ng_dtype_name(dtype), map, i);
-        release();
-    }
+    if (!use_table(_i)) return;
+    for (int map = 0; map < NG_MAP_COUNT; map++)
+        for (int at = 0; at < 19; at++) {
+            char *x = constant(19, 0.75), *y = make(19);
+            put(x, at, nan_value);
+            k->map[map](x, y, 19, 0.5, 2);
+            for (int i = 0; i < 19; i++)
+                ck_assert_msg((i == at) == (bool)isnan(get(y, i)), "%s %s map %d element %d",
+                              k->isa, ng_dtype_name(dtype), map, i);
+            release();
+        }
 }
 END_TEST
 
 START_TEST(activations_have_their_limits_and_tails)
 {
+    if (!use_table(_i)) return;
     const struct {
         int map;
         double x, y, slope; /* slope NaN: not looked at */
     } cases[] = {
-        {NG_MAP_SIGMOID, inf, 1, 0},    {NG_MAP_SIGMOID, -inf, 0, 0},
-        {NG_MAP_SIGMOID, 1e4, 1, 0},         {NG_MAP_SIGMOID, -1e4, 0, 0},
-        {NG_MAP_SOFTPLUS, 1e4, 1e4, 1},      {NG_MAP_SOFTPLUS, -1e4, 0, 0},
-        {NG_MAP_SOFTPLUS, inf, inf, 1}, {NG_MAP_SOFTPLUS, -inf, 0, 0},
-        {NG_MAP_SILU, 1e4, 1e4, 1},          {NG_MAP_SILU, -1e4, 0, 0},
-        {NG_MAP_SILU, -inf, 0, 0},      {NG_MAP_SILU, inf, inf, 1},
-        {NG_MAP_GELU, 1e4, 1e4, 1},          {NG_MAP_GELU, -1e4, 0, 0},
-        {NG_MAP_GELU, -inf, 0, 0},      {NG_MAP_GELU, inf, inf, 1},
-        {NG_MAP_GELU_TANH, 1e4, 1e4, 1},     {NG_MAP_GELU_TANH, -1e4, 0, 0},
-        {NG_MAP_GELU_TANH, -inf, 0, 0}, {NG_MAP_GELU_TANH, inf, inf, 1},
-        {NG_MAP_GELU, 1e20, 1e20, 1},        {NG_MAP_GELU_TANH, 1e20, 1e20, 1},
-        {NG_MAP_TANH, inf, 1, 0},       {NG_MAP_TANH, -1e4, -1, 0},
-        {NG_MAP_EXP, inf, inf, nan_value}, {NG_MAP_EXP, -inf, 0, 0},
-        {NG_MAP_LOG, 0, -inf, inf}, {NG_MAP_RELU, inf, inf, 1},
-        {NG_MAP_ABS, 0, 0, 0},               {NG_MAP_RELU, 0, 0, 0},
+        {NG_MAP_SIGMOID, inf, 1, 0},
+        {NG_MAP_SIGMOID, -inf, 0, 0},
+        {NG_MAP_SIGMOID, 1e4, 1, 0},
+        {NG_MAP_SIGMOID, -1e4, 0, 0},
+        {NG_MAP_SOFTPLUS, 1e4, 1e4, 1},
+        {NG_MAP_SOFTPLUS, -1e4, 0, 0},
+        {NG_MAP_SOFTPLUS, inf, inf, 1},
+        {NG_MAP_SOFTPLUS, -inf, 0, 0},
+        {NG_MAP_SILU, 1e4, 1e4, 1},
+        {NG_MAP_SILU, -1e4, 0, 0},
+        {NG_MAP_SILU, -inf, 0, 0},
+        {NG_MAP_SILU, inf, inf, 1},
+        {NG_MAP_GELU, 1e4, 1e4, 1},
+        {NG_MAP_GELU, -1e4, 0, 0},
+        {NG_MAP_GELU, -inf, 0, 0},
+        {NG_MAP_GELU, inf, inf, 1},
+        {NG_MAP_GELU_TANH, 1e4, 1e4, 1},
+        {NG_MAP_GELU_TANH, -1e4, 0, 0},
+        {NG_MAP_GELU_TANH, -inf, 0, 0},
+        {NG_MAP_GELU_TANH, inf, inf, 1},
+        {NG_MAP_GELU, 1e20, 1e20, 1},
+        {NG_MAP_GELU_TANH, 1e20, 1e20, 1},
+        {NG_MAP_TANH, inf, 1, 0},
+        {NG_MAP_TANH, -1e4, -1, 0},
+        {NG_MAP_EXP, inf, inf, nan_value},
+        {NG_MAP_EXP, -inf, 0, 0},
+        {NG_MAP_LOG, 0, -inf, inf},
+        {NG_MAP_RELU, inf, inf, 1},
+        {NG_MAP_ABS, 0, 0, 0},
+        {NG_MAP_RELU, 0, 0, 0},
     };
-    FOR_EACH_TABLE
-    {
-        for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-            char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
-            k->map[cases[c].map](x, y, 33, 0, 0);
-            k->map_backward[cases[c].map](x, y, dy, dx, 33, 0, 0, false);
-            for (int i = 0; i < 33; i++) {
-                expect("limit", y, i, (long double)cases[c].y, 1, 0);
-                if (!isnan(cases[c].slope))
-                    expect("slope at the limit", dx, i, (long double)cases[c].slope, 1, 0);
-            }
-            release();
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
+        k->map[cases[c].map](x, y, 33, 0, 0);
+        k->map_backward[cases[c].map](x, y, dy, dx, 33, 0, 0, false);
+        for (int i = 0; i < 33; i++) {
+            expect("limit", y, i, (long double)cases[c].y, 1, 0);
+            if (!isnan(cases[c].slope))
+                expect("slope at the limit", dx, i, (long double)cases[c].slope, 1, 0);
         }
-        /* erfc(z) has condition 2 z^2 = 100 at x = -10; x is exact in float. */
-        static const int tailed[] = {NG_MAP_SIGMOID, NG_MAP_SOFTPLUS, NG_MAP_SILU, NG_MAP_GELU};
-        for (int c = 0; c < 4; c++) {
-            char *x = constant(17, -10), *y = make(17);
-            k->map[tailed[c]](x, y, 17, 0, 0);
-            for (int i = 0; i < 17; i++) expect("tail", y, i, map_value(tailed[c], -10, 0, 0), 500, 0);
-            release();
-        }
+        release();
+    }
+    /* erfc(z) has condition 2 z^2 = 100 at x = -10; x is exact in float. */
+    static const int tailed[] = {NG_MAP_SIGMOID, NG_MAP_SOFTPLUS, NG_MAP_SILU, NG_MAP_GELU};
+    for (int c = 0; c < 4; c++) {
+        char *x = constant(17, -10), *y = make(17);
+        k->map[tailed[c]](x, y, 17, 0, 0);
+        for (int i = 0; i < 17; i++) expect("tail", y, i, map_value(tailed[c], -10, 0, 0), 500, 0);
+        release();
     }
 }
 END_TEST
@@ -295,6 +319,7 @@ static int64_t size_of(ng_shape shape)
 
 START_TEST(binary_operations_broadcast)
 {
+    if (!use_table(_i)) return;
     const struct {
         ng_shape result, a, b;
     } cases[] = {
@@ -310,30 +335,29 @@ START_TEST(binary_operations_broadcast)
         {NG_SHAPE(2, 9000), NG_SHAPE(2, 9000), NG_SHAPE(9000)},
         {NG_SHAPE(0, 3), NG_SHAPE(0, 3), NG_SHAPE(3)},
     };
-    FOR_EACH_TABLE for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
-        for (int op = 0; op < NG_BINARY_COUNT; op++)
-    {
-        const int64_t n = size_of(cases[c].result);
-        const char *a = uniform(size_of(cases[c].a), 0.5, 2);
-        const char *b = uniform(size_of(cases[c].b), 0.5, 2);
-        char *y = make(n);
-        const ng_walk walk = ng_walk_broadcast(cases[c].result, cases[c].a, cases[c].b);
-        ck_assert_int_eq(walk.size, n);
-        k->binary[op](&walk, a, b, y);
-        for (int64_t i = 0; i < n; i++)
-            expect("binary", y, i,
-                   binary_value(op, get(a, broadcast_offset(cases[c].result, cases[c].a, i)),
-                                get(b, broadcast_offset(cases[c].result, cases[c].b, i))),
-                   8, op == NG_BINARY_SUB ? 2 : 0);
-        release();
-    }
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        for (int op = 0; op < NG_BINARY_COUNT; op++) {
+            const int64_t n = size_of(cases[c].result);
+            const char *a = uniform(size_of(cases[c].a), 0.5, 2);
+            const char *b = uniform(size_of(cases[c].b), 0.5, 2);
+            char *y = make(n);
+            const ng_walk walk = ng_walk_broadcast(cases[c].result, cases[c].a, cases[c].b);
+            ck_assert_int_eq(walk.size, n);
+            k->binary[op](&walk, a, b, y);
+            for (int64_t i = 0; i < n; i++)
+                expect("binary", y, i,
+                       binary_value(op, get(a, broadcast_offset(cases[c].result, cases[c].a, i)),
+                                    get(b, broadcast_offset(cases[c].result, cases[c].b, i))),
+                       8, op == NG_BINARY_SUB ? 2 : 0);
+            release();
+        }
 }
 END_TEST
 
 START_TEST(maximum_and_minimum_are_nan_where_either_is)
 {
-    FOR_EACH_TABLE for (int op = NG_BINARY_MAXIMUM; op <= NG_BINARY_MINIMUM; op++)
-    {
+    if (!use_table(_i)) return;
+    for (int op = NG_BINARY_MAXIMUM; op <= NG_BINARY_MINIMUM; op++) {
         char *a = constant(21, 1), *b = constant(21, 2), *y = make(21);
         put(a, 3, nan_value);
         put(b, 19, nan_value);
@@ -347,8 +371,8 @@ END_TEST
 
 START_TEST(small_pointwise_kernels_do_as_they_say)
 {
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
-    {
+    if (!use_table(_i)) return;
+    for (int s = 0; s < SIZES; s++) {
         const int64_t n = sizes[s];
         const char *x = uniform(n, -1, 1), *z = uniform(n, -1, 1), *c = constant(n, 0);
         for (int64_t i = 0; i < n; i += 3) put((char *)c, i, -2);
@@ -369,7 +393,8 @@ START_TEST(small_pointwise_kernels_do_as_they_say)
             expect("add_to", add, i, p + q, 1, 1);
             expect("axpy", axpy, i, -3 * p, 1, 0);
             expect("axpy onto", axpy_to, i, q - 3 * p, 2, 3);
-            expect("clamp", clamped, i, i ? fminl(fmaxl(p, -0.25L), 0.5L) : (long double)nan_value, 0, 0);
+            expect("clamp", clamped, i, i ? fminl(fmaxl(p, -0.25L), 0.5L) : (long double)nan_value,
+                   0, 0);
             dot += p * q;
         }
         assert_near(k->dot(x, z, n), (double)dot, 1e-15 * (double)n);
@@ -420,14 +445,15 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
 
 START_TEST(reductions_match_plain_loops)
 {
-    FOR_EACH_TABLE for_each_split(check_reductions);
+    if (!use_table(_i)) return;
+    for_each_split(check_reductions);
 }
 END_TEST
 
 START_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
 {
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
-    {
+    if (!use_table(_i)) return;
+    for (int s = 0; s < SIZES; s++) {
         const int64_t n = sizes[s];
         int64_t argmax;
         char *x = constant(n, 1), *y = make(1);
@@ -450,9 +476,9 @@ END_TEST
 
 START_TEST(rows_are_gathered_and_scattered_with_repetition)
 {
+    if (!use_table(_i)) return;
     const int64_t index[] = {2, 0, 2, 2, 1, 0};
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
-    {
+    for (int s = 0; s < SIZES; s++) {
         const int64_t n = sizes[s];
         const char *table = uniform(3 * n, -1, 1), *x = uniform(6 * n, -1, 1);
         char *rows = make(6 * n), *sums = constant(3 * n, 1);
@@ -480,9 +506,9 @@ static long double log_sum_exp(const char *x, int64_t first, int64_t n)
 
 START_TEST(softmax_and_its_gradients_match_long_double)
 {
+    if (!use_table(_i)) return;
     enum { ROWS = 3 };
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
-    {
+    for (int s = 0; s < SIZES; s++) {
         const int64_t n = sizes[s], size = ROWS * n;
         const char *x = uniform(size, -9, 9), *dy = uniform(size, -1, 1);
         char *p = make(size), *l = make(size), *dp = make(size), *dl = make(size);
@@ -518,52 +544,52 @@ END_TEST
 
 START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
 {
-    FOR_EACH_TABLE
-    {
-        char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
-        put(x, 19 + 4, nan_value);
-        put(x, 2 * 19, -inf);
-        k->softmax(x, y, 3, 19);
-        for (int i = 0; i < 19; i++) {
-            expect("softmax", y, i, 1 / 19.0L, 2, 0);
-            ck_assert(isnan(get(y, 19 + i)));
-            expect("softmax", y, 38 + i, i ? 1 / 18.0L : 0, 2, 0);
-        }
-        release();
+    if (!use_table(_i)) return;
+    char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
+    put(x, 19 + 4, nan_value);
+    put(x, 2 * 19, -inf);
+    k->softmax(x, y, 3, 19);
+    for (int i = 0; i < 19; i++) {
+        expect("softmax", y, i, 1 / 19.0L, 2, 0);
+        ck_assert(isnan(get(y, 19 + i)));
+        expect("softmax", y, 38 + i, i ? 1 / 18.0L : 0, 2, 0);
     }
+    release();
 }
 END_TEST
 
 START_TEST(cross_entropy_and_its_gradient_match_long_double)
 {
+    if (!use_table(_i)) return;
     enum { ROWS = 4 };
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++) for (int mode = 0; mode < 8; mode++)
-    {
-        const int64_t n = sizes[s], labels[ROWS] = {0, n - 1, -100, n / 2};
-        const double smoothing = mode & 1 ? 0.1 : 0;
-        const bool each = mode & 2, add = mode & 4;
-        const char *x = uniform(ROWS * n, -9, 9), *dloss = uniform(ROWS, 0.5, 1);
-        char *loss = make(ROWS), *dx = constant(ROWS * n, 1);
-        double lse[ROWS];
-        k->cross_entropy(x, labels, loss, lse, ROWS, n, smoothing, true, -100);
-        k->cross_entropy_backward(x, labels, lse, dloss, each, 0.5, dx, ROWS, n, smoothing, true,
-                                  -100, add);
-        for (int64_t row = 0; row < ROWS; row++) {
-            const bool ignored = labels[row] == -100;
-            const long double sum = log_sum_exp(x, row * n, n), g = 0.5L * get(dloss, each ? row : 0);
-            long double expected = 0;
-            for (int64_t i = 0; i < n; i++) {
-                const long double v = get(x, row * n + i);
-                const double hot = i == labels[row] ? 1 - smoothing : 0;
-                const long double q = (long double)(hot + smoothing / (double)n);
-                expected += q * (sum - v);
-                const long double slope = ignored ? 0 : g * (expl(v - sum) - q);
-                expect("gradient", dx, row * n + i, slope + add, 40, 1);
+    for (int s = 0; s < SIZES; s++)
+        for (int mode = 0; mode < 8; mode++) {
+            const int64_t n = sizes[s], labels[ROWS] = {0, n - 1, -100, n / 2};
+            const double smoothing = mode & 1 ? 0.1 : 0;
+            const bool each = mode & 2, add = mode & 4;
+            const char *x = uniform(ROWS * n, -9, 9), *dloss = uniform(ROWS, 0.5, 1);
+            char *loss = make(ROWS), *dx = constant(ROWS * n, 1);
+            double lse[ROWS];
+            k->cross_entropy(x, labels, loss, lse, ROWS, n, smoothing, true, -100);
+            k->cross_entropy_backward(x, labels, lse, dloss, each, 0.5, dx, ROWS, n, smoothing,
+                                      true, -100, add);
+            for (int64_t row = 0; row < ROWS; row++) {
+                const bool ignored = labels[row] == -100;
+                const long double sum = log_sum_exp(x, row * n, n),
+                                  g = 0.5L * get(dloss, each ? row : 0);
+                long double expected = 0;
+                for (int64_t i = 0; i < n; i++) {
+                    const long double v = get(x, row * n + i);
+                    const double hot = i == labels[row] ? 1 - smoothing : 0;
+                    const long double q = (long double)(hot + smoothing / (double)n);
+                    expected += q * (sum - v);
+                    const long double slope = ignored ? 0 : g * (expl(v - sum) - q);
+                    expect("gradient", dx, row * n + i, slope + add, 40, 1);
+                }
+                expect("loss", loss, row, ignored ? 0 : expected, 20, 1);
             }
-            expect("loss", loss, row, ignored ? 0 : expected, 20, 1);
+            release();
         }
-        release();
-    }
 }
 END_TEST
 
@@ -604,12 +630,13 @@ static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool w
     double largest = 0, worst = 1;
     for (int64_t i = 0; i < size; i++) largest = fmax(largest, fabs((double)get(x, i)));
     char *gamma = or_null(uniform(n, 0.5, 1.5), with_gamma), *dy = uniform(size, -1, 1);
-    char *beta = or_null(uniform(n, -0.5, 0.5), with_beta), *y = make(size), *dx = constant(size, 1);
+    char *beta = or_null(uniform(n, -0.5, 0.5), with_beta), *y = make(size),
+         *dx = constant(size, 1);
     char *dgamma = constant(n, 1), *dbeta = constant(n, 1);
     double *mean = malloc((size_t)rows * sizeof *mean), *rstd = malloc((size_t)rows * sizeof *rstd);
     double *scratch = malloc((size_t)ng_row_norm_scratch(&s) * sizeof *scratch);
-    const ng_norm_gradients to = {or_null(dx, true), or_null(dgamma, with_gamma),
-                                  or_null(dbeta, with_beta), add, add, add};
+    const ng_norm_gradients to = {
+        or_null(dx, true), or_null(dgamma, with_gamma), or_null(dbeta, with_beta), add, add, add};
     k->row_norm(&s, x, gamma, beta, y, s.center ? mean : NULL, rstd);
     k->row_norm_backward(&s, x, gamma, mean, rstd, dy, to, scratch);
 
@@ -622,7 +649,8 @@ static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool w
             const long double xj = get(x, row * n + j) - m.mean, in = j < s.over;
             long double slope = 0;
             for (int64_t i = 0; i < n; i++) {
-                const long double g = (long double)get(dy, row * n + i) * (gamma ? get(gamma, i) : 1);
+                const long double g =
+                    (long double)get(dy, row * n + i) * (gamma ? get(gamma, i) : 1);
                 const long double xi = get(x, row * n + i) - m.mean;
                 slope += g * m.rstd * ((i == j) - in * s.center / (long double)s.over);
                 slope -= g * in * (xi * m.rstd) * (xj * m.rstd) * m.rstd / m.divisor;
@@ -644,37 +672,37 @@ static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool w
 
 START_TEST(row_norm_and_its_gradients_match_the_definition)
 {
-    FOR_EACH_TABLE for (int s = 0; s < SIZES - 2; s++) for (int mode = 0; mode < 32; mode++)
-    {
-        const int64_t n = sizes[s];
-        ng_row_norm_shape shape = {.rows = 3, .n = n, .over = n, .eps = 1e-5};
-        shape.center = mode & 1;
-        shape.unbiased = mode & 2 && n > 2;
-        if (mode & 4) shape.over = (n + 1) / 2 + (n > 1);
-        check_row_norm(shape, uniform(3 * n, -2, 3), mode & 8, mode & 16, mode % 3 == 0);
-    }
+    if (!use_table(_i)) return;
+    for (int s = 0; s < SIZES - 2; s++)
+        for (int mode = 0; mode < 32; mode++) {
+            const int64_t n = sizes[s];
+            ng_row_norm_shape shape = {.rows = 3, .n = n, .over = n, .eps = 1e-5};
+            shape.center = mode & 1;
+            shape.unbiased = mode & 2 && n > 2;
+            if (mode & 4) shape.over = (n + 1) / 2 + (n > 1);
+            check_row_norm(shape, uniform(3 * n, -2, 3), mode & 8, mode & 16, mode % 3 == 0);
+        }
 }
 END_TEST
 
 START_TEST(row_norm_sums_many_rows_in_blocks)
 {
-    FOR_EACH_TABLE
-    {
-        check_row_norm((ng_row_norm_shape){1, 1023, 1023, 0, true, false}, uniform(1023, -2, 3), true,
-                       true, false);
-        check_row_norm((ng_row_norm_shape){301, 33, 33, 1e-5, true, false},
-                       uniform(301 * 33, -2, 3), true, true, true);
-    }
+    if (!use_table(_i)) return;
+    check_row_norm((ng_row_norm_shape){1, 1023, 1023, 0, true, false}, uniform(1023, -2, 3), true,
+                   true, false);
+    check_row_norm((ng_row_norm_shape){301, 33, 33, 1e-5, true, false}, uniform(301 * 33, -2, 3),
+                   true, true, true);
 }
 END_TEST
 
 /* Well within the promised 1e-5 in float, which is 84 ulp. */
 START_TEST(row_norm_keeps_its_digits_far_from_zero)
 {
-    FOR_EACH_TABLE for (int center = 0; center < 2; center++)
-    {
+    if (!use_table(_i)) return;
+    for (int center = 0; center < 2; center++) {
         char *x = make(3 * 65);
-        for (int64_t i = 0; i < 3 * 65; i++) put(x, i, 1e6 + (double)(i % 3 - 1) + 0.25 * (double)(i % 7));
+        for (int64_t i = 0; i < 3 * 65; i++)
+            put(x, i, 1e6 + (double)(i % 3 - 1) + 0.25 * (double)(i % 7));
         check_row_norm((ng_row_norm_shape){3, 65, 65, 1e-5, center, false}, x, true, true, false);
     }
 }
@@ -682,9 +710,9 @@ END_TEST
 
 START_TEST(row_norm_takes_rows_near_the_ends_of_float)
 {
+    if (!use_table(_i)) return;
     static const double scales[] = {1e30, 1e-30, 3e38, 1e-37};
-    FOR_EACH_TABLE for (int c = 0; c < 8; c++)
-    {
+    for (int c = 0; c < 8; c++) {
         char *x = make(2 * 65);
         for (int64_t i = 0; i < 2 * 65; i++)
             put(x, i, scales[c / 2] * (i % 13 == 0 ? -1 : 1.0 / (double)(1 + i % 5)));
@@ -695,9 +723,9 @@ END_TEST
 
 START_TEST(row_norm_takes_double_rows_whose_squares_overflow)
 {
+    if (!use_table(_i) || !reference_is_wider()) return;
     static const double scales[] = {1e200, 1e-200, 1.7e308, 1e-300};
-    FOR_EACH_TABLE for (int c = 0; c < 8 && !in_float; c++)
-    {
+    for (int c = 0; c < 8 && !in_float; c++) {
         char *x = make(2 * 33);
         for (int64_t i = 0; i < 2 * 33; i++)
             put(x, i, scales[c / 2] * (i % 13 == 0 ? -1 : 1.0 / (double)(1 + i % 5)));
@@ -708,36 +736,40 @@ END_TEST
 
 START_TEST(a_constant_row_gives_exactly_beta)
 {
+    if (!use_table(_i)) return;
     static const double values[] = {0, 0.1, -1e6, 1e30, 7e-31, 1.0 / 3};
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++) for (int v = 0; v < 6; v++)
-    {
-        const int64_t n = sizes[s];
-        const ng_row_norm_shape shape = {1, n, n, 1e-5, true, false}, bare = {1, n, n, 0, true, false};
-        const char *x = constant(n, values[v]), *gamma = uniform(n, 1, 2), *beta = uniform(n, 1, 2);
-        char *y = make(n);
-        double mean, rstd;
-        k->row_norm(&shape, x, gamma, beta, y, &mean, &rstd);
-        expect_bits("constant row", y, beta, n);
-        k->row_norm(&bare, x, gamma, beta, y, &mean, &rstd);
-        ck_assert(n == 1 || isnan(get(y, 0))); /* 0 / 0 */
-        release();
-    }
+    for (int s = 0; s < SIZES; s++)
+        for (int v = 0; v < 6; v++) {
+            const int64_t n = sizes[s];
+            const ng_row_norm_shape shape = {1, n, n, 1e-5, true, false},
+                                    bare = {1, n, n, 0, true, false};
+            const char *x = constant(n, values[v]), *gamma = uniform(n, 1, 2),
+                       *beta = uniform(n, 1, 2);
+            char *y = make(n);
+            double mean, rstd;
+            k->row_norm(&shape, x, gamma, beta, y, &mean, &rstd);
+            expect_bits("constant row", y, beta, n);
+            k->row_norm(&bare, x, gamma, beta, y, &mean, &rstd);
+            ck_assert(n == 1 || isnan(get(y, 0))); /* 0 / 0 */
+            release();
+        }
 }
 END_TEST
 
 START_TEST(one_feature_gives_beta_and_no_gradient)
 {
-    FOR_EACH_TABLE for (int mode = 0; mode < 4; mode++)
-    {
+    if (!use_table(_i)) return;
+    for (int mode = 0; mode < 4; mode++) {
         const ng_row_norm_shape shape = {2, 1, 1, mode & 1 ? 1e-5 : 0, true, mode & 2};
         const char *x = uniform(2, 1, 9), *gamma = uniform(1, 1, 2), *beta = uniform(1, 1, 2);
         const char *dy = uniform(2, 1, 2);
         char *y = make(2), *dx = constant(2, 5), *dgamma = constant(1, 5), *dbeta = make(1);
-        double mean[2], rstd[2], scratch[4];
-        ck_assert_int_le(ng_row_norm_scratch(&shape), 4);
+        double mean[2], rstd[2], scratch[2];
+        ck_assert_int_le(ng_row_norm_scratch(&shape), 2);
         k->row_norm(&shape, x, gamma, beta, y, mean, rstd);
         k->row_norm_backward(&shape, x, gamma, mean, rstd, dy,
-                             (ng_norm_gradients){.dx = dx, .dgamma = dgamma, .dbeta = dbeta}, scratch);
+                             (ng_norm_gradients){.dx = dx, .dgamma = dgamma, .dbeta = dbeta},
+                             scratch);
         for (int i = 0; i < 2; i++) {
             ck_assert(get(y, i) == get(beta, 0));
             ck_assert(get(dx, i) == 0);
@@ -751,9 +783,9 @@ END_TEST
 
 START_TEST(a_bad_element_spoils_its_own_row_only)
 {
+    if (!use_table(_i)) return;
     const double bad[] = {nan_value, inf, -inf};
-    FOR_EACH_TABLE for (int c = 0; c < 6; c++)
-    {
+    for (int c = 0; c < 6; c++) {
         const ng_row_norm_shape shape = {3, 33, 33, 1e-5, c % 2, false};
         char *x = uniform(3 * 33, -1, 1), *dy = uniform(3 * 33, -1, 1), *y = make(3 * 33);
         char *dx = make(3 * 33);
@@ -775,64 +807,72 @@ END_TEST
 
 /* ---- Column normalization ----------------------------------------------------------------- */
 
-static void check_column_norm(int64_t outer, int64_t channels, int64_t inner)
+/* Element i of channel c, of all its elements in all outer slices. */
+static int64_t in_channel(const ng_column_norm_shape *s, int64_t c, int64_t i)
 {
-    for (int mode = 0; mode < 8; mode++) {
-        const bool affine = mode & 1, fixed = mode & 2, add = mode & 4;
-        const ng_column_norm_shape s = {outer, channels, inner, 1e-5};
-        const int64_t size = outer * channels * inner, count = outer * inner;
-        const char *x = uniform(size, 999, 1003), *dy = uniform(size, -1, 1);
-        char *gamma = or_null(uniform(channels, 0.5, 1.5), affine), *y = make(size);
-        char *beta = or_null(uniform(channels, -1, 1), affine), *dx = constant(size, 1);
-        char *dgamma = constant(channels, 1), *dbeta = constant(channels, 1);
-        double *mean = malloc((size_t)(3 * channels) * sizeof *mean), *var = mean + channels;
-        double *rstd = var + channels;
-        k->column_statistics(&s, x, mean, var);
-        for (int64_t c = 0; c < channels; c++) rstd[c] = 1 / sqrt(var[c] + s.eps);
-        k->column_norm(&s, x, mean, rstd, gamma, beta, y);
-        k->column_norm_backward(&s, x, gamma, mean, rstd, dy, fixed,
-                                (ng_norm_gradients){dx, dgamma, dbeta, add, add, add});
-        for (int64_t c = 0; c < channels; c++) {
-            long double m = 0, v = 0, sum = 0, sum_x = 0, g = affine ? get(gamma, c) : 1;
-#define EACH(i) (int64_t o_ = 0, i; o_ < count; o_++) \
-    if ((i = (o_ / inner * channels + c) * inner + o_ % inner) >= 0)
-            for EACH(i) m += (long double)get(x, i) / (long double)count;
-            for EACH(i) v += (get(x, i) - m) * (get(x, i) - m) / (long double)count;
-            const long double r = 1 / sqrtl(v + (long double)s.eps);
-            for EACH(i) sum += get(dy, i), sum_x += get(dy, i) * (get(x, i) - m) * r;
-            const double units = 8 * condition(1003, r);
-            assert_close(mean[c], (double)m, 1e-14);
-            assert_near(var[c], (double)v, 1e-11);
-            expect("dgamma", dgamma, c, sum_x + add, units, (double)count);
-            expect("dbeta", dbeta, c, sum + add, 4, (double)count);
-            for EACH(i) {
-                const long double xhat = (get(x, i) - m) * r, n = (long double)count;
-                const long double d = get(dy, i) - (fixed ? 0 : sum / n + xhat * sum_x / n);
-                expect("y", y, i, xhat * g + (affine ? get(beta, c) : 0), units, 1);
-                expect("dx", dx, i, g * r * d + add, units, fmax((double)r, 1));
-            }
-#undef EACH
+    return (i / s->inner * s->channels + c) * s->inner + i % s->inner;
+}
+
+static void check_column_norm(ng_column_norm_shape s, bool affine, bool fixed, bool add)
+{
+    const int64_t channels = s.channels, count = s.outer * s.inner, size = count * channels;
+    const char *x = uniform(size, 999, 1003), *dy = uniform(size, -1, 1);
+    char *gamma = or_null(uniform(channels, 0.5, 1.5), affine), *y = make(size);
+    char *beta = or_null(uniform(channels, -1, 1), affine), *dx = constant(size, 1);
+    char *dgamma = constant(channels, 1), *dbeta = constant(channels, 1);
+    double *mean = malloc((size_t)(3 * channels) * sizeof *mean), *var = mean + channels;
+    double *rstd = var + channels;
+    k->column_statistics(&s, x, mean, var);
+    for (int64_t c = 0; c < channels; c++) rstd[c] = 1 / sqrt(var[c] + s.eps);
+    k->column_norm(&s, x, mean, rstd, gamma, beta, y);
+    k->column_norm_backward(&s, x, gamma, mean, rstd, dy, fixed,
+                            (ng_norm_gradients){dx, dgamma, dbeta, add, add, add});
+
+    for (int64_t c = 0; c < channels; c++) {
+        const long double n = (long double)count, g = affine ? get(gamma, c) : 1;
+        long double m = 0, v = 0, sum = 0, sum_x = 0;
+        for (int64_t i = 0; i < count; i++) m += get(x, in_channel(&s, c, i)) / n;
+        for (int64_t i = 0; i < count; i++) {
+            const long double d = get(x, in_channel(&s, c, i)) - m;
+            v += d * d / n;
+            sum += get(dy, in_channel(&s, c, i));
+            sum_x += get(dy, in_channel(&s, c, i)) * d;
         }
-        free(mean);
-        release();
+        const long double r = 1 / sqrtl(v + (long double)s.eps);
+        const double units = 8 * condition(1003, r);
+        sum_x *= r;
+        assert_close(mean[c], (double)m, 1e-14);
+        assert_near(var[c], (double)v, 1e-11);
+        expect("dgamma", dgamma, c, sum_x + add, units, (double)count);
+        expect("dbeta", dbeta, c, sum + add, 4, (double)count);
+        for (int64_t o = 0; o < count; o++) {
+            const int64_t i = in_channel(&s, c, o);
+            const long double xhat = (get(x, i) - m) * r;
+            const long double d = get(dy, i) - (fixed ? 0 : sum / n + xhat * sum_x / n);
+            expect("y", y, i, xhat * g + (affine ? get(beta, c) : 0), units, 1);
+            expect("dx", dx, i, g * r * d + add, units, fmax((double)r, 1));
+        }
     }
+    free(mean);
+    release();
 }
 
 START_TEST(column_norm_and_its_gradients_match_the_definition)
 {
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++)
-    {
-        check_column_norm(7, sizes[s], 1);
-        check_column_norm(3, 5, sizes[s]);
-        check_column_norm(sizes[s], 3, 1);
+    if (!use_table(_i) || !reference_is_wider()) return;
+    for (int s = 0; s < SIZES; s++) {
+        const ng_column_norm_shape shapes[] = {
+            {7, sizes[s], 1, 1e-5}, {3, 5, sizes[s], 1e-5}, {sizes[s], 3, 1, 1e-5}};
+        for (int mode = 0; mode < 8; mode++)
+            for (int i = 0; i < 3; i++) check_column_norm(shapes[i], mode & 1, mode & 2, mode & 4);
     }
 }
 END_TEST
 
 START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
 {
-    FOR_EACH_TABLE for (int inner = 1; inner < 8; inner += 6)
-    {
+    if (!use_table(_i)) return;
+    for (int inner = 1; inner < 8; inner += 6) {
         double mean[3], var[3];
         const char *x = constant(11 * 3 * inner, 0.1);
         k->column_statistics(&(ng_column_norm_shape){11, 3, inner, 0}, x, mean, var);
@@ -846,47 +886,49 @@ END_TEST
 
 START_TEST(optimizers_take_the_steps_of_their_formulas)
 {
-    FOR_EACH_TABLE for (int s = 0; s < SIZES; s++) for (int mode = 0; mode < 4; mode++)
-    {
-        const int64_t n = sizes[s];
-        const bool one = mode & 1, two = mode & 2;
-        const ng_sgd_step sgd = {0.1, 0.02, 0.9, 0.25, one, two};
-        const ng_adam_step adam = {0.1, 0.9, 0.99, 1e-3, 0.02, 0.19, 0.0199, one};
-        const ng_rmsprop_step rms = {0.1, 0.75, 1e-3, 0.02, 0.5, one};
-        const char *w0 = uniform(n, -1, 1), *g0 = uniform(n, -1, 1), *u0 = uniform(n, 0.5, 1);
-        const char *v0 = uniform(n, 1, 2), *m0 = uniform(n, -0.5, 0.5);
-        char *w = copy(w0, n), *plain = copy(w0, n), *v = copy(v0, n);
-        char *aw = copy(w0, n), *am = copy(m0, n), *av = copy(v0, n);
-        char *rw = copy(w0, n), *rs = copy(v0, n), *rm = copy(m0, n), *rv = copy(u0, n);
-        k->sgd(w, g0, v, n, &sgd);
-        k->sgd(plain, g0, NULL, n, &sgd);
-        k->adam(aw, g0, am, av, n, &adam);
-        k->rmsprop(rw, g0, rs, one ? rm : NULL, two ? rv : NULL, n, &rms);
-        for (int64_t i = 0; i < n; i++) {
-            const long double x = get(w0, i), g = get(g0, i), decayed = g + 0.02L * x;
-            const long double velocity = two ? decayed : 0.9L * get(v0, i) + 0.75L * decayed;
-            expect("sgd velocity", v, i, velocity, 4, 1);
-            expect("sgd", w, i, x - 0.1L * (one ? decayed + 0.9L * velocity : velocity), 4, 1);
-            expect("sgd, no momentum", plain, i, x - 0.1L * decayed, 4, 1);
+    if (!use_table(_i)) return;
+    for (int s = 0; s < SIZES; s++)
+        for (int mode = 0; mode < 4; mode++) {
+            const int64_t n = sizes[s];
+            const bool one = mode & 1, two = mode & 2;
+            const ng_sgd_step sgd = {0.1, 0.02, 0.9, 0.25, one, two};
+            const ng_adam_step adam = {0.1, 0.9, 0.99, 1e-3, 0.02, 0.19, 0.0199, one};
+            const ng_rmsprop_step rms = {0.1, 0.75, 1e-3, 0.02, 0.5, one};
+            const char *w0 = uniform(n, -1, 1), *g0 = uniform(n, -1, 1), *u0 = uniform(n, 0.5, 1);
+            const char *v0 = uniform(n, 1, 2), *m0 = uniform(n, -0.5, 0.5);
+            char *w = copy(w0, n), *plain = copy(w0, n), *v = copy(v0, n);
+            char *aw = copy(w0, n), *am = copy(m0, n), *av = copy(v0, n);
+            char *rw = copy(w0, n), *rs = copy(v0, n), *rm = copy(m0, n), *rv = copy(u0, n);
+            k->sgd(w, g0, v, n, &sgd);
+            k->sgd(plain, g0, NULL, n, &sgd);
+            k->adam(aw, g0, am, av, n, &adam);
+            k->rmsprop(rw, g0, rs, one ? rm : NULL, two ? rv : NULL, n, &rms);
+            for (int64_t i = 0; i < n; i++) {
+                const long double x = get(w0, i), g = get(g0, i), decayed = g + 0.02L * x;
+                const long double velocity = two ? decayed : 0.9L * get(v0, i) + 0.75L * decayed;
+                expect("sgd velocity", v, i, velocity, 4, 1);
+                expect("sgd", w, i, x - 0.1L * (one ? decayed + 0.9L * velocity : velocity), 4, 1);
+                expect("sgd, no momentum", plain, i, x - 0.1L * decayed, 4, 1);
 
-            const long double ag = one ? g : decayed;
-            const long double m = 0.9L * get(m0, i) + 0.1L * ag, q = 0.99L * get(v0, i) + 0.01L * ag * ag;
-            const long double step = m / 0.19L / (sqrtl(q / 0.0199L) + 1e-3L);
-            expect("adam m", am, i, m, 4, 1);
-            expect("adam v", av, i, q, 4, 1);
-            expect("adam", aw, i, x * (one ? 1 - 0.002L : 1) - 0.1L * step, 8, 1);
+                const long double ag = one ? g : decayed;
+                const long double m = 0.9L * get(m0, i) + 0.1L * ag,
+                                  q = 0.99L * get(v0, i) + 0.01L * ag * ag;
+                const long double step = m / 0.19L / (sqrtl(q / 0.0199L) + 1e-3L);
+                expect("adam m", am, i, m, 4, 1);
+                expect("adam v", av, i, q, 4, 1);
+                expect("adam", aw, i, x * (one ? 1 - 0.002L : 1) - 0.1L * step, 8, 1);
 
-            const long double square = 0.75L * get(v0, i) + 0.25L * decayed * decayed;
-            const long double mean = 0.75L * get(m0, i) + 0.25L * decayed;
-            long double move = decayed / (sqrtl(square - (one ? mean * mean : 0)) + 1e-3L);
-            if (two) move += 0.5L * get(u0, i);
-            expect("rmsprop square", rs, i, square, 4, 1);
-            if (one) expect("rmsprop mean", rm, i, mean, 4, 1);
-            if (two) expect("rmsprop velocity", rv, i, move, 8, 1);
-            expect("rmsprop", rw, i, x - 0.1L * move, 8, 1);
+                const long double square = 0.75L * get(v0, i) + 0.25L * decayed * decayed;
+                const long double mean = 0.75L * get(m0, i) + 0.25L * decayed;
+                long double move = decayed / (sqrtl(square - (one ? mean * mean : 0)) + 1e-3L);
+                if (two) move += 0.5L * get(u0, i);
+                expect("rmsprop square", rs, i, square, 4, 1);
+                if (one) expect("rmsprop mean", rm, i, mean, 4, 1);
+                if (two) expect("rmsprop velocity", rv, i, move, 8, 1);
+                expect("rmsprop", rw, i, x - 0.1L * move, 8, 1);
+            }
+            release();
         }
-        release();
-    }
 }
 END_TEST
 
@@ -928,27 +970,26 @@ static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
 
 START_TEST(matrix_products_match_plain_loops)
 {
+    if (!use_table(_i)) return;
     static const int64_t few[] = {1, 2, 3, 7, 13, 17, 33, 65};
-    FOR_EACH_TABLE
-    {
-        for (int i = 0; i < 8; i++)
-            for (int j = 0; j < 8; j++)
-                for (int p = 0; p < 8; p++) check_gemm(k->gemm, few[i], few[j], few[p]);
-        check_gemm(k->gemm, 130, 67, 259);
-        check_gemm(k->gemm, 5, 1030, 40);
-        check_gemm(k->gemm, 3, 4, 0);
-        check_gemm(k->gemm, 0, 4, 3);
-        check_gemm(library_gemm, 3, 5, 0);
-        check_gemm(library_gemm, 31, 17, 9);
-        check_gemm(library_gemm, 65, 70, 33);
-    }
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j++)
+            for (int p = 0; p < 8; p++) check_gemm(k->gemm, few[i], few[j], few[p]);
+    check_gemm(k->gemm, 130, 67, 259);
+    check_gemm(k->gemm, 5, 1030, 40);
+    check_gemm(k->gemm, 3, 4, 0);
+    check_gemm(k->gemm, 0, 4, 3);
+    check_gemm(library_gemm, 3, 5, 0);
+    check_gemm(library_gemm, 31, 17, 9);
+    check_gemm(library_gemm, 1, 17, 9);
+    check_gemm(library_gemm, 70, 65, 66);
 }
 END_TEST
 
 START_TEST(matrix_products_pass_nan_on)
 {
-    FOR_EACH_TABLE for (int big = 0; big < 2; big++)
-    {
+    if (!use_table(_i)) return;
+    for (int big = 0; big < 2; big++) {
         const int64_t n = big ? 65 : 9;
         char *a = constant(n * n, 0), *b = constant(n * n, 0), *c = make(n * n);
         put(a, 2 * n + 1, nan_value);
@@ -969,13 +1010,20 @@ START_TEST(copies_follow_permuted_and_broadcast_strides)
         ng_shape shape; /* of the source */
         int order[4];   /* the copy's axis d is the source's order[d] */
     } cases[] = {
-        {{2, {33, 70}}, {1, 0}},         {{2, {1, 5}}, {1, 0}},        {{3, {4, 5, 70}}, {1, 0, 2}},
-        {{3, {9, 40, 33}}, {2, 0, 1}},   {{3, {9, 40, 33}}, {0, 2, 1}}, {{3, {3, 5, 7}}, {2, 1, 0}},
-        {{4, {3, 5, 2, 9}}, {3, 1, 0, 2}}, {{4, {2, 3, 4, 5}}, {0, 1, 2, 3}}, {{2, {300, 400}}, {1, 0}},
-        {{4, {2, 1, 3, 1}}, {2, 3, 0, 1}}, {{2, {0, 3}}, {1, 0}},
+        {{2, {33, 70}}, {1, 0}},
+        {{2, {1, 5}}, {1, 0}},
+        {{3, {4, 5, 70}}, {1, 0, 2}},
+        {{3, {9, 40, 33}}, {2, 0, 1}},
+        {{3, {9, 40, 33}}, {0, 2, 1}},
+        {{3, {3, 5, 7}}, {2, 1, 0}},
+        {{4, {3, 5, 2, 9}}, {3, 1, 0, 2}},
+        {{4, {2, 3, 4, 5}}, {0, 1, 2, 3}},
+        {{2, {300, 400}}, {1, 0}},
+        {{4, {2, 1, 3, 1}}, {2, 3, 0, 1}},
+        {{2, {0, 3}}, {1, 0}},
     };
-    FOR_EACH_TABLE for (size_t c = 0; c < 2 * (sizeof cases / sizeof cases[0]); c++)
-    {
+    use_table(_i); /* copies know no tables, only two sizes of elements */
+    for (size_t c = 0; c < 2 * (sizeof cases / sizeof cases[0]); c++) {
         const bool back = c % 2; /* the permutation on the side of the destination */
         const ng_shape from = cases[c / 2].shape;
         ng_shape to = {.rank = from.rank};
@@ -1001,11 +1049,10 @@ START_TEST(copies_follow_permuted_and_broadcast_strides)
         }
         release();
     }
-    use_table(1);
     const char *column = uniform(3, -1, 1);
     char *wide = make(3 * 5000);
     const ng_walk walk = ng_walk_broadcast(NG_SHAPE(3, 5000), NG_SHAPE(3, 1), NG_SHAPE(3, 5000));
-    ng_copy_walk(&walk, column, wide, 8);
+    ng_copy_walk(&walk, column, wide, ng_dtype_bytes(dtype));
     for (int64_t i = 0; i < 3 * 5000; i++) ck_assert(get(wide, i) == get(column, i / 5000));
     release();
 }
@@ -1013,7 +1060,8 @@ END_TEST
 
 START_TEST(walks_join_dimensions_where_memory_allows)
 {
-    ng_walk walk = ng_walk_broadcast(NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4));
+    ng_walk walk =
+        ng_walk_broadcast(NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4));
     ck_assert_int_eq(walk.rank, 1);
     ck_assert_int_eq(walk.dim[0], 24);
     walk = ng_walk_broadcast(NG_SHAPE(2, 3, 4), NG_SHAPE(2, 3, 4), NG_SHAPE(3, 4));
@@ -1073,25 +1121,23 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
 
 START_TEST(one_and_two_threads_give_the_same_bits)
 {
+    if (!use_table(_i)) return;
     int64_t labels[LARGE_ROWS];
     for (int i = 0; i < LARGE_ROWS; i++) labels[i] = ng_rng_below(&rng, 301);
-    FOR_EACH_TABLE
-    {
-        const char *x = uniform(LARGE, -2, 2), *z = uniform(LARGE, 0.5, 1);
-        char *one = constant(OUTPUTS * LARGE, 0), *two = constant(OUTPUTS * LARGE, 0);
-        ng_set_threads(1);
-        run_all(x, z, labels, one);
-        ng_set_threads(2);
-        run_all(x, z, labels, two);
-        ng_set_threads(0);
-        for (int i = 0; i < OUTPUTS; i++) {
-            const size_t at = (size_t)i * LARGE * ng_dtype_bytes(dtype);
-            char which[24];
-            snprintf(which, sizeof which, "output %d", i);
-            expect_bits(which, one + at, two + at, LARGE);
-        }
-        release();
+    const char *x = uniform(LARGE, -2, 2), *z = uniform(LARGE, 0.5, 1);
+    char *one = constant(OUTPUTS * LARGE, 0), *two = constant(OUTPUTS * LARGE, 0);
+    ng_set_threads(1);
+    run_all(x, z, labels, one);
+    ng_set_threads(2);
+    run_all(x, z, labels, two);
+    ng_set_threads(0);
+    for (int i = 0; i < OUTPUTS; i++) {
+        const size_t at = (size_t)i * LARGE * ng_dtype_bytes(dtype);
+        char which[24];
+        snprintf(which, sizeof which, "output %d", i);
+        expect_bits(which, one + at, two + at, LARGE);
     }
+    release();
 }
 END_TEST
 
@@ -1101,7 +1147,8 @@ START_TEST(tables_are_found_by_name)
     ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F64));
     ck_assert_ptr_null(ng_kernels_of("baseline", NG_I64));
     ck_assert_ptr_null(ng_kernels_of("riscv", NG_F32));
-    FOR_EACH_TABLE ck_assert_str_eq(k->isa, isas[table_ / 2]);
+    for (int i = 0; i < TABLES; i++)
+        if (use_table(i)) ck_assert_str_eq(k->isa, isas[i / 2]);
 }
 END_TEST
 
@@ -1119,34 +1166,34 @@ Suite *kernels_suite(void)
 {
     Suite *suite = suite_create("kernels");
     TCase *tests = tcase_create("kernels");
-    tcase_add_test(tests, maps_and_their_slopes_match_long_double);
-    tcase_add_test(tests, a_nan_stays_a_nan_in_every_map);
-    tcase_add_test(tests, activations_have_their_limits_and_tails);
-    tcase_add_test(tests, binary_operations_broadcast);
-    tcase_add_test(tests, maximum_and_minimum_are_nan_where_either_is);
-    tcase_add_test(tests, small_pointwise_kernels_do_as_they_say);
-    tcase_add_test(tests, reductions_match_plain_loops);
-    tcase_add_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals);
-    tcase_add_test(tests, rows_are_gathered_and_scattered_with_repetition);
-    tcase_add_test(tests, softmax_and_its_gradients_match_long_double);
-    tcase_add_test(tests, softmax_takes_huge_logits_and_passes_nan_on_in_its_row);
-    tcase_add_test(tests, cross_entropy_and_its_gradient_match_long_double);
-    tcase_add_test(tests, row_norm_and_its_gradients_match_the_definition);
-    tcase_add_test(tests, row_norm_sums_many_rows_in_blocks);
-    tcase_add_test(tests, row_norm_keeps_its_digits_far_from_zero);
-    tcase_add_test(tests, row_norm_takes_rows_near_the_ends_of_float);
-    tcase_add_test(tests, row_norm_takes_double_rows_whose_squares_overflow);
-    tcase_add_test(tests, a_constant_row_gives_exactly_beta);
-    tcase_add_test(tests, one_feature_gives_beta_and_no_gradient);
-    tcase_add_test(tests, a_bad_element_spoils_its_own_row_only);
-    tcase_add_test(tests, column_norm_and_its_gradients_match_the_definition);
-    tcase_add_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance);
-    tcase_add_test(tests, optimizers_take_the_steps_of_their_formulas);
-    tcase_add_test(tests, matrix_products_match_plain_loops);
-    tcase_add_test(tests, matrix_products_pass_nan_on);
-    tcase_add_test(tests, copies_follow_permuted_and_broadcast_strides);
+    tcase_add_loop_test(tests, maps_and_their_slopes_match_long_double, 0, TABLES);
+    tcase_add_loop_test(tests, a_nan_stays_a_nan_in_every_map, 0, TABLES);
+    tcase_add_loop_test(tests, activations_have_their_limits_and_tails, 0, TABLES);
+    tcase_add_loop_test(tests, binary_operations_broadcast, 0, TABLES);
+    tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);
+    tcase_add_loop_test(tests, small_pointwise_kernels_do_as_they_say, 0, TABLES);
+    tcase_add_loop_test(tests, reductions_match_plain_loops, 0, TABLES);
+    tcase_add_loop_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals, 0, TABLES);
+    tcase_add_loop_test(tests, rows_are_gathered_and_scattered_with_repetition, 0, TABLES);
+    tcase_add_loop_test(tests, softmax_and_its_gradients_match_long_double, 0, TABLES);
+    tcase_add_loop_test(tests, softmax_takes_huge_logits_and_passes_nan_on_in_its_row, 0, TABLES);
+    tcase_add_loop_test(tests, cross_entropy_and_its_gradient_match_long_double, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_and_its_gradients_match_the_definition, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_sums_many_rows_in_blocks, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_keeps_its_digits_far_from_zero, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_takes_rows_near_the_ends_of_float, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_takes_double_rows_whose_squares_overflow, 0, TABLES);
+    tcase_add_loop_test(tests, a_constant_row_gives_exactly_beta, 0, TABLES);
+    tcase_add_loop_test(tests, one_feature_gives_beta_and_no_gradient, 0, TABLES);
+    tcase_add_loop_test(tests, a_bad_element_spoils_its_own_row_only, 0, TABLES);
+    tcase_add_loop_test(tests, column_norm_and_its_gradients_match_the_definition, 0, TABLES);
+    tcase_add_loop_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance, 0, TABLES);
+    tcase_add_loop_test(tests, optimizers_take_the_steps_of_their_formulas, 0, TABLES);
+    tcase_add_loop_test(tests, matrix_products_match_plain_loops, 0, TABLES);
+    tcase_add_loop_test(tests, matrix_products_pass_nan_on, 0, TABLES);
+    tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);
     tcase_add_test(tests, walks_join_dimensions_where_memory_allows);
-    tcase_add_test(tests, one_and_two_threads_give_the_same_bits);
+    tcase_add_loop_test(tests, one_and_two_threads_give_the_same_bits, 0, TABLES);
     tcase_add_test(tests, tables_are_found_by_name);
     tcase_add_test(tests, the_environment_names_the_instruction_set);
     suite_add_tcase(suite, tests);

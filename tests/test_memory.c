@@ -346,10 +346,10 @@ END_TEST
 #define ROWS 1030
 #define WIDTH 384
 
-/* Everything but matrix products, which an external BLAS may round otherwise per thread count. */
 static ng_module *wide_network(void)
 {
-    return ng_sequential_new(ng_layer_norm_new(WIDTH), ng_gelu_new(), ng_rms_norm_new(WIDTH),
+    return ng_sequential_new(ng_linear_new(WIDTH, WIDTH), ng_layer_norm_new(WIDTH), ng_gelu_new(),
+                             ng_rms_norm_new(WIDTH),
                              ng_silu_new(), ng_batch_norm_new(WIDTH), ng_tanh_new(),
                              ng_residual_new(ng_dropout_new(0.2)),
                              ng_adaptive_layer_norm_new(WIDTH, .form = NG_ADAPTIVE_ADANORM),

@@ -107,6 +107,7 @@ typedef struct {
     double eps;     /* default 1e-5 */
     bool no_bias, no_affine;
     bool unbiased; /* variance over n - 1 */
+    bool channels_first; /* over the channels of (N, dim, ...) instead, at each position */
 } ng_layer_norm_options;
 #define ng_layer_norm_new(...) ng_layer_norm_create((ng_layer_norm_options){.dim = __VA_ARGS__})
 #define ng_layer_norm_over_new(...)                                                               \
@@ -163,6 +164,8 @@ typedef struct {
     bool cumulative; /* running statistics are plain averages over the batches seen */
     bool no_affine, no_running_stats; /* without running statistics, eval uses the batch too */
     bool frozen; /* always the running statistics, with weight and bias trainable */
+    int64_t ghost; /* train in sub-batches of so many samples, each with its own statistics, */
+    bool combined; /* or with theirs put together: ng_ghost_batch_norm in ops.h */
 } ng_batch_norm_module_options;
 #define ng_batch_norm_new(...)                                                                    \
     ng_batch_norm_create((ng_batch_norm_module_options){.channels = __VA_ARGS__})
@@ -191,6 +194,117 @@ NG_API ng_status ng_sequential_add(ng_module *sequential, ng_module *module);
 /* y = x + inner(x); the child is named inner and belongs to the residual, whatever happens. */
 NG_API ng_module *ng_residual_new(ng_module *inner);
 
+/* ---- More norms ----------------------------------------------------------------------------- */
+
+/* GroupNorm over (N, C, ...), a sample's channels in `groups` groups; parameters weight (1) and
+ * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(32, 8) */
+typedef struct {
+    int64_t channels, groups;
+    double eps; /* default 1e-5 */
+    bool no_affine;
+} ng_group_norm_module_options;
+#define ng_group_norm_new(channel_count, ...)                                                     \
+    ng_group_norm_create(                                                                         \
+        (ng_group_norm_module_options){.channels = (channel_count), .groups = __VA_ARGS__})
+NG_API ng_module *ng_group_norm_create(ng_group_norm_module_options options);
+
+/* InstanceNorm over (N, C, ...): each channel of each sample over its positions, more than one of
+ * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. */
+typedef struct {
+    int64_t channels;
+    double eps; /* default 1e-5 */
+    bool affine;
+} ng_instance_norm_options;
+#define ng_instance_norm_new(...)                                                                 \
+    ng_instance_norm_create((ng_instance_norm_options){.channels = __VA_ARGS__})
+NG_API ng_module *ng_instance_norm_create(ng_instance_norm_options options);
+
+/* ScaleNorm over the last dimension, y = g x / sqrt(sum x^2 + eps); parameter g, one number, from
+ * sqrt(dim). Nguyen & Salazar 2019. */
+typedef struct {
+    int64_t dim;
+    double eps; /* default 1e-10, so that a row of zeros gives zeros */
+} ng_scale_norm_options;
+#define ng_scale_norm_new(...) ng_scale_norm_create((ng_scale_norm_options){.dim = __VA_ARGS__})
+NG_API ng_module *ng_scale_norm_create(ng_scale_norm_options options);
+
+/* DetachNorm over the last dimension: xhat of LayerNorm, without parameters, with mean and
+ * deviation constants in the gradient; an option lets the gradient flow through one of them. Through
+ * both it is LayerNorm-simple: ng_layer_norm_new(dim, .no_affine = true). Xu et al. 2019. */
+typedef struct {
+    int64_t dim;
+    double eps; /* default 1e-5 */
+    bool mean_flows, deviation_flows;
+} ng_detach_norm_module_options;
+#define ng_detach_norm_new(...)                                                                   \
+    ng_detach_norm_create((ng_detach_norm_module_options){.dim = __VA_ARGS__})
+NG_API ng_module *ng_detach_norm_create(ng_detach_norm_module_options options);
+
+/* DynamicTanh, y = weight tanh(alpha x) + bias over the last dimension; parameters alpha (one
+ * number, from 0.5), weight (1) and bias (0). Zhu, Chen, He, LeCun & Liu 2025. */
+typedef struct {
+    int64_t dim;
+    double alpha; /* where alpha starts; default 0.5 */
+    bool no_affine;
+} ng_dynamic_tanh_options;
+#define ng_dynamic_tanh_new(...)                                                                  \
+    ng_dynamic_tanh_create((ng_dynamic_tanh_options){.dim = __VA_ARGS__})
+NG_API ng_module *ng_dynamic_tanh_create(ng_dynamic_tanh_options options);
+
+/* Batch renormalization as in ops.h; parameters weight (1) and bias (0), buffers running_mean (0),
+ * running_deviation (1) and batches (count). For .warmup batches it is BatchNorm (r_max 1, d_max
+ * 0); over the next .ramp batches the limits rise evenly to r_max and d_max. Ioffe 2017. */
+typedef struct {
+    int64_t channels;
+    double eps;          /* default 1e-5 */
+    double momentum;     /* default 0.1 */
+    double r_max, d_max; /* default 3 and 5 */
+    int64_t warmup, ramp;
+    bool no_affine;
+} ng_batch_renorm_module_options;
+#define ng_batch_renorm_new(...)                                                                  \
+    ng_batch_renorm_create((ng_batch_renorm_module_options){.channels = __VA_ARGS__})
+NG_API ng_module *ng_batch_renorm_create(ng_batch_renorm_module_options options);
+
+/* DiT's adaLN-Zero block: y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c)), xhat being
+ * LayerNorm without affine. One Linear makes (shift, scale, gate) of silu(c), c (..., condition), and
+ * starts at zero, so that the block starts as y = x. inner keeps the shape and belongs to the block,
+ * whatever happens. Peebles & Xie 2023.   ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
+typedef struct {
+    ng_module *inner;
+    int64_t dim, condition;
+    double eps; /* default 1e-6 */
+} ng_adaptive_residual_options;
+#define ng_adaptive_residual_new(...)                                                             \
+    ng_adaptive_residual_create((ng_adaptive_residual_options){.inner = __VA_ARGS__})
+NG_API ng_module *ng_adaptive_residual_create(ng_adaptive_residual_options options);
+
+/* Weight normalization of a module that has a parameter "weight" (out, ...) and keeps it in its own
+ * struct, as Linear does:  weight = g v / ||v||, a length g and a direction v for each output, or
+ * with .whole one for all. Parameters g (from ||v||, so that nothing changes at first) and
+ * inner.weight, which is v. inner belongs to the new module, whatever happens. Salimans & Kingma
+ * 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
+typedef struct {
+    ng_module *inner;
+    bool whole;
+} ng_weight_norm_options;
+#define ng_weight_norm_new(...)                                                                   \
+    ng_weight_norm_create((ng_weight_norm_options){.inner = __VA_ARGS__})
+NG_API ng_module *ng_weight_norm_create(ng_weight_norm_options options);
+
+/* Spectral normalization of such a module: weight = W / sigma, W = inner.weight read as (out, n),
+ * sigma = u^T W v. Buffers u and v, random at first. Each forward pass in training iterates
+ *     v = W^T u / ||W^T u||   u = W v / ||W v||
+ * first; evaluation leaves them. They are constants in the gradient. Miyato et al. 2018. */
+typedef struct {
+    ng_module *inner;
+    int iterations; /* a forward pass; default 1 */
+    double eps;     /* no length is below it; default 1e-12 */
+} ng_spectral_norm_options;
+#define ng_spectral_norm_new(...)                                                                 \
+    ng_spectral_norm_create((ng_spectral_norm_options){.inner = __VA_ARGS__})
+NG_API ng_module *ng_spectral_norm_create(ng_spectral_norm_options options);
+
 /* ---- The transformer ----------------------------------------------------------------------- */
 
 /* Embedding: int64 ids of any shape -> (..., dim), row by row of weight (count, dim), drawn from
@@ -215,7 +329,9 @@ typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);
 NG_API ng_module *ng_norm_rms(int64_t dim);
 NG_API ng_module *ng_norm_batch(int64_t dim); /* over every position of every sample */
-NG_API ng_module *ng_norm_none(int64_t dim);  /* y = x */
+NG_API ng_module *ng_norm_scale(int64_t dim);
+NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
+NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention of x (N, T, dim) to itself: y = attention(q, k, v) W_o + b_o, where q, k and
  * v are thirds of x W + b; the condition of ng_forward_with is a key mask (N, T): 0 where no query
@@ -324,7 +440,7 @@ typedef struct {
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
     ng_tensor *(*forward_with)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
 
-    /* Draws the module's own parameters (children draw theirs). */
+    /* Draws the module's own parameters; children have drawn theirs before. */
     void (*init)(ng_module *self, ng_rng *rng);
 
     /* Frees what is not registered. Optional, like the next. */

@@ -233,6 +233,90 @@ typedef struct {
 #define ng_batch_norm(tape, ...) ng_batch_norm_with(tape, (ng_batch_norm_options){.x = __VA_ARGS__})
 NG_API ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_batch_norm_options options);
 
+/* Group normalization of x (N, C), (N, C, L), (N, C, H, W)...: the channels of a sample in `groups`
+ * groups of C / groups neighbours, each normalized with its positions; gamma and beta per channel
+ * (C):  y = (x - mean) / sqrt(var + eps) * gamma + beta.  Wu & He 2018. With one value in a group
+ * y is beta. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta; /* NULL gamma or beta is an error: leave out with NG_NONE */
+    int64_t groups;
+    double eps;
+} ng_group_norm_options;
+#define ng_group_norm(tape, ...) ng_group_norm_with(tape, (ng_group_norm_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_group_norm_with(ng_tape *tape, ng_group_norm_options options);
+
+/* Instance normalization: group normalization with every channel a group of its own. Ulyanov,
+ * Vedaldi & Lempitsky 2016. */
+NG_API ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                                   double eps);
+
+/* y = g x / sqrt(sum x^2 + eps) over the last dimension, g one number (1). Nguyen & Salazar 2019,
+ * whose formula has eps = 0. */
+NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps);
+
+/* y = (x - mean) / sqrt(var + eps) over the last dimension, mean and deviation (the root) each a
+ * constant in the gradient where its flag is set. With both, dx = dy / sqrt(var + eps): DetachNorm,
+ * Xu et al. 2019. With neither it is LayerNorm without gamma and beta, their LayerNorm-simple. */
+typedef struct {
+    ng_tensor *x;
+    double eps;
+    bool detach_mean, detach_deviation;
+} ng_detach_norm_options;
+#define ng_detach_norm(tape, ...)                                                                 \
+    ng_detach_norm_with(tape, (ng_detach_norm_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options);
+
+/* y = gamma tanh(alpha x) + beta: alpha one number (1), gamma and beta (n), or NG_NONE, for the
+ * last dimension of x. Zhu, Chen, He, LeCun & Liu 2025. */
+NG_API ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_tensor *gamma,
+                                  ng_tensor *beta);
+
+/* Batch renormalization of x as in ng_batch_norm, Ioffe 2017. In training, with the batch's mean
+ * and deviation sigma_b = sqrt(var + eps), and the running mean and deviation before this batch,
+ *     r = clip(sigma_b / sigma, 1 / r_max, r_max)
+ *     d = clip((mean_b - mean) / sigma, -d_max, d_max)
+ *     y = ((x - mean_b) / sigma_b * r + d) * gamma + beta
+ *     running_mean += momentum (mean_b - mean)    running_deviation += momentum (sigma_b - sigma)
+ * where r and d are constants in the gradient; else y = (x - mean) / sigma * gamma + beta. With
+ * r_max = 1 and d_max = 0 training is batch normalization. The limits, eps and momentum are used
+ * as they are. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *running_mean, *running_deviation;
+    double eps, momentum;
+    double r_max, d_max; /* at least 1, at least 0 */
+    bool training;
+} ng_batch_renorm_options;
+#define ng_batch_renorm(tape, ...)                                                                \
+    ng_batch_renorm_with(tape, (ng_batch_renorm_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_batch_renorm_options options);
+
+/* Batch normalization in sub-batches of `size` samples (the last one takes what is left), as the
+ * workers of a data-parallel job see them; gamma, beta and running statistics as in ng_batch_norm.
+ * In training each sub-batch is normalized by its own mean and variance, and the running statistics
+ * move once for each, in order: ghost batch normalization, Hoffer, Hubara & Soudry 2017. With
+ * .combine the statistics of the sub-batches are put together,
+ *     mean = (sum n_i mean_i) / n    var = (sum n_i (var_i + (mean_i - mean)^2)) / n
+ * and all are normalized by these (synchronized BatchNorm): equal to ng_batch_norm of the whole
+ * batch. Outside training it is ng_batch_norm. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *running_mean, *running_var;
+    int64_t size;
+    double eps, momentum;
+    bool training, combine;
+} ng_ghost_batch_norm_options;
+#define ng_ghost_batch_norm(tape, ...)                                                            \
+    ng_ghost_batch_norm_with(tape, (ng_ghost_batch_norm_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_ghost_batch_norm_options options);
+
+/* w = g v / ||v||, the Euclidean norm taken of each v[i]: v (out, ...), g (out) -> (out, ...); with
+ * g of one element, the norm of all of v. Salimans & Kingma 2016. A row of zeros has no direction
+ * and gives NaN. */
+NG_API ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g);
+
+/* y = w / sigma, sigma = u^T W v, with w (out, ...) read as a matrix W (out, n): u (out) and v (n)
+ * estimate its first singular vectors and are constants in the gradient. Miyato et al. 2018. */
+NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor *v);
+
 /* ---- Attention ---------------------------------------------------------------------------- */
 
 /* y = softmax(scale q k^T) v for each head. Vaswani et al. 2017; no matrix of T x S weights is

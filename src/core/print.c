@@ -22,7 +22,8 @@ static int cell(char *text, const ng_tensor *x, int64_t index)
 {
     if (x->dtype == NG_I64)
         return snprintf(text, CELL, "%lld", (long long)((const int64_t *)x->data)[index]);
-    return snprintf(text, CELL, "%.5g", ng_tensor_load(x, index));
+    const double value = ng_tensor_load(x, index);
+    return isnan(value) ? snprintf(text, CELL, "nan") : snprintf(text, CELL, "%.5g", value);
 }
 
 /* The widest cell among those that are shown from `offset` on along the axes from `axis` on. */

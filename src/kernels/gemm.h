@@ -7,7 +7,8 @@
 enum {
     NG_GEMM_ROWS = 120, /* of A: whole tiles of 6 and 12 */
     NG_GEMM_DEPTH = 256,
-    NG_GEMM_COLUMN_BYTES = 2048 /* of a row of B */
+    NG_GEMM_COLUMN_BYTES = 2048, /* of a row of B */
+    NG_GEMM_SMALL = 262144       /* multiplications that are done without packing A */
 };
 
 /* One block of A and one of B, of either dtype, for each thread. */

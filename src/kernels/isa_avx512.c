@@ -1,8 +1,7 @@
 /* The kernels for AVX-512 (F, VL, DQ, BW) with FMA. */
 #include "kernels/tables.h"
 
-#if defined(__AVX512F__) && defined(__AVX512VL__) && \
-    defined(__AVX512DQ__) && defined(__AVX512BW__)
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
 
 #define NG_ISA "avx512"
 #include "kernels/lanes.h"

@@ -57,7 +57,7 @@ typedef struct {
     int64_t rows, n, over;
     double eps;
     bool center;   /* LayerNorm; else RMSNorm */
-    bool unbiased; /* divide the variance by over - 1 */
+    bool unbiased; /* divide the variance by over - 1 (of centred rows) */
 } ng_row_norm_shape;
 
 /* Column-wise normalization of x (outer, channels, inner) for each channel. */
@@ -65,6 +65,12 @@ typedef struct {
     int64_t outer, channels, inner;
     double eps;
 } ng_column_norm_shape;
+
+/* x (outer, channels, inner), its channels in groups that have one mean and rstd each per outer
+ * slice: statistics (outer, groups). */
+typedef struct {
+    int64_t outer, channels, groups, inner;
+} ng_group_shape;
 
 /* Destinations of a backward norm kernel; a NULL pointer is not wanted. */
 typedef struct {
@@ -178,8 +184,9 @@ typedef struct {
     /* ---- update.inc: one optimizer step of n weights ---- */
     void (*sgd)(void *w, const void *g, void *velocity, int64_t n, const ng_sgd_step *step);
     void (*adam)(void *w, const void *g, void *m, void *v, int64_t n, const ng_adam_step *step);
+    /* mean is NULL unless centered, velocity unless there is momentum */
     void (*rmsprop)(void *w, const void *g, void *square, void *mean, void *velocity, int64_t n,
-                    const ng_rmsprop_step *step); /* mean NULL unless centered, velocity if momentum */
+                    const ng_rmsprop_step *step);
 
     /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n) (+ C), row-major, leading dimensions in
      * elements; a transposed operand is stored the other way round ---- */
@@ -187,6 +194,13 @@ typedef struct {
                  const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
                  bool accumulate);
 
+    /* ---- group.inc ---- */
+    /* y = x gamma + beta per channel; x may be y, gamma and beta (channels) may be NULL. */
+    void (*channel_affine)(const ng_group_shape *shape, const void *x, const void *gamma,
+                           const void *beta, void *y);
+    /* dgamma (+)= sum dy xhat and dbeta (+)= sum dy, per channel. */
+    void (*channel_sums)(const ng_group_shape *shape, const void *x, const double *mean,
+                         const double *rstd, const void *dy, ng_norm_gradients gradients);
     /* ---- attention.inc ---- */
     /* y = softmax(scale q k^T) v; lse (batches, heads, queries) is kept for backward. mask
      * (batches, keys) is 0 where no query sees the key, or NULL. */

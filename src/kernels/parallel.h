@@ -9,7 +9,7 @@ typedef void ng_span(const void *arguments, int64_t begin, int64_t end);
 
 /* Work below this many units of one cheap element each is done where it stands: waking the other
  * threads would take longer. */
-#define NG_SHARE_FROM 65536
+#define NG_SHARE_FROM 131072
 
 /* Calls span once per thread, each with a run of whole grains (the last one may be cut). A span
  * must give the same bits wherever the grains are divided. */

@@ -1,6 +1,6 @@
 /* Which table serves this processor. */
-#include "kernels/tables.h"
 #include "kernels/parallel.h"
+#include "kernels/tables.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,5 +67,5 @@ const ng_kernels *ng_kernels_for(ng_dtype dtype)
 
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
 {
-    return 4 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows));
+    return 2 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows));
 }

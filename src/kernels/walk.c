@@ -100,20 +100,23 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
-/* The last two dimensions of the walk have unit stride in one operand each: copied tile by tile,
- * both operands' cache lines are used whole. Each unit is a row of tiles. */
+/* The last dimension has unit stride in `to`, the last but one in `from`. A tile goes through a
+ * buffer: read and written in runs, it needs no cache line twice, whatever the strides. */
 static inline void copy_tile(const copy_work *w, const char *from, char *to, int64_t rows,
                              int64_t columns, size_t bytes)
 {
     const int row = w->walk.rank - 2, column = w->walk.rank - 1;
-    const int64_t row_a = w->walk.a[row] * (int64_t)bytes, row_b = w->walk.b[row] * (int64_t)bytes;
-    const int64_t column_a = w->walk.a[column] * (int64_t)bytes;
-    const int64_t column_b = w->walk.b[column] * (int64_t)bytes;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            memcpy(to + i * row_b + j * column_b, from + i * row_a + j * column_a, bytes);
+    const size_t step_a = (size_t)w->walk.a[column] * bytes;
+    const size_t step_b = (size_t)w->walk.b[row] * bytes;
+    char buffer[TILE * (TILE + 1) * 8];
+    for (size_t j = 0; j < (size_t)columns; j++)
+        for (size_t i = 0; i < (size_t)rows; i++)
+            memcpy(buffer + (i * (TILE + 1) + j) * bytes, from + j * step_a + i * bytes, bytes);
+    for (size_t i = 0; i < (size_t)rows; i++)
+        memcpy(to + i * step_b, buffer + i * (TILE + 1) * bytes, (size_t)columns * bytes);
 }
 
+/* Each unit is a row of tiles. */
 static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
 {
     const copy_work *w = arguments;
@@ -125,9 +128,8 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
         const int64_t i = piece * TILE, rows = least(TILE, w->walk.dim[row] - i);
         for (int64_t j = 0; j < w->walk.dim[column]; j += TILE) {
             const int64_t columns = least(TILE, w->walk.dim[column] - j);
-            const char *from =
-                w->from + (cursor.a + i * w->walk.a[row] + j * w->walk.a[column]) * w->bytes;
-            char *to = w->to + (cursor.b + i * w->walk.b[row] + j * w->walk.b[column]) * w->bytes;
+            const char *from = w->from + (cursor.a + i + j * w->walk.a[column]) * w->bytes;
+            char *to = w->to + (cursor.b + i * w->walk.b[row] + j) * w->bytes;
             if (w->bytes == 4)
                 copy_tile(w, from, to, rows, columns, 4);
             else
@@ -140,44 +142,37 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
-/* The dimension, other than the last, along which the operand that the last one strides over is
- * contiguous; -1 if there is none. */
-static int transposed_dimension(const ng_walk *walk)
-{
-    const int last = walk->rank - 1;
-    for (int d = 0; d < last; d++) {
-        if (walk->b[last] == 1 && walk->a[last] > 1 && walk->a[d] == 1) return d;
-        if (walk->a[last] == 1 && walk->b[last] > 1 && walk->b[d] == 1) return d;
-    }
-    return -1;
-}
-
-/* Makes dimension d the last but one. */
-static void move_beside_last(ng_walk *walk, int d)
+static void swap_dimensions(ng_walk *walk, int d, int e)
 {
     const int64_t dim = walk->dim[d], a = walk->a[d], b = walk->b[d];
-    for (; d < walk->rank - 2; d++) {
-        walk->dim[d] = walk->dim[d + 1];
-        walk->a[d] = walk->a[d + 1];
-        walk->b[d] = walk->b[d + 1];
+    walk->dim[d] = walk->dim[e], walk->a[d] = walk->a[e], walk->b[d] = walk->b[e];
+    walk->dim[e] = dim, walk->a[e] = a, walk->b[e] = b;
+}
+
+/* Reorders the walk as copy_tiles wants it; false if the same dimension is contiguous in both
+ * operands, or none is in one of them. */
+static bool order_for_tiles(ng_walk *walk)
+{
+    int from = -1, to = -1;
+    for (int d = 0; d < walk->rank; d++) {
+        if (walk->a[d] == 1) from = d;
+        if (walk->b[d] == 1) to = d;
     }
-    walk->dim[d] = dim;
-    walk->a[d] = a;
-    walk->b[d] = b;
+    if (from < 0 || to < 0 || from == to || walk->a[to] == 0) return false;
+    const int last = walk->rank - 1;
+    swap_dimensions(walk, to, last);
+    swap_dimensions(walk, from == last ? to : from, last - 1);
+    return true;
 }
 
 void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes)
 {
     if (walk->size == 0) return;
     copy_work w = {.walk = *walk, .from = from, .to = to, .bytes = (int64_t)bytes};
-    const int last = walk->rank - 1, transposed = transposed_dimension(walk);
-    const int64_t rows = walk->size / walk->dim[last];
-    if (transposed < 0) {
-        w.pieces = (walk->dim[last] + RUN - 1) / RUN;
-        ng_share(copy_runs, &w, rows * w.pieces, 1, walk->size);
-        return;
-    }
-    move_beside_last(&w.walk, transposed);
-    w.pieces = (w.walk.dim[last - 1] + TILE - 1) / TILE;
-    ng_share(copy_tiles, &w, rows / w.walk.dim[last - 1] * w.pieces, 1, walk->size);
+    const bool tiles = order_for_tiles(&w.walk);
+    const int unit = w.walk.rank - (tiles ? 2 : 1); /* the dimension cut into pieces */
+    int64_t rows = 1;
+    for (int d = 0; d < unit; d++) rows *= w.walk.dim[d];
+    w.pieces = (w.walk.dim[unit] + (tiles ? TILE : RUN) - 1) / (tiles ? TILE : RUN);
+    ng_share(tiles ? copy_tiles : copy_runs, &w, rows * w.pieces, 1, walk->size);
 }

@@ -18,6 +18,15 @@ static bool uses_batch(const batch_norm *layer)
     return layer->base.training && !layer->base.frozen && !layer->options.frozen;
 }
 
+static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
+                           bool training)
+{
+    return ng_ghost_batch_norm(
+        tape, x, .gamma = layer->gamma, .beta = layer->beta, .running_mean = layer->running_mean,
+        .running_var = layer->running_var, .size = layer->options.ghost, .eps = layer->options.eps,
+        .momentum = momentum, .training = training, .combine = layer->options.combined);
+}
+
 static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     batch_norm *layer = (batch_norm *)self;
@@ -29,10 +38,13 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
                 ng_shape_print(x->shape).text, (long long)options->channels);
         return NULL;
     }
-    ng_tensor *y = ng_batch_norm(
-        tape, x, .gamma = layer->gamma, .beta = layer->beta, .running_mean = layer->running_mean,
-        .running_var = layer->running_var, .eps = options->eps,
-        .momentum = options->cumulative ? 1 / (seen + 1) : options->momentum, .training = training);
+    const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
+    ng_tensor *y =
+        options->ghost
+            ? in_parts(layer, tape, x, momentum, training)
+            : ng_batch_norm(tape, x, .gamma = layer->gamma, .beta = layer->beta,
+                            .running_mean = layer->running_mean, .running_var = layer->running_var,
+                            .eps = options->eps, .momentum = momentum, .training = training);
     if (y && counts && ng_tape_is_live(tape)) ng_fill(layer->batches, seen + 1);
     return y;
 }
@@ -54,9 +66,13 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
         snprintf(momentum, sizeof momentum, ", cumulative");
     else if (!options->no_running_stats)
         snprintf(momentum, sizeof momentum, ", momentum=%g", options->momentum);
-    snprintf(text, bytes, "%lld, eps=%g%s%s%s%s", (long long)options->channels, options->eps,
+    char ghost[48] = "";
+    if (options->ghost)
+        snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
+                 options->combined ? " combined" : "");
+    snprintf(text, bytes, "%lld, eps=%g%s%s%s%s%s", (long long)options->channels, options->eps,
              momentum, options->no_running_stats ? ", no running stats" : "",
-             options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "");
+             options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost);
 }
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
@@ -74,6 +90,15 @@ static bool options_accepted(const ng_batch_norm_module_options *options)
     }
     if (options->frozen && options->no_running_stats) {
         ng_fail(NG_EVALUE, "%s: .frozen with .no_running_stats leaves no statistics", name);
+        return false;
+    }
+    if (options->ghost < 0 || (options->combined && !options->ghost)) {
+        ng_fail(NG_EVALUE, "%s: ghost is %lld%s, expected a number of samples", name,
+                (long long)options->ghost, options->combined ? " with .combined" : "");
+        return false;
+    }
+    if (options->ghost && options->cumulative && !options->combined) {
+        ng_fail(NG_EVALUE, "%s: both .ghost and .cumulative, expected one of them", name);
         return false;
     }
     if (!(options->momentum >= 0 && options->momentum <= 1)) {

@@ -1,4 +1,5 @@
-/* LayerNorm: y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions. */
+/* LayerNorm: y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions, or over the
+ * channels. */
 #include "nn/module.h"
 #include <math.h>
 
@@ -20,10 +21,35 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
     return same;
 }
 
+/* The axes of x with that of the channels last, (0, 2, ..., 1); or the way back. */
+static ng_axes channels_last(int rank, bool back)
+{
+    ng_axes axes = {.count = rank};
+    for (int i = 1; i < rank; i++)
+        axes.axis[i] = back ? (i == 1 ? rank - 1 : i - 1) : (i == rank - 1 ? 1 : i + 1);
+    return axes;
+}
+
+/* Over the channels of x (N, C, ...): with them last, as of any row. */
+static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tensor *x)
+{
+    const int64_t channels = layer->options.shape.dim[0];
+    if (ng_rank(x) < 2 || ng_dim(x, 1) != channels) {
+        ng_fail(NG_ESHAPE, "LayerNorm: x is %s, expected (N, %lld, ...)",
+                ng_shape_print(x->shape).text, (long long)channels);
+        return NULL;
+    }
+    ng_tensor *rows = ng_permute(tape, x, channels_last(ng_rank(x), false));
+    ng_tensor *y = ng_row_norm(tape, rows, .gamma = layer->gamma, .beta = layer->beta,
+                               .eps = layer->options.eps, .unbiased = layer->options.unbiased);
+    return ng_permute(tape, y, channels_last(ng_rank(x), true));
+}
+
 static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const layer_norm *layer = (const layer_norm *)self;
     const ng_layer_norm_options *options = &layer->options;
+    if (options->channels_first) return over_channels(layer, tape, x);
     if (!ends_in(x, options->shape)) return NULL;
     return ng_row_norm(tape, x, .gamma = layer->gamma, .beta = layer->beta, .eps = options->eps,
                        .dims = options->shape.rank, .unbiased = options->unbiased);
@@ -42,10 +68,11 @@ static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
     const ng_layer_norm_options *options = &((const layer_norm *)self)->options;
     char dim[24];
     snprintf(dim, sizeof dim, "%lld", (long long)options->shape.dim[0]);
-    snprintf(text, bytes, "%s, eps=%g%s%s",
+    snprintf(text, bytes, "%s, eps=%g%s%s%s",
              options->shape.rank == 1 ? dim : ng_shape_print(options->shape).text, options->eps,
              options->no_affine ? ", no affine" : (options->no_bias ? ", no bias" : ""),
-             options->unbiased ? ", unbiased" : "");
+             options->unbiased ? ", unbiased" : "",
+             options->channels_first ? ", channels first" : "");
 }
 
 static const ng_module_class layer_norm_class = {.name = "LayerNorm",
@@ -66,6 +93,11 @@ static bool settle_shape(ng_layer_norm_options *options)
     for (int i = 0; i < options->shape.rank && i < NG_MAX_RANK; i++)
         if (!ng_option_positive("ng_layer_norm_new", "dim", options->shape.dim[i], "features"))
             return false;
+    if (options->channels_first && options->shape.rank != 1) {
+        ng_fail(NG_EVALUE, "ng_layer_norm_new: .channels_first with shape %s, expected dim",
+                ng_shape_print(options->shape).text);
+        return false;
+    }
     return ng_shape_size("ng_layer_norm_new", options->shape) >= 0;
 }
 

@@ -182,7 +182,7 @@ static void note_drawn(ng_module *self)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        if (entry->kind != NG_ENTRY_PARAMETER) continue;
+        if (entry->kind == NG_ENTRY_CHILD) continue;
         entry->version = entry->tensor->version;
         entry->digest = digest_of(entry->tensor);
     }
@@ -193,13 +193,14 @@ static bool is_as_drawn(const ng_module *self)
     if (self->registry->seeded) return false;
     for (int i = 0; i < self->registry->count; i++) {
         const ng_entry *entry = &self->registry->entries[i];
-        if (entry->kind != NG_ENTRY_PARAMETER) continue;
+        if (entry->kind == NG_ENTRY_CHILD) continue;
         if (entry->version != entry->tensor->version) return false;
         if (entry->digest != digest_of(entry->tensor)) return false;
     }
     return true;
 }
 
+/* After the children: a module may start from what they have drawn. */
 static void draw(ng_module *self, uint64_t seed, const char *path)
 {
     ng_rng rng = stream_of(seed, path);
@@ -211,20 +212,20 @@ static void draw(ng_module *self, uint64_t seed, const char *path)
  * network start with different weights. */
 static void draw_again(const ng_module *root, ng_module *self)
 {
-    if (is_as_drawn(self)) draw(self, 0, ng_module_path(root, self));
     for (int i = 0; i < self->registry->count; i++)
         if (self->registry->entries[i].child) draw_again(root, self->registry->entries[i].child);
+    if (is_as_drawn(self)) draw(self, 0, ng_module_path(root, self));
 }
 
 static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
 {
-    draw(self, seed, ng_module_path(root, self));
-    self->registry->seeded = true;
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
         if (entry->kind == NG_ENTRY_BUFFER) ng_fill(entry->tensor, entry->initial);
         if (entry->child) init_tree(root, entry->child, seed);
     }
+    draw(self, seed, ng_module_path(root, self));
+    self->registry->seeded = true;
 }
 
 ng_status ng_module_init(ng_module *module, uint64_t seed)

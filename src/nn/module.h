@@ -22,7 +22,7 @@ typedef struct {
     ng_tensor *tensor;
     ng_tensor *converted; /* during ng_module_to: the tensor in the dtype to come */
     double initial;       /* of a buffer */
-    uint32_t version;     /* of a parameter when it was drawn, */
+    uint32_t version;     /* of a tensor when its module was drawn, */
     uint64_t digest;      /* and of its values: equal ones say that nobody wrote to it since */
 } ng_entry;
 

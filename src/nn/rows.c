@@ -78,6 +78,56 @@ static ng_module *residual(void)
 }
 static ng_module *residual_conditioned(void) { return ng_residual_new(adaptive_conditioned()); }
 
+static ng_module *layer_norm_channels(void) { return ng_layer_norm_new(3, .channels_first = true); }
+static ng_module *group_norm(void) { return ng_group_norm_new(4, 2); }
+static ng_module *group_norm_features(void) { return ng_group_norm_new(6, 2); }
+static ng_module *group_norm_no_affine(void) { return ng_group_norm_new(4, 2, .no_affine = true); }
+static ng_module *instance_norm(void) { return ng_instance_norm_new(3); }
+static ng_module *instance_norm_affine(void) { return ng_instance_norm_new(3, .affine = true); }
+static ng_module *scale_norm(void) { return ng_scale_norm_new(5); }
+static ng_module *detach_norm(void) { return ng_detach_norm_new(5); }
+static ng_module *detach_norm_mean_flows(void) { return ng_detach_norm_new(5, .mean_flows = true); }
+static ng_module *detach_norm_deviation_flows(void)
+{
+    return ng_detach_norm_new(5, .deviation_flows = true);
+}
+static ng_module *dynamic_tanh(void) { return ng_dynamic_tanh_new(5); }
+static ng_module *dynamic_tanh_no_affine(void)
+{
+    return ng_dynamic_tanh_new(5, .alpha = 0.8, .no_affine = true);
+}
+
+static ng_module *batch_renorm(void) { return ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4); }
+static ng_module *batch_renorm_warming_up(void) { return ng_batch_renorm_new(3, .warmup = 5); }
+static ng_module *batch_renorm_no_affine(void) { return ng_batch_renorm_new(3, .no_affine = true); }
+static ng_module *batch_renorm_seen(void)
+{
+    ng_module *module = ng_batch_renorm_new(3);
+    ng_fill(module ? ng_module_find(module, "running_mean") : NULL, 0.4);
+    ng_fill(module ? ng_module_find(module, "running_deviation") : NULL, 1.5);
+    return module;
+}
+static ng_module *batch_norm_ghost(void) { return ng_batch_norm_new(3, .ghost = 3); }
+static ng_module *batch_norm_combined(void)
+{
+    return ng_batch_norm_new(3, .ghost = 3, .combined = true);
+}
+
+static ng_module *adaptive_residual(void)
+{
+    return ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 3);
+}
+static ng_module *weight_norm(void) { return ng_weight_norm_new(ng_linear_new(4, 3)); }
+static ng_module *weight_norm_whole(void)
+{
+    return ng_weight_norm_new(ng_linear_new(4, 3), .whole = true);
+}
+static ng_module *spectral_norm(void) { return ng_spectral_norm_new(ng_linear_new(4, 3)); }
+static ng_module *spectral_norm_iterated(void)
+{
+    return ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3);
+}
+
 static ng_module *embedding(void) { return ng_embedding_new(5, 3); }
 static ng_module *learned_positions(void) { return ng_learned_positions_new(4, 2); }
 static ng_module *attention(void) { return ng_multi_head_attention_new(4, 2); }
@@ -215,6 +265,63 @@ static const ng_check_row_spec rows[] = {
     {.name = "Residual (conditioned)",
      .module = residual_conditioned,
      .inputs = {{X(2, {3, 4})}, {CONDITION(2, {3, 3})}}},
+
+    {.name = "LayerNorm (channels first)",
+     .module = layer_norm_channels,
+     .inputs = {{X(4, {2, 3, 2, 2})}}},
+    {.name = "GroupNorm (N, C)", .module = group_norm_features, .inputs = {{X(2, {3, 6})}}},
+    {.name = "GroupNorm (N, C, L)", .module = group_norm, .inputs = {{X(3, {2, 4, 3})}}},
+    {.name = "GroupNorm (N, C, H, W)", .module = group_norm, .inputs = {{X(4, {2, 4, 2, 2})}}},
+    {.name = "GroupNorm (no affine)",
+     .module = group_norm_no_affine,
+     .inputs = {{X(3, {2, 4, 3})}}},
+    {.name = "InstanceNorm (N, C, L)", .module = instance_norm, .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "InstanceNorm (affine)",
+     .module = instance_norm_affine,
+     .inputs = {{X(4, {2, 3, 2, 2})}}},
+    {.name = "ScaleNorm", .module = scale_norm, .inputs = {{X(2, {3, 5})}}},
+    {.name = "DetachNorm", .module = detach_norm, .inputs = {{X(2, {3, 5})}}},
+    {.name = "DetachNorm (mean flows)",
+     .module = detach_norm_mean_flows,
+     .inputs = {{X(2, {3, 5})}}},
+    {.name = "DetachNorm (deviation flows)",
+     .module = detach_norm_deviation_flows,
+     .inputs = {{X(2, {3, 5})}}},
+    {.name = "DynamicTanh", .module = dynamic_tanh, .inputs = {{X(2, {3, 5})}}},
+    {.name = "DynamicTanh (no affine)",
+     .module = dynamic_tanh_no_affine,
+     .inputs = {{X(2, {3, 5})}}},
+
+    {.name = "BatchRenorm", .module = batch_renorm, .inputs = {{X(2, {5, 3})}}},
+    {.name = "BatchRenorm (N, C, H, W)", .module = batch_renorm, .inputs = {{X(4, {2, 3, 2, 2})}}},
+    {.name = "BatchRenorm (warming up)",
+     .module = batch_renorm_warming_up,
+     .inputs = {{X(2, {5, 3})}}},
+    {.name = "BatchRenorm (no affine)",
+     .module = batch_renorm_no_affine,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "BatchRenorm (eval)",
+     .module = batch_renorm_seen,
+     .eval = true,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "BatchNorm (ghost)", .module = batch_norm_ghost, .inputs = {{X(2, {8, 3})}}},
+    {.name = "BatchNorm (ghost, combined)",
+     .module = batch_norm_combined,
+     .inputs = {{X(2, {7, 3})}}},
+
+    {.name = "AdaptiveResidual",
+     .module = adaptive_residual,
+     .inputs = {{X(3, {2, 3, 4})}, {CONDITION(3, {2, 1, 3})}}},
+    {.name = "WeightNorm", .module = weight_norm, .inputs = {{X(2, {3, 4})}}},
+    {.name = "WeightNorm (whole)", .module = weight_norm_whole, .inputs = {{X(2, {3, 4})}}},
+    {.name = "SpectralNorm", .module = spectral_norm, .inputs = {{X(2, {3, 4})}}},
+    {.name = "SpectralNorm (3 iterations)",
+     .module = spectral_norm_iterated,
+     .inputs = {{X(2, {3, 4})}}},
+    {.name = "SpectralNorm (eval)",
+     .module = spectral_norm,
+     .eval = true,
+     .inputs = {{X(2, {3, 4})}}},
 
     {.name = "Embedding", .module = embedding, .inputs = {{IDS(5, 2, {2, 3})}}},
     {.name = "LearnedPositions", .module = learned_positions, .inputs = {{X(3, {2, 4, 2})}}},

@@ -158,7 +158,7 @@ static void read_running(const ng_batch_norm_options *o, double *mean, double *v
 }
 
 /* running += momentum (factor batch - running) */
-static void move_running(ng_tensor *running, const double *batch, double factor, double momentum)
+void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum)
 {
     if (ng_is_none(running) || momentum == 0) return;
     for (int64_t c = 0; c < running->size; c++) {
@@ -213,8 +213,8 @@ ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_batch_norm_options options)
     y = ng_record(tape, &batch_norm_op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
     if (y && o->training && ng_tape_is_live(tape)) {
         const double unbiased = (double)count / (double)(count - 1);
-        move_running(o->running_mean, saved.mean, 1, o->momentum);
-        move_running(o->running_var, var, unbiased, o->momentum);
+        ng_move_running(o->running_mean, saved.mean, 1, o->momentum);
+        ng_move_running(o->running_var, var, unbiased, o->momentum);
     }
     return y;
 }

@@ -43,6 +43,18 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary);
 
+/* ---- What the norms share ----------------------------------------------------------------- */
+
+/* Whether an option that was given by name is no NULL; a NULL that comes from a failed call is
+ * passed on in silence, one that was left out gets a word. */
+bool ng_norm_given(const char *function, const char *name, const ng_tensor *operand);
+
+/* Whether eps is finite and at least 0. */
+bool ng_norm_eps_ok(const char *function, double eps);
+
+/* running += momentum (factor batch - running), unless running is NG_NONE. */
+void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
+
 /* ---- Rows of the table --------------------------------------------------------------------
  *
  *     NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
@@ -83,11 +95,15 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
 extern const ng_check_row_spec ng_rows_arithmetic[], ng_rows_elementwise[], ng_rows_activations[],
     ng_rows_reduce[], ng_rows_matmul[], ng_rows_layout[], ng_rows_select[], ng_rows_softmax[],
     ng_rows_losses[], ng_rows_dropout[], ng_rows_norm[], ng_rows_batch_norm[];
+extern const ng_check_row_spec ng_rows_group_norm[], ng_rows_simple_norms[],
+    ng_rows_batch_variants[], ng_rows_weight_norm[];
 extern const ng_check_row_spec ng_rows_attention[], ng_rows_rotary[];
 extern const int ng_rows_arithmetic_count, ng_rows_elementwise_count, ng_rows_activations_count,
     ng_rows_reduce_count, ng_rows_matmul_count, ng_rows_layout_count, ng_rows_select_count,
     ng_rows_softmax_count, ng_rows_losses_count, ng_rows_dropout_count, ng_rows_norm_count,
     ng_rows_batch_norm_count;
+extern const int ng_rows_group_norm_count, ng_rows_simple_norms_count,
+    ng_rows_batch_variants_count, ng_rows_weight_norm_count;
 extern const int ng_rows_attention_count, ng_rows_rotary_count;
 
 #endif

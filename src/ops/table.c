@@ -19,6 +19,10 @@ static const family families[] = {
     {ng_rows_dropout, &ng_rows_dropout_count},
     {ng_rows_norm, &ng_rows_norm_count},
     {ng_rows_batch_norm, &ng_rows_batch_norm_count},
+    {ng_rows_group_norm, &ng_rows_group_norm_count},
+    {ng_rows_simple_norms, &ng_rows_simple_norms_count},
+    {ng_rows_batch_variants, &ng_rows_batch_variants_count},
+    {ng_rows_weight_norm, &ng_rows_weight_norm_count},
     {ng_rows_attention, &ng_rows_attention_count},
     {ng_rows_rotary, &ng_rows_rotary_count},
 };

@@ -1,115 +1,341 @@
-/* Times of the norms, forward and backward, and of a training step: the median of many runs. */
-#include <normgrad.h>
+/* normgrad against its peers and against the machine, in one interleaved run.
+ *
+ * For each case every engine (normgrad, PyTorch, oneDNN, the roof) at each number of threads makes
+ * its buffers; then they take turns, a short burst of runs each, for several rounds. A burst gives
+ * the median of its runs, the rounds the median of these: what else the machine does, or how fast
+ * it happens to be, meets all alike. */
+#include "bench.h"
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define RUNS 31
+/* ---- The cases ------------------------------------------------------------------------------ */
 
-static double now(void)
+static const char *const groups[] = {"norm_forward", "norm_backward", "pointwise", "step",
+                                     "overhead",     "memory",        "scale"};
+
+static void add_case(bench_results *results, const char *group, const char *name, const char *shape,
+                     const char *dtype)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    if (results->options.group && strcmp(results->options.group, group)) return;
+    if (results->n_cases == MOST_CASES) return;
+    bench_case *what = &results->cases[results->n_cases++];
+    *what = (bench_case){0};
+    snprintf(what->group, sizeof what->group, "%s", group);
+    snprintf(what->name, sizeof what->name, "%s", name);
+    snprintf(what->shape, sizeof what->shape, "%s", shape);
+    snprintf(what->dtype, sizeof what->dtype, "%s", dtype);
+    bench_parse_shape(what);
 }
 
-static int ascending(const void *a, const void *b)
+static void add_norms(bench_results *results)
 {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
+    static const char *const norms[] = {"layer_norm", "rms_norm", "batch_norm"};
+    static const char *const shapes[] = {"32x64", "128x128", "1024x768", "4096x768", "8192x4096"};
+    const bool quick = results->options.quick;
+    for (int direction = 0; direction < 2; direction++)
+        for (int dtype = 0; dtype < (quick ? 1 : 2); dtype++)
+            for (int norm = 0; norm < 3; norm++)
+                for (int shape = 0; shape < (quick ? 4 : 5); shape++)
+                    add_case(results, groups[direction], norms[norm], shapes[shape],
+                             dtype ? "f64" : "f32");
 }
 
-static double median(double *times)
+static void add_pointwise(bench_results *results)
 {
-    qsort(times, RUNS, sizeof *times, ascending);
-    return times[RUNS / 2];
+    static const char *const ops[] = {"gelu", "softmax", "cross_entropy", "bias_add",
+                                      "residual_add"};
+    for (int op = 0; op < 5; op++)
+        for (int back = 0; back < 2; back++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s_%s", ops[op], back ? "backward" : "forward");
+            add_case(results, "pointwise", name, "4096x768", "f32");
+        }
 }
 
-/* Median seconds of a module's forward pass, and of its backward pass, on x (rows, width). */
-static void time_module(const char *name, ng_module *module, int64_t rows, int64_t width)
+static void add_steps(bench_results *results)
 {
-    ng_rng rng = ng_rng_seeded(1);
-    ng_tensor *x = ng_require_grad(ng_normal_new(NG_F32, NG_SHAPE(rows, width), 0, 1, &rng));
-    ng_tensor *dy = ng_normal_new(NG_F32, NG_SHAPE(rows, width), 0, 1, &rng);
-    ng_tape *tape = ng_tape_new();
-    double forward[RUNS], backward[RUNS];
-    for (int run = -3; run < RUNS; run++) { /* three to warm up */
-        double begin = now();
-        ng_tensor *y = ng_forward(module, tape, x);
-        double middle = now();
-        ng_backward_from(tape, y, dy);
-        double end = now();
-        ng_zero_grads(module);
-        ng_zero_grad(x);
-        ng_tape_reset(tape);
-        if (run < 0) continue;
-        forward[run] = middle - begin;
-        backward[run] = end - middle;
+    add_case(results, "step", "mlp", "64-32-10@32", "f32");
+    add_case(results, "step", "mlp", "64-128*2-10@64", "f32");
+    add_case(results, "step", "mlp", "784-256*2-10@64", "f32");
+    add_case(results, "step", "mlp", "784-1024*2-10@256", "f32");
+}
+
+static void add_scale(bench_results *results)
+{
+    const bool quick = results->options.quick;
+    char shape[48];
+    for (int layers = 2; layers <= 64; layers *= quick ? 8 : 2) {
+        snprintf(shape, sizeof shape, "64-128*%d-10@64", layers);
+        add_case(results, "scale", "depth", shape, "f32");
     }
-    double megabytes = 1e-6 * (double)(rows * width) * sizeof(float);
-    double forward_time = median(forward), backward_time = median(backward);
-    /* forward reads x and writes y; backward reads x and dy and writes dx */
-    printf("%-20s %6lld x %-5lld %10.1f %10.1f %10.1f %10.1f\n", name, (long long)rows,
-           (long long)width, 1e6 * forward_time, 2e-3 * megabytes / forward_time,
-           1e6 * backward_time, 3e-3 * megabytes / backward_time);
-    ng_tape_free(tape);
-    ng_tensor_free(dy);
-    ng_tensor_free(x);
-    ng_module_free(module);
-}
-
-static double step_time(ng_module *net, int64_t batch)
-{
-    ng_rng rng = ng_rng_seeded(1);
-    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(batch, 64), 0, 1, &rng);
-    ng_tensor *labels = ng_zeros_new(NG_I64, NG_SHAPE(batch));
-    ng_optimizer *adam = ng_adam_new(net);
-    ng_tape *tape = ng_tape_new();
-    double times[RUNS];
-    for (int run = -3; run < RUNS; run++) {
-        double begin = now();
-        ng_backward(tape, ng_cross_entropy(tape, ng_forward(net, tape, x), labels));
-        ng_optimizer_step(adam);
-        ng_tape_reset(tape);
-        if (run >= 0) times[run] = now() - begin;
+    for (int batch = 1; batch <= 4096; batch *= quick ? 16 : 4) {
+        snprintf(shape, sizeof shape, "64-128*2-10@%d", batch);
+        add_case(results, "scale", "batch", shape, "f32");
     }
-    ng_tape_free(tape);
-    ng_optimizer_free(adam);
-    ng_tensor_free(labels);
-    ng_tensor_free(x);
-    return median(times);
 }
 
-static void time_step(const char *name, ng_module *first, ng_module *second)
+static void add_cases(bench_results *results)
 {
-    ng_module *net =
-        first ? ng_sequential_new(ng_linear_new(64, 128), first, ng_relu_new(),
-                                  ng_linear_new(128, 128), second, ng_relu_new(),
-                                  ng_linear_new(128, 10))
-              : ng_sequential_new(ng_linear_new(64, 128), ng_relu_new(), ng_linear_new(128, 128),
-                                  ng_relu_new(), ng_linear_new(128, 10));
-    printf("%-20s %10.1f\n", name, 1e6 * step_time(net, 64));
-    ng_module_free(net);
+    add_norms(results);
+    add_pointwise(results);
+    add_steps(results);
+    static const char *const chains[] = {"add", "mul", "tanh"};
+    for (int i = 0; i < 3; i++) add_case(results, "overhead", chains[i], "1x1", "f32");
+    add_case(results, "memory", "idle_kib", "784-1024*2-10@256", "f32");
+    add_case(results, "memory", "peak_kib", "784-1024*2-10@256", "f32");
+    add_scale(results);
 }
 
-int main(void)
+/* ---- Measuring ------------------------------------------------------------------------------ */
+
+typedef bench_child bench_children[ENGINES][MOST_THREADS];
+
+double bench_best(const bench_results *results, int which, bench_engine engine)
 {
-    printf("normgrad %s, float32, %d threads, medians of %d runs\n\n", ng_version(), ng_threads(),
-           RUNS);
-    printf("%-20s %14s %10s %10s %10s %10s\n", "layer", "rows x width", "forward us", "GB/s",
-           "backward us", "GB/s");
-    for (int64_t width = 64; width <= 4096; width *= 8) {
-        int64_t rows = ((int64_t)1 << 20) / width;
-        time_module("LayerNorm", ng_layer_norm_new(width), rows, width);
-        time_module("RMSNorm", ng_rms_norm_new(width), rows, width);
-        time_module("BatchNorm", ng_batch_norm_new(width), rows, width);
+    double best = 0;
+    for (int t = 0; t < results->options.n_threads; t++) {
+        const double time = results->median[which][engine][t];
+        if (time > 0 && (best == 0 || time < best)) best = time;
     }
-    printf("\n%-20s %10s\n", "step of 64-128-128-10", "us");
-    time_step("no norm", NULL, NULL);
-    time_step("LayerNorm", ng_layer_norm_new(128), ng_layer_norm_new(128));
-    time_step("RMSNorm", ng_rms_norm_new(128), ng_rms_norm_new(128));
-    time_step("BatchNorm", ng_batch_norm_new(128), ng_batch_norm_new(128));
-    time_step("AdaptiveLayerNorm", ng_adaptive_layer_norm_new(128),
-              ng_adaptive_layer_norm_new(128));
-    if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
-    return ng_failed() ? EXIT_FAILURE : EXIT_SUCCESS;
+    return best;
+}
+
+/* The kernels alone are of interest where a call costs as much as the work; memory that malloc
+ * does not keep, where blocks are larger than it ever keeps: 32 MB. */
+static bool takes_part(bench_engine engine, const bench_case *what)
+{
+    const bool norm = !strncmp(what->group, "norm_", 5);
+    const int64_t size = what->rows * what->columns;
+    if (engine == NORMGRAD || engine == ROOF) return true;
+    if (strcmp(what->dtype, "f32")) return false;
+    if (engine == KERNEL) return norm && size <= 128 * 128;
+    if (engine == PYTORCH_PLAIN) return norm && size * 4 > 32 << 20;
+    return true;
+}
+
+static void progress(const bench_results *results, int which, int round)
+{
+    if (!isatty(STDERR_FILENO)) return;
+    if (which < 0) {
+        fputs("\r\033[K", stderr);
+        return;
+    }
+    const bench_case *what = &results->cases[which];
+    fprintf(stderr, "\r\033[K%d/%d  %s %s %s  round %d of %d", which + 1, results->n_cases,
+            what->group, what->name, what->shape, round + 1, results->options.rounds);
+}
+
+static void measure(bench_results *results, bench_children children, int which)
+{
+    const bench_options *options = &results->options;
+    const bench_case *what = &results->cases[which];
+    static double times[ENGINES][MOST_THREADS][MOST_ROUNDS];
+    bool has[ENGINES][MOST_THREADS] = {{false}};
+    progress(results, which, 0);
+    for (int e = 0; e < ENGINES; e++)
+        for (int t = 0; t < options->n_threads; t++)
+            has[e][t] = takes_part((bench_engine)e, what) &&
+                        !strcmp(child_ask(&children[e][t], "open %s %s %s %s", what->group,
+                                          what->name, what->shape, what->dtype),
+                                "ok");
+    const double begin = bench_now();
+    int rounds = 0;
+    for (; rounds < options->rounds; rounds++) {
+        if (rounds && bench_now() - begin > options->patience) break;
+        progress(results, which, rounds);
+        for (int t = 0; t < options->n_threads; t++)
+            for (int e = 0; e < ENGINES; e++)
+                if (has[e][t])
+                    times[e][t][rounds] = atof(child_ask(&children[e][t], "time %g %d",
+                                                         options->milliseconds, options->least));
+    }
+    for (int e = 0; e < ENGINES; e++)
+        for (int t = 0; t < options->n_threads; t++) {
+            if (!has[e][t] || !children[e][t].pid) continue;
+            child_ask(&children[e][t], "close");
+            results->median[which][e][t] = bench_median(times[e][t], rounds);
+        }
+    progress(results, -1, 0);
+}
+
+/* Peak memory after twenty steps, and before the first, of a process that has done nothing else. */
+static void measure_memory(bench_results *results, bench_engine engine, int idle, int peak)
+{
+    const bench_case *what = &results->cases[peak];
+    const int last = results->options.n_threads - 1;
+    bench_child child;
+    if (!results->engine[engine][0] ||
+        !child_start(&child, engine == PYTORCH ? PYTORCH_PLAIN : engine,
+                     results->options.threads[last]))
+        return;
+    results->median[idle][engine][last] = atof(child_ask(&child, "peak"));
+    if (!strcmp(child_ask(&child, "open memory mlp %s f32", what->shape), "ok")) {
+        child_ask(&child, "time 1 20");
+        results->median[peak][engine][last] = atof(child_ask(&child, "peak"));
+    }
+    child_stop(&child);
+}
+
+static void measure_all(bench_results *results, bench_children children)
+{
+    for (int which = 0; which < results->n_cases; which++) {
+        if (!strcmp(results->cases[which].name, "idle_kib")) {
+            measure_memory(results, NORMGRAD, which, which + 1);
+            measure_memory(results, PYTORCH, which, which + 1);
+        } else if (strcmp(results->cases[which].group, "memory")) {
+            measure(results, children, which);
+        }
+        report_case(results, which);
+    }
+}
+
+/* ---- The engines ---------------------------------------------------------------------------- */
+
+/* An engine that no case is for is not started. */
+static bool needed(const bench_results *results, bench_engine engine)
+{
+    for (int which = 0; which < results->n_cases; which++)
+        if (takes_part(engine, &results->cases[which])) return true;
+    return false;
+}
+
+static void start_all(bench_results *results, bench_children children)
+{
+    for (int e = 0; e < ENGINES; e++) {
+        if (!needed(results, (bench_engine)e)) continue;
+        if (e == PYTORCH_PLAIN && !results->engine[PYTORCH][0]) continue;
+        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[Kstarting %s", bench_engine_name[e]);
+        for (int t = 0; t < results->options.n_threads; t++) {
+            if (!child_start(&children[e][t], (bench_engine)e, results->options.threads[t])) break;
+            memcpy(results->engine[e], children[e][t].name, sizeof results->engine[e]);
+        }
+    }
+    progress(results, -1, 0);
+    if (!results->engine[PYTORCH][0])
+        puts("PyTorch is missing, and left out. To install it: make deps-bench");
+    if (!results->engine[ONEDNN][0] && needed(results, ONEDNN))
+        puts("oneDNN is missing, and left out. To install it: make deps-bench");
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+static const char usage[] =
+    "Usage: bench [OPTION]...   (in the project's folder; make bench, make bench-quick)\n"
+    "\n"
+    "Times normgrad, PyTorch, oneDNN and the machine's own limit, in turns, and prints tables.\n"
+    "\n"
+    "  -g, --group=NAME     only one group: norm_forward, norm_backward, pointwise, step,\n"
+    "                       overhead, memory or scale\n"
+    "  -q, --quick          fewer cases, shorter bursts: under 40 seconds\n"
+    "  -t, --threads=LIST   numbers of threads, at most 4 of them (default 1,2)\n"
+    "  -o, --output=FOLDER  where results.tsv is written (default build/bench)\n"
+    "  -p, --plots=FOLDER   where the figures' numbers are written (default: --output's)\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "columns   us: microseconds of a run; share: the roof's part of normgrad's time, 100 % being\n"
+    "          as fast as the machine can move the data (step: do the products); ratio: a peer's\n"
+    "          time by normgrad's, above 1 where normgrad is faster; gain: by how much more\n"
+    "          threads make normgrad faster\n"
+    "roof      the fastest loop that has the same reads and writes, on buffers of the same size;\n"
+    "          for a step its matrix products at the rate of a large square one\n"
+    "results   build/bench/results.tsv has microseconds, in the group memory KiB\n";
+
+static bool parse_threads(bench_options *options, const char *text)
+{
+    char *end;
+    options->n_threads = 0;
+    do {
+        const long count = strtol(text, &end, 10);
+        if (count < 1 || count > 1024 || options->n_threads == MOST_THREADS) return false;
+        options->threads[options->n_threads++] = (int)count;
+        text = end + 1;
+    } while (*end == ',');
+    return *end == '\0';
+}
+
+static bool is_group(const char *name)
+{
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (!strcmp(name, groups[i])) return true;
+    return false;
+}
+
+static int complain(const char *what, const char *value)
+{
+    fprintf(stderr, "bench: %s%s%s; bench --help explains\n", what, value ? " " : "",
+            value ? value : "");
+    return 2;
+}
+
+static int serve(const char *engine)
+{
+    if (!strcmp(engine, "normgrad")) return bench_normgrad();
+    if (!strcmp(engine, "kernel")) return bench_kernel();
+    if (!strcmp(engine, "roof")) return bench_roof();
+    return complain("no such engine:", engine);
+}
+
+static bool make_folder(const char *path)
+{
+    char part[4096];
+    for (size_t i = 1; i < sizeof part - 1 && path[i - 1]; i++) {
+        if (path[i] && path[i] != '/') continue;
+        snprintf(part, sizeof part, "%.*s", (int)i, path);
+        if (mkdir(part, 0777) && errno != EEXIST) return false;
+    }
+    return true;
+}
+
+static int run(bench_results *results)
+{
+    static bench_children children;
+    if (!make_folder(results->options.output))
+        return complain("cannot make", results->options.output);
+    signal(SIGPIPE, SIG_IGN);
+    add_cases(results);
+    start_all(results, children);
+    report_head(results);
+    measure_all(results, children);
+    for (int e = 0; e < ENGINES; e++)
+        for (int t = 0; t < MOST_THREADS; t++) child_stop(&children[e][t]);
+    return report_write(results) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"group", required_argument, NULL, 'g'},   {"quick", no_argument, NULL, 'q'},
+        {"threads", required_argument, NULL, 't'}, {"output", required_argument, NULL, 'o'},
+        {"plots", required_argument, NULL, 'p'},   {"help", no_argument, NULL, 'h'},
+        {"engine", required_argument, NULL, 'e'},  {NULL, 0, NULL, 0},
+    };
+    static bench_results results = {
+        .options = {
+            .rounds = 7, .least = 3, .milliseconds = 30, .patience = 30, .output = "build/bench"}};
+    bench_options *options = &results.options;
+    parse_threads(options, sysconf(_SC_NPROCESSORS_ONLN) > 1 ? "1,2" : "1");
+    for (int c; (c = getopt_long(argc, argv, "g:qt:o:p:h", known, NULL)) != -1;) {
+        if (c == 'e') return serve(optarg);
+        if (c == 'h') return fputs(usage, stdout) < 0;
+        if (c == 'g' && !is_group(optarg)) return complain("no such group:", optarg);
+        if (c == 't' && !parse_threads(options, optarg)) return complain("--threads:", optarg);
+        if (c == '?') return 2;
+        if (c == 'g') options->group = optarg;
+        if (c == 'q') options->quick = true;
+        if (c == 'o') options->output = optarg;
+        if (c == 'p') options->plots = optarg;
+    }
+    if (optind < argc) return complain("not an option:", argv[optind]);
+    if (options->quick) {
+        options->rounds = 3;
+        options->least = 2;
+        options->milliseconds = 5;
+        options->patience = 0.4;
+    }
+    return run(&results);
 }

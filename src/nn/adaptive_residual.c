@@ -1,0 +1,81 @@
+/* AdaptiveResidual, DiT's adaLN-Zero block:
+ *
+ *     y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c))
+ */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_adaptive_residual_options options;
+    ng_module *inner, *modulation; /* modulation: Linear(condition, 3 dim), from zero */
+} adaptive_residual;
+
+/* Columns part * dim .. (part + 1) * dim - 1 of (..., 3 dim): shift, scale, gate. */
+static ng_tensor *part_of(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
+{
+    return ng_slice(tape, modulation, -1, part * dim, (part + 1) * dim);
+}
+
+static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                            ng_tensor *condition)
+{
+    const adaptive_residual *layer = (const adaptive_residual *)self;
+    const int64_t dim = layer->options.dim;
+    if (ng_rank(x) < 1 || ng_dim(x, -1) != dim) {
+        ng_fail(NG_ESHAPE, "AdaptiveResidual: x is %s, expected its last dimension to be %lld",
+                ng_shape_print(x->shape).text, (long long)dim);
+        return NULL;
+    }
+    ng_tensor *c = ng_silu(tape, condition);
+    ng_tensor *modulation = c ? ng_forward(layer->modulation, tape, c) : NULL;
+    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
+    ng_tensor *scale = ng_add_scalar(tape, part_of(tape, modulation, 1, dim), 1);
+    ng_tensor *h = ng_add(tape, ng_mul(tape, scale, xhat), part_of(tape, modulation, 0, dim));
+    ng_tensor *branch = h ? ng_forward(layer->inner, tape, h) : NULL;
+    if (branch && !ng_shape_equal(branch->shape, h->shape)) {
+        ng_fail(NG_ESHAPE, "AdaptiveResidual: inner turned %s into %s, expected the same shape",
+                ng_shape_print(h->shape).text, ng_shape_print(branch->shape).text);
+        return NULL;
+    }
+    return ng_add(tape, x, ng_mul(tape, part_of(tape, modulation, 2, dim), branch));
+}
+
+static void adaptive_residual_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_adaptive_residual_options *options = &((const adaptive_residual *)self)->options;
+    snprintf(text, bytes, "%lld, condition=%lld, eps=%g", (long long)options->dim,
+             (long long)options->condition, options->eps);
+}
+
+static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidual",
+                                                        .size = sizeof(adaptive_residual),
+                                                        .forward_with = adaptive_residual_forward,
+                                                        .describe = adaptive_residual_describe};
+
+static adaptive_residual *self_new(const ng_adaptive_residual_options *options)
+{
+    static const char name[] = "ng_adaptive_residual_new";
+    if (!ng_option_positive(name, "dim", options->dim, "features") ||
+        !ng_option_positive(name, "condition", options->condition, "features") ||
+        !ng_option_range(name, "eps", options->eps, 0, HUGE_VAL))
+        return NULL;
+    return (adaptive_residual *)ng_module_new(&adaptive_residual_class);
+}
+
+ng_module *ng_adaptive_residual_create(ng_adaptive_residual_options options)
+{
+    options.eps = ng_option_or(options.eps, 1e-6);
+    adaptive_residual *self = self_new(&options);
+    if (!self) {
+        ng_module_free(options.inner);
+        return NULL;
+    }
+    self->inner = ng_module_add_child(&self->base, "inner", options.inner);
+    self->modulation = ng_module_add_child(
+        &self->base, "modulation",
+        ng_linear_new(options.condition, 3 * options.dim, .init = NG_INIT_CONSTANT));
+    options.inner = NULL;
+    self->options = options;
+    return ng_module_built(&self->base);
+}

@@ -1,0 +1,62 @@
+/* DynamicTanh: y = gamma tanh(alpha x) + beta, a norm's stand-in without statistics. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_dynamic_tanh_options options;
+    ng_tensor *alpha;        /* (1) */
+    ng_tensor *gamma, *beta; /* (dim), or NG_NONE */
+} dynamic_tanh;
+
+static ng_tensor *dynamic_tanh_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const dynamic_tanh *layer = (const dynamic_tanh *)self;
+    if (ng_rank(x) < 1 || ng_dim(x, -1) != layer->options.dim) {
+        ng_fail(NG_ESHAPE, "DynamicTanh: x is %s, expected its last dimension to be %lld",
+                ng_shape_print(x->shape).text, (long long)layer->options.dim);
+        return NULL;
+    }
+    return ng_dynamic_tanh(tape, x, layer->alpha, layer->gamma, layer->beta);
+}
+
+static void dynamic_tanh_init(ng_module *self, ng_rng *rng)
+{
+    (void)rng;
+    dynamic_tanh *layer = (dynamic_tanh *)self;
+    ng_fill(layer->alpha, layer->options.alpha);
+    if (layer->options.no_affine) return;
+    ng_fill(layer->gamma, 1);
+    ng_fill(layer->beta, 0);
+}
+
+static void dynamic_tanh_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_dynamic_tanh_options *options = &((const dynamic_tanh *)self)->options;
+    snprintf(text, bytes, "%lld, alpha=%g%s", (long long)options->dim, options->alpha,
+             options->no_affine ? ", no affine" : "");
+}
+
+static const ng_module_class dynamic_tanh_class = {.name = "DynamicTanh",
+                                                   .size = sizeof(dynamic_tanh),
+                                                   .forward = dynamic_tanh_forward,
+                                                   .init = dynamic_tanh_init,
+                                                   .describe = dynamic_tanh_describe};
+
+ng_module *ng_dynamic_tanh_create(ng_dynamic_tanh_options options)
+{
+    static const char name[] = "ng_dynamic_tanh_new";
+    options.alpha = ng_option_or(options.alpha, 0.5);
+    if (!ng_option_positive(name, "dim", options.dim, "features")) return NULL;
+    if (!ng_option_range(name, "alpha", options.alpha, -HUGE_VAL, HUGE_VAL)) return NULL;
+
+    dynamic_tanh *self = (dynamic_tanh *)ng_module_new(&dynamic_tanh_class);
+    if (!self) return NULL;
+    ng_module *base = &self->base;
+    const ng_shape row = NG_SHAPE(options.dim);
+    self->options = options;
+    self->alpha = ng_module_add_parameter(base, "alpha", NG_SHAPE(1));
+    self->gamma = options.no_affine ? NG_NONE : ng_module_add_parameter(base, "weight", row);
+    self->beta = options.no_affine ? NG_NONE : ng_module_add_parameter(base, "bias", row);
+    return ng_module_built(base);
+}

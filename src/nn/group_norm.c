@@ -1,0 +1,113 @@
+/* GroupNorm: the channels of a sample normalized in groups; InstanceNorm: each by itself. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    int64_t channels, groups;
+    double eps;
+    ng_tensor *gamma, *beta; /* (channels), or NG_NONE */
+} group_norm;
+
+static bool channels_fit(const ng_module *self, const ng_tensor *x)
+{
+    const int64_t channels = ((const group_norm *)self)->channels;
+    if (ng_rank(x) >= 2 && ng_dim(x, 1) == channels) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", self->class->name,
+            ng_shape_print(x->shape).text, (long long)channels);
+    return false;
+}
+
+static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const group_norm *layer = (const group_norm *)self;
+    if (!channels_fit(self, x)) return NULL;
+    return ng_group_norm(tape, x, .gamma = layer->gamma, .beta = layer->beta,
+                         .groups = layer->groups, .eps = layer->eps);
+}
+
+static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const group_norm *layer = (const group_norm *)self;
+    if (!channels_fit(self, x)) return NULL;
+    if (x->size == x->shape.dim[0] * layer->channels) {
+        ng_fail(NG_ESHAPE, "InstanceNorm: x is %s, expected more than one position a channel",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    return ng_instance_norm(tape, x, layer->gamma, layer->beta, layer->eps);
+}
+
+static void group_norm_init(ng_module *self, ng_rng *rng)
+{
+    (void)rng;
+    group_norm *layer = (group_norm *)self;
+    if (!ng_is_none(layer->gamma)) ng_fill(layer->gamma, 1);
+    if (!ng_is_none(layer->beta)) ng_fill(layer->beta, 0);
+}
+
+static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const group_norm *layer = (const group_norm *)self;
+    snprintf(text, bytes, "%lld, groups=%lld, eps=%g%s", (long long)layer->channels,
+             (long long)layer->groups, layer->eps, ng_is_none(layer->gamma) ? ", no affine" : "");
+}
+
+static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const group_norm *layer = (const group_norm *)self;
+    snprintf(text, bytes, "%lld, eps=%g%s", (long long)layer->channels, layer->eps,
+             ng_is_none(layer->gamma) ? "" : ", affine");
+}
+
+static const ng_module_class group_norm_class = {.name = "GroupNorm",
+                                                 .size = sizeof(group_norm),
+                                                 .forward = group_norm_forward,
+                                                 .init = group_norm_init,
+                                                 .describe = group_norm_describe};
+
+static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
+                                                    .size = sizeof(group_norm),
+                                                    .forward = instance_norm_forward,
+                                                    .init = group_norm_init,
+                                                    .describe = instance_norm_describe};
+
+static ng_module *create(const ng_module_class *class, int64_t channels, int64_t groups, double eps,
+                         bool affine)
+{
+    group_norm *self = (group_norm *)ng_module_new(class);
+    if (!self) return NULL;
+    const ng_shape shape = NG_SHAPE(channels);
+    self->channels = channels;
+    self->groups = groups;
+    self->eps = ng_option_or(eps, 1e-5);
+    self->gamma = affine ? ng_module_add_parameter(&self->base, "weight", shape) : NG_NONE;
+    self->beta = affine ? ng_module_add_parameter(&self->base, "bias", shape) : NG_NONE;
+    return ng_module_built(&self->base);
+}
+
+ng_module *ng_group_norm_create(ng_group_norm_module_options options)
+{
+    static const char name[] = "ng_group_norm_new";
+    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
+        !ng_option_positive(name, "groups", options.groups, "groups") ||
+        !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL))
+        return NULL;
+    if (options.channels % options.groups != 0) {
+        ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of %lld channels", name,
+                (long long)options.groups, (long long)options.channels);
+        return NULL;
+    }
+    return create(&group_norm_class, options.channels, options.groups, options.eps,
+                  !options.no_affine);
+}
+
+ng_module *ng_instance_norm_create(ng_instance_norm_options options)
+{
+    static const char name[] = "ng_instance_norm_new";
+    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
+        !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL))
+        return NULL;
+    return create(&instance_norm_class, options.channels, options.channels, options.eps,
+                  options.affine);
+}

@@ -1,0 +1,52 @@
+/* ScaleNorm: y = g x / ||x|| over the last dimension, one learned length g. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_scale_norm_options options;
+    ng_tensor *g; /* (1) */
+} scale_norm;
+
+static ng_tensor *scale_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const scale_norm *layer = (const scale_norm *)self;
+    if (ng_rank(x) < 1 || ng_dim(x, -1) != layer->options.dim) {
+        ng_fail(NG_ESHAPE, "ScaleNorm: x is %s, expected its last dimension to be %lld",
+                ng_shape_print(x->shape).text, (long long)layer->options.dim);
+        return NULL;
+    }
+    return ng_scale_norm(tape, x, layer->g, layer->options.eps);
+}
+
+static void scale_norm_init(ng_module *self, ng_rng *rng)
+{
+    (void)rng;
+    scale_norm *layer = (scale_norm *)self;
+    ng_fill(layer->g, sqrt((double)layer->options.dim));
+}
+
+static void scale_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_scale_norm_options *options = &((const scale_norm *)self)->options;
+    snprintf(text, bytes, "%lld, eps=%g", (long long)options->dim, options->eps);
+}
+
+static const ng_module_class scale_norm_class = {.name = "ScaleNorm",
+                                                 .size = sizeof(scale_norm),
+                                                 .forward = scale_norm_forward,
+                                                 .init = scale_norm_init,
+                                                 .describe = scale_norm_describe};
+
+ng_module *ng_scale_norm_create(ng_scale_norm_options options)
+{
+    options.eps = ng_option_or(options.eps, 1e-10);
+    if (!ng_option_positive("ng_scale_norm_new", "dim", options.dim, "features")) return NULL;
+    if (!ng_option_range("ng_scale_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
+
+    scale_norm *self = (scale_norm *)ng_module_new(&scale_norm_class);
+    if (!self) return NULL;
+    self->options = options;
+    self->g = ng_module_add_parameter(&self->base, "g", NG_SHAPE(1));
+    return ng_module_built(&self->base);
+}

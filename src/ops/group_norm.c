@@ -1,0 +1,218 @@
+/* Group normalization: the channels of each sample in groups.
+ *
+ * x (N, C, ...) is seen as (N, groups, n), n = C / groups * positions, a row being one group of one
+ * sample; gamma and beta are (C). Per row
+ *
+ *     mean = (sum x) / n,  var = (sum (x - mean)^2) / n,  rstd = 1 / sqrt(var + eps)
+ *     xhat = (x - mean) rstd
+ *     y    = xhat gamma + beta                             by channel
+ *
+ * and backwards, with g = dy gamma, the means over a row:
+ *
+ *     dx     = rstd (g - mean(g) - xhat mean(g xhat))      the row norm's
+ *     dgamma = sum over samples and positions of dy xhat
+ *     dbeta  = sum over samples and positions of dy
+ */
+#include "ops/op.h"
+#include <math.h>
+
+typedef struct {
+    ng_group_shape shape;
+    ng_row_norm_shape rows;
+    double *mean, *rstd; /* (N, groups), the tape's */
+} group_norm_attributes;
+
+bool ng_norm_given(const char *function, const char *name, const ng_tensor *operand)
+{
+    if (!operand && !ng_failed())
+        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, name);
+    return operand != NULL;
+}
+
+bool ng_norm_eps_ok(const char *function, double eps)
+{
+    if (eps >= 0 && isfinite(eps)) return true;
+    ng_fail(NG_EVALUE, "%s: eps = %g, expected a finite number of at least 0", function, eps);
+    return false;
+}
+
+/* ---- Gradient and definition -------------------------------------------------------------- */
+
+static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                     ng_slot *dx)
+{
+    const group_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    const ng_norm_gradients affine = {.dgamma = dx[1].data,
+                                      .dbeta = dx[2].data,
+                                      .add_dgamma = dx[1].accumulate,
+                                      .add_dbeta = dx[2].accumulate};
+    const void *g = dy->data;
+    if (dx[0].data && !ng_is_none(gamma)) {
+        void *scaled = ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
+        if (!scaled) return NG_ENOMEM;
+        kernels->channel_affine(&saved->shape, dy->data, gamma->data, NULL, scaled);
+        g = scaled;
+    }
+    if (affine.dgamma || affine.dbeta)
+        kernels->channel_sums(&saved->shape, x->data, saved->mean, saved->rstd, dy->data, affine);
+    if (dx[0].data)
+        kernels->row_norm_backward(
+            &saved->rows, x->data, NULL, saved->mean, saved->rstd, g,
+            (ng_norm_gradients){.dx = dx[0].data, .add_dx = dx[0].accumulate}, NULL);
+    return NG_OK;
+}
+
+/* A tensor (C) as it broadcasts against x (N, C, ...): (C, 1...). */
+static ng_tensor *per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
+{
+    ng_shape shape = {.rank = x->shape.rank - 1, .dim = {x->shape.dim[1], 1, 1, 1, 1, 1, 1}};
+    return ng_reshape(tape, c, shape);
+}
+
+static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
+{
+    const ng_row_norm_shape *rows = &((const group_norm_attributes *)node->attributes)->rows;
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    ng_tensor *group = ng_reshape(tape, x, NG_SHAPE(rows->rows, rows->n));
+    ng_tensor *mean = ng_mean(tape, group, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, group, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, rows->eps));
+    ng_tensor *xhat = ng_mul(tape, ng_sub(tape, group, mean), rstd);
+    ng_tensor *y = ng_reshape(tape, xhat, ng_shape_of(x));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, per_channel(tape, gamma, x));
+    if (beta != NG_NONE) y = ng_add(tape, y, per_channel(tape, beta, x));
+    return y;
+}
+
+static const ng_op group_norm_op = {
+    .name = "group_norm", .backward = group_norm_backward, .definition = group_norm_definition};
+
+/* ---- Shape rule --------------------------------------------------------------------------- */
+
+static bool channels_fit(const char *function, const char *name, const ng_tensor *c,
+                         const ng_tensor *x)
+{
+    const ng_shape expected = NG_SHAPE(x->shape.dim[1]);
+    if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
+            ng_shape_print(c->shape).text, ng_shape_print(expected).text,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
+/* The kernels' views of x; false with an error. */
+static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, double eps,
+                      group_norm_attributes *views)
+{
+    if (x->shape.rank < 2 || x->size == 0) {
+        ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element",
+                function, ng_shape_print(x->shape).text);
+        return false;
+    }
+    const int64_t channels = x->shape.dim[1];
+    if (groups < 1 || channels % groups != 0) {
+        ng_fail(NG_EVALUE, "%s: %lld groups, expected a divisor of the %lld channels of x %s",
+                function, (long long)groups, (long long)channels, ng_shape_print(x->shape).text);
+        return false;
+    }
+    const int64_t rows = x->shape.dim[0] * groups, n = x->size / rows;
+    views->shape = (ng_group_shape){.outer = x->shape.dim[0],
+                                    .channels = channels,
+                                    .groups = groups,
+                                    .inner = x->size / x->shape.dim[0] / channels};
+    views->rows = (ng_row_norm_shape){.rows = rows, .n = n, .over = n, .eps = eps, .center = true};
+    return true;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------ */
+
+static ng_tensor *group_norm(const char *function, ng_tape *tape, const ng_group_norm_options *o)
+{
+    ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
+    group_norm_attributes saved;
+    if (!o->x || !ng_norm_given(function, "gamma", o->gamma) ||
+        !ng_norm_given(function, "beta", o->beta) || !ng_accepts(function, tape, 1, inputs) ||
+        !ng_accepts_optional(function, tape, 3, inputs) || !ng_norm_eps_ok(function, o->eps) ||
+        !groups_of(function, o->x, o->groups, o->eps, &saved) ||
+        !channels_fit(function, "gamma", o->gamma, o->x) ||
+        !channels_fit(function, "beta", o->beta, o->x))
+        return NULL;
+
+    const ng_tensor *x = o->x, *gamma = o->gamma, *beta = o->beta;
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    double *memory = y ? ng_tape_memory(tape, 2 * (size_t)saved.rows.rows * sizeof *memory) : NULL;
+    if (!memory) return NULL;
+    saved.mean = memory;
+    saved.rstd = memory + saved.rows.rows;
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    kernels->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.mean, saved.rstd);
+    if (gamma->data || beta->data)
+        kernels->channel_affine(&saved.shape, y->data, gamma->data, beta->data, y->data);
+    return ng_record(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);
+}
+
+ng_tensor *ng_group_norm_with(ng_tape *tape, ng_group_norm_options options)
+{
+    return group_norm("ng_group_norm", tape, &options);
+}
+
+ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                            double eps)
+{
+    const bool has_channels = x && !ng_is_none(x) && x->shape.rank >= 2;
+    const ng_group_norm_options options = {.x = x,
+                                           .gamma = gamma,
+                                           .beta = beta,
+                                           .groups = has_channels ? x->shape.dim[1] : 1,
+                                           .eps = eps};
+    return group_norm("ng_instance_norm", tape, &options);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_group,
+            ng_group_norm(tape, in[0], .gamma = in[1], .beta = in[2], .groups = 2, .eps = 1e-5))
+NG_ROW_CALL(row_group_no_gamma,
+            ng_group_norm(tape, in[0], .gamma = NG_NONE, .beta = in[1], .groups = 2, .eps = 1e-5))
+NG_ROW_CALL(row_group_no_beta,
+            ng_group_norm(tape, in[0], .gamma = in[1], .beta = NG_NONE, .groups = 1, .eps = 1e-5))
+NG_ROW_CALL(row_group_plain,
+            ng_group_norm(tape, in[0], .gamma = NG_NONE, .beta = NG_NONE, .groups = 2, .eps = 1e-5))
+NG_ROW_CALL(row_instance, ng_instance_norm(tape, in[0], in[1], in[2], 1e-5))
+NG_ROW_CALL(row_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+
+#define GAMMA(channels) NG_ROW_ANY("gamma", channels)
+#define BETA(channels) NG_ROW_ANY("beta", channels)
+
+const ng_check_row_spec ng_rows_group_norm[] = {
+    {.name = "group_norm (N, C)",
+     .call = row_group,
+     .inputs = {NG_ROW_ANY("x", 2, 6), GAMMA(6), BETA(6)}},
+    {.name = "group_norm (N, C, L)",
+     .call = row_group,
+     .inputs = {NG_ROW_ANY("x", 2, 4, 3), GAMMA(4), BETA(4)}},
+    {.name = "group_norm (N, C, H, W)",
+     .call = row_group,
+     .inputs = {NG_ROW_ANY("x", 2, 4, 2, 3), GAMMA(4), BETA(4)}},
+    {.name = "group_norm (no gamma)",
+     .call = row_group_no_gamma,
+     .inputs = {NG_ROW_ANY("x", 2, 4, 3), BETA(4)}},
+    {.name = "group_norm (no beta, one group)",
+     .call = row_group_no_beta,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 3), GAMMA(3)}},
+    {.name = "group_norm (no affine)",
+     .call = row_group_plain,
+     .inputs = {NG_ROW_ANY("x", 2, 4, 3)}},
+    {.name = "instance_norm (N, C, L)",
+     .call = row_instance,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 5), GAMMA(3), BETA(3)}},
+    {.name = "instance_norm (N, C, H, W)",
+     .call = row_instance,
+     .inputs = {NG_ROW_ANY("x", 2, 2, 3, 2), GAMMA(2), BETA(2)}},
+    {.name = "instance_norm (no affine)",
+     .call = row_instance_plain,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 5)}},
+};
+const int ng_rows_group_norm_count = NG_ROW_COUNT(ng_rows_group_norm);

@@ -1,0 +1,116 @@
+/* Norms of a line or two: each is the formula itself, composed of other ops. */
+#include "ops/op.h"
+#include <math.h>
+
+/* Whether c is the one number that `name` has to be. */
+static bool one_number(const char *function, const char *name, const ng_tensor *c)
+{
+    if (c->size == 1 && c->shape.rank <= 1) return true;
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (1,)", function, name,
+            ng_shape_print(c->shape).text);
+    return false;
+}
+
+static bool has_rows(const char *function, const ng_tensor *x)
+{
+    if (x->shape.rank >= 1 && x->shape.dim[x->shape.rank - 1] >= 1) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected rows of at least 1 element", function,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
+/* ---- ScaleNorm: y = g x / sqrt(sum x^2 + eps). Nguyen & Salazar 2019 ------------------------ */
+
+/* sum x^2 = n mean(x^2): RMSNorm with eps / n, times g / sqrt(n). */
+ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
+{
+    static const char name[] = "ng_scale_norm";
+    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){x, g}) || !has_rows(name, x) ||
+        !one_number(name, "g", g) || !ng_norm_eps_ok(name, eps))
+        return NULL;
+    const double n = (double)x->shape.dim[x->shape.rank - 1];
+    ng_tensor *unit = ng_rms_norm(tape, x, NG_NONE, eps / n);
+    return ng_mul(tape, unit, ng_mul_scalar(tape, g, 1 / sqrt(n)));
+}
+
+/* ---- DetachNorm: LayerNorm whose statistics are constants in the gradient. Xu et al. 2019 --- */
+
+/* y = (x - mean) rstd */
+ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
+{
+    static const char name[] = "ng_detach_norm";
+    ng_tensor *x = options.x;
+    if (!ng_accepts(name, tape, 1, &x) || !has_rows(name, x) || !ng_norm_eps_ok(name, options.eps))
+        return NULL;
+    ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, x, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, options.eps));
+    if (options.detach_mean) mean = ng_detach(tape, mean);
+    if (options.detach_deviation) rstd = ng_detach(tape, rstd);
+    return ng_mul(tape, ng_sub(tape, x, mean), rstd);
+}
+
+/* ---- DynamicTanh: y = gamma tanh(alpha x) + beta. Zhu et al. 2025 --------------------------- */
+
+static bool row_fits(const char *function, const char *name, const ng_tensor *c, const ng_tensor *x)
+{
+    const ng_shape expected = NG_SHAPE(x->shape.dim[x->shape.rank - 1]);
+    if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
+            ng_shape_print(c->shape).text, ng_shape_print(expected).text,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
+ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_tensor *gamma,
+                           ng_tensor *beta)
+{
+    static const char name[] = "ng_dynamic_tanh";
+    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){x, alpha}) ||
+        !ng_accepts_optional(name, tape, 4, (ng_tensor *[]){x, alpha, gamma, beta}) ||
+        !has_rows(name, x) || !one_number(name, "alpha", alpha) ||
+        !row_fits(name, "gamma", gamma, x) || !row_fits(name, "beta", beta, x))
+        return NULL;
+    ng_tensor *y = ng_tanh(tape, ng_mul(tape, x, alpha));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
+    if (beta != NG_NONE) y = ng_add(tape, y, beta);
+    return y;
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_scale_norm, ng_scale_norm(tape, in[0], in[1], 0))
+NG_ROW_CALL(row_scale_norm_eps, ng_scale_norm(tape, in[0], in[1], 0.3))
+NG_ROW_CALL(row_detach_both,
+            ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true, .detach_deviation = true))
+NG_ROW_CALL(row_detach_mean, ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true))
+NG_ROW_CALL(row_detach_deviation,
+            ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_deviation = true))
+NG_ROW_CALL(row_detach_neither, ng_detach_norm(tape, in[0], .eps = 1e-5))
+NG_ROW_CALL(row_dynamic_tanh, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]))
+NG_ROW_CALL(row_dynamic_tanh_plain, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, NG_NONE))
+
+const ng_check_row_spec ng_rows_simple_norms[] = {
+    {.name = "scale_norm",
+     .call = row_scale_norm,
+     .inputs = {NG_ROW_ANY("x", 3, 5), NG_ROW_ANY("g", 1)}},
+    {.name = "scale_norm (eps)",
+     .call = row_scale_norm_eps,
+     .inputs = {NG_ROW_ANY("x", 2, 2, 3), NG_ROW_ANY("g", 1)}},
+    {.name = "detach_norm (both)", .call = row_detach_both, .inputs = {NG_ROW_ANY("x", 3, 5)}},
+    {.name = "detach_norm (deviation)",
+     .call = row_detach_deviation,
+     .inputs = {NG_ROW_ANY("x", 3, 5)}},
+    {.name = "detach_norm (mean)", .call = row_detach_mean, .inputs = {NG_ROW_ANY("x", 3, 5)}},
+    {.name = "detach_norm (neither)",
+     .call = row_detach_neither,
+     .inputs = {NG_ROW_ANY("x", 3, 5)}},
+    {.name = "dynamic_tanh",
+     .call = row_dynamic_tanh,
+     .inputs = {NG_ROW_ANY("x", 2, 2, 4), NG_ROW_ANY("alpha", 1), NG_ROW_ANY("gamma", 4),
+                NG_ROW_ANY("beta", 4)}},
+    {.name = "dynamic_tanh (no affine)",
+     .call = row_dynamic_tanh_plain,
+     .inputs = {NG_ROW_ANY("x", 3, 4), NG_ROW_ANY("alpha", 1)}},
+};
+const int ng_rows_simple_norms_count = NG_ROW_COUNT(ng_rows_simple_norms);

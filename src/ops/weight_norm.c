@@ -1,0 +1,86 @@
+/* Weights that are functions of other weights: their direction and length apart (weight
+ * normalization), or divided by their largest singular value (spectral normalization). */
+#include "ops/op.h"
+#include <math.h>
+
+static bool has_rows(const char *function, const char *name, const ng_tensor *w)
+{
+    if (w->shape.rank >= 1 && w->size > 0) return true;
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (out, ...) with at least 1 element", function,
+            name, ng_shape_print(w->shape).text);
+    return false;
+}
+
+static bool fits(const char *function, const char *name, const ng_tensor *c, int64_t expected,
+                 const ng_tensor *w)
+{
+    if (c->shape.rank == 1 && c->size == expected) return true;
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (%lld,) for a weight of shape %s", function,
+            name, ng_shape_print(c->shape).text, (long long)expected,
+            ng_shape_print(w->shape).text);
+    return false;
+}
+
+/* ---- w = g v / ||v||. Salimans & Kingma 2016 ------------------------------------------------ */
+
+/* ||v||^2 = n mean(v^2): RMSNorm of each row, times g / sqrt(n). */
+ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g)
+{
+    static const char name[] = "ng_weight_norm";
+    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){v, g}) || !has_rows(name, "v", v)) return NULL;
+    const int64_t rows = g->size == 1 ? 1 : v->shape.dim[0], n = v->size / rows;
+    if (!fits(name, "g", g, rows, v)) return NULL;
+    ng_tensor *direction = ng_rms_norm(tape, ng_reshape(tape, v, NG_SHAPE(rows, n)), NG_NONE, 0);
+    ng_tensor *length =
+        ng_mul_scalar(tape, ng_reshape(tape, g, NG_SHAPE(rows, 1)), 1 / sqrt((double)n));
+    return ng_reshape(tape, ng_mul(tape, direction, length), v->shape);
+}
+
+/* ---- y = w / (u^T W v). Miyato et al. 2018 -------------------------------------------------- */
+
+ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor *v)
+{
+    static const char name[] = "ng_spectral_norm";
+    if (!ng_accepts(name, tape, 3, (ng_tensor *[]){w, u, v}) || !has_rows(name, "w", w))
+        return NULL;
+    const int64_t out = w->shape.dim[0], n = w->size / out;
+    if (!fits(name, "u", u, out, w) || !fits(name, "v", v, n, w)) return NULL;
+    if (u->requires_grad || v->requires_grad) {
+        ng_fail(NG_EGRAD, "%s: u and v have no gradient, but one of them requires it", name);
+        return NULL;
+    }
+    ng_tensor *left = ng_reshape(tape, u, NG_SHAPE(1, out));
+    ng_tensor *right = ng_reshape(tape, v, NG_SHAPE(n, 1));
+    ng_tensor *matrix = ng_reshape(tape, w, NG_SHAPE(out, n));
+    ng_tensor *sigma = ng_matmul(tape, left, ng_matmul(tape, matrix, right));
+    return ng_div(tape, w, ng_reshape(tape, sigma, NG_SCALAR));
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_weight_norm, ng_weight_norm(tape, in[0], in[1]))
+NG_ROW_CALL(row_spectral_norm, ng_spectral_norm(tape, in[0], in[1], in[2]))
+
+#define CONSTANT(label, n)                                                                         \
+    {                                                                                              \
+        .name = label, .shape = NG_ROW_SHAPE(n), .low = 0.5, .high = 2, .constant = true           \
+    }
+
+const ng_check_row_spec ng_rows_weight_norm[] = {
+    {.name = "weight_norm",
+     .call = row_weight_norm,
+     .inputs = {NG_ROW_ANY("v", 3, 4), NG_ROW_ANY("g", 3)}},
+    {.name = "weight_norm (kernel)",
+     .call = row_weight_norm,
+     .inputs = {NG_ROW_ANY("v", 2, 3, 2, 2), NG_ROW_ANY("g", 2)}},
+    {.name = "weight_norm (whole)",
+     .call = row_weight_norm,
+     .inputs = {NG_ROW_ANY("v", 3, 4), NG_ROW_ANY("g", 1)}},
+    {.name = "spectral_norm",
+     .call = row_spectral_norm,
+     .inputs = {NG_ROW_POSITIVE("w", 3, 4), CONSTANT("u", 3), CONSTANT("v", 4)}},
+    {.name = "spectral_norm (kernel)",
+     .call = row_spectral_norm,
+     .inputs = {NG_ROW_POSITIVE("w", 2, 2, 1, 2), CONSTANT("u", 2), CONSTANT("v", 4)}},
+};
+const int ng_rows_weight_norm_count = NG_ROW_COUNT(ng_rows_weight_norm);

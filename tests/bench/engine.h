@@ -1,0 +1,63 @@
+/* What an engine of the benchmark is: a child process that times one case when it is asked to.
+ *
+ * It reads a line and answers with a line, until its input ends:
+ *
+ *     (at the start)                          ready NAME AND VERSION
+ *     open norm_forward layer_norm 32x64 f32  ok, or: no (the engine does not have it)
+ *     time 30 3                               median microseconds of runs during 30 ms, at least 3
+ *     close                                   ok
+ *     peak                                    peak resident memory in KiB
+ *
+ * Only the engine that was asked works; the others wait in a read. OMP_NUM_THREADS says with how
+ * many threads.
+ */
+#ifndef NG_BENCH_ENGINE_H
+#define NG_BENCH_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BENCH_LAYERS = 80 };
+
+/* A shape is "4096x768", rows and columns, or "64-128*3-10@32", a network's widths (128 three
+ * times) and its batch. */
+typedef struct {
+    char group[24], name[32], shape[48], dtype[8];
+    int64_t rows, columns;
+    int64_t batch, width[BENCH_LAYERS];
+    int widths;
+} bench_case;
+
+/* An opened case. A run's time is divided by `per`. Of several variants the fastest counts. */
+typedef struct {
+    void *state;
+    void (*before)(void *state); /* before each run, untimed; or NULL */
+    void (*run)(void *state, int variant);
+    void (*close)(void *state);
+    double per;
+    int variants;
+} bench_job;
+
+/* Fills in the job (zeroed, per = variants = 1), or returns false. */
+typedef bool bench_open(const bench_case *what, bench_job *job);
+
+/* Fills in what the shape says; false if it is neither kind. */
+bool bench_parse_shape(bench_case *what);
+
+/* Multiplications and additions of the matrix products of one training step. */
+double bench_step_flops(const bench_case *what);
+
+/* Zeroed memory of whole huge pages, where the system has them. NULL if there is none. */
+void *bench_buffer(int64_t bytes);
+
+double bench_now(void);
+double bench_median(double *values, int count); /* sorts them */
+
+/* Answers standard input on standard output; the exit status. */
+int bench_serve(const char *name, bench_open *open);
+
+int bench_normgrad(void);
+int bench_kernel(void);
+int bench_roof(void);
+
+#endif

@@ -1,0 +1,335 @@
+/* The engine normgrad: the library through its public functions, tape and all, as a training loop
+ * uses it; and the engine kernel: the loops of its norms alone. */
+#include "engine.h"
+#include "kernels/kernels.h"
+#include <math.h>
+#include <normgrad.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double eps = 1e-5;
+
+/* ---- One op -------------------------------------------------------------------------------- */
+
+enum { MOST_INPUTS = 3, CHAIN = 1000 };
+
+typedef struct op_state op_state;
+struct op_state {
+    ng_tape *tape;
+    ng_tensor *inputs[MOST_INPUTS]; /* they require gradients */
+    int n_inputs;
+    ng_tensor *labels, *mean, *var; /* constants, where the op has them */
+    ng_tensor *dy, *y;
+    ng_tensor *(*call)(op_state *s);
+};
+
+static ng_tensor *layer_norm(op_state *s)
+{
+    return ng_layer_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], eps);
+}
+
+static ng_tensor *rms_norm(op_state *s)
+{
+    return ng_rms_norm(s->tape, s->inputs[0], s->inputs[1], eps);
+}
+
+static ng_tensor *batch_norm(op_state *s)
+{
+    return ng_batch_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], .running_mean = s->mean,
+                         .running_var = s->var, .eps = eps, .momentum = 0.1, .training = true);
+}
+
+static ng_tensor *gelu(op_state *s) { return ng_gelu(s->tape, s->inputs[0]); }
+static ng_tensor *softmax(op_state *s) { return ng_softmax(s->tape, s->inputs[0], -1); }
+static ng_tensor *add(op_state *s) { return ng_add(s->tape, s->inputs[0], s->inputs[1]); }
+static ng_tensor *cross_entropy(op_state *s)
+{
+    return ng_cross_entropy(s->tape, s->inputs[0], s->labels);
+}
+
+static ng_tensor *chain_add(op_state *s)
+{
+    ng_tensor *y = s->inputs[0];
+    for (int i = 0; i < CHAIN; i++) y = ng_add(s->tape, y, s->inputs[1]);
+    return y;
+}
+
+static ng_tensor *chain_mul(op_state *s)
+{
+    ng_tensor *y = s->inputs[0];
+    for (int i = 0; i < CHAIN; i++) y = ng_mul(s->tape, y, s->inputs[1]);
+    return y;
+}
+
+static ng_tensor *chain_tanh(op_state *s)
+{
+    ng_tensor *y = s->inputs[0];
+    for (int i = 0; i < CHAIN; i++) y = ng_tanh(s->tape, y);
+    return y;
+}
+
+/* How many inputs, and whether the second has one row only. */
+static const struct {
+    const char *name;
+    ng_tensor *(*call)(op_state *s);
+    int n_inputs;
+    bool row;
+} ops[] = {
+    {"layer_norm", layer_norm, 3, true}, {"rms_norm", rms_norm, 2, true},
+    {"batch_norm", batch_norm, 3, true}, {"gelu", gelu, 1, false},
+    {"softmax", softmax, 1, false},      {"cross_entropy", cross_entropy, 1, false},
+    {"bias_add", add, 2, true},          {"residual_add", add, 2, false},
+    {"add", chain_add, 2, false},        {"mul", chain_mul, 2, false},
+    {"tanh", chain_tanh, 1, false},
+};
+
+static void forward(void *state, int variant)
+{
+    op_state *s = state;
+    (void)variant;
+    ng_tape_reset(s->tape);
+    s->y = s->call(s);
+}
+
+static void before_backward(void *state) { forward(state, 0); }
+
+/* ng_gradients writes gradients as a backward pass does in the middle of a network: it does not
+ * add to those of the run before. */
+static void backward(void *state, int variant)
+{
+    op_state *s = state;
+    ng_tensor *gradients[MOST_INPUTS];
+    (void)variant;
+    ng_gradients(s->tape, &s->y, 1, s->inputs, s->n_inputs, gradients, .cotangents = &s->dy);
+}
+
+static void both(void *state, int variant)
+{
+    forward(state, variant);
+    backward(state, variant);
+}
+
+static void close_op(void *state)
+{
+    op_state *s = state;
+    for (int i = 0; i < s->n_inputs; i++) ng_tensor_free(s->inputs[i]);
+    ng_tensor_free(s->labels), ng_tensor_free(s->mean), ng_tensor_free(s->var);
+    ng_tensor_free(s->dy), ng_tape_free(s->tape), free(s);
+}
+
+static bool works(bench_job *job)
+{
+    if (job->before) job->before(job->state);
+    job->run(job->state, 0);
+    if (ng_failed()) fprintf(stderr, "normgrad: %s\n", ng_last_error());
+    return !ng_failed();
+}
+
+/* "gelu_backward" begins with "gelu" and ends with or without a direction. */
+static bool names_op(const char *name, const char *op)
+{
+    const size_t length = strlen(op);
+    return !strncmp(name, op, length) && (!name[length] || !strcmp(name + length, "_forward") ||
+                                          !strcmp(name + length, "_backward"));
+}
+
+static bool open_op(const bench_case *what, bench_job *job)
+{
+    const ng_dtype dtype = strcmp(what->dtype, "f64") ? NG_F32 : NG_F64;
+    const ng_shape matrix = NG_SHAPE(what->rows, what->columns), row = NG_SHAPE(what->columns);
+    ng_rng rng = ng_rng_seeded(1);
+    size_t op = 0;
+    while (op < sizeof ops / sizeof *ops && !names_op(what->name, ops[op].name)) op++;
+    if (op == sizeof ops / sizeof *ops) return false;
+
+    op_state *s = calloc(1, sizeof *s);
+    if (!s) return false;
+    s->tape = ng_tape_new();
+    s->call = ops[op].call;
+    s->n_inputs = ops[op].n_inputs;
+    for (int i = 0; i < s->n_inputs; i++)
+        s->inputs[i] = ng_require_grad(ng_uniform_new(dtype, i && ops[op].row ? row : matrix,
+                                                      i ? 0.5 : -2, i ? 1.5 : 2, &rng));
+    s->mean = ng_zeros_new(dtype, row);
+    s->var = ng_ones_new(dtype, row);
+    s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->rows));
+    for (int64_t i = 0; i < what->rows; i++)
+        ng_set(s->labels, i, (double)ng_rng_below(&rng, what->columns));
+    const bool chain = !strcmp(what->group, "overhead");
+    const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
+    if (back && s->call == cross_entropy) s->dy = ng_ones_new(dtype, NG_SCALAR);
+    if (chain || (back && !s->dy)) s->dy = ng_uniform_new(dtype, matrix, -1, 1, &rng);
+    *job = (bench_job){s,
+                       back ? before_backward : NULL,
+                       chain  ? both
+                       : back ? backward
+                              : forward,
+                       close_op,
+                       chain ? CHAIN : 1,
+                       1};
+    return works(job);
+}
+
+/* ---- A training step ------------------------------------------------------------------------ */
+
+typedef struct {
+    ng_tape *tape;
+    ng_module *net;
+    ng_optimizer *adam;
+    ng_tensor *x, *labels;
+} step_state;
+
+static void step(void *state, int variant)
+{
+    const step_state *s = state;
+    (void)variant;
+    ng_tensor *logits = ng_forward(s->net, s->tape, s->x);
+    ng_backward(s->tape, ng_cross_entropy(s->tape, logits, s->labels));
+    ng_optimizer_step(s->adam);
+    ng_tape_reset(s->tape);
+}
+
+static void close_step(void *state)
+{
+    step_state *s = state;
+    ng_tape_free(s->tape), ng_optimizer_free(s->adam), ng_module_free(s->net);
+    ng_tensor_free(s->x), ng_tensor_free(s->labels), free(s);
+}
+
+/* Linear, LayerNorm and ReLU for each hidden width, and a last Linear. */
+static ng_module *network(const bench_case *what)
+{
+    const int64_t *width = what->width;
+    const int last = what->widths - 2;
+    ng_module *net = ng_sequential_new(ng_linear_new(width[0], width[1]));
+    for (int i = 0; i < last; i++) {
+        ng_sequential_add(net, ng_layer_norm_new(width[i + 1]));
+        ng_sequential_add(net, ng_relu_new());
+        ng_sequential_add(net, ng_linear_new(width[i + 1], width[i + 2]));
+    }
+    return net;
+}
+
+static bool open_step(const bench_case *what, bench_job *job)
+{
+    ng_rng rng = ng_rng_seeded(1);
+    step_state *s = calloc(1, sizeof *s);
+    if (!s) return false;
+    s->tape = ng_tape_new();
+    s->net = network(what);
+    s->adam = ng_adam_new(s->net, .lr = 1e-5);
+    s->x = ng_normal_new(NG_F32, NG_SHAPE(what->batch, what->width[0]), 0, 1, &rng);
+    s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->batch));
+    for (int64_t i = 0; i < what->batch; i++)
+        ng_set(s->labels, i, (double)ng_rng_below(&rng, what->width[what->widths - 1]));
+    *job = (bench_job){s, NULL, step, close_step, 1, 1};
+    return works(job);
+}
+
+static bool open_normgrad(const bench_case *what, bench_job *job)
+{
+    return what->widths ? open_step(what, job) : open_op(what, job);
+}
+
+int bench_normgrad(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "normgrad %s, %s kernels, %s products", ng_version(),
+             ng_kernels_for(NG_F32)->isa, ng_gemm_name());
+    return bench_serve(name, open_normgrad);
+}
+
+/* ---- The kernels alone ----------------------------------------------------------------------- */
+
+typedef struct {
+    const ng_kernels *kernels;
+    int64_t rows, n;
+    bool center, columns; /* LayerNorm and not RMSNorm; BatchNorm */
+    float *x, *dy, *y, *dx, *gamma, *beta, *dgamma, *dbeta;
+    double *mean, *var, *rstd, *scratch;
+} kernel_state;
+
+static ng_row_norm_shape row_shape(const kernel_state *s)
+{
+    return (ng_row_norm_shape){
+        .rows = s->rows, .n = s->n, .over = s->n, .eps = eps, .center = s->center};
+}
+
+static ng_column_norm_shape column_shape(const kernel_state *s)
+{
+    return (ng_column_norm_shape){.outer = s->rows, .channels = s->n, .inner = 1, .eps = eps};
+}
+
+static void kernel_forward(void *state, int variant)
+{
+    const kernel_state *s = state;
+    (void)variant;
+    if (!s->columns) {
+        const ng_row_norm_shape shape = row_shape(s);
+        s->kernels->row_norm(&shape, s->x, s->gamma, s->center ? s->beta : NULL, s->y,
+                             s->center ? s->mean : NULL, s->rstd);
+        return;
+    }
+    const ng_column_norm_shape shape = column_shape(s);
+    s->kernels->column_statistics(&shape, s->x, s->mean, s->var);
+    for (int64_t i = 0; i < s->n; i++) s->rstd[i] = 1 / sqrt(s->var[i] + eps);
+    s->kernels->column_norm(&shape, s->x, s->mean, s->rstd, s->gamma, s->beta, s->y);
+}
+
+static void kernel_backward(void *state, int variant)
+{
+    const kernel_state *s = state;
+    (void)variant;
+    const ng_norm_gradients gradients = {
+        .dx = s->dx, .dgamma = s->dgamma, .dbeta = s->columns || s->center ? s->dbeta : NULL};
+    if (s->columns) {
+        const ng_column_norm_shape shape = column_shape(s);
+        s->kernels->column_norm_backward(&shape, s->x, s->gamma, s->mean, s->rstd, s->dy, false,
+                                         gradients);
+        return;
+    }
+    const ng_row_norm_shape shape = row_shape(s);
+    s->kernels->row_norm_backward(&shape, s->x, s->gamma, s->center ? s->mean : NULL, s->rstd,
+                                  s->dy, gradients, s->scratch);
+}
+
+static void close_kernel(void *state)
+{
+    kernel_state *s = state;
+    free(s->x), free(s->dy), free(s->y), free(s->dx), free(s->gamma), free(s->beta);
+    free(s->dgamma), free(s->dbeta), free(s->mean), free(s->var), free(s->rstd), free(s->scratch);
+    free(s);
+}
+
+static bool open_kernel(const bench_case *what, bench_job *job)
+{
+    const bool back = !strcmp(what->group, "norm_backward");
+    if (strncmp(what->group, "norm_", 5) || strcmp(what->dtype, "f32")) return false;
+    kernel_state *s = calloc(1, sizeof *s);
+    if (!s) return false;
+    s->kernels = ng_kernels_for(NG_F32);
+    s->rows = what->rows;
+    s->n = what->columns;
+    s->columns = !strcmp(what->name, "batch_norm");
+    s->center = !strcmp(what->name, "layer_norm");
+    const ng_row_norm_shape shape = row_shape(s);
+    const int64_t statistics = 8 * (s->rows > s->n ? s->rows : s->n), row = 4 * s->n;
+    float **const matrices[] = {&s->x, &s->dy, &s->y, &s->dx};
+    float **const vectors[] = {&s->gamma, &s->beta, &s->dgamma, &s->dbeta};
+    for (int i = 0; i < 4; i++) {
+        *matrices[i] = bench_buffer(s->rows * row);
+        *vectors[i] = bench_buffer(row);
+    }
+    s->mean = bench_buffer(statistics);
+    s->var = bench_buffer(statistics);
+    s->rstd = bench_buffer(statistics);
+    s->scratch = bench_buffer(8 * ng_row_norm_scratch(&shape));
+    *job = (bench_job){s, NULL, back ? kernel_backward : kernel_forward, close_kernel, 1, 1};
+    for (int64_t i = 0; i < s->rows * s->n; i++) s->x[i] = s->dy[i] = (float)(i % 1009) / 500 - 1;
+    for (int64_t i = 0; i < s->n; i++) s->gamma[i] = 1;
+    kernel_forward(s, 0);
+    return true;
+}
+
+int bench_kernel(void) { return bench_serve("normgrad's kernels", open_kernel); }

@@ -1,0 +1,231 @@
+/* The roof: what the machine allows. For work that is bound by memory the fastest loop with the
+ * same reads and writes on buffers of the same size: ordinary or streaming stores, in vectors of
+ * each width that the processor has. For a training step its matrix products at the rate of a
+ * large square one. */
+#include "engine.h"
+#include "kernels/kernels.h"
+#include <stdlib.h>
+#include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+/* y = a x, or a x + z where there is a z; without y the sum of x goes to *sum. n is a multiple of
+ * 64. */
+typedef void stream(const float *x, const float *z, float *y, int64_t n, float *sum);
+
+enum { LANES = 64, PRODUCT = 1536, SMALL = 1 << 20, MOST_LOOPS = 5 };
+static const float factor = 1.0009765625f;
+
+static inline __attribute__((always_inline)) void
+ordinary(const float *restrict x, const float *restrict z, float *restrict y, int64_t n, float *sum)
+{
+    if (!y) {
+        float lane[LANES] = {0};
+        for (int64_t i = 0; i < n; i += LANES)
+            for (int k = 0; k < LANES; k++) lane[k] += x[i + k];
+        for (int k = 0; k < LANES; k++) *sum += lane[k];
+    } else if (z) {
+        for (int64_t i = 0; i < n; i++) y[i] = factor * x[i] + z[i];
+    } else {
+        for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];
+    }
+}
+
+static void baseline(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    ordinary(x, z, y, n, sum);
+}
+
+#ifdef __x86_64__
+#define AVX2 __attribute__((target("avx2,fma")))
+#define AVX512 __attribute__((target("avx512f,fma")))
+
+AVX2 static void avx2(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    ordinary(x, z, y, n, sum);
+}
+
+AVX2 static void avx2_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    const __m256 a = _mm256_set1_ps(factor);
+    (void)sum;
+    for (int64_t i = 0; i < n; i += 8) {
+        const __m256 ax = _mm256_mul_ps(a, _mm256_load_ps(x + i));
+        _mm256_stream_ps(y + i, z ? _mm256_add_ps(ax, _mm256_load_ps(z + i)) : ax);
+    }
+    _mm_sfence();
+}
+
+AVX512 static void avx512(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    const __m512 a = _mm512_set1_ps(factor);
+    if (!y) {
+        ordinary(x, z, y, n, sum);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += 16) {
+        const __m512 ax = _mm512_mul_ps(a, _mm512_load_ps(x + i));
+        _mm512_store_ps(y + i, z ? _mm512_add_ps(ax, _mm512_load_ps(z + i)) : ax);
+    }
+}
+
+AVX512 static void avx512_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    const __m512 a = _mm512_set1_ps(factor);
+    (void)sum;
+    for (int64_t i = 0; i < n; i += 16) {
+        const __m512 ax = _mm512_mul_ps(a, _mm512_load_ps(x + i));
+        _mm512_stream_ps(y + i, z ? _mm512_add_ps(ax, _mm512_load_ps(z + i)) : ax);
+    }
+    _mm_sfence();
+}
+#endif
+
+/* ---- Streaming ----------------------------------------------------------------------------- */
+
+/* The variants are the loops, shared by all threads; and, where starting threads may cost more than
+ * they save, the loops again on one. */
+typedef struct {
+    stream *loop[MOST_LOOPS];
+    int loops;
+    int64_t n; /* floats */
+    float *x, *z, *y;
+    float sum;
+} streams;
+
+static void copy_values(float *x, const float *values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = values[i % LANES];
+}
+
+static void run_streams(void *state, int variant)
+{
+    streams *s = state;
+    stream *const loop = s->loop[variant % s->loops];
+    const int64_t blocks = s->n / LANES, parts = ng_threads();
+    float sum = 0;
+    if (parts < 2 || variant >= s->loops) {
+        loop(s->x, s->z, s->y, s->n, &sum);
+        s->sum += sum;
+        return;
+    }
+#pragma omp parallel for schedule(static, 1) reduction(+ : sum)
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t begin = blocks * part / parts * LANES;
+        const int64_t end = blocks * (part + 1) / parts * LANES;
+        float share = 0;
+        loop(s->x + begin, s->z ? s->z + begin : NULL, s->y ? s->y + begin : NULL, end - begin,
+             &share);
+        sum += share;
+    }
+    s->sum += sum;
+}
+
+static void close_streams(void *state)
+{
+    streams *s = state;
+    free(s->x), free(s->z), free(s->y), free(s);
+}
+
+static void choose_loops(streams *s)
+{
+    s->loop[s->loops++] = baseline;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        s->loop[s->loops++] = avx2;
+        if (s->y) s->loop[s->loops++] = avx2_streaming;
+    }
+    if (__builtin_cpu_supports("avx512f")) {
+        s->loop[s->loops++] = avx512;
+        if (s->y) s->loop[s->loops++] = avx512_streaming;
+    }
+#endif
+}
+
+static bool open_streams(const bench_case *what, bench_job *job, int reads, int writes)
+{
+    const int64_t size = what->rows * what->columns * (strcmp(what->dtype, "f64") ? 1 : 2);
+    streams *s = calloc(1, sizeof *s);
+    if (!s) return false;
+    s->n = (size + LANES - 1) / LANES * LANES;
+    const int64_t bytes = s->n * (int64_t)sizeof(float);
+    s->x = bench_buffer(bytes);
+    s->z = reads > 1 ? bench_buffer(bytes) : NULL;
+    s->y = writes ? bench_buffer(bytes) : NULL;
+    choose_loops(s);
+    const bool small = bytes <= SMALL && ng_threads() > 1;
+    *job = (bench_job){s, NULL, run_streams, close_streams, 1, small ? 2 * s->loops : s->loops};
+    if (!s->x || (reads > 1 && !s->z) || (writes && !s->y)) return false;
+    float values[LANES];
+    for (int i = 0; i < LANES; i++) values[i] = 1e-3f * (float)i;
+    copy_values(s->x, values, s->n);
+    if (s->z) copy_values(s->z, values, s->n);
+    return true;
+}
+
+/* ---- Matrix products ----------------------------------------------------------------------- */
+
+typedef struct {
+    float *a, *b, *c;
+} product;
+
+static void run_product(void *state, int variant)
+{
+    const product *p = state;
+    (void)variant;
+    ng_gemm(NG_F32, false, false, PRODUCT, PRODUCT, PRODUCT, p->a, PRODUCT, p->b, PRODUCT, p->c,
+            PRODUCT, false);
+}
+
+static void close_product(void *state)
+{
+    product *p = state;
+    free(p->a), free(p->b), free(p->c), free(p);
+}
+
+static bool open_product(const bench_case *what, bench_job *job)
+{
+    const int64_t n = (int64_t)PRODUCT * PRODUCT;
+    product *p = calloc(1, sizeof *p);
+    if (!p) return false;
+    *p = (product){bench_buffer(4 * n), bench_buffer(4 * n), bench_buffer(4 * n)};
+    const double flops = 2.0 * PRODUCT * PRODUCT * PRODUCT;
+    *job = (bench_job){p, NULL, run_product, close_product, flops / bench_step_flops(what), 1};
+    if (!p->a || !p->b || !p->c) return false;
+    for (int64_t i = 0; i < n; i++) p->a[i] = p->b[i] = 1e-3f * (float)(i % 1000);
+    return true;
+}
+
+/* ---- Which work reads and writes how much -------------------------------------------------- */
+
+/* In tensors of the case's shape. Left out is what touches none: the backward pass of a sum hands
+ * dy on as it is. */
+static const struct {
+    const char *group, *name;
+    int reads, writes;
+} traffic[] = {
+    {"norm_forward", NULL, 1, 1},
+    {"norm_backward", NULL, 2, 1},
+    {"pointwise", "gelu_forward", 1, 1},
+    {"pointwise", "gelu_backward", 2, 1},
+    {"pointwise", "softmax_forward", 1, 1},
+    {"pointwise", "softmax_backward", 2, 1},
+    {"pointwise", "cross_entropy_forward", 1, 0},
+    {"pointwise", "cross_entropy_backward", 1, 1},
+    {"pointwise", "bias_add_forward", 1, 1},
+    {"pointwise", "bias_add_backward", 1, 0}, /* dbias; dx is dy */
+    {"pointwise", "residual_add_forward", 2, 1},
+};
+
+static bool open_roof(const bench_case *what, bench_job *job)
+{
+    if (!strcmp(what->group, "step")) return open_product(what, job);
+    for (size_t i = 0; i < sizeof traffic / sizeof *traffic; i++)
+        if (!strcmp(what->group, traffic[i].group) &&
+            (!traffic[i].name || !strcmp(what->name, traffic[i].name)))
+            return open_streams(what, job, traffic[i].reads, traffic[i].writes);
+    return false;
+}
+
+int bench_roof(void) { return bench_serve("roof", open_roof); }

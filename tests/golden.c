@@ -1,0 +1,80 @@
+/* The files of tests/golden: a line `name dimensions...`, then a line of elements. */
+#include "golden.h"
+#include "support.h"
+#include <stdarg.h>
+
+typedef struct {
+    char name[64];
+    ng_tensor *tensor;
+} golden_entry;
+
+static golden_entry entries[512];
+static int n_entries;
+
+static ng_tensor *parse(const char *dimensions, char *numbers)
+{
+    ng_shape shape = NG_SCALAR;
+    int64_t count = 1, i = 0;
+    char *end;
+    for (int64_t dim; dim = strtoll(dimensions, &end, 10), end != dimensions; dimensions = end) {
+        shape.dim[shape.rank++] = dim;
+        count *= dim;
+    }
+    double *values = calloc((size_t)count, sizeof(double));
+    ck_assert_ptr_nonnull(values);
+    for (char *next = numbers; i < count; i++, next = end) {
+        values[i] = strtod(next, &end);
+        if (end == next) break;
+    }
+    ck_assert_int_eq(i, count);
+    ng_tensor *x = ng_tensor_from(NG_F64, shape, values, count);
+    free(values);
+    assert_ok(x);
+    return x;
+}
+
+void golden_load(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file, "cannot open %s: run the tests in the project's folder", path);
+    char *line = NULL, *numbers = NULL;
+    size_t line_bytes = 0, numbers_bytes = 0;
+    ck_assert_int_gt(getline(&line, &line_bytes, file), 0); /* the line that says by whom */
+    while (getline(&line, &line_bytes, file) > 0 && getline(&numbers, &numbers_bytes, file) > 0) {
+        ck_assert_int_lt(n_entries, (int)(sizeof entries / sizeof entries[0]));
+        golden_entry *entry = &entries[n_entries++];
+        int used = 0;
+        ck_assert_int_eq(sscanf(line, "%63s%n", entry->name, &used), 1);
+        entry->tensor = parse(line + used, numbers);
+    }
+    free(line);
+    free(numbers);
+    fclose(file);
+}
+
+void golden_unload(void)
+{
+    for (int i = 0; i < n_entries; i++) ng_tensor_free(entries[i].tensor);
+    n_entries = 0;
+}
+
+ng_tensor *golden_find(const char *name)
+{
+    for (int i = 0; i < n_entries; i++)
+        if (strcmp(entries[i].name, name) == 0) return entries[i].tensor;
+    return NULL;
+}
+
+const char *golden_name(int index) { return index < n_entries ? entries[index].name : NULL; }
+
+ng_tensor *golden(const char *format, ...)
+{
+    char name[128];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    ng_tensor *x = golden_find(name);
+    ck_assert_msg(x, "%s is not among the golden figures", name);
+    return x;
+}

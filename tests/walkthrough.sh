@@ -1,0 +1,38 @@
+#!/bin/sh
+# Follows the README's walk-through: takes the C file out of README.md, compiles it as an example
+# is compiled, and runs it.
+#
+#     tests/walkthrough.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
+set -eu
+folder=$1
+shift
+
+fail() {
+    echo "walkthrough: $*" >&2
+    exit 1
+}
+
+# The file's name is in the first line of its block.
+source=$(sed -n 's|^/\* \(examples/[a-z0-9_]*\.c\): .*|\1|p' README.md)
+[ "$(echo "$source" | wc -w)" -eq 1 ] || fail "README.md shows '$source', expected one examples/NAME.c"
+program=${source%.c}
+grep -qF "make build/$program && build/$program" README.md ||
+    fail "README.md does not say how build/$program is made and run"
+
+rm -rf "$folder"
+mkdir -p "$folder/examples"
+sed -n "\|^/\* $source: |,/^\`\`\`\$/p" README.md | sed '$d' > "$folder/$source"
+
+compile=
+while [ "$1" != -- ]; do
+    compile="$compile $1"
+    shift
+done
+shift
+$compile "$folder/$source" "$@" -o "$folder/$program" || fail "README.md's $source does not compile"
+"$folder/$program" > "$folder/output" || {
+    cat "$folder/output"
+    fail "README.md's $source says no"
+}
+[ "$(grep -c ' ok$' "$folder/output")" -eq 2 ] || fail "two lines were to say ok: $(cat "$folder/output")"
+echo "walkthrough: README.md's $source compiles, and its gradients are right"
