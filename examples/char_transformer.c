@@ -22,6 +22,8 @@ typedef struct {
 
 static const norm_choice norms[] = {{"layer", "LayerNorm", ng_norm_layer},
                                     {"rms", "RMSNorm", ng_norm_rms},
+                                    {"scale", "ScaleNorm", ng_norm_scale},
+                                    {"tanh", "DynamicTanh", ng_norm_dynamic_tanh},
                                     {"batch", "BatchNorm", ng_norm_batch},
                                     {"none", "no norm", ng_norm_none}};
 enum { NORMS = sizeof norms / sizeof norms[0] };
@@ -59,7 +61,7 @@ static const char help[] =
     "sources, and then writes a sample. With several norms or placements it trains one\n"
     "network for each pair of them and compares their losses.\n"
     "\n"
-    "  --norm LIST       of layer,rms,batch,none                (layer)\n"
+    "  --norm LIST       of layer,rms,scale,tanh,batch,none     (layer)\n"
     "  --placement LIST  of pre,post,sandwich,deepnorm          (pre)\n"
     "  --positions KIND  learned, rotary or none                (learned)\n"
     "  --feed-forward F  gelu, gelu_tanh, relu or swiglu        (gelu)\n"
@@ -140,7 +142,7 @@ static void parse_list(const char *name, const char *list, const char *const *ch
 
 static void parse_one(options *o, int option, const char *text)
 {
-    static const char *const norm_keys[] = {"layer", "rms", "batch", "none"};
+    static const char *const norm_keys[] = {"layer", "rms", "scale", "tanh", "batch", "none"};
     switch (option) {
     case 'n': parse_list("norm", text, norm_keys, NORMS, o->norm); break;
     case 'p': parse_list("placement", text, placements, PLACEMENTS, o->placement); break;

@@ -1,6 +1,7 @@
 /* The transformer: attention against plain loops and its definition, every module against PyTorch
  * in double, what it promises about masks, positions, placements, threads, memory and errors. */
 #include "golden.h"
+#include "support.h"
 
 #include "kernels/kernels.h"
 #include "ops/op.h"
@@ -528,7 +529,7 @@ START_TEST(any_maker_of_norms_plugs_in)
     ng_tape *tape = ng_tape_new();
     ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(3, 4));
     for (int i = 0; i < 12; i++) ng_set(ids, i, i % 7);
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
         for (int placement = 0; placement < 4; placement++) {
             ng_module *net =
                 ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 2, .norm = makers[i],

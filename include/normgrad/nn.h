@@ -354,7 +354,9 @@ typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);
 NG_API ng_module *ng_norm_rms(int64_t dim);
 NG_API ng_module *ng_norm_batch(int64_t dim); /* over every position of every sample */
-NG_API ng_module *ng_norm_none(int64_t dim);  /* y = x */
+NG_API ng_module *ng_norm_scale(int64_t dim);
+NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
+NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention of x (N, T, dim) to itself: y = attention(q, k, v) W_o + b_o, where q, k and
  * v are thirds of x W + b; the condition of ng_forward_with is a key mask (N, T): 0 where no query
