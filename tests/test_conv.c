@@ -245,6 +245,8 @@ static const struct {
     {{4, {3, 16, 33, 35}}, {4, {48, 16, 3, 3}}, 1, 1},
     {{4, {20, 24, 6, 6}}, {4, {32, 24, 1, 1}}, 1, 0},
     {{4, {5, 2, 31, 30}}, {4, {3, 2, 5, 4}}, 3, 2},
+    {{4, {75, 3, 4, 5}}, {4, {7, 3, 3, 3}}, 1, 1},
+    {{4, {64, 5, 3, 3}}, {4, {4, 5, 1, 1}}, 1, 0},
 };
 #define N_SIZES ((int)(sizeof sizes / sizeof sizes[0]))
 
@@ -380,12 +382,12 @@ START_TEST(window_kernels_match_plain_loops)
     for (int i = 0; i < 3; i++) {
         const ng_kernels *k = ng_kernels_of(isas[i], NG_F64);
         if (!k) continue;
-        k->unfold(w, x, columns);
+        k->unfold(w, x, columns, w->out[0] * w->out[1]);
         expect_unfolded(w, x, columns);
-        k->fold(w, columns, back, false);
+        k->fold(w, columns, w->out[0] * w->out[1], back, false);
         expect_folded(w, columns, zeros, back);
         memcpy(back, x, (size_t)size * sizeof(double));
-        k->fold(w, columns, back, true);
+        k->fold(w, columns, w->out[0] * w->out[1], back, true);
         expect_folded(w, columns, x, back);
         k->max_pool(w, x, most);
         k->mean_pool(w, x, mean);

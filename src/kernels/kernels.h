@@ -181,10 +181,11 @@ typedef struct {
                  const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
                  bool accumulate);
 
-    /* ---- image.inc: x (planes, height, width), y (planes, out_h, out_w), columns (planes,
-     * kernel_h, kernel_w, out_h, out_w) ---- */
-    void (*unfold)(const ng_windows *windows, const void *x, void *columns);
-    void (*fold)(const ng_windows *windows, const void *columns, void *x, bool accumulate);
+    /* ---- image.inc: x (planes, height, width), y (planes, out_h, out_w), columns (planes
+     * kernel_h kernel_w, out_h out_w), their rows `row` elements apart ---- */
+    void (*unfold)(const ng_windows *windows, const void *x, void *columns, int64_t row);
+    void (*fold)(const ng_windows *windows, const void *columns, int64_t row, void *x,
+                 bool accumulate);
     void (*max_pool)(const ng_windows *windows, const void *x, void *y); /* outside is -Inf */
     void (*max_pool_backward)(const ng_windows *windows, const void *x, const void *y,
                               const void *dy, void *dx, bool accumulate);
