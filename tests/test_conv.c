@@ -233,7 +233,7 @@ START_TEST(no_images_give_no_outputs_and_no_gradient)
 }
 END_TEST
 
-/* ---- Large images, many images ---------------------------------------------------------------- */
+/* ---- Large images, many images --------------------------------------------------------------- */
 
 /* Sizes that are shared by images, that are one block for the library's product, and that are
  * their own columns: each against its definition. */
@@ -298,7 +298,7 @@ START_TEST(same_bits_for_any_number_of_threads)
 }
 END_TEST
 
-/* ---- Every table of kernels ------------------------------------------------------------------- */
+/* ---- Every table of kernels ------------------------------------------------------------------ */
 
 static const ng_windows windows[] = {
     {6, {8, 8}, {8, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
@@ -396,7 +396,7 @@ START_TEST(window_kernels_match_plain_loops)
 }
 END_TEST
 
-/* ---- Errors ------------------------------------------------------------------------------------ */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 #define REFUSED(expression, status, part)                                                          \
     do {                                                                                           \
@@ -489,7 +489,7 @@ START_TEST(out_of_memory_is_an_error)
 }
 END_TEST
 
-/* ---- Layers ------------------------------------------------------------------------------------ */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
 START_TEST(a_layer_describes_its_window)
 {
@@ -549,7 +549,7 @@ START_TEST(layers_refuse_options_without_sense)
 }
 END_TEST
 
-/* ---- Learning ---------------------------------------------------------------------------------- */
+/* ---- Learning -------------------------------------------------------------------------------- */
 
 static ng_module *tiny_network(void)
 {

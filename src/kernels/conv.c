@@ -7,10 +7,10 @@
  *     dW = sum over images of dY columns(X)^T
  *     db = sum over images and places of dY
  *
- * for each group of channels apart. Small images are taken several at a time, a bundle, whose columns
- * stand side by side: L is then that of all together. The images are cut into blocks, which threads
- * share; each has memory for a bundle and for its part of dW. Bundles and blocks depend on the shape
- * alone, and the parts are added in their order. */
+ * for each group of channels apart. Small images are taken several at a time, a bundle, whose
+ * columns stand side by side: L is then that of all together. The images are cut into blocks, which
+ * threads share; each has memory for a bundle and for its part of dW. Bundles and blocks depend on
+ * the shape alone, and the parts are added in their order. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include <string.h>
@@ -126,18 +126,16 @@ typedef struct {
     int64_t first, count; /* images */
     int64_t places;       /* of all of them together */
     char *columns;        /* (groups, k, places) */
-    char *products;       /* (outputs, places): Y, or dY */
+    char *products;       /* (outputs, places): Y or dY of more than one image */
 } bundle;
 
-/* An image of one's own is worked on where it stands, several in the block's memory. */
-static bundle bundle_at(const conv_work *w, int64_t block, int64_t first, const void *outputs)
+static bundle bundle_at(const conv_work *w, int64_t block, int64_t first)
 {
     const int64_t end = least((block + 1) * w->length, w->shape->images);
     bundle b = {.first = first, .count = least(w->bundle, end - first)};
     b.places = b.count * w->n;
     b.columns = w->scratch + block * block_bytes(w);
-    b.products = w->bundle == 1 ? out(w, (void *)(uintptr_t)outputs, first * output_size(w))
-                                : b.columns + lines(w, column_size(w));
+    b.products = b.columns + lines(w, column_size(w));
     return b;
 }
 
@@ -159,51 +157,57 @@ static const char *columns_of(const conv_work *w, const bundle *b)
     return b->columns;
 }
 
-static void fill_bias(const conv_work *w, const bundle *b)
+/* The bundle's dY: an image alone has it where it stands. */
+static const char *gradient_of(const conv_work *w, const bundle *b)
+{
+    if (w->bundle == 1) return in(w, w->dy, b->first * output_size(w));
+    for (int64_t i = 0; i < b->count; i++)
+        copy_rows(w, in(w, w->dy, (b->first + i) * output_size(w)), w->n,
+                  out(w, b->products, i * w->n), b->places);
+    return b->products;
+}
+
+/* y (outputs, places) = b */
+static void fill_bias(const conv_work *w, char *y, int64_t places)
 {
     for (int64_t o = 0; o < w->shape->outputs; o++) {
         const double value =
             w->dtype == NG_F32 ? (double)((const float *)w->bias)[o] : ((const double *)w->bias)[o];
-        w->kernels->fill(out(w, b->products, o * b->places), b->places, value);
+        w->kernels->fill(out(w, y, o * places), places, value);
     }
 }
 
 static void forward_bundle(const conv_work *w, const bundle *b)
 {
     const char *columns = columns_of(w, b);
-    if (w->bias) fill_bias(w, b);
+    char *y = w->bundle == 1 ? out(w, w->y, b->first * output_size(w)) : b->products;
+    if (w->bias) fill_bias(w, y, b->places);
     for (int64_t g = 0; g < w->shape->groups; g++)
         multiply(w, false, false, w->m, b->places, w->k, in(w, w->weight, g * w->m * w->k),
-                 in(w, columns, g * w->k * b->places), out(w, b->products, g * w->m * b->places),
+                 in(w, columns, g * w->k * b->places), out(w, y, g * w->m * b->places),
                  w->bias != NULL);
     for (int64_t i = 0; i < b->count && w->bundle > 1; i++)
-        copy_rows(w, in(w, b->products, i * w->n), b->places,
-                  out(w, w->y, (b->first + i) * output_size(w)), w->n);
+        copy_rows(w, in(w, y, i * w->n), b->places, out(w, w->y, (b->first + i) * output_size(w)),
+                  w->n);
 }
 
-static void gather_outputs(const conv_work *w, const bundle *b)
-{
-    for (int64_t i = 0; i < b->count && w->bundle > 1; i++)
-        copy_rows(w, in(w, w->dy, (b->first + i) * output_size(w)), w->n,
-                  out(w, b->products, i * w->n), b->places);
-}
-
-static void weight_bundle(const conv_work *w, const bundle *b, char *dweight, bool accumulate)
+static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, char *dweight,
+                          bool accumulate)
 {
     const char *columns = columns_of(w, b);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, false, true, w->m, w->k, b->places, in(w, b->products, g * w->m * b->places),
+        multiply(w, false, true, w->m, w->k, b->places, in(w, dy, g * w->m * b->places),
                  in(w, columns, g * w->k * b->places), out(w, dweight, g * w->m * w->k),
                  accumulate);
 }
 
-static void input_bundle(const conv_work *w, const bundle *b)
+static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
 {
     char *dx = out(w, w->to.dx, b->first * image_size(w));
     char *columns = w->direct ? dx : b->columns;
     for (int64_t g = 0; g < w->shape->groups; g++)
         multiply(w, true, false, w->k, b->places, w->m, in(w, w->weight, g * w->m * w->k),
-                 in(w, b->products, g * w->m * b->places), out(w, columns, g * w->k * b->places),
+                 in(w, dy, g * w->m * b->places), out(w, columns, g * w->k * b->places),
                  w->direct && w->to.add_dx);
     for (int64_t i = 0; i < b->count && !w->direct; i++)
         w->kernels->fold(&w->shape->windows, in(w, columns, i * w->n), b->places,
@@ -224,7 +228,7 @@ static void forward_span(const void *arguments, int64_t begin, int64_t end)
     for (int64_t block = begin; block < end; block++) {
         const int64_t last = least((block + 1) * w->length, w->shape->images);
         for (int64_t first = block * w->length; first < last; first += w->bundle) {
-            const bundle b = bundle_at(w, block, first, w->y);
+            const bundle b = bundle_at(w, block, first);
             forward_bundle(w, &b);
         }
     }
@@ -246,10 +250,10 @@ static void backward_block(const conv_work *w, int64_t block)
     const int64_t begin = block * w->length, end = least(begin + w->length, w->shape->images);
     if (begin >= end && w->to.dweight) w->kernels->fill(part, weight_size(w), 0);
     for (int64_t first = begin; first < end; first += w->bundle) {
-        const bundle b = bundle_at(w, block, first, w->dy);
-        gather_outputs(w, &b);
-        if (w->to.dweight) weight_bundle(w, &b, part, first > begin);
-        if (w->to.dx) input_bundle(w, &b);
+        const bundle b = bundle_at(w, block, first);
+        const char *dy = gradient_of(w, &b);
+        if (w->to.dweight) weight_bundle(w, &b, dy, part, first > begin);
+        if (w->to.dx) input_bundle(w, &b, dy);
     }
 }
 
