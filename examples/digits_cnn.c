@@ -42,14 +42,14 @@ static const char help[] =
     "Trains a small residual convolutional network on handwritten digits, from several seeds,\n"
     "and prints its accuracy on the fifth of the digits that it has not seen.\n"
     "\n"
-    "  --norm NAME    batch or none                (default: batch)\n"
-    "  --seeds N      runs                         (5)\n"
-    "  --epochs N     passes over the training data (10)\n"
-    "  --batch N      samples a step               (64)\n"
-    "  --lr RATE      the highest learning rate    (0.005)\n"
-    "  --width N      channels of the first half   (16)\n"
-    "  --data FILE    a CSV file of 64 pixels from 0 to 16 and a label (examples/data/digits.csv)\n"
-    "  --threads N    of the kernels; 0: one per processor (1)\n"
+    "  --norm NAME    batch or none                              (batch)\n"
+    "  --seeds N      runs                                       (5)\n"
+    "  --epochs N     passes over the training data              (10)\n"
+    "  --batch N      samples a step                             (64)\n"
+    "  --lr RATE      the highest learning rate                  (0.005)\n"
+    "  --width N      channels of the first half                 (16)\n"
+    "  --data FILE    a CSV file: 64 pixels of 0 to 16, a label  (examples/data/digits.csv)\n"
+    "  --threads N    of the kernels; 0: one per processor       (1: enough for this size)\n"
     "  --help         this text\n";
 
 static void refuse(const char *name, const char *value, const char *expected)

@@ -233,7 +233,7 @@ START_TEST(no_images_give_no_outputs_and_no_gradient)
 }
 END_TEST
 
-/* ---- Large images, many images ---------------------------------------------------------------- */
+/* ---- Large images, many images --------------------------------------------------------------- */
 
 /* Sizes that are shared by images, that are one block for the library's product, and that are
  * their own columns: each against its definition. */
@@ -245,6 +245,8 @@ static const struct {
     {{4, {3, 16, 33, 35}}, {4, {48, 16, 3, 3}}, 1, 1},
     {{4, {20, 24, 6, 6}}, {4, {32, 24, 1, 1}}, 1, 0},
     {{4, {5, 2, 31, 30}}, {4, {3, 2, 5, 4}}, 3, 2},
+    {{4, {75, 3, 4, 5}}, {4, {7, 3, 3, 3}}, 1, 1},
+    {{4, {64, 5, 3, 3}}, {4, {4, 5, 1, 1}}, 1, 0},
 };
 #define N_SIZES ((int)(sizeof sizes / sizeof sizes[0]))
 
@@ -296,7 +298,7 @@ START_TEST(same_bits_for_any_number_of_threads)
 }
 END_TEST
 
-/* ---- Every table of kernels ------------------------------------------------------------------- */
+/* ---- Every table of kernels ------------------------------------------------------------------ */
 
 static const ng_windows windows[] = {
     {6, {8, 8}, {8, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
@@ -380,12 +382,12 @@ START_TEST(window_kernels_match_plain_loops)
     for (int i = 0; i < 3; i++) {
         const ng_kernels *k = ng_kernels_of(isas[i], NG_F64);
         if (!k) continue;
-        k->unfold(w, x, columns);
+        k->unfold(w, x, columns, w->out[0] * w->out[1]);
         expect_unfolded(w, x, columns);
-        k->fold(w, columns, back, false);
+        k->fold(w, columns, w->out[0] * w->out[1], back, false);
         expect_folded(w, columns, zeros, back);
         memcpy(back, x, (size_t)size * sizeof(double));
-        k->fold(w, columns, back, true);
+        k->fold(w, columns, w->out[0] * w->out[1], back, true);
         expect_folded(w, columns, x, back);
         k->max_pool(w, x, most);
         k->mean_pool(w, x, mean);
@@ -394,7 +396,7 @@ START_TEST(window_kernels_match_plain_loops)
 }
 END_TEST
 
-/* ---- Errors ------------------------------------------------------------------------------------ */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 #define REFUSED(expression, status, part)                                                          \
     do {                                                                                           \
@@ -487,7 +489,7 @@ START_TEST(out_of_memory_is_an_error)
 }
 END_TEST
 
-/* ---- Layers ------------------------------------------------------------------------------------ */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
 START_TEST(a_layer_describes_its_window)
 {
@@ -547,7 +549,7 @@ START_TEST(layers_refuse_options_without_sense)
 }
 END_TEST
 
-/* ---- Learning ---------------------------------------------------------------------------------- */
+/* ---- Learning -------------------------------------------------------------------------------- */
 
 static ng_module *tiny_network(void)
 {

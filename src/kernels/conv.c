@@ -7,11 +7,13 @@
  *     dW = sum over images of dY columns(X)^T
  *     db = sum over images and places of dY
  *
- * for each group of channels apart. The images are cut into blocks, which threads share; each has
- * memory for the columns of one image and for its part of dW. The number of blocks depends on the
- * shape alone, and the parts are added in their order. */
+ * for each group of channels apart. Small images are taken several at a time, a bundle, whose
+ * columns stand side by side: L is then that of all together. The images are cut into blocks, which
+ * threads share; each has memory for a bundle and for its part of dW. Bundles and blocks depend on
+ * the shape alone, and the parts are added in their order. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
+#include <string.h>
 
 /* Products of one image with as many multiplications as this are worth a BLAS; one block means
  * that its threads, in place of ours, share the work. */
@@ -21,15 +23,20 @@
 #define BLOCKS 16
 #define PARTS (INT64_C(1) << 20)
 
+/* A bundle's places, for a product that is wide enough to be fast and still stays in cache. */
+#define PLACES 128
+
 typedef struct {
     const ng_conv_shape *shape;
     const ng_kernels *kernels;
     ng_dtype dtype;
     int64_t blocks, length; /* images in a block */
-    int64_t m, n, k;        /* of each group's product */
+    int64_t bundle;         /* images in a bundle */
+    int64_t m, n, k;        /* of each group's product for one image */
     bool direct;            /* the image is its own columns */
-    const char *x, *weight, *bias, *dy;
-    char *y, *scratch;
+    const void *x, *weight, *bias, *dy;
+    void *y;
+    char *scratch;
     ng_conv_gradients to;
 } conv_work;
 
@@ -43,13 +50,23 @@ static int64_t image_size(const conv_work *w)
 static int64_t output_size(const conv_work *w) { return w->shape->outputs * w->n; }
 static int64_t column_size(const conv_work *w)
 {
-    return w->direct ? 0 : w->shape->groups * w->k * w->n;
+    return w->direct ? 0 : w->shape->groups * w->k * w->n * w->bundle;
+}
+static int64_t product_size(const conv_work *w)
+{
+    return w->bundle == 1 ? 0 : output_size(w) * w->bundle;
 }
 
 /* Bytes of some elements, in whole cache lines. */
 static int64_t lines(const conv_work *w, int64_t count)
 {
     return (count * (int64_t)ng_dtype_bytes(w->dtype) + 63) / 64 * 64;
+}
+
+/* Bytes of a block's memory: columns, and outputs or their gradient. */
+static int64_t block_bytes(const conv_work *w)
+{
+    return lines(w, column_size(w)) + lines(w, product_size(w));
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -61,25 +78,28 @@ static conv_work work_of(ng_dtype dtype, const ng_conv_shape *shape)
     w.m = shape->outputs / shape->groups;
     w.n = v->out[0] * v->out[1];
     w.k = shape->channels / shape->groups * v->kernel[0] * v->kernel[1];
-    w.direct = v->kernel[0] * v->kernel[1] * v->stride[0] * v->stride[1] == 1 &&
-               v->padding[0] == 0 && v->padding[1] == 0;
+    w.bundle = least(shape->images, PLACES / w.n);
+    if (w.bundle < 1) w.bundle = 1;
+    const int64_t bundles = (shape->images + w.bundle - 1) / w.bundle;
     if ((double)weight_size(&w) * (double)w.n < (double)LARGE_IMAGE)
-        w.blocks = least(least(shape->images, BLOCKS), PARTS / weight_size(&w));
+        w.blocks = least(least(bundles, BLOCKS), PARTS / weight_size(&w));
     if (w.blocks < 1) w.blocks = 1;
-    w.length = (shape->images + w.blocks - 1) / w.blocks;
+    w.length = (bundles + w.blocks - 1) / w.blocks * w.bundle;
+    w.direct = w.bundle == 1 && v->kernel[0] * v->kernel[1] * v->stride[0] * v->stride[1] == 1 &&
+               v->padding[0] == 0 && v->padding[1] == 0;
     return w;
 }
 
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward)
 {
     const conv_work w = work_of(dtype, shape);
-    const int64_t columns = w.blocks * lines(&w, column_size(&w));
-    if (!backward) return columns;
-    return columns + lines(&w, w.blocks * weight_size(&w)) +
+    const int64_t memory = w.blocks * block_bytes(&w);
+    if (!backward) return memory;
+    return memory + lines(&w, w.blocks * weight_size(&w)) +
            lines(&w, shape->images * shape->outputs);
 }
 
-/* ---- One image ----------------------------------------------------------------------------- */
+/* ---- A bundle of images -------------------------------------------------------------------- */
 
 /* Element `index` of an array of the work's dtype. */
 static const char *in(const conv_work *w, const void *array, int64_t index)
@@ -102,55 +122,96 @@ static void multiply(const conv_work *w, bool transpose_a, bool transpose_b, int
         ng_gemm(w->dtype, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, c, n, accumulate);
 }
 
-/* The columns of image x, in `memory` unless it is its own. */
-static const void *columns_of(const conv_work *w, const char *x, void *memory)
+typedef struct {
+    int64_t first, count; /* images */
+    int64_t places;       /* of all of them together */
+    char *columns;        /* (groups, k, places) */
+    char *products;       /* (outputs, places): Y or dY of more than one image */
+} bundle;
+
+static bundle bundle_at(const conv_work *w, int64_t block, int64_t first)
 {
-    if (w->direct) return x;
-    w->kernels->unfold(&w->shape->windows, x, memory);
-    return memory;
+    const int64_t end = least((block + 1) * w->length, w->shape->images);
+    bundle b = {.first = first, .count = least(w->bundle, end - first)};
+    b.places = b.count * w->n;
+    b.columns = w->scratch + block * block_bytes(w);
+    b.products = b.columns + lines(w, column_size(w));
+    return b;
 }
 
-static void fill_bias(const conv_work *w, char *y)
+/* Copies rows of one image's outputs to its place among those of the bundle, or back. */
+static void copy_rows(const conv_work *w, const char *from, int64_t from_row, char *to,
+                      int64_t to_row)
+{
+    const int64_t bytes = (int64_t)ng_dtype_bytes(w->dtype);
+    for (int64_t o = 0; o < w->shape->outputs; o++)
+        memcpy(to + o * to_row * bytes, from + o * from_row * bytes, (size_t)(w->n * bytes));
+}
+
+static const char *columns_of(const conv_work *w, const bundle *b)
+{
+    if (w->direct) return in(w, w->x, b->first * image_size(w));
+    for (int64_t i = 0; i < b->count; i++)
+        w->kernels->unfold(&w->shape->windows, in(w, w->x, (b->first + i) * image_size(w)),
+                           out(w, b->columns, i * w->n), b->places);
+    return b->columns;
+}
+
+/* The bundle's dY: an image alone has it where it stands. */
+static const char *gradient_of(const conv_work *w, const bundle *b)
+{
+    if (w->bundle == 1) return in(w, w->dy, b->first * output_size(w));
+    for (int64_t i = 0; i < b->count; i++)
+        copy_rows(w, in(w, w->dy, (b->first + i) * output_size(w)), w->n,
+                  out(w, b->products, i * w->n), b->places);
+    return b->products;
+}
+
+/* y (outputs, places) = b */
+static void fill_bias(const conv_work *w, char *y, int64_t places)
 {
     for (int64_t o = 0; o < w->shape->outputs; o++) {
-        const double value = w->dtype == NG_F32 ? (double)((const float *)(const void *)w->bias)[o]
-                                                : ((const double *)(const void *)w->bias)[o];
-        w->kernels->fill(out(w, y, o * w->n), w->n, value);
+        const double value =
+            w->dtype == NG_F32 ? (double)((const float *)w->bias)[o] : ((const double *)w->bias)[o];
+        w->kernels->fill(out(w, y, o * places), places, value);
     }
 }
 
-static void forward_image(const conv_work *w, int64_t image, void *memory)
+static void forward_bundle(const conv_work *w, const bundle *b)
 {
-    const char *x = in(w, w->x, image * image_size(w));
-    char *y = out(w, w->y, image * output_size(w));
-    const void *columns = columns_of(w, x, memory);
-    if (w->bias) fill_bias(w, y);
+    const char *columns = columns_of(w, b);
+    char *y = w->bundle == 1 ? out(w, w->y, b->first * output_size(w)) : b->products;
+    if (w->bias) fill_bias(w, y, b->places);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, false, false, w->m, w->n, w->k, in(w, w->weight, g * w->m * w->k),
-                 in(w, columns, g * w->k * w->n), out(w, y, g * w->m * w->n), w->bias != NULL);
+        multiply(w, false, false, w->m, b->places, w->k, in(w, w->weight, g * w->m * w->k),
+                 in(w, columns, g * w->k * b->places), out(w, y, g * w->m * b->places),
+                 w->bias != NULL);
+    for (int64_t i = 0; i < b->count && w->bundle > 1; i++)
+        copy_rows(w, in(w, y, i * w->n), b->places, out(w, w->y, (b->first + i) * output_size(w)),
+                  w->n);
 }
 
-static void weight_image(const conv_work *w, int64_t image, void *memory, void *dweight,
-                         bool accumulate)
+static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, char *dweight,
+                          bool accumulate)
 {
-    const char *x = in(w, w->x, image * image_size(w));
-    const char *dy = in(w, w->dy, image * output_size(w));
-    const void *columns = columns_of(w, x, memory);
+    const char *columns = columns_of(w, b);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, false, true, w->m, w->k, w->n, in(w, dy, g * w->m * w->n),
-                 in(w, columns, g * w->k * w->n), out(w, dweight, g * w->m * w->k), accumulate);
+        multiply(w, false, true, w->m, w->k, b->places, in(w, dy, g * w->m * b->places),
+                 in(w, columns, g * w->k * b->places), out(w, dweight, g * w->m * w->k),
+                 accumulate);
 }
 
-static void input_image(const conv_work *w, int64_t image, void *memory)
+static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
 {
-    const char *dy = in(w, w->dy, image * output_size(w));
-    char *dx = out(w, w->to.dx, image * image_size(w));
-    void *columns = w->direct ? dx : memory;
+    char *dx = out(w, w->to.dx, b->first * image_size(w));
+    char *columns = w->direct ? dx : b->columns;
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, true, false, w->k, w->n, w->m, in(w, w->weight, g * w->m * w->k),
-                 in(w, dy, g * w->m * w->n), out(w, columns, g * w->k * w->n),
+        multiply(w, true, false, w->k, b->places, w->m, in(w, w->weight, g * w->m * w->k),
+                 in(w, dy, g * w->m * b->places), out(w, columns, g * w->k * b->places),
                  w->direct && w->to.add_dx);
-    if (!w->direct) w->kernels->fold(&w->shape->windows, columns, dx, w->to.add_dx);
+    for (int64_t i = 0; i < b->count && !w->direct; i++)
+        w->kernels->fold(&w->shape->windows, in(w, columns, i * w->n), b->places,
+                         out(w, dx, i * image_size(w)), w->to.add_dx);
 }
 
 /* ---- Blocks of images ---------------------------------------------------------------------- */
@@ -164,10 +225,12 @@ static void share_blocks(ng_span *span, const conv_work *w)
 static void forward_span(const void *arguments, int64_t begin, int64_t end)
 {
     const conv_work *w = arguments;
-    for (int64_t b = begin; b < end; b++) {
-        void *memory = w->scratch + b * lines(w, column_size(w));
-        const int64_t last = least((b + 1) * w->length, w->shape->images);
-        for (int64_t image = b * w->length; image < last; image++) forward_image(w, image, memory);
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t last = least((block + 1) * w->length, w->shape->images);
+        for (int64_t first = block * w->length; first < last; first += w->bundle) {
+            const bundle b = bundle_at(w, block, first);
+            forward_bundle(w, &b);
+        }
     }
 }
 
@@ -179,24 +242,24 @@ void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const vo
     share_blocks(forward_span, &w);
 }
 
-static char *parts_of(const conv_work *w)
+static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * block_bytes(w); }
+
+static void backward_block(const conv_work *w, int64_t block)
 {
-    return w->scratch + w->blocks * lines(w, column_size(w));
+    char *part = out(w, parts_of(w), block * weight_size(w));
+    const int64_t begin = block * w->length, end = least(begin + w->length, w->shape->images);
+    if (begin >= end && w->to.dweight) w->kernels->fill(part, weight_size(w), 0);
+    for (int64_t first = begin; first < end; first += w->bundle) {
+        const bundle b = bundle_at(w, block, first);
+        const char *dy = gradient_of(w, &b);
+        if (w->to.dweight) weight_bundle(w, &b, dy, part, first > begin);
+        if (w->to.dx) input_bundle(w, &b, dy);
+    }
 }
 
 static void backward_span(const void *arguments, int64_t begin, int64_t end)
 {
-    const conv_work *w = arguments;
-    for (int64_t b = begin; b < end; b++) {
-        void *memory = w->scratch + b * lines(w, column_size(w));
-        char *part = out(w, parts_of(w), b * weight_size(w));
-        const int64_t first = b * w->length, last = least(first + w->length, w->shape->images);
-        if (first >= last && w->to.dweight) w->kernels->fill(part, weight_size(w), 0);
-        for (int64_t image = first; image < last; image++) {
-            if (w->to.dweight) weight_image(w, image, memory, part, image > first);
-            if (w->to.dx) input_image(w, image, memory);
-        }
-    }
+    for (int64_t block = begin; block < end; block++) backward_block(arguments, block);
 }
 
 /* dbias: the places of each image and output first, then the images. */

@@ -230,10 +230,11 @@ typedef struct {
                                   int64_t rows, int64_t n, ng_norm_gradients gradients,
                                   void *dalpha, bool add_dalpha, double *scratch);
 
-    /* ---- image.inc: x (planes, height, width), y (planes, out_h, out_w), columns (planes,
-     * kernel_h, kernel_w, out_h, out_w) ---- */
-    void (*unfold)(const ng_windows *windows, const void *x, void *columns);
-    void (*fold)(const ng_windows *windows, const void *columns, void *x, bool accumulate);
+    /* ---- image.inc: x (planes, height, width), y (planes, out_h, out_w), columns (planes
+     * kernel_h kernel_w, out_h out_w), their rows `row` elements apart ---- */
+    void (*unfold)(const ng_windows *windows, const void *x, void *columns, int64_t row);
+    void (*fold)(const ng_windows *windows, const void *columns, int64_t row, void *x,
+                 bool accumulate);
     void (*max_pool)(const ng_windows *windows, const void *x, void *y); /* outside is -Inf */
     void (*max_pool_backward)(const ng_windows *windows, const void *x, const void *y,
                               const void *dy, void *dx, bool accumulate);

@@ -91,7 +91,8 @@ static ng_status unfold_backward(ng_tape *tape, const ng_node *node, const ng_te
                                  ng_slot *dx)
 {
     (void)tape;
-    ng_kernels_for(dy->dtype)->fold(node->attributes, dy->data, dx[0].data, dx[0].accumulate);
+    ng_kernels_for(dy->dtype)->fold(node->attributes, dy->data, dy->shape.dim[2], dx[0].data,
+                                    dx[0].accumulate);
     return NG_OK;
 }
 
@@ -107,7 +108,7 @@ ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window)
     const int64_t rows = x->shape.dim[1] * w.kernel[0] * w.kernel[1];
     ng_tensor *y = ng_result(tape, x->dtype, NG_SHAPE(x->shape.dim[0], rows, w.out[0] * w.out[1]));
     if (!y) return NULL;
-    ng_kernels_for(x->dtype)->unfold(&w, x->data, y->data);
+    ng_kernels_for(x->dtype)->unfold(&w, x->data, y->data, y->shape.dim[2]);
     return ng_record(tape, &unfold_op, y, &x, 1, &w, sizeof w);
 }
 
@@ -141,7 +142,7 @@ ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64
     ng_tensor *y = ng_result(tape, columns->dtype, shape);
     if (!y) return NULL;
     w.planes = shape.dim[0] * shape.dim[1];
-    ng_kernels_for(y->dtype)->fold(&w, columns->data, y->data, false);
+    ng_kernels_for(y->dtype)->fold(&w, columns->data, columns->shape.dim[2], y->data, false);
     return ng_record(tape, &fold_op, y, &columns, 1, &w, sizeof w);
 }
 
