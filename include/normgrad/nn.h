@@ -330,6 +330,121 @@ NG_API ng_module *ng_avg_pool2d_create(ng_window window);
 NG_API ng_module *ng_global_avg_pool_new(void); /* (N, C, H, W) -> (N, C) */
 NG_API ng_module *ng_flatten_new(void);         /* (N, ...) -> (N, all the others) */
 
+/* ---- The transformer ----------------------------------------------------------------------- */
+
+/* Embedding: int64 ids of any shape -> (..., dim), row by row of weight (count, dim), drawn from
+ * N(0, deviation^2). An id outside 0 .. count - 1 is an error.   ng_embedding_new(65, 128) */
+typedef struct {
+    int64_t count, dim;
+    double deviation; /* default 1 */
+} ng_embedding_options;
+#define ng_embedding_new(rows, ...)                                                               \
+    ng_embedding_create((ng_embedding_options){.count = (rows), .dim = __VA_ARGS__})
+NG_API ng_module *ng_embedding_create(ng_embedding_options options);
+
+/* LearnedPositions: y = x + weight[t] for x (..., T, dim), T at most the `length` of weight
+ * (length, dim). (Rotary positions are an option of the attention.) */
+#define ng_learned_positions_new(length, ...)                                                     \
+    ng_learned_positions_create((ng_embedding_options){.count = (length), .dim = __VA_ARGS__})
+NG_API ng_module *ng_learned_positions_create(ng_embedding_options options);
+
+/* A maker of norms over `dim` features: what a module with norms inside takes as an option. Any
+ * function of this type will do; these are ready. */
+typedef ng_module *ng_norm_maker(int64_t dim);
+NG_API ng_module *ng_norm_layer(int64_t dim);
+NG_API ng_module *ng_norm_rms(int64_t dim);
+NG_API ng_module *ng_norm_batch(int64_t dim); /* over every position of every sample */
+NG_API ng_module *ng_norm_none(int64_t dim);  /* y = x */
+
+/* MultiHeadAttention of x (N, T, dim) to itself: y = attention(q, k, v) W_o + b_o, where q, k and
+ * v are thirds of x W + b; the condition of ng_forward_with is a key mask (N, T): 0 where no query
+ * sees the key. Parameters in_weight (3 dim, dim), in_bias, out_weight (dim, dim), out_bias; drawn
+ * as Xavier's normal for each matrix of (dim, dim). Vaswani et al. 2017.
+ *     ng_multi_head_attention_new(128, 4, .causal = true, .rotary = true, .qk_norm = ng_norm_rms) */
+typedef struct {
+    int64_t dim, heads;     /* heads divides dim */
+    bool causal, no_bias;
+    bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
+    double rotary_base;     /* default 10000 */
+    ng_norm_maker *qk_norm; /* of each head of q and of k; Henry et al. 2020, Dehghani et al. 2023 */
+    double gain;            /* factor of the drawn weights of v and W_o; default 1 */
+} ng_multi_head_attention_options;
+#define ng_multi_head_attention_new(features, ...)                                                \
+    ng_multi_head_attention_create(                                                               \
+        (ng_multi_head_attention_options){.dim = (features), .heads = __VA_ARGS__})
+NG_API ng_module *ng_multi_head_attention_create(ng_multi_head_attention_options options);
+
+/* FeedForward: y = f(x W_1^T + b_1) W_2^T + b_2; with NG_FEED_FORWARD_SWIGLU y = (silu(a) b) W_2^T
+ * + b_2, where a and b are halves of x W_1^T + b_1 (Shazeer 2020). Parameters in_weight (hidden,
+ * dim), twice as high for SwiGLU, in_bias, out_weight (dim, hidden), out_bias. */
+typedef enum {
+    NG_FEED_FORWARD_GELU = 0,
+    NG_FEED_FORWARD_GELU_TANH,
+    NG_FEED_FORWARD_RELU,
+    NG_FEED_FORWARD_SWIGLU
+} ng_feed_forward_activation;
+typedef struct {
+    int64_t dim;
+    int64_t hidden; /* default 4 dim; for SwiGLU 8/3 dim, so that the weights are as many */
+    ng_feed_forward_activation activation;
+    bool no_bias;
+    double gain; /* factor of the drawn weights; default 1 */
+} ng_feed_forward_options;
+#define ng_feed_forward_new(...)                                                                  \
+    ng_feed_forward_create((ng_feed_forward_options){.dim = __VA_ARGS__})
+NG_API ng_module *ng_feed_forward_create(ng_feed_forward_options options);
+
+/* Where a block has its norms, f being its attention and then its feed-forward. */
+typedef enum {
+    NG_NORM_PRE = 0,  /* x + f(norm(x)); Xiong et al. 2020 */
+    NG_NORM_POST,     /* norm(x + f(x)); Vaswani et al. 2017 */
+    NG_NORM_SANDWICH, /* x + norm(f(norm(x))); Ding et al. 2021 */
+    NG_NORM_DEEP      /* norm(alpha x + f(x)), alpha = (2 layers)^(1/4), and the weights of v, W_o and
+                         feed-forward drawn beta = (8 layers)^(-1/4) times as wide; Wang et al. 2022 */
+} ng_norm_placement;
+
+/* TransformerBlock of x (N, T, dim); the condition of ng_forward_with is a key mask (N, T).
+ * Children attention, attention_norm, feed_forward, feed_forward_norm (and .._after for the second
+ * norms of a sandwich, .._dropout).
+ *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_SANDWICH) */
+typedef struct {
+    int64_t dim, heads;
+    int64_t hidden; /* of the feed-forward */
+    ng_norm_maker *norm; /* default ng_norm_layer */
+    ng_norm_placement placement;
+    int64_t layers; /* of the whole stack, for NG_NORM_DEEP; default 1 */
+    ng_feed_forward_activation activation;
+    double dropout; /* of what each branch adds */
+    bool causal, rotary, no_bias;
+    ng_norm_maker *qk_norm;
+} ng_transformer_block_options;
+#define ng_transformer_block_new(features, ...)                                                   \
+    ng_transformer_block_create(                                                                  \
+        (ng_transformer_block_options){.dim = (features), .heads = __VA_ARGS__})
+NG_API ng_module *ng_transformer_block_create(ng_transformer_block_options options);
+
+/* Transformer, a language model: int64 ids (N, T) -> logits (N, T, vocabulary), T at most length.
+ * Children embedding, positions, blocks (a Sequential), norm (where the placement is pre or
+ * sandwich: the others end in one) and head. The condition of ng_forward_with is a key mask (N, T).
+ *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
+typedef enum { NG_POSITIONS_LEARNED = 0, NG_POSITIONS_ROTARY, NG_POSITIONS_NONE } ng_positions;
+typedef struct {
+    int64_t vocabulary;
+    int64_t dim, heads, layers, length; /* default 128, 4, 4, 128 */
+    int64_t hidden;                     /* of the feed-forward */
+    ng_norm_maker *norm;                /* default ng_norm_layer */
+    ng_norm_placement placement;
+    ng_positions positions;
+    ng_feed_forward_activation activation;
+    double dropout;
+    bool bidirectional; /* every position sees every other */
+    bool no_bias;       /* in attention and feed-forward */
+    ng_norm_maker *qk_norm;
+} ng_transformer_options;
+#define ng_transformer_new(...)                                                                   \
+    ng_transformer_create((ng_transformer_options){.vocabulary = __VA_ARGS__})
+NG_API ng_module *ng_transformer_create(ng_transformer_options options);
+
 /* ---- Your own module -----------------------------------------------------------------------
  *
  *     typedef struct { ng_module base; ng_tensor *weight; double eps; } my_norm;

@@ -374,4 +374,51 @@ NG_API ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window);
 NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64_t width,
                                ng_window window);
 
+/* ---- Attention ---------------------------------------------------------------------------- */
+
+/* y = softmax(scale q k^T) v for each head. Vaswani et al. 2017; no matrix of T x S weights is
+ * kept for the backward pass, as in Dao et al. 2022.
+ *
+ * q      (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,
+ *        (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
+ * mask   (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it
+ * scale  default 1 / sqrt(D)
+ * causal query t sees the keys 0 .. t + S - T only
+ * A query that sees no key has output 0. */
+typedef struct {
+    ng_tensor *k, *v, *mask;
+    int64_t heads;
+    double scale;
+    bool causal;
+} ng_attention_options;
+#define ng_attention(tape, q, ...) ng_attention_with(tape, q, (ng_attention_options){.k = __VA_ARGS__})
+NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_attention_options options);
+
+/* The same with q, k and v as thirds of one tensor's features: qkv (N, T, 3 H D), mask (N, T) or
+ * NG_NONE -> (N, T, H D). */
+typedef struct {
+    ng_tensor *mask;
+    int64_t heads;
+    double scale;
+    bool causal;
+} ng_self_attention_options;
+#define ng_self_attention(tape, qkv, ...)                                                         \
+    ng_self_attention_with(tape, qkv, (ng_self_attention_options){.mask = __VA_ARGS__})
+NG_API ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attention_options options);
+
+/* Rotary positions of x (..., T, features): in each head of .dim features the pair (2i, 2i + 1) is
+ * turned by the angle (start + t) base^(-2i / dim). Su et al. 2021.
+ *
+ * dim    features of a head, even; default: all
+ * over   how many features are rotated, the first; default: all
+ * base   default 10000
+ * start  the position of the first row */
+typedef struct {
+    ng_tensor *x;
+    int64_t dim, over, start;
+    double base;
+} ng_rotary_options;
+#define ng_rotary(tape, ...) ng_rotary_with(tape, (ng_rotary_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options);
+
 #endif

@@ -111,6 +111,31 @@ typedef struct {
     bool add_dx, add_dweight, add_dbias;
 } ng_conv_gradients;
 
+/* Where a tensor's heads are: elements from one batch, head and row (position) to the next. */
+typedef struct {
+    int64_t batch, head, row;
+} ng_head_strides;
+
+/* Attention of each head of each batch: q and y (queries, dim), k and v (keys, dim). */
+typedef struct {
+    int64_t batches, heads, queries, keys, dim;
+    double scale;
+    bool causal; /* query t sees the keys 0 .. t + keys - queries */
+    ng_head_strides q, k, v, y;
+} ng_attention_shape;
+
+/* Destinations of its backward kernel; a NULL pointer is not wanted. */
+typedef struct {
+    void *dq, *dk, *dv;
+    bool add_dq, add_dk, add_dv;
+} ng_attention_gradients;
+
+/* Rows of x (rows, features), row r at position r % length: the first `rotated` features of each
+ * are heads of dim features. */
+typedef struct {
+    int64_t rows, length, features, rotated, dim;
+} ng_rotation_shape;
+
 typedef struct {
     const char *isa; /* "baseline", "avx2", "avx512" */
 
@@ -215,6 +240,19 @@ typedef struct {
     void (*mean_pool)(const ng_windows *windows, const void *x, void *y); /* outside counts */
     void (*mean_pool_backward)(const ng_windows *windows, const void *dy, void *dx,
                                bool accumulate);
+
+    /* ---- attention.inc ---- */
+    /* y = softmax(scale q k^T) v; lse (batches, heads, queries) is kept for backward. mask
+     * (batches, keys) is 0 where no query sees the key, or NULL. */
+    void (*attention)(const ng_attention_shape *shape, const void *q, const void *k, const void *v,
+                      const void *mask, void *y, double *lse);
+    /* dy, dq, dk and dv have the strides of y, q, k and v. */
+    void (*attention_backward)(const ng_attention_shape *shape, const void *q, const void *k,
+                               const void *v, const void *mask, const void *y, const double *lse,
+                               const void *dy, ng_attention_gradients gradients);
+    /* The pairs (2i, 2i + 1) of each head turned by the angle whose cosines and sines stand in
+     * table (length, 2, dim / 2). */
+    void (*rotate)(const ng_rotation_shape *shape, const void *x, const void *table, void *y);
 } ng_kernels;
 
 /* The table for NG_F32 or NG_F64, for the best instruction set that this processor has, or the

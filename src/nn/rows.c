@@ -154,12 +154,77 @@ static ng_module *residual_convolution(void)
         ng_global_avg_pool_new(), ng_linear_new(2, 2));
 }
 
+static ng_module *embedding(void) { return ng_embedding_new(5, 3); }
+static ng_module *learned_positions(void) { return ng_learned_positions_new(4, 2); }
+static ng_module *attention(void) { return ng_multi_head_attention_new(4, 2); }
+static ng_module *attention_causal(void)
+{
+    return ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true);
+}
+static ng_module *attention_qk_norm(void)
+{
+    return ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
+                                       .qk_norm = ng_norm_rms);
+}
+static ng_module *attention_qk_layer_norm(void)
+{
+    return ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer);
+}
+static ng_module *feed_forward(void) { return ng_feed_forward_new(3); }
+static ng_module *feed_forward_tanh(void)
+{
+    return ng_feed_forward_new(3, .hidden = 4, .activation = NG_FEED_FORWARD_GELU_TANH);
+}
+static ng_module *swiglu(void)
+{
+    return ng_feed_forward_new(3, .activation = NG_FEED_FORWARD_SWIGLU, .no_bias = true);
+}
+static ng_module *block_pre(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,
+                                    .activation = NG_FEED_FORWARD_SWIGLU);
+}
+static ng_module *block_post(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST, .dropout = 0.2);
+}
+static ng_module *block_sandwich(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_SANDWICH,
+                                    .qk_norm = ng_norm_rms);
+}
+static ng_module *block_deep(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3);
+}
+static ng_module *block_batch(void)
+{
+    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch);
+}
+static ng_module *block_no_norm(void)
+{
+    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none);
+}
+static ng_module *transformer(void)
+{
+    return ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3);
+}
+static ng_module *transformer_rotary(void)
+{
+    return ng_transformer_new(5, .dim = 4, .heads = 1, .layers = 1, .hidden = 3,
+                              .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
+                              .positions = NG_POSITIONS_ROTARY, .bidirectional = true);
+}
+
 /* ---- The table ----------------------------------------------------------------------------- */
 
 /* An input x of normal values; of values away from a kink at 0; and a condition. */
 #define X(...) .name = "x", .shape = {__VA_ARGS__}
 #define X_AWAY(...) X(__VA_ARGS__), .avoid = 0.05
 #define CONDITION(...) .name = "condition", .shape = {__VA_ARGS__}
+
+#define IDS(below, ...)                                                                           \
+    .name = "ids", .shape = {__VA_ARGS__}, .index = true, .high = (below), .constant = true
 
 static const ng_check_row_spec rows[] = {
     {.name = "Linear", .module = linear, .inputs = {{X(2, {3, 4})}}},
@@ -304,6 +369,39 @@ static const ng_check_row_spec rows[] = {
     {.name = "Sequential (residual convolution)",
      .module = residual_convolution,
      .inputs = {{X(4, {2, 2, 3, 3})}}},
+
+    {.name = "Embedding", .module = embedding, .inputs = {{IDS(5, 2, {2, 3})}}},
+    {.name = "LearnedPositions", .module = learned_positions, .inputs = {{X(3, {2, 4, 2})}}},
+    {.name = "LearnedPositions (shorter)",
+     .module = learned_positions,
+     .inputs = {{X(3, {2, 3, 2})}}},
+    {.name = "MultiHeadAttention", .module = attention, .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "MultiHeadAttention (causal, rotary)",
+     .module = attention_causal,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "MultiHeadAttention (QK-RMSNorm, causal, rotary)",
+     .module = attention_qk_norm,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "MultiHeadAttention (QK-LayerNorm)",
+     .module = attention_qk_layer_norm,
+     .inputs = {{X(3, {1, 3, 6})}}},
+    {.name = "FeedForward", .module = feed_forward, .inputs = {{X(2, {2, 3})}}},
+    {.name = "FeedForward (GELUTanh)", .module = feed_forward_tanh, .inputs = {{X(2, {2, 3})}}},
+    {.name = "FeedForward (SwiGLU)", .module = swiglu, .inputs = {{X(3, {1, 2, 3})}}},
+    {.name = "TransformerBlock (pre)", .module = block_pre, .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "TransformerBlock (post)", .module = block_post, .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "TransformerBlock (sandwich)",
+     .module = block_sandwich,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "TransformerBlock (DeepNorm)",
+     .module = block_deep,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "TransformerBlock (BatchNorm)", .module = block_batch, .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "TransformerBlock (no norm)", .module = block_no_norm, .inputs = {{X(3, {2, 2, 4})}}},
+    {.name = "Transformer", .module = transformer, .inputs = {{IDS(5, 2, {2, 3})}}},
+    {.name = "Transformer (rotary, DeepNorm)",
+     .module = transformer_rotary,
+     .inputs = {{IDS(5, 2, {2, 3})}}},
 };
 
 const ng_check_row_spec *ng_layer_row(int index)

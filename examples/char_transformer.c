@@ -1,0 +1,608 @@
+/* A transformer learns to write: the characters of text files, or of this project's own sources.
+ *
+ * Trains one network for each norm and placement that is asked for, prints the loss, writes it to
+ * a .dat file, and lets the last network write a sample. Run it in the project's folder, or with
+ * files: build/examples/char_transformer --help */
+#include "progress.h"
+#include <errno.h>
+#include <getopt.h>
+#include <glob.h>
+#include <math.h>
+#include <normgrad.h>
+#include <signal.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+/* ---- What is compared ---- */
+
+typedef struct {
+    const char *key, *name;
+    ng_norm_maker *make;
+} norm_choice;
+
+static const norm_choice norms[] = {{"layer", "LayerNorm", ng_norm_layer},
+                                    {"rms", "RMSNorm", ng_norm_rms},
+                                    {"batch", "BatchNorm", ng_norm_batch},
+                                    {"none", "no norm", ng_norm_none}};
+enum { NORMS = sizeof norms / sizeof norms[0] };
+
+static const char *const placements[] = {[NG_NORM_PRE] = "pre",
+                                         [NG_NORM_POST] = "post",
+                                         [NG_NORM_SANDWICH] = "sandwich",
+                                         [NG_NORM_DEEP] = "deepnorm"};
+static const char *const positions[] = {[NG_POSITIONS_LEARNED] = "learned",
+                                        [NG_POSITIONS_ROTARY] = "rotary",
+                                        [NG_POSITIONS_NONE] = "none"};
+static const char *const feed_forwards[] = {[NG_FEED_FORWARD_GELU] = "gelu",
+                                            [NG_FEED_FORWARD_GELU_TANH] = "gelu_tanh",
+                                            [NG_FEED_FORWARD_RELU] = "relu",
+                                            [NG_FEED_FORWARD_SWIGLU] = "swiglu"};
+enum { PLACEMENTS = 4, POSITIONS = 3, FEED_FORWARDS = 4 };
+
+/* ---- Options ---- */
+
+typedef struct {
+    bool norm[NORMS], placement[PLACEMENTS];
+    int positions, feed_forward;
+    int layers, width, heads, context, batch, steps, sample, seed, threads;
+    double lr, dropout, temperature;
+    bool qk_norm;
+    const char *out, *prompt;
+    char **files; /* after the options */
+    int n_files;
+} options;
+
+static const char help[] =
+    "usage: char_transformer [options] [FILE...]\n"
+    "\n"
+    "A transformer learns the characters of the files, or of this project's headers and\n"
+    "sources, and then writes a sample. With several norms or placements it trains one\n"
+    "network for each pair of them and compares their losses.\n"
+    "\n"
+    "  --norm LIST       of layer,rms,batch,none                (layer)\n"
+    "  --placement LIST  of pre,post,sandwich,deepnorm          (pre)\n"
+    "  --positions KIND  learned, rotary or none                (learned)\n"
+    "  --feed-forward F  gelu, gelu_tanh, relu or swiglu        (gelu)\n"
+    "  --qk-norm         RMSNorm of each head of q and k\n"
+    "  --layers N        blocks                                 (4)\n"
+    "  --width N         features                               (128)\n"
+    "  --heads N         of the attention; they divide width    (4)\n"
+    "  --context N       characters that are seen at once       (128)\n"
+    "  --batch N         sequences a step                       (8)\n"
+    "  --steps N         of training                            (2000)\n"
+    "  --lr RATE         learning rate at its highest           (0.001)\n"
+    "  --dropout P       of what each branch adds               (0)\n"
+    "  --seed N          of weights and batches                 (0)\n"
+    "  --sample N        characters to write at the end         (500)\n"
+    "  --temperature T   of the sample: below 1 bolder          (0.8)\n"
+    "  --prompt TEXT     how the sample begins                  (a new line)\n"
+    "  --out PREFIX      of the .dat                            (plots/char_transformer)\n"
+    "  --threads N       of the kernels; 0: one per processor   (0)\n"
+    "  --help            this text\n"
+    "\n"
+    "Ctrl-C ends it after the current step; what there is by then is saved.\n";
+
+static void refuse(const char *name, const char *value, const char *expected)
+{
+    fprintf(stderr, "char_transformer: --%s %s: expected %s; --help shows all options\n", name,
+            value, expected);
+    exit(EXIT_USAGE);
+}
+
+static int parse_count(const char *name, const char *text, int low, int high)
+{
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (errno == 0 && end != text && *end == '\0' && value >= low && value <= high)
+        return (int)value;
+    char expected[64];
+    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
+    refuse(name, text, expected);
+    return 0;
+}
+
+static double parse_number(const char *name, const char *text, double low, double below)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (end != text && *end == '\0' && value >= low && value < below) return value;
+    char expected[64];
+    snprintf(expected, sizeof expected, "a number from %g to below %g", low, below);
+    refuse(name, text, expected);
+    return 0;
+}
+
+static int parse_choice(const char *name, const char *text, size_t length,
+                        const char *const *choices, int count)
+{
+    char expected[96] = "";
+    for (int i = 0; i < count; i++) {
+        if (strlen(choices[i]) == length && strncmp(text, choices[i], length) == 0) return i;
+        const size_t used = strlen(expected);
+        snprintf(expected + used, sizeof expected - used, "%s%s", i ? ", " : "one of ", choices[i]);
+    }
+    refuse(name, text, expected);
+    return 0;
+}
+
+static void parse_list(const char *name, const char *list, const char *const *choices, int count,
+                       bool *chosen)
+{
+    memset(chosen, 0, (size_t)count * sizeof *chosen);
+    for (const char *at = list;; at++) {
+        const size_t length = strcspn(at, ",");
+        chosen[parse_choice(name, at, length, choices, count)] = true;
+        at += length;
+        if (*at == '\0') return;
+    }
+}
+
+static void parse_one(options *o, int option, const char *text)
+{
+    static const char *const norm_keys[] = {"layer", "rms", "batch", "none"};
+    switch (option) {
+    case 'n': parse_list("norm", text, norm_keys, NORMS, o->norm); break;
+    case 'p': parse_list("placement", text, placements, PLACEMENTS, o->placement); break;
+    case 'P':
+        o->positions = parse_choice("positions", text, strlen(text), positions, POSITIONS);
+        break;
+    case 'f':
+        o->feed_forward =
+            parse_choice("feed-forward", text, strlen(text), feed_forwards, FEED_FORWARDS);
+        break;
+    case 'q': o->qk_norm = true; break;
+    case 'l': o->layers = parse_count("layers", text, 1, 1000); break;
+    case 'w': o->width = parse_count("width", text, 1, 100000); break;
+    case 'H': o->heads = parse_count("heads", text, 1, 100000); break;
+    case 'c': o->context = parse_count("context", text, 1, 100000); break;
+    case 'b': o->batch = parse_count("batch", text, 1, 100000); break;
+    case 's': o->steps = parse_count("steps", text, 1, 100000000); break;
+    case 'r': o->lr = parse_number("lr", text, 1e-12, 1e3); break;
+    case 'd': o->dropout = parse_number("dropout", text, 0, 1); break;
+    case 'S': o->seed = parse_count("seed", text, 0, 1000000000); break;
+    case 'a': o->sample = parse_count("sample", text, 0, 1000000); break;
+    case 'T': o->temperature = parse_number("temperature", text, 1e-3, 1e3); break;
+    case 'm': o->prompt = text; break;
+    case 'o': o->out = text; break;
+    case 't': o->threads = parse_count("threads", text, 0, 1024); break;
+    case 'h': fputs(help, stdout), exit(EXIT_SUCCESS);
+    default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+    }
+}
+
+static options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {{"norm", required_argument, NULL, 'n'},
+                                          {"placement", required_argument, NULL, 'p'},
+                                          {"positions", required_argument, NULL, 'P'},
+                                          {"feed-forward", required_argument, NULL, 'f'},
+                                          {"qk-norm", no_argument, NULL, 'q'},
+                                          {"layers", required_argument, NULL, 'l'},
+                                          {"width", required_argument, NULL, 'w'},
+                                          {"heads", required_argument, NULL, 'H'},
+                                          {"context", required_argument, NULL, 'c'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"steps", required_argument, NULL, 's'},
+                                          {"lr", required_argument, NULL, 'r'},
+                                          {"dropout", required_argument, NULL, 'd'},
+                                          {"seed", required_argument, NULL, 'S'},
+                                          {"sample", required_argument, NULL, 'a'},
+                                          {"temperature", required_argument, NULL, 'T'},
+                                          {"prompt", required_argument, NULL, 'm'},
+                                          {"out", required_argument, NULL, 'o'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    options o = {.norm = {true},
+                 .placement = {true},
+                 .layers = 4,
+                 .width = 128,
+                 .heads = 4,
+                 .context = 128,
+                 .batch = 8,
+                 .steps = 2000,
+                 .sample = 500,
+                 .lr = 1e-3,
+                 .temperature = 0.8,
+                 .prompt = "\n",
+                 .out = "plots/char_transformer"};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) parse_one(&o, c, optarg);
+    o.files = argv + optind;
+    o.n_files = argc - optind;
+    return o;
+}
+
+/* ---- Text ---- */
+
+typedef struct {
+    unsigned char *bytes;
+    size_t count, room;
+    int id[256];             /* of a byte; -1 where it does not occur */
+    unsigned char byte[256]; /* of an id */
+    int vocabulary;
+    int64_t train; /* bytes to train on, the first; the rest validates */
+} text;
+
+static bool read_file(text *t, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    size_t got = 1;
+    while (file && got > 0) {
+        if (t->count == t->room) {
+            const size_t room = t->room ? 2 * t->room : 1 << 16;
+            unsigned char *grown = realloc(t->bytes, room);
+            if (!grown) break;
+            t->bytes = grown;
+            t->room = room;
+        }
+        got = fread(t->bytes + t->count, 1, t->room - t->count, file);
+        t->count += got;
+    }
+    const bool read = file && got == 0 && !ferror(file);
+    if (!read) fprintf(stderr, "char_transformer: %s: %s\n", path, strerror(errno));
+    if (file) fclose(file);
+    return read;
+}
+
+static bool read_sources(text *t)
+{
+    static const char *const patterns[] = {"include/*.h", "include/*/*.h", "src/*/*.h", "src/*/*.c",
+                                           "src/*/*.inc"};
+    bool read = true;
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0] && read; i++) {
+        glob_t found;
+        if (glob(patterns[i], 0, NULL, &found) != 0) continue;
+        for (size_t k = 0; k < found.gl_pathc && read; k++) read = read_file(t, found.gl_pathv[k]);
+        globfree(&found);
+    }
+    return read;
+}
+
+static bool read_text(text *t, const options *o)
+{
+    bool read = o->n_files > 0 || read_sources(t);
+    for (int i = 0; i < o->n_files && read; i++) read = read_file(t, o->files[i]);
+    if (!read) return false;
+    const size_t least = 20 * ((size_t)o->context + 1); /* so that both parts hold a sequence */
+    if (t->count < least) {
+        fprintf(stderr,
+                "char_transformer: %zu characters%s, expected at least %zu for a context of %d\n",
+                t->count,
+                o->n_files > 0 ? ""
+                               : " in include/ and src/: run it in the project's folder, or "
+                                 "name files",
+                least, o->context);
+        return false;
+    }
+    bool occurs[256] = {false};
+    for (size_t i = 0; i < t->count; i++) occurs[t->bytes[i]] = true;
+    for (int b = 0; b < 256; b++) {
+        t->id[b] = occurs[b] ? t->vocabulary : -1;
+        if (occurs[b]) t->byte[t->vocabulary++] = (unsigned char)b;
+    }
+    t->train = (int64_t)(t->count - t->count / 10);
+    return true;
+}
+
+/* ---- The job ---- */
+
+/* What was measured with one network, every REPORT steps. */
+enum { REPORT = 50, VALIDATION_BATCHES = 8 };
+typedef struct {
+    char name[64];
+    double *loss, *validation, *seconds; /* [report] */
+    int reports;
+} curve;
+
+typedef struct {
+    options options;
+    text text;
+    curve curves[NORMS * PLACEMENTS];
+    int n_curves;
+    bool terminal;
+} job;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* A second Ctrl-C ends the program at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static bool write_history(const job *j)
+{
+    const options *o = &j->options;
+    char what[256], path[4096];
+    snprintf(what, sizeof what,
+             "characters of %zu, %d kinds; %d layers, width %d, %d heads, context %d, batch %d; "
+             "adamw, lr %g; seed %d; float32",
+             j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch,
+             o->lr, o->seed);
+    snprintf(path, sizeof path, "%s.dat", o->out);
+    ng_history *history = ng_history_new(what);
+    for (int i = 0; i < j->n_curves; i++) {
+        const curve *c = &j->curves[i];
+        ng_history_block(history, c->name);
+        for (int k = 0; k < c->reports; k++) {
+            const int step = (k + 1) * REPORT < o->steps ? (k + 1) * REPORT : o->steps;
+            ng_history_log(history, "loss", step, c->loss[k]);
+            ng_history_log(history, "val_loss", step, c->validation[k]);
+            ng_history_log(history, "seconds", step, c->seconds[k]);
+        }
+    }
+    const ng_status status = ng_history_write(history, path);
+    ng_history_free(history);
+    return status == NG_OK;
+}
+
+static bool has_results(const job *j)
+{
+    for (int i = 0; i < j->n_curves; i++)
+        if (j->curves[i].reports > 0) return true;
+    return false;
+}
+
+/* ---- Training ---- */
+
+typedef struct {
+    job *job;
+    curve *curve;
+    ng_module *net;
+    ng_optimizer *optimizer;
+    ng_tape *tape;
+    ng_tensor *ids, *labels; /* (batch, context) */
+    ng_rng rng;
+    double began;
+} run;
+
+/* Sequences from bytes first .. last - 1, each label the byte after its id. */
+static void draw_batch(run *r, ng_rng *rng, int64_t first, int64_t last)
+{
+    const options *o = &r->job->options;
+    const text *t = &r->job->text;
+    int64_t *ids = ng_data_i64(r->ids), *labels = ng_data_i64(r->labels);
+    if (!ids || !labels) return;
+    for (int n = 0; n < o->batch; n++) {
+        const int64_t from = first + ng_rng_below(rng, last - first - o->context);
+        for (int i = 0; i < o->context; i++) {
+            *ids++ = t->id[t->bytes[from + i]];
+            *labels++ = t->id[t->bytes[from + i + 1]];
+        }
+    }
+    ng_touch(r->ids), ng_touch(r->labels);
+}
+
+/* Nats a character on text that was not trained on: the same batches each time. */
+static double validate(run *r)
+{
+    const text *t = &r->job->text;
+    ng_rng rng = ng_rng_seeded(7);
+    double sum = 0;
+    const bool was = ng_tape_record(r->tape, false);
+    ng_eval(r->net);
+    for (int i = 0; i < VALIDATION_BATCHES; i++) {
+        draw_batch(r, &rng, t->train, (int64_t)t->count);
+        sum += ng_item(ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, r->ids), r->labels));
+        ng_tape_reset(r->tape);
+    }
+    ng_train(r->net);
+    ng_tape_record(r->tape, was);
+    return sum / VALIDATION_BATCHES;
+}
+
+static double train_step(run *r)
+{
+    draw_batch(r, &r->rng, 0, r->job->text.train);
+    ng_tensor *logits = ng_forward(r->net, r->tape, r->ids);
+    ng_tensor *loss = ng_cross_entropy(r->tape, logits, r->labels);
+    ng_backward(r->tape, loss);
+    ng_clip_grad_norm(r->net, 1);
+    ng_optimizer_step(r->optimizer);
+    const double value = ng_item(loss);
+    ng_tape_reset(r->tape);
+    return value;
+}
+
+static void report(run *r, double loss, int step)
+{
+    curve *c = r->curve;
+    const double validation = validate(r);
+    if (ng_failed()) return;
+    c->loss[c->reports] = loss;
+    c->validation[c->reports] = validation;
+    c->seconds[c->reports] = progress_clock() - r->began;
+    c->reports++;
+    if (!r->job->terminal && (step % (10 * REPORT) == 0 || step == r->job->options.steps)) {
+        printf("%-20s step %d/%d  loss %.3f  validation %.3f  %.1f s\n", c->name, step,
+               r->job->options.steps, loss, validation, progress_clock() - r->began);
+        fflush(stdout);
+    }
+}
+
+static void train(run *r)
+{
+    const options *o = &r->job->options;
+    progress bar = progress_begin(r->curve->name, "characters",
+                                  (double)o->steps * o->batch * o->context, !r->job->terminal);
+    double sum = 0;
+    int counted = 0;
+    char detail[64];
+    r->began = progress_clock();
+    for (int step = 1; step <= o->steps && !interrupted && !ng_failed(); step++) {
+        sum += train_step(r);
+        counted++;
+        snprintf(detail, sizeof detail, "step %d/%d  loss %.3f", step, o->steps, sum / counted);
+        progress_show(&bar, (double)step * o->batch * o->context, detail);
+        if (step % REPORT != 0 && step != o->steps) continue;
+        report(r, sum / counted, step);
+        sum = counted = 0;
+    }
+    progress_end(&bar);
+}
+
+/* ---- Writing ---- */
+
+/* One of the ids, in proportion to e^(logit / temperature). */
+static int draw_id(const ng_tensor *logits, int64_t row, int vocabulary, double temperature,
+                   ng_rng *rng)
+{
+    double weights[256], max = -HUGE_VAL, sum = 0;
+    for (int i = 0; i < vocabulary; i++) max = fmax(max, ng_get(logits, row * vocabulary + i));
+    for (int i = 0; i < vocabulary; i++)
+        sum += weights[i] = exp((ng_get(logits, row * vocabulary + i) - max) / temperature);
+    double left = sum * ng_rng_uniform(rng);
+    for (int i = 0; i < vocabulary; i++)
+        if ((left -= weights[i]) < 0) return i;
+    return vocabulary - 1;
+}
+
+/* Each character is drawn after what the last `context` characters say. */
+static void write_sample(run *r)
+{
+    const options *o = &r->job->options;
+    const text *t = &r->job->text;
+    ng_rng rng = ng_rng_seeded((uint64_t)o->seed);
+    unsigned char *seen = calloc(strlen(o->prompt) + (size_t)o->sample + 1, 1);
+    int count = 0;
+    for (const char *at = o->prompt; seen && *at; at++)
+        if (t->id[(unsigned char)*at] >= 0) seen[count++] = (unsigned char)*at;
+    if (seen && count == 0) seen[count++] = t->byte[0];
+    ng_tape_record(r->tape, false);
+    ng_eval(r->net);
+    printf("\nA sample of %s:\n\n%.*s", r->curve->name, count, seen ? (const char *)seen : "");
+    for (int i = 0; seen && i < o->sample && !interrupted && !ng_failed(); i++) {
+        const int length = count < o->context ? count : o->context;
+        ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(1, length));
+        for (int k = 0; k < length; k++) ng_set(ids, k, t->id[seen[count - length + k]]);
+        const ng_tensor *logits = ng_forward(r->net, r->tape, ids);
+        if (logits)
+            seen[count++] =
+                t->byte[draw_id(logits, length - 1, t->vocabulary, o->temperature, &rng)];
+        if (logits) putchar(seen[count - 1]), fflush(stdout);
+        ng_tensor_free(ids);
+        ng_tape_reset(r->tape);
+    }
+    putchar('\n');
+    free(seen);
+}
+
+/* ---- One network after the other ---- */
+
+static ng_module *make_network(const job *j, int norm, int placement)
+{
+    const options *o = &j->options;
+    ng_module *net = ng_transformer_new(
+        j->text.vocabulary, .dim = o->width, .heads = o->heads, .layers = o->layers,
+        .length = o->context, .norm = norms[norm].make, .placement = (ng_norm_placement)placement,
+        .positions = (ng_positions)o->positions,
+        .activation = (ng_feed_forward_activation)o->feed_forward, .dropout = o->dropout,
+        .qk_norm = o->qk_norm ? ng_norm_rms : NULL);
+    ng_module_init(net, (uint64_t)o->seed);
+    return net;
+}
+
+static void run_network(job *j, int norm, int placement, bool sample)
+{
+    const options *o = &j->options;
+    curve *c = &j->curves[j->n_curves];
+    const size_t reports = (size_t)(o->steps / REPORT + 1);
+    snprintf(c->name, sizeof c->name, "%s, %s", placements[placement], norms[norm].name);
+    c->loss = calloc(reports, sizeof(double));
+    c->validation = calloc(reports, sizeof(double));
+    c->seconds = calloc(reports, sizeof(double));
+    j->n_curves++;
+    if (!c->loss || !c->validation || !c->seconds) {
+        ng_fail(NG_ENOMEM, "char_transformer: out of memory");
+        return;
+    }
+
+    const int warmup = o->steps < 1000 ? o->steps / 10 : 100;
+    run r = {.job = j, .curve = c, .rng = ng_rng_seeded((uint64_t)o->seed)};
+    r.net = make_network(j, norm, placement);
+    r.optimizer = ng_adamw_new(r.net, .lr = o->lr, .beta2 = 0.99, .weight_decay = 0.1,
+                               .schedule = {.kind = NG_SCHEDULE_COSINE,
+                                            .warmup = warmup,
+                                            .steps = o->steps - warmup,
+                                            .floor = 0.1});
+    r.tape = ng_tape_new();
+    ng_tape_seed(r.tape, (uint64_t)o->seed);
+    r.ids = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
+    r.labels = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
+    if (!ng_failed()) train(&r);
+    if (!ng_failed() && !interrupted && sample && o->sample > 0) write_sample(&r);
+    ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
+    ng_tensor_free(r.ids), ng_tensor_free(r.labels);
+}
+
+static void print_table(const job *j)
+{
+    printf("\n%-22s %8s %12s %12s %9s %9s\n", "placement and norm", "steps", "loss", "validation",
+           "time", "ms/step");
+    for (int i = 0; i < j->n_curves; i++) {
+        const curve *c = &j->curves[i];
+        if (c->reports == 0) continue;
+        const int last = c->reports - 1, steps = j->options.steps;
+        const int step = (last + 1) * REPORT < steps ? (last + 1) * REPORT : steps;
+        printf("%-22s %8d %12.4f %12.4f %7.1f s %9.2f\n", c->name, step, c->loss[last],
+               c->validation[last], c->seconds[last], 1e3 * c->seconds[last] / step);
+    }
+    printf("\nLosses are nats a character; validation is on the last tenth of the text.\n");
+}
+
+static bool can_write(const char *out)
+{
+    const char *slash = strrchr(out, '/');
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
+    if (access(folder, W_OK) == 0) return true;
+    fprintf(stderr, "char_transformer: --out %s: %s: %s\n", out, folder, strerror(errno));
+    return false;
+}
+
+static int work(job *j)
+{
+    const options *o = &j->options;
+    if (!can_write(o->out) || !read_text(&j->text, o)) return EXIT_FAILED;
+    printf("%zu characters of %d kinds; %d layers, width %d, %d heads, context %d, batch %d\n\n",
+           j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch);
+    fflush(stdout);
+    int left = 0;
+    for (int i = 0; i < NORMS * PLACEMENTS; i++)
+        left += o->norm[i % NORMS] && o->placement[i / NORMS];
+    for (int i = 0; i < NORMS * PLACEMENTS && !interrupted && !ng_failed(); i++)
+        if (o->norm[i % NORMS] && o->placement[i / NORMS])
+            run_network(j, i % NORMS, i / NORMS, --left == 0);
+
+    if (!ng_failed() && has_results(j)) {
+        print_table(j);
+        if (write_history(j)) printf("The curves: %s.dat\n", o->out);
+    }
+    if (ng_failed()) {
+        fprintf(stderr, "char_transformer: %s\n", ng_last_error());
+        return EXIT_FAILED;
+    }
+    if (interrupted) printf("Interrupted%s.\n", has_results(j) ? "" : ": nothing is saved");
+    return interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
+    ng_set_threads(j.options.threads);
+    catch_signals();
+    const int status = work(&j);
+    for (int i = 0; i < j.n_curves; i++)
+        free(j.curves[i].loss), free(j.curves[i].validation), free(j.curves[i].seconds);
+    free(j.text.bytes);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* Multi-head self-attention: y = attention(q, k, v) W_o + b_o, where q, k and v are thirds of
+ * x W + b. Vaswani et al. 2017. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_multi_head_attention_options options;
+    ng_tensor *in_weight;       /* (3 dim, dim): q, k, v */
+    ng_tensor *in_bias;         /* (3 dim), or NG_NONE */
+    ng_tensor *out_weight;      /* (dim, dim) */
+    ng_tensor *out_bias;        /* (dim), or NG_NONE */
+    ng_module *q_norm, *k_norm; /* of each head, or NULL */
+} attention;
+
+/* Third `part` of qkv as it is, or with each of its heads normalized: (N, T, dim). */
+static ng_tensor *part_of(const attention *layer, ng_tape *tape, ng_tensor *qkv, int64_t part,
+                          ng_module *norm)
+{
+    const int64_t dim = layer->options.dim, heads = layer->options.heads;
+    ng_tensor *x = ng_slice(tape, qkv, -1, part * dim, (part + 1) * dim);
+    if (!norm || !x) return x;
+    const ng_shape shape = x->shape;
+    x = ng_reshape(tape, x, NG_SHAPE(shape.dim[0], shape.dim[1], heads, dim / heads));
+    return ng_reshape(tape, ng_forward(norm, tape, x), shape);
+}
+
+/* QK-norm takes q and k out of the packed tensor; without it they stay where the product left
+ * them. */
+static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *qkv, ng_tensor *mask)
+{
+    const ng_multi_head_attention_options *o = &layer->options;
+    const int64_t dim = o->dim, head = dim / o->heads;
+    if (!layer->q_norm) {
+        if (o->rotary)
+            qkv = ng_rotary(tape, qkv, .dim = head, .over = 2 * dim, .base = o->rotary_base);
+        return ng_self_attention(tape, qkv, mask, .heads = o->heads, .causal = o->causal);
+    }
+    ng_tensor *q = part_of(layer, tape, qkv, 0, layer->q_norm);
+    ng_tensor *k = part_of(layer, tape, qkv, 1, layer->k_norm);
+    ng_tensor *v = part_of(layer, tape, qkv, 2, NULL);
+    if (o->rotary) {
+        q = ng_rotary(tape, q, .dim = head, .base = o->rotary_base);
+        k = ng_rotary(tape, k, .dim = head, .base = o->rotary_base);
+    }
+    return ng_attention(tape, q, k, v, mask, .heads = o->heads, .causal = o->causal);
+}
+
+static bool shapes_fit(const attention *layer, const ng_tensor *x, const ng_tensor *mask)
+{
+    const ng_shape shape = x->shape;
+    if (shape.rank != 3 || shape.dim[2] != layer->options.dim) {
+        ng_fail(NG_ESHAPE, "MultiHeadAttention: x is %s, expected (N, T, %lld)",
+                ng_shape_print(shape).text, (long long)layer->options.dim);
+        return false;
+    }
+    if (ng_is_none(mask) || ng_shape_equal(mask->shape, NG_SHAPE(shape.dim[0], shape.dim[1])))
+        return true;
+    ng_fail(NG_ESHAPE, "MultiHeadAttention: mask is %s and x %s, expected mask (N, T)",
+            ng_shape_print(mask->shape).text, ng_shape_print(shape).text);
+    return false;
+}
+
+static ng_tensor *attention_forward_with(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                         ng_tensor *mask)
+{
+    const attention *layer = (const attention *)self;
+    if (!shapes_fit(layer, x, mask)) return NULL;
+    ng_tensor *qkv = ng_linear(tape, x, layer->in_weight, layer->in_bias);
+    ng_tensor *y = attend(layer, tape, qkv, mask);
+    return ng_linear(tape, y, layer->out_weight, layer->out_bias);
+}
+
+static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return attention_forward_with(self, tape, x, NG_NONE);
+}
+
+/* Each of the four matrices as Xavier has it, v's and the last one times the gain. */
+static void attention_init(ng_module *self, ng_rng *rng)
+{
+    attention *layer = (attention *)self;
+    const int64_t square = layer->options.dim * layer->options.dim;
+    const double deviation = 1 / sqrt((double)layer->options.dim), gain = layer->options.gain;
+    ng_fill_normal(layer->in_weight, 0, deviation, rng);
+    for (int64_t i = 2 * square; i < 3 * square; i++)
+        ng_set(layer->in_weight, i, gain * ng_get(layer->in_weight, i));
+    ng_fill_normal(layer->out_weight, 0, gain * deviation, rng);
+    if (layer->options.no_bias) return;
+    ng_fill(layer->in_bias, 0);
+    ng_fill(layer->out_bias, 0);
+}
+
+static void attention_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_multi_head_attention_options *o = &((const attention *)self)->options;
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s", (long long)o->dim, (long long)o->heads,
+             o->causal ? ", causal" : "", o->rotary ? ", rotary" : "",
+             o->no_bias ? ", no bias" : "");
+}
+
+static const ng_module_class attention_class = {.name = "MultiHeadAttention",
+                                                .size = sizeof(attention),
+                                                .forward = attention_forward,
+                                                .forward_with = attention_forward_with,
+                                                .init = attention_init,
+                                                .describe = attention_describe};
+
+static bool options_accepted(const ng_multi_head_attention_options *o)
+{
+    static const char name[] = "ng_multi_head_attention_new";
+    if (!ng_option_positive(name, "dim", o->dim, "features") ||
+        !ng_option_positive(name, "heads", o->heads, "heads") ||
+        !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
+        !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL))
+        return false;
+    if (o->dim % o->heads != 0) {
+        ng_fail(NG_EVALUE, "%s: %lld heads, expected a number that divides dim %lld", name,
+                (long long)o->heads, (long long)o->dim);
+        return false;
+    }
+    if (!o->rotary || o->dim / o->heads % 2 == 0) return true;
+    ng_fail(NG_EVALUE, "%s: heads of %lld features, expected an even number for rotary positions",
+            name, (long long)(o->dim / o->heads));
+    return false;
+}
+
+ng_module *ng_multi_head_attention_create(ng_multi_head_attention_options options)
+{
+    options.gain = ng_option_or(options.gain, 1);
+    if (!options_accepted(&options)) return NULL;
+    attention *self = (attention *)ng_module_new(&attention_class);
+    if (!self) return NULL;
+    ng_module *base = &self->base;
+    const int64_t dim = options.dim, head = dim / options.heads;
+    self->options = options;
+    self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(3 * dim, dim));
+    self->in_bias =
+        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "in_bias", NG_SHAPE(3 * dim));
+    self->out_weight = ng_module_add_parameter(base, "out_weight", NG_SHAPE(dim, dim));
+    self->out_bias =
+        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim));
+    if (options.qk_norm) {
+        self->q_norm = ng_module_add_child(base, "q_norm", options.qk_norm(head));
+        self->k_norm = ng_module_add_child(base, "k_norm", options.qk_norm(head));
+    }
+    return ng_module_built(base);
+}

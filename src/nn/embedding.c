@@ -1,0 +1,107 @@
+/* Embedding: a row of a table for each id; and learned positions: a row added for each place. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_embedding_options options;
+    ng_tensor *weight; /* (count, dim) */
+} embedding;
+
+static void embedding_init(ng_module *self, ng_rng *rng)
+{
+    const embedding *layer = (const embedding *)self;
+    ng_init(layer->weight, NG_INIT_NORMAL, layer->options.deviation, rng);
+}
+
+static void embedding_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_embedding_options *options = &((const embedding *)self)->options;
+    snprintf(text, bytes, "%lld, %lld", (long long)options->count, (long long)options->dim);
+}
+
+static ng_module *embedding_create(const char *function, const ng_module_class *class,
+                                   ng_embedding_options options)
+{
+    options.deviation = ng_option_or(options.deviation, 1);
+    if (!ng_option_positive(function, "count", options.count, "rows") ||
+        !ng_option_positive(function, "dim", options.dim, "features") ||
+        !ng_option_range(function, "deviation", options.deviation, 0, HUGE_VAL))
+        return NULL;
+    embedding *self = (embedding *)ng_module_new(class);
+    if (!self) return NULL;
+    self->options = options;
+    self->weight =
+        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.count, options.dim));
+    return ng_module_built(&self->base);
+}
+
+/* ---- Embedding: y = weight[id] ---- */
+
+static bool ids_known(const ng_tensor *ids, int64_t count)
+{
+    if (ids->dtype != NG_I64) {
+        ng_fail(NG_EDTYPE, "Embedding: ids are %s, expected int64", ng_dtype_name(ids->dtype));
+        return false;
+    }
+    const int64_t *id = ids->data;
+    for (int64_t i = 0; i < ids->size; i++) {
+        if (id[i] >= 0 && id[i] < count) continue;
+        ng_fail(NG_ESHAPE, "Embedding: id %lld at index %lld of ids %s, expected 0 .. %lld",
+                (long long)id[i], (long long)i, ng_shape_print(ids->shape).text,
+                (long long)(count - 1));
+        return false;
+    }
+    return true;
+}
+
+static ng_tensor *embedding_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
+{
+    const embedding *layer = (const embedding *)self;
+    if (!ids_known(ids, layer->options.count)) return NULL;
+    return ng_gather_rows(tape, layer->weight, ids);
+}
+
+static const ng_module_class embedding_class = {.name = "Embedding",
+                                                .size = sizeof(embedding),
+                                                .forward = embedding_forward,
+                                                .init = embedding_init,
+                                                .describe = embedding_describe};
+
+ng_module *ng_embedding_create(ng_embedding_options options)
+{
+    return embedding_create("ng_embedding_new", &embedding_class, options);
+}
+
+/* ---- Learned positions: y[..., t, :] = x[..., t, :] + weight[t] ---- */
+
+static ng_tensor *positions_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const embedding *layer = (const embedding *)self;
+    const int64_t length = layer->options.count, dim = layer->options.dim;
+    if (x->shape.rank < 2 || ng_dim(x, -1) != dim) {
+        ng_fail(NG_ESHAPE, "LearnedPositions: x is %s, expected (..., T, %lld)",
+                ng_shape_print(x->shape).text, (long long)dim);
+        return NULL;
+    }
+    const int64_t places = ng_dim(x, -2);
+    if (places > length) {
+        ng_fail(NG_ESHAPE, "LearnedPositions: x is %s, a sequence of %lld, expected at most %lld",
+                ng_shape_print(x->shape).text, (long long)places, (long long)length);
+        return NULL;
+    }
+    ng_tensor *rows = layer->weight;
+    if (places < length) rows = ng_slice(tape, rows, 0, 0, places);
+    return ng_add(tape, x, rows);
+}
+
+static const ng_module_class positions_class = {.name = "LearnedPositions",
+                                                .size = sizeof(embedding),
+                                                .forward = positions_forward,
+                                                .init = embedding_init,
+                                                .describe = embedding_describe};
+
+ng_module *ng_learned_positions_create(ng_embedding_options options)
+{
+    return embedding_create("ng_learned_positions_new", &positions_class, options);
+}

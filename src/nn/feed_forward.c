@@ -1,0 +1,100 @@
+/* Feed-forward: y = f(x W_1^T + b_1) W_2^T + b_2 for each position; SwiGLU has a second first
+ * layer, which multiplies: f = silu(a) b, [a, b] = x W_1^T + b_1. Shazeer 2020. */
+#include "nn/module.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_feed_forward_options options;
+    ng_tensor *in_weight, *in_bias;   /* (hidden, dim), or (2 hidden, dim) for SwiGLU */
+    ng_tensor *out_weight, *out_bias; /* (dim, hidden) */
+} feed_forward;
+
+static const char *const activation_names[] = {"GELU", "GELUTanh", "ReLU", "SwiGLU"};
+
+static ng_tensor *swiglu(ng_tape *tape, ng_tensor *x, int64_t hidden)
+{
+    ng_tensor *a = ng_slice(tape, x, -1, 0, hidden), *b = ng_slice(tape, x, -1, hidden, NG_END);
+    return ng_mul(tape, ng_silu(tape, a), b);
+}
+
+static ng_tensor *activate(const feed_forward *layer, ng_tape *tape, ng_tensor *x)
+{
+    switch (layer->options.activation) {
+    case NG_FEED_FORWARD_GELU: return ng_gelu(tape, x);
+    case NG_FEED_FORWARD_GELU_TANH: return ng_gelu_tanh(tape, x);
+    case NG_FEED_FORWARD_RELU: return ng_relu(tape, x);
+    case NG_FEED_FORWARD_SWIGLU: break;
+    }
+    return swiglu(tape, x, layer->options.hidden);
+}
+
+static ng_tensor *feed_forward_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const feed_forward *layer = (const feed_forward *)self;
+    if (x->shape.rank < 1 || ng_dim(x, -1) != layer->options.dim) {
+        ng_fail(NG_ESHAPE, "FeedForward: x is %s, expected its last dimension to be %lld",
+                ng_shape_print(x->shape).text, (long long)layer->options.dim);
+        return NULL;
+    }
+    ng_tensor *inner = ng_linear(tape, x, layer->in_weight, layer->in_bias);
+    return ng_linear(tape, activate(layer, tape, inner), layer->out_weight, layer->out_bias);
+}
+
+static void feed_forward_init(ng_module *self, ng_rng *rng)
+{
+    feed_forward *layer = (feed_forward *)self;
+    const ng_feed_forward_options *o = &layer->options;
+    const double deviation = o->gain * sqrt(2 / (double)(o->dim + o->hidden));
+    ng_fill_normal(layer->in_weight, 0, deviation, rng);
+    ng_fill_normal(layer->out_weight, 0, deviation, rng);
+    if (o->no_bias) return;
+    ng_fill(layer->in_bias, 0);
+    ng_fill(layer->out_bias, 0);
+}
+
+static void feed_forward_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_feed_forward_options *o = &((const feed_forward *)self)->options;
+    snprintf(text, bytes, "%lld, hidden=%lld, %s%s", (long long)o->dim, (long long)o->hidden,
+             activation_names[o->activation], o->no_bias ? ", no bias" : "");
+}
+
+static const ng_module_class feed_forward_class = {.name = "FeedForward",
+                                                   .size = sizeof(feed_forward),
+                                                   .forward = feed_forward_forward,
+                                                   .init = feed_forward_init,
+                                                   .describe = feed_forward_describe};
+
+static bool options_accepted(const ng_feed_forward_options *o)
+{
+    static const char name[] = "ng_feed_forward_new";
+    if ((unsigned)o->activation > NG_FEED_FORWARD_SWIGLU) {
+        ng_fail(NG_EVALUE, "%s: activation is %d, expected an ng_feed_forward_activation", name,
+                (int)o->activation);
+        return false;
+    }
+    return ng_option_positive(name, "dim", o->dim, "features") &&
+           ng_option_positive(name, "hidden", o->hidden, "features") &&
+           ng_option_range(name, "gain", o->gain, 0, HUGE_VAL);
+}
+
+ng_module *ng_feed_forward_create(ng_feed_forward_options options)
+{
+    const bool gated = options.activation == NG_FEED_FORWARD_SWIGLU;
+    if (options.hidden == 0) options.hidden = gated ? (8 * options.dim + 2) / 3 : 4 * options.dim;
+    options.gain = ng_option_or(options.gain, 1);
+    if (!options_accepted(&options)) return NULL;
+    feed_forward *self = (feed_forward *)ng_module_new(&feed_forward_class);
+    if (!self) return NULL;
+    ng_module *base = &self->base;
+    const int64_t dim = options.dim, hidden = options.hidden, first = gated ? 2 * hidden : hidden;
+    self->options = options;
+    self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(first, dim));
+    self->in_bias =
+        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "in_bias", NG_SHAPE(first));
+    self->out_weight = ng_module_add_parameter(base, "out_weight", NG_SHAPE(dim, hidden));
+    self->out_bias =
+        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim));
+    return ng_module_built(base);
+}

@@ -1,0 +1,51 @@
+/* Norms as makers, ng_module *(*)(int64_t dim), for the modules that hold norms of any kind. */
+#include "nn/module.h"
+
+ng_module *ng_norm_layer(int64_t dim) { return ng_layer_norm_new(dim); }
+
+ng_module *ng_norm_rms(int64_t dim) { return ng_rms_norm_new(dim); }
+
+/* ---- None: y = x ---- */
+
+static ng_tensor *identity_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    (void)self, (void)tape;
+    return x;
+}
+
+static const ng_module_class identity_class = {
+    .name = "Identity", .size = sizeof(ng_module), .forward = identity_forward};
+
+ng_module *ng_norm_none(int64_t dim)
+{
+    return ng_option_positive("ng_norm_none", "dim", dim, "features")
+               ? ng_module_built(ng_module_new(&identity_class))
+               : NULL;
+}
+
+/* ---- BatchNorm over every position of every sample: x (..., C) as (rows, C) ---- */
+
+typedef struct {
+    ng_module base;
+    ng_module *norm;
+} by_rows;
+
+static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const int last = x->shape.rank - 1;
+    if (last < 1) return ng_forward(((by_rows *)self)->norm, tape, x);
+    const ng_shape flat = NG_SHAPE(ng_shape_span(x->shape, 0, last), x->shape.dim[last]);
+    ng_tensor *y = ng_forward(((by_rows *)self)->norm, tape, ng_reshape(tape, x, flat));
+    return ng_reshape(tape, y, x->shape);
+}
+
+static const ng_module_class by_rows_class = {
+    .name = "ByRows", .size = sizeof(by_rows), .forward = by_rows_forward};
+
+ng_module *ng_norm_batch(int64_t dim)
+{
+    by_rows *self = (by_rows *)ng_module_new(&by_rows_class);
+    if (!self) return NULL;
+    self->norm = ng_module_add_child(&self->base, "norm", ng_batch_norm_new(dim));
+    return ng_module_built(&self->base);
+}

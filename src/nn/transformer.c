@@ -1,0 +1,239 @@
+/* The transformer: blocks of attention and feed-forward around which norms are placed, and a stack
+ * of them that reads ids and gives logits. */
+#include "nn/module.h"
+#include <math.h>
+
+/* ---- The block: two branches, each with its residual and its norms ---------------------------
+ *
+ *     pre       x + f(norm(x))              Xiong et al. 2020
+ *     post      norm(x + f(x))              Vaswani et al. 2017
+ *     sandwich  x + after(f(norm(x)))       Ding et al. 2021
+ *     DeepNorm  norm(alpha x + f(x))        Wang et al. 2022 */
+typedef struct {
+    ng_module *norm, *f, *after, *dropout; /* the last two or NULL */
+} branch;
+
+typedef struct {
+    ng_module base;
+    ng_transformer_block_options options;
+    double alpha;
+    branch attention, feed_forward;
+} block;
+
+static const char *const placement_names[] = {"pre", "post", "sandwich", "DeepNorm"};
+
+static bool norm_comes_first(ng_norm_placement placement)
+{
+    return placement == NG_NORM_PRE || placement == NG_NORM_SANDWICH;
+}
+
+static ng_tensor *through(const block *layer, const branch *b, ng_tape *tape, ng_tensor *x,
+                          ng_tensor *mask)
+{
+    const bool first = norm_comes_first(layer->options.placement);
+    ng_tensor *y = first ? ng_forward(b->norm, tape, x) : x;
+    y = ng_forward_with(b->f, tape, y, mask);
+    if (b->after) y = ng_forward(b->after, tape, y);
+    if (b->dropout) y = ng_forward(b->dropout, tape, y);
+    if (layer->alpha != 1) x = ng_mul_scalar(tape, x, layer->alpha);
+    y = ng_add(tape, x, y);
+    return first ? y : ng_forward(b->norm, tape, y);
+}
+
+static ng_tensor *block_forward_with(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+{
+    const block *layer = (const block *)self;
+    x = through(layer, &layer->attention, tape, x, mask);
+    return through(layer, &layer->feed_forward, tape, x, NG_NONE);
+}
+
+static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return block_forward_with(self, tape, x, NG_NONE);
+}
+
+static void block_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const block *layer = (const block *)self;
+    const char *name = placement_names[layer->options.placement];
+    if (layer->options.placement == NG_NORM_DEEP)
+        snprintf(text, bytes, "%lld, %s, alpha=%.4g", (long long)layer->options.dim, name,
+                 layer->alpha);
+    else
+        snprintf(text, bytes, "%lld, %s", (long long)layer->options.dim, name);
+}
+
+static const ng_module_class block_class = {.name = "TransformerBlock",
+                                            .size = sizeof(block),
+                                            .forward = block_forward,
+                                            .forward_with = block_forward_with,
+                                            .describe = block_describe};
+
+static bool block_options_accepted(const char *function, const ng_transformer_block_options *o)
+{
+    if ((unsigned)o->placement > NG_NORM_DEEP) {
+        ng_fail(NG_EVALUE, "%s: placement is %d, expected an ng_norm_placement", function,
+                (int)o->placement);
+        return false;
+    }
+    return ng_option_positive(function, "dim", o->dim, "features") &&
+           ng_option_positive(function, "heads", o->heads, "heads") &&
+           ng_option_positive(function, "layers", o->layers, "layers") &&
+           ng_option_range(function, "dropout", o->dropout, 0, 1);
+}
+
+/* Registers what stands around f, which is named `name`: norm_<name> and so on. */
+static branch branch_around(block *self, const char *name, ng_module *f)
+{
+    const ng_transformer_block_options *o = &self->options;
+    ng_module *base = &self->base;
+    char label[48];
+    branch b = {.f = ng_module_add_child(base, name, f)};
+    snprintf(label, sizeof label, "%s_norm", name);
+    b.norm = ng_module_add_child(base, label, o->norm(o->dim));
+    snprintf(label, sizeof label, "%s_after", name);
+    if (o->placement == NG_NORM_SANDWICH)
+        b.after = ng_module_add_child(base, label, o->norm(o->dim));
+    snprintf(label, sizeof label, "%s_dropout", name);
+    if (o->dropout > 0) b.dropout = ng_module_add_child(base, label, ng_dropout_new(o->dropout));
+    return b;
+}
+
+ng_module *ng_transformer_block_create(ng_transformer_block_options options)
+{
+    if (!options.norm) options.norm = ng_norm_layer;
+    if (options.layers == 0) options.layers = 1;
+    if (!block_options_accepted("ng_transformer_block_new", &options)) return NULL;
+    block *self = (block *)ng_module_new(&block_class);
+    if (!self) return NULL;
+
+    const bool deep = options.placement == NG_NORM_DEEP;
+    const double layers = (double)options.layers, gain = deep ? pow(8 * layers, -0.25) : 1;
+    self->options = options;
+    self->alpha = deep ? pow(2 * layers, 0.25) : 1;
+    self->attention = branch_around(
+        self, "attention",
+        ng_multi_head_attention_new(options.dim, options.heads, .causal = options.causal,
+                                    .rotary = options.rotary, .qk_norm = options.qk_norm,
+                                    .no_bias = options.no_bias, .gain = gain));
+    self->feed_forward = branch_around(
+        self, "feed_forward",
+        ng_feed_forward_new(options.dim, .hidden = options.hidden, .activation = options.activation,
+                            .no_bias = options.no_bias, .gain = gain));
+    return ng_module_built(&self->base);
+}
+
+/* ---- The stack: ids (N, T) -> logits (N, T, vocabulary) ------------------------------------- */
+
+typedef struct {
+    ng_module base;
+    ng_transformer_options options;
+    ng_module *embedding, *positions, *dropout, *blocks, *norm, *head;
+} transformer;
+
+static bool ids_fit(const transformer *net, const ng_tensor *ids)
+{
+    if (ids->shape.rank != 2) {
+        ng_fail(NG_ESHAPE, "Transformer: ids are %s, expected (N, T)",
+                ng_shape_print(ids->shape).text);
+        return false;
+    }
+    if (ids->shape.dim[1] <= net->options.length) return true;
+    ng_fail(NG_ESHAPE, "Transformer: ids are %s, sequences of %lld, expected at most %lld",
+            ng_shape_print(ids->shape).text, (long long)ids->shape.dim[1],
+            (long long)net->options.length);
+    return false;
+}
+
+static ng_tensor *transformer_forward_with(ng_module *self, ng_tape *tape, ng_tensor *ids,
+                                           ng_tensor *mask)
+{
+    const transformer *net = (const transformer *)self;
+    if (!ids_fit(net, ids)) return NULL;
+    ng_tensor *x = ng_forward(net->embedding, tape, ids);
+    if (net->positions) x = ng_forward(net->positions, tape, x);
+    if (net->dropout) x = ng_forward(net->dropout, tape, x);
+    x = ng_forward_with(net->blocks, tape, x, mask);
+    if (net->norm) x = ng_forward(net->norm, tape, x);
+    return ng_forward(net->head, tape, x);
+}
+
+static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
+{
+    return transformer_forward_with(self, tape, ids, NG_NONE);
+}
+
+static void transformer_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_transformer_options *o = &((const transformer *)self)->options;
+    snprintf(text, bytes, "%lld ids, length=%lld, %s", (long long)o->vocabulary,
+             (long long)o->length, placement_names[o->placement]);
+}
+
+static const ng_module_class transformer_class = {.name = "Transformer",
+                                                  .size = sizeof(transformer),
+                                                  .forward = transformer_forward,
+                                                  .forward_with = transformer_forward_with,
+                                                  .describe = transformer_describe};
+
+static ng_module *blocks_of(const ng_transformer_options *o)
+{
+    ng_module *blocks = ng_sequential_create(NULL, 0);
+    for (int64_t i = 0; blocks && i < o->layers; i++) {
+        ng_module *added = ng_transformer_block_new(
+            o->dim, o->heads, .hidden = o->hidden, .norm = o->norm, .qk_norm = o->qk_norm,
+            .placement = o->placement, .layers = o->layers, .activation = o->activation,
+            .dropout = o->dropout, .causal = !o->bidirectional,
+            .rotary = o->positions == NG_POSITIONS_ROTARY, .no_bias = o->no_bias);
+        if (added && ng_sequential_add(blocks, added) == NG_OK) continue;
+        ng_module_free(blocks);
+        return NULL;
+    }
+    return blocks;
+}
+
+static int64_t or_count(int64_t value, int64_t standard) { return value == 0 ? standard : value; }
+
+static bool transformer_options_accepted(const ng_transformer_options *o)
+{
+    static const char name[] = "ng_transformer_new";
+    if ((unsigned)o->positions > NG_POSITIONS_NONE) {
+        ng_fail(NG_EVALUE, "%s: positions is %d, expected an ng_positions", name,
+                (int)o->positions);
+        return false;
+    }
+    return ng_option_positive(name, "vocabulary", o->vocabulary, "ids") &&
+           ng_option_positive(name, "layers", o->layers, "layers") &&
+           ng_option_positive(name, "length", o->length, "positions") &&
+           ng_option_range(name, "dropout", o->dropout, 0, 1);
+}
+
+ng_module *ng_transformer_create(ng_transformer_options options)
+{
+    if (!options.norm) options.norm = ng_norm_layer;
+    options.dim = or_count(options.dim, 128);
+    options.heads = or_count(options.heads, 4);
+    options.layers = or_count(options.layers, 4);
+    options.length = or_count(options.length, 128);
+    if (!transformer_options_accepted(&options)) return NULL;
+    transformer *self = (transformer *)ng_module_new(&transformer_class);
+    if (!self) return NULL;
+
+    ng_module *base = &self->base;
+    self->options = options;
+    self->embedding = ng_module_add_child(
+        base, "embedding", ng_embedding_new(options.vocabulary, options.dim, .deviation = 0.02));
+    if (options.positions == NG_POSITIONS_LEARNED)
+        self->positions = ng_module_add_child(
+            base, "positions",
+            ng_learned_positions_new(options.length, options.dim, .deviation = 0.02));
+    if (options.dropout > 0)
+        self->dropout = ng_module_add_child(base, "dropout", ng_dropout_new(options.dropout));
+    self->blocks = ng_module_add_child(base, "blocks", blocks_of(&options));
+    if (norm_comes_first(options.placement))
+        self->norm = ng_module_add_child(base, "norm", options.norm(options.dim));
+    self->head = ng_module_add_child(
+        base, "head",
+        ng_linear_new(options.dim, options.vocabulary, .init = NG_INIT_NORMAL, .init_value = 0.02));
+    return ng_module_built(base);
+}

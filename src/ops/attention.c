@@ -1,0 +1,297 @@
+/* Attention: y = softmax(scale q k^T) v for each head, the softmax over the keys that a query sees.
+ *
+ * Heads stand either in a dimension of their own, q (N, H, T, D), or beside each other in the
+ * features, q (N, T, H D), as a Linear leaves them; ng_self_attention reads q, k and v from one
+ * tensor (N, T, 3 H D). The kernels take strides, so that none of these is copied into another.
+ *
+ * Kept for the backward pass: y and the log-sum-exp of each row of scores. The T x T weights are
+ * computed again, a block at a time. Dao et al. 2022. */
+#include "ops/op.h"
+#include <math.h>
+
+typedef struct {
+    ng_attention_shape shape;
+    bool apart;  /* heads in a dimension of their own */
+    bool packed; /* q, k and v in one tensor, the first input */
+    double *lse; /* (N, H, T), the tape's */
+} attention_attributes;
+
+static size_t packed_bytes(const attention_attributes *saved, const ng_tensor *qkv, int part)
+{
+    return (size_t)(part * saved->shape.heads * saved->shape.dim) * ng_dtype_bytes(qkv->dtype);
+}
+
+/* ---- Definition --------------------------------------------------------------------------- */
+
+/* Input `part` of q, k, v as (N, H, rows, D). */
+static ng_tensor *heads_of(ng_tape *tape, const ng_node *node, int part)
+{
+    const attention_attributes *saved = node->attributes;
+    const ng_attention_shape *s = &saved->shape;
+    if (saved->apart) return node->inputs[part];
+    const int64_t width = s->heads * s->dim, rows = part == 0 ? s->queries : s->keys;
+    ng_tensor *x = node->inputs[saved->packed ? 0 : part];
+    if (saved->packed) x = ng_slice(tape, x, -1, part * width, (part + 1) * width);
+    x = ng_reshape(tape, x, NG_SHAPE(s->batches, rows, s->heads, s->dim));
+    return ng_permute(tape, x, NG_AXES(0, 2, 1, 3));
+}
+
+/* 1 where query t sees key j: (T, S), or (N, 1, T, S) with a mask. */
+static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_tensor *mask,
+                          ng_dtype dtype)
+{
+    const ng_attention_shape *s = &saved->shape;
+    ng_tensor *sees = ng_result_full(tape, dtype, NG_SHAPE(s->queries, s->keys), 1);
+    for (int64_t t = 0; sees && s->causal && t < s->queries; t++)
+        for (int64_t j = t + s->keys - s->queries + 1; j < s->keys; j++)
+            ng_tensor_store(sees, t * s->keys + j, 0);
+    if (ng_is_none(mask)) return sees;
+    ng_tensor *keys = ng_reshape(tape, mask, NG_SHAPE(s->batches, 1, 1, s->keys));
+    ng_tensor *zero = ng_full(tape, dtype, NG_SCALAR, 0);
+    return ng_where(tape, keys, sees, zero);
+}
+
+/* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
+ * place a 1 divides. */
+static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
+{
+    const attention_attributes *saved = node->attributes;
+    const ng_dtype dtype = node->output->dtype;
+    ng_tensor *q = heads_of(tape, node, 0), *k = heads_of(tape, node, 1);
+    ng_tensor *v = heads_of(tape, node, 2);
+    ng_tensor *sees = visible(tape, saved, node->inputs[3], dtype);
+    ng_tensor *zero = ng_full(tape, dtype, NG_SCALAR, 0), *one = ng_full(tape, dtype, NG_SCALAR, 1);
+
+    ng_tensor *scores = ng_matmul(tape, q, k, .transpose_b = true);
+    scores = ng_mul_scalar(tape, scores, saved->shape.scale);
+    scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, -1e30));
+    ng_tensor *max = ng_max(tape, ng_detach(tape, scores), .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *weights = ng_exp(tape, ng_sub(tape, scores, max));
+    weights = ng_where(tape, sees, weights, zero);
+    ng_tensor *sum = ng_sum(tape, weights, .axes = NG_AXES(-1), .keepdim = true);
+    sum = ng_where(tape, ng_detach(tape, sum), sum, one);
+    ng_tensor *y = ng_matmul(tape, ng_div(tape, weights, sum), v);
+    if (saved->apart) return y;
+    return ng_reshape(tape, ng_permute(tape, y, NG_AXES(0, 2, 1, 3)), node->output->shape);
+}
+
+/* ---- Backward ----------------------------------------------------------------------------- */
+
+static ng_status attention_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                    ng_slot *dx)
+{
+    (void)tape;
+    const attention_attributes *saved = node->attributes;
+    const ng_tensor *const *in = (const ng_tensor *const *)node->inputs;
+    const ng_kernels *kernels = ng_kernels_for(dy->dtype);
+    const char *k = in[1]->data, *v = in[2]->data;
+    ng_attention_gradients to = {dx[0].data,       dx[1].data,       dx[2].data,
+                                 dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
+    if (saved->packed) {
+        const size_t at_k = packed_bytes(saved, in[0], 1), at_v = packed_bytes(saved, in[0], 2);
+        k = (const char *)in[0]->data + at_k;
+        v = (const char *)in[0]->data + at_v;
+        if (to.dq) to.dk = (char *)to.dq + at_k, to.dv = (char *)to.dq + at_v;
+        to.add_dk = to.add_dv = to.add_dq;
+    }
+    if (dx[3].data && !dx[3].accumulate) kernels->fill(dx[3].data, in[3]->size, 0);
+    kernels->attention_backward(&saved->shape, in[0]->data, k, v, in[3]->data, node->output->data,
+                                saved->lse, dy->data, to);
+    return NG_OK;
+}
+
+static const ng_op attention_op = {
+    .name = "attention", .backward = attention_backward, .definition = attention_definition};
+
+/* ---- Shape rule --------------------------------------------------------------------------- */
+
+static ng_head_strides strides_apart(int64_t heads, int64_t rows, int64_t dim)
+{
+    return (ng_head_strides){.batch = heads * rows * dim, .head = rows * dim, .row = dim};
+}
+
+static ng_head_strides strides_beside(int64_t rows, int64_t dim, int64_t width)
+{
+    return (ng_head_strides){.batch = rows * width, .head = dim, .row = width};
+}
+
+/* Each of q, k and v (N, H, rows, D). */
+static bool shape_apart(const ng_tensor *q, const ng_tensor *k, const ng_tensor *v,
+                        ng_attention_shape *s)
+{
+    const ng_shape a = q->shape, b = k->shape;
+    if (a.rank != 4 || b.rank != 4 || !ng_shape_equal(b, v->shape) || a.dim[0] != b.dim[0] ||
+        a.dim[1] != b.dim[1] || a.dim[3] != b.dim[3]) {
+        ng_fail(NG_ESHAPE,
+                "ng_attention: q %s, k %s, v %s, expected (N, H, T, D), and (N, H, S, D) for k and "
+                "v (with .heads: (N, T, H D))",
+                ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(v->shape).text);
+        return false;
+    }
+    s->batches = a.dim[0], s->heads = a.dim[1], s->queries = a.dim[2], s->dim = a.dim[3];
+    s->keys = b.dim[2];
+    s->q = s->y = strides_apart(s->heads, s->queries, s->dim);
+    s->k = s->v = strides_apart(s->heads, s->keys, s->dim);
+    return true;
+}
+
+static bool heads_divide(const char *function, int64_t features, int64_t heads)
+{
+    if (heads > 0 && features % heads == 0) return true;
+    ng_fail(NG_EVALUE, "%s: heads is %lld, expected a positive number that divides %lld features",
+            function, (long long)heads, (long long)features);
+    return false;
+}
+
+/* q (N, T, H D), k and v (N, S, H D). */
+static bool shape_beside(const ng_tensor *q, const ng_tensor *k, const ng_tensor *v, int64_t heads,
+                         ng_attention_shape *s)
+{
+    const ng_shape a = q->shape, b = k->shape;
+    if (a.rank != 3 || b.rank != 3 || !ng_shape_equal(b, v->shape) || a.dim[0] != b.dim[0] ||
+        a.dim[2] != b.dim[2]) {
+        ng_fail(NG_ESHAPE,
+                "ng_attention: q %s, k %s, v %s, expected (N, T, features), and (N, S, features) "
+                "for k and v (without .heads: (N, H, T, D))",
+                ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(v->shape).text);
+        return false;
+    }
+    if (!heads_divide("ng_attention", a.dim[2], heads)) return false;
+    s->batches = a.dim[0], s->queries = a.dim[1], s->keys = b.dim[1];
+    s->heads = heads, s->dim = a.dim[2] / heads;
+    s->q = s->y = strides_beside(s->queries, s->dim, a.dim[2]);
+    s->k = s->v = strides_beside(s->keys, s->dim, a.dim[2]);
+    return true;
+}
+
+/* qkv (N, T, 3 H D). */
+static bool shape_packed(const ng_tensor *qkv, int64_t heads, ng_attention_shape *s)
+{
+    const ng_shape a = qkv->shape;
+    if (a.rank != 3 || a.dim[2] % 3 != 0) {
+        ng_fail(NG_ESHAPE, "ng_self_attention: qkv is %s, expected (N, T, 3 features)",
+                ng_shape_print(a).text);
+        return false;
+    }
+    if (!heads_divide("ng_self_attention", a.dim[2] / 3, heads)) return false;
+    s->batches = a.dim[0], s->queries = s->keys = a.dim[1];
+    s->heads = heads, s->dim = a.dim[2] / 3 / heads;
+    s->q = s->k = s->v = strides_beside(s->queries, s->dim, a.dim[2]);
+    s->y = strides_beside(s->queries, s->dim, a.dim[2] / 3);
+    return true;
+}
+
+static bool settings_fit(const char *function, const ng_attention_shape *s, const ng_tensor *mask)
+{
+    const ng_shape expected = NG_SHAPE(s->batches, s->keys);
+    if (!isfinite(s->scale)) {
+        ng_fail(NG_EVALUE, "%s: scale = %g, expected a finite number", function, s->scale);
+        return false;
+    }
+    if (s->causal && s->queries > s->keys) {
+        ng_fail(NG_ESHAPE,
+                "%s: %lld queries and %lld keys, expected at least as many keys for "
+                "causal attention",
+                function, (long long)s->queries, (long long)s->keys);
+        return false;
+    }
+    if (ng_is_none(mask) || ng_shape_equal(mask->shape, expected)) return true;
+    ng_fail(NG_ESHAPE, "%s: mask is %s, expected (batches, keys) = %s", function,
+            ng_shape_print(mask->shape).text, ng_shape_print(expected).text);
+    return false;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------ */
+
+static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const inputs[4],
+                         attention_attributes saved, const ng_attention_options *options)
+{
+    ng_attention_shape *s = &saved.shape;
+    s->causal = options->causal;
+    s->scale = options->scale != 0 ? options->scale : s->dim > 0 ? 1 / sqrt((double)s->dim) : 1;
+    if (!settings_fit(function, s, inputs[3])) return NULL;
+
+    const ng_tensor *q = inputs[0];
+    ng_shape shape = q->shape;
+    if (saved.packed) shape.dim[2] /= 3;
+    ng_tensor *y = ng_result(tape, q->dtype, shape);
+    const size_t rows = (size_t)(s->batches * s->heads * s->queries);
+    saved.lse = y ? ng_tape_memory(tape, rows * sizeof *saved.lse) : NULL;
+    if (!saved.lse) return NULL;
+    const char *k = inputs[1]->data, *v = inputs[2]->data;
+    if (saved.packed) {
+        k = (const char *)q->data + packed_bytes(&saved, q, 1);
+        v = (const char *)q->data + packed_bytes(&saved, q, 2);
+    }
+    ng_kernels_for(q->dtype)->attention(s, q->data, k, v, inputs[3]->data, y->data, saved.lse);
+    return ng_record(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
+}
+
+ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_attention_options options)
+{
+    ng_tensor *const inputs[] = {q, options.k, options.v, options.mask};
+    if (!ng_accepts("ng_attention", tape, 3, inputs) ||
+        !ng_accepts_optional("ng_attention", tape, 4, inputs))
+        return NULL;
+    attention_attributes saved = {.apart = options.heads == 0};
+    const bool fits = saved.apart
+                          ? shape_apart(q, options.k, options.v, &saved.shape)
+                          : shape_beside(q, options.k, options.v, options.heads, &saved.shape);
+    return fits ? attend("ng_attention", tape, inputs, saved, &options) : NULL;
+}
+
+ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attention_options options)
+{
+    ng_tensor *const inputs[] = {qkv, NG_NONE, NG_NONE, options.mask};
+    if (!ng_accepts("ng_self_attention", tape, 1, inputs) ||
+        !ng_accepts_optional("ng_self_attention", tape, 4, inputs))
+        return NULL;
+    attention_attributes saved = {.packed = true};
+    if (!shape_packed(qkv, options.heads, &saved.shape)) return NULL;
+    const ng_attention_options same = {.scale = options.scale, .causal = options.causal};
+    return attend("ng_self_attention", tape, inputs, saved, &same);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_attention, ng_attention(tape, in[0], in[1], in[2], NG_NONE))
+NG_ROW_CALL(row_attention_causal, ng_attention(tape, in[0], in[1], in[2], NG_NONE, .causal = true))
+NG_ROW_CALL(row_attention_mask,
+            ng_attention(tape, in[0], in[1], in[2],
+                         ng_greater(tape, in[3], ng_full(tape, ng_dtype_of(in[3]), NG_SCALAR, -0.7)),
+                         .scale = 0.7))
+NG_ROW_CALL(row_attention_beside,
+            ng_attention(tape, in[0], in[1], in[2], NG_NONE, .heads = 2, .causal = true))
+NG_ROW_CALL(row_self_attention, ng_self_attention(tape, in[0], NG_NONE, .heads = 2))
+NG_ROW_CALL(row_self_attention_causal,
+            ng_self_attention(tape, in[0],
+                              ng_greater(tape, in[1], ng_full(tape, ng_dtype_of(in[1]), NG_SCALAR, -0.7)),
+                              .heads = 2, .causal = true))
+
+#define MASK(...)                                                                                  \
+    {                                                                                              \
+        .name = "mask", .shape = NG_ROW_SHAPE(__VA_ARGS__), .constant = true                       \
+    }
+
+const ng_check_row_spec ng_rows_attention[] = {
+    {.name = "attention",
+     .call = row_attention,
+     .inputs = {NG_ROW_ANY("q", 1, 2, 3, 2), NG_ROW_ANY("k", 1, 2, 4, 2),
+                NG_ROW_ANY("v", 1, 2, 4, 2)}},
+    {.name = "attention (causal)",
+     .call = row_attention_causal,
+     .inputs = {NG_ROW_ANY("q", 2, 1, 3, 2), NG_ROW_ANY("k", 2, 1, 3, 2),
+                NG_ROW_ANY("v", 2, 1, 3, 2)}},
+    {.name = "attention (key mask)",
+     .call = row_attention_mask,
+     .inputs = {NG_ROW_ANY("q", 2, 1, 2, 3), NG_ROW_ANY("k", 2, 1, 4, 3),
+                NG_ROW_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
+    {.name = "attention (heads side by side, causal)",
+     .call = row_attention_beside,
+     .inputs = {NG_ROW_ANY("q", 1, 2, 4), NG_ROW_ANY("k", 1, 3, 4), NG_ROW_ANY("v", 1, 3, 4)}},
+    {.name = "self_attention", .call = row_self_attention, .inputs = {NG_ROW_ANY("qkv", 2, 3, 6)}},
+    {.name = "self_attention (causal, key mask)",
+     .call = row_self_attention_causal,
+     .inputs = {NG_ROW_ANY("qkv", 2, 4, 12), MASK(2, 4)}},
+};
+const int ng_rows_attention_count = NG_ROW_COUNT(ng_rows_attention);

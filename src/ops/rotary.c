@@ -1,0 +1,100 @@
+/* Rotary positions: each pair of features of a head is turned by an angle that grows with the
+ * position, so that a product of two rotated heads depends on how far they are apart alone.
+ *
+ *     y[t, 2i]     = x[t, 2i] cos a - x[t, 2i + 1] sin a
+ *     y[t, 2i + 1] = x[t, 2i] sin a + x[t, 2i + 1] cos a,   a = (start + t) base^(-2i / dim)
+ *
+ * Su et al. 2021. The gradient is the rotation back. */
+#include "ops/op.h"
+#include <math.h>
+
+typedef struct {
+    int64_t dim, over, start;
+    double base;
+    bool back;
+} rotary_attributes;
+
+static ng_tensor *rotate(ng_tape *tape, ng_tensor *x, const rotary_attributes *a);
+
+static void rotary_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    rotary_attributes a = *(const rotary_attributes *)node->attributes;
+    a.back = !a.back;
+    dx[0] = rotate(tape, dy, &a);
+}
+
+static const ng_op rotary_op = {.name = "rotary", .gradient = rotary_gradient};
+
+/* Cosines and sines: (length, 2, dim / 2). */
+static ng_tensor *angles(ng_tape *tape, ng_dtype dtype, int64_t length, const rotary_attributes *a)
+{
+    const int64_t half = a->dim / 2;
+    ng_tensor *table = ng_result(tape, dtype, NG_SHAPE(length, 2, half));
+    for (int64_t i = 0; table && i < half; i++) {
+        const double speed = pow(a->base, -2 * (double)i / (double)a->dim);
+        for (int64_t t = 0; t < length; t++) {
+            const double angle = (double)(a->start + t) * speed, sine = sin(angle);
+            ng_tensor_store(table, 2 * t * half + i, cos(angle));
+            ng_tensor_store(table, (2 * t + 1) * half + i, a->back ? -sine : sine);
+        }
+    }
+    return table;
+}
+
+static ng_tensor *rotate(ng_tape *tape, ng_tensor *x, const rotary_attributes *a)
+{
+    if (!x) return NULL;
+    const int last = x->shape.rank - 1;
+    const ng_rotation_shape shape = {.rows = ng_shape_span(x->shape, 0, last),
+                                     .length = x->shape.dim[last - 1],
+                                     .features = x->shape.dim[last],
+                                     .rotated = a->over,
+                                     .dim = a->dim};
+    const ng_tensor *table = angles(tape, x->dtype, shape.length, a);
+    ng_tensor *y = table ? ng_result(tape, x->dtype, x->shape) : NULL;
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->rotate(&shape, x->data, table->data, y->data);
+    return ng_record(tape, &rotary_op, y, &x, 1, a, sizeof *a);
+}
+
+ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
+{
+    ng_tensor *const x = options.x;
+    if (!ng_accepts("ng_rotary", tape, 1, &x)) return NULL;
+    const int rank = x->shape.rank;
+    if (rank < 2) {
+        ng_fail(NG_ESHAPE, "ng_rotary: x is %s, expected (..., T, features)",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    const int64_t features = x->shape.dim[rank - 1];
+    const rotary_attributes a = {.dim = options.dim != 0 ? options.dim : features,
+                                 .over = options.over != 0 ? options.over : features,
+                                 .start = options.start,
+                                 .base = options.base == 0.0 ? 10000 : options.base};
+    if (a.dim < 2 || a.dim % 2 != 0 || a.over < 0 || a.over > features || a.over % a.dim != 0) {
+        ng_fail(NG_ESHAPE,
+                "ng_rotary: heads of dim %lld in %lld of %lld features, expected an even dim that "
+                "divides them",
+                (long long)a.dim, (long long)a.over, (long long)features);
+        return NULL;
+    }
+    if (!(a.base > 0 && isfinite(a.base))) {
+        ng_fail(NG_EVALUE, "ng_rotary: base = %g, expected a finite number above 0", a.base);
+        return NULL;
+    }
+    return rotate(tape, x, &a);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_rotary, ng_rotary(tape, in[0]))
+NG_ROW_CALL(row_rotary_part, ng_rotary(tape, in[0], .dim = 2, .over = 4, .base = 50, .start = 3))
+
+const ng_check_row_spec ng_rows_rotary[] = {
+    {.name = "rotary", .call = row_rotary, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+    {.name = "rotary (heads, part of the features)",
+     .call = row_rotary_part,
+     .inputs = {NG_ROW_ANY("x", 2, 3, 5)}},
+};
+const int ng_rows_rotary_count = NG_ROW_COUNT(ng_rows_rotary);
