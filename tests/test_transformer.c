@@ -57,12 +57,12 @@ static void plain_query(const ng_attention_shape *s, int64_t batch, int64_t head
 {
     const double *q = in[0] + offset(s->q, batch, head, query);
     const double *dy = in[4] + offset(s->y, batch, head, query);
-    long double *weights = calloc((size_t)s->keys + 1, sizeof *weights), max = -INFINITY, sum = 0;
+    long double *weights = calloc((size_t)s->keys + 1, sizeof *weights), max = -HUGE_VALL, sum = 0;
     for (int64_t j = 0; j < s->keys; j++) {
         const double *k = in[1] + offset(s->k, batch, head, j);
         long double score = 0;
         for (int64_t d = 0; d < s->dim; d++) score += (long double)q[d] * (long double)k[d];
-        weights[j] = sees(s, in[3], batch, query, j) ? score * (long double)s->scale : -INFINITY;
+        weights[j] = sees(s, in[3], batch, query, j) ? score * (long double)s->scale : -HUGE_VALL;
         if (weights[j] > max) max = weights[j];
     }
     for (int64_t j = 0; j < s->keys; j++) {
@@ -175,7 +175,7 @@ START_TEST(attention_kernels_are_the_plain_formula)
 }
 END_TEST
 
-/* ---- The op ----------------------------------------------------------------------------------- */
+/* ---- The op --------------------------------------------------------------------------------*/
 
 static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
 {
@@ -249,7 +249,7 @@ START_TEST(attention_passes_nan_on)
 {
     ng_tape *tape = ng_tape_new();
     ng_tensor *qkv = normal(NG_F32, NG_SHAPE(1, 4, 6), 5);
-    ng_set(qkv, 6 + 2, NAN); /* in k of the second position */
+    ng_set(qkv, 6 + 2, (double)NAN); /* in k of the second position */
     ng_tensor *y = ng_self_attention(tape, qkv, NG_NONE, .heads = 1, .causal = true);
     ck_assert(!isnan(ng_at(y, 0, 0, 0)));
     for (int t = 1; t < 4; t++) ck_assert(isnan(ng_at(y, 0, t, 0)));
@@ -305,7 +305,7 @@ START_TEST(wrong_attention_is_refused)
     assert_error(NG_ESHAPE, "mask is (2, 5), expected (batches, keys) = (2, 3)");
     ck_assert_ptr_null(ng_self_attention(tape, x, f, .heads = 2));
     assert_error(NG_EDTYPE, "dtypes differ");
-    ck_assert_ptr_null(ng_self_attention(tape, x, z, .heads = 2, .scale = INFINITY));
+    ck_assert_ptr_null(ng_self_attention(tape, x, z, .heads = 2, .scale = HUGE_VAL));
     assert_error(NG_EVALUE, "scale");
     ck_assert_ptr_null(ng_attention(tape, x, y, y, NG_NONE));
     assert_error(NG_ESHAPE, "expected (N, H, T, D)");
@@ -328,7 +328,7 @@ START_TEST(wrong_attention_is_refused)
 }
 END_TEST
 
-/* ---- Against PyTorch --------------------------------------------------------------------------- */
+/* ---- Against PyTorch ------------------------------------------------------------------------*/
 
 #define TOLERANCE 1e-11
 
@@ -429,7 +429,7 @@ START_TEST(twenty_adamw_losses_are_pytorchs)
 }
 END_TEST
 
-/* ---- Modules ----------------------------------------------------------------------------------- */
+/* ---- Modules --------------------------------------------------------------------------------*/
 
 START_TEST(a_causal_output_depends_on_no_later_id)
 {
@@ -556,7 +556,7 @@ START_TEST(swiglu_has_as_many_weights_as_gelu)
 }
 END_TEST
 
-/* ---- Threads and memory ------------------------------------------------------------------------ */
+/* ---- Threads and memory ---------------------------------------------------------------------*/
 
 static ng_tensor *gradient_with_threads(int threads, ng_dtype dtype)
 {
@@ -649,7 +649,7 @@ START_TEST(a_pass_without_memory_is_an_error)
 }
 END_TEST
 
-/* ---- Errors ------------------------------------------------------------------------------------ */
+/* ---- Errors ---------------------------------------------------------------------------------*/
 
 START_TEST(wrong_ids_are_named)
 {

@@ -404,7 +404,8 @@ typedef struct {
 } ng_self_attention_options;
 #define ng_self_attention(tape, qkv, ...)                                                         \
     ng_self_attention_with(tape, qkv, (ng_self_attention_options){.mask = __VA_ARGS__})
-NG_API ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attention_options options);
+NG_API ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv,
+                                         ng_self_attention_options options);
 
 /* Rotary positions of x (..., T, features): in each head of .dim features the pair (2i, 2i + 1) is
  * turned by the angle (start + t) base^(-2i / dim). Su et al. 2021.
