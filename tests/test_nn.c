@@ -725,7 +725,9 @@ START_TEST(every_layer_of_the_table_runs_in_both_dtypes)
         ng_module *layer = row->module();
         assert_ok(ng_module_to(layer, dtype));
         if (row->eval) ng_eval(layer);
-        ng_tensor *x = ng_normal_new(dtype, row->inputs[0].shape, 0, 1, &rng);
+        ng_tensor *x = row->inputs[0].index
+                           ? ng_row_input_new(&row->inputs[0], &rng)
+                           : ng_normal_new(dtype, row->inputs[0].shape, 0, 1, &rng);
         ng_tensor *c =
             row->inputs[1].name ? ng_normal_new(dtype, row->inputs[1].shape, 0, 1, &rng) : NG_NONE;
         const ng_tensor *y = ng_forward_with(layer, tape, x, c);

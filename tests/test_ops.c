@@ -973,7 +973,8 @@ START_TEST(the_table_holds_every_family)
                                       ng_rows_losses_count + ng_rows_dropout_count +
                                       ng_rows_norm_count + ng_rows_batch_norm_count +
                                       ng_rows_group_norm_count + ng_rows_simple_norms_count +
-                                      ng_rows_batch_variants_count + ng_rows_weight_norm_count);
+                                      ng_rows_batch_variants_count + ng_rows_weight_norm_count +
+                                      ng_rows_attention_count + ng_rows_rotary_count);
     ck_assert_str_eq(ng_op_row(0)->name, ng_rows_arithmetic[0].name);
 }
 END_TEST
