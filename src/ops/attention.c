@@ -254,6 +254,12 @@ ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attenti
 
 /* ---- Rows of the op table ----------------------------------------------------------------- */
 
+/* Normal values become a mask: 1 where they exceed -0.7, about three quarters. */
+static ng_tensor *mask_of(ng_tape *tape, ng_tensor *x)
+{
+    return ng_greater(tape, x, ng_full(tape, ng_dtype_of(x), NG_SCALAR, -0.7));
+}
+
 NG_ROW_CALL(row_attention, ng_attention(tape, in[0], in[1], in[2], NG_NONE))
 NG_ROW_CALL(row_attention_causal, ng_attention(tape, in[0], in[1], in[2], NG_NONE, .causal = true))
 NG_ROW_CALL(row_attention_mask,
