@@ -263,16 +263,12 @@ static ng_tensor *mask_of(ng_tape *tape, ng_tensor *x)
 NG_ROW_CALL(row_attention, ng_attention(tape, in[0], in[1], in[2], NG_NONE))
 NG_ROW_CALL(row_attention_causal, ng_attention(tape, in[0], in[1], in[2], NG_NONE, .causal = true))
 NG_ROW_CALL(row_attention_mask,
-            ng_attention(tape, in[0], in[1], in[2],
-                         ng_greater(tape, in[3], ng_full(tape, ng_dtype_of(in[3]), NG_SCALAR, -0.7)),
-                         .scale = 0.7))
+            ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .scale = 0.7))
 NG_ROW_CALL(row_attention_beside,
             ng_attention(tape, in[0], in[1], in[2], NG_NONE, .heads = 2, .causal = true))
 NG_ROW_CALL(row_self_attention, ng_self_attention(tape, in[0], NG_NONE, .heads = 2))
 NG_ROW_CALL(row_self_attention_causal,
-            ng_self_attention(tape, in[0],
-                              ng_greater(tape, in[1], ng_full(tape, ng_dtype_of(in[1]), NG_SCALAR, -0.7)),
-                              .heads = 2, .causal = true))
+            ng_self_attention(tape, in[0], mask_of(tape, in[1]), .heads = 2, .causal = true))
 
 #define MASK(...)                                                                                  \
     {                                                                                              \
