@@ -1,7 +1,7 @@
 /* normgrad: a small reverse-mode autodiff engine with one subject, normalization.
  *
  *     core.h       errors, threads, random numbers      nn.h         layers and networks
- *     tensor.h     arrays of numbers                    optim.h      optimizers, schedules, clipping
+ *     tensor.h     arrays of numbers                    optim.h      optimizers and schedules
  *     tape.h       recording and gradients              gradcheck.h  the gradient checker
  *     ops.h        differentiable operations            data.h, history.h   data in, figures out
  *

@@ -362,13 +362,13 @@ NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
  * v are thirds of x W + b; the condition of ng_forward_with is a key mask (N, T): 0 where no query
  * sees the key. Parameters in_weight (3 dim, dim), in_bias, out_weight (dim, dim), out_bias; drawn
  * as Xavier's normal for each matrix of (dim, dim). Vaswani et al. 2017.
- *     ng_multi_head_attention_new(128, 4, .causal = true, .rotary = true, .qk_norm = ng_norm_rms) */
+ *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms) */
 typedef struct {
     int64_t dim, heads;     /* heads divides dim */
     bool causal, no_bias;
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
-    ng_norm_maker *qk_norm; /* of each head of q and of k; Henry et al. 2020, Dehghani et al. 2023 */
+    ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */
 } ng_multi_head_attention_options;
 #define ng_multi_head_attention_new(features, ...)                                                \
@@ -401,8 +401,9 @@ typedef enum {
     NG_NORM_PRE = 0,  /* x + f(norm(x)); Xiong et al. 2020 */
     NG_NORM_POST,     /* norm(x + f(x)); Vaswani et al. 2017 */
     NG_NORM_SANDWICH, /* x + norm(f(norm(x))); Ding et al. 2021 */
-    NG_NORM_DEEP      /* norm(alpha x + f(x)), alpha = (2 layers)^(1/4), and the weights of v, W_o and
-                         feed-forward drawn beta = (8 layers)^(-1/4) times as wide; Wang et al. 2022 */
+    NG_NORM_DEEP      /* norm(alpha x + f(x)), alpha = (2 layers)^(1/4), and the weights of v, W_o
+                         and feed-forward drawn beta = (8 layers)^(-1/4) times as wide; Wang et al.
+                         2022 */
 } ng_norm_placement;
 
 /* TransformerBlock of x (N, T, dim); the condition of ng_forward_with is a key mask (N, T).

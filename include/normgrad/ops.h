@@ -14,16 +14,18 @@
 NG_API ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
 NG_API ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x);
 NG_API ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x);
-NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype); /* values only: no gradient */
+NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype); /* has no gradient */
 
-/* ---- Arithmetic, broadcasting as NumPy does ----------------------------------------------- */
+/* ---- Arithmetic, broadcasting as NumPy does -----------------------------------------------
+ *
+ * Where the operands of a maximum or minimum are equal, each gets half of the gradient. */
 
 NG_API ng_tensor *ng_add(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a + b */
 NG_API ng_tensor *ng_sub(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a - b */
 NG_API ng_tensor *ng_mul(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a * b */
 NG_API ng_tensor *ng_div(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a / b */
 NG_API ng_tensor *ng_pow(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a^b, a > 0 */
-NG_API ng_tensor *ng_maximum(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* y = max(a, b); a tie shares its gradient equally */
+NG_API ng_tensor *ng_maximum(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* y = max(a, b) */
 NG_API ng_tensor *ng_minimum(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* y = min(a, b) */
 
 NG_API ng_tensor *ng_add_scalar(ng_tape *tape, ng_tensor *x, double c);  /* y = x + c */
@@ -44,19 +46,22 @@ NG_API ng_tensor *ng_sqrt(ng_tape *tape, ng_tensor *x);       /* y = x^(1/2) */
 NG_API ng_tensor *ng_rsqrt(ng_tape *tape, ng_tensor *x);      /* y = x^(-1/2) */
 NG_API ng_tensor *ng_sin(ng_tape *tape, ng_tensor *x);        /* y = sin x */
 NG_API ng_tensor *ng_cos(ng_tape *tape, ng_tensor *x);        /* y = cos x */
-NG_API ng_tensor *ng_erf(ng_tape *tape, ng_tensor *x);        /* y = 2/sqrt(pi) int_0^x e^(-t^2) dt */
+NG_API ng_tensor *ng_erf(ng_tape *tape, ng_tensor *x);        /* y = 2/sqrt(pi) int_0^x e^-t^2 dt */
 NG_API ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high);
                                                               /* y = min(max(x, low), high) */
 
-/* ---- Activations -------------------------------------------------------------------------- */
+/* ---- Activations --------------------------------------------------------------------------
+ *
+ * GELU is of Hendrycks & Gimpel 2016, with its approximation by tanh. */
 
 NG_API ng_tensor *ng_tanh(ng_tape *tape, ng_tensor *x);       /* y = (e^x - e^-x) / (e^x + e^-x) */
 NG_API ng_tensor *ng_sigmoid(ng_tape *tape, ng_tensor *x);    /* y = 1 / (1 + e^-x) */
 NG_API ng_tensor *ng_relu(ng_tape *tape, ng_tensor *x);       /* y = max(x, 0), slope 0 at 0 */
 NG_API ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope);
                                                               /* y = x > 0 ? x : slope x */
-NG_API ng_tensor *ng_gelu(ng_tape *tape, ng_tensor *x);       /* y = x/2 (1 + erf(x / sqrt 2)); Hendrycks & Gimpel 2016 */
-NG_API ng_tensor *ng_gelu_tanh(ng_tape *tape, ng_tensor *x);  /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+NG_API ng_tensor *ng_gelu(ng_tape *tape, ng_tensor *x);       /* y = x/2 (1 + erf(x / sqrt 2)) */
+NG_API ng_tensor *ng_gelu_tanh(ng_tape *tape, ng_tensor *x);
+                                            /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 NG_API ng_tensor *ng_silu(ng_tape *tape, ng_tensor *x);       /* y = x sigmoid(x) */
 NG_API ng_tensor *ng_softplus(ng_tape *tape, ng_tensor *x);   /* y = ln(1 + e^x) */
 
@@ -76,9 +81,12 @@ typedef struct {
 #define ng_logsumexp(tape, ...) ng_logsumexp_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
 NG_API ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options);  /* y = sum x */
 NG_API ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options); /* y = (sum x) / n */
-NG_API ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options); /* y = (sum (x - mean)^2) / n, in two passes */
-NG_API ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options);  /* y = max x; ties share the gradient equally */
-NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options); /* y = ln sum e^x, shifted by max x */
+NG_API ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options);
+                                                /* y = (sum (x - mean)^2) / n, in two passes */
+NG_API ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options);
+                                                /* y = max x; equals share the gradient */
+NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options);
+                                                /* y = ln sum e^x, shifted by max x */
 
 /* Sums x over the axes along which `shape` was broadcast to x's shape: the gradient of
  * broadcasting. */
@@ -109,8 +117,10 @@ NG_API ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
 /* y's axis i is x's axis axes.axis[i]: ng_permute(tape, x, NG_AXES(0, 2, 1)). Copies. */
 NG_API ng_tensor *ng_permute(ng_tape *tape, ng_tensor *x, ng_axes axes);
-NG_API ng_tensor *ng_transpose(ng_tape *tape, ng_tensor *x, int axis, int other); /* swaps two axes */
-NG_API ng_tensor *ng_broadcast_to(ng_tape *tape, ng_tensor *x, ng_shape shape);   /* repeats x along axes of length 1 */
+
+/* Swaps two axes; repeats x along axes of length 1. */
+NG_API ng_tensor *ng_transpose(ng_tape *tape, ng_tensor *x, int axis, int other);
+NG_API ng_tensor *ng_broadcast_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
 /* y = x[..., from:to, ...] along an axis; negative bounds count from the end, to = NG_END is the
  * end. */
@@ -146,7 +156,8 @@ NG_API ng_tensor *ng_equal(ng_tape *tape, ng_tensor *a, ng_tensor *b);         /
 NG_API ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis);     /* y = e^x / sum e^x */
 NG_API ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis); /* y = x - ln sum e^x */
 
-typedef enum { NG_MEAN = 0, NG_SUM, NG_EACH } ng_reduction; /* NG_EACH: one loss per element or row */
+/* The mean, the sum, or one loss for each element or row. */
+typedef enum { NG_MEAN = 0, NG_SUM, NG_EACH } ng_reduction;
 
 /* Losses of a prediction against a target of the same shape. */
 typedef struct {
@@ -159,14 +170,19 @@ typedef struct {
 #define ng_huber(tape, x, ...) ng_huber_with(tape, x, (ng_loss_options){.target = __VA_ARGS__})
 #define ng_binary_cross_entropy(tape, logits, ...)                                                \
     ng_binary_cross_entropy_with(tape, logits, (ng_loss_options){.target = __VA_ARGS__})
-NG_API ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);   /* (x - t)^2 */
-NG_API ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);    /* |x - t| */
-NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options); /* d = |x - t|: d < delta ? d^2/2 : delta (d - delta/2) */
+NG_API ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
+                                                /* (x - t)^2 */
+NG_API ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
+                                                /* |x - t| */
+NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
+                                /* d = |x - t|: d < delta ? d^2/2 : delta (d - delta/2) */
 NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
-                                               ng_loss_options options); /* softplus(x) - t x, t in [0, 1] */
+                                               ng_loss_options options);
+                                                /* softplus(x) - t x, t in [0, 1] */
 
 /* Cross-entropy of logits (..., classes) against int64 labels (...):
- *     loss = -sum_c q_c log_softmax(logits)_c,  q = (1 - smoothing) onehot(label) + smoothing/classes
+ *     loss = -sum_c q_c log_softmax(logits)_c
+ *     q = (1 - smoothing) onehot(label) + smoothing / classes
  * Rows whose label is .ignored (when .ignore is set) count for nothing, also not in the mean; a
  * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error. */
 typedef struct {
@@ -250,8 +266,8 @@ NG_API ng_tensor *ng_group_norm_with(ng_tape *tape, ng_group_norm_options option
 NG_API ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                    double eps);
 
-/* Layer normalization over the channels of x (N, C, ...), at each position of each sample; gamma and
- * beta (C). ng_layer_norm of x with its channels last, without moving them. */
+/* Layer normalization over the channels of x (N, C, ...), at each position of each sample; gamma
+ * and beta (C). ng_layer_norm of x with its channels last, without moving them. */
 NG_API ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                   double eps);
 
@@ -326,9 +342,9 @@ NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng
  *
  * x is (N, C, H, W): images, channels, rows, columns. A window moves over each channel; of an axis
  * of length n it leaves (n + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down,
- * here called OH and OW. Every setting holds for both directions, unless the one ending in _h (rows)
- * or _w (columns) says another: ng_unfold(tape, x, 2, .kernel_w = 3) has windows of 2 x 3. A window
- * larger than the padded image is an error.
+ * here called OH and OW. Every setting holds for both directions, unless the one ending in _h
+ * (rows) or _w (columns) says another: ng_unfold(tape, x, 2, .kernel_w = 3) has windows of 2 x 3.
+ * A window larger than the padded image is an error.
  *
  * stride    default 1; in pooling the kernel
  * padding   zeros (in max pooling -Inf) on either side, default 0
@@ -391,7 +407,8 @@ typedef struct {
     double scale;
     bool causal;
 } ng_attention_options;
-#define ng_attention(tape, q, ...) ng_attention_with(tape, q, (ng_attention_options){.k = __VA_ARGS__})
+#define ng_attention(tape, q, ...)                                                                \
+    ng_attention_with(tape, q, (ng_attention_options){.k = __VA_ARGS__})
 NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_attention_options options);
 
 /* The same with q, k and v as thirds of one tensor's features: qkv (N, T, 3 H D), mask (N, T) or

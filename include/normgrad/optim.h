@@ -46,7 +46,8 @@ NG_API ng_optimizer *ng_sgd_create(ng_sgd_options options);
 
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
  * w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)         Kingma & Ba 2015
- * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w. Loshchilov & Hutter 2019 */
+ * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w (Loshchilov & Hutter
+ * 2019). */
 typedef struct {
     ng_module *module;
     double lr;           /* default 1e-3 */

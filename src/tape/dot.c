@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Marks what leads to the root: its node and all older ones whose output is used by a marked one. */
+/* Marks what leads to the root: its node, and all older ones whose output a marked one uses. */
 static void mark(const ng_tensor *root)
 {
     for (const ng_node *node = root->node; node; node = node->previous) {
