@@ -78,7 +78,7 @@ static const char help[] =
     "  --sample N        characters to write at the end         (500)\n"
     "  --temperature T   of the sample: below 1 bolder          (0.8)\n"
     "  --prompt TEXT     how the sample begins                  (a new line)\n"
-    "  --out PREFIX      of the .dat                            (plots/char_transformer)\n"
+    "  --out PREFIX      of the .dat                            (build/char_transformer)\n"
     "  --threads N       of the kernels; 0: one per processor   (0)\n"
     "  --help            this text\n"
     "\n"
@@ -208,7 +208,7 @@ static options parse_options(int argc, char **argv)
                  .lr = 1e-3,
                  .temperature = 0.8,
                  .prompt = "\n",
-                 .out = "plots/char_transformer"};
+                 .out = "build/char_transformer"};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) parse_one(&o, c, optarg);
     o.files = argv + optind;
     o.n_files = argc - optind;

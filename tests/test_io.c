@@ -905,7 +905,7 @@ static bool log_and_write(void)
     ng_history *history = ng_history_new("memory");
     bool worked = history && ng_history_block(history, "a") == NG_OK;
     for (int i = 0; worked && i < 20; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "s%d", i);
         worked = ng_history_log(history, name, i, i) == NG_OK &&
                  ng_history_log(history, "all", i, i) == NG_OK;
