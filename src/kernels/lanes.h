@@ -56,6 +56,25 @@ NG_INLINE wide load_f64(const double *x)
 }
 NG_INLINE void store_f64(double *x, wide v) { memcpy(x, &v, sizeof v); }
 
+/* Stores of aligned x past the caches, where the instruction set has one; stream_end orders them
+ * before what other threads are told next. */
+#if defined(__AVX512F__)
+NG_INLINE void stream_f32(float *x, wide v) { _mm256_stream_ps(x, _mm512_cvtpd_ps((__m512d)v)); }
+NG_INLINE void stream_f64(double *x, wide v) { _mm512_stream_pd(x, (__m512d)v); }
+NG_INLINE void stream_vector(void *x, wide v) { _mm512_stream_pd(x, (__m512d)v); }
+NG_INLINE void stream_end(void) { _mm_sfence(); }
+#elif defined(__AVX2__)
+NG_INLINE void stream_f32(float *x, wide v) { _mm_stream_ps(x, _mm256_cvtpd_ps((__m256d)v)); }
+NG_INLINE void stream_f64(double *x, wide v) { _mm256_stream_pd(x, (__m256d)v); }
+NG_INLINE void stream_vector(void *x, wide v) { _mm256_stream_pd(x, (__m256d)v); }
+NG_INLINE void stream_end(void) { _mm_sfence(); }
+#else
+NG_INLINE void stream_f32(float *x, wide v) { store_f32(x, v); }
+NG_INLINE void stream_f64(double *x, wide v) { store_f64(x, v); }
+NG_INLINE void stream_vector(void *x, wide v) { memcpy(x, &v, sizeof v); }
+NG_INLINE void stream_end(void) {}
+#endif
+
 NG_INLINE double wide_sum(wide v)
 {
     double sum = 0;

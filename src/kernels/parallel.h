@@ -11,6 +11,10 @@ typedef void ng_span(const void *arguments, int64_t begin, int64_t end);
  * threads would take longer. */
 #define NG_SHARE_FROM 131072
 
+/* From this many bytes on, read and written, an output goes past the caches: inputs that are read
+ * twice then stay in them, and lines to be overwritten are not read first. */
+#define NG_STREAM_FROM (24 << 20)
+
 /* Calls span once per thread, each with a run of whole grains (the last one may be cut). A span
  * must give the same bits wherever the grains are divided. */
 void ng_share_out(ng_span *span, const void *arguments, int64_t units, int64_t grain);
