@@ -1,5 +1,5 @@
 /* e^x, tanh and gelu of one element. In float they are plain arithmetic, which the compiler turns
- * into vectors of any width without a call; in double they are the C library's, to the last bits. */
+ * into vectors of any width without a call; in double they are the C library's. */
 #ifndef NG_KERNELS_ELEMENTARY_H
 #define NG_KERNELS_ELEMENTARY_H
 
