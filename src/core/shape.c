@@ -1,5 +1,4 @@
 #include "core/shape.h"
-#include <string.h>
 
 ng_shape_text ng_shape_print(ng_shape shape)
 {
@@ -40,7 +39,10 @@ int64_t ng_shape_size(const char *function, ng_shape shape)
 
 bool ng_shape_equal(ng_shape a, ng_shape b)
 {
-    return a.rank == b.rank && memcmp(a.dim, b.dim, (size_t)a.rank * sizeof a.dim[0]) == 0;
+    if (a.rank != b.rank) return false;
+    for (int i = 0; i < a.rank; i++)
+        if (a.dim[i] != b.dim[i]) return false;
+    return true;
 }
 
 /* The dimension of a shape that is padded with leading ones to `rank`. */

@@ -4,6 +4,7 @@
 #if defined(__AVX2__) && defined(__FMA__)
 
 #define NG_ISA "avx2"
+#include "kernels/elementary.h"
 #include "kernels/lanes.h"
 
 #define REAL float

@@ -4,6 +4,7 @@
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
 
 #define NG_ISA "avx512"
+#include "kernels/elementary.h"
 #include "kernels/lanes.h"
 
 #define REAL float

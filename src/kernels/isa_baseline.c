@@ -2,6 +2,7 @@
 #include "kernels/tables.h"
 
 #define NG_ISA "baseline"
+#include "kernels/elementary.h"
 #include "kernels/lanes.h"
 
 #define REAL float

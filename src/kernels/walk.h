@@ -12,7 +12,9 @@ typedef struct {
 
 static inline ng_cursor ng_cursor_at(const ng_walk *walk, int rank, int64_t index)
 {
-    ng_cursor cursor = {.rank = rank};
+    ng_cursor cursor; /* not cleared, which takes longer than a small op */
+    cursor.rank = rank;
+    cursor.a = cursor.b = 0;
     for (int d = rank - 1; d >= 0; d--) {
         cursor.at[d] = index % walk->dim[d];
         cursor.a += cursor.at[d] * walk->a[d];

@@ -1,14 +1,6 @@
 /* Arithmetic of two tensors, broadcasting, and of a tensor and a number. */
 #include "ops/op.h"
 
-static bool same_shape(const ng_shape *a, const ng_shape *b)
-{
-    if (a->rank != b->rank) return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dim[i] != b->dim[i]) return false;
-    return true;
-}
-
 /* y = f(a, b): a (...), b (...) -> their broadcast shape. Operands of one shape take the short
  * way, on which nothing is copied that small tensors would notice. */
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
@@ -18,7 +10,7 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
     if (!ng_accepts(function, tape, 2, inputs)) return NULL;
     ng_walk walk;
     ng_tensor *y;
-    if (same_shape(&a->shape, &b->shape)) {
+    if (ng_shape_equal(a->shape, b->shape)) {
         y = ng_result(tape, a->dtype, a->shape);
         walk.rank = 1;
         walk.size = walk.dim[0] = a->size;
@@ -63,20 +55,54 @@ RULE(pow, /* b a^(b-1) and ln(a) a^b */
 RULE(maximum, ng_mul(tape, dy, share(tape, a, b)), ng_mul(tape, dy, share(tape, b, a)))
 RULE(minimum, ng_mul(tape, dy, share(tape, b, a)), ng_mul(tape, dy, share(tape, a, b)))
 
-#define BINARY(op, kernel)                                                                         \
-    static const ng_op op##_op = {.name = #op, .gradient = op##_gradient};                         \
+/* dx (+)= dy times the other operand; the kernel that multiplies is that of exp, whose slope is
+ * its value. Where anything is broadcast, the product is summed to x's shape. */
+static bool mul_into(ng_tape *tape, const ng_tensor *dy, const ng_tensor *other,
+                     const ng_tensor *x, const ng_slot *dx)
+{
+    const ng_kernels *const kernels = ng_kernels_for(x->dtype);
+    if (ng_shape_equal(x->shape, other->shape)) {
+        kernels->map_backward[NG_MAP_EXP](x->data, other->data, dy->data, dx->data, x->size, 0, 0,
+                                          dx->accumulate);
+        return true;
+    }
+    const ng_walk walk = ng_walk_broadcast(dy->shape, dy->shape, other->shape);
+    void (*const mul)(const ng_walk *, const void *, const void *, void *) =
+        kernels->binary[NG_BINARY_MUL];
+    if (x->size == dy->size && !dx->accumulate) {
+        mul(&walk, dy->data, other->data, dx->data);
+        return true;
+    }
+    ng_tensor *const product = ng_result(tape, dy->dtype, dy->shape);
+    if (!product) return false;
+    mul(&walk, dy->data, other->data, product->data);
+    const ng_tensor *const sum = ng_sum_to(tape, product, x->shape);
+    if (sum) kernels->axpy(1, sum->data, dx->data, x->size, dx->accumulate);
+    return sum;
+}
+
+static ng_status mul_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
+{
+    for (int i = 0; i < 2; i++)
+        if (dx[i].data && !mul_into(tape, dy, node->inputs[1 - i], node->inputs[i], &dx[i]))
+            return ng_last_status();
+    return NG_OK;
+}
+
+#define BINARY(op, kernel, fast)                                                                   \
+    static const ng_op op##_op = {.name = #op, .gradient = op##_gradient, .backward = fast};       \
     ng_tensor *ng_##op(ng_tape *tape, ng_tensor *a, ng_tensor *b)                                  \
     {                                                                                              \
         return ng_binary_record("ng_" #op, tape, &op##_op, a, b, kernel);                          \
     }
 
-BINARY(add, NG_BINARY_ADD)
-BINARY(sub, NG_BINARY_SUB)
-BINARY(mul, NG_BINARY_MUL)
-BINARY(div, NG_BINARY_DIV)
-BINARY(pow, NG_BINARY_POW)
-BINARY(maximum, NG_BINARY_MAXIMUM)
-BINARY(minimum, NG_BINARY_MINIMUM)
+BINARY(add, NG_BINARY_ADD, NULL)
+BINARY(sub, NG_BINARY_SUB, NULL)
+BINARY(mul, NG_BINARY_MUL, mul_backward)
+BINARY(div, NG_BINARY_DIV, NULL)
+BINARY(pow, NG_BINARY_POW, NULL)
+BINARY(maximum, NG_BINARY_MAXIMUM, NULL)
+BINARY(minimum, NG_BINARY_MINIMUM, NULL)
 
 /* ---- A tensor and a number: y = a x + b -------------------------------------------------- */
 

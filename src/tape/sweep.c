@@ -107,11 +107,16 @@ static void *zeroed(ng_tape *tape, size_t bytes)
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
+enum { FEW = 3 }; /* inputs, for which the lists below stand on the stack */
+
 /* The op's kernel writes into the inputs' gradients. A tensor that appears twice among the inputs
  * gets its later gradients through memory of their own. */
 static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
 {
-    ng_slot *slots = zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
+    ng_slot few[FEW] = {{NULL, false}};
+    ng_slot *slots = node->n_inputs <= FEW
+                         ? few
+                         : zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
     if (!slots) return false;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
@@ -236,7 +241,10 @@ static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
                 op->backward ? " that can be recorded" : "");
         return false;
     }
-    ng_tensor **dx = zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
+    ng_tensor *few[FEW] = {NULL};
+    ng_tensor **dx = node->n_inputs <= FEW
+                         ? few
+                         : zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
     if (!dx) return false;
     return (op->gradient ? run_rule(s, node, dy, dx) : differentiate_definition(s, node, dy, dx))
            && deliver_all(s, node, dx);

@@ -63,31 +63,40 @@ ng_tape_usage ng_tape_used(const ng_tape *tape)
 
 /* A tensor of the tape; over `data` if there is some, else over fresh memory. The header and the
  * elements are one piece of memory. */
-static ng_tensor *result(ng_tape *tape, ng_dtype dtype, ng_shape shape, void *data)
+static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, void *data)
 {
-    const int64_t size = ng_shape_size("ng_result", shape);
+    const int64_t size = ng_shape_size("ng_result", *shape);
     if (size < 0) return NULL;
     const size_t header = (sizeof(ng_tensor) + 63) / 64 * 64;
     const size_t bytes = data ? 0 : (size_t)size * ng_dtype_bytes(dtype);
     char *memory = ng_arena_alloc(&tape->arena, header + bytes);
     if (!memory) return NULL;
     ng_tensor *x = (ng_tensor *)memory;
-    *x = (ng_tensor){.dtype = dtype,
-                     .shape = shape,
-                     .size = size,
-                     .data = data ? data : memory + header,
-                     .tape = tape};
+
+    /* All fields, one by one: assigned as a whole, they are cleared by an instruction that takes
+     * longer than a small op. */
+    x->dtype = dtype;
+    x->requires_grad = x->grad_spent = x->module_owned = false;
+    x->version = 0;
+    x->shape = *shape;
+    x->size = size;
+    x->data = data ? data : memory + header;
+    x->base = NULL;
+    x->tape = tape;
+    x->node = NULL;
+    x->grad = x->cotangent = x->next_leaf = NULL;
+    x->cotangent_owned = x->wanted = false;
     return x;
 }
 
 ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
-    return tape ? result(tape, dtype, shape, NULL) : NULL;
+    return tape ? result(tape, dtype, &shape, NULL) : NULL;
 }
 
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape)
 {
-    ng_tensor *view = tape && x ? result(tape, x->dtype, shape, x->data) : NULL;
+    ng_tensor *view = tape && x ? result(tape, x->dtype, &shape, x->data) : NULL;
     if (view) view->base = x->base ? x->base : x;
     return view;
 }

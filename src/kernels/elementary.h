@@ -1,0 +1,155 @@
+/* e^x, tanh and gelu of one element. In float they are plain arithmetic, which the compiler turns
+ * into vectors of any width without a call; in double they are the C library's. */
+#ifndef NG_KERNELS_ELEMENTARY_H
+#define NG_KERNELS_ELEMENTARY_H
+
+#include "kernels/lanes.h"
+
+/* x = n ln 2 + r: e^r, within 2 ulp, and n as the last bits of `shifted`, for |x| <= 150. ln 2 is
+ * cut in two as in Moshier's Cephes library; the polynomial is the best of degree 6 that begins
+ * with 1 + r, whose relative error is 3.2e-9. */
+NG_INLINE float exp_reduced(float x, float tail, float *shifted)
+{
+    const float to_integer = 0x1.8p23f; /* added, it leaves a whole number in the last bits */
+    *shifted = x * (float)M_LOG2E + to_integer;
+    const float n = *shifted - to_integer;
+    const float r = (x - n * 0.693359375f) + (n * 2.12194440e-4f + tail);
+    float p = 1.38142177e-3f;
+    p = p * r + 8.36889858e-3f;
+    p = p * r + 4.16684058e-2f;
+    p = p * r + 1.66665191e-1f;
+    p = p * r + 4.99999933e-1f;
+    return p * (r * r) + r + 1;
+}
+
+NG_INLINE float power_of_two(int32_t n)
+{
+    const uint32_t bits = (uint32_t)(n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+NG_INLINE int32_t last_bits(float shifted)
+{
+    int32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    return bits - 0x4b400000;
+}
+
+/* e^x; NaN, Inf, overflow and gradual underflow as expf has them. 2^n comes in two factors,
+ * neither of which overflows by itself. */
+NG_INLINE float exp_at_f32(float x)
+{
+    float shifted;
+    const float low = x < -150 ? -150 : x;
+    const float e = exp_reduced(low > 150 ? 150 : low, 0, &shifted);
+    const int32_t n = last_bits(shifted), half = n >> 1;
+    return e * power_of_two(half) * power_of_two(n - half);
+}
+
+/* e^(x + tail) for x from -88 to 88 and a tail below the last place of x; 0 where it is less than
+ * any normal number (n = -127). */
+NG_INLINE float exp_between(float x, float tail)
+{
+    float shifted;
+    const float e = exp_reduced(x, tail, &shifted);
+    return e * power_of_two(last_bits(shifted));
+}
+
+/* The same for all x <= 88. */
+NG_INLINE float exp_tailed_f32(float x, float tail)
+{
+    return exp_between(x < -88 ? -88 : x, tail);
+}
+
+NG_INLINE double exp_tailed_f64(double x, double tail) { return exp(x + tail); }
+
+NG_INLINE double exp_at_f64(double x) { return exp(x); }
+
+/* tanh x, within 2 ulp: a polynomial near 0, as in Cephes' tanhf, 1 - 2 / (e^2x + 1) elsewhere. */
+NG_INLINE float tanh_at_f32(float x)
+{
+    const float far = fabsf(x), a = far > 20 ? 20 : far, z = a * a;
+    float p = -5.70498872745e-3f;
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    const float near = p * z * a + a, rest = 1 - 2 / (exp_between(2 * a, 0) + 1);
+    return copysignf(a < 0.625f ? near : rest, x);
+}
+
+NG_INLINE double tanh_at_f64(double x) { return tanh(x); }
+
+/* The normal distribution at x, which is bounded where nothing changes any more: its density times
+ * sqrt(2 pi), and what lies below x, which keeps its digits in the left tail. */
+typedef struct {
+    float x, bell, below;
+} normal_f32;
+
+/* What a * b is more than `product`, its rounded value. */
+NG_INLINE float left_over(float a, float b, float product)
+{
+#ifdef __FMA__
+    return fmaf(a, b, -product);
+#else
+    const float split = 4097, a1 = a * split - (a * split - a), b1 = b * split - (b * split - b);
+    const float a2 = a - a1, b2 = b - b1; /* Dekker's product */
+    return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2;
+#endif
+}
+
+/* Beyond NORMAL_END the density is no normal number. Below -|x| lies
+ *     e^(-x^2/2) q P(u) with q = 1 / (|x| + K), u = (|x| - K) q, K = 3,
+ * the form of Shepherd and Laframboise (Mathematics of Computation 36, 1981), whose P is here the
+ * best of degree 8 for |x| <= 14.6, by Remez' algorithm: its relative error is 5.3e-8. */
+#define NORMAL_END 13.25f
+NG_INLINE normal_f32 normal_at_f32(float x)
+{
+    const float far = fabsf(x), a = far > NORMAL_END ? NORMAL_END : far;
+    const float q = 1 / (a + 3), u = (a - 3) * q;
+    float p = -2.62245394e-4f;
+    p = p * u - 8.96687850e-4f;
+    p = p * u + 1.07444736e-3f;
+    p = p * u + 6.91923242e-3f;
+    p = p * u - 1.04801116e-2f;
+    p = p * u - 4.72551211e-2f;
+    p = p * u + 2.30019407e-1f;
+    p = p * u - 5.09332337e-1f;
+    p = p * u + 7.29083668e-1f;
+
+    const float half = a * -0.5f, exponent = a * half;
+    const float bell = exp_between(exponent, left_over(a, half, exponent));
+    const float beyond = bell * (p * q);
+    return (normal_f32){copysignf(a, x), bell, x > 0 ? 1 - beyond : beyond};
+}
+
+/* x Phi(x) and its slope Phi(x) + x phi(x); at -Inf as in the limit, where the plain formulas
+ * multiply Inf by 0. */
+NG_INLINE float gelu_at_f32(float x)
+{
+    return (x < -NORMAL_END ? -NORMAL_END : x) * normal_at_f32(x).below;
+}
+
+NG_INLINE float gelu_slope_f32(float x)
+{
+    const normal_f32 normal = normal_at_f32(x);
+    return normal.below + normal.x * (float)(0.5 * M_2_SQRTPI * M_SQRT1_2) * normal.bell;
+}
+
+/* erfc, not 1 + erf, so that the left tail keeps its digits. */
+NG_INLINE double gelu_at_f64(double x)
+{
+    const double t = x < -40 ? -40 : x;
+    return t * 0.5 * erfc(t * -M_SQRT1_2);
+}
+
+NG_INLINE double gelu_slope_f64(double x)
+{
+    const double low = x < -40 ? -40 : x, t = low > 40 ? 40 : low;
+    const double phi = 0.5 * M_2_SQRTPI * M_SQRT1_2 * exp(t * t * -0.5);
+    return 0.5 * erfc(t * -M_SQRT1_2) + t * phi;
+}
+
+#endif
