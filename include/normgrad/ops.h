@@ -204,7 +204,8 @@ NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
 
 /* ---- Normalization ------------------------------------------------------------------------
  *
- * Statistics are taken in double and in two passes, so that rows far from zero keep their digits.
+ * Statistics are taken in double, and relative to one of the values or to their mean, never as the
+ * difference of two large sums, so that rows far from zero keep their digits.
  * eps is used as it is: 0 means 0. gamma and beta may be NG_NONE.
  */
 
