@@ -3,6 +3,7 @@
  * Trains one network for each norm and placement that is asked for, prints the loss, writes it to
  * a .dat file, and lets the last network write a sample. Run it in the project's folder, or with
  * files: build/examples/char_transformer --help */
+#include "options.h"
 #include "progress.h"
 #include <errno.h>
 #include <getopt.h>
@@ -11,7 +12,7 @@
 #include <normgrad.h>
 #include <signal.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+enum { EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
 /* ---- What is compared ---- */
 
@@ -83,26 +84,6 @@ static const char help[] =
     "  --help            this text\n"
     "\n"
     "Ctrl-C ends it after the current step; what there is by then is saved.\n";
-
-static void refuse(const char *name, const char *value, const char *expected)
-{
-    fprintf(stderr, "char_transformer: --%s %s: expected %s; --help shows all options\n", name,
-            value, expected);
-    exit(EXIT_USAGE);
-}
-
-static int parse_count(const char *name, const char *text, int low, int high)
-{
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (errno == 0 && end != text && *end == '\0' && value >= low && value <= high)
-        return (int)value;
-    char expected[64];
-    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
-    refuse(name, text, expected);
-    return 0;
-}
 
 static double parse_number(const char *name, const char *text, double low, double below)
 {

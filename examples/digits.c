@@ -3,6 +3,7 @@
  * Trains the same network on examples/data/digits.csv without a norm and with each of four, from
  * several seeds; prints a table; writes plots/convergence.dat and has gnuplot draw it. Run it in
  * the project's folder: build/examples/digits --help */
+#include "options.h"
 #include "progress.h"
 #include <errno.h>
 #include <getopt.h>
@@ -10,7 +11,7 @@
 #include <normgrad.h>
 #include <signal.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+enum { EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 enum { MAX_SEEDS = 100 };
 
 /* ---- What is compared ---- */
@@ -90,35 +91,6 @@ static const char help[] =
     "  --help            this text\n"
     "\n"
     "Ctrl-C ends it after the current batch; what there is by then is saved.\n";
-
-static void refuse(const char *name, const char *value, const char *expected)
-{
-    fprintf(stderr, "digits: --%s %s: expected %s; --help shows all options\n", name, value,
-            expected);
-    exit(EXIT_USAGE);
-}
-
-static int parse_count(const char *name, const char *text, int low, int high)
-{
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (errno == 0 && end != text && *end == '\0' && value >= low && value <= high)
-        return (int)value;
-    char expected[64];
-    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
-    refuse(name, text, expected);
-    return 0;
-}
-
-static double parse_rate(const char *name, const char *text)
-{
-    char *end;
-    const double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value > 0) || isinf(value))
-        refuse(name, text, "a number above 0");
-    return value;
-}
 
 static void parse_norms(const char *list, bool chosen[NORMS])
 {

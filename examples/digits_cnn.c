@@ -8,13 +8,13 @@
  *
  * with a norm after each convolution. Trains it with AdamW, warm-up and a cosine from several
  * seeds. Run it in the project's folder: build/examples/digits_cnn --help */
+#include "options.h"
 #include "progress.h"
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <normgrad.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_FAILED = 1 };
 enum { MAX_SEEDS = 100, SIDE = 8, CLASSES = 10 };
 
 /* ---- Options ---- */
@@ -51,35 +51,6 @@ static const char help[] =
     "  --data FILE    a CSV file: 64 pixels of 0 to 16, a label  (examples/data/digits.csv)\n"
     "  --threads N    of the kernels; 0: one per processor       (1: enough for this size)\n"
     "  --help         this text\n";
-
-static void refuse(const char *name, const char *value, const char *expected)
-{
-    fprintf(stderr, "digits_cnn: --%s %s: expected %s; --help shows all options\n", name, value,
-            expected);
-    exit(EXIT_USAGE);
-}
-
-static int parse_count(const char *name, const char *text, int low, int high)
-{
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (errno == 0 && end != text && *end == '\0' && value >= low && value <= high)
-        return (int)value;
-    char expected[64];
-    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
-    refuse(name, text, expected);
-    return 0;
-}
-
-static double parse_rate(const char *name, const char *text)
-{
-    char *end;
-    const double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value > 0) || isinf(value))
-        refuse(name, text, "a number above 0");
-    return value;
-}
 
 static const norm_choice *parse_norm(const char *name)
 {
