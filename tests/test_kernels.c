@@ -297,8 +297,9 @@ START_TEST(exponentials_are_right_to_the_last_digits)
         char *y = make(n);
         k->map[cases[c].map](x, y, n, 0, 0);
         for (int64_t i = 0; i < n; i++) {
-            const double at = (double)get(x, i);
-            const double lost = dtype == NG_F64 && cases[c].map == NG_MAP_GELU ? at * at : 0;
+            const long double at = get(x, i);
+            const bool loses = dtype == NG_F64 && cases[c].map == NG_MAP_GELU;
+            const double lost = loses ? (double)(at * at) : 0;
             expect("value", y, i, map_value(cases[c].map, at, 0, 0), cases[c].units + lost, 0);
         }
         release();
