@@ -175,6 +175,11 @@ static void check_against_reference(norm_kind kind, ng_tensor *x, double eps, do
     assert_figures(ng_grad(x), e.dx, tolerance);
     assert_figures(ng_grad(e.gamma), e.dgamma, tolerance);
     assert_figures(ng_grad(e.beta), e.dbeta, tolerance);
+
+    /* and, more strictly where terms cancel, to the result itself */
+    assert_tensors_close(ng_grad(x), e.dx.value, 10 * tolerance);
+    assert_tensors_close(ng_grad(e.gamma), e.dgamma.value, 10 * tolerance);
+    assert_tensors_close(ng_grad(e.beta), e.dbeta.value, 10 * tolerance);
 }
 
 /* ---- The documents' numbers --------------------------------------------------------------- */
