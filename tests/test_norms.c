@@ -100,6 +100,14 @@ CALL(linear_weight)
     return ng_linear(tape, in[0], ng_weight_norm(tape, in[1], in[2]), in[3]);
 }
 
+CALL(conv_weight)
+{
+    ng_tensor *weight = ng_weight_norm(tape, in[1], in[2]);
+    const int64_t padding = row->flag ? 1 : 0, groups = row->count > 0 ? row->count : 1;
+    return ng_conv2d(tape, in[0], weight, in[3], .stride = groups, .padding = padding,
+                     .groups = groups);
+}
+
 CALL(scale) { return (void)row, ng_scale_norm(tape, in[0], in[1], 0); }
 
 CALL(dynamic_tanh) { return (void)row, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]); }
@@ -193,6 +201,9 @@ static const golden_row rows[] = {
     {"channel_norm_2d", call_channels, AFFINE},
     {"weight_norm", call_linear_weight, .inputs = {"x", "v", "g", "bias"}},
     {"weight_norm_whole", call_linear_weight, .inputs = {"x", "v", "g", "bias"}},
+    {"weight_norm_conv", call_conv_weight, .inputs = {"x", "v", "g", "bias"}, .flag = true},
+    {"weight_norm_conv_groups", call_conv_weight, .inputs = {"x", "v", "g", "bias"}, .count = 2},
+    {"weight_norm_conv_whole", call_conv_weight, .inputs = {"x", "v", "g", "bias"}},
     {"scale_norm", call_scale, .inputs = {"x", "g"}},
     {"dynamic_tanh", call_dynamic_tanh, .inputs = {"x", "alpha", "gamma", "beta"}},
     {"detach_norm", call_detach, .inputs = {"x"}},
@@ -278,17 +289,25 @@ START_TEST(layers_are_pytorchs)
         {"channel_norm_2d", {{"weight", "gamma"}, {"bias", "beta"}}, 2},
         {"weight_norm", {{"inner.weight", "v"}, {"g", "g"}}, 2},
         {"weight_norm_whole", {{"inner.weight", "v"}, {"g", "g"}}, 2},
+        {"weight_norm_conv", {{"inner.weight", "v"}, {"g", "g"}}, 2},
+        {"weight_norm_conv_groups", {{"inner.weight", "v"}, {"g", "g"}}, 2},
+        {"weight_norm_conv_whole", {{"inner.weight", "v"}, {"g", "g"}}, 2},
         {"ghost_features", {{"weight", "gamma"}, {"bias", "beta"}}, 2},
         {"dynamic_tanh", {{"weight", "gamma"}, {"bias", "beta"}}, 2},
     };
-    ng_module *made[] = {ng_group_norm_new(6, 2),
-                         ng_instance_norm_new(6, .affine = true),
-                         ng_layer_norm_new(6, .channels_first = true),
-                         ng_weight_norm_new(ng_linear_new(3, 4)),
-                         ng_weight_norm_new(ng_linear_new(3, 4), .whole = true),
-                         ng_batch_norm_new(6, .ghost = 4),
-                         ng_dynamic_tanh_new(5)};
-    for (int i = 0; i < 7; i++) {
+    ng_module *made[] = {
+        ng_group_norm_new(6, 2),
+        ng_instance_norm_new(6, .affine = true),
+        ng_layer_norm_new(6, .channels_first = true),
+        ng_weight_norm_new(ng_linear_new(3, 4)),
+        ng_weight_norm_new(ng_linear_new(3, 4), .whole = true),
+        ng_weight_norm_new(ng_conv2d_new(3, 4, .kernel = 3, .kernel_w = 2, .padding = 1)),
+        ng_weight_norm_new(
+            ng_conv2d_new(4, 6, .kernel = 2, .kernel_w = 3, .stride = 2, .groups = 2)),
+        ng_weight_norm_new(ng_conv2d_new(3, 4, .kernel = 2), .whole = true),
+        ng_batch_norm_new(6, .ghost = 4),
+        ng_dynamic_tanh_new(5)};
+    for (int i = 0; i < (int)(sizeof made / sizeof made[0]); i++) {
         const char *row = cases[i].row;
         ng_module *layer = in_double(made[i]);
         set_tensors(layer, row, cases[i].names, cases[i].count);
@@ -321,15 +340,38 @@ START_TEST(running_statistics_of_ghost_batches_move_one_after_the_other)
 }
 END_TEST
 
+static ng_module *spectral_linear(int iterations)
+{
+    return ng_spectral_norm_new(ng_linear_new(3, 4), .iterations = iterations);
+}
+
+static ng_module *spectral_conv(int iterations)
+{
+    ng_module *conv =
+        iterations == 1 ? ng_conv2d_new(3, 4, .kernel = 3, .kernel_w = 2, .padding = 1)
+                        : ng_conv2d_new(4, 6, .kernel = 2, .kernel_w = 3, .stride = 2, .groups = 2);
+    return ng_spectral_norm_new(conv, .iterations = iterations);
+}
+
+static const struct {
+    const char *name;
+    ng_module *(*make)(int iterations);
+    int iterations;
+} spectral_rows[] = {
+    {"spectral_norm_once", spectral_linear, 1},
+    {"spectral_norm_thrice", spectral_linear, 3},
+    {"spectral_norm_conv_once", spectral_conv, 1},
+    {"spectral_norm_conv_thrice", spectral_conv, 3},
+};
+#define SPECTRAL_ROWS ((int)(sizeof spectral_rows / sizeof spectral_rows[0]))
+
 /* Three passes in training and one in evaluation: outputs, gradients, u and v after each. */
 START_TEST(spectral_norm_iterates_as_pytorch)
 {
-    static const char *const names[] = {"spectral_norm_once", "spectral_norm_thrice"};
     static const char *const tensors[][2] = {
         {"inner.weight", "weight"}, {"inner.bias", "bias"}, {"u", "u"}, {"v", "v"}};
-    const char *row = names[_i];
-    ng_module *layer =
-        in_double(ng_spectral_norm_new(ng_linear_new(3, 4), .iterations = _i ? 3 : 1));
+    const char *row = spectral_rows[_i].name;
+    ng_module *layer = in_double(spectral_rows[_i].make(spectral_rows[_i].iterations));
     set_tensors(layer, row, tensors, 4);
     for (int step = 0; step < 4; step++) {
         char figure[6][16];
@@ -1102,7 +1144,7 @@ Suite *norms_suite(void)
     tcase_add_test(figures, every_figure_is_compared);
     tcase_add_test(figures, layers_are_pytorchs);
     tcase_add_test(figures, running_statistics_of_ghost_batches_move_one_after_the_other);
-    tcase_add_loop_test(figures, spectral_norm_iterates_as_pytorch, 0, 2);
+    tcase_add_loop_test(figures, spectral_norm_iterates_as_pytorch, 0, SPECTRAL_ROWS);
     tcase_add_test(figures, adaptive_residual_is_dits_block);
     suite_add_tcase(suite, figures);
 
