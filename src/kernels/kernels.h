@@ -121,6 +121,8 @@ typedef struct {
     int64_t batches, heads, queries, keys, dim;
     double scale;
     bool causal; /* query t sees the keys 0 .. t + keys - queries */
+    double dropout; /* with this probability a weight is 0, else 1 / (1 - dropout) as large */
+    uint64_t seed;  /* which ones: dropout.h */
     ng_head_strides q, k, v, y;
 } ng_attention_shape;
 
@@ -243,7 +245,7 @@ typedef struct {
                                bool accumulate);
 
     /* ---- attention.inc ---- */
-    /* y = softmax(scale q k^T) v; lse (batches, heads, queries) is kept for backward. mask
+    /* y = dropout(softmax(scale q k^T)) v; lse (batches, heads, queries) is kept for backward. mask
      * (batches, keys) is 0 where no query sees the key, or NULL. */
     void (*attention)(const ng_attention_shape *shape, const void *q, const void *k, const void *v,
                       const void *mask, void *y, double *lse);
