@@ -203,7 +203,42 @@ START_TEST(attention_kernels_are_the_plain_formula)
 }
 END_TEST
 
-/* ---- The op --------------------------------------------------------------------------------*/
+/* Rows that are no whole number of vectors; gradients that are added; what overflows e^-x. */
+START_TEST(swiglu_kernels_are_the_plain_formula)
+{
+    enum { ROWS = 5, N = 37, SIZE = ROWS * N };
+    for (int i = 0; i < 6; i++) {
+        const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
+        const ng_kernels *kernels = ng_kernels_of(isas[i / 2], dtype);
+        if (!kernels) continue;
+        ng_rng rng = ng_rng_seeded(5);
+        array x = array_of(dtype, 2 * SIZE, &rng), dy = array_of(dtype, SIZE, &rng);
+        array y = array_of(dtype, SIZE, &rng), dx = array_of(dtype, 2 * SIZE, &rng);
+        for (int64_t k = 0; k < 2 * N; k++) { /* the first row */
+            x.values[k] = (k % 2 ? 900 : -900) * (1 + (double)(k % 5));
+            if (dtype == NG_F32)
+                ((float *)x.raw)[k] = (float)x.values[k];
+            else
+                ((double *)x.raw)[k] = x.values[k];
+        }
+        double plain_y[SIZE], plain_dx[2 * SIZE];
+        for (int64_t k = 0; k < SIZE; k++) {
+            const int64_t at = k / N * 2 * N + k % N;
+            const double a = x.values[at], b = x.values[at + N], s = 1 / (1 + exp(-a));
+            plain_y[k] = a * s * b;
+            plain_dx[at] = dx.values[at] + dy.values[k] * b * s * (1 + a * (1 - s));
+            plain_dx[at + N] = dx.values[at + N] + dy.values[k] * a * s;
+        }
+        kernels->swiglu(x.raw, y.raw, ROWS, N);
+        kernels->swiglu_backward(x.raw, dy.raw, dx.raw, ROWS, N, true);
+        expect_array("y", dtype, &y, plain_y);
+        expect_array("dx", dtype, &dx, plain_dx);
+        array_free(x), array_free(dy), array_free(y), array_free(dx);
+    }
+}
+END_TEST
+
+/* ---- The ops -------------------------------------------------------------------------------*/
 
 static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
 {
@@ -394,6 +429,27 @@ START_TEST(rotated_products_depend_on_the_distance_alone)
     ng_tensor *later = ng_rotary(tape, ng_slice(tape, rows[0], 0, 4, 9), .start = 4);
     assert_tensors_close(later, ng_slice(tape, q, 0, 4, 9), 1e-14);
     ng_tensor_free(x);
+    ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(swiglu_is_silu_of_one_half_times_the_other)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 50, 26), 1), *odd = normal(NG_F64, NG_SHAPE(4, 3), 2);
+    ng_tensor *y = ng_swiglu(tape, x);
+    ng_tensor *a = ng_slice(tape, x, -1, 0, 13), *b = ng_slice(tape, x, -1, 13, NG_END);
+    ng_tensor *composed = ng_mul(tape, ng_silu(tape, a), b);
+    assert_tensors_close(y, composed, 1e-15);
+    assert_tensors_close(ng_gradient(tape, ng_sum(tape, ng_square(tape, y)), x),
+                         ng_gradient(tape, ng_sum(tape, ng_square(tape, composed)), x), 1e-14);
+    ng_set(x, 13, (double)NAN); /* b of the first */
+    y = ng_swiglu(tape, x);
+    ck_assert(isnan(ng_get(y, 0)) && !isnan(ng_get(y, 1)));
+    ck_assert_ptr_null(ng_swiglu(tape, odd));
+    assert_error(NG_ESHAPE, "ng_swiglu: x is (4, 3), expected an even last dimension");
+    ck_assert_ptr_null(ng_swiglu(tape, NULL));
+    ng_tensor_free(x), ng_tensor_free(odd);
     ng_tape_free(tape);
 }
 END_TEST
@@ -869,6 +925,7 @@ Suite *transformer_suite(void)
 
     TCase *kernels = tcase_create("kernels");
     tcase_add_loop_test(kernels, attention_kernels_are_the_plain_formula, 0, KERNEL_SHAPES);
+    tcase_add_test(kernels, swiglu_kernels_are_the_plain_formula);
     suite_add_tcase(suite, kernels);
 
     TCase *ops = tcase_create("ops");
@@ -881,6 +938,7 @@ Suite *transformer_suite(void)
     tcase_add_test(ops, attention_passes_nan_on);
     tcase_add_test(ops, large_scores_do_not_overflow);
     tcase_add_test(ops, rotated_products_depend_on_the_distance_alone);
+    tcase_add_test(ops, swiglu_is_silu_of_one_half_times_the_other);
     tcase_add_test(ops, wrong_attention_is_refused);
     suite_add_tcase(suite, ops);
 

@@ -65,6 +65,10 @@ NG_API ng_tensor *ng_gelu_tanh(ng_tape *tape, ng_tensor *x);
 NG_API ng_tensor *ng_silu(ng_tape *tape, ng_tensor *x);       /* y = x sigmoid(x) */
 NG_API ng_tensor *ng_softplus(ng_tape *tape, ng_tensor *x);   /* y = ln(1 + e^x) */
 
+/* y = silu(a) b of the halves a and b of the last dimension: x (..., 2 n) -> (..., n).
+ * Shazeer 2020. */
+NG_API ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x);
+
 /* ---- Reductions ---------------------------------------------------------------------------
  *
  * Over .axes (default: every axis). .keepdim leaves each reduced axis with length 1. */

@@ -244,6 +244,12 @@ typedef struct {
     void (*mean_pool_backward)(const ng_windows *windows, const void *dy, void *dx,
                                bool accumulate);
 
+    /* ---- swiglu.inc ---- */
+    /* y = silu(a) b, each row of x (rows, 2 n) being a beside b. */
+    void (*swiglu)(const void *x, void *y, int64_t rows, int64_t n);
+    void (*swiglu_backward)(const void *x, const void *dy, void *dx, int64_t rows, int64_t n,
+                            bool accumulate);
+
     /* ---- attention.inc ---- */
     /* y = dropout(softmax(scale q k^T)) v; lse (batches, heads, queries) is kept for backward. mask
      * (batches, keys) is 0 where no query sees the key, or NULL. */
