@@ -837,6 +837,58 @@ START_TEST(a_pass_without_memory_is_an_error)
 }
 END_TEST
 
+/* One step; a call that is refused memory is made a second time. (BatchNorm and dropout move state
+ * in a pass that may fail later: here is neither.) */
+static double step_with_retries(ng_module *net, const ng_tensor *ids)
+{
+    ng_tape *tape = ng_tape_new();
+    if (!tape) tape = ng_tape_new();
+    ng_optimizer *adam = ng_adamw_new(net);
+    if (!adam) adam = ng_adamw_new(net);
+    ng_tensor *x = ng_copy_new(ids, NG_I64);
+    if (!x) x = ng_copy_new(ids, NG_I64);
+    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), x);
+    if (!loss) loss = ng_cross_entropy(tape, ng_forward(net, tape, x), x);
+    if (ng_backward(tape, loss) != NG_OK) assert_ok(ng_backward(tape, loss));
+    if (ng_optimizer_step(adam) != NG_OK) assert_ok(ng_optimizer_step(adam));
+    const double value = ng_item(loss);
+    ng_tensor_free(x), ng_optimizer_free(adam), ng_tape_free(tape);
+    return value;
+}
+
+START_TEST(a_step_refused_memory_and_made_again_has_the_same_bits)
+{
+    ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(2, 3));
+    for (int i = 0; i < 6; i++) ng_set(ids, i, i % 5);
+    ng_module *first = NULL;
+    double loss = 0;
+    bool refused = true;
+    for (int64_t count = -1; refused; count++) { /* -1: refused nothing, to compare with */
+        ng_module *net =
+            ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 1, .length = 3,
+                               .positions = NG_POSITIONS_ROTARY, .placement = NG_NORM_SANDWICH,
+                               .qk_norm = ng_norm_rms, .activation = NG_FEED_FORWARD_SWIGLU);
+        if (count >= 0) allocations_fail_once_after(count);
+        const double again = step_with_retries(net, ids);
+        refused = count < 0 || allocations_refused();
+        allocations_succeed();
+        ng_clear_error();
+        if (!first) {
+            first = net, loss = again;
+            continue;
+        }
+        ck_assert(again == loss);
+        ng_named_tensor a, b;
+        for (int i = 0; ng_module_parameter(net, i, &a); i++) {
+            ng_module_parameter(first, i, &b);
+            assert_same_bits(a.tensor, b.tensor);
+        }
+        ng_module_free(net);
+    }
+    ng_tensor_free(ids), ng_module_free(first);
+}
+END_TEST
+
 /* ---- Errors ---------------------------------------------------------------------------------*/
 
 START_TEST(wrong_ids_are_named)
@@ -964,6 +1016,7 @@ Suite *transformer_suite(void)
     tcase_add_test(resources, training_allocates_nothing_once_warm);
     tcase_add_test(resources, a_transformer_is_built_whole_or_not_at_all);
     tcase_add_test(resources, a_pass_without_memory_is_an_error);
+    tcase_add_test(resources, a_step_refused_memory_and_made_again_has_the_same_bits);
     suite_add_tcase(suite, resources);
 
     TCase *errors = tcase_create("errors");
