@@ -70,11 +70,11 @@ static void plain_query(const ng_attention_shape *s, int64_t batch, int64_t head
         const double *k = in[1] + offset(s->k, batch, head, j);
         long double score = 0;
         for (int64_t d = 0; d < s->dim; d++) score += (long double)q[d] * (long double)k[d];
-        weights[j] = sees(s, in[3], batch, query, j) ? score * (long double)s->scale : -HUGE_VALL;
-        if (weights[j] > max) max = weights[j];
+        weights[j] = score * (long double)s->scale;
+        if (sees(s, in[3], batch, query, j) && weights[j] > max) max = weights[j];
     }
     for (int64_t j = 0; j < s->keys; j++) {
-        weights[j] = isinf(weights[j]) ? 0 : expl(weights[j] - max);
+        weights[j] = sees(s, in[3], batch, query, j) ? expl(weights[j] - max) : 0;
         sum += weights[j];
     }
     double *y = out[0] + offset(s->y, batch, head, query);
