@@ -257,7 +257,7 @@ static bool write_history(const job *j)
     const options *o = &j->options;
     char what[256];
     snprintf(what, sizeof what,
-             "characters of %zu, %d kinds; %d layers, width %d, %d heads, context %d, batch %d; "
+             "%zu characters, %d kinds; %d layers, width %d, %d heads, context %d, batch %d; "
              "adamw, lr %g; seed %d; float32",
              j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch,
              o->lr, o->seed);
@@ -507,7 +507,9 @@ static int work(job *j)
 
     if (!ng_failed() && has_results(j)) {
         print_table(j);
-        if (write_history(j)) printf("The curves: %s.dat\n", o->out);
+        if (write_history(j))
+            printf("The curves: %s.dat, drawn by gnuplot -c plots/char_transformer.gp %s\n", o->out,
+                   o->out);
     }
     if (ng_failed()) return end_failed();
     if (interrupted) printf("Interrupted%s.\n", has_results(j) ? "" : ": nothing is saved");
