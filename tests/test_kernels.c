@@ -398,6 +398,23 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
 }
 END_TEST
 
+START_TEST(sums_too_large_for_the_caches_are_exact)
+{
+    if (!use_table(_i)) return;
+    const int64_t rows = 2800, n = 1024;
+    const char *a = uniform(rows * n, -1, 1), *b = uniform(rows * n, -1, 1);
+    char *y = make(rows * n);
+    for (int repeated = 0; repeated < 2; repeated++) {
+        const ng_shape shape = NG_SHAPE(rows, n);
+        const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
+        k->binary[NG_BINARY_ADD](&walk, a, b, y);
+        for (int64_t i = 0; i < rows * n; i += 7)
+            expect("a + b", y, i, get(a, i) + get(b, repeated ? i % n : i), 1, 0);
+    }
+    release();
+}
+END_TEST
+
 START_TEST(small_pointwise_kernels_do_as_they_say)
 {
     if (!use_table(_i)) return;
@@ -1215,6 +1232,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, exponentials_are_right_to_the_last_digits, 0, TABLES);
     tcase_add_loop_test(tests, binary_operations_broadcast, 0, TABLES);
     tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);
+    tcase_add_loop_test(tests, sums_too_large_for_the_caches_are_exact, 0, TABLES);
     tcase_add_loop_test(tests, small_pointwise_kernels_do_as_they_say, 0, TABLES);
     tcase_add_loop_test(tests, reductions_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals, 0, TABLES);
