@@ -398,6 +398,23 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
 }
 END_TEST
 
+START_TEST(sums_too_large_for_the_caches_are_exact)
+{
+    if (!use_table(_i)) return;
+    const int64_t rows = 2800, n = 1024;
+    const char *a = uniform(rows * n, -1, 1), *b = uniform(rows * n, -1, 1);
+    char *y = make(rows * n);
+    for (int repeated = 0; repeated < 2; repeated++) {
+        const ng_shape shape = NG_SHAPE(rows, n);
+        const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
+        k->binary[NG_BINARY_ADD](&walk, a, b, y);
+        for (int64_t i = 0; i < rows * n; i += 7)
+            expect("a + b", y, i, get(a, i) + get(b, repeated ? i % n : i), 1, 0);
+    }
+    release();
+}
+END_TEST
+
 START_TEST(small_pointwise_kernels_do_as_they_say)
 {
     if (!use_table(_i)) return;
@@ -964,28 +981,30 @@ END_TEST
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
 typedef void gemm_function(bool, bool, int64_t, int64_t, int64_t, const void *, int64_t,
-                           const void *, int64_t, void *, int64_t, bool);
+                           const void *, int64_t, const void *, void *, int64_t, bool);
 
 static void library_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t depth, const void *a,
-                         int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, bool add)
+                         int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+                         int64_t ldc, bool add)
 {
-    ng_gemm(dtype, ta, tb, m, n, depth, a, lda, b, ldb, c, ldc, add);
+    ng_gemm(dtype, ta, tb, m, n, depth, a, lda, b, ldb, bias, c, ldc, add);
 }
 
-/* All transposes, with and without accumulation, leading dimensions 3 beyond the rows' lengths. */
+/* All transposes; alone, added to C, and with a bias; leading dimensions 3 beyond the rows'. */
 static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
 {
-    for (int mode = 0; mode < 8; mode++) {
-        const bool ta = mode & 1, tb = mode & 2, add = mode & 4;
+    for (int mode = 0; mode < 12; mode++) {
+        const bool ta = mode & 1, tb = mode & 2, add = mode & 4, biased = mode & 8;
         const int64_t lda = (ta ? m : depth) + 3, ldb = (tb ? depth : n) + 3, ldc = n + 3;
         const char *a = uniform((ta ? depth : m) * lda, -1, 1);
         const char *b = uniform((tb ? n : depth) * ldb, -1, 1);
+        const char *bias = biased ? uniform(n, -1, 1) : NULL;
         char *c = constant(m * ldc, add ? 1 : nan_value);
         for (int64_t i = 0; i < m; i++) put(c, i * ldc + n, 77);
-        gemm(ta, tb, m, n, depth, a, lda, b, ldb, c, ldc, add);
+        gemm(ta, tb, m, n, depth, a, lda, b, ldb, bias, c, ldc, add);
         for (int64_t i = 0; i < m; i++) {
             for (int64_t j = 0; j < n; j++) {
-                long double sum = add;
+                long double sum = biased ? get(bias, j) : add;
                 for (int64_t p = 0; p < depth; p++)
                     sum += get(a, ta ? p * lda + i : i * lda + p) *
                            get(b, tb ? j * ldb + p : p * ldb + j);
@@ -1005,6 +1024,7 @@ START_TEST(matrix_products_match_plain_loops)
         for (int j = 0; j < 8; j++)
             for (int p = 0; p < 8; p++) check_gemm(k->gemm, few[i], few[j], few[p]);
     check_gemm(k->gemm, 130, 67, 259);
+    check_gemm(k->gemm, 27, 39, 1021); /* rows 4096 bytes apart in float */
     check_gemm(k->gemm, 5, 1030, 40);
     check_gemm(k->gemm, 3, 4, 0);
     check_gemm(k->gemm, 0, 4, 3);
@@ -1012,6 +1032,17 @@ START_TEST(matrix_products_match_plain_loops)
     check_gemm(library_gemm, 31, 17, 9);
     check_gemm(library_gemm, 1, 17, 9);
     check_gemm(library_gemm, 70, 65, 66);
+}
+END_TEST
+
+START_TEST(products_of_a_blas_match_plain_loops)
+{
+    const char *fork = getenv("CK_FORK");
+    if (!use_table(_i) || (fork && !strcmp(fork, "no"))) return; /* as below */
+    setenv("NORMGRAD_ISA", "baseline", 1);
+    check_gemm(library_gemm, 70, 65, 66);
+    check_gemm(library_gemm, 300, 140, 110);
+    check_gemm(library_gemm, 140, 300, 110);
 }
 END_TEST
 
@@ -1023,7 +1054,7 @@ START_TEST(matrix_products_pass_nan_on)
         char *a = constant(n * n, 0), *b = constant(n * n, 0), *c = make(n * n);
         put(a, 2 * n + 1, nan_value);
         put(b, n + 3, inf); /* 0 Inf in every row of column 3 */
-        k->gemm(false, false, n, n, n, a, n, b, n, c, n, false);
+        k->gemm(false, false, n, n, n, a, n, b, n, NULL, c, n, false);
         for (int64_t i = 0; i < n * n; i++)
             ck_assert((bool)isnan(get(c, i)) == (i / n == 2 || i % n == 3));
         release();
@@ -1142,8 +1173,8 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
         k->column_norm_backward(&column, x, NULL, columns, columns + 301, z, false,
                                 (ng_norm_gradients){.dx = NEXT});
     }
-    k->gemm(false, true, rows, rows / 2, n, x, n, z, n, NEXT, rows / 2, false);
-    k->gemm(true, false, n, 120, rows, x, n, z, n, NEXT, 120, false);
+    k->gemm(false, true, rows, rows / 2, n, x, n, z, n, NULL, NEXT, rows / 2, false);
+    k->gemm(true, false, n, 120, rows, x, n, z, n, NULL, NEXT, 120, false);
     k->scatter_add_rows(x, labels, NEXT, rows, n);
 #undef NEXT
 }
@@ -1201,6 +1232,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, exponentials_are_right_to_the_last_digits, 0, TABLES);
     tcase_add_loop_test(tests, binary_operations_broadcast, 0, TABLES);
     tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);
+    tcase_add_loop_test(tests, sums_too_large_for_the_caches_are_exact, 0, TABLES);
     tcase_add_loop_test(tests, small_pointwise_kernels_do_as_they_say, 0, TABLES);
     tcase_add_loop_test(tests, reductions_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals, 0, TABLES);
@@ -1220,6 +1252,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance, 0, TABLES);
     tcase_add_loop_test(tests, optimizers_take_the_steps_of_their_formulas, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_match_plain_loops, 0, TABLES);
+    tcase_add_loop_test(tests, products_of_a_blas_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_pass_nan_on, 0, TABLES);
     tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);
     tcase_add_test(tests, walks_join_dimensions_where_memory_allows);

@@ -209,11 +209,12 @@ typedef struct {
     void (*rmsprop)(void *w, const void *g, void *square, void *mean, void *velocity, int64_t n,
                     const ng_rmsprop_step *step);
 
-    /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n) (+ C), row-major, leading dimensions in
-     * elements; a transposed operand is stored the other way round ---- */
+    /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n), plus C (accumulate) or plus bias (n) in each
+     * row unless that is NULL; row-major, leading dimensions in elements; a transposed operand is
+     * stored the other way round ---- */
     void (*gemm)(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                 const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
-                 bool accumulate);
+                 const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+                 int64_t ldc, bool accumulate);
 
     /* ---- group.inc ---- */
     /* y = x gamma + beta per channel; x may be y, gamma and beta (channels) may be NULL. */
@@ -277,13 +278,13 @@ int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
 /* Doubles of scratch that dynamic_tanh_backward needs. */
 int64_t ng_dynamic_tanh_scratch(int64_t rows, int64_t n);
 
-/* The matrix product of the library: an external BLAS where the build has one and the product is
- * large enough for it to pay, the table's own kernel elsewhere. */
+/* The matrix product of the library: that of the table, but an external BLAS's where the build has
+ * one and the table is the baseline's, unless the product is too small for it to pay. */
 void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-             const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
-             bool accumulate);
+             const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+             int64_t ldc, bool accumulate);
 
-/* "OpenBLAS" or "built-in". */
+/* Whose large products are: "OpenBLAS" or "built-in". */
 const char *ng_gemm_name(void);
 
 /* Convolution: y (images, outputs, out_h, out_w) = weight (outputs, channels / groups, kernel_h,
