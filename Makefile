@@ -85,6 +85,7 @@ RUNNER   := $(OUT)/tests/runner
 SOURCES  := $(sort $(wildcard src/*/*.c))
 OBJECTS  := $(SOURCES:%.c=$(OUT)/%.o)
 EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c)))
+CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/claims/*.c)))))
 TESTS    := $(sort $(wildcard tests/*.c))
 TEST_OBJECTS  := $(TESTS:%.c=$(OUT)/%.o)
 BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
@@ -182,13 +183,15 @@ needs-clang-format:
 
 ## all: the library, static and shared, and the examples
 .PHONY: all
-all: $(STATIC) $(SHARED) $(OUT)/normgrad.pc $(EXAMPLES)
+all: $(STATIC) $(SHARED) $(OUT)/normgrad.pc $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
 
+.PRECIOUS: %/
 %/:
 	@mkdir -p $@
 
 .SECONDEXPANSION:
-$(OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
+LAB = $(OUT)/examples/claims/lab.o
+$(OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LAB): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 
@@ -209,10 +212,12 @@ $(OUT)/normgrad.pc: src/normgrad.pc.in $(OUT)/flags $(OUT)/places
 $(OUT)/places: FORCE | $(OUT)/tests/
 	$(call remember,$(VERSION) $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
 
-$(EXAMPLES): $(PROGRAMS)/%: examples/%.c $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(OUT)/examples/
+$(EXAMPLES): $(PROGRAMS)/%: examples/%.c
+$(CLAIMS:%=$(PROGRAMS)/%): $(PROGRAMS)/%: examples/claims/%.c $(LAB)
+$(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%): $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(OUT)/examples/
 	$(call say,LINK $@)
-	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$*.d $< $(LDFLAGS) $(STATIC) \
-	    $(LIBS) $(LDLIBS) -o $@
+	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$(@F).d $(filter %.c %.o,$^) \
+	    $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS) -o $@
 
 # ---- Tests --------------------------------------------------------------------------------------
 
@@ -307,13 +312,30 @@ $(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/test
 demo: needs-gnuplot $(PROGRAMS)/digits
 	$(Q)$(PROGRAMS)/digits
 
-## plots: every figure of plots/ whose numbers are there
+# Each claim's experiment writes plots/NAME.dat, has it drawn, and ends with the line that is gathered
+# in plots/claims.tsv. What it prints stands in $(OUT)/plots/NAME.log. What measures time comes
+# last, so that with make -j it is alone.
+RESULTS = $(CLAIMS:%=$(OUT)/plots/%.log)
+TIMED   = $(filter %/rms_cost.log,$(RESULTS))
+
+## plots: runs the experiment on every claim, draws their figures, writes plots/claims.tsv (use -j)
 .PHONY: plots
-plots: needs-gnuplot $(GRADCHECK)
-	$(if $(GRADCHECK),$(Q)$(GRADCHECK) --sweep plots/gradcheck_error.dat)
-	$(Q)for figure in $(filter-out plots/style.gp,$(sort $(wildcard plots/*.gp))); do \
-	    for data in "$${figure%.gp}.dat" "$${figure%.gp}_ratio.dat"; do \
-	        if [ -e "$$data" ]; then echo "$$figure"; gnuplot "$$figure" || exit 1; fi; done; done
+plots: $(RESULTS)
+	$(Q){ printf 'id\tsource\tclaim\tmeasured\tverdict\n'; sed -n 's/^claim\t//p' $^; } > plots/claims.tsv
+	@echo; sed -n 's/^claim\t//p' $^ | awk -F'\t' '{ printf "%-16s %-6s %s\n", $$1, $$5, $$4 }'
+
+## plots-quick: the same, so small that the figures mean nothing, in build/: a smoke run
+.PHONY: plots-quick
+plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)
+
+# $(call experiment,options): runs one; on failure shows what it printed.
+experiment = @echo '  RUN  $<'; $< $(1) > $@.new 2>&1 || { cat $@.new; exit 1; }; mv $@.new $@
+
+$(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/
+	$(call experiment)
+$(TIMED): | $(filter-out $(TIMED),$(RESULTS))
+$(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick/
+	$(call experiment,--quick --out $(OUT)/plots-quick/$*)
 
 # ---- The rest -----------------------------------------------------------------------------------
 
@@ -338,7 +360,7 @@ uninstall:
 	rm -f '$(DESTDIR)$(INCLUDEDIR)/normgrad.h'
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad'
 
-STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*.inc tests/*.h tests/*.c tests/*/*.[ch] examples/*.c))
+STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*.inc tests/*.h tests/*.c tests/*/*.[ch] examples/*.[ch] examples/*/*.[ch]))
 
 ## format: the sources through clang-format, but for ops.h, whose formulas are aligned by hand
 .PHONY: format
@@ -372,6 +394,6 @@ help:
 .PHONY: FORCE
 FORCE:
 
--include $(wildcard $(OUT)/src/*/*.d $(OUT)/tests/*.d $(OUT)/tests/bench/*.d $(OUT)/examples/*.d)
+-include $(wildcard $(OUT)/src/*/*.d $(OUT)/tests/*.d $(OUT)/tests/bench/*.d $(OUT)/examples/*.d $(OUT)/examples/claims/*.d)
 
 endif

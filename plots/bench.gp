@@ -10,9 +10,6 @@ folder = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots'
 array name[4] = ["roof", "normgrad", "PyTorch", "oneDNN"]
 array style[4] = [1, 3, 2, 4]
 
-# The first line of a file says what was run.
-what(file) = system("sed -n '1s/^# what: //p' " . file)
-
 # ---- The roof ------------------------------------------------------------------------------------
 
 data = folder . '/bench_roofline.dat'
@@ -43,7 +40,7 @@ do for [kind in "svg png"] {
     eval canvas(kind, folder . '/bench_roofline', 1200, 500)
     gap = 0.062
     set multiplot
-    set label 1 what(data) at screen 0.065,0.035 tc rgb faint font fine(kind)
+    set label 1 what_of(data) at screen 0.065,0.035 tc rgb faint font fine(kind)
     set logscale y
     set yrange [10 ** bottom : 10 ** top]
     set format y "%g"
@@ -102,7 +99,7 @@ do for [kind in "svg png"] {
         left tc rgb ink font sprintf(",%g", kind eq "svg" ? 17.5 : 13.5)
     set label 98 "{/:Bold as PyTorch}" at graph 0, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 2
     set label 97 "{/:Bold as oneDNN}" at graph 0.18, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 4
-    set label 1 what(data) at screen 0.02, screen 18.0 / (120 + 34 * rows) tc rgb faint font fine(kind)
+    set label 1 what_of(data) at screen 0.02, screen 18.0 / (120 + 34 * rows) tc rgb faint font fine(kind)
     set logscale x 10
     set xrange [least < 1 ? least * 0.7 : 0.9 : most * 1.6]
     set xtics (0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)

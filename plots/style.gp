@@ -47,6 +47,9 @@ above(a, b) = ends[a] > ends[b] || (ends[a] == ends[b] && a < b)
 quoted(text) = strstrt(text, "'") == 0 ? text : \
     text[1:strstrt(text, "'")] . "'" . quoted(text[strstrt(text, "'") + 1:*])
 
+# The first line of a data file, without "# what: ".
+what_of(data) = system(sprintf("sed -n '1s/^# what: //p' '%s'", data))
+
 # Verdana and DejaVu Sans are equally wide, and where an SVG is looked at there is one of them. On
 # the screen: "window", in the first of the terminals that this gnuplot has, and "terminal", in text.
 windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'

@@ -1,0 +1,414 @@
+#include "lab.h"
+#include "../options.h"
+#include "../progress.h"
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 6, FIRST_SIZE = 1000 };
+
+static struct {
+    const lab_experiment *experiment;
+    int seeds, threads;
+    uint64_t first_seed;
+    bool quick, no_plot;
+    char out[1024], path[1100], unfinished[1120];
+    FILE *data;
+    int blocks;
+    progress bar;
+    double began;
+    double **numbers; /* all that lab_numbers gave */
+    int number_blocks;
+} lab;
+
+/* Ends the program: `what` went wrong. */
+static void give_up(const char *what)
+{
+    progress_end(&lab.bar);
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
+    if (lab.data) fclose(lab.data), unlink(lab.unfinished);
+    exit(EXIT_FAILURE);
+}
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+static int size_count(const lab_experiment *e)
+{
+    int count = 0;
+    while (e->sizes && e->sizes[count].name) count++;
+    return count;
+}
+
+static const char *figure(void)
+{
+    return lab.experiment->figure ? lab.experiment->figure : lab.experiment->id;
+}
+
+static void print_option(const char *name, const char *argument, const char *meaning)
+{
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", name, *argument ? " " : "", argument);
+    printf("  %-18s %s\n", left, meaning);
+}
+
+static void print_help(void)
+{
+    const lab_experiment *e = lab.experiment;
+    char meaning[160];
+    printf("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n\n",
+           program_invocation_short_name, e->claim, e->source, e->method, e->rule);
+    snprintf(meaning, sizeof meaning, "runs of each kind (%d)", e->seeds);
+    print_option("seeds", "N", meaning);
+    print_option("seed", "N", "the first seed (0)");
+    for (int i = 0; i < size_count(e); i++) {
+        const lab_size *s = &e->sizes[i];
+        snprintf(meaning, sizeof meaning, "%s (%g)", s->meaning, s->normal);
+        print_option(s->name, s->fraction ? "X" : "N", meaning);
+    }
+    snprintf(meaning, sizeof meaning, "of the .dat, .svg and .png (plots/%s)", figure());
+    print_option("out", "PREFIX", meaning);
+    print_option("threads", "N", "of the kernels; 0: one per processor (1)");
+    print_option("quick", "", "a smoke run: small, with figures that mean nothing");
+    print_option("no-plot", "", "leave the drawing out");
+    print_option("help", "", "this text");
+}
+
+static void set_size(lab_size *size, const char *text)
+{
+    size->value = size->fraction ? parse_rate(size->name, text)
+                                 : parse_count(size->name, text, 1, 1000000000);
+}
+
+static void read_options(int argc, char **argv)
+{
+    const lab_experiment *e = lab.experiment;
+    struct option known[OWN_OPTIONS + 1 + MOST_SIZES + 1] = {
+        {"seeds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'f'},
+        {"out", required_argument, NULL, 'o'},   {"threads", required_argument, NULL, 't'},
+        {"quick", no_argument, NULL, 'q'},       {"no-plot", no_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'}};
+    const int sizes = size_count(e);
+    bool given[MOST_SIZES] = {false};
+    for (int i = 0; i < sizes; i++)
+        known[OWN_OPTIONS + 1 + i] =
+            (struct option){e->sizes[i].name, required_argument, NULL, FIRST_SIZE + i};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 's': lab.seeds = parse_count("seeds", optarg, 1, MOST_SEEDS); break;
+        case 'f': lab.first_seed = (uint64_t)parse_count("seed", optarg, 0, 1000000000); break;
+        case 'o': snprintf(lab.out, sizeof lab.out, "%s", optarg); break;
+        case 't': lab.threads = parse_count("threads", optarg, 0, 1024); break;
+        case 'q': lab.quick = true; break;
+        case 'n': lab.no_plot = true; break;
+        case 'h': print_help(), exit(EXIT_SUCCESS);
+        case '?': fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+        default: set_size(&e->sizes[c - FIRST_SIZE], optarg); given[c - FIRST_SIZE] = true;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "%s: %s: not an option; --help shows them all\n",
+                program_invocation_short_name, argv[optind]);
+        exit(EXIT_USAGE);
+    }
+    for (int i = 0; i < sizes; i++) {
+        lab_size *s = &e->sizes[i];
+        if (!given[i]) s->value = lab.quick && s->quick > 0 ? s->quick : s->normal;
+    }
+    if (!lab.seeds) lab.seeds = lab.quick ? e->quick_seeds : e->seeds;
+}
+
+/* An unfinished file is not left behind. */
+static void on_signal(int number)
+{
+    unlink(lab.unfinished);
+    _exit(128 + number);
+}
+
+void lab_begin(int argc, char **argv, const lab_experiment *experiment)
+{
+    lab.experiment = experiment;
+    lab.threads = 1;
+    lab.began = progress_clock();
+    snprintf(lab.out, sizeof lab.out, "plots/%s", figure());
+    read_options(argc, argv);
+    ng_set_threads(lab.threads);
+    snprintf(lab.path, sizeof lab.path, "%s.dat", lab.out);
+    snprintf(lab.unfinished, sizeof lab.unfinished, "%s.%d.tmp", lab.path, (int)getpid());
+    printf("%s\n(%s)\n\n%s\n", experiment->claim, experiment->source, experiment->method);
+    fflush(stdout);
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    lab.bar = progress_begin(experiment->id, "%", 100, !progress_terminal());
+    lab.data = fopen(lab.unfinished, "w"); /* before any work is spent */
+    if (!lab.data) {
+        char what[1200];
+        snprintf(what, sizeof what, "--out %s: %s", lab.out, strerror(errno));
+        give_up(what);
+    }
+}
+
+int lab_seeds(void) { return lab.seeds; }
+double lab_number(int size) { return lab.experiment->sizes[size].value; }
+int lab_whole(int size) { return (int)lab_number(size); }
+uint64_t lab_seed(int index) { return lab.first_seed + (uint64_t)index; }
+bool lab_quick(void) { return lab.quick; }
+
+void lab_progress(double done, double total, const char *format, ...)
+{
+    char detail[96];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(detail, sizeof detail, format, list);
+    va_end(list);
+    progress_show(&lab.bar, 100 * done / total, detail);
+}
+
+bool lab_goes_on(void)
+{
+    if (ng_failed()) give_up(ng_last_error());
+    return true;
+}
+
+double *lab_numbers(int64_t count)
+{
+    double **grown = realloc(lab.numbers, (size_t)(lab.number_blocks + 1) * sizeof *grown);
+    if (grown) lab.numbers = grown;
+    double *numbers = grown ? calloc((size_t)count, sizeof *numbers) : NULL;
+    if (!numbers) give_up("out of memory");
+    return lab.numbers[lab.number_blocks++] = numbers;
+}
+
+/* ---- The data file ------------------------------------------------------------------------ */
+
+void lab_data(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fputs("# what: ", lab.data);
+    vfprintf(lab.data, format, list);
+    va_end(list);
+    fprintf(lab.data, "; seeds %llu to %llu; float32; normgrad %s\n",
+            (unsigned long long)lab_seed(0), (unsigned long long)lab_seed(lab.seeds - 1),
+            ng_version());
+}
+
+void lab_block(const char *name, const char *columns)
+{
+    fprintf(lab.data, "%s# %s\n", lab.blocks++ ? "\n\n" : "\n", name);
+    for (const char *next; *columns; columns = next) {
+        const int length = (int)strcspn(columns, " ");
+        next = columns + length + strspn(columns + length, " ");
+        fprintf(lab.data, *next ? "%-14.*s " : "%.*s\n", length, columns);
+    }
+}
+
+void lab_put(const double *values, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char text[32] = "?";
+        if (!isnan(values[i])) snprintf(text, sizeof text, "%.8g", values[i]);
+        fprintf(lab.data, i + 1 < count ? "%-14s " : "%s\n", text);
+    }
+}
+
+/* ---- The verdict -------------------------------------------------------------------------- */
+
+lab_verdict lab_verdict_of(const bool *held, int count)
+{
+    int holding = 0;
+    for (int i = 0; i < count; i++) holding += held[i];
+    return holding == count ? LAB_HOLDS : holding == 0 ? LAB_FAILS : LAB_MIXED;
+}
+
+static void finish_data(void)
+{
+    const bool bad = ferror(lab.data) != 0;
+    const bool closed = fclose(lab.data) == 0;
+    lab.data = NULL;
+    if (bad || !closed || rename(lab.unfinished, lab.path) != 0) {
+        unlink(lab.unfinished);
+        give_up("the data file could not be written");
+    }
+}
+
+static bool can_draw(const char *script)
+{
+    return system("command -v gnuplot >/dev/null 2>&1") == 0 && access(script, R_OK) == 0;
+}
+
+/* False where gnuplot was there and could not. */
+static bool draw(void)
+{
+    char script[1024], call[2400];
+    snprintf(script, sizeof script, "plots/%s.gp", figure());
+    snprintf(call, sizeof call, "gnuplot -c '%s' '%s'", script, lab.out);
+    if (lab.no_plot || !can_draw(script)) {
+        printf("The data: %s. To draw it: %s\n", lab.path, call);
+        return true;
+    }
+    if (system(call) != 0) return false;
+    printf("The data: %s, drawn in %s.svg and .png\n", lab.path, lab.out);
+    return true;
+}
+
+int lab_end(lab_verdict verdict, const char *measured, ...)
+{
+    static const char *const names[] = {"fails", "mixed", "holds"};
+    const lab_experiment *e = lab.experiment;
+    lab_goes_on();
+    finish_data();
+    progress_end(&lab.bar);
+    const bool drawn = draw();
+    if (!drawn) fprintf(stderr, "%s: gnuplot could not draw %s\n", e->id, lab.path);
+    printf("%.0f s. The rule: %s\n\nclaim\t%s\t%s\t%s\t", progress_clock() - lab.began, e->rule,
+           e->id, e->source, e->claim);
+    va_list list;
+    va_start(list, measured);
+    vprintf(measured, list);
+    va_end(list);
+    printf("\t%s\n", names[verdict]);
+    for (int i = 0; i < lab.number_blocks; i++) free(lab.numbers[i]);
+    free(lab.numbers);
+    return drawn ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* ---- Numbers ------------------------------------------------------------------------------ */
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The values that are not NaN, sorted; the caller frees them. */
+static double *sorted_of(const double *values, int64_t count, int64_t *kept)
+{
+    double *sorted = malloc((size_t)(count > 0 ? count : 1) * sizeof *sorted);
+    if (!sorted) give_up("out of memory");
+    *kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(values[i])) sorted[(*kept)++] = values[i];
+    qsort(sorted, (size_t)*kept, sizeof *sorted, compare);
+    return sorted;
+}
+
+static double percentile_of_sorted(const double *sorted, int64_t count, double percent)
+{
+    if (count == 0) return (double)NAN;
+    const double place = percent / 100 * (double)(count - 1);
+    const int64_t below = (int64_t)place;
+    const double share = place - (double)below;
+    if (share == 0) return sorted[below];
+    return (1 - share) * sorted[below] + share * sorted[below + 1];
+}
+
+double lab_percentile(const double *values, int64_t count, double percent)
+{
+    int64_t kept;
+    double *sorted = sorted_of(values, count, &kept);
+    const double value = percentile_of_sorted(sorted, kept, percent);
+    free(sorted);
+    return value;
+}
+
+lab_spread lab_spread_of(const double *values, int count)
+{
+    int64_t kept;
+    double *sorted = sorted_of(values, count, &kept);
+    const lab_spread spread = {.count = (int)kept,
+                               .median = percentile_of_sorted(sorted, kept, 50),
+                               .low = percentile_of_sorted(sorted, kept, 0),
+                               .high = percentile_of_sorted(sorted, kept, 100)};
+    free(sorted);
+    return spread;
+}
+
+lab_line lab_fit(const double *x, const double *y, int count)
+{
+    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    for (int i = 0; i < count; i++) {
+        if (!isfinite(x[i]) || !isfinite(y[i])) continue;
+        n++, sx += x[i], sy += y[i], sxx += x[i] * x[i], sxy += x[i] * y[i];
+    }
+    const double slope = (n * sxy - sx * sy) / (n * sxx - sx * sx);
+    return (lab_line){slope, (sy - slope * sx) / n};
+}
+
+/* ---- Digits ------------------------------------------------------------------------------- */
+
+static ng_module *make_batch(int64_t features) { return ng_batch_norm_new(features); }
+static ng_module *make_layer(int64_t features) { return ng_layer_norm_new(features); }
+static ng_module *make_rms(int64_t features) { return ng_rms_norm_new(features); }
+
+const lab_norm lab_no_norm = {"none", "no norm", NULL};
+const lab_norm lab_batch_norm = {"batch", "BatchNorm", make_batch};
+const lab_norm lab_layer_norm = {"layer", "LayerNorm", make_layer};
+const lab_norm lab_rms_norm = {"rms", "RMSNorm", make_rms};
+
+void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
+{
+    ng_dataset *all = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
+    ng_dataset_split(all, 1437, seed, train, validate);
+    if (few > 0 && few < 1437) {
+        ng_dataset *whole = *train, *rest = NULL;
+        ng_dataset_split(whole, few, seed, train, &rest);
+        ng_dataset_free(whole), ng_dataset_free(rest);
+    }
+    ng_dataset_free(all);
+    lab_goes_on();
+}
+
+ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed)
+{
+    ng_module *net = ng_sequential_create(NULL, 0);
+    for (int i = 0; i < depth; i++) {
+        ng_sequential_add(net, ng_linear_new(i == 0 ? 64 : width, width));
+        if (norm->make) ng_sequential_add(net, norm->make(width));
+        ng_sequential_add(net, ng_relu_new());
+    }
+    ng_sequential_add(net, ng_linear_new(depth == 0 ? 64 : width, 10));
+    ng_module_init(net, seed);
+    lab_goes_on();
+    return net;
+}
+
+double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
+                       int64_t batch, uint64_t epoch)
+{
+    const bool single = ng_dataset_count(train) % batch == 1; /* BatchNorm cannot train on one */
+    double sum = 0, seen = 0;
+    ng_batch b;
+    ng_dataset_shuffle(train, epoch);
+    for (int i = 0; ng_dataset_batch(train, tape, i, batch, &b, .drop_last = single); i++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
+        ng_backward(tape, loss);
+        ng_optimizer_step(optimizer);
+        sum += ng_item(loss) * (double)b.size;
+        seen += (double)b.size;
+        ng_tape_reset(tape);
+        lab_goes_on();
+    }
+    return sum / seen;
+}
+
+lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
+{
+    const double count = (double)ng_dataset_count(data);
+    lab_score score = {0, 0};
+    ng_batch b;
+    const bool was = ng_tape_record(tape, false);
+    ng_eval(net);
+    for (int i = 0; ng_dataset_batch(data, tape, i, 256, &b); i++) {
+        ng_tensor *logits = ng_forward(net, tape, b.x);
+        const ng_tensor *guess = ng_argmax(tape, logits, 1);
+        score.loss += ng_item(ng_cross_entropy(tape, logits, b.y)) * (double)b.size / count;
+        for (int64_t k = 0; k < b.size; k++)
+            score.accuracy += (ng_get(guess, k) == ng_get(b.y, k)) / count;
+        ng_tape_reset(tape);
+        lab_goes_on();
+    }
+    ng_train(net);
+    ng_tape_record(tape, was);
+    return score;
+}

@@ -1,0 +1,134 @@
+/* What the experiments share: options, progress, networks for the digits, numbers over seeds, the
+ * .dat file, the figure, and the line that says whether the claim held.
+ *
+ *     enum { WIDTH, EPOCHS };
+ *     static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", 128, 32},
+ *                                [EPOCHS] = {"epochs", "passes over the data", 30, 3},
+ *                                {0}};
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         lab_begin(argc, argv, &(lab_experiment){.id = "example", ..., .sizes = sizes});
+ *         for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
+ *             lab_progress(seed, lab_seeds(), "seed %d", seed);
+ *             ...
+ *         }
+ *         lab_data("loss by epoch; network 64-%d-10", lab_whole(WIDTH));
+ *         lab_block("LayerNorm", "epoch loss loss_low loss_high");
+ *         lab_row(1, loss.median, loss.low, loss.high);
+ *         return lab_end(loss.median < 1 ? LAB_HOLDS : LAB_FAILS, "loss %.3g", loss.median);
+ *     }
+ *
+ * The first failure ends the program: nothing of half an experiment is worth saving.
+ */
+#ifndef CLAIMS_LAB_H
+#define CLAIMS_LAB_H
+
+#include <normgrad.h>
+
+/* ---- The experiment ----------------------------------------------------------------------- */
+
+/* A number that the experiment can be run with; also its option, --NAME. */
+typedef struct {
+    const char *name, *meaning;
+    double normal, quick; /* the default, and that with --quick (0: the same) */
+    bool fraction;        /* not a whole number */
+    double value;         /* of this run; lab_begin sets it */
+} lab_size;
+
+typedef struct {
+    const char *id;     /* of the claim */
+    const char *source; /* who says so: "Zhang & Sennrich 2019, table 1; document 001" */
+    const char *claim;  /* what they say, in a sentence */
+    const char *method; /* what this program does: lines of at most 90 columns, each with its end */
+    const char *rule;   /* when the claim holds, and when it fails */
+    const char *figure; /* drawn by plots/FIGURE.gp; default: id */
+    int seeds, quick_seeds;
+    lab_size *sizes; /* the last has no name; NULL: none */
+} lab_experiment;
+
+/* Reads the options and prints the opening. Exits on --help and on a bad option. */
+void lab_begin(int argc, char **argv, const lab_experiment *experiment);
+
+int lab_whole(int size);      /* the value of sizes[size] in this run */
+double lab_number(int size);  /* the same of a fraction */
+int lab_seeds(void);          /* runs of each kind: lab_seed(0) to lab_seed(lab_seeds() - 1) */
+uint64_t lab_seed(int index); /* --seed + index */
+bool lab_quick(void);         /* a smoke run: figures and verdict mean nothing */
+
+/* Says how far the whole is (`done` of `total`), and what is being done. */
+void lab_progress(double done, double total, const char *format, ...) NG_PRINTF(3, 4);
+
+/* Ends the program, with the library's last error, if there is one; else true. For loops. */
+bool lab_goes_on(void);
+
+/* Memory for `count` numbers, all 0; it lives to the end of the program. */
+double *lab_numbers(int64_t count);
+
+/* ---- The data file ------------------------------------------------------------------------
+ *
+ * PREFIX.dat: a first line with what it holds, the seeds, the dtype and the version; blocks, two
+ * blank lines apart, each with a name (for gnuplot's `index`) and a line of column names. It is
+ * complete or not there. */
+void lab_data(const char *format, ...) NG_PRINTF(1, 2);
+void lab_block(const char *name, const char *columns);
+void lab_put(const double *values, int count); /* one row; NaN is written "?" (missing) */
+#define lab_row(...)                                                                               \
+    lab_put((const double[]){__VA_ARGS__}, (int)(sizeof(double[]){__VA_ARGS__} / sizeof(double)))
+
+/* ---- The verdict -------------------------------------------------------------------------- */
+
+typedef enum { LAB_FAILS, LAB_MIXED, LAB_HOLDS } lab_verdict;
+
+/* Of several tests of one claim: all hold, none does, or some do. */
+lab_verdict lab_verdict_of(const bool *held, int count);
+
+/* Finishes the data, has gnuplot draw it, prints the rule and as last line
+ *     claim<TAB>id<TAB>source<TAB>what is claimed<TAB>what was measured<TAB>holds|fails|mixed
+ * Returns the program's exit status: success whatever the verdict. */
+int lab_end(lab_verdict verdict, const char *measured, ...) NG_PRINTF(2, 3);
+
+/* ---- Numbers ------------------------------------------------------------------------------ */
+
+typedef struct {
+    int count; /* that are not NaN */
+    double median, low, high;
+} lab_spread;
+lab_spread lab_spread_of(const double *values, int count); /* Inf counts as largest */
+double lab_percentile(const double *values, int64_t count, double percent); /* interpolated */
+
+/* The least-squares line y = slope x + offset; points that are not finite are left out. */
+typedef struct {
+    double slope, offset;
+} lab_line;
+lab_line lab_fit(const double *x, const double *y, int count);
+
+/* ---- Digits ------------------------------------------------------------------------------- */
+
+/* A norm of features: its key for options, its name for figures. `make` is NULL for none. */
+typedef struct {
+    const char *key, *name;
+    ng_module *(*make)(int64_t features);
+} lab_norm;
+extern const lab_norm lab_no_norm, lab_batch_norm, lab_layer_norm, lab_rms_norm;
+
+/* 1437 images to train with and 360 to validate with, pixels in 0..1, x (count, 64): copies that
+ * are the caller's. With `few` above 0, the training set is `few` of them. */
+void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate);
+
+/* 64 - (Linear, norm, ReLU) x depth - 10, weights drawn from `seed`. */
+ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed);
+
+/* One pass in batches, in an order given by `epoch`; a last batch of one sample is left out. The
+ * mean loss as it went. */
+double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
+                       int64_t batch, uint64_t epoch);
+
+/* Mean cross-entropy and share of right answers in eval mode, without recording; the network is
+ * in train mode afterwards. */
+typedef struct {
+    double loss, accuracy;
+} lab_score;
+lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data);
+
+#endif
