@@ -741,6 +741,37 @@ START_TEST(row_norm_sums_many_rows_in_blocks)
 }
 END_TEST
 
+/* More elements than one run of a float sum takes, in rows that go together and one that is left;
+ * statistics over all of them or the first 300. */
+START_TEST(row_norm_takes_long_rows)
+{
+    if (!use_table(_i)) return;
+    enum { ROWS = 5, N = 1100 };
+    for (int mode = 0; mode < 8; mode++) {
+        const bool center = mode & 1, add = mode & 4;
+        const ng_row_norm_shape shape = {ROWS, N, mode & 2 ? 300 : N, 1e-5, center, false};
+        check_row_norm(shape, uniform(ROWS * N, -2, 3), mode < 6, mode < 5, add);
+    }
+}
+END_TEST
+
+/* The elements that float's statistics take for typical are not: their mean is 3000 deviations of
+ * the others away. In the second row squares overflow float, in the third they underflow. */
+START_TEST(row_norm_takes_long_rows_that_begin_badly)
+{
+    if (!use_table(_i)) return;
+    enum { N = 1000 };
+    const ng_row_norm_shape shape = {1, N, N, 1e-5, true, false};
+    char *x = uniform(N, -1, 1);
+    for (int i = 0; i < 4; i++) put(x, i * N / 4, 3000);
+    check_row_norm(shape, x, true, true, false);
+    x = uniform(N, -1e30, 1e30);
+    check_row_norm(shape, x, true, true, false);
+    x = uniform(N, -1e-30, 1e-30);
+    check_row_norm((ng_row_norm_shape){1, N, N, 0, true, false}, x, true, true, false);
+}
+END_TEST
+
 /* Well within the promised 1e-5 in float, which is 84 ulp. */
 START_TEST(row_norm_keeps_its_digits_far_from_zero)
 {
@@ -1242,6 +1273,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, cross_entropy_and_its_gradient_match_long_double, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_and_its_gradients_match_the_definition, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_sums_many_rows_in_blocks, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_takes_long_rows, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_takes_long_rows_that_begin_badly, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_keeps_its_digits_far_from_zero, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_rows_near_the_ends_of_float, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_double_rows_whose_squares_overflow, 0, TABLES);
