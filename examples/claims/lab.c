@@ -188,9 +188,9 @@ void lab_data(const char *format, ...)
     fputs("# what: ", lab.data);
     vfprintf(lab.data, format, list);
     va_end(list);
-    fprintf(lab.data, "; seeds %llu to %llu; float32; normgrad %s\n",
-            (unsigned long long)lab_seed(0), (unsigned long long)lab_seed(lab.seeds - 1),
-            ng_version());
+    fprintf(lab.data, "; seeds %llu to %llu; %s; normgrad %s\n", (unsigned long long)lab_seed(0),
+            (unsigned long long)lab_seed(lab.seeds - 1),
+            lab.experiment->dtype ? lab.experiment->dtype : "float32", ng_version());
 }
 
 void lab_block(const char *name, const char *columns)
