@@ -27,7 +27,7 @@ static const lab_experiment experiment = {
     .seeds = 100,
     .quick_seeds = 5,
     .sizes = sizes,
-    .dtype = NG_F64};
+    .dtype = "float64"};
 
 /* ---- The norms ---------------------------------------------------------------------------- */
 

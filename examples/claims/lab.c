@@ -189,8 +189,8 @@ void lab_data(const char *format, ...)
     vfprintf(lab.data, format, list);
     va_end(list);
     fprintf(lab.data, "; seeds %llu to %llu; %s; normgrad %s\n", (unsigned long long)lab_seed(0),
-            (unsigned long long)lab_seed(lab.seeds - 1), ng_dtype_name(lab.experiment->dtype),
-            ng_version());
+            (unsigned long long)lab_seed(lab.seeds - 1),
+            lab.experiment->dtype ? lab.experiment->dtype : "float32", ng_version());
 }
 
 void lab_block(const char *name, const char *columns)

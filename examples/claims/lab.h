@@ -44,7 +44,7 @@ typedef struct {
     const char *method; /* what this program does: lines of at most 90 columns, each with its end */
     const char *rule;   /* when the claim holds, and when it fails */
     const char *figure; /* drawn by plots/FIGURE.gp; default: id */
-    ng_dtype dtype;     /* of what is computed; default float */
+    const char *dtype;  /* that it computes in; default: float32 */
     int seeds, quick_seeds;
     lab_size *sizes; /* the last has no name; NULL: none */
 } lab_experiment;
