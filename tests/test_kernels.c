@@ -1077,6 +1077,24 @@ START_TEST(products_of_a_blas_match_plain_loops)
 }
 END_TEST
 
+/* Some elements of a product that is a BLAS's with any instruction set. */
+START_TEST(large_products_match_plain_loops)
+{
+    if (!use_table(_i)) return;
+    const int64_t m = 700, n = 400, depth = 520;
+    const char *a = uniform(m * depth, -1, 1), *b = uniform(n * depth, -1, 1);
+    const char *bias = uniform(n, -1, 1);
+    char *c = constant(m * n, nan_value);
+    library_gemm(false, true, m, n, depth, a, depth, b, depth, bias, c, n, false);
+    for (int64_t at = 0; at < m * n; at += 997) {
+        long double sum = get(bias, at % n);
+        for (int64_t p = 0; p < depth; p++)
+            sum += get(a, at / n * depth + p) * get(b, at % n * depth + p);
+        expect("gemm", c, at, sum, 2, 1 + (double)depth / 2);
+    }
+}
+END_TEST
+
 START_TEST(matrix_products_pass_nan_on)
 {
     if (!use_table(_i)) return;
@@ -1286,6 +1304,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, optimizers_take_the_steps_of_their_formulas, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, products_of_a_blas_match_plain_loops, 0, TABLES);
+    tcase_add_loop_test(tests, large_products_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_pass_nan_on, 0, TABLES);
     tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);
     tcase_add_test(tests, walks_join_dimensions_where_memory_allows);

@@ -398,7 +398,7 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
 /* ---- Attention ---------------------------------------------------------------------------- */
 
 /* y = dropout(softmax(scale q k^T)) v for each head. Vaswani et al. 2017; for the backward pass no
- * matrix of T x S weights is kept, as in Dao et al. 2022, nor the mask of dropout, which is computed
+ * matrix of T x S weights is kept, as in Dao et al. 2022, nor the mask of dropout, which is made
  * again from one number of the tape's stream.
  *
  * q       (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,

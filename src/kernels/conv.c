@@ -119,7 +119,8 @@ static void multiply(const conv_work *w, bool transpose_a, bool transpose_b, int
     if (w->blocks > 1)
         w->kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, NULL, c, n, accumulate);
     else
-        ng_gemm(w->dtype, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, NULL, c, n, accumulate);
+        ng_gemm(w->dtype, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, NULL, c, n,
+                accumulate);
 }
 
 typedef struct {
