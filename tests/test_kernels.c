@@ -1081,12 +1081,12 @@ END_TEST
 START_TEST(large_products_match_plain_loops)
 {
     if (!use_table(_i)) return;
-    const int64_t m = 700, n = 400, depth = 520;
+    const int64_t m = 1100, n = 700, depth = 720;
     const char *a = uniform(m * depth, -1, 1), *b = uniform(n * depth, -1, 1);
     const char *bias = uniform(n, -1, 1);
     char *c = constant(m * n, nan_value);
     library_gemm(false, true, m, n, depth, a, depth, b, depth, bias, c, n, false);
-    for (int64_t at = 0; at < m * n; at += 997) {
+    for (int64_t at = 0; at < m * n; at += 9973) {
         long double sum = get(bias, at % n);
         for (int64_t p = 0; p < depth; p++)
             sum += get(a, at / n * depth + p) * get(b, at % n * depth + p);

@@ -15,7 +15,7 @@ _Alignas(64) _Thread_local char ng_gemm_columns[NG_GEMM_COLUMN_BYTES * NG_GEMM_D
 
 /* Large products are a BLAS's. Smaller ones gain less from its preparations than they cost, where
  * our own have wide registers to work with. In multiplications. */
-#define BLAS_FROM 134217728.0 /* 512 cubed */
+#define BLAS_FROM 536870912.0 /* 1024 x 1024 x 512 */
 #define BLAS_FROM_BASELINE 32768.0
 /* Those of fewer than this are not worth waking other threads for. */
 #define SHARED_FROM 4194304.0
