@@ -373,6 +373,18 @@ ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t 
     return net;
 }
 
+void lab_he_weights(ng_module *net, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++) {
+        const size_t length = strlen(p.name);
+        if (ng_rank(p.tensor) == 2) ng_init(p.tensor, NG_INIT_KAIMING_NORMAL, 0, &rng);
+        if (length >= 4 && strcmp(p.name + length - 4, "bias") == 0) ng_fill(p.tensor, 0);
+    }
+    lab_goes_on();
+}
+
 ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_tensor *x)
 {
     for (int i = from; i < to; i++) x = ng_forward(ng_module_child(net, i), tape, x);

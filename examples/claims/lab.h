@@ -121,6 +121,10 @@ void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **val
 /* 64 - (Linear, norm, ReLU) x depth - 10, weights drawn from `seed`. */
 ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed);
 
+/* Draws every weight matrix anew, N(0, 2 / fan_in), and sets biases to 0: what suits ReLU best
+ * without a norm. He et al. 2015. */
+void lab_he_weights(ng_module *net, uint64_t seed);
+
 /* What the children `from` to `to` - 1 of a network make of x: part of its forward pass. */
 ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_tensor *x);
 

@@ -1,0 +1,65 @@
+# Final loss by learning rate at one depth, and the highest rate that trains by depth; the data come
+# from build/examples/learning_rate.
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/learning_rate'
+data = out . '.dat'
+
+array names[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
+shown = 8 # layers, on the left
+block(i) = sprintf("%s, %d layers", names[i], shown)
+bottom = 10
+array last[4]
+array seeds[4]
+do for [i = 1:4] {
+    stats data index block(i) using "loss_low" nooutput
+    bottom = STATS_min < bottom ? STATS_min : bottom
+    stats data index names[i].", highest" using (last[i] = column("rate"), \
+        seeds[i] = column("seeds"), column("rate")) nooutput
+}
+bottom = 0.7 * bottom
+array ends[4]
+gap = 0.06
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 500)
+    set multiplot
+    set label 1 sprintf("Line: median of %d seeds; band: lowest to highest.   ", seeds[2]).what_of(data) \
+        at screen 0.07,0.035 tc rgb faint font fine(kind)
+    set logscale xy
+    set format xy powers
+
+    set lmargin at screen 0.07; set rmargin at screen 0.48
+    set bmargin at screen 0.21; set tmargin at screen 0.88
+    eval headline(sprintf("BatchNorm trains at rates where all others fail (%d layers)", shown))
+    set xlabel "learning rate" offset 0,0.4
+    set ylabel "training loss of the last epoch"
+    set xrange [0.004:8.3]
+    set yrange [bottom:14]
+    set arrow 1 from 0.004,log(10) to 8.3,log(10) nohead ls 8
+    set label 2 "guessing" at 0.0045,log(10)*1.25 tc rgb faint
+    set label 3 "diverged" at 7.8,12 right tc rgb faint
+    plot for [i = 1:4] data index block(i) using "rate":"loss_low":"loss_high" \
+             with filledcurves ls i @BAND, \
+         for [i = 1:4] data index block(i) using "rate":"loss" with lines ls i
+    unset label 1; unset label 2; unset label 3; unset arrow 1
+
+    set lmargin at screen 0.57; set rmargin at screen 0.875
+    eval headline("The highest rate that trains, by depth")
+    set xlabel "hidden layers"
+    set ylabel "learning rate"
+    set xrange [1.8:17]
+    set yrange [0.008:10]
+    set format x "%g"
+    set xtics (2, 4, 8, 16)
+    do for [i = 1:4] { ends[i] = last[i] > 0 ? log(last[i] / 0.008) / log(10 / 0.008) : 0 }
+    eval SPREAD
+    do for [i = 1:4] { set label 10 + i names[i] at graph 1.02, graph ends[i] tc ls i }
+    plot for [i = 1:4] data index names[i].", highest" using "layers":"rate_low":"rate_high" \
+             with filledcurves ls i @BAND, \
+         for [i = 1:4] data index names[i].", highest" using "layers":"rate" with linespoints ls i
+    unset multiplot
+    unset output
+    do for [i = 1:4] { unset label 10 + i }
+    set xtics auto
+}

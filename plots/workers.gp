@@ -1,0 +1,71 @@
+# Accuracy by number of workers with random and with sorted shards, and how far the workers' running
+# means are apart; the data come from build/examples/workers.
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/workers'
+data = out . '.dat'
+
+array shards[2] = ["random shards", "sorted shards"]
+array methods[3] = ["own statistics", "combined statistics", "LayerNorm"]
+array styles[3] = [2, 5, 3]
+array names[4] = ["each worker's own", "combined", "LayerNorm", "own, averaged at the end"]
+block(k, i) = shards[k].", ".methods[i]
+array last[4]
+bottom = 100
+do for [k = 1:2] {
+    do for [i = 1:3] {
+        stats data index block(k, i) using (last[i] = column("accuracy"), seeds = column("seeds"), \
+            column("accuracy_low")) nooutput
+        bottom = STATS_min < bottom ? STATS_min : bottom
+    }
+    stats data index block(k, 1) using (last[4] = column("together"), column("together")) nooutput
+}
+bottom = 10 * floor(bottom / 10)
+array ends[4]
+gap = 0.065
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 500)
+    set multiplot
+    set label 1 sprintf("Line: median of %d seeds; band: lowest to highest.   ", seeds).what_of(data) \
+        at screen 0.075,0.035 tc rgb faint font fine(kind)
+    set logscale x
+    set xrange [0.95:17]
+    set xtics (1, 2, 4, 8, 16)
+    set format "%g"
+    set xlabel "workers sharing a batch" offset 0,0.4
+    set bmargin at screen 0.21; set tmargin at screen 0.88
+
+    set lmargin at screen 0.075; set rmargin at screen 0.265
+    eval headline("Running means differ")
+    set ylabel "difference (standard deviations)"
+    set yrange [0:*]
+    set ytics 0.1
+    set label 2 "sorted shards" at graph 0.05, 0.9 tc ls 2
+    set label 3 "random shards" at graph 0.98, 0.24 right tc ls 2
+    plot for [k = 1:2] data index block(k, 1) using "workers":"difference_low":"difference_high" \
+             with filledcurves ls 2 @BAND, \
+         for [k = 1:2] data index block(k, 1) using "workers":"difference" with linespoints ls 2
+    unset label 1; unset label 2; unset label 3
+
+    set yrange [bottom:102]
+    set ytics auto
+    do for [i = 1:4] { ends[i] = (last[i] - bottom) / (102 - bottom) }
+    eval SPREAD
+    do for [k = 1:2] {
+        set lmargin at screen (k == 1 ? 0.345 : 0.595); set rmargin at screen (k == 1 ? 0.54 : 0.79)
+        eval headline(k == 1 ? "Random shards: little harm" : "Shards sorted by class: great harm")
+        set ylabel (k == 1 ? "right answers on new images (%)" : "")
+        do for [i = 1:4] {
+            if (k == 2) { set label 10 + i names[i] at graph 1.03, graph ends[i] tc ls styles[i == 4 ? 1 : i] }
+        }
+        plot for [i = 1:3] data index block(k, i) using "workers":"accuracy_low":"accuracy_high" \
+                 with filledcurves ls styles[i] @BAND, \
+             data index block(k, 1) using "workers":"together" with lines ls 2 dt 2, \
+             for [i = 1:3] data index block(k, i) using "workers":"accuracy" \
+                 with linespoints ls styles[i]
+    }
+    do for [i = 1:4] { unset label 10 + i }
+    unset multiplot
+    unset output
+}
