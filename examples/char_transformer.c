@@ -5,14 +5,9 @@
  * files: build/examples/char_transformer --help */
 #include "options.h"
 #include "progress.h"
-#include <errno.h>
+#include "training.h"
 #include <getopt.h>
 #include <glob.h>
-#include <math.h>
-#include <normgrad.h>
-#include <signal.h>
-
-enum { EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
 /* ---- What is compared ---- */
 
@@ -21,12 +16,10 @@ typedef struct {
     ng_norm_maker *make;
 } norm_choice;
 
-static const norm_choice norms[] = {{"layer", "LayerNorm", ng_norm_layer},
-                                    {"rms", "RMSNorm", ng_norm_rms},
-                                    {"scale", "ScaleNorm", ng_norm_scale},
-                                    {"tanh", "DynamicTanh", ng_norm_dynamic_tanh},
-                                    {"batch", "BatchNorm", ng_norm_batch},
-                                    {"none", "no norm", ng_norm_none}};
+static const norm_choice norms[] = {
+    {"layer", "LayerNorm", ng_norm_layer}, {"rms", "RMSNorm", ng_norm_rms},
+    {"scale", "ScaleNorm", ng_norm_scale}, {"tanh", "DynamicTanh", ng_norm_dynamic_tanh},
+    {"batch", "BatchNorm", ng_norm_batch}, {"none", "no norm", ng_norm_none}};
 enum { NORMS = sizeof norms / sizeof norms[0] };
 
 static const char *const placements[] = {[NG_NORM_PRE] = "pre",
@@ -40,7 +33,7 @@ static const char *const feed_forwards[] = {[NG_FEED_FORWARD_GELU] = "gelu",
                                             [NG_FEED_FORWARD_GELU_TANH] = "gelu_tanh",
                                             [NG_FEED_FORWARD_RELU] = "relu",
                                             [NG_FEED_FORWARD_SWIGLU] = "swiglu"};
-enum { PLACEMENTS = 4, POSITIONS = 3, FEED_FORWARDS = 4 };
+enum { PLACEMENTS = sizeof placements / sizeof placements[0] };
 
 /* ---- Options ---- */
 
@@ -96,43 +89,16 @@ static double parse_number(const char *name, const char *text, double low, doubl
     return 0;
 }
 
-static int parse_choice(const char *name, const char *text, size_t length,
-                        const char *const *choices, int count)
-{
-    char expected[96] = "";
-    for (int i = 0; i < count; i++) {
-        if (strlen(choices[i]) == length && strncmp(text, choices[i], length) == 0) return i;
-        const size_t used = strlen(expected);
-        snprintf(expected + used, sizeof expected - used, "%s%s", i ? ", " : "one of ", choices[i]);
-    }
-    refuse(name, text, expected);
-    return 0;
-}
-
-static void parse_list(const char *name, const char *list, const char *const *choices, int count,
-                       bool *chosen)
-{
-    memset(chosen, 0, (size_t)count * sizeof *chosen);
-    for (const char *at = list;; at++) {
-        const size_t length = strcspn(at, ",");
-        chosen[parse_choice(name, at, length, choices, count)] = true;
-        at += length;
-        if (*at == '\0') return;
-    }
-}
-
 static void parse_one(options *o, int option, const char *text)
 {
-    static const char *const norm_keys[] = {"layer", "rms", "scale", "tanh", "batch", "none"};
     switch (option) {
-    case 'n': parse_list("norm", text, norm_keys, NORMS, o->norm); break;
-    case 'p': parse_list("placement", text, placements, PLACEMENTS, o->placement); break;
+    case 'n': parse_list("norm", text, CHOICES(norms), o->norm); break;
+    case 'p': parse_list("placement", text, CHOICES(placements), o->placement); break;
     case 'P':
-        o->positions = parse_choice("positions", text, strlen(text), positions, POSITIONS);
+        o->positions = parse_choice("positions", text, strlen(text), CHOICES(positions));
         break;
     case 'f':
-        o->feed_forward =
-            parse_choice("feed-forward", text, strlen(text), feed_forwards, FEED_FORWARDS);
+        o->feed_forward = parse_choice("feed-forward", text, strlen(text), CHOICES(feed_forwards));
         break;
     case 'q': o->qk_norm = true; break;
     case 'l': o->layers = parse_count("layers", text, 1, 1000); break;
@@ -286,32 +252,15 @@ typedef struct {
     bool terminal;
 } job;
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
-
-/* A second Ctrl-C ends the program at once. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 static bool write_history(const job *j)
 {
     const options *o = &j->options;
-    char what[256], path[4096];
+    char what[256];
     snprintf(what, sizeof what,
-             "characters of %zu, %d kinds; %d layers, width %d, %d heads, context %d, batch %d; "
+             "%zu characters, %d kinds; %d layers, width %d, %d heads, context %d, batch %d; "
              "adamw, lr %g; seed %d; float32",
              j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch,
              o->lr, o->seed);
-    snprintf(path, sizeof path, "%s.dat", o->out);
     ng_history *history = ng_history_new(what);
     for (int i = 0; i < j->n_curves; i++) {
         const curve *c = &j->curves[i];
@@ -323,9 +272,9 @@ static bool write_history(const job *j)
             ng_history_log(history, "seconds", step, c->seconds[k]);
         }
     }
-    const ng_status status = ng_history_write(history, path);
+    const bool written = write_dat(history, o->out);
     ng_history_free(history);
-    return status == NG_OK;
+    return written;
 }
 
 static bool has_results(const job *j)
@@ -542,16 +491,6 @@ static void print_table(const job *j)
     printf("\nLosses are nats a character; validation is on the last tenth of the text.\n");
 }
 
-static bool can_write(const char *out)
-{
-    const char *slash = strrchr(out, '/');
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
-    if (access(folder, W_OK) == 0) return true;
-    fprintf(stderr, "char_transformer: --out %s: %s: %s\n", out, folder, strerror(errno));
-    return false;
-}
-
 static int work(job *j)
 {
     const options *o = &j->options;
@@ -568,12 +507,11 @@ static int work(job *j)
 
     if (!ng_failed() && has_results(j)) {
         print_table(j);
-        if (write_history(j)) printf("The curves: %s.dat\n", o->out);
+        if (write_history(j))
+            printf("The curves: %s.dat, drawn by gnuplot -c plots/char_transformer.gp %s\n", o->out,
+                   o->out);
     }
-    if (ng_failed()) {
-        fprintf(stderr, "char_transformer: %s\n", ng_last_error());
-        return EXIT_FAILED;
-    }
+    if (ng_failed()) return end_failed();
     if (interrupted) printf("Interrupted%s.\n", has_results(j) ? "" : ": nothing is saved");
     return interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
 }

@@ -5,14 +5,8 @@
  * the project's folder: build/examples/digits --help */
 #include "options.h"
 #include "progress.h"
-#include <errno.h>
+#include "training.h"
 #include <getopt.h>
-#include <math.h>
-#include <normgrad.h>
-#include <signal.h>
-
-enum { EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
-enum { MAX_SEEDS = 100 };
 
 /* ---- What is compared ---- */
 
@@ -56,7 +50,6 @@ static const optimizer_choice optimizers[] = {{"adam", 1e-3, make_adam},
                                               {"sgd", 0.1, make_sgd},
                                               {"momentum", 0.02, make_momentum},
                                               {"rmsprop", 1e-3, make_rmsprop}};
-enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
 
 /* ---- Options ---- */
 
@@ -92,27 +85,9 @@ static const char help[] =
     "\n"
     "Ctrl-C ends it after the current batch; what there is by then is saved.\n";
 
-static void parse_norms(const char *list, bool chosen[NORMS])
-{
-    for (const char *at = list;; at++) {
-        const size_t length = strcspn(at, ",");
-        int i = 0;
-        while (i < NORMS &&
-               (strlen(norms[i].key) != length || strncmp(at, norms[i].key, length) != 0))
-            i++;
-        if (i == NORMS) refuse("norm", list, "a list of none,batch,layer,rms,adaptive");
-        chosen[i] = true;
-        at += length;
-        if (*at == '\0') return;
-    }
-}
-
 static const optimizer_choice *parse_optimizer(const char *name)
 {
-    for (int i = 0; i < OPTIMIZERS; i++)
-        if (strcmp(optimizers[i].key, name) == 0) return &optimizers[i];
-    refuse("optimizer", name, "adam, adamw, sgd, momentum or rmsprop");
-    return NULL;
+    return &optimizers[parse_choice("optimizer", name, strlen(name), CHOICES(optimizers))];
 }
 
 static options parse_options(int argc, char **argv)
@@ -144,7 +119,7 @@ static options parse_options(int argc, char **argv)
     bool some = false;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
-        case 'n': parse_norms(optarg, o.norm), some = true; break;
+        case 'n': parse_list("norm", optarg, CHOICES(norms), o.norm), some = true; break;
         case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
         case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
         case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
@@ -161,10 +136,7 @@ static options parse_options(int argc, char **argv)
         default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "digits: %s: not an option; --help shows them all\n", argv[optind]);
-        exit(EXIT_USAGE);
-    }
+    refuse_more(argc, argv, optind);
     for (int i = 0; i < NORMS && !some; i++) o.norm[i] = true;
     if (o.lr == 0) o.lr = o.optimizer->lr;
     return o;
@@ -190,23 +162,6 @@ typedef struct {
     double drawn;
 } job;
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
-
-/* A second Ctrl-C ends the program at once. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a live window that was closed is no reason to stop */
-}
-
 /* ---- Data ---- */
 
 /* The features become at most 1: for the digits' pixels that is a division by 16. */
@@ -228,63 +183,28 @@ static bool read_data(job *j)
 
 /* ---- History ---- */
 
-/* Over the seeds that have reached an epoch. */
-typedef struct {
-    int seeds;
-    double median, low, high;
-} spread;
-
-static int compare(const void *a, const void *b)
+static spread over_seeds(const job *j, const curves *c, const double *values, int epoch)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return spread_at(values, c->done, j->options.seeds, j->options.epochs, epoch);
 }
 
-static spread spread_at(const job *j, const curves *c, const double *values, int epoch)
+static int last_reached(const job *j, const curves *c)
 {
-    double sorted[MAX_SEEDS];
-    int n = 0;
-    for (int seed = 0; seed < j->options.seeds; seed++) {
-        const double value = values[seed * j->options.epochs + epoch];
-        if (c->done[seed] > epoch) sorted[n++] = isnan(value) ? HUGE_VAL : value;
-    }
-    if (n == 0) return (spread){0};
-    qsort(sorted, (size_t)n, sizeof sorted[0], compare);
-    return (spread){.seeds = n,
-                    .median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2,
-                    .low = sorted[0],
-                    .high = sorted[n - 1]};
-}
-
-/* The last epoch that any seed has reached; -1 where there is none. */
-static int last_epoch(const job *j, const curves *c)
-{
-    int epochs = 0;
-    for (int seed = 0; seed < j->options.seeds; seed++)
-        if (c->done[seed] > epochs) epochs = c->done[seed];
-    return epochs - 1;
+    return last_epoch(c->done, j->options.seeds);
 }
 
 static bool has_results(const job *j)
 {
     for (int i = 0; i < NORMS; i++)
-        if (last_epoch(j, &j->curves[i]) >= 0) return true;
+        if (last_reached(j, &j->curves[i]) >= 0) return true;
     return false;
 }
 
 static void log_curves(const job *j, const curves *c, ng_history *history)
 {
-    for (int epoch = 0; epoch <= last_epoch(j, c); epoch++) {
-        const spread loss = spread_at(j, c, c->loss, epoch);
-        const spread accuracy = spread_at(j, c, c->accuracy, epoch);
-        ng_history_log(history, "seeds", epoch + 1, loss.seeds);
-        ng_history_log(history, "train_loss", epoch + 1, loss.median);
-        ng_history_log(history, "train_loss_low", epoch + 1, loss.low);
-        ng_history_log(history, "train_loss_high", epoch + 1, loss.high);
-        ng_history_log(history, "val_accuracy", epoch + 1, accuracy.median);
-        ng_history_log(history, "val_accuracy_low", epoch + 1, accuracy.low);
-        ng_history_log(history, "val_accuracy_high", epoch + 1, accuracy.high);
-    }
+    for (int epoch = 0; epoch <= last_reached(j, c); epoch++)
+        log_epoch(history, epoch, over_seeds(j, c, c->loss, epoch),
+                  over_seeds(j, c, c->accuracy, epoch));
 }
 
 /* "64-128-128-10", and with many layers "64-128 (x 12)-10". */
@@ -302,24 +222,23 @@ static void describe_network(const job *j, char *text, size_t bytes)
 static bool write_history(const job *j)
 {
     const options *o = &j->options;
-    char network[96], what[512], path[4096];
+    char network[96], what[512];
     describe_network(j, network, sizeof network);
     snprintf(what, sizeof what,
              "%lld samples to train, %lld to validate; network %s; %s, lr %g, batch %d; seeds 0 to "
              "%d; float32",
              (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
              network, o->optimizer->key, o->lr, o->batch, o->seeds - 1);
-    snprintf(path, sizeof path, "%s.dat", o->out);
 
     ng_history *history = ng_history_new(what);
     for (int i = 0; i < NORMS; i++) {
-        if (last_epoch(j, &j->curves[i]) < 0) continue;
+        if (last_reached(j, &j->curves[i]) < 0) continue;
         ng_history_block(history, norms[i].name);
         log_curves(j, &j->curves[i], history);
     }
-    const ng_status status = ng_history_write(history, path);
+    const bool written = write_dat(history, o->out);
     ng_history_free(history);
-    return status == NG_OK && !ng_failed();
+    return written && !ng_failed();
 }
 
 /* ---- Drawing ---- */
@@ -523,7 +442,7 @@ static void run_norm(job *j, int norm)
     progress_end(&bar);
     if (j->terminal && !bar.off && !interrupted && !ng_failed()) {
         const curves *c = &j->curves[norm];
-        const spread accuracy = spread_at(j, c, c->accuracy, j->options.epochs - 1);
+        const spread accuracy = over_seeds(j, c, c->accuracy, j->options.epochs - 1);
         printf("%-18s validation accuracy %.2f %%  %.1f s\n", norms[norm].name,
                100 * accuracy.median, c->seconds);
     }
@@ -538,10 +457,10 @@ static void print_table(const job *j)
            "lowest", "highest", "time");
     for (int i = 0; i < NORMS; i++) {
         const curves *c = &j->curves[i];
-        const int epoch = last_epoch(j, c);
+        const int epoch = last_reached(j, c);
         if (epoch < 0) continue;
-        const spread loss = spread_at(j, c, c->loss, epoch);
-        const spread accuracy = spread_at(j, c, c->accuracy, epoch);
+        const spread loss = over_seeds(j, c, c->loss, epoch);
+        const spread accuracy = over_seeds(j, c, c->accuracy, epoch);
         printf("%-18s %10lld %13.2e   %6.2f  %6.2f  %7.2f %5.1f s\n", norms[i].name,
                (long long)c->parameters, loss.median, 100 * accuracy.median, 100 * accuracy.low,
                100 * accuracy.high, c->seconds);
@@ -589,17 +508,6 @@ static bool make_curves(job *j)
     return all;
 }
 
-/* Before an hour of training is spent on a file that cannot be written. */
-static bool can_write(const char *out)
-{
-    const char *slash = strrchr(out, '/');
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
-    if (access(folder, W_OK) == 0) return true;
-    fprintf(stderr, "digits: --out %s: %s: %s\n", out, folder, strerror(errno));
-    return false;
-}
-
 static void print_opening(const job *j)
 {
     char network[96];
@@ -615,10 +523,7 @@ static void print_opening(const job *j)
 static int work(job *j)
 {
     if (!can_write(j->options.out)) return EXIT_FAILED;
-    if (!read_data(j)) {
-        fprintf(stderr, "digits: %s\n", ng_last_error());
-        return EXIT_FAILED;
-    }
+    if (!read_data(j)) return end_failed();
     print_opening(j);
     begin_live(j);
     for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)
@@ -629,10 +534,7 @@ static int work(job *j)
         print_table(j);
         write_history(j);
     }
-    if (ng_failed()) {
-        fprintf(stderr, "digits: %s\n", ng_last_error());
-        return EXIT_FAILED;
-    }
+    if (ng_failed()) return end_failed();
     const bool finished = !interrupted && finish(j);
     if (interrupted) return end_interrupted(j);
     return finished ? EXIT_SUCCESS : EXIT_FAILED;
@@ -643,6 +545,7 @@ int main(int argc, char **argv)
     job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
     ng_set_threads(j.options.threads);
     catch_signals();
+    signal(SIGPIPE, SIG_IGN); /* a live window that was closed is no reason to stop */
     int status = EXIT_FAILED;
     if (make_curves(&j))
         status = work(&j);

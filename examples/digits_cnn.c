@@ -6,18 +6,17 @@
  *     a residual block of two convolutions
  *     the mean over all places, and a Linear to the classes
  *
- * with a norm after each convolution. Trains it with AdamW, warm-up and a cosine from several
- * seeds. Run it in the project's folder: build/examples/digits_cnn --help */
+ * with a norm after each convolution: BatchNorm, or others to compare it with. Trains it with
+ * AdamW, warm-up and a cosine from several seeds, and writes its history to a .dat file. Run it in
+ * the project's folder: build/examples/digits_cnn --help */
 #include "options.h"
 #include "progress.h"
+#include "training.h"
 #include <getopt.h>
-#include <math.h>
-#include <normgrad.h>
 
-enum { EXIT_FAILED = 1 };
-enum { MAX_SEEDS = 100, SIDE = 8, CLASSES = 10 };
+enum { SIDE = 8, CLASSES = 10 };
 
-/* ---- Options ---- */
+/* ---- What is compared ---- */
 
 typedef struct {
     const char *key, *name;
@@ -26,74 +25,88 @@ typedef struct {
 
 static ng_module *make_batch(int64_t channels) { return ng_batch_norm_new(channels); }
 
-static const norm_choice norms[] = {{"batch", "BatchNorm", make_batch}, {"none", "no norm", NULL}};
-enum { NORMS = sizeof norms / sizeof norms[0] };
+static ng_module *make_layer(int64_t channels)
+{
+    return ng_layer_norm_new(channels, .channels_first = true); /* of each pixel's channels */
+}
+static ng_module *make_group(int64_t channels)
+{
+    return ng_group_norm_new(channels, channels % 4 == 0 ? 4 : 1);
+}
+
+static const norm_choice norms[] = {{"none", "no norm", NULL},
+                                    {"batch", "BatchNorm", make_batch},
+                                    {"layer", "LayerNorm", make_layer},
+                                    {"group", "GroupNorm", make_group}};
+enum { NORMS = sizeof norms / sizeof norms[0], BATCH = 1 };
+
+/* ---- Options ---- */
 
 typedef struct {
-    const norm_choice *norm;
+    bool norm[NORMS];
     double lr;
     int seeds, epochs, batch, width, threads;
-    const char *data;
+    const char *data, *out;
 } options;
 
 static const char help[] =
     "usage: digits_cnn [options]\n"
     "\n"
     "Trains a small residual convolutional network on handwritten digits, from several seeds,\n"
-    "and prints its accuracy on the fifth of the digits that it has not seen.\n"
+    "with each norm that is asked for, and prints its accuracy on the fifth of the digits\n"
+    "that it has not seen.\n"
     "\n"
-    "  --norm NAME    batch or none                              (batch)\n"
+    "  --norm LIST    of none,batch,layer,group                  (batch)\n"
     "  --seeds N      runs                                       (5)\n"
     "  --epochs N     passes over the training data              (10)\n"
     "  --batch N      samples a step                             (64)\n"
     "  --lr RATE      the highest learning rate                  (0.005)\n"
     "  --width N      channels of the first half                 (16)\n"
     "  --data FILE    a CSV file: 64 pixels of 0 to 16, a label  (examples/data/digits.csv)\n"
+    "  --out PREFIX   of the .dat                                (build/digits_cnn)\n"
     "  --threads N    of the kernels; 0: one per processor       (1: enough for this size)\n"
-    "  --help         this text\n";
-
-static const norm_choice *parse_norm(const char *name)
-{
-    for (int i = 0; i < NORMS; i++)
-        if (strcmp(norms[i].key, name) == 0) return &norms[i];
-    refuse("norm", name, "batch or none");
-    return NULL;
-}
+    "  --help         this text\n"
+    "\n"
+    "Ctrl-C ends it after the current batch; what there is by then is saved.\n";
 
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"norm", required_argument, NULL, 'n'},   {"seeds", required_argument, NULL, 's'},
-        {"epochs", required_argument, NULL, 'e'}, {"batch", required_argument, NULL, 'b'},
-        {"lr", required_argument, NULL, 'r'},     {"width", required_argument, NULL, 'w'},
-        {"data", required_argument, NULL, 'f'},   {"threads", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-    options o = {.norm = &norms[0],
+    static const struct option known[] = {{"norm", required_argument, NULL, 'n'},
+                                          {"seeds", required_argument, NULL, 's'},
+                                          {"epochs", required_argument, NULL, 'e'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"lr", required_argument, NULL, 'r'},
+                                          {"width", required_argument, NULL, 'w'},
+                                          {"data", required_argument, NULL, 'f'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"out", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    options o = {.norm = {[BATCH] = true},
                  .lr = 0.005,
                  .seeds = 5,
                  .epochs = 10,
                  .batch = 64,
                  .width = 16,
                  .threads = 1,
-                 .data = "examples/data/digits.csv"};
+                 .data = "examples/data/digits.csv",
+                 .out = "build/digits_cnn"};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
-        case 'n': o.norm = parse_norm(optarg); break;
+        case 'n': parse_list("norm", optarg, CHOICES(norms), o.norm); break;
         case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
         case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
         case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
         case 'r': o.lr = parse_rate("lr", optarg); break;
         case 'w': o.width = parse_count("width", optarg, 1, 10000); break;
         case 'f': o.data = optarg; break;
+        case 'o': o.out = optarg; break;
         case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
         case 'h': fputs(help, stdout), exit(EXIT_SUCCESS);
         default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "digits_cnn: %s: not an option; --help shows them all\n", argv[optind]);
-        exit(EXIT_USAGE);
-    }
+    refuse_more(argc, argv, optind);
     return o;
 }
 
@@ -119,15 +132,15 @@ static void add_block(ng_module *net, const norm_choice *norm, int64_t channels)
     ng_sequential_add(net, ng_relu_new());
 }
 
-static ng_module *make_network(const options *o, int seed)
+static ng_module *make_network(const options *o, const norm_choice *norm, int seed)
 {
     ng_module *net = ng_sequential_create(NULL, 0);
-    add_convolution(net, o->norm, 1, o->width, 1);
+    add_convolution(net, norm, 1, o->width, 1);
     ng_sequential_add(net, ng_relu_new());
-    add_block(net, o->norm, o->width);
-    add_convolution(net, o->norm, o->width, 2 * o->width, 2);
+    add_block(net, norm, o->width);
+    add_convolution(net, norm, o->width, 2 * o->width, 2);
     ng_sequential_add(net, ng_relu_new());
-    add_block(net, o->norm, 2 * o->width);
+    add_block(net, norm, 2 * o->width);
     ng_sequential_add(net, ng_global_avg_pool_new());
     ng_sequential_add(net, ng_linear_new(2 * o->width, CLASSES));
     ng_module_init(net, (uint64_t)seed);
@@ -135,6 +148,12 @@ static ng_module *make_network(const options *o, int seed)
 }
 
 /* ---- Training ---- */
+
+/* All that was measured with one norm. */
+typedef struct {
+    double *loss, *accuracy; /* [seed][epoch] */
+    int done[MAX_SEEDS];     /* epochs, by seed */
+} curves;
 
 typedef struct {
     const options *options;
@@ -161,7 +180,8 @@ static double train_epoch(const run *r, int epoch)
     double loss_sum = 0, seen = 0;
     char detail[96];
     ng_dataset_shuffle(r->train, (uint64_t)epoch);
-    for (int i = 0; ng_dataset_batch(r->train, r->tape, i, o->batch, &batch, .drop_last = true);
+    for (int i = 0; !interrupted &&
+                    ng_dataset_batch(r->train, r->tape, i, o->batch, &batch, .drop_last = true);
          i++) {
         ng_tensor *loss = ng_cross_entropy(r->tape, logits_of(r, batch.x), batch.y);
         ng_backward(r->tape, loss);
@@ -204,46 +224,83 @@ static ng_optimizer *make_optimizer(const run *r)
     return ng_adamw_new(r->net, .lr = o->lr, .schedule = cosine);
 }
 
-/* Trains from one seed, which draws the split and the weights; the accuracy in the end. */
-static double run_seed(const options *o, ng_dataset *data, int seed, progress *bar)
+static void train(const run *r, curves *c)
+{
+    const options *o = r->options;
+    for (int epoch = 0; epoch < o->epochs; epoch++) {
+        const int at = r->seed * o->epochs + epoch;
+        c->loss[at] = train_epoch(r, epoch);
+        if (interrupted || ng_failed()) return;
+        c->accuracy[at] = measure_accuracy(r);
+        if (ng_failed()) return;
+        c->done[r->seed] = epoch + 1;
+    }
+}
+
+/* Trains from one seed, which draws the split and the weights. */
+static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data, int seed,
+                     curves *c, progress *bar)
 {
     run r = {.options = o, .seed = seed, .bar = bar};
     const double began = progress_clock();
     ng_dataset_split(data, ng_dataset_count(data) * 4 / 5, (uint64_t)seed, &r.train, &r.validate);
-    r.net = make_network(o, seed);
+    r.net = make_network(o, norm, seed);
     r.optimizer = make_optimizer(&r);
     r.tape = ng_tape_new();
-    double loss = 0;
-    for (int epoch = 0; epoch < o->epochs && !ng_failed(); epoch++) loss = train_epoch(&r, epoch);
-    const double accuracy = ng_failed() ? 0 : measure_accuracy(&r);
-    if (!ng_failed()) {
+    if (!ng_failed()) train(&r, c);
+    if (c->done[seed] == o->epochs) {
+        const int last = (seed + 1) * o->epochs - 1;
         progress_end(bar);
-        printf("seed %d/%d  loss %.4f  validation accuracy %6.2f %%  %.1f s\n", seed + 1, o->seeds,
-               loss, 100 * accuracy, progress_clock() - began);
+        printf("%-10s seed %d/%d  loss %.4f  validation accuracy %6.2f %%  %.1f s\n", norm->name,
+               seed + 1, o->seeds, c->loss[last], 100 * c->accuracy[last],
+               progress_clock() - began);
         fflush(stdout);
     }
     ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
     ng_dataset_free(r.train), ng_dataset_free(r.validate);
-    return accuracy;
+}
+
+/* ---- What comes of it ---- */
+
+static void print_results(const options *o, const curves *all)
+{
+    printf("\n%-10s %13s   %s\n", "norm", "training loss", "validation accuracy (%)");
+    for (int i = 0; i < NORMS; i++) {
+        const curves *c = &all[i];
+        const int epoch = last_epoch(c->done, o->seeds);
+        if (epoch < 0) continue;
+        const spread loss = spread_at(c->loss, c->done, o->seeds, o->epochs, epoch);
+        const spread accuracy = spread_at(c->accuracy, c->done, o->seeds, o->epochs, epoch);
+        printf("%-10s %13.2e   median %.2f, lowest %.2f, highest %.2f over %d seed%s\n",
+               norms[i].name, loss.median, 100 * accuracy.median, 100 * accuracy.low,
+               100 * accuracy.high, accuracy.seeds, accuracy.seeds == 1 ? "" : "s");
+    }
+}
+
+static bool write_history(const options *o, ng_dataset *data, const curves *all)
+{
+    const int64_t count = ng_dataset_count(data);
+    char what[512];
+    snprintf(what, sizeof what,
+             "%lld samples to train, %lld to validate; residual network of width %d; adamw, lr "
+             "%g, batch %d; seeds 0 to %d; float32",
+             (long long)(count * 4 / 5), (long long)(count - count * 4 / 5), o->width, o->lr,
+             o->batch, o->seeds - 1);
+    ng_history *history = ng_history_new(what);
+    for (int i = 0; i < NORMS; i++) {
+        const curves *c = &all[i];
+        const int epochs = last_epoch(c->done, o->seeds) + 1;
+        if (epochs > 0) ng_history_block(history, norms[i].name);
+        for (int epoch = 0; epoch < epochs; epoch++)
+            log_epoch(history, epoch, spread_at(c->loss, c->done, o->seeds, o->epochs, epoch),
+                      spread_at(c->accuracy, c->done, o->seeds, o->epochs, epoch));
+    }
+    const bool written = write_dat(history, o->out);
+    ng_history_free(history);
+    return written;
 }
 
 /* ---- Main ---- */
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void print_result(const options *o, double *accuracies, double seconds)
-{
-    const int n = o->seeds;
-    qsort(accuracies, (size_t)n, sizeof accuracies[0], compare);
-    printf("\n%s: validation accuracy over %d seed%s: median %.2f %%, lowest %.2f %%, highest "
-           "%.2f %%; %.1f s\n",
-           o->norm->name, n, n == 1 ? "" : "s", 50 * (accuracies[(n - 1) / 2] + accuracies[n / 2]),
-           100 * accuracies[0], 100 * accuracies[n - 1], seconds);
-}
 
 /* Whether the file holds what the network reads, and enough of it for a batch. */
 static bool data_fits(const options *o, ng_dataset *data)
@@ -268,39 +325,64 @@ static bool data_fits(const options *o, ng_dataset *data)
 static void print_opening(const options *o, ng_dataset *data)
 {
     const int64_t count = ng_dataset_count(data);
-    ng_module *net = make_network(o, 0);
-    printf("%lld samples to train and %lld to validate, %lld parameters, %s, AdamW at %g, batch "
-           "%d, %d epoch%s\n\n",
+    ng_module *net = make_network(o, &norms[BATCH], 0);
+    printf("%lld samples to train and %lld to validate, %lld parameters with BatchNorm, AdamW at "
+           "%g, batch %d, %d epoch%s\n\n",
            (long long)(count * 4 / 5), (long long)(count - count * 4 / 5),
-           (long long)ng_parameter_count(net), o->norm->name, o->lr, o->batch, o->epochs,
+           (long long)ng_parameter_count(net), o->lr, o->batch, o->epochs,
            o->epochs == 1 ? "" : "s");
     fflush(stdout);
     ng_module_free(net);
 }
 
-static void work(const options *o, ng_dataset *data)
+static void run_norm(const options *o, const norm_choice *norm, ng_dataset *data, curves *c)
 {
-    double accuracies[MAX_SEEDS];
-    const double began = progress_clock();
     const double samples = (double)(ng_dataset_count(data) * 4 / 5) * o->seeds * o->epochs;
-    progress bar = progress_begin(o->norm->name, "samples", samples, !progress_terminal());
-    for (int seed = 0; seed < o->seeds && !ng_failed(); seed++)
-        accuracies[seed] = run_seed(o, data, seed, &bar);
+    progress bar = progress_begin(norm->name, "samples", samples, !progress_terminal());
+    for (int seed = 0; seed < o->seeds && !interrupted && !ng_failed(); seed++)
+        run_seed(o, norm, data, seed, c, &bar);
     progress_end(&bar);
-    if (!ng_failed()) print_result(o, accuracies, progress_clock() - began);
+}
+
+static bool make_curves(const options *o, curves *all)
+{
+    const size_t points = (size_t)o->seeds * (size_t)o->epochs;
+    bool made = true;
+    for (int i = 0; i < NORMS; i++) {
+        all[i].loss = calloc(points, sizeof(double));
+        all[i].accuracy = calloc(points, sizeof(double));
+        made = made && all[i].loss && all[i].accuracy;
+    }
+    if (!made) ng_fail(NG_ENOMEM, "no memory for %d epochs of %d seeds", o->epochs, o->seeds);
+    return made;
+}
+
+static void work(const options *o, ng_dataset *data, curves *all)
+{
+    print_opening(o, data);
+    for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)
+        if (o->norm[i]) run_norm(o, &norms[i], data, &all[i]);
+    bool any = false;
+    for (int i = 0; i < NORMS; i++) any = any || last_epoch(all[i].done, o->seeds) >= 0;
+    if (ng_failed()) return;
+    if (any) {
+        print_results(o, all);
+        if (write_history(o, data, all)) printf("\nThe curves: %s.dat\n", o->out);
+    }
+    if (interrupted) printf("Interrupted%s.\n", any ? "" : ": nothing is saved");
 }
 
 int main(int argc, char **argv)
 {
     const options o = parse_options(argc, argv);
+    curves all[NORMS] = {{.loss = NULL}};
+    if (!can_write(o.out)) return EXIT_FAILED;
     ng_set_threads(o.threads);
+    catch_signals();
     ng_dataset *data = ng_dataset_read_csv(o.data, .scale = 1.0 / 16);
-    if (data_fits(&o, data)) {
-        print_opening(&o, data);
-        work(&o, data);
-    }
+    if (data_fits(&o, data) && make_curves(&o, all)) work(&o, data, all);
+    for (int i = 0; i < NORMS; i++) free(all[i].loss), free(all[i].accuracy);
     ng_dataset_free(data);
-    if (!ng_failed()) return EXIT_SUCCESS;
-    fprintf(stderr, "digits_cnn: %s\n", ng_last_error());
-    return EXIT_FAILED;
+    if (ng_failed()) return end_failed();
+    return interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
 }

@@ -1,12 +1,10 @@
 /* Doubts every op and every layer of the library, at first and second order, and then doubts the
  * doubt: gradients with faults planted in them have to be caught. */
+#include "sweep.h"
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
-#include <normgrad.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -22,7 +20,8 @@ static const char help[] =
     "  --fast         rows along random directions only\n"
     "  --seed N       of inputs, cotangents and directions (default 0)\n"
     "  --sweep FILE   instead of checking, write the error of a central difference against its\n"
-    "                 step to FILE, which plots/gradcheck_error.gp draws\n"
+    "                 step to FILE, in double and in float, which plots/gradcheck_error.gp draws\n"
+    "                 (build/examples/gradcheck_error has more seeds, and Taylor's remainder)\n"
     "  --help         this text\n"
     "\n"
     "Exit status: 0 if all gradients are right and all faults were caught, 1 if not, 2 if an\n"
@@ -31,7 +30,7 @@ static const char help[] =
     "examples:\n"
     "  gradcheck --only layer_norm\n"
     "  gradcheck --fast --order 2 --seed 7\n"
-    "  gradcheck --sweep plots/gradcheck_error.dat && gnuplot plots/gradcheck_error.gp\n";
+    "  gradcheck --sweep build/sweep.dat && gnuplot -c plots/gradcheck_error.gp build/sweep\n";
 
 typedef struct {
     const char *only, *sweep;
@@ -467,83 +466,43 @@ static void plant_faults(const options *chosen, totals *sum)
 
 /* ---- The sweep ----------------------------------------------------------------------------- */
 
-static ng_tensor *sweep_layer_norm(ng_tape *tape, ng_tensor *const *in, void *context)
+static int ascending(const void *a, const void *b)
 {
-    (void)context;
-    return ng_layer_norm(tape, in[0], in[1], in[2], 1e-5);
-}
-static ng_tensor *sweep_rms_norm(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    return ng_rms_norm(tape, in[0], in[1], 1e-6);
-}
-static ng_tensor *sweep_batch_norm(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    return ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, 1e-5, .training = true);
-}
-static ng_tensor *sweep_exp(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    return ng_exp(tape, in[0]);
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-static const struct {
-    const char *name;
-    ng_check_call *call;
-    int inputs;
-} swept[] = {{"layer_norm", sweep_layer_norm, 3},
-             {"rms_norm", sweep_rms_norm, 2},
-             {"batch_norm", sweep_batch_norm, 3},
-             {"exp", sweep_exp, 1}};
-
-enum { STEPS = 57 }; /* from 1 to 1e-14, four a decade */
-
-static bool sweep_one(FILE *file, size_t which, const double *steps, uint64_t seed)
+/* A block: step, and median, lowest and highest error over the norms. */
+static bool sweep_in(FILE *file, const char *precision, bool in_float, uint64_t seed)
 {
-    double errors[STEPS];
-    ng_rng rng = ng_rng_seeded(seed);
-    ng_tensor *x = ng_normal_new(NG_F64, NG_SHAPE(8, 8), 0, 1, &rng);
-    ng_tensor *gamma = ng_normal_new(NG_F64, NG_SHAPE(8), 1, 0.3, &rng);
-    ng_tensor *beta = ng_normal_new(NG_F64, NG_SHAPE(8), 0, 0.3, &rng);
-    ng_tensor *inputs[] = {x, gamma, beta};
-    ng_check_options chosen = {.inputs = inputs, .n_inputs = swept[which].inputs, .seed = seed};
-    ng_status status = ng_check_sweep(swept[which].call, chosen, steps, errors, STEPS);
-    for (int i = 0; i < 3; i++) ng_tensor_free(inputs[i]);
-    if (status != NG_OK) return false;
-
-    fprintf(file, "\n\n# %s\nstep error\n", swept[which].name);
-    for (int i = 0; i < STEPS; i++) {
-        if (isfinite(errors[i])) {
-            fprintf(file, "%.6e %.6e\n", steps[i], errors[i]);
-        } else {
-            fprintf(file, "%.6e ?\n", steps[i]);
-        }
+    double errors[SWEPT_NORMS][SWEEP_STEPS];
+    for (int n = 0; n < SWEPT_NORMS; n++)
+        if (sweep_norm(swept_norms[n], in_float, seed, errors[n]) != NG_OK) return false;
+    fprintf(file, "\n\n# %s\nstep error error_low error_high\n", precision);
+    for (int i = 0; i < SWEEP_STEPS; i++) {
+        double over_norms[SWEPT_NORMS];
+        for (int n = 0; n < SWEPT_NORMS; n++) over_norms[n] = errors[n][i];
+        qsort(over_norms, SWEPT_NORMS, sizeof *over_norms, ascending);
+        fprintf(file, "%.6e %.6e %.6e %.6e\n", sweep_step(i), over_norms[SWEPT_NORMS / 2],
+                over_norms[0], over_norms[SWEPT_NORMS - 1]);
     }
     return true;
 }
 
 static int sweep(const options *chosen)
 {
-    double steps[STEPS];
     FILE *file = fopen(chosen->sweep, "w");
-    bool ok = file != NULL;
-    for (int i = 0; i < STEPS; i++) steps[i] = pow(10, -i / 4.0);
-    if (ok) {
-        fprintf(file,
-                "# what: relative error of a central difference against its relative step, the\n"
-                "# median over all elements; seed %llu; float64; normgrad %s\n"
-                "# columns: step error\n",
-                (unsigned long long)chosen->seed, ng_version());
-    }
-    for (size_t i = 0; i < sizeof swept / sizeof *swept && ok; i++) {
-        if (!sweep_one(file, i, steps, chosen->seed)) {
-            fprintf(stderr, "gradcheck: %s: %s\n", swept[i].name, ng_last_error());
+    if (file) {
+        fprintf(file, "# what: central differences of %d norms; seed %llu; normgrad %s\n",
+                (int)SWEPT_NORMS, (unsigned long long)chosen->seed, ng_version());
+        if (!sweep_in(file, "double", false, chosen->seed) ||
+            !sweep_in(file, "float", true, chosen->seed)) {
+            fprintf(stderr, "gradcheck: %s\n", ng_last_error());
             fclose(file);
             return 1;
         }
     }
-    ok = ok && !ferror(file);
+    bool ok = file && !ferror(file);
     if (file && fclose(file) != 0) ok = false;
     if (!ok) fprintf(stderr, "gradcheck: %s: %s\n", chosen->sweep, strerror(errno));
     return ok ? 0 : 1;

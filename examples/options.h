@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { EXIT_USAGE = 2 };
 
@@ -37,6 +39,55 @@ static inline double parse_rate(const char *name, const char *text)
     if (end == text || *end != '\0' || !(value > 0) || isinf(value))
         refuse(name, text, "a number above 0");
     return value;
+}
+
+/* An array of `count` elements of `size` bytes, each of which begins with its name. */
+typedef struct {
+    const void *first;
+    size_t size;
+    int count;
+} choices;
+#define CHOICES(array)                                                                             \
+    (choices) { array, sizeof(array)[0], (int)(sizeof(array) / sizeof(array)[0]) }
+
+static inline const char *choice_name(choices all, int i)
+{
+    return *(const char *const *)((const char *)all.first + (size_t)i * all.size);
+}
+
+/* The one of the choices that the first `length` characters of text name. */
+static inline int parse_choice(const char *name, const char *text, size_t length, choices all)
+{
+    char expected[160] = "";
+    for (int i = 0; i < all.count; i++) {
+        const char *choice = choice_name(all, i);
+        if (strlen(choice) == length && strncmp(text, choice, length) == 0) return i;
+        const size_t used = strlen(expected);
+        snprintf(expected + used, sizeof expected - used, "%s%s", i ? ", " : "one of ", choice);
+    }
+    refuse(name, text, expected);
+    return 0;
+}
+
+/* chosen[i]: whether the list, between commas, names choice i. */
+static inline void parse_list(const char *name, const char *list, choices all, bool *chosen)
+{
+    memset(chosen, 0, (size_t)all.count * sizeof *chosen);
+    for (const char *at = list;; at++) {
+        const size_t length = strcspn(at, ",");
+        chosen[parse_choice(name, at, length, all)] = true;
+        at += length;
+        if (*at == '\0') return;
+    }
+}
+
+/* Ends the program where something stands behind the options. */
+static inline void refuse_more(int argc, char **argv, int after)
+{
+    if (after >= argc) return;
+    fprintf(stderr, "%s: %s: not an option; --help shows them all\n", program_invocation_short_name,
+            argv[after]);
+    exit(EXIT_USAGE);
 }
 
 #endif

@@ -1,34 +1,63 @@
-# Error of a central difference against its relative step: truncation falls as h^2 from the right,
-# rounding grows as 1/h to the left. The numbers come from
+# Error of a central difference by its relative step, in double and in float: truncation falls as h^2
+# from the right, rounding grows as 1/h to the left; and Taylor's remainder, by step, for a right and
+# for a wrong gradient. The numbers come from
 #
-#     build/examples/gradcheck --sweep plots/gradcheck_error.dat
+#     build/examples/gradcheck_error
+#     build/examples/gradcheck --sweep PREFIX.dat     (the errors alone)
 
 load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/gradcheck_error'
+data = out . '.dat'
+taylor = system(sprintf("grep -c '^# Taylor, right' '%s'", data)) + 0
 
-data = 'plots/gradcheck_error.dat'
-names = "layer\\_norm rms\\_norm batch\\_norm exp"
-
-truncation(h) = h < 1e-4 ? NaN : 4 * h**2
-rounding(h) = h > 1e-6 ? NaN : 4e-18 / h
+# The best steps, the cube roots of the precisions, and the guides that meet there.
+array names[2] = ["double", "float"]
+array colours[2] = [3, 2]
+array best[2] = [(2.0 ** -52) ** (1.0 / 3), (2.0 ** -23) ** (1.0 / 3)]
+truncation(h) = h > 3e-4 ? 0.5 * h**2 : NaN
+rounding(h, k) = h < best[k] / 30 && h > 0.3 * best[k]**3 ? 0.3 * best[k]**3 / h : NaN
 
 do for [kind in "svg png"] {
-    eval canvas(kind, 'plots/gradcheck_error', 800, 560)
-    set title "A central difference is right to ten digits, at the right step"
+    eval canvas(kind, out, taylor ? 1200 : 800, taylor ? 500 : 560)
+    set multiplot
+    set label 1 "Line: median over norms and seeds; band: lowest to highest.   ".what_of(data) \
+        at screen (taylor ? 0.075 : 0.11),0.03 tc rgb faint font fine(kind)
     set logscale xy
-    set format x powers
-    set format y powers
-    set xrange [1e-14:1]
-    set yrange [1e-12:1e1]
-    set xtics 1e-14, 100
-    set ytics 1e-12, 100
-    set grid
+    set format x powers; set format y powers
+    set bmargin at screen (taylor ? 0.21 : 0.19); set tmargin at screen 0.88
     set samples 400
-    set xlabel "step, relative to the input's size"
-    set ylabel "relative error, median over elements"
-    set key at graph 0.55, 0.97 center top samplen 2
-    set label 1 "rounding, 1/h" at 3.5e-12, 8e-8 rotate by -35 center tc rgb faint
-    set label 2 "truncation, h^2" at 1.2e-3, 1.2e-4 rotate by 54 center tc rgb faint
-    plot for [i = 1:4] data index i - 1 using 1:2 with linespoints ls i pn 15 title word(names, i), \
-         truncation(x) with lines ls 8, rounding(x) with lines ls 8
+
+    set lmargin at screen (taylor ? 0.075 : 0.11); set rmargin at screen (taylor ? 0.50 : 0.97)
+    eval headline(taylor ? "Differences are exact at a middle step only" : \
+                           "Differences are exact at a middle step only")
+    set xrange [1e-14:1]; set yrange [1e-13:1e1]
+    set xtics 1e-14, 100; set ytics 1e-12, 1000
+    set xlabel "step h, relative to the size of the input" offset 0,0.4
+    set ylabel "relative error of the difference"
+    set label 2 "float" at 2e-6,2e-1 left tc ls 2
+    set label 3 "double" at 3e-12,5e-7 right tc ls 3
+    set label 4 "rounding, 1/h" at 6e-10,1e-10 right tc rgb faint
+    set label 5 "truncation, h^2" at 2e-3,5e-9 left tc rgb faint
+    plot for [k = 1:2] data index names[k] using 1:3:4 with filledcurves ls colours[k] @BAND, \
+         for [k = 1:2] data index names[k] using 1:2 with lines ls colours[k], \
+         truncation(x) with lines ls 8, for [k = 1:2] rounding(x, k) with lines ls 8
+    do for [i = 2:5] { unset label i }
+
+    if (taylor) {
+        set lmargin at screen 0.585; set rmargin at screen 0.985
+        eval headline("The remainder of a wrong gradient falls too slowly")
+        set xrange [1e-8:1]; set yrange [1e-17:1e1]
+        set xtics 1e-8, 10; set ytics 1e-16, 1000
+        set xlabel "step h along a random direction" offset 0,0.4
+        set ylabel "remainder, relative to the slope"
+        set label 2 "1 % too large: falls as h" at 2e-8,1e-5 left tc ls 2
+        set label 3 "right: falls as h^2" at 3e-4,1e-10 left tc ls 4
+        plot data index "Taylor, wrong" using 1:3:4 with filledcurves ls 2 @BAND, \
+             data index "Taylor, right" using 1:3:4 with filledcurves ls 4 @BAND, \
+             data index "Taylor, wrong" using 1:2 with lines ls 2, \
+             data index "Taylor, right" using 1:2 with lines ls 4
+        do for [i = 2:3] { unset label i }
+    }
+    unset multiplot
     unset output
 }

@@ -8,7 +8,7 @@ typedef struct {
     ng_tensor *tensor;
 } golden_entry;
 
-static golden_entry entries[512];
+static golden_entry entries[1024];
 static int n_entries;
 
 static ng_tensor *parse(const char *dimensions, char *numbers)

@@ -398,6 +398,23 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
 }
 END_TEST
 
+START_TEST(sums_too_large_for_the_caches_are_exact)
+{
+    if (!use_table(_i)) return;
+    const int64_t rows = 2800, n = 1024;
+    const char *a = uniform(rows * n, -1, 1), *b = uniform(rows * n, -1, 1);
+    char *y = make(rows * n);
+    for (int repeated = 0; repeated < 2; repeated++) {
+        const ng_shape shape = NG_SHAPE(rows, n);
+        const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
+        k->binary[NG_BINARY_ADD](&walk, a, b, y);
+        for (int64_t i = 0; i < rows * n; i += 7)
+            expect("a + b", y, i, get(a, i) + get(b, repeated ? i % n : i), 1, 0);
+    }
+    release();
+}
+END_TEST
+
 START_TEST(small_pointwise_kernels_do_as_they_say)
 {
     if (!use_table(_i)) return;
@@ -724,6 +741,37 @@ START_TEST(row_norm_sums_many_rows_in_blocks)
 }
 END_TEST
 
+/* More elements than one run of a float sum takes, in rows that go together and one that is left;
+ * statistics over all of them or the first 300. */
+START_TEST(row_norm_takes_long_rows)
+{
+    if (!use_table(_i)) return;
+    enum { ROWS = 5, N = 1100 };
+    for (int mode = 0; mode < 8; mode++) {
+        const bool center = mode & 1, add = mode & 4;
+        const ng_row_norm_shape shape = {ROWS, N, mode & 2 ? 300 : N, 1e-5, center, false};
+        check_row_norm(shape, uniform(ROWS * N, -2, 3), mode < 6, mode < 5, add);
+    }
+}
+END_TEST
+
+/* The elements that float's statistics take for typical are not: their mean is 3000 deviations of
+ * the others away. In the second row squares overflow float, in the third they underflow. */
+START_TEST(row_norm_takes_long_rows_that_begin_badly)
+{
+    if (!use_table(_i)) return;
+    enum { N = 1000 };
+    const ng_row_norm_shape shape = {1, N, N, 1e-5, true, false};
+    char *x = uniform(N, -1, 1);
+    for (int i = 0; i < 4; i++) put(x, i * N / 4, 3000);
+    check_row_norm(shape, x, true, true, false);
+    x = uniform(N, -1e30, 1e30);
+    check_row_norm(shape, x, true, true, false);
+    x = uniform(N, -1e-30, 1e-30);
+    check_row_norm((ng_row_norm_shape){1, N, N, 0, true, false}, x, true, true, false);
+}
+END_TEST
+
 /* Well within the promised 1e-5 in float, which is 84 ulp. */
 START_TEST(row_norm_keeps_its_digits_far_from_zero)
 {
@@ -964,28 +1012,30 @@ END_TEST
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
 typedef void gemm_function(bool, bool, int64_t, int64_t, int64_t, const void *, int64_t,
-                           const void *, int64_t, void *, int64_t, bool);
+                           const void *, int64_t, const void *, void *, int64_t, bool);
 
 static void library_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t depth, const void *a,
-                         int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, bool add)
+                         int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+                         int64_t ldc, bool add)
 {
-    ng_gemm(dtype, ta, tb, m, n, depth, a, lda, b, ldb, c, ldc, add);
+    ng_gemm(dtype, ta, tb, m, n, depth, a, lda, b, ldb, bias, c, ldc, add);
 }
 
-/* All transposes, with and without accumulation, leading dimensions 3 beyond the rows' lengths. */
+/* All transposes; alone, added to C, and with a bias; leading dimensions 3 beyond the rows'. */
 static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
 {
-    for (int mode = 0; mode < 8; mode++) {
-        const bool ta = mode & 1, tb = mode & 2, add = mode & 4;
+    for (int mode = 0; mode < 12; mode++) {
+        const bool ta = mode & 1, tb = mode & 2, add = mode & 4, biased = mode & 8;
         const int64_t lda = (ta ? m : depth) + 3, ldb = (tb ? depth : n) + 3, ldc = n + 3;
         const char *a = uniform((ta ? depth : m) * lda, -1, 1);
         const char *b = uniform((tb ? n : depth) * ldb, -1, 1);
+        const char *bias = biased ? uniform(n, -1, 1) : NULL;
         char *c = constant(m * ldc, add ? 1 : nan_value);
         for (int64_t i = 0; i < m; i++) put(c, i * ldc + n, 77);
-        gemm(ta, tb, m, n, depth, a, lda, b, ldb, c, ldc, add);
+        gemm(ta, tb, m, n, depth, a, lda, b, ldb, bias, c, ldc, add);
         for (int64_t i = 0; i < m; i++) {
             for (int64_t j = 0; j < n; j++) {
-                long double sum = add;
+                long double sum = biased ? get(bias, j) : add;
                 for (int64_t p = 0; p < depth; p++)
                     sum += get(a, ta ? p * lda + i : i * lda + p) *
                            get(b, tb ? j * ldb + p : p * ldb + j);
@@ -1005,6 +1055,7 @@ START_TEST(matrix_products_match_plain_loops)
         for (int j = 0; j < 8; j++)
             for (int p = 0; p < 8; p++) check_gemm(k->gemm, few[i], few[j], few[p]);
     check_gemm(k->gemm, 130, 67, 259);
+    check_gemm(k->gemm, 27, 39, 1021); /* rows 4096 bytes apart in float */
     check_gemm(k->gemm, 5, 1030, 40);
     check_gemm(k->gemm, 3, 4, 0);
     check_gemm(k->gemm, 0, 4, 3);
@@ -1012,6 +1063,35 @@ START_TEST(matrix_products_match_plain_loops)
     check_gemm(library_gemm, 31, 17, 9);
     check_gemm(library_gemm, 1, 17, 9);
     check_gemm(library_gemm, 70, 65, 66);
+}
+END_TEST
+
+START_TEST(products_of_a_blas_match_plain_loops)
+{
+    const char *fork = getenv("CK_FORK");
+    if (!use_table(_i) || (fork && !strcmp(fork, "no"))) return; /* as below */
+    setenv("NORMGRAD_ISA", "baseline", 1);
+    check_gemm(library_gemm, 70, 65, 66);
+    check_gemm(library_gemm, 300, 140, 110);
+    check_gemm(library_gemm, 140, 300, 110);
+}
+END_TEST
+
+/* Some elements of a product that is a BLAS's with any instruction set. */
+START_TEST(large_products_match_plain_loops)
+{
+    if (!use_table(_i)) return;
+    const int64_t m = 700, n = 400, depth = 520;
+    const char *a = uniform(m * depth, -1, 1), *b = uniform(n * depth, -1, 1);
+    const char *bias = uniform(n, -1, 1);
+    char *c = constant(m * n, nan_value);
+    library_gemm(false, true, m, n, depth, a, depth, b, depth, bias, c, n, false);
+    for (int64_t at = 0; at < m * n; at += 997) {
+        long double sum = get(bias, at % n);
+        for (int64_t p = 0; p < depth; p++)
+            sum += get(a, at / n * depth + p) * get(b, at % n * depth + p);
+        expect("gemm", c, at, sum, 2, 1 + (double)depth / 2);
+    }
 }
 END_TEST
 
@@ -1023,7 +1103,7 @@ START_TEST(matrix_products_pass_nan_on)
         char *a = constant(n * n, 0), *b = constant(n * n, 0), *c = make(n * n);
         put(a, 2 * n + 1, nan_value);
         put(b, n + 3, inf); /* 0 Inf in every row of column 3 */
-        k->gemm(false, false, n, n, n, a, n, b, n, c, n, false);
+        k->gemm(false, false, n, n, n, a, n, b, n, NULL, c, n, false);
         for (int64_t i = 0; i < n * n; i++)
             ck_assert((bool)isnan(get(c, i)) == (i / n == 2 || i % n == 3));
         release();
@@ -1142,8 +1222,8 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
         k->column_norm_backward(&column, x, NULL, columns, columns + 301, z, false,
                                 (ng_norm_gradients){.dx = NEXT});
     }
-    k->gemm(false, true, rows, rows / 2, n, x, n, z, n, NEXT, rows / 2, false);
-    k->gemm(true, false, n, 120, rows, x, n, z, n, NEXT, 120, false);
+    k->gemm(false, true, rows, rows / 2, n, x, n, z, n, NULL, NEXT, rows / 2, false);
+    k->gemm(true, false, n, 120, rows, x, n, z, n, NULL, NEXT, 120, false);
     k->scatter_add_rows(x, labels, NEXT, rows, n);
 #undef NEXT
 }
@@ -1201,6 +1281,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, exponentials_are_right_to_the_last_digits, 0, TABLES);
     tcase_add_loop_test(tests, binary_operations_broadcast, 0, TABLES);
     tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);
+    tcase_add_loop_test(tests, sums_too_large_for_the_caches_are_exact, 0, TABLES);
     tcase_add_loop_test(tests, small_pointwise_kernels_do_as_they_say, 0, TABLES);
     tcase_add_loop_test(tests, reductions_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals, 0, TABLES);
@@ -1210,6 +1291,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, cross_entropy_and_its_gradient_match_long_double, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_and_its_gradients_match_the_definition, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_sums_many_rows_in_blocks, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_takes_long_rows, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_takes_long_rows_that_begin_badly, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_keeps_its_digits_far_from_zero, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_rows_near_the_ends_of_float, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_double_rows_whose_squares_overflow, 0, TABLES);
@@ -1220,6 +1303,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance, 0, TABLES);
     tcase_add_loop_test(tests, optimizers_take_the_steps_of_their_formulas, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_match_plain_loops, 0, TABLES);
+    tcase_add_loop_test(tests, products_of_a_blas_match_plain_loops, 0, TABLES);
+    tcase_add_loop_test(tests, large_products_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_pass_nan_on, 0, TABLES);
     tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);
     tcase_add_test(tests, walks_join_dimensions_where_memory_allows);

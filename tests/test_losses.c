@@ -1,30 +1,8 @@
 /* Softmax, losses and dropout: closed forms, extremes, options, errors. */
+#include "fixture.h"
 #include "support.h"
 
 /* ---- What every test has ------------------------------------------------------------------ */
-
-static ng_tape *tape;
-static ng_tensor *owned[64];
-static int n_owned;
-
-static void set_up(void)
-{
-    tape = ng_tape_new();
-    n_owned = 0;
-}
-
-static void tear_down(void)
-{
-    for (int i = 0; i < n_owned; i++) ng_tensor_free(owned[i]);
-    ng_tape_free(tape);
-}
-
-static ng_tensor *own(ng_tensor *x)
-{
-    assert_ok(x);
-    ck_assert_int_lt(n_owned, 64);
-    return owned[n_owned++] = x;
-}
 
 #define VALUES(dtype, shape, ...) own(ng_tensor_from(dtype, shape, NG_VALUES(__VA_ARGS__)))
 #define LEAF(dtype, shape, ...) ng_require_grad(VALUES(dtype, shape, __VA_ARGS__))

@@ -426,7 +426,8 @@ START_TEST(the_built_in_product_has_the_same_bits_for_any_number_of_threads)
         const void *left = dtype == NG_F32 ? (void *)ng_data_f32(a) : (void *)ng_data_f64(a);
         const void *right = dtype == NG_F32 ? (void *)ng_data_f32(b) : (void *)ng_data_f64(b);
         void *product = dtype == NG_F32 ? (void *)ng_data_f32(c[i]) : (void *)ng_data_f64(c[i]);
-        ng_kernels_for(dtype)->gemm(false, false, M, N, K, left, K, right, N, product, N, false);
+        ng_kernels_for(dtype)->gemm(false, false, M, N, K, left, K, right, N, NULL, product, N,
+                                    false);
     }
     assert_same_bits(c[0], c[1]);
     ck_assert_msg(ng_get(c[0], 0) != 0, "the product is empty");

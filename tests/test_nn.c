@@ -1086,6 +1086,61 @@ START_TEST(a_saved_module_loads_bit_by_bit)
 }
 END_TEST
 
+static ng_module *saved_transformer(void)
+{
+    return ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 2, .length = 5,
+                              .norm = ng_norm_batch, .qk_norm = ng_norm_rms,
+                              .activation = NG_FEED_FORWARD_SWIGLU);
+}
+
+static ng_module *saved_convolution(void)
+{
+    return ng_sequential_new(
+        ng_conv2d_new(2, 4, .kernel = 3, .padding = 1, .no_bias = true), ng_batch_norm_new(4),
+        ng_relu_new(), ng_spectral_norm_new(ng_conv2d_new(4, 4, .kernel = 2, .groups = 2)),
+        ng_batch_renorm_new(4), ng_flatten_new(), ng_weight_norm_new(ng_linear_new(16, 7)));
+}
+
+/* Three steps of training, or one more; the last loss. */
+static double train_on(ng_module *net, bool convolution, int steps)
+{
+    ng_rng rng = ng_rng_seeded(3);
+    ng_tape *tape = ng_tape_new();
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = 0.1);
+    ng_tensor *x = convolution ? ng_normal_new(NG_F32, NG_SHAPE(4, 2, 3, 3), 0, 1, &rng)
+                               : ng_zeros_new(NG_I64, NG_SHAPE(2, 5));
+    ng_tensor *labels = ng_zeros_new(NG_I64, convolution ? NG_SHAPE(4) : NG_SHAPE(2, 5));
+    for (int64_t i = 0; i < labels->size; i++) ng_set(labels, i, (double)(i % 7));
+    if (!convolution) ng_copy_values(x, labels);
+    double last = 0;
+    for (int step = 0; step < steps; step++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
+        assert_ok(ng_backward(tape, loss));
+        assert_ok(ng_optimizer_step(sgd));
+        last = ng_item(loss);
+        ng_tape_reset(tape);
+    }
+    ng_tensor_free(x), ng_tensor_free(labels), ng_optimizer_free(sgd), ng_tape_free(tape);
+    return last;
+}
+
+START_TEST(training_goes_on_from_a_checkpoint_with_the_same_bits)
+{
+    ng_module *(*const make)(void) = _i ? saved_convolution : saved_transformer;
+    ng_module *net = make(), *again = make();
+    assert_ok(ng_module_init(again, 5));
+    train_on(net, _i, 3);
+    assert_ok(ng_module_save(net, checkpoint_path));
+    assert_ok(ng_module_load(again, checkpoint_path));
+    assert_same_module(net, again);
+    ck_assert(train_on(net, _i, 2) == train_on(again, _i, 2));
+    assert_same_module(net, again);
+    ng_eval(net), ng_eval(again);
+    ck_assert(train_on(net, _i, 1) == train_on(again, _i, 1));
+    ng_module_free(net), ng_module_free(again);
+}
+END_TEST
+
 START_TEST(a_checkpoint_of_another_dtype_is_converted)
 {
     ng_module *single = ng_linear_new(2, 2), *twice = ng_linear_new(2, 2);
@@ -1325,6 +1380,7 @@ Suite *nn_suite(void)
     TCase *checkpoints = tcase_create("checkpoints");
     tcase_add_checked_fixture(checkpoints, name_checkpoint, remove_checkpoint);
     tcase_add_test(checkpoints, a_saved_module_loads_bit_by_bit);
+    tcase_add_loop_test(checkpoints, training_goes_on_from_a_checkpoint_with_the_same_bits, 0, 2);
     tcase_add_test(checkpoints, a_checkpoint_of_another_dtype_is_converted);
     tcase_add_test(checkpoints, a_loaded_module_keeps_its_weights_in_a_network);
     tcase_add_test(checkpoints, a_file_cut_short_or_damaged_anywhere_changes_nothing);

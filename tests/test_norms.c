@@ -1,28 +1,13 @@
 /* The family of norms: against PyTorch and the papers' formulas (tests/golden/norms.txt), what each
  * is invariant to, what training leaves behind, and errors. Derivatives are the op table's and the
  * checker's. */
+#include "fixture.h"
 #include "golden.h"
 #include "kernels/kernels.h"
 #include "support.h"
 #include <unistd.h>
 
 /* ---- What every test has -------------------------------------------------------------------- */
-
-static ng_tape *tape;
-static ng_tensor *owned[64];
-static int n_owned;
-
-static void set_up(void)
-{
-    tape = ng_tape_new();
-    n_owned = 0;
-}
-
-static void tear_down(void)
-{
-    for (int i = 0; i < n_owned; i++) ng_tensor_free(owned[i]);
-    ng_tape_free(tape);
-}
 
 static void set_up_golden(void)
 {
@@ -34,13 +19,6 @@ static void tear_down_golden(void)
 {
     golden_unload();
     tear_down();
-}
-
-static ng_tensor *own(ng_tensor *x)
-{
-    assert_ok(x);
-    ck_assert_int_lt(n_owned, 64);
-    return owned[n_owned++] = x;
 }
 
 static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
@@ -98,6 +76,14 @@ CALL(linear_weight)
 {
     (void)row;
     return ng_linear(tape, in[0], ng_weight_norm(tape, in[1], in[2]), in[3]);
+}
+
+CALL(conv_weight)
+{
+    ng_tensor *weight = ng_weight_norm(tape, in[1], in[2]);
+    const int64_t padding = row->flag ? 1 : 0, groups = row->count > 0 ? row->count : 1;
+    return ng_conv2d(tape, in[0], weight, in[3], .stride = groups, .padding = padding,
+                     .groups = groups);
 }
 
 CALL(scale) { return (void)row, ng_scale_norm(tape, in[0], in[1], 0); }
@@ -193,6 +179,9 @@ static const golden_row rows[] = {
     {"channel_norm_2d", call_channels, AFFINE},
     {"weight_norm", call_linear_weight, .inputs = {"x", "v", "g", "bias"}},
     {"weight_norm_whole", call_linear_weight, .inputs = {"x", "v", "g", "bias"}},
+    {"weight_norm_conv", call_conv_weight, .inputs = {"x", "v", "g", "bias"}, .flag = true},
+    {"weight_norm_conv_groups", call_conv_weight, .inputs = {"x", "v", "g", "bias"}, .count = 2},
+    {"weight_norm_conv_whole", call_conv_weight, .inputs = {"x", "v", "g", "bias"}},
     {"scale_norm", call_scale, .inputs = {"x", "g"}},
     {"dynamic_tanh", call_dynamic_tanh, .inputs = {"x", "alpha", "gamma", "beta"}},
     {"detach_norm", call_detach, .inputs = {"x"}},
@@ -278,17 +267,25 @@ START_TEST(layers_are_pytorchs)
         {"channel_norm_2d", {{"weight", "gamma"}, {"bias", "beta"}}, 2},
         {"weight_norm", {{"inner.weight", "v"}, {"g", "g"}}, 2},
         {"weight_norm_whole", {{"inner.weight", "v"}, {"g", "g"}}, 2},
+        {"weight_norm_conv", {{"inner.weight", "v"}, {"g", "g"}}, 2},
+        {"weight_norm_conv_groups", {{"inner.weight", "v"}, {"g", "g"}}, 2},
+        {"weight_norm_conv_whole", {{"inner.weight", "v"}, {"g", "g"}}, 2},
         {"ghost_features", {{"weight", "gamma"}, {"bias", "beta"}}, 2},
         {"dynamic_tanh", {{"weight", "gamma"}, {"bias", "beta"}}, 2},
     };
-    ng_module *made[] = {ng_group_norm_new(6, 2),
-                         ng_instance_norm_new(6, .affine = true),
-                         ng_layer_norm_new(6, .channels_first = true),
-                         ng_weight_norm_new(ng_linear_new(3, 4)),
-                         ng_weight_norm_new(ng_linear_new(3, 4), .whole = true),
-                         ng_batch_norm_new(6, .ghost = 4),
-                         ng_dynamic_tanh_new(5)};
-    for (int i = 0; i < 7; i++) {
+    ng_module *made[] = {
+        ng_group_norm_new(6, 2),
+        ng_instance_norm_new(6, .affine = true),
+        ng_layer_norm_new(6, .channels_first = true),
+        ng_weight_norm_new(ng_linear_new(3, 4)),
+        ng_weight_norm_new(ng_linear_new(3, 4), .whole = true),
+        ng_weight_norm_new(ng_conv2d_new(3, 4, .kernel = 3, .kernel_w = 2, .padding = 1)),
+        ng_weight_norm_new(
+            ng_conv2d_new(4, 6, .kernel = 2, .kernel_w = 3, .stride = 2, .groups = 2)),
+        ng_weight_norm_new(ng_conv2d_new(3, 4, .kernel = 2), .whole = true),
+        ng_batch_norm_new(6, .ghost = 4),
+        ng_dynamic_tanh_new(5)};
+    for (int i = 0; i < (int)(sizeof made / sizeof made[0]); i++) {
         const char *row = cases[i].row;
         ng_module *layer = in_double(made[i]);
         set_tensors(layer, row, cases[i].names, cases[i].count);
@@ -321,15 +318,38 @@ START_TEST(running_statistics_of_ghost_batches_move_one_after_the_other)
 }
 END_TEST
 
+static ng_module *spectral_linear(int iterations)
+{
+    return ng_spectral_norm_new(ng_linear_new(3, 4), .iterations = iterations);
+}
+
+static ng_module *spectral_conv(int iterations)
+{
+    ng_module *conv =
+        iterations == 1 ? ng_conv2d_new(3, 4, .kernel = 3, .kernel_w = 2, .padding = 1)
+                        : ng_conv2d_new(4, 6, .kernel = 2, .kernel_w = 3, .stride = 2, .groups = 2);
+    return ng_spectral_norm_new(conv, .iterations = iterations);
+}
+
+static const struct {
+    const char *name;
+    ng_module *(*make)(int iterations);
+    int iterations;
+} spectral_rows[] = {
+    {"spectral_norm_once", spectral_linear, 1},
+    {"spectral_norm_thrice", spectral_linear, 3},
+    {"spectral_norm_conv_once", spectral_conv, 1},
+    {"spectral_norm_conv_thrice", spectral_conv, 3},
+};
+#define SPECTRAL_ROWS ((int)(sizeof spectral_rows / sizeof spectral_rows[0]))
+
 /* Three passes in training and one in evaluation: outputs, gradients, u and v after each. */
 START_TEST(spectral_norm_iterates_as_pytorch)
 {
-    static const char *const names[] = {"spectral_norm_once", "spectral_norm_thrice"};
     static const char *const tensors[][2] = {
         {"inner.weight", "weight"}, {"inner.bias", "bias"}, {"u", "u"}, {"v", "v"}};
-    const char *row = names[_i];
-    ng_module *layer =
-        in_double(ng_spectral_norm_new(ng_linear_new(3, 4), .iterations = _i ? 3 : 1));
+    const char *row = spectral_rows[_i].name;
+    ng_module *layer = in_double(spectral_rows[_i].make(spectral_rows[_i].iterations));
     set_tensors(layer, row, tensors, 4);
     for (int step = 0; step < 4; step++) {
         char figure[6][16];
@@ -765,28 +785,55 @@ END_TEST
 
 /* ---- Sub-batches ---------------------------------------------------------------------------- */
 
-/* Statistics put together from sub-batches of any size are those of the whole batch. */
-START_TEST(combined_sub_batches_are_the_whole_batch)
+/* sum = sum + weight x, from nothing at first */
+static ng_tensor *add_weighted(ng_tensor *sum, ng_tensor *x, double weight)
+{
+    ng_tensor *weighted = ng_mul_scalar(tape, x, weight);
+    return sum ? ng_add(tape, sum, weighted) : weighted;
+}
+
+/* (x - mean) / sqrt(var + 1e-5), both put together from those of sub-batches of `size` samples:
+ * mean = sum w_i mean_i, var = sum w_i (var_i + (mean_i - mean)^2), w_i = n_i / n. */
+static ng_tensor *put_together(ng_tensor *x, int64_t size)
+{
+    const ng_axes axes = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
+    const int64_t count = ng_dim(x, 0);
+    ng_tensor *mean = NULL, *var = NULL, *means[12], *vars[12];
+    double weights[12];
+    int parts = 0;
+    for (int64_t i = 0; i < count; i += size, parts++) {
+        const int64_t end = i + size < count ? i + size : count;
+        ng_tensor *part = ng_slice(tape, x, 0, i, end);
+        weights[parts] = (double)(end - i) / (double)count;
+        means[parts] = ng_mean(tape, part, .axes = axes, .keepdim = true);
+        vars[parts] = ng_variance(tape, part, .axes = axes, .keepdim = true);
+        mean = add_weighted(mean, means[parts], weights[parts]);
+    }
+    for (int i = 0; i < parts; i++) {
+        ng_tensor *between = ng_square(tape, ng_sub(tape, means[i], mean));
+        var = add_weighted(var, ng_add(tape, vars[i], between), weights[i]);
+    }
+    ng_tensor *deviation = ng_sqrt(tape, ng_add_scalar(tape, var, 1e-5));
+    return ng_div(tape, ng_sub(tape, x, mean), deviation);
+}
+
+START_TEST(combined_sub_batches_have_their_statistics_put_together)
 {
     const ng_shape shapes[] = {NG_SHAPE(12, 3), NG_SHAPE(7, 3, 4), NG_SHAPE(5, 3, 2, 2)};
     for (int i = 0; i < 3; i++) {
+        const int64_t size = 1 + _i;
         ng_module *whole = in_double(ng_batch_norm_new(3)),
-                  *parts = in_double(ng_batch_norm_new(3, .ghost = 1 + _i, .combined = true));
-        ng_tensor *x = normal(NG_F64, shapes[i], 1), *other = copy(x);
-        ng_tensor *dy = normal(NG_F64, shapes[i], 2);
-        ng_tensor *expected = ng_forward(whole, tape, x), *y = ng_forward(parts, tape, other);
+                  *parts = in_double(ng_batch_norm_new(3, .ghost = size, .combined = true));
+        ng_tensor *x = normal(NG_F64, shapes[i], 1), *dy = normal(NG_F64, shapes[i], 2);
+        ng_tensor *expected = put_together(x, size), *y = ng_forward(parts, tape, x);
         assert_tensors_close(y, expected, 1e-12);
-        assert_ok(ng_backward_from(tape, expected, dy));
-        assert_ok(ng_backward_from(tape, y, dy));
-        assert_tensors_close(ng_grad(other), ng_grad(x), 1e-11);
-        static const char *const parameters[] = {"weight", "bias"};
+        assert_tensors_close(ng_gradient(tape, y, x, .cotangent = dy),
+                             ng_gradient(tape, expected, x, .cotangent = dy), 1e-11);
+        assert_ok(ng_forward(whole, tape, x));
         static const char *const buffers[] = {"running_mean", "running_var", "batches"};
-        for (int k = 0; k < 2; k++)
-            assert_tensors_close(ng_grad(ng_module_find(parts, parameters[k])),
-                                 ng_grad(ng_module_find(whole, parameters[k])), 1e-12);
         for (int k = 0; k < 3; k++)
-            assert_tensors_close(ng_module_find(parts, buffers[k]),
-                                 ng_module_find(whole, buffers[k]), 1e-12);
+            assert_same_bits(ng_module_find(parts, buffers[k]), ng_module_find(whole, buffers[k]));
+        ng_tape_reset(tape); /* before the layers it reads are gone */
         ng_module_free(whole), ng_module_free(parts);
     }
 }
@@ -1102,7 +1149,7 @@ Suite *norms_suite(void)
     tcase_add_test(figures, every_figure_is_compared);
     tcase_add_test(figures, layers_are_pytorchs);
     tcase_add_test(figures, running_statistics_of_ghost_batches_move_one_after_the_other);
-    tcase_add_loop_test(figures, spectral_norm_iterates_as_pytorch, 0, 2);
+    tcase_add_loop_test(figures, spectral_norm_iterates_as_pytorch, 0, SPECTRAL_ROWS);
     tcase_add_test(figures, adaptive_residual_is_dits_block);
     suite_add_tcase(suite, figures);
 
@@ -1121,7 +1168,7 @@ Suite *norms_suite(void)
     tcase_add_test(t, dynamic_tanh_at_full_size);
     tcase_add_test(t, batch_renorm_warms_up_as_batch_norm);
     tcase_add_test(t, batch_renorm_trains_as_it_evaluates);
-    tcase_add_loop_test(t, combined_sub_batches_are_the_whole_batch, 0, 4);
+    tcase_add_loop_test(t, combined_sub_batches_have_their_statistics_put_together, 0, 4);
     tcase_add_test(t, a_sub_batch_that_fails_moves_no_running_statistics);
     tcase_add_test(t, weight_norm_starts_as_its_inner_layer);
     tcase_add_test(t, weight_norm_separates_direction_from_length);

@@ -1,33 +1,11 @@
 /* Ops against closed forms and worked values, their errors, and every row of the table in each of
  * the ways in which the library computes it. */
+#include "fixture.h"
 #include "ops/op.h"
 #include "support.h"
 #include <float.h>
 
 /* ---- The tape and the operands of a test --------------------------------------------------- */
-
-static ng_tape *tape;
-static ng_tensor *owned[256];
-static int n_owned;
-
-static void set_up(void)
-{
-    tape = ng_tape_new();
-    n_owned = 0;
-}
-
-static void tear_down(void)
-{
-    ng_tape_free(tape);
-    while (n_owned > 0) ng_tensor_free(owned[--n_owned]);
-}
-
-static ng_tensor *own(ng_tensor *x)
-{
-    ck_assert_ptr_nonnull(x);
-    ck_assert_int_lt(n_owned, 256);
-    return owned[n_owned++] = x;
-}
 
 #define CONSTANT(shape, ...) own(ng_tensor_from(NG_F64, shape, NG_VALUES(__VA_ARGS__)))
 #define INDEX(shape, ...) own(ng_tensor_from(NG_I64, shape, NG_VALUES(__VA_ARGS__)))

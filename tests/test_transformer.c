@@ -3,6 +3,7 @@
 #include "golden.h"
 #include "support.h"
 
+#include "kernels/dropout.h"
 #include "kernels/kernels.h"
 #include "ops/op.h"
 
@@ -51,6 +52,13 @@ static int64_t offset(ng_head_strides strides, int64_t batch, int64_t head, int6
     return batch * strides.batch + head * strides.head + row * strides.row;
 }
 
+/* What dropout multiplies a weight by. */
+static double factor(const ng_attention_shape *s, int64_t unit, int64_t query, int64_t key)
+{
+    const uint32_t bits = ng_drop_bits(ng_drop_key_of(s, unit, key), (uint32_t)query);
+    return bits < ng_drop_limit(s) ? 0 : 1 / (1 - s->dropout);
+}
+
 /* y, dq, dk and dv of one query, the last two added to what stands there. */
 static void plain_query(const ng_attention_shape *s, int64_t batch, int64_t head, int64_t query,
                         const double *const in[5], double *const out[4])
@@ -62,20 +70,23 @@ static void plain_query(const ng_attention_shape *s, int64_t batch, int64_t head
         const double *k = in[1] + offset(s->k, batch, head, j);
         long double score = 0;
         for (int64_t d = 0; d < s->dim; d++) score += (long double)q[d] * (long double)k[d];
-        weights[j] = sees(s, in[3], batch, query, j) ? score * (long double)s->scale : -HUGE_VALL;
-        if (weights[j] > max) max = weights[j];
+        weights[j] = score * (long double)s->scale;
+        if (sees(s, in[3], batch, query, j) && weights[j] > max) max = weights[j];
     }
     for (int64_t j = 0; j < s->keys; j++) {
-        weights[j] = isinf(weights[j]) ? 0 : expl(weights[j] - max);
+        weights[j] = sees(s, in[3], batch, query, j) ? expl(weights[j] - max) : 0;
         sum += weights[j];
     }
     double *y = out[0] + offset(s->y, batch, head, query);
     long double delta = 0;
+    double *kept = calloc((size_t)s->keys + 1, sizeof *kept);
+    for (int64_t j = 0; j < s->keys; j++) kept[j] = factor(s, batch * s->heads + head, query, j);
     for (int64_t j = 0; j < s->keys; j++) weights[j] = sum == 0 ? 0 : weights[j] / sum;
     for (int64_t d = 0; d < s->dim; d++) {
         long double value = 0;
         for (int64_t j = 0; j < s->keys; j++)
-            value += weights[j] * (long double)in[2][offset(s->v, batch, head, j) + d];
+            value += (long double)kept[j] * weights[j] *
+                     (long double)in[2][offset(s->v, batch, head, j) + d];
         y[d] = (double)value;
         delta += value * (long double)dy[d];
     }
@@ -87,14 +98,14 @@ static void plain_query(const ng_attention_shape *s, int64_t batch, int64_t head
         double *dv = out[3] + offset(s->v, batch, head, j);
         long double dp = 0;
         for (int64_t d = 0; d < s->dim; d++) dp += (long double)dy[d] * (long double)v[d];
-        const double ds = (double)(weights[j] * (dp - delta)) * s->scale;
+        const double ds = (double)(weights[j] * ((long double)kept[j] * dp - delta)) * s->scale;
         for (int64_t d = 0; d < s->dim; d++) {
             dq[d] += ds * k[d];
             dk[d] += ds * q[d];
-            dv[d] += (double)weights[j] * dy[d];
+            dv[d] += kept[j] * (double)weights[j] * dy[d];
         }
     }
-    free(weights);
+    free(weights), free(kept);
 }
 
 static void expect_array(const char *what, ng_dtype dtype, const array *actual, const double *plain)
@@ -160,6 +171,23 @@ static const ng_attention_shape kernel_shapes[] = {
     {.batches = 1, .heads = 2, .queries = 70, .keys = 131, .dim = 19, .scale = 0.3, .causal = true},
     {.batches = 2, .heads = 1, .queries = 130, .keys = 65, .dim = 16, .scale = 0.3},
     {.batches = 1, .heads = 1, .queries = 67, .keys = 66, .dim = 131, .scale = 0.1},
+    {.batches = 2,
+     .heads = 3,
+     .queries = 5,
+     .keys = 7,
+     .dim = 3,
+     .scale = 0.6,
+     .dropout = 0.5,
+     .seed = 1},
+    {.batches = 1,
+     .heads = 2,
+     .queries = 70,
+     .keys = 131,
+     .dim = 19,
+     .scale = 0.3,
+     .causal = true,
+     .dropout = 0.2,
+     .seed = UINT64_MAX},
 };
 #define KERNEL_SHAPES ((int)(sizeof kernel_shapes / sizeof kernel_shapes[0]))
 
@@ -175,7 +203,42 @@ START_TEST(attention_kernels_are_the_plain_formula)
 }
 END_TEST
 
-/* ---- The op --------------------------------------------------------------------------------*/
+/* Rows that are no whole number of vectors; gradients that are added; what overflows e^-x. */
+START_TEST(swiglu_kernels_are_the_plain_formula)
+{
+    enum { ROWS = 5, N = 37, SIZE = ROWS * N };
+    for (int i = 0; i < 6; i++) {
+        const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
+        const ng_kernels *kernels = ng_kernels_of(isas[i / 2], dtype);
+        if (!kernels) continue;
+        ng_rng rng = ng_rng_seeded(5);
+        array x = array_of(dtype, 2 * SIZE, &rng), dy = array_of(dtype, SIZE, &rng);
+        array y = array_of(dtype, SIZE, &rng), dx = array_of(dtype, 2 * SIZE, &rng);
+        for (int64_t k = 0; k < 2 * N; k++) { /* the first row */
+            x.values[k] = (k % 2 ? 900 : -900) * (1 + (double)(k % 5));
+            if (dtype == NG_F32)
+                ((float *)x.raw)[k] = (float)x.values[k];
+            else
+                ((double *)x.raw)[k] = x.values[k];
+        }
+        double plain_y[SIZE], plain_dx[2 * SIZE];
+        for (int64_t k = 0; k < SIZE; k++) {
+            const int64_t at = k / N * 2 * N + k % N;
+            const double a = x.values[at], b = x.values[at + N], s = 1 / (1 + exp(-a));
+            plain_y[k] = a * s * b;
+            plain_dx[at] = dx.values[at] + dy.values[k] * b * s * (1 + a * (1 - s));
+            plain_dx[at + N] = dx.values[at + N] + dy.values[k] * a * s;
+        }
+        kernels->swiglu(x.raw, y.raw, ROWS, N);
+        kernels->swiglu_backward(x.raw, dy.raw, dx.raw, ROWS, N, true);
+        expect_array("y", dtype, &y, plain_y);
+        expect_array("dx", dtype, &dx, plain_dx);
+        array_free(x), array_free(dy), array_free(y), array_free(dx);
+    }
+}
+END_TEST
+
+/* ---- The ops -------------------------------------------------------------------------------*/
 
 static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
 {
@@ -191,7 +254,8 @@ START_TEST(attention_is_its_definition)
     for (int64_t i = 0; i < 140; i++)
         if (i % 5 == 2 || i < 3) ng_set(mask, i, 0); /* the first queries see nothing */
     ng_tensor *dy = normal(NG_F64, NG_SHAPE(2, 70, 12), 2);
-    ng_tensor *y = ng_self_attention(tape, qkv, mask, .heads = 3, .causal = true);
+    ng_tensor *y =
+        ng_self_attention(tape, qkv, mask, .heads = 3, .causal = true, .dropout = _i ? 0.3 : 0);
     assert_ok(y);
     ng_tensor *composed = ng_node_of(y)->op->definition(tape, ng_node_of(y));
     assert_tensors_close(y, composed, 1e-12);
@@ -201,6 +265,86 @@ START_TEST(attention_is_its_definition)
     ng_tensor *slow = ng_gradient(tape, composed, qkv, .cotangent = dy);
     assert_tensors_close(fast, slow, 1e-11);
     ng_tensor_free(qkv), ng_tensor_free(mask), ng_tensor_free(dy);
+    ng_tape_free(tape);
+}
+END_TEST
+
+/* The weights of attention themselves, (2, 2, T, T): of equal scores, against the identity. */
+static ng_tensor *dropped_weights(ng_tape *tape, int64_t length, double dropout)
+{
+    const ng_shape shape = NG_SHAPE(2, 2, length, length);
+    ng_tensor *zero = ng_full(tape, NG_F64, shape, 0), *one = ng_zeros_new(NG_F64, shape);
+    for (int64_t row = 0; row < 4 * length; row++) ng_set(one, row * length + row % length, 1);
+    ng_tensor *identity = ng_add(tape, zero, one);
+    ng_tensor_free(one);
+    return ng_attention(tape, zero, zero, identity, NG_NONE, .dropout = dropout);
+}
+
+START_TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
+{
+    enum { LENGTH = 150 };
+    const double p = 0.3, kept = 1 / (0.7 * LENGTH), n = 4.0 * LENGTH * LENGTH;
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *weights = dropped_weights(tape, LENGTH, p);
+    int64_t dropped = 0, rows[LENGTH] = {0}, columns[LENGTH] = {0};
+    for (int64_t i = 0; i < weights->size; i++) {
+        const double weight = ng_get(weights, i);
+        if (weight == 0) {
+            dropped++;
+            rows[i / LENGTH % LENGTH]++;
+            columns[i % LENGTH]++;
+        } else {
+            assert_close(weight, kept, 1e-14);
+        }
+    }
+    assert_near((double)dropped / n, p, 4 * sqrt(p * (1 - p) / n));
+    for (int i = 0; i < LENGTH; i++) {
+        const double count = 4 * LENGTH, off = 5 * sqrt(p * (1 - p) / count);
+        assert_near((double)rows[i] / count, p, off);
+        assert_near((double)columns[i] / count, p, off);
+    }
+    assert_near(ng_item(ng_mean(tape, weights)) * LENGTH, 1, 0.01); /* as without dropout */
+    ng_tape_free(tape);
+}
+END_TEST
+
+/* Of the next query, key, head and batch; and of the same in the next pass. */
+START_TEST(dropped_weights_are_independent_of_their_neighbours)
+{
+    enum { LENGTH = 100 };
+    const int64_t steps[] = {LENGTH, 1, LENGTH * LENGTH, 2 * LENGTH * LENGTH};
+    const double p = 0.5;
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *first = dropped_weights(tape, LENGTH, p), *next = dropped_weights(tape, LENGTH, p);
+    for (int k = 0; k < 5; k++) {
+        const int64_t step = k < 4 ? steps[k] : 0, n = first->size - step;
+        int64_t both = 0;
+        for (int64_t i = 0; i < n; i++)
+            both += ng_get(first, i) == 0 && ng_get(k < 4 ? first : next, i + step) == 0;
+        assert_near((double)both / (double)n, p * p, 5 * sqrt(p * p * (1 - p * p) / (double)n));
+    }
+    ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(dropout_of_weights_follows_the_tape)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *qkv = normal(NG_F32, NG_SHAPE(2, 9, 12), 3);
+#define DROPPED(p) ng_self_attention(tape, qkv, NG_NONE, .heads = 2, .dropout = p)
+    ng_tape_seed(tape, 7);
+    ng_tensor *a = DROPPED(0.5), *plain = DROPPED(0), *b = DROPPED(0.5);
+    ck_assert_ptr_null(DROPPED(1));
+    assert_error(NG_EVALUE, "ng_self_attention: dropout = 1, expected 0 <= dropout < 1");
+    ng_tensor *c = DROPPED(0.5);
+    ck_assert(memcmp(a->data, b->data, (size_t)a->size * sizeof(float)) != 0);
+    ng_tape_seed(tape, 7); /* neither a probability of 0 nor an error takes from the stream */
+    assert_same_bits(DROPPED(0.5), a);
+    assert_same_bits(DROPPED(0.5), b);
+    assert_same_bits(DROPPED(0.5), c);
+    assert_same_bits(DROPPED(0), plain);
+#undef DROPPED
+    ng_tensor_free(qkv);
     ng_tape_free(tape);
 }
 END_TEST
@@ -285,6 +429,27 @@ START_TEST(rotated_products_depend_on_the_distance_alone)
     ng_tensor *later = ng_rotary(tape, ng_slice(tape, rows[0], 0, 4, 9), .start = 4);
     assert_tensors_close(later, ng_slice(tape, q, 0, 4, 9), 1e-14);
     ng_tensor_free(x);
+    ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(swiglu_is_silu_of_one_half_times_the_other)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 50, 26), 1), *odd = normal(NG_F64, NG_SHAPE(4, 3), 2);
+    ng_tensor *y = ng_swiglu(tape, x);
+    ng_tensor *a = ng_slice(tape, x, -1, 0, 13), *b = ng_slice(tape, x, -1, 13, NG_END);
+    ng_tensor *composed = ng_mul(tape, ng_silu(tape, a), b);
+    assert_tensors_close(y, composed, 1e-15);
+    assert_tensors_close(ng_gradient(tape, ng_sum(tape, ng_square(tape, y)), x),
+                         ng_gradient(tape, ng_sum(tape, ng_square(tape, composed)), x), 1e-14);
+    ng_set(x, 13, (double)NAN); /* b of the first */
+    y = ng_swiglu(tape, x);
+    ck_assert(isnan(ng_get(y, 0)) && !isnan(ng_get(y, 1)));
+    ck_assert_ptr_null(ng_swiglu(tape, odd));
+    assert_error(NG_ESHAPE, "ng_swiglu: x is (4, 3), expected an even last dimension");
+    ck_assert_ptr_null(ng_swiglu(tape, NULL));
+    ng_tensor_free(x), ng_tensor_free(odd);
     ng_tape_free(tape);
 }
 END_TEST
@@ -546,6 +711,27 @@ START_TEST(any_maker_of_norms_plugs_in)
 }
 END_TEST
 
+START_TEST(a_block_hands_its_dropout_to_the_attention)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
+    ng_module *dropping = ng_transformer_block_new(8, 2, .dropout = 0.5);
+    ng_module *attention = child(dropping, "attention");
+    ng_tensor *y = ng_forward(attention, tape, x), *again = ng_forward(attention, tape, x);
+    ck_assert(memcmp(y->data, again->data, (size_t)y->size * sizeof(float)) != 0);
+    ng_eval(dropping);
+    ng_module *plain = ng_transformer_block_new(8, 2);
+    ng_eval(plain);
+    assert_same_bits(ng_forward(attention, tape, x), ng_forward(attention, tape, x));
+    assert_same_bits(ng_forward(dropping, tape, x), ng_forward(plain, tape, x));
+    ck_assert_ptr_null(ng_multi_head_attention_new(8, 2, .dropout = 1));
+    assert_error(NG_EVALUE, "dropout is 1, expected 0 <= dropout < 1");
+    ng_tensor_free(x);
+    ng_module_free(dropping), ng_module_free(plain);
+    ng_tape_free(tape);
+}
+END_TEST
+
 START_TEST(swiglu_has_as_many_weights_as_gelu)
 {
     ng_module *gelu = ng_feed_forward_new(96, .no_bias = true);
@@ -558,13 +744,14 @@ END_TEST
 
 /* ---- Threads and memory ---------------------------------------------------------------------*/
 
-static ng_tensor *gradient_with_threads(int threads, ng_dtype dtype)
+static ng_tensor *gradient_with_threads(int threads, ng_dtype dtype, double dropout)
 {
     ng_set_threads(threads);
     ng_tape *tape = ng_tape_new();
     ng_tensor *qkv = normal(dtype, NG_SHAPE(3, 100, 96), 9);
     ng_tensor *x = ng_rotary(tape, qkv, .dim = 16, .over = 64);
-    ng_tensor *y = ng_self_attention(tape, x, NG_NONE, .heads = 2, .causal = true);
+    ng_tensor *y =
+        ng_self_attention(tape, x, NG_NONE, .heads = 2, .causal = true, .dropout = dropout);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
     ng_tensor *gradient = ng_copy_new(ng_grad(qkv), dtype);
     ng_tensor_free(qkv);
@@ -575,10 +762,11 @@ static ng_tensor *gradient_with_threads(int threads, ng_dtype dtype)
 
 START_TEST(attention_has_the_same_bits_for_any_number_of_threads)
 {
-    const ng_dtype dtype = _i ? NG_F64 : NG_F32;
-    ng_tensor *one = gradient_with_threads(1, dtype);
+    const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
+    const double dropout = _i / 2 ? 0.25 : 0;
+    ng_tensor *one = gradient_with_threads(1, dtype, dropout);
     for (int threads = 2; threads <= 5; threads++) {
-        ng_tensor *many = gradient_with_threads(threads, dtype);
+        ng_tensor *many = gradient_with_threads(threads, dtype, dropout);
         assert_same_bits(one, many);
         ng_tensor_free(many);
     }
@@ -646,6 +834,58 @@ START_TEST(a_pass_without_memory_is_an_error)
         assert_error(NG_ENOMEM, "");
     }
     ng_tensor_free(ids), ng_module_free(net);
+}
+END_TEST
+
+/* One step; a call that is refused memory is made a second time. (BatchNorm and dropout move state
+ * in a pass that may fail later: here is neither.) */
+static double step_with_retries(ng_module *net, const ng_tensor *ids)
+{
+    ng_tape *tape = ng_tape_new();
+    if (!tape) tape = ng_tape_new();
+    ng_optimizer *adam = ng_adamw_new(net);
+    if (!adam) adam = ng_adamw_new(net);
+    ng_tensor *x = ng_copy_new(ids, NG_I64);
+    if (!x) x = ng_copy_new(ids, NG_I64);
+    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), x);
+    if (!loss) loss = ng_cross_entropy(tape, ng_forward(net, tape, x), x);
+    if (ng_backward(tape, loss) != NG_OK) assert_ok(ng_backward(tape, loss));
+    if (ng_optimizer_step(adam) != NG_OK) assert_ok(ng_optimizer_step(adam));
+    const double value = ng_item(loss);
+    ng_tensor_free(x), ng_optimizer_free(adam), ng_tape_free(tape);
+    return value;
+}
+
+START_TEST(a_step_refused_memory_and_made_again_has_the_same_bits)
+{
+    ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(2, 3));
+    for (int i = 0; i < 6; i++) ng_set(ids, i, i % 5);
+    ng_module *first = NULL;
+    double loss = 0;
+    bool refused = true;
+    for (int64_t count = -1; refused; count++) { /* -1: refused nothing, to compare with */
+        ng_module *net =
+            ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 1, .length = 3,
+                               .positions = NG_POSITIONS_ROTARY, .placement = NG_NORM_SANDWICH,
+                               .qk_norm = ng_norm_rms, .activation = NG_FEED_FORWARD_SWIGLU);
+        if (count >= 0) allocations_fail_once_after(count);
+        const double again = step_with_retries(net, ids);
+        refused = count < 0 || allocations_refused();
+        allocations_succeed();
+        ng_clear_error();
+        if (!first) {
+            first = net, loss = again;
+            continue;
+        }
+        ck_assert(again == loss);
+        ng_named_tensor a, b;
+        for (int i = 0; ng_module_parameter(net, i, &a); i++) {
+            ng_module_parameter(first, i, &b);
+            assert_same_bits(a.tensor, b.tensor);
+        }
+        ng_module_free(net);
+    }
+    ng_tensor_free(ids), ng_module_free(first);
 }
 END_TEST
 
@@ -737,15 +977,20 @@ Suite *transformer_suite(void)
 
     TCase *kernels = tcase_create("kernels");
     tcase_add_loop_test(kernels, attention_kernels_are_the_plain_formula, 0, KERNEL_SHAPES);
+    tcase_add_test(kernels, swiglu_kernels_are_the_plain_formula);
     suite_add_tcase(suite, kernels);
 
     TCase *ops = tcase_create("ops");
-    tcase_add_test(ops, attention_is_its_definition);
+    tcase_add_loop_test(ops, attention_is_its_definition, 0, 2);
+    tcase_add_test(ops, dropout_of_weights_drops_its_share_and_scales_the_rest);
+    tcase_add_test(ops, dropped_weights_are_independent_of_their_neighbours);
+    tcase_add_test(ops, dropout_of_weights_follows_the_tape);
     tcase_add_test(ops, one_packed_tensor_gives_what_its_parts_give);
     tcase_add_test(ops, one_tensor_in_all_three_places_has_the_sum_of_gradients);
     tcase_add_test(ops, attention_passes_nan_on);
     tcase_add_test(ops, large_scores_do_not_overflow);
     tcase_add_test(ops, rotated_products_depend_on_the_distance_alone);
+    tcase_add_test(ops, swiglu_is_silu_of_one_half_times_the_other);
     tcase_add_test(ops, wrong_attention_is_refused);
     suite_add_tcase(suite, ops);
 
@@ -762,14 +1007,16 @@ Suite *transformer_suite(void)
     tcase_add_loop_test(modules, a_block_is_the_formula_of_its_placement, 0, 4);
     tcase_add_test(modules, deep_norm_draws_its_weights_beta_times_as_wide);
     tcase_add_test(modules, any_maker_of_norms_plugs_in);
+    tcase_add_test(modules, a_block_hands_its_dropout_to_the_attention);
     tcase_add_test(modules, swiglu_has_as_many_weights_as_gelu);
     suite_add_tcase(suite, modules);
 
     TCase *resources = tcase_create("threads and memory");
-    tcase_add_loop_test(resources, attention_has_the_same_bits_for_any_number_of_threads, 0, 2);
+    tcase_add_loop_test(resources, attention_has_the_same_bits_for_any_number_of_threads, 0, 4);
     tcase_add_test(resources, training_allocates_nothing_once_warm);
     tcase_add_test(resources, a_transformer_is_built_whole_or_not_at_all);
     tcase_add_test(resources, a_pass_without_memory_is_an_error);
+    tcase_add_test(resources, a_step_refused_memory_and_made_again_has_the_same_bits);
     suite_add_tcase(suite, resources);
 
     TCase *errors = tcase_create("errors");

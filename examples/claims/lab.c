@@ -189,9 +189,9 @@ void lab_data(const char *format, ...)
     fputs("# what: ", lab.data);
     vfprintf(lab.data, format, list);
     va_end(list);
-    fprintf(lab.data, "; seeds %llu to %llu; float32; normgrad %s\n",
-            (unsigned long long)lab_seed(0), (unsigned long long)lab_seed(lab.seeds - 1),
-            ng_version());
+    fprintf(lab.data, "; seeds %llu to %llu; %s; normgrad %s\n", (unsigned long long)lab_seed(0),
+            (unsigned long long)lab_seed(lab.seeds - 1),
+            lab.experiment->dtype ? lab.experiment->dtype : "float32", ng_version());
 }
 
 void lab_block(const char *name, const char *columns)
@@ -379,6 +379,12 @@ ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t 
     ng_module_init(net, seed);
     lab_goes_on();
     return net;
+}
+
+ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_tensor *x)
+{
+    for (int i = from; i < to; i++) x = ng_forward(ng_module_child(net, i), tape, x);
+    return x;
 }
 
 double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,

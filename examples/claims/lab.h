@@ -2,9 +2,10 @@
  * .dat file, the figure, and the line that says whether the claim held.
  *
  *     enum { WIDTH, EPOCHS };
- *     static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", 128, 32},
- *                                [EPOCHS] = {"epochs", "passes over the data", 30, 3},
- *                                {0}};
+ *     static lab_size sizes[] = {
+ *         [WIDTH] = {"width", "features of each hidden layer", .normal = 128, .quick = 32},
+ *         [EPOCHS] = {"epochs", "passes over the data", .normal = 30, .quick = 3},
+ *         {0}};
  *
  *     int main(int argc, char **argv)
  *     {
@@ -43,6 +44,7 @@ typedef struct {
     const char *method; /* what this program does: lines of at most 90 columns, each with its end */
     const char *rule;   /* when the claim holds, and when it fails */
     const char *figure; /* drawn by plots/FIGURE.gp; default: id */
+    const char *dtype;  /* that it computes in; default: float32 */
     int seeds, quick_seeds;
     lab_size *sizes; /* the last has no name; NULL: none */
 } lab_experiment;
@@ -118,6 +120,9 @@ void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **val
 
 /* 64 - (Linear, norm, ReLU) x depth - 10, weights drawn from `seed`. */
 ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed);
+
+/* What the children `from` to `to` - 1 of a network make of x: part of its forward pass. */
+ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_tensor *x);
 
 /* One pass in batches, in an order given by `epoch`; a last batch of one sample is left out. The
  * mean loss as it went. */

@@ -63,8 +63,8 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 /* ---- Threads ------------------------------------------------------------------------------
  *
  * Kernels share large work among OpenMP threads; results have the same bits for any count. `count`
- * 0 means one thread per processor. Where products are OpenBLAS's, it is set to run on one thread,
- * and the library shares them too; another BLAS divides them as it pleases.
+ * 0 means one thread per processor. Where large products are OpenBLAS's, it is set to run on one
+ * thread, and the library shares them too; another BLAS divides them as it pleases.
  */
 NG_API void ng_set_threads(int count);
 NG_API int ng_threads(void);

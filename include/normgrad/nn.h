@@ -369,6 +369,7 @@ typedef struct {
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
     ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
+    double dropout;         /* of the attention weights, in training */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */
 } ng_multi_head_attention_options;
 #define ng_multi_head_attention_new(features, ...)                                                \
@@ -417,7 +418,7 @@ typedef struct {
     ng_norm_placement placement;
     int64_t layers; /* of the whole stack, for NG_NORM_DEEP; default 1 */
     ng_feed_forward_activation activation;
-    double dropout; /* of what each branch adds */
+    double dropout; /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias;
     ng_norm_maker *qk_norm;
 } ng_transformer_block_options;
@@ -439,7 +440,7 @@ typedef struct {
     ng_norm_placement placement;
     ng_positions positions;
     ng_feed_forward_activation activation;
-    double dropout;
+    double dropout;     /* of the embedded ids, and in the blocks */
     bool bidirectional; /* every position sees every other */
     bool no_bias;       /* in attention and feed-forward */
     ng_norm_maker *qk_norm;

@@ -65,6 +65,10 @@ NG_API ng_tensor *ng_gelu_tanh(ng_tape *tape, ng_tensor *x);
 NG_API ng_tensor *ng_silu(ng_tape *tape, ng_tensor *x);       /* y = x sigmoid(x) */
 NG_API ng_tensor *ng_softplus(ng_tape *tape, ng_tensor *x);   /* y = ln(1 + e^x) */
 
+/* y = silu(a) b of the halves a and b of the last dimension: x (..., 2 n) -> (..., n).
+ * Shazeer 2020. */
+NG_API ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x);
+
 /* ---- Reductions ---------------------------------------------------------------------------
  *
  * Over .axes (default: every axis). .keepdim leaves each reduced axis with length 1. */
@@ -393,20 +397,23 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
-/* y = softmax(scale q k^T) v for each head. Vaswani et al. 2017; no matrix of T x S weights is
- * kept for the backward pass, as in Dao et al. 2022.
+/* y = dropout(softmax(scale q k^T)) v for each head. Vaswani et al. 2017; for the backward pass no
+ * matrix of T x S weights is kept, as in Dao et al. 2022, nor the mask of dropout, which is made
+ * again from one number of the tape's stream.
  *
- * q      (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,
- *        (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
- * mask   (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it
- * scale  default 1 / sqrt(D)
- * causal query t sees the keys 0 .. t + S - T only
+ * q       (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,
+ *         (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
+ * mask    (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it
+ * scale   default 1 / sqrt(D)
+ * causal  query t sees the keys 0 .. t + S - T only
+ * dropout with this probability a weight becomes 0, else 1 / (1 - dropout) times itself; below 1
  * A query that sees no key has output 0. */
 typedef struct {
     ng_tensor *k, *v, *mask;
     int64_t heads;
     double scale;
     bool causal;
+    double dropout;
 } ng_attention_options;
 #define ng_attention(tape, q, ...)                                                                \
     ng_attention_with(tape, q, (ng_attention_options){.k = __VA_ARGS__})
@@ -419,6 +426,7 @@ typedef struct {
     int64_t heads;
     double scale;
     bool causal;
+    double dropout;
 } ng_self_attention_options;
 #define ng_self_attention(tape, qkv, ...)                                                         \
     ng_self_attention_with(tape, qkv, (ng_self_attention_options){.mask = __VA_ARGS__})

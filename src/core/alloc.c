@@ -1,8 +1,23 @@
 #include "core/alloc.h"
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21 };
+
+void ng_prefer_huge_pages(void *memory, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    char *const end = (char *)memory + bytes;
+    char *const begin = (char *)memory + (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
+    if (bytes >= 2 * HUGE_PAGE)
+        madvise(begin, (size_t)(end - begin) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
 
 /* Room for `count` elements, rounded up to whole cache lines; 0 where that overflows. */
 static size_t padded_bytes(int64_t count, size_t size)
@@ -23,6 +38,7 @@ void *ng_calloc(int64_t count, size_t size)
         ng_fail(NG_ENOMEM, "out of memory: %lld elements of %zu bytes", (long long)count, size);
         return NULL;
     }
+    ng_prefer_huge_pages(memory, bytes);
     return memset(memory, 0, bytes);
 }
 

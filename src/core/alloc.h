@@ -13,6 +13,10 @@ void ng_free(void *memory);
  * failure NULL, and the array is as it was. */
 void *ng_grow(void *array, int64_t count, int64_t more, size_t size);
 
+/* Asks the system to back large memory that nobody has touched yet with large pages, which spares
+ * look-ups of addresses; it may decline. */
+void ng_prefer_huge_pages(void *memory, size_t bytes);
+
 char *ng_copy_text(const char *text); /* ng_free it */
 
 #endif

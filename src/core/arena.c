@@ -33,6 +33,7 @@ static ng_arena_block *block_new(int64_t size)
 {
     ng_arena_block *block = aligned_alloc(ALIGNMENT, sizeof *block + (size_t)size);
     if (!block) return NULL;
+    ng_prefer_huge_pages(block, sizeof *block + (size_t)size);
     *block = (ng_arena_block){.size = size};
     POISON(bytes_of(block), (size_t)size);
     return block;

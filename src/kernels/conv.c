@@ -117,9 +117,10 @@ static void multiply(const conv_work *w, bool transpose_a, bool transpose_b, int
 {
     const int64_t lda = transpose_a ? m : k, ldb = transpose_b ? k : n;
     if (w->blocks > 1)
-        w->kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, c, n, accumulate);
+        w->kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, NULL, c, n, accumulate);
     else
-        ng_gemm(w->dtype, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, c, n, accumulate);
+        ng_gemm(w->dtype, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, NULL, c, n,
+                accumulate);
 }
 
 typedef struct {

@@ -11,11 +11,19 @@ _Alignas(64) _Thread_local char ng_gemm_columns[NG_GEMM_COLUMN_BYTES * NG_GEMM_D
 #include <cblas.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <string.h>
 
-/* Products of fewer multiplications than this are faster without a BLAS's preparations; those of
- * fewer than that are not worth waking other threads for. */
-#define BLAS_FROM 32768.0
+/* Large products are a BLAS's. Smaller ones gain less from its preparations than they cost, where
+ * our own have wide registers to work with. In multiplications. */
+#define BLAS_FROM 134217728.0 /* 512 cubed */
+#define BLAS_FROM_BASELINE 32768.0
+/* Those of fewer than this are not worth waking other threads for. */
 #define SHARED_FROM 4194304.0
+
+static bool wants_blas(const ng_kernels *kernels, double work)
+{
+    return work >= (strcmp(kernels->isa, "baseline") ? BLAS_FROM : BLAS_FROM_BASELINE);
+}
 
 /* A BLAS's own threads wait by spinning, which costs a busy machine dearly, and divide the work
  * by their number, which changes bits. So it runs on one, and the product is cut here: along the
@@ -87,6 +95,14 @@ static void multiply_pieces(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
+/* A BLAS adds to what stands in C, so that the bias is put there first. */
+static void repeat_bias(const product *p, const void *bias)
+{
+    const size_t bytes = ng_dtype_bytes(p->dtype);
+    for (int64_t i = 0; i < p->m; i++)
+        memcpy(p->c + (size_t)(i * p->ldc) * bytes, bias, (size_t)p->n * bytes);
+}
+
 static bool fits_blas(const product *p)
 {
     return p->m <= INT_MAX && p->n <= INT_MAX && p->k <= INT_MAX && p->lda <= INT_MAX &&
@@ -94,13 +110,13 @@ static bool fits_blas(const product *p)
 }
 
 void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-             const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
-             bool accumulate)
+             const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+             int64_t ldc, bool accumulate)
 {
     product whole = {.dtype = dtype,
                      .transpose_a = transpose_a,
                      .transpose_b = transpose_b,
-                     .accumulate = accumulate,
+                     .accumulate = accumulate || bias,
                      .by_rows = m >= n,
                      .m = m,
                      .n = n,
@@ -111,12 +127,13 @@ void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int6
                      .a = a,
                      .b = b,
                      .c = c};
+    const ng_kernels *kernels = ng_kernels_for(dtype);
     const double work = (double)m * (double)n * (double)k;
-    if (work < BLAS_FROM || !fits_blas(&whole)) {
-        ng_kernels_for(dtype)->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, c, ldc,
-                                    accumulate);
+    if (!wants_blas(kernels, work) || !fits_blas(&whole)) {
+        kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc, accumulate);
         return;
     }
+    if (bias) repeat_bias(&whole, bias);
     use_one_blas_thread();
     if (work < SHARED_FROM) {
         multiply(&whole);
@@ -132,10 +149,10 @@ const char *ng_gemm_name(void) { return "OpenBLAS"; }
 #else
 
 void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-             const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
-             bool accumulate)
+             const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+             int64_t ldc, bool accumulate)
 {
-    ng_kernels_for(dtype)->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, c, ldc,
+    ng_kernels_for(dtype)->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc,
                                 accumulate);
 }
 

@@ -121,6 +121,8 @@ typedef struct {
     int64_t batches, heads, queries, keys, dim;
     double scale;
     bool causal; /* query t sees the keys 0 .. t + keys - queries */
+    double dropout; /* with this probability a weight is 0, else 1 / (1 - dropout) as large */
+    uint64_t seed;  /* which ones: dropout.h */
     ng_head_strides q, k, v, y;
 } ng_attention_shape;
 
@@ -207,11 +209,12 @@ typedef struct {
     void (*rmsprop)(void *w, const void *g, void *square, void *mean, void *velocity, int64_t n,
                     const ng_rmsprop_step *step);
 
-    /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n) (+ C), row-major, leading dimensions in
-     * elements; a transposed operand is stored the other way round ---- */
+    /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n), plus C (accumulate) or plus bias (n) in each
+     * row unless that is NULL; row-major, leading dimensions in elements; a transposed operand is
+     * stored the other way round ---- */
     void (*gemm)(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                 const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
-                 bool accumulate);
+                 const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+                 int64_t ldc, bool accumulate);
 
     /* ---- group.inc ---- */
     /* y = x gamma + beta per channel; x may be y, gamma and beta (channels) may be NULL. */
@@ -242,8 +245,14 @@ typedef struct {
     void (*mean_pool_backward)(const ng_windows *windows, const void *dy, void *dx,
                                bool accumulate);
 
+    /* ---- swiglu.inc ---- */
+    /* y = silu(a) b, each row of x (rows, 2 n) being a beside b. */
+    void (*swiglu)(const void *x, void *y, int64_t rows, int64_t n);
+    void (*swiglu_backward)(const void *x, const void *dy, void *dx, int64_t rows, int64_t n,
+                            bool accumulate);
+
     /* ---- attention.inc ---- */
-    /* y = softmax(scale q k^T) v; lse (batches, heads, queries) is kept for backward. mask
+    /* y = dropout(softmax(scale q k^T)) v; lse (batches, heads, queries) is kept for backward. mask
      * (batches, keys) is 0 where no query sees the key, or NULL. */
     void (*attention)(const ng_attention_shape *shape, const void *q, const void *k, const void *v,
                       const void *mask, void *y, double *lse);
@@ -269,13 +278,13 @@ int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
 /* Doubles of scratch that dynamic_tanh_backward needs. */
 int64_t ng_dynamic_tanh_scratch(int64_t rows, int64_t n);
 
-/* The matrix product of the library: an external BLAS where the build has one and the product is
- * large enough for it to pay, the table's own kernel elsewhere. */
+/* The matrix product of the library: that of the table, but an external BLAS's where the build has
+ * one and the table is the baseline's, unless the product is too small for it to pay. */
 void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-             const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
-             bool accumulate);
+             const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
+             int64_t ldc, bool accumulate);
 
-/* "OpenBLAS" or "built-in". */
+/* Whose large products are: "OpenBLAS" or "built-in". */
 const char *ng_gemm_name(void);
 
 /* Convolution: y (images, outputs, out_h, out_w) = weight (outputs, channels / groups, kernel_h,

@@ -48,6 +48,31 @@ NG_INLINE void store_f32(float *x, wide v)
 }
 #endif
 
+/* A full vector of floats, and its halves as doubles. */
+typedef float floats __attribute__((vector_size(NG_VECTOR)));
+#if defined(__AVX512F__)
+NG_INLINE wide low_half(floats v)
+{
+    return (wide)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v));
+}
+NG_INLINE wide high_half(floats v)
+{
+    return (wide)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1));
+}
+#elif defined(__AVX2__)
+NG_INLINE wide low_half(floats v)
+{
+    return (wide)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v));
+}
+NG_INLINE wide high_half(floats v)
+{
+    return (wide)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1));
+}
+#else
+NG_INLINE wide low_half(floats v) { return (wide){(double)v[0], (double)v[1]}; }
+NG_INLINE wide high_half(floats v) { return (wide){(double)v[2], (double)v[3]}; }
+#endif
+
 NG_INLINE wide load_f64(const double *x)
 {
     wide v;
@@ -77,9 +102,17 @@ NG_INLINE void stream_end(void) {}
 
 NG_INLINE double wide_sum(wide v)
 {
-    double sum = 0;
-    for (int i = 0; i < LANES; i++) sum += v[i];
-    return sum;
+#if defined(__AVX512F__)
+    const __m256d half = _mm512_castpd512_pd256((__m512d)v) + _mm512_extractf64x4_pd((__m512d)v, 1);
+#elif defined(__AVX2__)
+    const __m256d half = (__m256d)v;
+#endif
+#if defined(__AVX2__)
+    const __m128d pair = _mm256_castpd256_pd128(half) + _mm256_extractf128_pd(half, 1);
+    return pair[0] + pair[1];
+#else
+    return v[0] + v[1];
+#endif
 }
 
 /* glibc has vector versions of these in libmvec; told so, gcc calls them from plain loops. They

@@ -1,5 +1,5 @@
 /* Multi-head self-attention: y = attention(q, k, v) W_o + b_o, where q, k and v are thirds of
- * x W + b. Vaswani et al. 2017. */
+ * x W + b; its weights have dropout in training. Vaswani et al. 2017. */
 #include "nn/module.h"
 #include <math.h>
 
@@ -31,10 +31,12 @@ static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *qkv, 
 {
     const ng_multi_head_attention_options *o = &layer->options;
     const int64_t dim = o->dim, head = dim / o->heads;
+    const double dropout = layer->base.training ? o->dropout : 0;
     if (!layer->q_norm) {
         if (o->rotary)
             qkv = ng_rotary(tape, qkv, .dim = head, .over = 2 * dim, .base = o->rotary_base);
-        return ng_self_attention(tape, qkv, mask, .heads = o->heads, .causal = o->causal);
+        return ng_self_attention(tape, qkv, mask, .heads = o->heads, .causal = o->causal,
+                                 .dropout = dropout);
     }
     ng_tensor *q = part_of(layer, tape, qkv, 0, layer->q_norm);
     ng_tensor *k = part_of(layer, tape, qkv, 1, layer->k_norm);
@@ -43,7 +45,8 @@ static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *qkv, 
         q = ng_rotary(tape, q, .dim = head, .base = o->rotary_base);
         k = ng_rotary(tape, k, .dim = head, .base = o->rotary_base);
     }
-    return ng_attention(tape, q, k, v, mask, .heads = o->heads, .causal = o->causal);
+    return ng_attention(tape, q, k, v, mask, .heads = o->heads, .causal = o->causal,
+                        .dropout = dropout);
 }
 
 static bool shapes_fit(const attention *layer, const ng_tensor *x, const ng_tensor *mask)
@@ -94,8 +97,10 @@ static void attention_init(ng_module *self, ng_rng *rng)
 static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_multi_head_attention_options *o = &((const attention *)self)->options;
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s", (long long)o->dim, (long long)o->heads,
-             o->causal ? ", causal" : "", o->rotary ? ", rotary" : "",
+    char dropout[32] = "";
+    if (o->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%g", o->dropout);
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s", (long long)o->dim, (long long)o->heads,
+             o->causal ? ", causal" : "", o->rotary ? ", rotary" : "", dropout,
              o->no_bias ? ", no bias" : "");
 }
 
@@ -111,6 +116,7 @@ static bool options_accepted(const ng_multi_head_attention_options *o)
     static const char name[] = "ng_multi_head_attention_new";
     if (!ng_option_positive(name, "dim", o->dim, "features") ||
         !ng_option_positive(name, "heads", o->heads, "heads") ||
+        !ng_option_range(name, "dropout", o->dropout, 0, 1) ||
         !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
         !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL))
         return false;

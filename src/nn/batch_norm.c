@@ -1,14 +1,11 @@
 /* BatchNorm: each channel normalized over the batch, or by running statistics. */
-#include "nn/module.h"
-#include "tape/tape.h"
+#include "nn/batch_state.h"
 #include <math.h>
 
 typedef struct {
     ng_module base;
     ng_batch_norm_module_options options;
-    ng_tensor *gamma, *beta;               /* (channels), or NG_NONE */
-    ng_tensor *running_mean, *running_var; /* (channels), or NG_NONE */
-    ng_tensor *batches;                    /* how many the running statistics have seen */
+    ng_batch_state state; /* with a running variance */
 } batch_norm;
 
 /* Freezing and .frozen both hold the running statistics, whatever ng_train says. */
@@ -21,9 +18,10 @@ static bool uses_batch(const batch_norm *layer)
 static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
                            bool training)
 {
+    const ng_batch_state *state = &layer->state;
     return ng_ghost_batch_norm(
-        tape, x, .gamma = layer->gamma, .beta = layer->beta, .running_mean = layer->running_mean,
-        .running_var = layer->running_var, .size = layer->options.ghost, .eps = layer->options.eps,
+        tape, x, .gamma = state->gamma, .beta = state->beta, .running_mean = state->mean,
+        .running_var = state->spread, .size = layer->options.ghost, .eps = layer->options.eps,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
@@ -32,30 +30,23 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     batch_norm *layer = (batch_norm *)self;
     const ng_batch_norm_module_options *options = &layer->options;
     const bool training = uses_batch(layer), counts = training && !options->no_running_stats;
-    const double seen = counts ? ng_item(layer->batches) : 0;
-    if (ng_rank(x) >= 2 && ng_dim(x, 1) != options->channels) {
-        ng_fail(NG_ESHAPE, "BatchNorm: x is %s, expected (N, %lld, ...)",
-                ng_shape_print(x->shape).text, (long long)options->channels);
-        return NULL;
-    }
+    const ng_batch_state *state = &layer->state;
+    const double seen = counts ? ng_item(state->batches) : 0;
+    if (!ng_batch_channels_fit("BatchNorm", x, options->channels)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
-    ng_tensor *y =
-        options->ghost
-            ? in_parts(layer, tape, x, momentum, training)
-            : ng_batch_norm(tape, x, .gamma = layer->gamma, .beta = layer->beta,
-                            .running_mean = layer->running_mean, .running_var = layer->running_var,
-                            .eps = options->eps, .momentum = momentum, .training = training);
-    if (y && counts && ng_tape_is_live(tape)) ng_fill(layer->batches, seen + 1);
+    ng_tensor *y = options->ghost ? in_parts(layer, tape, x, momentum, training)
+                                  : ng_batch_norm(tape, x, .gamma = state->gamma,
+                                                  .beta = state->beta, .running_mean = state->mean,
+                                                  .running_var = state->spread, .eps = options->eps,
+                                                  .momentum = momentum, .training = training);
+    if (y && counts) ng_batch_state_count(state, tape);
     return y;
 }
 
 static void batch_norm_init(ng_module *self, ng_rng *rng)
 {
     (void)rng;
-    batch_norm *layer = (batch_norm *)self;
-    if (layer->options.no_affine) return;
-    ng_fill(layer->gamma, 1);
-    ng_fill(layer->beta, 0);
+    ng_batch_state_init(&((const batch_norm *)self)->state);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -101,12 +92,8 @@ static bool options_accepted(const ng_batch_norm_module_options *options)
         ng_fail(NG_EVALUE, "%s: both .ghost and .cumulative, expected one of them", name);
         return false;
     }
-    if (!(options->momentum >= 0 && options->momentum <= 1)) {
-        ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 < momentum <= 1", name,
-                options->momentum);
-        return false;
-    }
-    return ng_option_positive(name, "channels", options->channels, "channels") &&
+    return ng_option_momentum(name, options->momentum) &&
+           ng_option_positive(name, "channels", options->channels, "channels") &&
            ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
 }
 
@@ -118,18 +105,8 @@ ng_module *ng_batch_norm_create(ng_batch_norm_module_options options)
 
     batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
     if (!self) return NULL;
-    ng_module *base = &self->base;
-    const ng_shape shape = NG_SHAPE(options.channels);
     self->options = options;
-    self->gamma = self->beta = self->running_mean = self->running_var = NG_NONE;
-    if (!options.no_affine) {
-        self->gamma = ng_module_add_parameter(base, "weight", shape);
-        self->beta = ng_module_add_parameter(base, "bias", shape);
-    }
-    if (!options.no_running_stats) {
-        self->running_mean = ng_module_add_buffer(base, "running_mean", shape, 0);
-        self->running_var = ng_module_add_buffer(base, "running_var", shape, 1);
-        self->batches = ng_module_add_buffer(base, "batches", NG_SHAPE(1), 0);
-    }
-    return ng_module_built(base);
+    self->state = ng_batch_state_add(&self->base, options.channels, "running_var",
+                                     options.no_affine, options.no_running_stats);
+    return ng_module_built(&self->base);
 }

@@ -1,14 +1,11 @@
 /* BatchRenorm: batch normalization whose training is corrected towards its evaluation. */
-#include "nn/module.h"
-#include "tape/tape.h"
+#include "nn/batch_state.h"
 #include <math.h>
 
 typedef struct {
     ng_module base;
     ng_batch_renorm_module_options options;
-    ng_tensor *gamma, *beta;                     /* (channels), or NG_NONE */
-    ng_tensor *running_mean, *running_deviation; /* (channels) */
-    ng_tensor *batches;                          /* how many these have seen */
+    ng_batch_state state; /* with a running deviation */
 } batch_renorm;
 
 /* How far the limits are open after `seen` batches: 0 during the warm-up, then rising to 1. */
@@ -24,28 +21,22 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor
     batch_renorm *layer = (batch_renorm *)self;
     const ng_batch_renorm_module_options *options = &layer->options;
     const bool training = self->training && !self->frozen;
-    const double seen = ng_item(layer->batches), open = opening(options, seen);
-    if (ng_rank(x) >= 2 && ng_dim(x, 1) != options->channels) {
-        ng_fail(NG_ESHAPE, "BatchRenorm: x is %s, expected (N, %lld, ...)",
-                ng_shape_print(x->shape).text, (long long)options->channels);
-        return NULL;
-    }
-    ng_tensor *y = ng_batch_renorm(
-        tape, x, .gamma = layer->gamma, .beta = layer->beta, .running_mean = layer->running_mean,
-        .running_deviation = layer->running_deviation, .eps = options->eps,
-        .momentum = options->momentum, .r_max = 1 + open * (options->r_max - 1),
-        .d_max = open * options->d_max, .training = training);
-    if (y && training && ng_tape_is_live(tape)) ng_fill(layer->batches, seen + 1);
+    const ng_batch_state *state = &layer->state;
+    const double open = opening(options, ng_item(state->batches));
+    if (!ng_batch_channels_fit("BatchRenorm", x, options->channels)) return NULL;
+    ng_tensor *y = ng_batch_renorm(tape, x, .gamma = state->gamma, .beta = state->beta,
+                                   .running_mean = state->mean, .running_deviation = state->spread,
+                                   .eps = options->eps, .momentum = options->momentum,
+                                   .r_max = 1 + open * (options->r_max - 1),
+                                   .d_max = open * options->d_max, .training = training);
+    if (y && training) ng_batch_state_count(state, tape);
     return y;
 }
 
 static void batch_renorm_init(ng_module *self, ng_rng *rng)
 {
     (void)rng;
-    batch_renorm *layer = (batch_renorm *)self;
-    if (layer->options.no_affine) return;
-    ng_fill(layer->gamma, 1);
-    ng_fill(layer->beta, 0);
+    ng_batch_state_init(&((const batch_renorm *)self)->state);
 }
 
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
@@ -70,12 +61,8 @@ static bool options_accepted(const ng_batch_renorm_module_options *options)
                 (long long)options->warmup, (long long)options->ramp);
         return false;
     }
-    if (!(options->momentum >= 0 && options->momentum <= 1)) {
-        ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 < momentum <= 1", name,
-                options->momentum);
-        return false;
-    }
-    return ng_option_positive(name, "channels", options->channels, "channels") &&
+    return ng_option_momentum(name, options->momentum) &&
+           ng_option_positive(name, "channels", options->channels, "channels") &&
            ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
            ng_option_range(name, "r_max", options->r_max, 1, HUGE_VAL) &&
            ng_option_range(name, "d_max", options->d_max, 0, HUGE_VAL);
@@ -91,13 +78,8 @@ ng_module *ng_batch_renorm_create(ng_batch_renorm_module_options options)
 
     batch_renorm *self = (batch_renorm *)ng_module_new(&batch_renorm_class);
     if (!self) return NULL;
-    ng_module *base = &self->base;
-    const ng_shape shape = NG_SHAPE(options.channels);
     self->options = options;
-    self->gamma = options.no_affine ? NG_NONE : ng_module_add_parameter(base, "weight", shape);
-    self->beta = options.no_affine ? NG_NONE : ng_module_add_parameter(base, "bias", shape);
-    self->running_mean = ng_module_add_buffer(base, "running_mean", shape, 0);
-    self->running_deviation = ng_module_add_buffer(base, "running_deviation", shape, 1);
-    self->batches = ng_module_add_buffer(base, "batches", NG_SHAPE(1), 0);
-    return ng_module_built(base);
+    self->state = ng_batch_state_add(&self->base, options.channels, "running_deviation",
+                                     options.no_affine, false);
+    return ng_module_built(&self->base);
 }

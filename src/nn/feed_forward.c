@@ -12,21 +12,15 @@ typedef struct {
 
 static const char *const activation_names[] = {"GELU", "GELUTanh", "ReLU", "SwiGLU"};
 
-static ng_tensor *swiglu(ng_tape *tape, ng_tensor *x, int64_t hidden)
+static ng_tensor *activate(ng_tape *tape, ng_tensor *x, ng_feed_forward_activation activation)
 {
-    ng_tensor *a = ng_slice(tape, x, -1, 0, hidden), *b = ng_slice(tape, x, -1, hidden, NG_END);
-    return ng_mul(tape, ng_silu(tape, a), b);
-}
-
-static ng_tensor *activate(const feed_forward *layer, ng_tape *tape, ng_tensor *x)
-{
-    switch (layer->options.activation) {
+    switch (activation) {
     case NG_FEED_FORWARD_GELU: return ng_gelu(tape, x);
     case NG_FEED_FORWARD_GELU_TANH: return ng_gelu_tanh(tape, x);
     case NG_FEED_FORWARD_RELU: return ng_relu(tape, x);
     case NG_FEED_FORWARD_SWIGLU: break;
     }
-    return swiglu(tape, x, layer->options.hidden);
+    return ng_swiglu(tape, x);
 }
 
 static ng_tensor *feed_forward_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -38,7 +32,8 @@ static ng_tensor *feed_forward_forward(ng_module *self, ng_tape *tape, ng_tensor
         return NULL;
     }
     ng_tensor *inner = ng_linear(tape, x, layer->in_weight, layer->in_bias);
-    return ng_linear(tape, activate(layer, tape, inner), layer->out_weight, layer->out_bias);
+    ng_tensor *active = activate(tape, inner, layer->options.activation);
+    return ng_linear(tape, active, layer->out_weight, layer->out_bias);
 }
 
 static void feed_forward_init(ng_module *self, ng_rng *rng)

@@ -161,6 +161,10 @@ static ng_module *attention_causal(void)
 {
     return ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true);
 }
+static ng_module *attention_dropout(void)
+{
+    return ng_multi_head_attention_new(4, 2, .dropout = 0.3);
+}
 static ng_module *attention_qk_norm(void)
 {
     return ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
@@ -378,6 +382,13 @@ static const ng_check_row_spec rows[] = {
     {.name = "MultiHeadAttention", .module = attention, .inputs = {{X(3, {2, 3, 4})}}},
     {.name = "MultiHeadAttention (causal, rotary)",
      .module = attention_causal,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "MultiHeadAttention (dropout)",
+     .module = attention_dropout,
+     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "MultiHeadAttention (dropout, eval)",
+     .module = attention_dropout,
+     .eval = true,
      .inputs = {{X(3, {2, 3, 4})}}},
     {.name = "MultiHeadAttention (QK-RMSNorm, causal, rotary)",
      .module = attention_qk_norm,

@@ -111,11 +111,12 @@ ng_module *ng_transformer_block_create(ng_transformer_block_options options)
     const double layers = (double)options.layers, gain = deep ? pow(8 * layers, -0.25) : 1;
     self->options = options;
     self->alpha = deep ? pow(2 * layers, 0.25) : 1;
-    self->attention = branch_around(
-        self, "attention",
-        ng_multi_head_attention_new(options.dim, options.heads, .causal = options.causal,
-                                    .rotary = options.rotary, .qk_norm = options.qk_norm,
-                                    .no_bias = options.no_bias, .gain = gain));
+    self->attention =
+        branch_around(self, "attention",
+                      ng_multi_head_attention_new(
+                          options.dim, options.heads, .causal = options.causal,
+                          .rotary = options.rotary, .qk_norm = options.qk_norm,
+                          .dropout = options.dropout, .no_bias = options.no_bias, .gain = gain));
     self->feed_forward = branch_around(
         self, "feed_forward",
         ng_feed_forward_new(options.dim, .hidden = options.hidden, .activation = options.activation,

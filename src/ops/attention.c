@@ -1,11 +1,13 @@
-/* Attention: y = softmax(scale q k^T) v for each head, the softmax over the keys that a query sees.
+/* Attention: y = dropout(softmax(scale q k^T)) v for each head, the softmax over the keys that a
+ * query sees.
  *
  * Heads stand either in a dimension of their own, q (N, H, T, D), or beside each other in the
  * features, q (N, T, H D), as a Linear leaves them; ng_self_attention reads q, k and v from one
  * tensor (N, T, 3 H D). The kernels take strides, so that none of these is copied into another.
  *
  * Kept for the backward pass: y and the log-sum-exp of each row of scores. The T x T weights are
- * computed again, a block at a time. Dao et al. 2022. */
+ * computed again, a block at a time. Dao et al. 2022. So is the mask of dropout, from its seed. */
+#include "kernels/dropout.h"
 #include "ops/op.h"
 #include <math.h>
 
@@ -51,6 +53,22 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
     return ng_where(tape, keys, sees, zero);
 }
 
+/* (N, H, T, S): 0 where dropout takes a weight out, else 1 / (1 - p). */
+static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype dtype)
+{
+    const uint32_t limit = ng_drop_limit(s);
+    const double kept = 1 / (1 - s->dropout);
+    const int64_t units = s->batches * s->heads;
+    ng_tensor *mask = ng_result(tape, dtype, NG_SHAPE(s->batches, s->heads, s->queries, s->keys));
+    for (int64_t row = 0; mask && row < units * s->queries; row++)
+        for (int64_t key = 0; key < s->keys; key++) {
+            const ng_drop_key random = ng_drop_key_of(s, row / s->queries, key);
+            const bool dropped = ng_drop_bits(random, (uint32_t)(row % s->queries)) < limit;
+            ng_tensor_store(mask, row * s->keys + key, dropped ? 0 : kept);
+        }
+    return mask;
+}
+
 /* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
  * place a 1 divides. */
 static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
@@ -70,7 +88,10 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
     weights = ng_where(tape, sees, weights, zero);
     ng_tensor *sum = ng_sum(tape, weights, .axes = NG_AXES(-1), .keepdim = true);
     sum = ng_where(tape, ng_detach(tape, sum), sum, one);
-    ng_tensor *y = ng_matmul(tape, ng_div(tape, weights, sum), v);
+    weights = ng_div(tape, weights, sum);
+    if (saved->shape.dropout > 0)
+        weights = ng_mul(tape, weights, drop_mask(tape, &saved->shape, dtype));
+    ng_tensor *y = ng_matmul(tape, weights, v);
     if (saved->apart) return y;
     return ng_reshape(tape, ng_permute(tape, y, NG_AXES(0, 2, 1, 3)), node->output->shape);
 }
@@ -188,6 +209,10 @@ static bool settings_fit(const char *function, const ng_attention_shape *s, cons
         ng_fail(NG_EVALUE, "%s: scale = %g, expected a finite number", function, s->scale);
         return false;
     }
+    if (!(s->dropout >= 0 && s->dropout < 1)) {
+        ng_fail(NG_EVALUE, "%s: dropout = %g, expected 0 <= dropout < 1", function, s->dropout);
+        return false;
+    }
     if (s->causal && s->queries > s->keys) {
         ng_fail(NG_ESHAPE,
                 "%s: %lld queries and %lld keys, expected at least as many keys for "
@@ -209,7 +234,10 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
     ng_attention_shape *s = &saved.shape;
     s->causal = options->causal;
     s->scale = options->scale != 0 ? options->scale : s->dim > 0 ? 1 / sqrt((double)s->dim) : 1;
+    s->dropout = options->dropout;
     if (!settings_fit(function, s, inputs[3])) return NULL;
+    ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
+    if (s->dropout > 0) s->seed = ng_rng_next(&rng);
 
     const ng_tensor *q = inputs[0];
     ng_shape shape = q->shape;
@@ -224,7 +252,9 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
         v = (const char *)q->data + packed_bytes(&saved, q, 2);
     }
     ng_kernels_for(q->dtype)->attention(s, q->data, k, v, inputs[3]->data, y->data, saved.lse);
-    return ng_record(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
+    y = ng_record(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
+    if (y) tape->rng = rng;
+    return y;
 }
 
 ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_attention_options options)
@@ -248,7 +278,8 @@ ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attenti
         return NULL;
     attention_attributes saved = {.packed = true};
     if (!shape_packed(qkv, options.heads, &saved.shape)) return NULL;
-    const ng_attention_options same = {.scale = options.scale, .causal = options.causal};
+    const ng_attention_options same = {
+        .scale = options.scale, .causal = options.causal, .dropout = options.dropout};
     return attend("ng_self_attention", tape, inputs, saved, &same);
 }
 
@@ -266,9 +297,13 @@ NG_ROW_CALL(row_attention_mask,
             ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .scale = 0.7))
 NG_ROW_CALL(row_attention_beside,
             ng_attention(tape, in[0], in[1], in[2], NG_NONE, .heads = 2, .causal = true))
+NG_ROW_CALL(row_attention_dropout,
+            ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .dropout = 0.4))
 NG_ROW_CALL(row_self_attention, ng_self_attention(tape, in[0], NG_NONE, .heads = 2))
 NG_ROW_CALL(row_self_attention_causal,
             ng_self_attention(tape, in[0], mask_of(tape, in[1]), .heads = 2, .causal = true))
+NG_ROW_CALL(row_self_attention_dropout,
+            ng_self_attention(tape, in[0], NG_NONE, .heads = 2, .causal = true, .dropout = 0.3))
 
 #define MASK(...)                                                                                  \
     {                                                                                              \
@@ -291,9 +326,16 @@ const ng_check_row_spec ng_rows_attention[] = {
     {.name = "attention (heads side by side, causal)",
      .call = row_attention_beside,
      .inputs = {NG_ROW_ANY("q", 1, 2, 4), NG_ROW_ANY("k", 1, 3, 4), NG_ROW_ANY("v", 1, 3, 4)}},
+    {.name = "attention (key mask, dropout)",
+     .call = row_attention_dropout,
+     .inputs = {NG_ROW_ANY("q", 2, 1, 2, 3), NG_ROW_ANY("k", 2, 1, 4, 3),
+                NG_ROW_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
     {.name = "self_attention", .call = row_self_attention, .inputs = {NG_ROW_ANY("qkv", 2, 3, 6)}},
     {.name = "self_attention (causal, key mask)",
      .call = row_self_attention_causal,
      .inputs = {NG_ROW_ANY("qkv", 2, 4, 12), MASK(2, 4)}},
+    {.name = "self_attention (causal, dropout)",
+     .call = row_self_attention_dropout,
+     .inputs = {NG_ROW_ANY("qkv", 2, 4, 12)}},
 };
 const int ng_rows_attention_count = NG_ROW_COUNT(ng_rows_attention);

@@ -151,7 +151,10 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_batch_renorm_options options)
                          .running_mean = o->running_mean, .running_var = var);
 }
 
-/* ---- In sub-batches: ghost batch normalization, Hoffer, Hubara & Soudry 2017 ---------------- */
+/* ---- In sub-batches: ghost batch normalization, Hoffer, Hubara & Soudry 2017 ----------------
+ *
+ * Put together, the statistics of the sub-batches are those of the whole batch, which one process
+ * takes at once. */
 
 static const char ghost[] = "ng_ghost_batch_norm";
 
@@ -205,68 +208,6 @@ static ng_tensor *each_alone(ng_tape *tape, const ng_ghost_batch_norm_options *o
     return NULL;
 }
 
-/* Mean and variance of a sub-batch, and how many values a channel has in it. */
-typedef struct {
-    ng_tensor *mean, *var;
-    double count;
-} part_statistics;
-
-static part_statistics statistics_of_part(ng_tape *tape, ng_tensor *x)
-{
-    if (!x) return (part_statistics){NULL, NULL, 0};
-    const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-    return (part_statistics){.mean = ng_mean(tape, x, .axes = all_but_channel, .keepdim = true),
-                             .var = ng_variance(tape, x, .axes = all_but_channel, .keepdim = true),
-                             .count = (double)(ng_size(x) / ng_dim(x, 1))};
-}
-
-/* sum = sum + weight term, from nothing at first */
-static ng_tensor *add_weighted(ng_tape *tape, ng_tensor *sum, ng_tensor *term, double weight)
-{
-    ng_tensor *weighted = ng_mul_scalar(tape, term, weight);
-    return sum ? ng_add(tape, sum, weighted) : weighted;
-}
-
-/* mean = sum w_i mean_i, var = sum w_i (var_i + (mean_i - mean)^2), w_i = n_i / n */
-static bool combined_statistics(ng_tape *tape, const ng_ghost_batch_norm_options *o, double n,
-                                ng_tensor **mean, ng_tensor **var)
-{
-    const int64_t count = parts_of(o);
-    part_statistics *parts = ng_tape_memory(tape, (size_t)count * sizeof *parts);
-    if (!parts) return false;
-    for (int64_t i = 0; i < count; i++) {
-        parts[i] = statistics_of_part(tape, part_of(tape, o, i));
-        *mean = add_weighted(tape, i ? *mean : NULL, parts[i].mean, parts[i].count / n);
-        if (!*mean) return false;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        ng_tensor *between = ng_square(tape, ng_sub(tape, parts[i].mean, *mean));
-        ng_tensor *spread = ng_add(tape, parts[i].var, between);
-        *var = add_weighted(tape, i ? *var : NULL, spread, parts[i].count / n);
-        if (!*var) return false;
-    }
-    return true;
-}
-
-/* All sub-batches by statistics put together from theirs. */
-static ng_tensor *all_together(ng_tape *tape, const ng_ghost_batch_norm_options *o)
-{
-    ng_tensor *x = o->x, *mean = NULL, *var = NULL;
-    const double n = (double)(x->size / x->shape.dim[1]);
-    if (!combined_statistics(tape, o, n, &mean, &var)) return NULL;
-    const double *means = values_of(tape, mean), *vars = values_of(tape, var);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, o->eps));
-    ng_tensor *y = ng_mul(tape, ng_sub(tape, x, mean), rstd);
-    if (o->gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, o->gamma, x));
-    if (o->beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, o->beta, x));
-    if (!y || !means || !vars) return NULL;
-    if (ng_tape_is_live(tape)) {
-        ng_move_running(o->running_mean, means, 1, o->momentum);
-        ng_move_running(o->running_var, vars, n / (n - 1), o->momentum);
-    }
-    return y;
-}
-
 static bool ghost_ok(ng_tape *tape, const ng_ghost_batch_norm_options *o,
                      ng_column_norm_shape *shape)
 {
@@ -296,9 +237,8 @@ ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_ghost_batch_norm_options o
     const ng_ghost_batch_norm_options *o = &options;
     ng_column_norm_shape shape;
     if (!ghost_ok(tape, o, &shape)) return NULL;
-    if (!o->training || (o->size >= shape.outer && !o->combine))
-        return batch_norm_of(tape, o, o->x);
-    return o->combine ? all_together(tape, o) : each_alone(tape, o);
+    const bool whole = !o->training || o->combine || o->size >= shape.outer;
+    return whole ? batch_norm_of(tape, o, o->x) : each_alone(tape, o);
 }
 
 /* ---- Rows of the op table ----------------------------------------------------------------- */

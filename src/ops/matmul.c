@@ -81,8 +81,9 @@ static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c
                 (const char *)a.data + (size_t)start_of(a.shape, batch, i) * bytes,
                 stored_columns(a.shape),
                 (const char *)b.data + (size_t)start_of(b.shape, batch, i) * bytes,
-                stored_columns(b.shape), (char *)c + (size_t)start_of(c_shape, batch, i) * bytes,
-                stored_columns(c_shape), accumulate);
+                stored_columns(b.shape), NULL,
+                (char *)c + (size_t)start_of(c_shape, batch, i) * bytes, stored_columns(c_shape),
+                accumulate);
 }
 
 /* ---- matmul ------------------------------------------------------------------------------- */
@@ -231,14 +232,8 @@ ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
 
-    /* The bias is repeated into y's rows, and the product added to it. */
-    const int64_t n = ng_shape_span(shape, 0, shape.rank - 1);
-    if (!ng_is_none(bias)) {
-        const ng_walk walk = ng_walk_broadcast(NG_SHAPE(n, out), bias->shape, NG_SHAPE(n, out));
-        ng_copy_walk(&walk, bias->data, y->data, ng_dtype_bytes(x->dtype));
-    }
-    multiply(x->dtype, (factor){x->data, NG_SHAPE(n, in), false}, factor_of(weight, true),
-             NG_SCALAR, y->data, NG_SHAPE(n, out), !ng_is_none(bias));
+    ng_gemm(x->dtype, false, true, ng_shape_span(shape, 0, shape.rank - 1), out, in, x->data, in,
+            weight->data, in, ng_is_none(bias) ? NULL : bias->data, y->data, out, false);
     return ng_record(tape, &linear_op, y, inputs, 3, NULL, 0);
 }
 

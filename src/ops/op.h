@@ -117,8 +117,8 @@ bool ng_is_image(const char *function, ng_shape shape);
     family(arithmetic) family(elementwise) family(activations) family(reduce) family(matmul)       \
     family(layout) family(select) family(softmax) family(losses) family(dropout) family(norm)      \
     family(batch_norm) family(group_norm) family(simple_norms) family(batch_variants)              \
-    family(weight_norm) family(channel_norm) family(image) family(conv2d) family(attention)        \
-    family(rotary)
+    family(weight_norm) family(channel_norm) family(image) family(conv2d) family(swiglu)           \
+    family(attention) family(rotary)
 
 #define NG_DECLARE_ROWS(family)                                                                    \
     extern const ng_check_row_spec ng_rows_##family[];                                             \

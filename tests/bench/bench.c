@@ -60,9 +60,10 @@ static void add_pointwise(bench_results *results)
 static void add_steps(bench_results *results)
 {
     add_case(results, "step", "mlp", "64-32-10@32", "f32");
-    add_case(results, "step", "mlp", "64-128*2-10@64", "f32");
+    add_case(results, "step", "mlp", "64-128*2-10@32", "f32");
     add_case(results, "step", "mlp", "784-256*2-10@64", "f32");
     add_case(results, "step", "mlp", "784-1024*2-10@256", "f32");
+    add_case(results, "step", "transformer-4x128", "8x128", "f32");
 }
 
 static void add_scale(bench_results *results)

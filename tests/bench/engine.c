@@ -45,6 +45,11 @@ bool bench_parse_shape(bench_case *what)
 {
     const char *text = what->shape;
     char *end;
+    if (!strncmp(what->name, "transformer-", 12)) {
+        what->layers = strtoll(what->name + 12, &end, 10);
+        what->dim = *end == 'x' ? strtoll(end + 1, NULL, 10) : 0;
+        if (what->layers < 1 || what->dim < 1) return false;
+    }
     what->rows = strtoll(text, &end, 10);
     if (*end == 'x') {
         what->columns = strtoll(end + 1, &end, 10);
@@ -62,9 +67,20 @@ bool bench_parse_shape(bench_case *what)
     return *end == '\0' && what->batch > 0;
 }
 
+/* The products with weights, each three times (forward, and two backward); those of the attention,
+ * two forward and four backward, of which a causal mask leaves half. */
+static double transformer_flops(const bench_case *what)
+{
+    const double dim = (double)what->dim, length = (double)what->columns;
+    const double tokens = (double)what->rows * length;
+    const double layer = 6 * 12 * dim * dim + 6 * length * dim;
+    return tokens * ((double)what->layers * layer + 6 * dim * BENCH_VOCABULARY);
+}
+
 /* Forward y = x W, backward dW = x dy and dx = dy W, but no dx for the input. */
 double bench_step_flops(const bench_case *what)
 {
+    if (what->layers) return transformer_flops(what);
     double flops = 0;
     for (int i = 0; i + 1 < what->widths; i++)
         flops +=

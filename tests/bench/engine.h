@@ -17,15 +17,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BENCH_LAYERS = 80 };
+enum { BENCH_LAYERS = 80, BENCH_VOCABULARY = 96 };
 
 /* A shape is "4096x768", rows and columns, or "64-128*3-10@32", a network's widths (128 three
- * times) and its batch. */
+ * times) and its batch. The case "transformer-4x128" is a language model of 4 layers of width 128
+ * that reads rows of so many characters. */
 typedef struct {
     char group[24], name[32], shape[48], dtype[8];
     int64_t rows, columns;
     int64_t batch, width[BENCH_LAYERS];
     int widths;
+    int64_t layers, dim; /* of a transformer */
 } bench_case;
 
 /* An opened case. A run's time is divided by `per`. Of several variants the fastest counts. */
@@ -41,7 +43,7 @@ typedef struct {
 /* Fills in the job (zeroed, per = variants = 1), or returns false. */
 typedef bool bench_open(const bench_case *what, bench_job *job);
 
-/* Fills in what the shape says; false if it is neither kind. */
+/* Fills in what shape and name say; false if it is neither kind. */
 bool bench_parse_shape(bench_case *what);
 
 /* Multiplications and additions of the matrix products of one training step. */

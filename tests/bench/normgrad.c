@@ -211,25 +211,39 @@ static ng_module *network(const bench_case *what)
     return net;
 }
 
+/* int64 below `count` */
+static ng_tensor *ids(ng_shape shape, int64_t count, ng_rng *rng)
+{
+    ng_tensor *x = ng_zeros_new(NG_I64, shape);
+    for (int64_t i = 0; i < ng_size(x); i++) ng_set(x, i, (double)ng_rng_below(rng, count));
+    return x;
+}
+
 static bool open_step(const bench_case *what, bench_job *job)
 {
     ng_rng rng = ng_rng_seeded(1);
     step_state *s = calloc(1, sizeof *s);
     if (!s) return false;
     s->tape = ng_tape_new();
-    s->net = network(what);
+    if (what->layers) {
+        const ng_shape text = NG_SHAPE(what->rows, what->columns);
+        s->net = ng_transformer_new(BENCH_VOCABULARY, .dim = what->dim, .layers = what->layers,
+                                    .length = what->columns);
+        s->x = ids(text, BENCH_VOCABULARY, &rng);
+        s->labels = ids(text, BENCH_VOCABULARY, &rng);
+    } else {
+        s->net = network(what);
+        s->x = ng_normal_new(NG_F32, NG_SHAPE(what->batch, what->width[0]), 0, 1, &rng);
+        s->labels = ids(NG_SHAPE(what->batch), what->width[what->widths - 1], &rng);
+    }
     s->adam = ng_adam_new(s->net, .lr = 1e-5);
-    s->x = ng_normal_new(NG_F32, NG_SHAPE(what->batch, what->width[0]), 0, 1, &rng);
-    s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->batch));
-    for (int64_t i = 0; i < what->batch; i++)
-        ng_set(s->labels, i, (double)ng_rng_below(&rng, what->width[what->widths - 1]));
     *job = (bench_job){s, NULL, step, close_step, 1, 1};
     return works(job);
 }
 
 static bool open_normgrad(const bench_case *what, bench_job *job)
 {
-    return what->widths ? open_step(what, job) : open_op(what, job);
+    return what->widths || what->layers ? open_step(what, job) : open_op(what, job);
 }
 
 int bench_normgrad(void)

@@ -262,12 +262,15 @@ static bool write_roofline(const bench_results *results, const char *folder)
     return close_file(file);
 }
 
-/* "64-128*2-10@64" becomes "step 64-128-128-10, batch 64". */
+/* "64-128*2-10@32" becomes "step 64-128-128-10, batch 32". */
 static void write_label(FILE *file, const bench_case *what)
 {
     static const char *const plain[][2] = {
         {"layer_norm", "LayerNorm"}, {"rms_norm", "RMSNorm"}, {"batch_norm", "BatchNorm"}};
     fputs(what->widths ? "\"step " : "\"", file);
+    if (what->layers)
+        fprintf(file, "step transformer, %lld layers, batch %lld", (long long)what->layers,
+                (long long)what->rows);
     for (int i = 0; i < what->widths; i++)
         fprintf(file, "%s%lld", i ? "-" : "", (long long)what->width[i]);
     if (what->widths) fprintf(file, ", batch %lld", (long long)what->batch);

@@ -174,8 +174,8 @@ static void run_product(void *state, int variant)
 {
     const product *p = state;
     (void)variant;
-    ng_gemm(NG_F32, false, false, PRODUCT, PRODUCT, PRODUCT, p->a, PRODUCT, p->b, PRODUCT, p->c,
-            PRODUCT, false);
+    ng_gemm(NG_F32, false, false, PRODUCT, PRODUCT, PRODUCT, p->a, PRODUCT, p->b, PRODUCT, NULL,
+            p->c, PRODUCT, false);
 }
 
 static void close_product(void *state)

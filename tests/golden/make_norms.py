@@ -82,21 +82,27 @@ for name, dim, lengths in [("weight_norm", 0, 4), ("weight_norm_whole", None, 1)
     assert torch.allclose(layer(x), weight_normed(x, v, g, bias), rtol=1e-14, atol=0)
     case(name, weight_normed, x=x, v=v, g=g, bias=bias)
 
+
 # Three passes in training through torch.nn.utils.spectral_norm, then one in evaluation.
-for name, iterations in [("spectral_norm_once", 1), ("spectral_norm_thrice", 3)]:
-    layer = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 4), n_power_iterations=iterations)
+def spectral_normed(name, inner, iterations, *shape):
+    layer = torch.nn.utils.spectral_norm(inner, n_power_iterations=iterations)
     write(name + "/weight", layer.weight_orig)
     write(name + "/bias", layer.bias)
     write(name + "/u", layer.weight_u)
     write(name + "/v", layer.weight_v)
     for step in range(4):
         layer.train(step < 3)
-        x = normal(5, 3).requires_grad_()
-        y, dy = layer(x), normal(5, 4)
+        x = normal(*shape).requires_grad_()
+        y = layer(x)
+        dy = normal(*y.shape)
         dx, dw, db = torch.autograd.grad(y, [x, layer.weight_orig, layer.bias], dy)
         for key, value in [("x", x), ("y", y), ("dy", dy), ("dx", dx), ("dweight", dw),
                            ("dbias", db), ("u", layer.weight_u), ("v", layer.weight_v)]:
             write("%s/%s%d" % (name, key, step), value)
+
+
+spectral_normed("spectral_norm_once", torch.nn.Linear(3, 4), 1, 5, 3)
+spectral_normed("spectral_norm_thrice", torch.nn.Linear(3, 4), 3, 5, 3)
 
 # ---- The papers' formulas -------------------------------------------------------------------------
 
@@ -201,3 +207,30 @@ def adaptive_residual(x, condition, modulation_weight, modulation_bias, inner_we
 case("adaptive_residual", adaptive_residual, x=normal(2, 3, 4), condition=normal(2, 1, 5),
      modulation_weight=normal(12, 5), modulation_bias=normal(12), inner_weight=normal(4, 4),
      inner_bias=normal(4))
+
+# ---- Convolutions through torch.nn.utils ----------------------------------------------------------
+
+def weight_normed_conv(name, dim, settings, x, weight, lengths):
+    layer = torch.nn.utils.weight_norm(
+        torch.nn.Conv2d(x[1], weight[0], weight[2:], **settings), dim=dim)
+
+    def function(x, v, g, bias):
+        weight = torch._weight_norm(v, g.reshape(layer.weight_g.shape), dim) if dim == 0 \
+            else v * (g / torch.norm(v))
+        return F.conv2d(x, weight, bias, **settings)
+
+    x, v, g, bias = normal(*x), normal(*weight), normal(lengths), normal(weight[0])
+    layer.weight_v.data, layer.weight_g.data = v.clone(), g.reshape(layer.weight_g.shape).clone()
+    layer.bias.data = bias.clone()
+    assert torch.allclose(layer(x), function(x, v, g, bias), rtol=1e-14, atol=1e-14)
+    case(name, function, x=x, v=v, g=g, bias=bias)
+
+
+weight_normed_conv("weight_norm_conv", 0, dict(padding=1), (2, 3, 4, 5), (4, 3, 3, 2), 4)
+weight_normed_conv("weight_norm_conv_groups", 0, dict(stride=2, groups=2), (2, 4, 5, 5),
+                   (6, 2, 2, 3), 6)
+weight_normed_conv("weight_norm_conv_whole", None, {}, (2, 3, 4, 4), (4, 3, 2, 2), 1)
+
+spectral_normed("spectral_norm_conv_once", torch.nn.Conv2d(3, 4, (3, 2), padding=1), 1, 2, 3, 4, 5)
+spectral_normed("spectral_norm_conv_thrice", torch.nn.Conv2d(4, 6, (2, 3), stride=2, groups=2), 3,
+                2, 4, 5, 5)

@@ -1,0 +1,256 @@
+/* What a hidden unit is given, through training: does it keep still with a norm? */
+#include "lab.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { WIDTH, EPOCHS, RATE };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 100, .quick = 32},
+    [EPOCHS] = {"epochs", "passes over the data", .normal = 40, .quick = 3},
+    [RATE] = {"lr", "learning rate of SGD", .normal = 1, .fraction = true},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "covariate_shift",
+    .source = "documents 000, 001, 003 (4.1) and 004; Ioffe & Szegedy 2015, figure 1",
+    .claim = "the distribution of a layer's inputs shifts as the layers before it learn, and "
+             "normalization reduces that internal covariate shift",
+    .method =
+        "Ioffe & Szegedy's network, three hidden layers of 100 sigmoids, learns the digits with\n"
+        "batches of 60, with and without norm at one rate: that of 0.1, 0.3, 1 and 3 with which\n"
+        "the network without norm ends at the lowest loss. After each epoch, over the validation\n"
+        "images: the 15th, 50th and 85th percentile of what each sigmoid of the last hidden layer\n"
+        "is given, and how far the three have moved (their mean, the median of the units). The\n"
+        "drift is the sum of these moves. Besides, what Santurkar et al. 2018 call internal\n"
+        "covariate shift: how a training step of the layers before changes the gradient of the\n"
+        "last hidden layer's weights, relative to its size (mean of five batches an epoch).\n",
+    .rule = "holds if with every norm both the drift and the gradient's change (median over the "
+            "epochs) are smaller than without, in the median over the seeds; fails if none of "
+            "these six is",
+    .seeds = 5,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+static const lab_norm *const norms[] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
+                                        &lab_rms_norm};
+enum { NORMS = 4, HIDDEN = 3, BATCH = 60, PROBES = 5, MOST_PARAMETERS = 32 };
+static const double percents[] = {15, 50, 85};
+enum { PERCENTS = 3 };
+
+/* Four times as wide as for tanh: what a network of sigmoids needs. Glorot & Bengio 2010. */
+static ng_module *linear(int64_t in, int64_t out)
+{
+    return ng_linear_new(in, out, .init = NG_INIT_NORMAL,
+                         .init_value = 4 * sqrt(2.0 / (double)(in + out)));
+}
+
+/* (Linear, norm, sigmoid) x 3, Linear. */
+static ng_module *network(const lab_norm *norm, uint64_t seed)
+{
+    const int64_t width = lab_whole(WIDTH);
+    ng_module *net = ng_sequential_create(NULL, 0);
+    for (int i = 0; i < HIDDEN; i++) {
+        ng_sequential_add(net, linear(i == 0 ? 64 : width, width));
+        if (norm->make) ng_sequential_add(net, norm->make(width));
+        ng_sequential_add(net, ng_sigmoid_new());
+    }
+    ng_sequential_add(net, linear(width, 10));
+    ng_module_init(net, seed);
+    return net;
+}
+
+static int children_per_layer(const lab_norm *norm) { return norm->make ? 3 : 2; }
+
+/* ---- The distribution of a unit's input --------------------------------------------------- */
+
+/* Percentiles (unit, PERCENTS) of what the last hidden layer's sigmoids are given. */
+static void look_at_inputs(ng_module *net, const lab_norm *norm, ng_tape *tape, ng_dataset *data,
+                           double *percentiles)
+{
+    ng_batch all;
+    const bool was = ng_tape_record(tape, false);
+    ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &all);
+    const ng_tensor *inputs =
+        lab_forward_part(net, 0, HIDDEN * children_per_layer(norm) - 1, tape, all.x);
+    const int64_t width = lab_whole(WIDTH);
+    double *of_unit = lab_numbers(all.size);
+    for (int64_t unit = 0; unit < width && lab_goes_on(); unit++) {
+        for (int64_t i = 0; i < all.size; i++) of_unit[i] = ng_get(inputs, i * width + unit);
+        for (int p = 0; p < PERCENTS; p++)
+            percentiles[unit * PERCENTS + p] = lab_percentile(of_unit, all.size, percents[p]);
+    }
+    ng_tape_record(tape, was), ng_tape_reset(tape);
+}
+
+/* The mean distance of a unit's percentiles between two looks. */
+static double move_of(const double *before, const double *after, int unit)
+{
+    double sum = 0;
+    for (int p = unit * PERCENTS; p < (unit + 1) * PERCENTS; p++) sum += fabs(after[p] - before[p]);
+    return sum / PERCENTS;
+}
+
+/* ---- The gradient's change ---------------------------------------------------------------- */
+
+/* How the gradient of the last hidden layer's weight changes when all parameters before it take a
+ * step of SGD on the batch: |G' - G| / |G|, both on that batch. */
+static double change_of_gradient(ng_module *net, const lab_norm *norm, ng_tape *tape,
+                                 const ng_batch *batch)
+{
+    ng_tensor *parameters[MOST_PARAMETERS], *gradients[MOST_PARAMETERS], *old[MOST_PARAMETERS];
+    ng_named_tensor p;
+    char last[32];
+    int count = 0;
+    snprintf(last, sizeof last, "%d.weight", (HIDDEN - 1) * children_per_layer(norm));
+    ng_tensor *weight = ng_module_find(net, last);
+    while (ng_module_parameter(net, count, &p) && p.tensor != weight)
+        parameters[count++] = p.tensor;
+    parameters[count] = weight;
+
+    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
+    ng_gradients(tape, &loss, 1, parameters, count + 1, gradients);
+    ng_tensor *before = gradients[count], *after;
+    lab_goes_on();
+    for (int k = 0; k < count; k++) {
+        old[k] = ng_copy_new(parameters[k], NG_F32);
+        for (int64_t i = 0; i < ng_size(old[k]); i++)
+            ng_set(parameters[k], i,
+                   ng_get(old[k], i) - lab_number(RATE) * ng_get(gradients[k], i));
+    }
+    loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
+    after = ng_gradient(tape, loss, weight);
+    lab_goes_on();
+    for (int k = 0; k < count; k++) ng_copy_values(parameters[k], old[k]), ng_tensor_free(old[k]);
+
+    double change = 0, size = 0;
+    for (int64_t i = 0; i < ng_size(before); i++) {
+        change += pow(ng_get(after, i) - ng_get(before, i), 2);
+        size += pow(ng_get(before, i), 2);
+    }
+    ng_tape_reset(tape);
+    return sqrt(change / size);
+}
+
+/* ---- The runs ----------------------------------------------------------------------------- */
+
+static int epochs;
+static int64_t width;
+
+/* Of one norm. */
+typedef struct {
+    double *percentiles;           /* (epochs + 1, width, PERCENTS), of the first seed */
+    double *drift, *change, *loss; /* (epochs, seeds); the drift is the sum of moves so far */
+    double *changes;               /* (seeds): the median over the epochs */
+} history;
+
+static void run(history *h, const lab_norm *norm, int seed, ng_tape *tape)
+{
+    ng_dataset *train, *validate;
+    ng_batch batch;
+    lab_digits(lab_seed(seed), 0, &train, &validate);
+    ng_module *net = network(norm, lab_seed(seed));
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = lab_number(RATE));
+    const int64_t look = width * PERCENTS;
+    double *percentiles = lab_numbers((epochs + 1) * look);
+    double *moves = lab_numbers(width), *changes = lab_numbers(epochs), drift = 0;
+    look_at_inputs(net, norm, tape, validate, percentiles);
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        ng_dataset_shuffle(train, (uint64_t)epoch);
+        for (int i = 0; i < PROBES && ng_dataset_batch(train, tape, i, BATCH, &batch); i++)
+            changes[epoch] += change_of_gradient(net, norm, tape, &batch) / PROBES;
+        h->loss[epoch * lab_seeds() + seed] =
+            lab_train_epoch(net, sgd, tape, train, BATCH, (uint64_t)epoch);
+        const double *before = percentiles + epoch * look;
+        look_at_inputs(net, norm, tape, validate, percentiles + (epoch + 1) * look);
+        for (int unit = 0; unit < width; unit++) moves[unit] = move_of(before, before + look, unit);
+        drift += lab_percentile(moves, width, 50);
+        h->drift[epoch * lab_seeds() + seed] = drift;
+        h->change[epoch * lab_seeds() + seed] = changes[epoch];
+    }
+    h->changes[seed] = lab_percentile(changes, epochs, 50);
+    if (seed == 0) h->percentiles = percentiles;
+    ng_optimizer_free(sgd), ng_module_free(net);
+    ng_dataset_free(train), ng_dataset_free(validate);
+}
+
+static history run_all(int norm, ng_tape *tape)
+{
+    const int64_t count = (int64_t)epochs * lab_seeds();
+    history h = {NULL, lab_numbers(count), lab_numbers(count), lab_numbers(count),
+                 lab_numbers(lab_seeds())};
+    for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
+        lab_progress(norm * lab_seeds() + seed, NORMS * lab_seeds(), "%s, seed %d",
+                     norms[norm]->name, seed);
+        run(&h, norms[norm], seed, tape);
+    }
+    return h;
+}
+
+/* ---- What is written ---------------------------------------------------------------------- */
+
+/* The unit whose way is the median one, so that a figure shows no chosen exception. */
+static int typical_unit(const history *h)
+{
+    const int64_t look = width * PERCENTS;
+    double *ways = lab_numbers(width);
+    int typical = 0;
+    for (int unit = 0; unit < width; unit++)
+        for (int epoch = 0; epoch < epochs; epoch++)
+            ways[unit] +=
+                move_of(h->percentiles + epoch * look, h->percentiles + (epoch + 1) * look, unit);
+    const double middle = lab_percentile(ways, width, 50);
+    for (int unit = 0; unit < width; unit++)
+        if (fabs(ways[unit] - middle) < fabs(ways[typical] - middle)) typical = unit;
+    return typical;
+}
+
+static void write_history(int norm, const history *h)
+{
+    char name[64];
+    const int unit = typical_unit(h), seeds = lab_seeds();
+    snprintf(name, sizeof name, "a unit, %s", norms[norm]->name);
+    lab_block(name, "epoch p15 p50 p85");
+    for (int epoch = 0; epoch <= epochs; epoch++) {
+        const double *p = h->percentiles + (epoch * width + unit) * PERCENTS;
+        lab_row(epoch, p[0], p[1], p[2]);
+    }
+    lab_block(norms[norm]->name,
+              "epoch drift drift_low drift_high change change_low change_high loss");
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        const lab_spread drift = lab_spread_of(h->drift + epoch * seeds, seeds);
+        const lab_spread change = lab_spread_of(h->change + epoch * seeds, seeds);
+        const lab_spread loss = lab_spread_of(h->loss + epoch * seeds, seeds);
+        lab_row(epoch + 1, drift.median, drift.low, drift.high, change.median, change.low,
+                change.high, loss.median);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    epochs = lab_whole(EPOCHS), width = lab_whole(WIDTH);
+    ng_tape *tape = ng_tape_new();
+    history of[NORMS];
+    for (int norm = 0; norm < NORMS; norm++) of[norm] = run_all(norm, tape);
+    ng_tape_free(tape);
+
+    lab_data("64-%d-%d-%d-10, sigmoids, SGD at %g", (int)width, (int)width, (int)width,
+             lab_number(RATE));
+    double drift[NORMS], change[NORMS];
+    bool held[2 * (NORMS - 1)];
+    for (int norm = 0; norm < NORMS; norm++) {
+        const double *last = of[norm].drift + (epochs - 1) * lab_seeds();
+        write_history(norm, &of[norm]);
+        drift[norm] = lab_spread_of(last, lab_seeds()).median;
+        change[norm] = lab_spread_of(of[norm].changes, lab_seeds()).median;
+        if (norm == 0) continue;
+        held[2 * norm - 2] = drift[norm] < drift[0];
+        held[2 * norm - 1] = change[norm] < change[0];
+    }
+    return lab_end(lab_verdict_of(held, 2 * (NORMS - 1)),
+                   "drift in %d epochs: no norm %.2f, BatchNorm %.2f, LayerNorm %.2f, RMSNorm "
+                   "%.2f; change of the gradient in a step: %.2f, %.2f, %.2f, %.2f of its size; "
+                   "medians over %d seeds",
+                   epochs, drift[0], drift[1], drift[2], drift[3], change[0], change[1], change[2],
+                   change[3], lab_seeds());
+}

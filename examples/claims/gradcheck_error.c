@@ -1,0 +1,226 @@
+/* How exact can a gradient check be? The error of a central difference by its step, for ten norms
+ * in double and in float; and Taylor's remainder for a right gradient and a slightly wrong one. */
+#include "../sweep.h"
+#include "lab.h"
+#include <float.h>
+
+static const lab_experiment gradcheck_error = {
+    .id = "gradcheck_error",
+    .source = "Press et al. 2007, section 5.7; Farrell et al. 2013",
+    .claim = "a central difference errs by h^2 from truncation and by 1/h from rounding, least at "
+             "the cube root of the precision, where two thirds of its digits are right; Taylor's "
+             "remainder falls as h^2 only if the gradient is right",
+    .method =
+        "For each of ten norms, on random inputs: the median over all elements of the relative\n"
+        "difference between the exact gradient, in double, and (f(x + h) - f(x - h)) / 2h, at 113\n"
+        "steps h from 1 to 1e-14 of the element's size, f being computed in double or in float.\n"
+        "Slopes are fitted a decade above and below the predicted best step, over two decades,\n"
+        "up to 0.2. Then f(x + h d) - f(x) - h f'(x) d along a random direction d, with the\n"
+        "gradient as it is and 1 % too large, and the slopes that the checker's Taylor mode "
+        "finds.\n",
+    .rule = "slopes within 0.2 of 2 (truncation), -1 (rounding), 2 (Taylor, right) and 1 (Taylor, "
+            "wrong); the best step within a factor of 10 of eps^(1/3), its error within a factor "
+            "of 10 of eps^(2/3); each at the median over seeds, for every norm and both "
+            "precisions; holds if all do, fails if none does",
+    .dtype = "float64 and float32",
+    .seeds = 7,
+    .quick_seeds = 1};
+
+/* What is found for each norm: of its V in double, then in float; then Taylor's slopes with the
+ * right gradient and with a wrong one. */
+enum { TRUNCATION, ROUNDING, STEP, ERROR, VEE };
+enum { RIGHT = 2 * VEE, WRONG, FINDINGS };
+
+static const struct {
+    const char *name;
+    bool in_float;
+    double eps;
+} precisions[] = {{"double", false, DBL_EPSILON}, {"float", true, (double)FLT_EPSILON}};
+
+static bool within(double value, double low, double high) { return value >= low && value <= high; }
+
+static bool as_claimed(int finding, double value)
+{
+    if (finding == RIGHT) return within(value, 1.8, 2.2);
+    if (finding == WRONG) return within(value, 0.8, 1.2);
+    const double eps = precisions[finding / VEE].eps;
+    const double step = cbrt(eps), error = step * step;
+    switch (finding % VEE) {
+    case TRUNCATION: return within(value, 1.8, 2.2);
+    case ROUNDING: return within(value, -1.2, -0.8);
+    case STEP: return within(value, step / 10, step * 10);
+    default: return within(value, error / 10, error * 10);
+    }
+}
+
+/* ---- The V ---------------------------------------------------------------------------------- */
+
+/* The slope of errors between two steps. */
+static double slope_between(const double *errors, double from, double to)
+{
+    double x[SWEEP_STEPS], y[SWEEP_STEPS];
+    int count = 0;
+    for (int i = 0; i < SWEEP_STEPS; i++) {
+        if (!within(sweep_step(i), from, to)) continue;
+        x[count] = log10(sweep_step(i)), y[count++] = log10(errors[i]);
+    }
+    return lab_fit(x, y, count).slope;
+}
+
+static void look_at(const double *errors, double eps, double vee[VEE])
+{
+    const double best = cbrt(eps);
+    int lowest = 0;
+    for (int i = 0; i < SWEEP_STEPS; i++)
+        if (errors[i] < errors[lowest]) lowest = i;
+    vee[TRUNCATION] = slope_between(errors, 10 * best, fmin(1000 * best, 0.2));
+    vee[ROUNDING] = slope_between(errors, best / 1000, best / 10);
+    vee[STEP] = sweep_step(lowest);
+    vee[ERROR] = errors[lowest];
+}
+
+/* Writes the block of one precision, and notes what is found: found[finding][run], where a run is a
+ * norm with a seed. */
+static void measure_vees(int precision, double *found[FINDINGS])
+{
+    const int runs = SWEPT_NORMS * lab_seeds();
+    double *all[SWEEP_STEPS];
+    for (int i = 0; i < SWEEP_STEPS; i++) all[i] = lab_numbers(runs);
+    for (int run = 0; run < runs && lab_goes_on(); run++) {
+        const char *norm = swept_norms[run / lab_seeds()];
+        double errors[SWEEP_STEPS] = {0}, vee[VEE];
+        lab_progress(0.4 * (precision + (double)run / runs), 1, "%s, %s",
+                     precisions[precision].name, norm);
+        sweep_norm(norm, precisions[precision].in_float, lab_seed(run % lab_seeds()), errors);
+        look_at(errors, precisions[precision].eps, vee);
+        for (int i = 0; i < SWEEP_STEPS; i++) all[i][run] = errors[i];
+        for (int k = 0; k < VEE; k++) found[precision * VEE + k][run] = vee[k];
+    }
+    lab_block(precisions[precision].name, "step error error_low error_high");
+    for (int i = 0; i < SWEEP_STEPS; i++) {
+        const lab_spread spread = lab_spread_of(all[i], runs);
+        lab_row(sweep_step(i), spread.median, spread.low, spread.high);
+    }
+}
+
+/* ---- Taylor --------------------------------------------------------------------------------- */
+
+/* The number that is differentiated: the norm's output at inputs + h directions, contracted with a
+ * cotangent. Its slope along them, by the exact gradient, is left in *slope where that is asked. */
+static double contracted(const ng_check_row_spec *row, ng_tensor **inputs, ng_tensor **directions,
+                         int count, double h, uint64_t seed, double *slope)
+{
+    ng_tensor *moved[NG_ROW_INPUTS], *gradients[NG_ROW_INPUTS];
+    ng_tape *tape = ng_tape_new();
+    ng_rng rng = ng_rng_seeded(seed ^ 0x5eed);
+    for (int i = 0; i < count; i++)
+        moved[i] = ng_add(tape, inputs[i], ng_mul_scalar(tape, directions[i], h));
+    ng_tensor *y = row->call(tape, moved, NULL);
+    ng_tensor *cotangent = ng_normal_new(NG_F64, ng_shape_of(y), 0, 1, &rng);
+    ng_tensor *sum = ng_sum(tape, ng_mul(tape, y, cotangent));
+    const double value = ng_item(sum);
+    if (slope) {
+        ng_gradients(tape, &sum, 1, moved, count, gradients);
+        *slope = 0;
+        for (int i = 0; i < count && lab_goes_on(); i++)
+            *slope += ng_item(ng_sum(tape, ng_mul(tape, gradients[i], directions[i])));
+    }
+    ng_tensor_free(cotangent), ng_tape_free(tape);
+    lab_goes_on();
+    return value;
+}
+
+enum { GRADIENTS = 2, STEPS = 33 }; /* steps from 1 to 1e-8, four a decade */
+static const struct {
+    const char *block;
+    double factor;
+} gradients[GRADIENTS] = {{"Taylor, right", 1}, {"Taylor, wrong", 1.01}};
+static double taylor_step(int index) { return pow(10, -index / 4.0); }
+
+/* One run: remainders[gradient][step][run], over the slope. */
+static void measure_remainders(const ng_check_row_spec *row, ng_tensor **inputs, int count,
+                               uint64_t seed, double *remainders[GRADIENTS][STEPS], int run)
+{
+    ng_tensor *directions[NG_ROW_INPUTS];
+    ng_rng rng = ng_rng_seeded(seed ^ 0xd14ec7);
+    double slope;
+    for (int i = 0; i < count; i++)
+        directions[i] = ng_normal_new(NG_F64, ng_shape_of(inputs[i]), 0, 1, &rng);
+    const double base = contracted(row, inputs, directions, count, 0, seed, &slope);
+    for (int s = 0; s < STEPS; s++) {
+        const double h = taylor_step(s);
+        const double change = contracted(row, inputs, directions, count, h, seed, NULL) - base;
+        for (int g = 0; g < GRADIENTS; g++)
+            remainders[g][s][run] = fabs(change - h * gradients[g].factor * slope) / fabs(slope);
+    }
+    for (int i = 0; i < count; i++) ng_tensor_free(directions[i]);
+}
+
+static void measure_taylor(double *found[FINDINGS])
+{
+    const int runs = SWEPT_NORMS * lab_seeds();
+    double *remainders[GRADIENTS][STEPS];
+    for (int g = 0; g < GRADIENTS; g++)
+        for (int s = 0; s < STEPS; s++) remainders[g][s] = lab_numbers(runs);
+    for (int run = 0; run < runs && lab_goes_on(); run++) {
+        const ng_check_row_spec *row = swept_row(swept_norms[run / lab_seeds()]);
+        const uint64_t seed = lab_seed(run % lab_seeds());
+        ng_tensor *inputs[NG_ROW_INPUTS];
+        const int count = draw_inputs(row, seed, inputs);
+        for (int i = 0; i < count; i++) ng_require_grad(inputs[i]);
+        measure_remainders(row, inputs, count, seed, remainders, run);
+        for (int g = 0; g < GRADIENTS; g++) {
+            doubtful_norm doubtful = {row->call, count, false, gradients[g].factor};
+            const ng_check_report report =
+                ng_check_function(doubtful_call, inputs, count, .mode = NG_CHECK_TAYLOR,
+                                  .seed = seed, .context = &doubtful);
+            found[RIGHT + g][run] = report.slope;
+        }
+        for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
+    }
+    for (int g = 0; g < GRADIENTS; g++) {
+        lab_block(gradients[g].block, "step remainder remainder_low remainder_high");
+        for (int s = 0; s < STEPS; s++) {
+            const lab_spread spread = lab_spread_of(remainders[g][s], runs);
+            lab_row(taylor_step(s), spread.median, spread.low, spread.high);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &gradcheck_error);
+    lab_data("central differences and Taylor's remainders of %d norms", (int)SWEPT_NORMS);
+    double *found[FINDINGS];
+    for (int k = 0; k < FINDINGS; k++) found[k] = lab_numbers(SWEPT_NORMS * lab_seeds());
+    measure_vees(0, found);
+    measure_vees(1, found);
+    measure_taylor(found);
+
+    int meeting[FINDINGS] = {0}, fewest = SWEPT_NORMS;
+    double median[FINDINGS];
+    bool held[FINDINGS];
+    lab_block("norms", "norm double_truncation double_rounding double_step double_error "
+                       "float_truncation float_rounding float_step float_error right wrong");
+    for (int n = 0; n < SWEPT_NORMS; n++) {
+        double row[1 + FINDINGS] = {n};
+        for (int k = 0; k < FINDINGS; k++) {
+            row[1 + k] = lab_percentile(found[k] + n * lab_seeds(), lab_seeds(), 50);
+            meeting[k] += as_claimed(k, row[1 + k]);
+        }
+        lab_put(row, 1 + FINDINGS);
+    }
+    for (int k = 0; k < FINDINGS; k++) {
+        median[k] = lab_percentile(found[k], SWEPT_NORMS * lab_seeds(), 50);
+        held[k] = meeting[k] == SWEPT_NORMS;
+        fewest = meeting[k] < fewest ? meeting[k] : fewest;
+    }
+    const double *in_double = median, *in_float = median + VEE;
+    return lab_end(lab_verdict_of(held, FINDINGS),
+                   "double: slopes %.2f and %.2f, best error %.1e at step %.1e; float: slopes %.2f "
+                   "and %.2f, best error %.1e at step %.1e; Taylor %.2f right, %.2f with 1 %% too "
+                   "much; each is as predicted for at least %d of %d norms; medians of %d seeds",
+                   in_double[TRUNCATION], in_double[ROUNDING], in_double[ERROR], in_double[STEP],
+                   in_float[TRUNCATION], in_float[ROUNDING], in_float[ERROR], in_float[STEP],
+                   median[RIGHT], median[WRONG], fewest, (int)SWEPT_NORMS, lab_seeds());
+}

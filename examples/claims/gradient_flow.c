@@ -1,0 +1,218 @@
+/* The gradient's way back through a deep network, by layer, at the start and through training. */
+#include "lab.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { WIDTH, DEPTH, EPOCHS, RATE };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
+    [DEPTH] = {"depth", "hidden layers", .normal = 24, .quick = 8},
+    [EPOCHS] = {"epochs", "passes over the data", .normal = 15, .quick = 2},
+    [RATE] = {"lr", "learning rate of SGD", .normal = 0.01, .fraction = true},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "gradient_flow",
+    .source = "documents 003 (4.5, benefit 2; 4.7), 004 and 001",
+    .claim = "without normalization gradients vanish or explode on their way back through the "
+             "layers; with it every layer receives them in about the same size",
+    .method =
+        "Deep networks of Linear, norm and ReLU on the digits, whose weights start 0.5, 1 or 2\n"
+        "times as wide as He et al. 2015 would have them: N(0, (gain sqrt(2 / width))^2), biases "
+        "0.\n"
+        "Measured is the root mean square of the gradient of the loss with respect to what each\n"
+        "Linear gives, over 256 validation images, at the start and while SGD trains all networks\n"
+        "at one rate. The spread is the largest of the layers' magnitudes over the smallest.\n",
+    .rule = "holds if the median spread without norm is above 1000 at gains 0.5 and 2, and with "
+            "each norm below 10 at every gain, at the start and in the middle of all looks while "
+            "training; fails if none of these eight is so",
+    .seeds = 5,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+static const lab_norm *const norms[] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
+                                        &lab_rms_norm};
+static const double gains[] = {0.5, 1, 2};
+enum { NORMS = 4, GAINS = 3, MOST_DEPTH = 100, PROBE = 256 };
+
+static int depth, looks; /* before training and after each epoch */
+
+/* Numbers of every run: by gain, norm and what a look or layer gives, the seeds side by side. */
+static double *layer_gradient, *weight_gradient, *spread_at, *loss_at;
+static double *of_run(double *numbers, int count, int gain, int norm, int index)
+{
+    return numbers + (((int64_t)gain * NORMS + norm) * count + index) * lab_seeds();
+}
+
+static double root_mean_square(const ng_tensor *x)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < ng_size(x); i++) sum += pow(ng_get(x, i), 2);
+    return sqrt(sum / (double)ng_size(x));
+}
+
+/* Draws each weight matrix of the hidden layers anew, `gain` times He et al.'s, with no bias. */
+static ng_module *deep_network(const lab_norm *norm, double gain, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_named_tensor p;
+    ng_module *net = lab_network(norm, lab_whole(WIDTH), depth, seed);
+    for (int i = 0; ng_module_parameter(net, i, &p); i++) {
+        if (ng_rank(p.tensor) != 2) continue;
+        const double he = sqrt(2 / (double)ng_dim(p.tensor, 1));
+        const bool last = ng_dim(p.tensor, 0) == 10;
+        ng_fill_normal(p.tensor, 0, last ? he : gain * he, &rng);
+        ng_module_parameter(net, ++i, &p);
+        ng_fill(p.tensor, 0);
+    }
+    return net;
+}
+
+typedef struct {
+    double loss, layer[MOST_DEPTH], weight[MOST_DEPTH];
+} look;
+
+/* The magnitudes of the gradients with respect to each hidden Linear's output and weight. */
+static look look_at(ng_module *net, ng_tape *tape, const ng_batch *probe)
+{
+    ng_tensor *inputs[2 * MOST_DEPTH], *gradients[2 * MOST_DEPTH], *h = probe->x;
+    const int per_layer = ng_module_child(net, 3 * depth) ? 3 : 2; /* children */
+    look seen = {0};
+    for (int l = 0; l < depth; l++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d.weight", l * per_layer);
+        inputs[l] = lab_forward_part(net, l * per_layer, l * per_layer + 1, tape, h);
+        inputs[depth + l] = ng_module_find(net, name);
+        h = lab_forward_part(net, l * per_layer + 1, (l + 1) * per_layer, tape, inputs[l]);
+    }
+    h = lab_forward_part(net, depth * per_layer, depth * per_layer + 1, tape, h);
+    ng_tensor *loss = ng_cross_entropy(tape, h, probe->y);
+    ng_gradients(tape, &loss, 1, inputs, 2 * depth, gradients);
+    lab_goes_on();
+    seen.loss = ng_item(loss);
+    for (int l = 0; l < depth; l++) {
+        seen.layer[l] = root_mean_square(gradients[l]);
+        seen.weight[l] = root_mean_square(gradients[depth + l]);
+    }
+    return seen;
+}
+
+static double spread_of(const double *magnitudes)
+{
+    double least = (double)INFINITY, most = 0;
+    for (int l = 0; l < depth; l++) {
+        if (!isfinite(magnitudes[l])) return (double)NAN;
+        least = fmin(least, magnitudes[l]), most = fmax(most, magnitudes[l]);
+    }
+    return most / least;
+}
+
+static void run(int gain, int norm, int seed, ng_tape *tape)
+{
+    ng_dataset *train, *validate;
+    ng_batch probe;
+    lab_digits(lab_seed(seed), 0, &train, &validate);
+    ng_module *net = deep_network(norms[norm], gains[gain], lab_seed(seed));
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = lab_number(RATE));
+    for (int epoch = 0; epoch < looks; epoch++) {
+        if (epoch > 0) lab_train_epoch(net, sgd, tape, train, 64, (uint64_t)epoch);
+        ng_dataset_batch(validate, tape, 0, PROBE, &probe);
+        const look seen = look_at(net, tape, &probe);
+        ng_tape_reset(tape);
+        of_run(spread_at, looks, gain, norm, epoch)[seed] = spread_of(seen.layer);
+        of_run(loss_at, looks, gain, norm, epoch)[seed] = seen.loss;
+        for (int l = 0; l < depth && epoch == 0; l++) {
+            of_run(layer_gradient, depth, gain, norm, l)[seed] = seen.layer[l];
+            of_run(weight_gradient, depth, gain, norm, l)[seed] = seen.weight[l];
+        }
+    }
+    ng_optimizer_free(sgd), ng_module_free(net);
+    ng_dataset_free(train), ng_dataset_free(validate);
+}
+
+static void write_curves(int gain, int norm)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s, gain %g, start", norms[norm]->name, gains[gain]);
+    lab_block(name, "layer gradient gradient_low gradient_high weight_gradient");
+    for (int l = 0; l < depth; l++) {
+        const lab_spread s =
+            lab_spread_of(of_run(layer_gradient, depth, gain, norm, l), lab_seeds());
+        const lab_spread w =
+            lab_spread_of(of_run(weight_gradient, depth, gain, norm, l), lab_seeds());
+        lab_row(l + 1, s.median, s.low, s.high, w.median);
+    }
+    snprintf(name, sizeof name, "%s, gain %g, training", norms[norm]->name, gains[gain]);
+    lab_block(name, "epoch spread spread_low spread_high loss");
+    for (int i = 0; i < looks; i++) {
+        const lab_spread s = lab_spread_of(of_run(spread_at, looks, gain, norm, i), lab_seeds());
+        const lab_spread l = lab_spread_of(of_run(loss_at, looks, gain, norm, i), lab_seeds());
+        lab_row(i, s.median, s.low, s.high, l.median);
+    }
+}
+
+/* Over the seeds: at the start, and in the middle of the looks at training (no number where that
+ * has ended in no number). */
+typedef struct {
+    double start, training;
+} spreads;
+
+static spreads median_spreads(int gain, int norm)
+{
+    double *at = lab_numbers(looks);
+    for (int i = 0; i < looks; i++) {
+        const double *seeds = of_run(spread_at, looks, gain, norm, i);
+        at[i] = lab_spread_of(seeds, lab_seeds()).median;
+    }
+    return (spreads){at[0], lab_percentile(at + 1, looks - 1, 50)};
+}
+
+static int judge(void)
+{
+    bool held[2 + 2 * (NORMS - 1)];
+    spreads of[NORMS][GAINS];
+    for (int norm = 0; norm < NORMS; norm++)
+        for (int gain = 0; gain < GAINS; gain++) of[norm][gain] = median_spreads(gain, norm);
+    held[0] = of[0][0].start > 1000, held[1] = of[0][2].start > 1000;
+    for (int norm = 1; norm < NORMS; norm++) {
+        held[2 * norm] = held[2 * norm + 1] = true;
+        for (int gain = 0; gain < GAINS; gain++) {
+            held[2 * norm] = held[2 * norm] && of[norm][gain].start < 10;
+            held[2 * norm + 1] = held[2 * norm + 1] && of[norm][gain].training < 10;
+        }
+    }
+    char text[NORMS][160];
+    for (int norm = 0; norm < NORMS; norm++)
+        snprintf(text[norm], sizeof text[norm], "%s %.3g, %.3g, %.3g, then %.3g, %.3g, %.3g",
+                 norms[norm]->name, of[norm][0].start, of[norm][1].start, of[norm][2].start,
+                 of[norm][0].training, of[norm][1].training, of[norm][2].training);
+    return lab_end(lab_verdict_of(held, 2 + 2 * (NORMS - 1)),
+                   "spread over %d layers at gains 0.5, 1 and 2, at the start, then in training: "
+                   "%s; %s; %s; %s; medians over %d seeds, nan where it diverged",
+                   depth, text[0], text[1], text[2], text[3], lab_seeds());
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    depth = lab_whole(DEPTH), looks = lab_whole(EPOCHS) + 1;
+    if (depth > MOST_DEPTH) ng_fail(NG_EVALUE, "--depth %d: at most %d", depth, MOST_DEPTH);
+    lab_goes_on();
+    const int64_t runs = (int64_t)GAINS * NORMS * lab_seeds();
+    layer_gradient = lab_numbers(runs * depth), weight_gradient = lab_numbers(runs * depth);
+    spread_at = lab_numbers(runs * looks), loss_at = lab_numbers(runs * looks);
+    ng_tape *tape = ng_tape_new();
+    for (int gain = 0, done = 0; gain < GAINS; gain++)
+        for (int norm = 0; norm < NORMS; norm++)
+            for (int seed = 0; seed < lab_seeds(); seed++, done++) {
+                lab_progress(done, (double)runs, "gain %g, %s", gains[gain], norms[norm]->name);
+                run(gain, norm, seed, tape);
+            }
+    ng_tape_free(tape);
+
+    lab_data("64-%d-...-%d-10, %d hidden layers, SGD at %g", lab_whole(WIDTH), lab_whole(WIDTH),
+             depth, lab_number(RATE));
+    for (int gain = 0; gain < GAINS; gain++)
+        for (int norm = 0; norm < NORMS; norm++) write_curves(gain, norm);
+    return judge();
+}

@@ -1,0 +1,273 @@
+/* How far does one feature that is far from the others move LayerNorm's and RMSNorm's outputs of
+ * those others? In drawn rows, and in a network that has learnt the digits. */
+#include "lab.h"
+#include <math.h>
+
+enum { ROWS, WIDTH, OUTLIER, HIDDEN, EPOCHS };
+static lab_size sizes[] = {
+    [ROWS] = {"rows", "drawn for each point", .normal = 128, .quick = 32},
+    [WIDTH] = {"width", "of the rows whose mean varies", .normal = 128},
+    [OUTLIER] = {"outlier", "in the rows whose mean varies, in deviations", .normal = 10},
+    [HIDDEN] = {"hidden", "features of the network's two hidden layers", .normal = 64},
+    [EPOCHS] = {"epochs", "passes of the network over its data", .normal = 15, .quick = 2},
+    {0}};
+
+static const lab_experiment outliers = {
+    .id = "outliers",
+    .source = "document 001",
+    .claim = "RMSNorm is less sensitive to outliers than LayerNorm, since it does not subtract the "
+             "mean",
+    .method =
+        "In a row of normal features one is put a number of deviations away from the row's\n"
+        "mean. Measured is by how much the normalized values of the others change (root mean\n"
+        "square), as a share of the deviation they have among themselves without the\n"
+        "outlier; the mean over rows, half of them with the outlier above, half below. Then\n"
+        "a feature is put away in each row of both hidden layers of a trained network; its\n"
+        "own normalized value is put back, so that it acts on the others alone. LayerNorm\n"
+        "has no beta here, so that the mean is all by which the two norms differ; its network\n"
+        "is also run with the mean as it was without the outlier.\n",
+    .rule =
+        "less sensitive means by a tenth or more, at the median over seeds and settings: in rows "
+        "of mean 0 (width 32 and more, outliers of 3 to 1000 deviations), in rows with a mean "
+        "of 1 to 30 deviations, and in the accuracy that the network loses; holds if in all "
+        "three, fails if in none",
+    .seeds = 9,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+enum { NORMS = 2, WIDTHS = 5, OUTLIERS = 13, MEANS = 11, LAYERS = 2 };
+static ng_module *make_centred(int64_t n) { return ng_layer_norm_new(n, .no_bias = true); }
+static const lab_norm layer_norm = {"layer", "LayerNorm", make_centred};
+static const lab_norm *const norms[NORMS] = {&layer_norm, &lab_rms_norm};
+static const double widths[WIDTHS] = {8, 32, 128, 512, 2048};
+static const double means[MEANS] = {0, 0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 30};
+static double outlier_at(int index) { return pow(10, index / 4.0); } /* 1 to 1000 */
+
+/* ---- A row and its outlier ----------------------------------------------------------------- */
+
+/* The outlier of each row of x (rows, n): where mask (rows, n) is 1; side (rows, 1) is 1 where it
+ * is above the mean and -1 where below. */
+typedef struct {
+    ng_tensor *mask, *side;
+} place;
+
+static place place_new(int64_t rows, int64_t n, ng_rng *rng)
+{
+    const place at = {ng_zeros_new(NG_F32, NG_SHAPE(rows, n)),
+                      ng_zeros_new(NG_F32, NG_SHAPE(rows, 1))};
+    for (int64_t row = 0; row < rows; row++) {
+        ng_set(at.mask, row * n + (int64_t)ng_rng_below(rng, n), 1);
+        ng_set(at.side, row, row % 2 ? 1 : -1);
+    }
+    return at;
+}
+
+static void place_free(place at)
+{
+    ng_tensor_free(at.mask);
+    ng_tensor_free(at.side);
+}
+
+/* x with one feature of each row at mean + side size deviation. */
+static ng_tensor *with_outlier(ng_tape *tape, ng_tensor *x, place at, double size)
+{
+    ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *variance = ng_variance(tape, x, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *far = ng_mul(tape, at.side, ng_mul_scalar(tape, ng_sqrt(tape, variance), size));
+    return ng_where(tape, at.mask, ng_add(tape, mean, far), x);
+}
+
+/* ---- Drawn rows ---------------------------------------------------------------------------- */
+
+/* Of the features that are not the outlier. */
+static double change_of_row(const float *before, const float *after, const float *mask, int64_t n)
+{
+    double change = 0, mean = 0, variance = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (mask[i] == 0) mean += (double)before[i] / (double)(n - 1);
+    for (int64_t i = 0; i < n; i++) {
+        if (mask[i] != 0) continue;
+        change += pow((double)after[i] - (double)before[i], 2);
+        variance += pow((double)before[i] - mean, 2);
+    }
+    return sqrt(change / variance);
+}
+
+/* The mean over rows of n features with this mean and deviation 1. */
+static double change_in_rows(const lab_norm *norm, int64_t n, double mean, double size,
+                             uint64_t seed)
+{
+    const int64_t rows = lab_whole(ROWS);
+    double change = 0;
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(rows, n), mean, 1, &rng);
+    const place at = place_new(rows, n, &rng);
+    ng_module *layer = norm->make(n);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *before = ng_forward(layer, tape, x);
+    ng_tensor *after = ng_forward(layer, tape, with_outlier(tape, x, at, size));
+    lab_goes_on();
+    for (int64_t row = 0; row < rows; row++)
+        change += change_of_row(ng_data_f32(before) + row * n, ng_data_f32(after) + row * n,
+                                ng_data_f32(at.mask) + row * n, n) /
+                  (double)rows;
+    ng_tape_free(tape), ng_module_free(layer), ng_tensor_free(x), place_free(at);
+    return change;
+}
+
+/* Writes a block of rows "x, LayerNorm's change and its range, RMSNorm's" and notes RMSNorm's
+ * share of LayerNorm's, all seeds together, at x of `from` or more. */
+static void measure_rows(const char *block, int count, double (*x_of)(int), int64_t width,
+                         bool means_vary, double from, double *shares, int *n_shares)
+{
+    double *changes[NORMS] = {lab_numbers(lab_seeds()), lab_numbers(lab_seeds())};
+    lab_block(block, "x layer layer_low layer_high rms rms_low rms_high");
+    for (int i = 0; i < count; i++) {
+        const double x = x_of(i);
+        for (int seed = 0; seed < lab_seeds(); seed++)
+            for (int k = 0; k < NORMS; k++)
+                changes[k][seed] =
+                    change_in_rows(norms[k], width, means_vary ? x : 0,
+                                   means_vary ? lab_whole(OUTLIER) : x, lab_seed(seed));
+        const lab_spread layer = lab_spread_of(changes[0], lab_seeds());
+        const lab_spread rms = lab_spread_of(changes[1], lab_seeds());
+        lab_row(x, layer.median, layer.low, layer.high, rms.median, rms.low, rms.high);
+        for (int seed = 0; x >= from && seed < lab_seeds(); seed++)
+            shares[(*n_shares)++] = changes[1][seed] / changes[0][seed];
+    }
+}
+
+static double mean_at(int index) { return means[index]; }
+
+/* ---- A trained network --------------------------------------------------------------------- */
+
+static ng_module *trained(const lab_norm *norm, ng_dataset *train, uint64_t seed)
+{
+    ng_module *net = lab_network(norm, lab_whole(HIDDEN), LAYERS, seed);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 2e-3);
+    ng_tape *tape = ng_tape_new();
+    for (int epoch = 0; epoch < lab_whole(EPOCHS) && lab_goes_on(); epoch++)
+        lab_train_epoch(net, adam, tape, train, 64, (uint64_t)epoch);
+    ng_tape_free(tape), ng_optimizer_free(adam);
+    ng_eval(net);
+    return net;
+}
+
+/* The networks, and LayerNorm's once more with the mean of each row as it was without the outlier:
+ * what of the harm is left when the outlier acts through the deviation alone. */
+enum { LAYER, RMS, LAYER_OLD_MEAN, VARIANTS };
+
+/* The norm of x with an outlier in it. */
+static ng_tensor *disturbed(ng_module *norm, ng_tape *tape, ng_tensor *x, place at, double size,
+                            int variant)
+{
+    ng_tensor *far = with_outlier(tape, x, at, size), *y = ng_forward(norm, tape, far);
+    if (variant != LAYER_OLD_MEAN) return y;
+    ng_tensor *shift = ng_sub(tape, ng_mean(tape, far, .axes = NG_AXES(1), .keepdim = true),
+                              ng_mean(tape, x, .axes = NG_AXES(1), .keepdim = true));
+    ng_tensor *variance = ng_variance(tape, far, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *gamma = ng_module_find(norm, "weight");
+    return ng_add(tape, y, ng_mul(tape, ng_div(tape, shift, ng_sqrt(tape, variance)), gamma));
+}
+
+/* Share of right answers when every norm reads rows with an outlier (0: none), and hands on what
+ * its feature was without. */
+static double accuracy_with(ng_module *net, ng_dataset *data, double size, int variant,
+                            uint64_t seed)
+{
+    const int64_t count = ng_dataset_count(data);
+    double right = 0;
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_tape *tape = ng_tape_new();
+    ng_batch all;
+    ng_tape_record(tape, false);
+    ng_dataset_batch(data, tape, 0, count, &all);
+    ng_tensor *x = all.x;
+    for (int i = 0; ng_module_child(net, i); i++) {
+        ng_module *layer = ng_module_child(net, i);
+        ng_tensor *y = ng_forward(layer, tape, x);
+        if (i % 3 == 1 && size > 0) { /* Linear, norm, ReLU, Linear, norm... */
+            const place at = place_new(count, lab_whole(HIDDEN), &rng);
+            y = ng_where(tape, at.mask, y, disturbed(layer, tape, x, at, size, variant));
+            place_free(at);
+        }
+        x = y;
+    }
+    const ng_tensor *guess = ng_argmax(tape, x, 1);
+    for (int64_t k = 0; k < count && lab_goes_on(); k++)
+        right += ng_get(guess, k) == ng_get(all.y, k);
+    ng_tape_free(tape);
+    return right / (double)count;
+}
+
+/* Writes the block of accuracies and fills `lost`, by variant and seed: the accuracy lost, averaged
+ * over the sizes of the outlier. */
+static void measure_network(double *lost[VARIANTS])
+{
+    double *accuracy[VARIANTS][OUTLIERS + 1];
+    for (int k = 0; k < VARIANTS; k++)
+        for (int i = 0; i <= OUTLIERS; i++) accuracy[k][i] = lab_numbers(lab_seeds());
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        ng_dataset *train, *validate;
+        lab_digits(lab_seed(seed), 0, &train, &validate);
+        lab_progress(0.2 + 0.8 * seed / lab_seeds(), 1, "networks, seed %d", seed);
+        ng_module *nets[] = {trained(norms[LAYER], train, lab_seed(seed)),
+                             trained(norms[RMS], train, lab_seed(seed))};
+        for (int k = 0; k < VARIANTS; k++) {
+            for (int i = 0; i <= OUTLIERS; i++) {
+                accuracy[k][i][seed] = accuracy_with(nets[k == RMS], validate,
+                                                     i ? outlier_at(i - 1) : 0, k, lab_seed(seed));
+                lost[k][seed] += i ? (accuracy[k][0][seed] - accuracy[k][i][seed]) / OUTLIERS : 0;
+            }
+        }
+        ng_module_free(nets[LAYER]), ng_module_free(nets[RMS]);
+        ng_dataset_free(train), ng_dataset_free(validate);
+    }
+    lab_block("network", "x layer layer_low layer_high rms rms_low rms_high old_mean old_mean_low "
+                         "old_mean_high");
+    for (int i = 0; i <= OUTLIERS; i++) {
+        double row[1 + 3 * VARIANTS] = {i ? outlier_at(i - 1) : 0};
+        for (int k = 0; k < VARIANTS; k++) {
+            const lab_spread spread = lab_spread_of(accuracy[k][i], lab_seeds());
+            row[1 + 3 * k] = spread.median, row[2 + 3 * k] = spread.low;
+            row[3 + 3 * k] = spread.high;
+        }
+        lab_put(row, 1 + 3 * VARIANTS);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &outliers);
+    lab_data("change of the other features' normalized values; width %d and an outlier of %d "
+             "deviations where the mean varies; network 64-%d-%d-10, adam, lr 0.002, %d epochs",
+             lab_whole(WIDTH), lab_whole(OUTLIER), lab_whole(HIDDEN), lab_whole(HIDDEN),
+             lab_whole(EPOCHS));
+
+    enum { TESTS = 3 };
+    double *mean_0 = lab_numbers(WIDTHS * OUTLIERS * lab_seeds());
+    double *with_mean = lab_numbers(MEANS * lab_seeds()), *lost[VARIANTS], loss[VARIANTS];
+    int n_mean_0 = 0, n_with_mean = 0;
+    for (int i = 0; i < WIDTHS; i++) {
+        char block[32];
+        snprintf(block, sizeof block, "width %g", widths[i]);
+        lab_progress(0.2 * i / WIDTHS, 1, "rows of width %g", widths[i]);
+        measure_rows(block, OUTLIERS, outlier_at, (int64_t)widths[i], false,
+                     widths[i] >= 32 ? 3 : HUGE_VAL, mean_0, &n_mean_0);
+    }
+    measure_rows("mean", MEANS, mean_at, lab_whole(WIDTH), true, 1, with_mean, &n_with_mean);
+    for (int k = 0; k < VARIANTS; k++) lost[k] = lab_numbers(lab_seeds());
+    measure_network(lost);
+    for (int k = 0; k < VARIANTS; k++) loss[k] = lab_spread_of(lost[k], lab_seeds()).median;
+
+    const double share[TESTS] = {lab_percentile(mean_0, n_mean_0, 50),
+                                 lab_percentile(with_mean, n_with_mean, 50),
+                                 loss[RMS] / loss[LAYER]};
+    const bool less[TESTS] = {share[0] <= 0.9, share[1] <= 0.9, share[2] <= 0.9};
+    return lab_end(lab_verdict_of(less, TESTS),
+                   "RMSNorm's change over LayerNorm's: %.3f in rows of mean 0, %.2f in rows with a "
+                   "mean; accuracy that the network loses: %.1f %% against %.1f %% (%.1f %% where "
+                   "LayerNorm keeps the mean that it had without the outlier); medians of %d seeds",
+                   share[0], share[1], 100 * loss[RMS], 100 * loss[LAYER],
+                   100 * loss[LAYER_OLD_MEAN], lab_seeds());
+}

@@ -1,0 +1,87 @@
+/* The error of plain central differences by step, for the library's norms, in double and in
+ * float: what gradcheck --sweep and the experiment gradcheck_error have in common. */
+#ifndef SWEEP_H
+#define SWEEP_H
+
+#include <math.h>
+#include <normgrad.h>
+#include <string.h>
+
+/* Rows of ng_op_row. (Norms that detach something are left out: their gradient is not that of
+ * their value.) */
+static const char *const swept_norms[] = {"layer_norm",   "rms_norm",
+                                          "batch_norm",   "group_norm (N, C)",
+                                          "dynamic_tanh", "channel_norm (N, C)",
+                                          "scale_norm",   "ghost_batch_norm",
+                                          "weight_norm",  "instance_norm (N, C, L)"};
+enum { SWEPT_NORMS = sizeof swept_norms / sizeof *swept_norms };
+
+/* From 1 down to 1e-14, eight a decade. */
+enum { SWEEP_STEPS = 113 };
+static inline double sweep_step(int index) { return pow(10, -index / 8.0); }
+
+static inline const ng_check_row_spec *swept_row(const char *name)
+{
+    const ng_check_row_spec *row;
+    for (int i = 0; (row = ng_op_row(i)); i++)
+        if (strcmp(row->name, name) == 0) return row;
+    return NULL;
+}
+
+/* A norm whose value is computed in float, or whose gradient is `factor` times what it should be:
+ * an op whose value comes from here, and its gradient from the definition. */
+typedef struct {
+    ng_check_call *norm;
+    int inputs;
+    bool in_float;
+    double factor;
+} doubtful_norm;
+
+static inline ng_tensor *doubtful_definition(ng_tape *tape, const ng_node *node)
+{
+    const doubtful_norm *doubtful = node->attributes;
+    return ng_mul_scalar(tape, doubtful->norm(tape, node->inputs, NULL), doubtful->factor);
+}
+
+static inline ng_tensor *doubtful_call(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {.name = "norm under doubt", .definition = doubtful_definition};
+    const doubtful_norm *doubtful = context;
+    ng_tensor *given[NG_ROW_INPUTS];
+    const bool was = ng_tape_record(tape, false);
+    for (int i = 0; i < doubtful->inputs; i++)
+        given[i] = ng_cast(tape, in[i], doubtful->in_float ? NG_F32 : NG_F64);
+    ng_tensor *y = ng_cast(tape, doubtful->norm(tape, given, NULL), NG_F64);
+    ng_tape_record(tape, was);
+    return ng_record(tape, &op, y, in, doubtful->inputs, doubtful, sizeof *doubtful);
+}
+
+/* Inputs as the row says; their number. */
+static inline int draw_inputs(const ng_check_row_spec *row, uint64_t seed, ng_tensor **inputs)
+{
+    int count = 0;
+    ng_rng rng = ng_rng_seeded(seed);
+    for (; count < NG_ROW_INPUTS && row->inputs[count].name; count++)
+        inputs[count] = ng_row_input_new(&row->inputs[count], &rng);
+    return count;
+}
+
+/* errors[i] is the median relative error over all elements at sweep_step(i). The exact gradient is
+ * the library's in double; with in_float the differences are of values in float. */
+static inline ng_status sweep_norm(const char *name, bool in_float, uint64_t seed, double *errors)
+{
+    const ng_check_row_spec *row = swept_row(name);
+    ng_tensor *inputs[NG_ROW_INPUTS];
+    double steps[SWEEP_STEPS];
+    for (int i = 0; i < SWEEP_STEPS; i++) steps[i] = sweep_step(i);
+    const int count = draw_inputs(row, seed, inputs);
+    doubtful_norm doubtful = {row->call, count, true, 1};
+    const ng_check_options options = {
+        .inputs = inputs, .n_inputs = count, .seed = seed, .context = in_float ? &doubtful : NULL};
+    const ng_status status =
+        ng_check_sweep(in_float ? doubtful_call : row->call, options, steps, errors, SWEEP_STEPS);
+    for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
+    return status;
+}
+
+#endif

@@ -1,0 +1,82 @@
+# The inputs of a hidden unit through training, from what build/examples/covariate_shift wrote:
+#
+#     gnuplot plots/covariate_shift.gp               plots/covariate_shift.dat -> .svg and .png
+#     gnuplot -c plots/covariate_shift.gp PREFIX     the same for another PREFIX.dat
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/covariate_shift'
+data = out . '.dat'
+
+array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
+array titles[4] = ["No norm", "BatchNorm", "LayerNorm", "RMSNorm"]
+unit(i) = "a unit, " . norms[i]
+
+# The range of the units; what the curves below end with, for the labels.
+low = 0; high = 0; epochs = 1; most = 0
+array drift[4]
+array change[4]
+array ends[4]
+do for [i = 1:4] {
+    stats data index unit(i) using "p15" nooutput
+    low = STATS_min < low ? STATS_min : low
+    stats data index unit(i) using "p85" nooutput
+    high = STATS_max > high ? STATS_max : high
+    stats data index norms[i] using (epochs = column("epoch"), drift[i] = column("drift"), \
+        change[i] = column("change"), column("drift_high")) nooutput
+    most = STATS_max > most ? STATS_max : most
+}
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 700)
+    eval "set tics font '" . fine(kind) . "'"
+    set multiplot
+    set label 1 "Above: one unit of the first seed. Below: line, median; band, lowest to highest." \
+        . "   " . what_of(data) at screen 0.02,0.024 tc rgb faint font fine(kind)
+
+    # ---- A unit's input: the percentiles that Ioffe & Szegedy draw ----
+    set tmargin at screen 0.925; set bmargin at screen 0.59
+    set xrange [0:epochs]
+    set yrange [floor(low):ceil(high)]
+    set xlabel "epoch" offset 0,0.5 font fine(kind)
+    do for [i = 1:4] {
+        set lmargin at screen 0.055 + 0.2415 * (i - 1); set rmargin at screen 0.235 + 0.2415 * (i - 1)
+        eval headline(titles[i])
+        set ylabel i == 1 ? "input of a sigmoid" : "" offset 1,0 font fine(kind)
+        do for [p in "15 50 85"] {
+            stats data index unit(i) using (end = column("p".p), 0) nooutput
+            set label 10 + p p." %" at epochs * 1.02, first end tc ls i font fine(kind)
+        }
+        plot data index unit(i) using "epoch":"p15":"p85" with filledcurves ls i @BAND, \
+             for [p in "15 85"] data index unit(i) using "epoch":(column("p".p)) with lines ls i lw 1.2, \
+             data index unit(i) using "epoch":"p50" with lines ls i
+        unset label
+    }
+
+    # ---- The whole layer ----
+    set tmargin at screen 0.45; set bmargin at screen 0.12
+    gap = 0.085
+    set lmargin at screen 0.055; set rmargin at screen 0.40
+    eval headline("How far the layer's inputs have moved")
+    set ylabel "drift, in the sigmoids' units" offset 1,0 font fine(kind)
+    set yrange [0:most * 1.05]
+    do for [i = 1:4] { ends[i] = drift[i] / (most * 1.05) }
+    eval SPREAD
+    do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls i font fine(kind) }
+    plot for [i = 1:4] data index norms[i] using "epoch":"drift_low":"drift_high" \
+             with filledcurves ls i @BAND, \
+         for [i = 1:4] data index norms[i] using "epoch":"drift" with lines ls i
+
+    set lmargin at screen 0.56; set rmargin at screen 0.905
+    eval headline("How a step of earlier layers changes the gradient")
+    set ylabel "change / size of the gradient" offset 1,0 font fine(kind)
+    set yrange [0:1.5]
+    do for [i = 1:4] { ends[i] = change[i] / 1.5 }
+    eval SPREAD
+    do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls i font fine(kind) }
+    plot for [i = 1:4] data index norms[i] using "epoch":"change_low":"change_high" \
+             with filledcurves ls i @BAND, \
+         for [i = 1:4] data index norms[i] using "epoch":"change" with lines ls i
+    unset label
+    unset multiplot
+    unset output
+}

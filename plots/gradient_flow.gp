@@ -1,0 +1,96 @@
+# Gradients by layer, and their spread in training, from what build/examples/gradient_flow wrote:
+#
+#     gnuplot plots/gradient_flow.gp               plots/gradient_flow.dat -> .svg and .png
+#     gnuplot -c plots/gradient_flow.gp PREFIX     the same for another PREFIX.dat
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/gradient_flow'
+data = out . '.dat'
+
+array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
+gains = "0.5 1 2"
+array titles[3] = ["Small weights (gain 0.5)", "He's weights (gain 1)", "Large weights (gain 2)"]
+start(i, g)    = norms[i] . ", gain " . word(gains, g) . ", start"
+training(i, g) = norms[i] . ", gain " . word(gains, g) . ", training"
+first(g) = 0.065 + 0.316 * (g - 1)
+last(g)  = first(g) + 0.218
+
+# What the curves end with, for the labels, and the last epoch that gave numbers.
+array at_start[12]
+array at_last[12]
+array until[12]
+layers = 1
+epochs = 1
+do for [g = 1:3] { do for [i = 1:4] {
+    n = 4 * g + i - 4
+    stats data index start(i, g) using (layers = column("layer"), at_start[n] = column("gradient"), 0) \
+        nooutput
+    stats data index training(i, g) using (epochs = column("epoch"), column("spread") > 0 ? \
+        (until[n] = column("epoch"), at_last[n] = column("spread")) : 0, 0) nooutput
+} }
+array ends[4]
+gap = 0.075
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 760)
+    eval "set tics font '" . fine(kind) . "'"
+    set multiplot
+    set label 1 "Line: median of the seeds; band: lowest to highest.   " . what_of(data) \
+        at screen 0.02,0.022 tc rgb faint font fine(kind)
+    set logscale y
+    set format y powers
+
+    set tmargin at screen 0.93; set bmargin at screen 0.575
+    set xrange [1:layers]
+    set xtics (1, 6, 12, 18, 24)
+    set yrange [1e-12:1e6]
+    set ytics 1e3
+    set xlabel "layer, from the input" offset 0,0.5 font fine(kind)
+    do for [g = 1:3] {
+        set lmargin at screen first(g); set rmargin at screen last(g)
+        eval headline(titles[g])
+        set ylabel g == 1 ? "gradient at the start (r.m.s.)" : "" offset 1,0 font fine(kind)
+        do for [i = 1:4] { ends[i] = (log10(at_start[4 * g + i - 4]) + 12) / 18 }
+        eval SPREAD
+        do for [i = 1:4] {
+            set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls i font fine(kind)
+        }
+        plot for [i = 1:4] data index start(i, g) \
+                 using "layer":"gradient_low":"gradient_high" with filledcurves ls i @BAND, \
+             for [i = 1:4] data index start(i, g) using "layer":"gradient" with lines ls i
+        unset label 1
+    }
+
+    set tmargin at screen 0.455; set bmargin at screen 0.115
+    set xrange [0:epochs]
+    set xtics autofreq
+    set yrange [1:1e9]
+    set ytics 10 ** 3
+    set xlabel "epoch" offset 0,0.5 font fine(kind)
+    do for [g = 1:3] {
+        set lmargin at screen first(g); set rmargin at screen last(g)
+        eval headline("Spread while it trains")
+        set ylabel g == 1 ? "largest / smallest of the layers" : "" offset 1,0 font fine(kind)
+        do for [i = 1:4] {
+            n = 4 * g + i - 4
+            ends[i] = log10(at_last[n]) / 9
+            if (until[n] < epochs) {
+                set label 20 + i norms[i]." diverges" at graph 0.05, graph ends[i] tc ls i font fine(kind)
+                ends[i] = -1
+            }
+        }
+        eval SPREAD
+        do for [i = 1:4] {
+            set label 10 + i ends[i] < -0.5 ? "" : norms[i] at graph 1.02, graph ends[i] \
+                tc ls i font fine(kind)
+        }
+        plot 10 with lines ls 8, \
+             for [i = 1:4] data index training(i, g) \
+                 using "epoch":"spread_low":"spread_high" with filledcurves ls i @BAND, \
+             for [i = 1:4] data index training(i, g) using "epoch":"spread" with lines ls i, \
+             data index training(1, g) every ::0::0 using "epoch":"spread" with points ls 1
+    }
+    unset multiplot
+    unset label
+    unset output
+}

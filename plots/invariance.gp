@@ -1,0 +1,79 @@
+# What the norms are invariant to, from what build/examples/invariance wrote:
+#
+#     gnuplot plots/invariance.gp               plots/invariance.dat -> .svg and .png
+#     gnuplot -c plots/invariance.gp PREFIX     the same for another PREFIX.dat
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/invariance'
+data = out . '.dat'
+
+array norms[9] = ["BatchNorm", "WeightNorm", "LayerNorm", "RMSNorm", "pRMSNorm", \
+                  "GroupNorm", "ScaleNorm", "DynamicTanh", "no norm"]
+array changes[6] = ["matrix\nscaled", "matrix\nshifted", "one row\nscaled", \
+                    "all\nscaled", "all\nshifted", "one\nscaled"]
+# Below the published rows there is a gap.
+height(row) = -row - (row > 4 ? 0.35 : 0)
+said(published, agrees) = published ne "0" && published ne "1" ? "" : \
+    (published eq "1" ? "✓" : "✗") . (agrees eq "1" ? "" : " (!)")
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 620)
+    eval "set tics font '" . fine(kind) . "'"
+    set multiplot
+    set label 1 "✓ published as invariant, ✗ as not; number: relative change of the output, median.   " \
+        . what_of(data) at screen 0.02,0.026 tc rgb faint font fine(kind)
+
+    # ---- The table ----
+    set lmargin at screen 0.105; set rmargin at screen 0.615
+    set tmargin at screen 0.79; set bmargin at screen 0.085
+    set xrange [-0.5:5.5]
+    set yrange [-8.9:0.5]
+    unset border; unset tics; unset grid; unset xlabel; unset ylabel
+    set label 99 "What a norm's output does not change with" at screen 0.02,0.955 left tc rgb ink \
+        font (kind eq "svg" ? ",17.5" : ",13.5")
+    set label 2 "weights" at 1,1.75 center tc rgb ink
+    set label 3 "cases (data)" at 4,1.75 center tc rgb ink
+    do for [k = 1:6] { set label 10 + k changes[k] at k - 1,1.15 center tc rgb ink font fine(kind) }
+    do for [k = 1:9] {
+        set label 20 + k norms[k] at -0.6,height(k - 1) right tc rgb ink
+    }
+    set palette defined (-16 "#6db3dc", -15 "#7fbde1", -8 "#f4f4f4", -3 "#fbe3b3", 0 "#f0b441")
+    set cbrange [-16:0]
+    unset colorbox
+    plot data index "table" using "change":(height(column("norm"))): \
+             (column("change") - 0.47):(column("change") + 0.47): \
+             (height(column("norm")) - 0.45):(height(column("norm")) + 0.45): \
+             (log10(column("measured") + 1e-17)) with boxxyerror fs solid noborder lc palette, \
+         data index "table" using "change":(height(column("norm")) + 0.17): \
+             (said(stringcolumn("published"), stringcolumn("agrees"))) with labels tc rgb ink, \
+         data index "table" using "change": \
+             (height(column("norm")) - (strlen(said(stringcolumn("published"), "1")) ? 0.2 : 0)): \
+             (column("measured") < 1e-3 ? sprintf("%.0e", column("measured")) : \
+              sprintf("%.2f", column("measured"))) with labels tc rgb ink font fine(kind)
+    unset label
+
+    # ---- With eps ----
+    set border 3
+    set lmargin at screen 0.725; set rmargin at screen 0.965
+    set tmargin at screen 0.87; set bmargin at screen 0.165
+    set label 99 "In float and with eps: matrix scaled" at screen 0.665,0.955 left tc rgb ink \
+        font (kind eq "svg" ? ",17.5" : ",13.5")
+    set grid back ls 9
+    set logscale xy
+    set format xy powers
+    eval "set xtics 100 nomirror out scale 0.6 tc rgb ink font '" . fine(kind) . "'"
+    eval "set ytics 100 nomirror out scale 0.6 tc rgb ink font '" . fine(kind) . "'"
+    set xrange [1e-4:1e2]
+    set yrange [1e-8:10]
+    set xlabel "deviation of the activations" offset 0,0.5 tc rgb ink font fine(kind)
+    set ylabel "change of the output" offset 1,0 tc rgb ink font fine(kind)
+    set label 2 "LayerNorm,\nBatchNorm\n(eps 10^{-5})" at 0.12,8e-3 tc ls 3 font fine(kind)
+    set label 3 "RMSNorm\n(eps 10^{-6})" at 3e-4,1e-4 tc ls 4 font fine(kind)
+    plot data index "BatchNorm" using 1:2 with lines ls 2, \
+         data index "LayerNorm" using 1:2 with lines ls 3 dt 2, \
+         data index "RMSNorm" using 1:2 with lines ls 4
+    unset label
+    unset logscale
+    unset multiplot
+    unset output
+}

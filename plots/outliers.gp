@@ -1,0 +1,70 @@
+# What an outlier does to the other features of its row, by its size, by the row's mean, and to a
+# network's accuracy. The numbers come from
+#
+#     build/examples/outliers
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/outliers'
+data = out . '.dat'
+
+norms = "LayerNorm RMSNorm"
+style(k) = k + 2       # the colours of both in all figures
+column_of(k) = 3 * k - 1
+seeds = system(sprintf("sed -n '1s/.*seeds \\([0-9]*\\) to \\([0-9]*\\);.*/\\1 \\2/p' '%s'", data))
+count = word(seeds, 2) - word(seeds, 1) + 1
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 500)
+    set multiplot
+    set label 1 sprintf("Line: median of %d seeds; band: lowest to highest.   Outliers and means are counted in deviations of the features in a row.", count) \
+        at screen 0.065,0.035 tc rgb faint font fine(kind)
+    set bmargin at screen 0.21; set tmargin at screen 0.85
+
+    set lmargin at screen 0.065; set rmargin at screen 0.335
+    eval headline("Rows of mean 0: no difference\\nunless they are narrow")
+    set label 99 offset 0,0.9
+    set logscale x; set format x powers
+    set xrange [1:1000]; set yrange [0:125]
+    set xlabel "size of the outlier" offset 0,0.4
+    set ylabel "change of the other features (%)"
+    set label 2 "8 features" at 1.15,74 left tc rgb faint
+    set label 3 "128" at 34,74 right tc rgb faint
+    set label 4 "2048" at 130,74 right tc rgb faint
+    set label 5 "LayerNorm" at 1000,20 right tc ls style(1)
+    set label 6 "RMSNorm" at 1000,11 right tc ls style(2)
+    plot for [n in "8 128 2048"] for [k = 1:2] data index ("width ".n) \
+             using 1:(100 * column(column_of(k))) with lines ls style(k) dt k
+    do for [i = 1:6] { unset label i }
+
+    set lmargin at screen 0.4; set rmargin at screen 0.655
+    eval headline("Rows with a mean: RMSNorm\\nchanges less")
+    set label 99 offset 0,0.9
+    unset logscale x; set format x "%g"
+    set xrange [0:10]; set yrange [0:30]
+    set xlabel "mean of the row"
+    set ylabel "change of the other features (%)" offset 1,0
+    set label 2 "LayerNorm" at 10,27.3 right tc ls style(1)
+    set label 3 "RMSNorm" at 10,10.8 right tc ls style(2)
+    plot for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k) + 1)): \
+             (100 * column(column_of(k) + 2)) with filledcurves ls style(k) @BAND, \
+         for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k))) with lines ls style(k)
+
+    set lmargin at screen 0.72; set rmargin at screen 0.985
+    eval headline("In a network RMSNorm stands\\nlarger outliers")
+    set label 99 offset 0,0.9
+    set logscale x; set format x powers
+    set xrange [1:1000]; set yrange [0:100]
+    set xlabel "size of the outlier"
+    set ylabel "correct (%)" offset 1,0
+    set label 2 "LayerNorm" at 45,60 right tc ls style(1)
+    set label 3 "RMSNorm" at 150,62 left tc ls style(2)
+    set label 4 "dashed: LayerNorm\nwith the mean as\nit was without\nthe outlier" at 1.3,42 tc ls style(1) font fine(kind)
+    plot for [k = 1:2] data index "network" using 1:(100 * column(column_of(k) + 1)): \
+             (100 * column(column_of(k) + 2)) with filledcurves ls style(k) @BAND, \
+         data index "network" using 1:(100 * column(column_of(3))) with lines ls style(1) dt 2, \
+         for [k = 1:2] data index "network" using 1:(100 * column(column_of(k))) \
+             with lines ls style(k)
+    do for [i = 2:4] { unset label i }
+    unset multiplot
+    unset output
+}

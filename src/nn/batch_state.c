@@ -1,0 +1,47 @@
+/* Scale, shift and running statistics of the layers that normalize over the batch. */
+#include "nn/batch_state.h"
+#include "tape/tape.h"
+
+ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
+                                  bool no_affine, bool no_running_stats)
+{
+    const ng_shape shape = NG_SHAPE(channels);
+    ng_batch_state state = {NG_NONE, NG_NONE, NG_NONE, NG_NONE, NULL};
+    if (!no_affine) {
+        state.gamma = ng_module_add_parameter(base, "weight", shape);
+        state.beta = ng_module_add_parameter(base, "bias", shape);
+    }
+    if (!no_running_stats) {
+        state.mean = ng_module_add_buffer(base, "running_mean", shape, 0);
+        state.spread = ng_module_add_buffer(base, spread, shape, 1);
+        state.batches = ng_module_add_buffer(base, "batches", NG_SHAPE(1), 0);
+    }
+    return state;
+}
+
+void ng_batch_state_init(const ng_batch_state *state)
+{
+    if (ng_is_none(state->gamma)) return;
+    ng_fill(state->gamma, 1);
+    ng_fill(state->beta, 0);
+}
+
+void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape)
+{
+    if (ng_tape_is_live(tape)) ng_fill(state->batches, ng_item(state->batches) + 1);
+}
+
+bool ng_batch_channels_fit(const char *layer, const ng_tensor *x, int64_t channels)
+{
+    if (ng_rank(x) < 2 || ng_dim(x, 1) == channels) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", layer, ng_shape_print(x->shape).text,
+            (long long)channels);
+    return false;
+}
+
+bool ng_option_momentum(const char *function, double momentum)
+{
+    if (momentum >= 0 && momentum <= 1) return true;
+    ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 < momentum <= 1", function, momentum);
+    return false;
+}

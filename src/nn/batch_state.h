@@ -1,0 +1,30 @@
+/* What batch normalization and batch renormalization keep: scale, shift and running statistics. */
+#ifndef NG_NN_BATCH_STATE_H
+#define NG_NN_BATCH_STATE_H
+
+#include "nn/module.h"
+
+typedef struct {
+    ng_tensor *gamma, *beta; /* (channels), or NG_NONE */
+    ng_tensor *mean;         /* (channels): running, or NG_NONE */
+    ng_tensor *spread;       /* likewise: a variance, or a deviation */
+    ng_tensor *batches;      /* (1): how many the running statistics have seen, or NULL */
+} ng_batch_state;
+
+/* Registers weight, bias, running_mean, `spread` and batches, but for those left out. */
+ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
+                                  bool no_affine, bool no_running_stats);
+
+/* gamma = 1, beta = 0 */
+void ng_batch_state_init(const ng_batch_state *state);
+
+/* Counts a batch that training has seen. */
+void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape);
+
+/* Whether x is (N, channels, ...) as far as it has channels; the op refuses what has none. */
+bool ng_batch_channels_fit(const char *layer, const ng_tensor *x, int64_t channels);
+
+/* Whether momentum is one, or 0 for its default. */
+bool ng_option_momentum(const char *function, double momentum);
+
+#endif

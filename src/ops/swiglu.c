@@ -1,0 +1,56 @@
+/* SwiGLU: y = silu(a) b, a and b the halves of the last dimension of one tensor, as one product of
+ * matrices gives them. Shazeer 2020. Backwards, with s = sigmoid(a):
+ *
+ *     da = dy b s (1 + a (1 - s)),  db = dy a s */
+#include "ops/op.h"
+
+static int64_t half_of(const ng_tensor *x) { return x->shape.dim[x->shape.rank - 1] / 2; }
+
+static ng_status swiglu_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                 ng_slot *dx)
+{
+    (void)tape;
+    const ng_tensor *x = node->inputs[0];
+    const int64_t n = half_of(x), rows = n > 0 ? dy->size / n : 0;
+    ng_kernels_for(x->dtype)->swiglu_backward(x->data, dy->data, dx[0].data, rows, n,
+                                              dx[0].accumulate);
+    return NG_OK;
+}
+
+static ng_tensor *swiglu_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *x = node->inputs[0];
+    ng_tensor *a = ng_slice(tape, x, -1, 0, half_of(x));
+    ng_tensor *b = ng_slice(tape, x, -1, half_of(x), NG_END);
+    return ng_mul(tape, ng_silu(tape, a), b);
+}
+
+static const ng_op swiglu_op = {
+    .name = "swiglu", .backward = swiglu_backward, .definition = swiglu_definition};
+
+ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts("ng_swiglu", tape, 1, &x)) return NULL;
+    if (x->shape.rank < 1 || x->shape.dim[x->shape.rank - 1] % 2 != 0) {
+        ng_fail(NG_ESHAPE, "ng_swiglu: x is %s, expected an even last dimension",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    const int64_t n = half_of(x);
+    ng_shape shape = x->shape;
+    shape.dim[shape.rank - 1] = n;
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->swiglu(x->data, y->data, n > 0 ? y->size / n : 0, n);
+    return ng_record(tape, &swiglu_op, y, &x, 1, NULL, 0);
+}
+
+/* ---- Rows of the op table ----------------------------------------------------------------- */
+
+NG_ROW_CALL(row_swiglu, ng_swiglu(tape, in[0]))
+
+const ng_check_row_spec ng_rows_swiglu[] = {
+    {.name = "swiglu", .call = row_swiglu, .inputs = {NG_ROW_ANY("x", 2, 3, 8)}},
+    {.name = "swiglu (one row)", .call = row_swiglu, .inputs = {NG_ROW_ANY("x", 6)}},
+};
+const int ng_rows_swiglu_count = NG_ROW_COUNT(ng_rows_swiglu);
