@@ -2,6 +2,7 @@
 #include "../options.h"
 #include "../progress.h"
 #include <getopt.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -346,17 +347,24 @@ const lab_norm lab_batch_norm = {"batch", "BatchNorm", make_batch};
 const lab_norm lab_layer_norm = {"layer", "LayerNorm", make_layer};
 const lab_norm lab_rms_norm = {"rms", "RMSNorm", make_rms};
 
-void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
+/* Splits `all`, which is freed, into `most` samples, of which `few` are kept, and the others. */
+static void split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few, ng_dataset **train,
+                  ng_dataset **validate)
 {
-    ng_dataset *all = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
-    ng_dataset_split(all, 1437, seed, train, validate);
-    if (few > 0 && few < 1437) {
+    ng_dataset_split(all, most, seed, train, validate);
+    if (few > 0 && few < most) {
         ng_dataset *whole = *train, *rest = NULL;
         ng_dataset_split(whole, few, seed, train, &rest);
         ng_dataset_free(whole), ng_dataset_free(rest);
     }
     ng_dataset_free(all);
     lab_goes_on();
+}
+
+void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
+{
+    split(ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16), 1437, seed, few,
+          train, validate);
 }
 
 ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed)
@@ -413,20 +421,74 @@ double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, n
 lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
 {
     const double count = (double)ng_dataset_count(data);
+    const double each = (double)ng_size(ng_dataset_y(data)) / count; /* answers in a sample */
     lab_score score = {0, 0};
     ng_batch b;
     const bool was = ng_tape_record(tape, false);
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 256, &b); i++) {
         ng_tensor *logits = ng_forward(net, tape, b.x);
-        const ng_tensor *guess = ng_argmax(tape, logits, 1);
+        const ng_tensor *guess = ng_argmax(tape, logits, -1);
         score.loss += ng_item(ng_cross_entropy(tape, logits, b.y)) * (double)b.size / count;
-        for (int64_t k = 0; k < b.size; k++)
-            score.accuracy += (ng_get(guess, k) == ng_get(b.y, k)) / count;
+        for (int64_t k = 0; k < ng_size(guess); k++)
+            score.accuracy += (ng_get(guess, k) == ng_get(b.y, k)) / (count * each);
         ng_tape_reset(tape);
         lab_goes_on();
     }
     ng_train(net);
     ng_tape_record(tape, was);
     return score;
+}
+
+/* ---- Text --------------------------------------------------------------------------------- */
+
+/* The files' bytes one after the other; the caller frees them. */
+static unsigned char *read_files(const glob_t *files, int64_t *count)
+{
+    enum { MOST = 1 << 20 };
+    unsigned char *bytes = malloc(MOST);
+    *count = 0;
+    for (size_t i = 0; bytes && i < files->gl_pathc; i++) {
+        FILE *file = fopen(files->gl_pathv[i], "rb");
+        if (!file) give_up(files->gl_pathv[i]);
+        *count += (int64_t)fread(bytes + *count, 1, (size_t)(MOST - *count), file);
+        fclose(file);
+    }
+    if (!bytes) give_up("out of memory");
+    return bytes;
+}
+
+/* Numbers the kinds of byte in the order of their codes; how many there are. */
+static int number_kinds(const unsigned char *bytes, int64_t count, int64_t id[256])
+{
+    int kinds = 0;
+    bool occurs[256] = {false};
+    for (int64_t i = 0; i < count; i++) occurs[bytes[i]] = true;
+    for (int b = 0; b < 256; b++) id[b] = occurs[b] ? kinds++ : -1;
+    return kinds;
+}
+
+int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train, ng_dataset **validate)
+{
+    glob_t files;
+    if (glob("include/normgrad/*.h", 0, NULL, &files) != 0)
+        give_up("include/normgrad: no text; run it in the project's folder");
+    int64_t count, id[256];
+    unsigned char *bytes = read_files(&files, &count);
+    globfree(&files);
+    const int kinds = number_kinds(bytes, count, id);
+
+    const int64_t windows = (count - 1) / context;
+    if (windows < 8) give_up("the text is shorter than eight windows");
+    ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
+    lab_goes_on();
+    for (int64_t i = 0; i < windows * context; i++) {
+        ng_data_i64(x)[i] = id[bytes[i]];
+        ng_data_i64(y)[i] = id[bytes[i + 1]];
+    }
+    split(ng_dataset_from(x, y), windows * 7 / 8, seed, few, train, validate);
+    ng_tensor_free(x), ng_tensor_free(y);
+    free(bytes);
+    return kinds;
 }

@@ -140,4 +140,13 @@ typedef struct {
 } lab_score;
 lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data);
 
+/* ---- Text --------------------------------------------------------------------------------- */
+
+/* The characters of include/normgrad/ *.h in windows of `context` that do not overlap: int64 ids x
+ * and y (count, context), y being one character further. Seven windows of eight, or `few` of them,
+ * to train with, the others to validate with; both are the caller's. Returns how many kinds of
+ * character there are. The same tree always gives the same text. */
+int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train,
+             ng_dataset **validate);
+
 #endif

@@ -1,0 +1,281 @@
+/* Does BatchNorm smooth the loss? How far loss and gradient change along the gradient's direction,
+ * all through training: without a norm, with BatchNorm, and with BatchNorm whose outputs are
+ * shifted and scaled anew at each step. */
+#include "lab.h"
+#include <math.h>
+
+enum { WIDTH, DEPTH, BATCH, EPOCHS, EVERY };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 16},
+    [DEPTH] = {"depth", "hidden layers", .normal = 8, .quick = 3},
+    [BATCH] = {"batch", "samples a step", .normal = 64},
+    [EPOCHS] = {"epochs", "passes over the digits", .normal = 15, .quick = 2},
+    [EVERY] = {"every", "steps from one look at the landscape to the next", .normal = 5},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "landscape",
+    .source = "Santurkar et al. 2018, figures 2 and 4",
+    .claim = "BatchNorm makes the loss vary less along the gradient and the gradient more "
+             "predictive; it trains better also where noise makes the activations shift",
+    .method =
+        "64 - (Linear, norm, ReLU) x depth - 10 on the digits, weights drawn by Kaiming's rule,\n"
+        "plain gradient descent in batches, one learning rate for all: that of six at which the\n"
+        "network WITHOUT a norm has the lowest loss in the last epoch. At every fifth step the\n"
+        "loss and the gradient of the step's batch are taken at 8 points along the gradient, from\n"
+        "half to four times the learning rate. Noise as in the paper, after BatchNorm: y = s x +\n"
+        "m, drawn at each step, m about a feature's own U(-0.5, 0.5), s about its U(1, 1.25).\n",
+    .rule = "five tests, each of medians: with BatchNorm (1) the range of the loss along the "
+            "gradient, (2) the farthest change of the gradient there and (3) that change per way "
+            "gone are smaller than without a norm; with noise (4) the mean loss of all epochs and "
+            "(5) that of the last are lower than without a norm; holds if all do, mixed if some",
+    .seeds = 5,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+enum { PLAIN, BATCH_NORM, NOISY, NETWORKS, RATES = 6, POINTS = 8 };
+static const char *const names[] = {
+    [PLAIN] = "no norm", [BATCH_NORM] = "BatchNorm", [NOISY] = "BatchNorm and noise"};
+static const double rates[RATES] = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.4};
+
+/* ---- Noise: y = s x + m, per feature and sample -------------------------------------------- */
+
+static uint64_t noise_now; /* names the step: wherever a step is looked at, its noise is the same */
+
+typedef struct {
+    ng_module base;
+    uint64_t layer;
+} noise;
+
+static double between(ng_rng *rng, double low, double high)
+{
+    return low + (high - low) * ng_rng_uniform(rng);
+}
+
+static ng_tensor *noise_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    ng_tensor *s = ng_result(tape, NG_F32, ng_shape_of(x));
+    ng_tensor *m = ng_result(tape, NG_F32, ng_shape_of(x));
+    const int64_t samples = ng_dim(x, 0), features = ng_dim(x, 1);
+    ng_rng rng = ng_rng_seeded(noise_now * 64 + ((const noise *)self)->layer);
+    for (int64_t k = 0; s && m && k < features; k++) {
+        const double shift = between(&rng, -0.5, 0.5), scale = between(&rng, 1, 1.25);
+        for (int64_t i = 0; i < samples; i++) {
+            ng_data_f32(m)[i * features + k] = (float)between(&rng, shift - 0.1, shift + 0.1);
+            ng_data_f32(s)[i * features + k] = (float)(scale + 0.1 * ng_rng_normal(&rng));
+        }
+    }
+    return ng_add(tape, ng_mul(tape, x, s), m);
+}
+
+static const ng_module_class noise_class = {
+    .name = "Noise", .size = sizeof(noise), .forward = noise_forward};
+
+static ng_module *noise_new(int layer)
+{
+    noise *self = (noise *)ng_module_new(&noise_class);
+    if (self) self->layer = (uint64_t)layer;
+    return ng_module_built(&self->base);
+}
+
+static ng_module *make_network(int kind, uint64_t seed)
+{
+    const int width = lab_whole(WIDTH);
+    ng_module *net = ng_sequential_create(NULL, 0);
+    for (int i = 0; i < lab_whole(DEPTH); i++) {
+        const int in = i == 0 ? 64 : width;
+        ng_sequential_add(net, ng_linear_new(in, width, .init = NG_INIT_KAIMING_NORMAL));
+        if (kind != PLAIN)
+            ng_sequential_add(net, ng_batch_norm_new(width, .no_running_stats = true));
+        if (kind == NOISY) ng_sequential_add(net, noise_new(i));
+        ng_sequential_add(net, ng_relu_new());
+    }
+    ng_sequential_add(net, ng_linear_new(width, 10));
+    ng_module_init(net, seed);
+    lab_goes_on();
+    return net;
+}
+
+/* ---- A look along the gradient ------------------------------------------------------------- */
+
+/* All parameters one after the other: their values, or their gradients. */
+static void read_all(ng_module *net, bool gradients, double *to)
+{
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++) {
+        const ng_tensor *from = gradients ? ng_grad(p.tensor) : p.tensor;
+        for (int64_t k = 0; k < ng_size(from); k++) *to++ = ng_get(from, k);
+    }
+}
+
+/* weights - step * gradient */
+static void move_to(ng_module *net, const double *weights, double step, const double *gradient)
+{
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++)
+        for (int64_t k = 0; k < ng_size(p.tensor); k++)
+            ng_set(p.tensor, k, *weights++ - step * *gradient++);
+}
+
+/* The loss of the batch, and its gradient, in place of what the parameters had. */
+static double differentiate(ng_module *net, ng_tape *tape, const ng_batch *batch)
+{
+    ng_zero_grads(net);
+    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
+    ng_backward(tape, loss);
+    return ng_item(loss);
+}
+
+/* What was seen in training: of each look and seed, [look * seeds + seed], */
+typedef struct {
+    double *low, *high, *range; /* of the loss along the gradient */
+    double *change;             /* the farthest that the gradient changes there, and the most */
+    double *smoothness;         /* per way gone: Lipschitz's constant of the gradient, or beta */
+    double *all, *last;         /* and of each seed: training loss, of all epochs, of the last */
+} record;
+
+static int steps_an_epoch(void) { return 1437 / lab_whole(BATCH); }
+static int steps_in_all(void) { return lab_whole(EPOCHS) * steps_an_epoch(); }
+static int looks_in_all(void) { return (steps_in_all() - 1) / lab_whole(EVERY) + 1; }
+
+static record record_new(void)
+{
+    const int64_t all = (int64_t)looks_in_all() * lab_seeds();
+    return (record){lab_numbers(all),        lab_numbers(all), lab_numbers(all),
+                    lab_numbers(all),        lab_numbers(all), lab_numbers(lab_seeds()),
+                    lab_numbers(lab_seeds())};
+}
+
+/* Writes number `at` of the record, and leaves the net as it was. */
+static void look(ng_module *net, ng_tape *tape, const ng_batch *batch, double rate, record *r,
+                 int at)
+{
+    static double *weights, *gradient, *there;
+    const int64_t count = ng_parameter_count(net), room = 2 * count; /* for any of the networks */
+    if (!weights)
+        weights = lab_numbers(room), gradient = lab_numbers(room), there = lab_numbers(room);
+    differentiate(net, tape, batch);
+    read_all(net, false, weights);
+    read_all(net, true, gradient);
+    double length = 0;
+    for (int64_t k = 0; k < count; k++) length += gradient[k] * gradient[k];
+    r->low[at] = (double)INFINITY;
+    for (int i = 0; i < POINTS; i++) {
+        const double step = rate * 0.5 * pow(8, (double)i / (POINTS - 1));
+        move_to(net, weights, step, gradient);
+        const double loss = differentiate(net, tape, batch);
+        read_all(net, true, there);
+        double change = 0;
+        for (int64_t k = 0; k < count; k++) change += pow(there[k] - gradient[k], 2);
+        r->low[at] = fmin(r->low[at], loss);
+        r->high[at] = fmax(r->high[at], loss);
+        r->change[at] = fmax(r->change[at], sqrt(change));
+        r->smoothness[at] = fmax(r->smoothness[at], sqrt(change / length) / step);
+    }
+    r->range[at] = r->high[at] - r->low[at];
+    move_to(net, weights, 0, gradient);
+}
+
+/* ---- Training ------------------------------------------------------------------------------ */
+
+static void train(int kind, double rate, int s, bool looking, record *r)
+{
+    ng_dataset *digits, *rest;
+    ng_batch batch;
+    lab_digits(lab_seed(s), 0, &digits, &rest);
+    ng_module *net = make_network(kind, lab_seed(s));
+    ng_optimizer *descent = ng_sgd_new(net, .lr = rate);
+    ng_tape *tape = ng_tape_new();
+    const int epoch = steps_an_epoch(), steps = steps_in_all();
+    r->all[s] = r->last[s] = 0;
+    for (int step = 0; step < steps && lab_goes_on(); step++) {
+        if (step % epoch == 0) ng_dataset_shuffle(digits, (uint64_t)step);
+        ng_dataset_batch(digits, tape, step % epoch, lab_whole(BATCH), &batch);
+        noise_now = lab_seed(s) * 1000000 + (uint64_t)step;
+        if (looking && step % lab_whole(EVERY) == 0)
+            look(net, tape, &batch, rate, r, step / lab_whole(EVERY) * lab_seeds() + s);
+        const double loss = differentiate(net, tape, &batch);
+        r->all[s] += loss / steps;
+        if (step >= steps - epoch) r->last[s] += loss / epoch;
+        ng_optimizer_step(descent);
+        ng_tape_reset(tape);
+    }
+    if (!isfinite(r->last[s])) r->all[s] = r->last[s] = (double)INFINITY; /* it flew away */
+    ng_tape_free(tape), ng_optimizer_free(descent), ng_module_free(net);
+    ng_dataset_free(digits), ng_dataset_free(rest);
+}
+
+/* The rate at which the network without a norm has the lowest median loss in the last epoch. */
+static double common_rate(void)
+{
+    int best = 0;
+    double lowest = (double)INFINITY;
+    record r = record_new();
+    lab_block("rates of no norm", "rate loss loss_low loss_high seeds");
+    for (int i = 0; i < RATES; i++) {
+        for (int s = 0; s < lab_seeds(); s++) train(PLAIN, rates[i], s, false, &r);
+        const lab_spread l = lab_spread_of(r.last, lab_seeds());
+        lab_row(rates[i], l.median, l.low, l.high, l.count);
+        if (l.median < lowest) lowest = l.median, best = i;
+    }
+    return rates[best];
+}
+
+static void write_record(int kind, const record *r, double rate)
+{
+    const int seeds = lab_seeds();
+    lab_block(names[kind], "step loss_low loss_high change change_low change_high smoothness "
+                           "smoothness_low smoothness_high rate seeds");
+    for (int i = 0; i < looks_in_all(); i++) {
+        const int at = i * seeds;
+        const lab_spread c = lab_spread_of(r->change + at, seeds);
+        const lab_spread b = lab_spread_of(r->smoothness + at, seeds);
+        lab_row(i * lab_whole(EVERY), lab_spread_of(r->low + at, seeds).median,
+                lab_spread_of(r->high + at, seeds).median, c.median, c.low, c.high, b.median, b.low,
+                b.high, rate, c.count);
+    }
+}
+
+/* Medians, over all looks and seeds, and over the seeds. */
+typedef struct {
+    double range, change, smoothness, all, last;
+} summary;
+
+static summary summary_of(const record *r)
+{
+    const int64_t looks = (int64_t)looks_in_all() * lab_seeds(), seeds = lab_seeds();
+    return (summary){lab_percentile(r->range, looks, 50), lab_percentile(r->change, looks, 50),
+                     lab_percentile(r->smoothness, looks, 50), lab_percentile(r->all, seeds, 50),
+                     lab_percentile(r->last, seeds, 50)};
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    lab_data("64-%dx%d-10 on digits, batch %d, %d epochs of gradient descent, 8 points a look",
+             lab_whole(WIDTH), lab_whole(DEPTH), lab_whole(BATCH), lab_whole(EPOCHS));
+    const double rate = common_rate();
+    summary of[NETWORKS];
+    for (int kind = 0; kind < NETWORKS; kind++) {
+        record r = record_new();
+        for (int s = 0; s < lab_seeds(); s++) {
+            lab_progress(kind * lab_seeds() + s, NETWORKS * lab_seeds(), "%s, seed %d", names[kind],
+                         s);
+            train(kind, rate, s, true, &r);
+        }
+        write_record(kind, &r, rate);
+        of[kind] = summary_of(&r);
+    }
+    const summary plain = of[PLAIN], norm = of[BATCH_NORM], noisy = of[NOISY];
+    const bool held[] = {norm.range < plain.range, norm.change < plain.change,
+                         norm.smoothness < plain.smoothness, noisy.all < plain.all,
+                         noisy.last < plain.last};
+    return lab_end(
+        lab_verdict_of(held, 5),
+        "no norm, BatchNorm, BatchNorm and noise at lr %g: range of the loss %.3g, %.3g, %.3g; "
+        "change of the gradient %.3g, %.3g, %.3g; per way %.3g, %.3g, %.3g; loss of all epochs "
+        "%.3g, %.3g, %.3g, of the last %.3g, %.3g, %.3g; medians of %d seeds",
+        rate, plain.range, norm.range, noisy.range, plain.change, norm.change, noisy.change,
+        plain.smoothness, norm.smoothness, noisy.smoothness, plain.all, norm.all, noisy.all,
+        plain.last, norm.last, noisy.last, lab_seeds());
+}

@@ -1,0 +1,75 @@
+# A team of three layers learns the right moment: its error by pass, and how much it swings at each
+# learning rate, from what build/examples/team wrote:
+#
+#     gnuplot plots/team.gp                    plots/team.dat -> .svg and .png
+#     gnuplot -c plots/team.gp PREFIX          the same for another PREFIX.dat
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/team'
+data = out . '.dat'
+
+array team[2] = ["no norm", "LayerNorm"]
+style(t) = t == 1 ? 1 : 3
+FLOOR = 0.01 # less swinging is drawn there
+shown(s) = s < FLOOR ? FLOOR : s
+
+stats data index "passes raw no norm" using (rate = column("rate"), seeds = column("seeds"), \
+    passes = column("pass")) nooutput
+
+# The highest rate at which the median team is calm: there its curve is labelled.
+calm = 1e-4
+leave(index_name) = sprintf("calm = 1e-4; stats data index '%s' using \
+    (calm = column('swinging') < 0.5 ? column('rate') : calm) nooutput", index_name)
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 500)
+    set multiplot
+    unset logscale
+    set format "%g"
+    set label 1 sprintf("Left: the seed of median swinging; band: all %d seeds. ", seeds). \
+        "Right: medians; swinging is the way of the mean error beyond that from first to last." \
+        at screen 0.065,0.055 tc rgb faint font fine(kind)
+    set label 2 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
+
+    set lmargin at screen 0.065; set rmargin at screen 0.44
+    set bmargin at screen 0.22; set tmargin at screen 0.88
+    eval headline(sprintf("Raw inputs, learning rate %.2g: error by pass", rate))
+    set xlabel "pass" offset 0,0.4
+    set ylabel "mean error of the goal (s)"
+    set xrange [1:passes]
+    set yrange [-4:4]
+    set label 3 "too late" at graph 0.02,0.95 tc rgb faint
+    set label 4 "too early" at graph 0.02,0.05 tc rgb faint
+    set label 5 "without LayerNorm" at graph 0.98,0.95 right tc ls 1
+    set label 6 "with LayerNorm" at graph 0.98,0.88 right tc ls 3
+    plot for [t = 1:2] data index "passes raw ".team[t] using "pass":"late_low":"late_high" \
+             with filledcurves ls style(t) @BAND, \
+         0 with lines ls 8, \
+         for [t = 1:2] data index "passes raw ".team[t] using "pass":"late" with lines ls style(t)
+    do for [i = 1:6] { unset label i }
+
+    set lmargin at screen 0.56; set rmargin at screen 0.9
+    eval headline("Swinging, with raw and with standardized inputs")
+    eval leave("rates raw no norm")
+    set label 3 "without LayerNorm," right at calm * 1.15,11 tc ls 1
+    set label 4 "raw" right at calm * 1.15,5 tc ls 1
+    eval leave("rates raw LayerNorm")
+    set label 5 "with LayerNorm," at calm * 1.5,450 tc ls 3
+    set label 6 "raw or standardized" at calm * 1.5,200 tc ls 3
+    eval leave("rates standardized no norm")
+    set label 7 "without," at calm * 1.5,0.12 tc ls 1
+    set label 8 "standardized" at calm * 1.5,0.055 tc ls 1
+    set xlabel "learning rate"
+    set ylabel "swinging (s)"
+    set logscale xy
+    set format xy powers
+    set xrange [1e-4:0.3]
+    set yrange [FLOOR:1000]
+    plot for [t = 1:2] data index "rates raw ".team[t] using "rate":(shown(column("swinging"))) \
+             with linespoints ls style(t), \
+         for [t = 1:2] data index "rates standardized ".team[t] \
+             using "rate":(shown(column("swinging"))) with linespoints ls style(t) dt 2
+    do for [i = 3:8] { unset label i }
+    unset multiplot
+    unset output
+}
