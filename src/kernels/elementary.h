@@ -82,8 +82,8 @@ NG_INLINE float tanh_at_f32(float x)
 
 NG_INLINE double tanh_at_f64(double x) { return tanh(x); }
 
-/* The normal distribution at x, which is bounded where nothing changes any more: its density times
- * sqrt(2 pi), and what lies below x, which keeps its digits in the left tail. */
+/* The normal distribution at x, which is bounded where nothing changes any more (a NaN too): its
+ * density times sqrt(2 pi), and what lies below x, which keeps its digits in the left tail. */
 typedef struct {
     float x, bell, below;
 } normal_f32;
@@ -100,6 +100,19 @@ NG_INLINE float left_over(float a, float b, float product)
 #endif
 }
 
+/* The smaller of |x| and limit; limit for a NaN. The bits of positive numbers are in the order of
+ * the numbers, and the smaller of two integers is one instruction, without a NaN to heed. */
+NG_INLINE float magnitude_up_to(float x, float limit)
+{
+    int32_t bits, most;
+    memcpy(&bits, &x, sizeof bits);
+    memcpy(&most, &limit, sizeof most);
+    bits &= INT32_MAX;
+    bits = bits < most ? bits : most;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* Beyond NORMAL_END the density is no normal number. Below -|x| lies
  *     e^(-x^2/2) q P(u) with q = 1 / (|x| + K), u = (|x| - K) q, K = 3,
  * the form of Shepherd and Laframboise (Mathematics of Computation 36, 1981), whose P is here the
@@ -107,7 +120,7 @@ NG_INLINE float left_over(float a, float b, float product)
 #define NORMAL_END 13.25f
 NG_INLINE normal_f32 normal_at_f32(float x)
 {
-    const float far = fabsf(x), a = far > NORMAL_END ? NORMAL_END : far;
+    const float a = magnitude_up_to(x, NORMAL_END);
     const float q = 1 / (a + 3), u = (a - 3) * q;
     float p = -2.62245394e-4f;
     p = p * u - 8.96687850e-4f;
@@ -135,7 +148,8 @@ NG_INLINE float gelu_at_f32(float x)
 NG_INLINE float gelu_slope_f32(float x)
 {
     const normal_f32 normal = normal_at_f32(x);
-    return normal.below + normal.x * (float)(0.5 * M_2_SQRTPI * M_SQRT1_2) * normal.bell;
+    const float x_phi = normal.x * (float)(0.5 * M_2_SQRTPI * M_SQRT1_2) * normal.bell;
+    return x != x ? x : normal.below + x_phi;
 }
 
 /* erfc, not 1 + erf, so that the left tail keeps its digits. */
