@@ -166,10 +166,10 @@ static void check_against_reference(norm_kind kind, ng_tensor *x, double eps, do
     assert_figures(ng_grad(e.gamma), e.dgamma, tolerance);
     assert_figures(ng_grad(e.beta), e.dbeta, tolerance);
 
-    /* and, more strictly where terms cancel, to the result itself; long float rows add a few rows'
-     * parts of dgamma and dbeta in float, whose roundings show where these cancel */
+    /* and, more strictly where terms cancel, to the result itself; long float rows and columns add
+     * a few rows' parts of dgamma and dbeta in float, whose roundings show where these cancel */
     assert_tensors_close(ng_grad(x), e.dx.value, 10 * tolerance);
-    if (ng_dim(x, 1) < 256) {
+    if (ng_dim(x, 0) < 256 && ng_dim(x, 1) < 256) {
         assert_tensors_close(ng_grad(e.gamma), e.dgamma.value, 10 * tolerance);
         assert_tensors_close(ng_grad(e.beta), e.dbeta.value, 10 * tolerance);
     }
@@ -428,6 +428,37 @@ START_TEST(long_constant_rows)
 {
     check_against_reference(kinds[_i], own(ng_full_new(NG_F32, NG_SHAPE(5, 1024), 0.1)), 1e-5,
                             float_tolerance);
+}
+END_TEST
+
+/* So are long columns in backward, but for the last few of a row. */
+START_TEST(long_columns_keep_their_digits)
+{
+    ng_tensor *x =
+        normal(NG_F32, NG_SHAPE(773, 37), long_rows[_i].mean, long_rows[_i].deviation, 7);
+    check_against_reference(BATCH, x, 1e-5, float_tolerance);
+}
+END_TEST
+
+START_TEST(long_constant_columns)
+{
+    check_against_reference(BATCH, own(ng_full_new(NG_F32, NG_SHAPE(1024, 37), 0.125)), 1e-5,
+                            float_tolerance);
+}
+END_TEST
+
+/* One column near the end of float's range does not cost the others their digits. */
+START_TEST(long_columns_of_different_sizes)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(773, 37), 0, 1, 7);
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        const int64_t row = i / 37, column = i % 37;
+        const double value = ng_get(x, i);
+        if (column == 3) ng_set(x, i, row % 48 == 0 ? 1000 : value);
+        if (column == 20) ng_set(x, i, 1e-30 * value);
+        if (column == 21) ng_set(x, i, 1e6 + value);
+    }
+    check_against_reference(BATCH, x, 1e-5, float_tolerance);
 }
 END_TEST
 
@@ -883,6 +914,9 @@ Suite *norm_suite(void)
     tcase_add_loop_test(t, constant_rows_and_columns, 0, 3);
     tcase_add_loop_test(t, long_rows_keep_their_digits, 0, 8);
     tcase_add_loop_test(t, long_constant_rows, 0, 2);
+    tcase_add_loop_test(t, long_columns_keep_their_digits, 0, 4);
+    tcase_add_test(t, long_constant_columns);
+    tcase_add_test(t, long_columns_of_different_sizes);
     tcase_add_loop_test(t, one_column, 0, 3);
     tcase_add_loop_test(t, every_short_length, 0, 3);
     tcase_add_loop_test(t, nan_stays_in_its_row, 0, 2);
