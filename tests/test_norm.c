@@ -455,7 +455,7 @@ START_TEST(long_columns_of_different_sizes)
         const int64_t row = i / 37, column = i % 37;
         const double value = ng_get(x, i);
         if (column == 3) ng_set(x, i, row % 48 == 0 ? 1000 : value);
-        if (column == 20) ng_set(x, i, 1e-30 * value);
+        if (column == 20) ng_set(x, i, 1e30 * value);
         if (column == 21) ng_set(x, i, 1e6 + value);
     }
     check_against_reference(BATCH, x, 1e-5, float_tolerance);
