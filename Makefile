@@ -290,6 +290,7 @@ coverage:
 .PHONY: bench bench-quick deps-bench
 bench: $(BENCH)
 	$(Q)$(BENCH) --output=$(BUILD)/bench --plots=plots
+	$(Q)if $(has_gnuplot) >/dev/null; then gnuplot plots/bench.gp; fi
 bench-quick: $(BENCH)
 	$(Q)$(BENCH) --output=$(BUILD)/bench --quick
 deps-bench:
