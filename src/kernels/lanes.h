@@ -115,6 +115,17 @@ NG_INLINE double wide_sum(wide v)
 #endif
 }
 
+/* a b + c, rounded once where the instruction set can; elsewhere twice. What a compiler would fuse
+ * in one copy of an inlined function and not in another is so the same in both. */
+NG_INLINE double fused(double a, double b, double c)
+{
+#ifdef __FP_FAST_FMA
+    return __builtin_fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 /* glibc has vector versions of these in libmvec; told so, gcc calls them from plain loops. They
  * are good to 4 ulp, so that only float uses them. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)

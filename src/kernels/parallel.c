@@ -1,7 +1,15 @@
 #include "kernels/parallel.h"
 
+#define PAST_FROM_ALONE (24 << 20)
+#define PAST_FROM (32 << 20)
+
 #ifdef _OPENMP
 #include <omp.h>
+
+bool ng_stores_past(int64_t bytes)
+{
+    return bytes >= PAST_FROM || (bytes >= PAST_FROM_ALONE && omp_get_max_threads() < 2);
+}
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -22,6 +30,8 @@ void ng_share_out(ng_span *span, const void *arguments, int64_t units, int64_t g
 }
 
 #else
+
+bool ng_stores_past(int64_t bytes) { return bytes >= PAST_FROM_ALONE; }
 
 void ng_share_out(ng_span *span, const void *arguments, int64_t units, int64_t grain)
 {

@@ -2,6 +2,7 @@
 #ifndef NG_KERNELS_PARALLEL_H
 #define NG_KERNELS_PARALLEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Does the units begin .. end - 1 of the work described by `arguments`. */
@@ -11,9 +12,10 @@ typedef void ng_span(const void *arguments, int64_t begin, int64_t end);
  * threads would take longer. */
 #define NG_SHARE_FROM 131072
 
-/* From this many bytes on, read and written, an output goes past the caches: inputs that are read
- * twice then stay in them, and lines to be overwritten are not read first. */
-#define NG_STREAM_FROM (24 << 20)
+/* Whether the output of work that reads and writes so many bytes is best stored past the caches:
+ * inputs that are read twice then stay in them, and lines to be overwritten are not read first. One
+ * thread gains by it even where the last cache would hold it all; several do not. */
+bool ng_stores_past(int64_t bytes);
 
 /* Calls span once per thread, each with a run of whole grains (the last one may be cut). A span
  * must give the same bits wherever the grains are divided. */
