@@ -20,9 +20,26 @@ _Alignas(64) _Thread_local char ng_gemm_columns[NG_GEMM_COLUMN_BYTES * NG_GEMM_D
 /* Those of fewer than this are not worth waking other threads for. */
 #define SHARED_FROM 4194304.0
 
+#ifdef OPENBLAS_VERSION
+/* An OpenBLAS older than the processor takes it for an older one: its kernels' registers are then
+ * half as wide as ours. */
+static bool blas_is_narrow(const ng_kernels *kernels)
+{
+    const char *core = openblas_get_corename();
+    return !strcmp(kernels->isa, "avx512") && (!strcmp(core, "Haswell") || !strcmp(core, "Zen"));
+}
+#else
+static bool blas_is_narrow(const ng_kernels *kernels)
+{
+    (void)kernels;
+    return false;
+}
+#endif
+
 static bool wants_blas(const ng_kernels *kernels, double work)
 {
-    return work >= (strcmp(kernels->isa, "baseline") ? BLAS_FROM : BLAS_FROM_BASELINE);
+    const bool baseline = !strcmp(kernels->isa, "baseline");
+    return work >= (baseline ? BLAS_FROM_BASELINE : BLAS_FROM) && !blas_is_narrow(kernels);
 }
 
 /* A BLAS's own threads wait by spinning, which costs a busy machine dearly, and divide the work
@@ -144,7 +161,10 @@ void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int6
     ng_share_out(multiply_pieces, &whole, (side + whole.piece - 1) / whole.piece, 1);
 }
 
-const char *ng_gemm_name(void) { return "OpenBLAS"; }
+const char *ng_gemm_name(void)
+{
+    return blas_is_narrow(ng_kernels_for(NG_F32)) ? "built-in" : "OpenBLAS";
+}
 
 #else
 

@@ -45,12 +45,12 @@ static inline int64_t ng_block_count(int64_t n, int64_t length)
     return (n + length - 1) / length;
 }
 
-/* Rows that share one partial sum of dgamma and dbeta: at most 32 blocks, of 8 rows or more, so
+/* Rows that share one partial sum of dgamma and dbeta: at most 16 blocks, of 16 rows or more, so
  * that the partial sums take less memory than the rows. */
 static inline int64_t ng_norm_block_rows(int64_t rows)
 {
-    const int64_t length = (rows + 31) / 32;
-    return length < 8 ? 8 : length;
+    const int64_t length = (rows + 15) / 16;
+    return length < 16 ? 16 : length;
 }
 
 #endif

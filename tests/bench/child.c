@@ -38,6 +38,10 @@ static void set_environment(bench_engine engine, int threads)
     setenv("MALLOC_MMAP_MAX_", "0", 0);
     setenv("MALLOC_TRIM_THRESHOLD_", "1000000000000", 0);
     setenv("MALLOC_TOP_PAD_", "67108864", 0);
+#ifdef __x86_64__
+    /* an OpenBLAS older than the processor does not find its wide registers by itself */
+    if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+#endif
 }
 
 /* Becomes the engine. */
