@@ -488,6 +488,23 @@ START_TEST(every_short_length)
 }
 END_TEST
 
+/* Of rows and of columns, up to those whose sums are float. */
+START_TEST(lengths_up_to_the_long_ones)
+{
+    static const int64_t lengths[] = {63, 64, 65, 79, 127, 128, 129, 131, 200, 255};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (int mean = 0; mean < 20; mean += 9) {
+            const int64_t n = lengths[i];
+            const ng_shape shape = kinds[_i] == BATCH ? NG_SHAPE(n, 21) : NG_SHAPE(21, n);
+            check_against_reference(kinds[_i], normal(NG_F32, shape, mean, 2, (uint64_t)n + 31),
+                                    1e-5, float_tolerance);
+            tear_down();
+            set_up();
+        }
+    }
+}
+END_TEST
+
 /* ---- NaN and Inf -------------------------------------------------------------------------- */
 
 static void check_nan_stays_in_its_row(ng_tensor *x, ng_tensor *y)
@@ -919,6 +936,7 @@ Suite *norm_suite(void)
     tcase_add_test(t, long_columns_of_different_sizes);
     tcase_add_loop_test(t, one_column, 0, 3);
     tcase_add_loop_test(t, every_short_length, 0, 3);
+    tcase_add_loop_test(t, lengths_up_to_the_long_ones, 0, 3);
     tcase_add_loop_test(t, nan_stays_in_its_row, 0, 2);
     tcase_add_loop_test(t, infinity_gives_nan_in_its_row, 0, 2);
     tcase_add_test(t, nan_stays_in_its_channel);
