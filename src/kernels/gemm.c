@@ -12,6 +12,7 @@ _Alignas(64) _Thread_local char ng_gemm_columns[NG_GEMM_COLUMN_BYTES * NG_GEMM_D
 #include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <strings.h>
 
 /* Large products are a BLAS's. Smaller ones gain less from its preparations than they cost, where
  * our own have wide registers to work with. In multiplications. */
@@ -25,8 +26,11 @@ _Alignas(64) _Thread_local char ng_gemm_columns[NG_GEMM_COLUMN_BYTES * NG_GEMM_D
  * half as wide as ours. */
 static bool blas_is_narrow(const ng_kernels *kernels)
 {
-    const char *core = openblas_get_corename();
-    return !strcmp(kernels->isa, "avx512") && (!strcmp(core, "Haswell") || !strcmp(core, "Zen"));
+    static const char *const wide[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+    if (strcmp(kernels->isa, "avx512")) return false;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (!strcasecmp(openblas_get_corename(), wide[i])) return false;
+    return true;
 }
 #else
 static bool blas_is_narrow(const ng_kernels *kernels)

@@ -279,7 +279,8 @@ int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
 int64_t ng_dynamic_tanh_scratch(int64_t rows, int64_t n);
 
 /* The matrix product of the library: that of the table, but an external BLAS's where the build has
- * one and the table is the baseline's, unless the product is too small for it to pay. */
+ * one and the product is large (with the baseline's table: not small), unless its kernels have
+ * narrower registers than the table's. */
 void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
              const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
              int64_t ldc, bool accumulate);

@@ -46,7 +46,7 @@ static inline int64_t ng_block_count(int64_t n, int64_t length)
 }
 
 /* Rows that share one partial sum of dgamma and dbeta: at most 16 blocks, of 16 rows or more, so
- * that the partial sums take less memory than the rows. */
+ * that the partial sums take less memory than the rows. More threads than that find no work. */
 static inline int64_t ng_norm_block_rows(int64_t rows)
 {
     const int64_t length = (rows + 15) / 16;
