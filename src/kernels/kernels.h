@@ -182,7 +182,7 @@ typedef struct {
                                    int64_t rows, int64_t n, double smoothing, bool ignore,
                                    int64_t ignored, bool accumulate);
 
-    /* ---- norm.inc ---- */
+    /* ---- norm.inc, norm_backward.inc, column_norm.inc ---- */
     /* mean may be NULL where !center; gamma and beta (n) may be NULL. */
     void (*row_norm)(const ng_row_norm_shape *shape, const void *x, const void *gamma,
                      const void *beta, void *y, double *mean, double *rstd);

@@ -20,6 +20,7 @@
 #endif
 
 #define NG_INLINE static inline __attribute__((always_inline))
+#define NG_APART __attribute__((noinline))
 
 /* Sums run in `LANES` doubles side by side, whose order of addition is fixed by the source. */
 #define LANES ((int)(NG_VECTOR / sizeof(double)))
