@@ -457,8 +457,37 @@ START_TEST(long_columns_of_different_sizes)
         if (column == 3) ng_set(x, i, row % 48 == 0 ? 1000 : value);
         if (column == 20) ng_set(x, i, 1e30 * value);
         if (column == 21) ng_set(x, i, 1e6 + value);
+        if (column == 30) ng_set(x, i, 0);
     }
     check_against_reference(BATCH, x, 1e-5, float_tolerance);
+}
+END_TEST
+
+/* Squares of these are 0 in float, and so is the sum of those of the first column. */
+START_TEST(long_columns_near_1e_minus_30_without_eps)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(300, 37), 0, 1e-30, 7);
+    for (int64_t row = 0; row < 300; row++) ng_set(x, row * 37, row % 2 ? 1e-30 : -1e-30);
+    check_against_reference(BATCH, x, 0, float_tolerance);
+}
+END_TEST
+
+/* Scales of 0, and at the ends of what rstd gamma may be in float. */
+START_TEST(long_columns_of_unusual_scales)
+{
+    static const double scales[] = {0, -1, 1e-36, 1e30};
+    for (int extreme = 0; extreme < 2; extreme++) {
+        ng_tensor *x = normal(NG_F32, NG_SHAPE(260, 19), 3, 2, 7), *gamma, *beta;
+        gamma = own(ng_full_new(NG_F32, NG_SHAPE(19), 1));
+        beta = own(ng_zeros_new(NG_F32, NG_SHAPE(19)));
+        for (int64_t c = 0; c < 19; c++) ng_set(gamma, c, scales[c % (extreme ? 4 : 2)]);
+        ng_tensor *scaled = apply(BATCH, x, gamma, beta, 1e-5);
+        ng_tensor *plain = apply(BATCH, x, NG_NONE, NG_NONE, 1e-5);
+        for (int64_t i = 0; i < ng_size(x); i++) {
+            const double expected = ng_get(plain, i) * ng_get(gamma, i % 19);
+            assert_near(ng_get(scaled, i), expected, 1e-6 * fabs(expected) + 1e-44);
+        }
+    }
 }
 END_TEST
 
@@ -535,10 +564,15 @@ END_TEST
 
 START_TEST(nan_stays_in_its_channel)
 {
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(8, 5), 0, 1, 1);
-    ng_set(x, 3 * 5 + 2, (double)NAN);
+    const int64_t rows = _i ? 300 : 8, channels = 21; /* long columns, and short ones */
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(rows, channels), 0, 1, 1);
+    ng_set(x, 3 * channels + 2, (double)NAN);
+    ng_set(x, 5 * channels + 3, (double)INFINITY);
     ng_tensor *y = apply(BATCH, x, NG_NONE, NG_NONE, 1e-5);
-    for (int64_t i = 0; i < 8 * 5; i++) ck_assert(isnan(ng_get(y, i)) == (i % 5 == 2));
+    for (int64_t i = 0; i < rows * channels; i++) {
+        const int64_t channel = i % channels;
+        ck_assert(isnan(ng_get(y, i)) == (channel == 2 || channel == 3));
+    }
 }
 END_TEST
 
@@ -952,13 +986,15 @@ Suite *norm_suite(void)
     tcase_add_loop_test(t, long_constant_rows, 0, 2);
     tcase_add_loop_test(t, long_columns_keep_their_digits, 0, 4);
     tcase_add_test(t, long_constant_columns);
+    tcase_add_test(t, long_columns_near_1e_minus_30_without_eps);
+    tcase_add_test(t, long_columns_of_unusual_scales);
     tcase_add_test(t, long_columns_of_different_sizes);
     tcase_add_loop_test(t, one_column, 0, 3);
     tcase_add_loop_test(t, every_short_length, 0, 3);
     tcase_add_loop_test(t, lengths_up_to_the_long_ones, 0, 3);
     tcase_add_loop_test(t, nan_stays_in_its_row, 0, 2);
     tcase_add_loop_test(t, infinity_gives_nan_in_its_row, 0, 2);
-    tcase_add_test(t, nan_stays_in_its_channel);
+    tcase_add_loop_test(t, nan_stays_in_its_channel, 0, 2);
     tcase_add_test(t, running_averages_over_three_batches);
     tcase_add_test(t, running_statistics_are_per_channel_and_optional);
     tcase_add_test(t, evaluation_uses_running_statistics_and_leaves_them);

@@ -194,6 +194,11 @@ typedef struct {
     /* Batch statistics; var is biased. */
     void (*column_statistics)(const ng_column_norm_shape *shape, const void *x, double *mean,
                               double *var);
+    /* rstd = 1 / sqrt(var + eps); both may be the same n numbers. */
+    void (*inverse_deviation)(double *rstd, const double *var, double eps, int64_t n);
+    /* running += momentum (factor batch - running) */
+    void (*move_toward)(void *running, const double *batch, double factor, double momentum,
+                        int64_t n);
     /* y = (x - mean) rstd gamma + beta, per channel; gamma and beta (channels) may be NULL. */
     void (*column_norm)(const ng_column_norm_shape *shape, const void *x, const double *mean,
                         const double *rstd, const void *gamma, const void *beta, void *y);

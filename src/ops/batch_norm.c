@@ -157,14 +157,11 @@ static void read_running(const ng_batch_norm_options *o, double *mean, double *v
     }
 }
 
-/* running += momentum (factor batch - running) */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum)
 {
     if (ng_is_none(running) || momentum == 0) return;
-    for (int64_t c = 0; c < running->size; c++) {
-        const double old = ng_tensor_load(running, c);
-        ng_tensor_store(running, c, old + momentum * (factor * batch[c] - old));
-    }
+    ng_kernels_for(running->dtype)
+        ->move_toward(running->data, batch, factor, momentum, running->size);
     ng_touch(running);
 }
 
@@ -204,7 +201,7 @@ ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_batch_norm_options options)
         kernels->column_statistics(&saved.shape, x->data, saved.mean, var);
     else
         read_running(o, saved.mean, var);
-    for (int64_t c = 0; c < channels; c++) saved.rstd[c] = 1 / sqrt(var[c] + o->eps);
+    kernels->inverse_deviation(saved.rstd, var, o->eps, channels);
     kernels->column_norm(&saved.shape, x->data, saved.mean, saved.rstd, o->gamma->data,
                          o->beta->data, y->data);
 

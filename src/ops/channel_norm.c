@@ -14,7 +14,6 @@
  *     dbeta  = sum over samples and positions of dy
  */
 #include "ops/op.h"
-#include <math.h>
 
 typedef struct {
     ng_group_shape shape; /* (N, C, positions) */
@@ -145,7 +144,7 @@ static void statistics(const ng_tensor *x, const channel_norm_attributes *saved)
         ng_kernels_for(x->dtype)->column_statistics(&shape, at_sample(x, x->data, saved, n),
                                                     saved->mean + n * positions,
                                                     saved->rstd + n * positions);
-    for (int64_t i = 0; i < count; i++) saved->rstd[i] = 1 / sqrt(saved->rstd[i] + saved->eps);
+    ng_kernels_for(x->dtype)->inverse_deviation(saved->rstd, saved->rstd, saved->eps, count);
 }
 
 ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
