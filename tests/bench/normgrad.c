@@ -2,7 +2,6 @@
  * uses it; and the engine kernel: the loops of its norms alone. */
 #include "engine.h"
 #include "kernels/kernels.h"
-#include <math.h>
 #include <normgrad.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,7 +288,7 @@ static void kernel_forward(void *state, int variant)
     }
     const ng_column_norm_shape shape = column_shape(s);
     s->kernels->column_statistics(&shape, s->x, s->mean, s->var);
-    for (int64_t i = 0; i < s->n; i++) s->rstd[i] = 1 / sqrt(s->var[i] + eps);
+    s->kernels->inverse_deviation(s->rstd, s->var, eps, s->n);
     s->kernels->column_norm(&shape, s->x, s->mean, s->rstd, s->gamma, s->beta, s->y);
 }
 
