@@ -721,12 +721,13 @@ START_TEST(float_agrees_with_double)
 }
 END_TEST
 
-/* Enough for the kernels to share; the last stores its results past the caches with one thread, and
+/* Enough for the kernels to share; the last two store y or dx past the caches with one thread, and
  * in them with two. */
 static const struct {
     int64_t rows, n;
     int threads;
-} shared[] = {{512, 768, 2}, {523, 264, 3}, {129, 1001, 2}, {67, 2500, 3}, {4096, 768, 2}};
+} shared[] = {{512, 768, 2},  {523, 264, 3},  {129, 1001, 2}, {67, 2500, 3},
+              {300, 2500, 2}, {4096, 768, 2}, {2900, 768, 2}};
 enum { SHARED = sizeof shared / sizeof *shared };
 
 typedef struct {
