@@ -576,6 +576,50 @@ START_TEST(nan_stays_in_its_channel)
 }
 END_TEST
 
+/* ---- What overflows on the way to a finite gradient --------------------------------------- */
+
+/* xhat is Inf where statistics are those of others, and dx is rstd g. */
+START_TEST(gradients_beyond_the_share_are_finite)
+{
+    const int64_t n = 1024;
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, n), 0, 1e-3, 1);
+    for (int64_t i = 0; i < 4 * n; i++)
+        if (i % n >= n / 2) ng_set(x, i, 1e37);
+    ng_tensor *y = ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-5,
+                               .rms = true, .partial = 0.5);
+    backward(y, own(ng_ones_new(NG_F32, NG_SHAPE(4, n))));
+    for (int64_t row = 0; row < 4; row++) {
+        double square = 0;
+        for (int64_t i = 0; i < n / 2; i++) square += pow(ng_get(x, row * n + i), 2);
+        const double rstd = 1 / sqrt(square / (double)(n / 2) + 1e-5);
+        for (int64_t i = n / 2; i < n; i++)
+            assert_near(ng_get(ng_grad(x), row * n + i), rstd, 1e-6 * rstd);
+    }
+}
+END_TEST
+
+START_TEST(gradients_of_fixed_statistics_are_finite)
+{
+    const ng_shape shape = _i ? NG_SHAPE(1, 1, 512) : NG_SHAPE(300, 21);
+    ng_tensor *x = ng_require_grad(own(ng_full_new(NG_F32, shape, 1e33)));
+    ng_tensor *zero = own(ng_zeros_new(NG_F32, NG_SHAPE(shape.dim[1])));
+    ng_tensor *y = ng_batch_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .running_mean = zero,
+                                 .running_var = zero, .eps = 1e-12);
+    backward(y, own(ng_ones_new(NG_F32, shape)));
+    for (int64_t i = 0; i < ng_size(x); i++) assert_near(ng_get(ng_grad(x), i), 1e6, 1);
+}
+END_TEST
+
+/* RMSNorm needs no sum of g, which would overflow float here. */
+START_TEST(large_gradients_of_rms_norm_are_finite)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 16384), 0, 1, 1),
+              *dy = own(ng_full_new(NG_F32, NG_SHAPE(4, 16384), 4e36));
+    backward(apply(RMS, x, NG_NONE, NG_NONE, 1e-5), dy);
+    for (int64_t i = 0; i < ng_size(x); i++) ck_assert(isfinite(ng_get(ng_grad(x), i)));
+}
+END_TEST
+
 /* ---- Running statistics ------------------------------------------------------------------- */
 
 static ng_tensor *train_on(ng_tensor *x, ng_tensor *mean, ng_tensor *var, double momentum)
@@ -735,7 +779,8 @@ typedef struct {
 } outcome;
 
 /* One row in 50 is so large or so small that it is treated in another way. */
-static outcome run_with_threads(norm_kind kind, int64_t rows, int64_t n, int threads)
+static outcome run_with_threads(norm_kind kind, int64_t rows, int64_t n, int threads,
+                                bool twice)
 {
     ng_set_threads(threads);
     ng_tensor *x = normal(NG_F32, NG_SHAPE(rows, n), 1, 2, 1),
@@ -746,6 +791,7 @@ static outcome run_with_threads(norm_kind kind, int64_t rows, int64_t n, int thr
         for (int64_t j = 0; j < n; j++)
             ng_set(x, i * n + j, ng_get(x, i * n + j) * (i % 100 < 50 ? 1e25 : 1e-25));
     ng_tensor *y = apply(kind, x, gamma, beta, 1e-5);
+    if (twice) y = ng_sub(tape, y, ng_mul_scalar(tape, apply(kind, x, gamma, beta, 1e-5), 0.3));
     backward(y, dy);
     return (outcome){y, ng_grad(x), ng_grad(gamma), ng_grad(beta)};
 }
@@ -754,12 +800,14 @@ START_TEST(same_bits_with_any_number_of_threads)
 {
     const norm_kind kind = kinds[_i / SHARED];
     const int64_t rows = shared[_i % SHARED].rows, n = shared[_i % SHARED].n;
-    const outcome one = run_with_threads(kind, rows, n, 1),
-                  two = run_with_threads(kind, rows, n, shared[_i % SHARED].threads);
-    assert_same_bits(one.y, two.y);
-    assert_same_bits(one.dx, two.dx);
-    assert_same_bits(one.dgamma, two.dgamma);
-    assert_same_bits(one.dbeta, two.dbeta);
+    for (int twice = 0; twice < 2; twice++) { /* once, and with gradients that are added */
+        const outcome one = run_with_threads(kind, rows, n, 1, twice),
+                      two = run_with_threads(kind, rows, n, shared[_i % SHARED].threads, twice);
+        assert_same_bits(one.y, two.y);
+        assert_same_bits(one.dx, two.dx);
+        assert_same_bits(one.dgamma, two.dgamma);
+        assert_same_bits(one.dbeta, two.dbeta);
+    }
 }
 END_TEST
 
@@ -996,6 +1044,9 @@ Suite *norm_suite(void)
     tcase_add_loop_test(t, nan_stays_in_its_row, 0, 2);
     tcase_add_loop_test(t, infinity_gives_nan_in_its_row, 0, 2);
     tcase_add_loop_test(t, nan_stays_in_its_channel, 0, 2);
+    tcase_add_test(t, gradients_beyond_the_share_are_finite);
+    tcase_add_loop_test(t, gradients_of_fixed_statistics_are_finite, 0, 2);
+    tcase_add_test(t, large_gradients_of_rms_norm_are_finite);
     tcase_add_test(t, running_averages_over_three_batches);
     tcase_add_test(t, running_statistics_are_per_channel_and_optional);
     tcase_add_test(t, evaluation_uses_running_statistics_and_leaves_them);

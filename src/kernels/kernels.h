@@ -60,7 +60,7 @@ typedef struct {
     bool unbiased; /* divide the variance by over - 1 (of centred rows) */
 } ng_row_norm_shape;
 
-/* Column-wise normalization of x (outer, channels, inner) for each channel. */
+/* Column-wise normalization of x (outer, channels, inner) for each channel; inner is at least 1. */
 typedef struct {
     int64_t outer, channels, inner;
     double eps;
@@ -186,8 +186,8 @@ typedef struct {
     /* mean may be NULL where !center; gamma and beta (n) may be NULL. */
     void (*row_norm)(const ng_row_norm_shape *shape, const void *x, const void *gamma,
                      const void *beta, void *y, double *mean, double *rstd);
-    /* One pass over x and dy. scratch: ng_row_norm_scratch(shape) doubles, where dgamma or dbeta
-     * is wanted. */
+    /* Memory is read once. scratch: ng_row_norm_scratch(shape) doubles, where dgamma or dbeta is
+     * wanted. */
     void (*row_norm_backward)(const ng_row_norm_shape *shape, const void *x, const void *gamma,
                               const double *mean, const double *rstd, const void *dy,
                               ng_norm_gradients gradients, double *scratch);
