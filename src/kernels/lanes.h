@@ -80,6 +80,7 @@ NG_INLINE wide load_f64(const double *x)
     memcpy(&v, x, sizeof v);
     return v;
 }
+NG_INLINE wide wide_of(double value) { return value - (wide){0}; }
 NG_INLINE void store_f64(double *x, wide v) { memcpy(x, &v, sizeof v); }
 
 /* Stores of aligned x past the caches, where the instruction set has one; stream_end orders them
