@@ -1078,6 +1078,61 @@ START_TEST(every_row_gives_the_same_bits_again)
 }
 END_TEST
 
+/* y is asked for itself: nothing before it is wanted, and its op is not run. */
+static void assert_stops_at_itself(const run *r, bool record)
+{
+    ng_tensor *y = r->y, *tripled = ng_mul_scalar(tape, y, 3);
+    assert_same_bits(ng_gradient(tape, y, y, .cotangent = r->dy, .record = record), r->dy);
+    ng_tensor *expected = ng_mul_scalar(tape, r->dy, 3);
+    assert_same_bits(ng_gradient(tape, tripled, y, .cotangent = r->dy, .record = record), expected);
+}
+
+/* y beside the inputs that it is made of. */
+static void assert_goes_on_from_itself(const char *name, const run *r, bool record)
+{
+    ng_tensor *inputs[NG_ROW_INPUTS + 1] = {r->y}, *found[NG_ROW_INPUTS + 1];
+    for (int i = 0; i < r->n_wanted; i++) inputs[i + 1] = r->wanted[i];
+    ng_tensor *tripled = ng_mul_scalar(tape, r->y, 3);
+    assert_ok(ng_gradients(tape, &tripled, 1, inputs, r->n_wanted + 1, found, .cotangents = &r->dy,
+                           .record = record, .allow_unused = true));
+    assert_same_bits(found[0], ng_mul_scalar(tape, r->dy, 3));
+    for (int i = 0; i < r->n_wanted; i++)
+        assert_float_near_double(name, found[i + 1], ng_mul_scalar(tape, r->gradients[i], 3));
+}
+
+START_TEST(the_gradient_to_every_rows_own_result_is_the_cotangent)
+{
+    for (int k = 0; k < 4; k++) {
+        const ng_check_row_spec *row = ng_op_row(_i);
+        const run r = run_row(row, k & 1 ? NG_F32 : NG_F64);
+        assert_stops_at_itself(&r, k & 2);
+        assert_goes_on_from_itself(row->name, &r, k & 2);
+    }
+}
+END_TEST
+
+/* Each input alone: the gradient is the same as beside the others. */
+START_TEST(every_row_gives_each_gradient_alone)
+{
+    const run r = run_row(ng_op_row(_i), NG_F64);
+    for (int i = 0; i < 2 * r.n_wanted; i++) {
+        ng_tensor *alone = ng_gradient(tape, r.y, r.wanted[i / 2], .cotangent = r.dy,
+                                       .record = i % 2, .allow_unused = true);
+        assert_tensors_close(alone, r.gradients[i / 2], 1e-11);
+    }
+}
+END_TEST
+
+/* Frozen after it was recorded, a graph is swept as if the leaf had never required a gradient. */
+START_TEST(every_row_passes_over_leaves_that_were_frozen_since)
+{
+    const run r = run_row(ng_op_row(_i), NG_F64);
+    for (int i = 0; i < r.n_wanted; i++) r.wanted[i]->requires_grad = false;
+    assert_ok(ng_backward_from(tape, r.y, r.dy));
+    for (int i = 0; i < r.n_wanted; i++) ck_assert(!ng_has_grad(r.wanted[i]));
+}
+END_TEST
+
 /* ---- Suite --------------------------------------------------------------------------------- */
 
 Suite *ops_suite(void);
@@ -1162,5 +1217,9 @@ Suite *ops_suite(void)
     tcase_add_loop_test(table, every_row_adds_to_gradients_that_are_there, 0, row_count());
     tcase_add_loop_test(table, every_row_in_float_is_near_double, 0, row_count());
     tcase_add_loop_test(table, every_row_gives_the_same_bits_again, 0, row_count());
+    tcase_add_loop_test(table, the_gradient_to_every_rows_own_result_is_the_cotangent, 0,
+                        row_count());
+    tcase_add_loop_test(table, every_row_gives_each_gradient_alone, 0, row_count());
+    tcase_add_loop_test(table, every_row_passes_over_leaves_that_were_frozen_since, 0, row_count());
     return suite;
 }

@@ -227,6 +227,15 @@ static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
     return true;
 }
 
+/* Whether anything before the node is wanted. Not so where its output is what was asked for, or
+ * where its operands were frozen since it was recorded. */
+static bool leads_on(const sweep *s, const ng_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (wants(s, node->inputs[i])) return true;
+    return false;
+}
+
 static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
 {
     const ng_op *op = node->op;
@@ -267,7 +276,7 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
         if (!dy) continue;
         note(s, node->output);
         clear(node->output);
-        well = well && run_node(s, node, dy);
+        if (well && leads_on(s, node)) well = run_node(s, node, dy);
     }
     return well;
 }
