@@ -15,6 +15,10 @@ OBJCOPY = objcopy
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
+# As many jobs as there are processors, unless -j, MAKEFLAGS or a make above says how many.
+ifeq ($(MAKELEVEL)$(findstring -j,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS")),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+endif
 Q = $(if $(V),,@)
 say = $(if $(V),,@echo '  $(1)')
 
@@ -94,15 +98,19 @@ GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
 HEADERS  := $(sort $(wildcard include/normgrad/*.h))
 
 VERSION := $(subst $() ,.,$(strip $(shell sed -n 's/^.define NG_VERSION_[A-Z]* *//p' include/normgrad/core.h)))
+# What programs are compatible with: MAJOR, and before 1.0 MAJOR.MINOR.
+SERIES  := $(basename $(if $(filter 0.%,$(VERSION)),$(VERSION),$(basename $(VERSION))))
 STATIC  := $(OUT)/libnormgrad.a
-SONAME  := libnormgrad.so.$(firstword $(subst ., ,$(VERSION)))
+SONAME  := libnormgrad.so.$(SERIES)
 SHARED  := $(OUT)/libnormgrad.so.$(VERSION)
+PC      := $(OUT)/normgrad.pc
+CMAKE   := $(OUT)/normgradConfig.cmake $(OUT)/normgradConfigVersion.cmake
 
 # ---- Flags --------------------------------------------------------------------------------------
 
 # What the compiler and the machine offer (OPENMP_FLAGS, BLAS_*, MACHINE): found out once, and again when
 # compiler, flags or installed packages change.
-ifneq ($(filter-out help clean deps deps-bench format uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean deps deps-bench format uninstall lint,$(or $(MAKECMDGOALS),all)),)
 include $(OUT)/config.mk
 endif
 
@@ -183,7 +191,7 @@ needs-clang-format:
 
 ## all: the library, static and shared, and the examples
 .PHONY: all
-all: $(STATIC) $(SHARED) $(OUT)/normgrad.pc $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
+all: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
 
 .PRECIOUS: %/
 %/:
@@ -204,13 +212,14 @@ $(SHARED): $(OBJECTS) $(OUT)/objects
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
 
-$(OUT)/normgrad.pc: src/normgrad.pc.in $(OUT)/flags $(OUT)/places
+# For the build systems of others: pkg-config and CMake.
+$(PC) $(CMAKE): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
-	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' \
 	    -e 's|@LIBS_PRIVATE@|$(filter -fopenmp,$(OPENMP_FLAGS)) $(LIBS)|' $< > $@
 
 $(OUT)/places: FORCE | $(OUT)/tests/
-	$(call remember,$(VERSION) $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
+	$(call remember,$(SONAME) $(VERSION) $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
 
 $(EXAMPLES): $(PROGRAMS)/%: examples/%.c
 $(CLAIMS:%=$(PROGRAMS)/%): $(PROGRAMS)/%: examples/claims/%.c $(LAB)
@@ -340,26 +349,37 @@ $(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick
 
 # ---- The rest -----------------------------------------------------------------------------------
 
-## install: the libraries, headers and normgrad.pc to $(DESTDIR)$(PREFIX)
+## install: libraries, headers, normgrad.pc and CMake's files to $(DESTDIR)$(PREFIX); no root is needed
 .PHONY: install
-install: $(STATIC) $(SHARED) $(OUT)/normgrad.pc
-	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+install: $(STATIC) $(SHARED) $(PC) $(CMAKE)
+	@for place in '$(LIBDIR)' '$(INCLUDEDIR)'; do case $$place in /*) ;; \
+	    *) echo "install: PREFIX is to begin with /, and $$place does not" >&2; exit 1;; esac; done
+	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/cmake/normgrad' \
+	    '$(DESTDIR)$(INCLUDEDIR)/normgrad'
 	install -m 644 $(STATIC) '$(DESTDIR)$(LIBDIR)'
 	install -m 755 $(SHARED) '$(DESTDIR)$(LIBDIR)'
 	ln -sf $(notdir $(SHARED)) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
 	ln -sf $(notdir $(SHARED)) '$(DESTDIR)$(LIBDIR)/libnormgrad.so'
 	install -m 644 include/normgrad.h '$(DESTDIR)$(INCLUDEDIR)'
 	install -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/normgrad'
-	install -m 644 $(OUT)/normgrad.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
-	$(if $(DESTDIR),,-ldconfig 2>/dev/null)
+	install -m 644 $(PC) '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	install -m 644 $(CMAKE) '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
+	$(if $(DESTDIR),,@ldconfig 2>/dev/null || true)
 
 ## uninstall: what install has put there
 .PHONY: uninstall
 uninstall:
 	cd '$(DESTDIR)$(LIBDIR)' && rm -f libnormgrad.a libnormgrad.so $(SONAME) $(notdir $(SHARED)) \
 	    pkgconfig/normgrad.pc
+	rm -rf '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
 	rm -f '$(DESTDIR)$(INCLUDEDIR)/normgrad.h'
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+
+## check-install: programs outside the tree by pkg-config and CMake; README's lines without root
+.PHONY: check-install
+check-install: all
+	+$(Q)CC='$(CC)' tests/outside.sh $(OUT)/outside
+	+$(Q)tests/rootless.sh $(OUT)/rootless '$(MAKEOVERRIDES)'
 
 STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*.inc tests/*.h tests/*.c tests/*/*.[ch] examples/*.[ch] examples/*/*.[ch]))
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define NG_VERSION_MAJOR 0
-#define NG_VERSION_MINOR 1
+#define NG_VERSION_MINOR 2
 #define NG_VERSION_PATCH 0
 
 #if defined(__GNUC__)
@@ -18,7 +18,7 @@
 #define NG_PRINTF(text, first)
 #endif
 
-/* "0.1.0", of the library that was linked (the macros are those it was compiled with). */
+/* "0.2.0", of the library that was linked (the macros are those it was compiled with). */
 NG_API const char *ng_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------

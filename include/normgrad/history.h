@@ -6,7 +6,7 @@
 
 /* A history has blocks (say, one per run), each with its own series. In the file
  *
- *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.1.0
+ *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.2.0
  *
  *     # LayerNorm
  *     step  loss     accuracy
