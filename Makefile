@@ -251,8 +251,9 @@ suite: $(RUNNER)
 	$(Q)$(RUNNER)
 
 # The runner's copy of the library takes its memory through tests/support.c, which counts, and can
-# refuse.
-COUNTED = malloc calloc realloc aligned_alloc posix_memalign free
+# refuse; so with what it asks of the system for its files.
+COUNTED = malloc calloc realloc aligned_alloc posix_memalign free \
+          open read write fsync rename close fchmod
 $(OUT)/tests/libnormgrad.a: $(STATIC)
 	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $< $@
 

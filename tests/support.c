@@ -1,9 +1,12 @@
 #include "support.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 NG_PRINTF(3, 4)
 static void fail_at(const char *file, int line, const char *format, ...)
@@ -195,17 +198,114 @@ static void *counted(void *memory)
     return memory;
 }
 
+/* ---- Files, in the same way ---- */
+
+static int64_t file_calls_allowed = INT64_MAX;
+static int file_call_error, descriptors;
+static bool in_pieces, interrupt_next, file_refused;
+
+void file_calls_fail_once_after(int64_t count, int error)
+{
+    file_calls_allowed = count;
+    file_call_error = error;
+    file_refused = in_pieces = false;
+}
+
+void file_calls_succeed(void) { file_calls_fail_once_after(INT64_MAX, 0); }
+bool file_call_refused(void) { return file_refused; }
+
+void file_calls_come_in_pieces(void)
+{
+    file_calls_succeed();
+    in_pieces = interrupt_next = true;
+}
+
+/* Whether this call is the one to fail. */
+static bool refuse_file_call(void)
+{
+    if (file_calls_allowed == INT64_MAX || file_calls_allowed-- > 0) return false;
+    file_calls_allowed = INT64_MAX;
+    file_refused = true;
+    errno = file_call_error;
+    return true;
+}
+
+static bool interrupt(void)
+{
+    if (!in_pieces) return false;
+    interrupt_next = !interrupt_next;
+    if (!interrupt_next) errno = EINTR;
+    return !interrupt_next;
+}
+
+static size_t piece_of(size_t bytes) { return in_pieces && bytes > 7 ? 7 : bytes; }
+
+int counted_open(const char *path, int flags, ...);
+int counted_close(int fd);
+ssize_t counted_read(int fd, void *bytes, size_t count);
+ssize_t counted_write(int fd, const void *bytes, size_t count);
+int counted_fsync(int fd);
+int counted_fchmod(int fd, mode_t mode);
+int counted_rename(const char *from, const char *to);
+
+int counted_open(const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    const int fd = refuse_file_call() ? -1 : open(path, flags, mode);
+    descriptors += fd >= 0;
+    return fd;
+}
+
+/* A close that fails has closed; where nothing was written it has nothing to fail at. */
+int counted_close(int fd)
+{
+    const bool written = (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+    const bool refused_here = written && refuse_file_call();
+    const int error = errno;
+    descriptors--;
+    const int result = close(fd);
+    if (refused_here) errno = error;
+    return refused_here ? -1 : result;
+}
+
+ssize_t counted_read(int fd, void *bytes, size_t count)
+{
+    if (refuse_file_call() || interrupt()) return -1;
+    return read(fd, bytes, piece_of(count));
+}
+
+ssize_t counted_write(int fd, const void *bytes, size_t count)
+{
+    if (refuse_file_call() || interrupt()) return -1;
+    return write(fd, bytes, piece_of(count));
+}
+
+int counted_fsync(int fd) { return refuse_file_call() || interrupt() ? -1 : fsync(fd); }
+int counted_fchmod(int fd, mode_t mode) { return refuse_file_call() ? -1 : fchmod(fd, mode); }
+int counted_rename(const char *from, const char *to)
+{
+    return refuse_file_call() ? -1 : rename(from, to);
+}
+
+/* ---- Every test ---- */
+
 static void begin_afresh(void)
 {
     ng_clear_error();
     allocations_succeed();
     made = 0;
     live = 0;
+    file_calls_succeed();
+    descriptors = 0;
 }
 
 static void end_clean(void)
 {
     ck_assert_msg(live == 0, "%lld of the library's allocations were not freed", (long long)live);
+    ck_assert_msg(descriptors == 0, "%d of the library's files were not closed", descriptors);
 }
 
 TCase *tcase_create_fresh(const char *name)

@@ -16,23 +16,21 @@ TCase *tcase_create_fresh(const char *name);
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
 /* |actual - expected| <= relative |expected|. A NaN on either side fails. */
-#define assert_close(actual, expected, relative)                                                  \
-    expect_close(__FILE__, __LINE__, #actual, (double)(actual), (double)(expected),               \
-                 relative)
+#define assert_close(actual, expected, relative)                                                   \
+    expect_close(__FILE__, __LINE__, #actual, (double)(actual), (double)(expected), relative)
 
 /* |actual - expected| <= absolute. */
-#define assert_near(actual, expected, absolute)                                                   \
-    expect_near(__FILE__, __LINE__, #actual, (double)(actual), (double)(expected),                \
-                absolute)
+#define assert_near(actual, expected, absolute)                                                    \
+    expect_near(__FILE__, __LINE__, #actual, (double)(actual), (double)(expected), absolute)
 
 /* Every element, row by row: assert_values(y, 1e-12, 1, 2, 3, 4). */
-#define assert_values(tensor, relative, ...)                                                      \
-    expect_values(__FILE__, __LINE__, #tensor, tensor, relative, (const double[]){__VA_ARGS__},   \
+#define assert_values(tensor, relative, ...)                                                       \
+    expect_values(__FILE__, __LINE__, #tensor, tensor, relative, (const double[]){__VA_ARGS__},    \
                   (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
 /* The same shape, and each element within `relative` of max(|a|, |b|, max |tensor| / 1000): what
  * is small only because large terms cancelled is not held to more than they allow. */
-#define assert_tensors_close(a, b, relative)                                                      \
+#define assert_tensors_close(a, b, relative)                                                       \
     expect_tensors_close(__FILE__, __LINE__, #a " and " #b, a, b, relative)
 
 /* The same dtype, shape and bits. */
@@ -46,9 +44,9 @@ bool long_double_is_long(void);
 
 /* A pointer that is not NULL, a condition that is true, a status that is NG_OK; otherwise fails
  * with the last error's text. */
-#define assert_ok(expression)                                                                     \
-    expect_ok(__FILE__, __LINE__, #expression,                                                    \
-              ((expression) ? 1 : 0) != _Generic((expression), ng_status: 1, default: 0))
+#define assert_ok(expression)                                                                      \
+    expect_ok(__FILE__, __LINE__, #expression,                                                     \
+              ((expression) ? 1 : 0) != _Generic((expression), ng_status : 1, default : 0))
 
 /* The last error is of this status and its text contains `part`; it is then cleared. */
 #define assert_error(status, part) expect_error(__FILE__, __LINE__, status, part)
@@ -65,6 +63,19 @@ void allocations_fail_after(int64_t count);
 void allocations_fail_once_after(int64_t count);
 void allocations_succeed(void);
 bool allocations_refused(void); /* whether any has failed since the last call of the above */
+
+/* ---- Files --------------------------------------------------------------------------------
+ *
+ * Of what the library asks of the system for its files (open, read, write, fsync, rename, close,
+ * fchmod) `count` more calls succeed, then one fails with `error`, then all succeed. A test ends
+ * with every descriptor closed. */
+void file_calls_fail_once_after(int64_t count, int error);
+bool file_call_refused(void); /* whether one has failed since the last call of the above */
+void file_calls_succeed(void);
+
+/* From now on every other read and write is interrupted by a signal, and the others do no more
+ * than seven bytes. */
+void file_calls_come_in_pieces(void);
 
 /* ---- Functions behind the macros ---------------------------------------------------------- */
 

@@ -2,11 +2,14 @@
 #include "io/file.h"
 #include "support.h"
 #include <dirent.h>
+#include <errno.h>
 #include <ftw.h>
 #include <locale.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- A folder for the files of a case ---- */
@@ -59,14 +62,30 @@ static const char *content_of(const char *path)
     return text;
 }
 
-static int files_in_folder(void)
+/* Of which the names end in `ending`. */
+static int files_in(const char *path, const char *ending)
 {
     int count = 0;
-    DIR *list = opendir(folder);
+    DIR *list = opendir(path);
     ck_assert_ptr_nonnull(list);
-    for (struct dirent *entry; (entry = readdir(list));) count += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(list));) {
+        const size_t length = strlen(entry->d_name);
+        count += length > strlen(ending) && entry->d_name[0] != '.' &&
+                 strcmp(entry->d_name + length - strlen(ending), ending) == 0;
+    }
     closedir(list);
     return count;
+}
+static int files_in_folder(void) { return files_in(folder, ""); }
+static int unfinished_files(void) { return files_in(folder, ".tmp"); }
+
+static const char *content_of_old(const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    fputs("old", file);
+    ck_assert_int_eq(fclose(file), 0);
+    return path;
 }
 
 /* ---- CSV ---- */
@@ -762,85 +781,455 @@ END_TEST
 
 /* ---- Replacing files ---- */
 
-static ng_history *short_history(void)
+/* Everything that writes a file, with more than one buffer of content. */
+
+static ng_status write_history(const char *path)
 {
     ng_history *history = ng_history_new("short");
-    for (int i = 0; i < 20; i++) ng_history_log(history, "x", i, i);
-    return history;
+    for (int i = 0; i < 2000; i++) ng_history_log(history, "x", i, i);
+    const ng_status status = ng_history_write(history, path);
+    ng_history_free(history);
+    return status;
 }
 
-START_TEST(file_is_replaced_whole_or_not_at_all)
+static ng_status write_module(const char *path)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(20, 100), ng_linear_new(100, 2));
+    const ng_status status = ng_module_save(net, path);
+    ng_module_free(net);
+    return status;
+}
+
+static ng_status write_graph(const char *path)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_require_grad(ng_ones_new(NG_F32, NG_SHAPE(2))), *y = x;
+    for (int i = 0; i < 100; i++) y = ng_exp(tape, y);
+    const ng_status status = ng_tape_write_dot(tape, y, path);
+    ng_tape_free(tape), ng_tensor_free(x);
+    return status;
+}
+
+static ng_status write_bytes(const char *path)
+{
+    static char bytes[10000];
+    memset(bytes, 'b', sizeof bytes);
+    return ng_file_write(path, bytes, sizeof bytes);
+}
+
+static const struct {
+    const char *name;
+    ng_status (*write)(const char *path);
+    const char *begins; /* what the file begins with */
+} writers[] = {{"ng_history_write", write_history, "# what: short"},
+               {"ng_module_save", write_module, "NGRD"},
+               {"ng_tape_write_dot", write_graph, "digraph"},
+               {"ng_file_write", write_bytes, "bbbb"}};
+enum { WRITERS = sizeof writers / sizeof writers[0] };
+
+static bool is_new(int writer, const char *path)
+{
+    const char *begins = writers[writer].begins;
+    return strncmp(content_of(path), begins, strlen(begins)) == 0;
+}
+
+/* Fails, says who could not write which file and why, and leaves no trace. */
+static void assert_keeps_old(int writer, const char *path, const char *why)
+{
+    ck_assert_int_eq(writers[writer].write(path), NG_EIO);
+    ck_assert_ptr_nonnull(strstr(ng_last_error(), writers[writer].name));
+    ck_assert_ptr_nonnull(strstr(ng_last_error(), path));
+    assert_error(NG_EIO, why);
+    ck_assert_int_eq(unfinished_files(), 0);
+}
+
+static void assert_replaces(int writer, const char *path)
+{
+    assert_ok(writers[writer].write(path));
+    ck_assert(is_new(writer, path));
+    ck_assert_int_eq(unfinished_files(), 0);
+}
+
+/* Root may do everything; as nobody it sees what others see. */
+static void become_nobody(void)
+{
+    if (geteuid() == 0) ck_assert(setegid(65534) == 0 && seteuid(65534) == 0);
+}
+static void become_oneself(void) { ck_assert(seteuid(getuid()) == 0 && setegid(getgid()) == 0); }
+
+START_TEST(a_full_disk_leaves_the_old_file)
 {
     /* The disk is full after 64 bytes, as far as this process can see. */
     struct rlimit before;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
     const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
-    const char *path = file_of("old");
-    ng_history *history = short_history();
+    const char *path = content_of_old(path_of("full.dat"));
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    const ng_status status = ng_history_write(history, path);
+    assert_keeps_old(_i, path, "File too large");
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
-
-    ck_assert_int_eq(status, NG_EIO);
-    assert_error(NG_EIO, "it.csv");
     ck_assert_str_eq(content_of(path), "old");
-    ck_assert_int_eq(files_in_folder(), 1);
+    assert_replaces(_i, path);
+}
+END_TEST
 
-    ck_assert_int_eq(ng_history_write(history, path), NG_OK);
-    ck_assert_ptr_nonnull(strstr(content_of(path), "# what: short"));
-    ck_assert_int_eq(files_in_folder(), 1);
-    ng_history_free(history);
+/* A disk of two pages; only root can make one, and not everywhere. */
+START_TEST(a_disk_without_room_leaves_the_old_file)
+{
+    const char *disk = path_of("disk"), *path = path_of("disk/it.dat");
+    ck_assert_int_eq(mkdir(disk, 0755), 0);
+    if (mount("tmpfs", disk, "tmpfs", 0, "size=8k") == 0) {
+        content_of_old(path);
+        assert_keeps_old(_i, path, "No space left on device");
+        const int left = files_in(disk, "");
+        char old[4];
+        snprintf(old, sizeof old, "%s", content_of(path));
+        ck_assert_int_eq(umount(disk), 0);
+        ck_assert_str_eq(old, "old");
+        ck_assert_int_eq(left, 1);
+    }
+    rmdir(disk);
+}
+END_TEST
+
+/* Each call of the system fails in turn: open, write, fsync, close, rename, and the folder's. */
+START_TEST(whatever_fails_leaves_the_old_file_or_the_new_one)
+{
+    const char *path = path_of("failing.dat");
+    int64_t calls = 0;
+    for (bool refused = true; refused; calls++) {
+        content_of_old(path);
+        file_calls_fail_once_after(calls, ENOSPC);
+        const ng_status status = writers[_i].write(path);
+        refused = file_call_refused();
+        file_calls_succeed();
+        ck_assert_int_eq(status, refused ? NG_EIO : NG_OK);
+        ck_assert_int_eq(unfinished_files(), 0);
+        const bool folder_failed = strstr(ng_last_error(), "syncing its folder") != NULL;
+        if (refused) assert_error(NG_EIO, "failing.dat");
+        if (refused && !folder_failed) ck_assert_str_eq(content_of(path), "old");
+        if (!refused || folder_failed) ck_assert(is_new(_i, path));
+        ck_assert_int_lt(calls, 1000);
+    }
+    /* open, mode, a write or more, fsync, close, rename; open and fsync of the folder; none fails */
+    ck_assert_int_ge(calls, 9);
+}
+END_TEST
+
+START_TEST(interrupted_and_short_calls_read_and_write_all)
+{
+    const char *path = path_of("pieces.dat");
+    char whole[4096];
+    assert_replaces(_i, path);
+    memcpy(whole, content_of(path), sizeof whole);
+    struct stat before, after;
+    ck_assert_int_eq(stat(path, &before), 0);
+    file_calls_come_in_pieces();
+    assert_replaces(_i, path);
+    ck_assert_int_eq(stat(path, &after), 0);
+    ck_assert_int_eq(before.st_size, after.st_size);
+    if (_i != 2)
+        ck_assert_mem_eq(content_of(path), whole, sizeof whole); /* a graph has addresses */
+
+    int64_t size = 0;
+    char *bytes = ng_file_read("test", path, &size);
+    assert_ok(bytes);
+    ck_assert_int_eq(size, after.st_size);
+    ck_assert_mem_eq(bytes, content_of(path), sizeof whole - 1);
+    ng_free(bytes);
+    file_calls_succeed();
+}
+END_TEST
+
+/* Names as this library once gave them, and eleven at once, of one process and one file. */
+START_TEST(files_left_by_crashes_are_in_nobodys_way)
+{
+    char name[64];
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "crash.dat.%ld-%d.tmp", (long)getpid(), i);
+        content_of_old(path_of(name));
+    }
+    assert_ok(writers[_i].write(path_of("crash.dat")));
+    ck_assert(is_new(_i, path_of("crash.dat")));
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "crash.dat.%ld-%d.tmp", (long)getpid(), i);
+        ck_assert_str_eq(content_of(path_of(name)), "old");
+        unlink(path_of(name));
+    }
+    ck_assert_int_eq(unfinished_files(), 0);
+}
+END_TEST
+
+START_TEST(many_writers_of_one_file_do_not_meet)
+{
+    enum { MANY = 30 };
+    ng_replacement *files = calloc(MANY, sizeof *files);
+    const char *path = path_of("many.dat");
+    for (int i = 0; i < MANY; i++) {
+        assert_ok(ng_replacement_begin(&files[i], "test", path));
+        ng_replacement_print(&files[i], "%d", i);
+    }
+    ck_assert_int_eq(unfinished_files(), MANY);
+    for (int i = 0; i < MANY; i++) {
+        assert_ok(ng_replacement_end(&files[i], NG_OK));
+        ck_assert_int_eq(atoi(content_of(path)), i);
+    }
+    ck_assert_int_eq(unfinished_files(), 0);
+    free(files);
+}
+END_TEST
+
+/* A name that is taken is another's file: the next one is tried. */
+START_TEST(a_taken_name_is_passed_over)
+{
+    file_calls_fail_once_after(0, EEXIST);
+    assert_replaces(3, path_of("taken.dat"));
+    ck_assert(file_call_refused());
+    file_calls_fail_once_after(0, EINTR);
+    assert_replaces(3, path_of("taken.dat"));
+}
+END_TEST
+
+/* Killed at any moment while two processes write one file: there is always one of the two whole. */
+START_TEST(a_reader_never_finds_a_piece)
+{
+    static char bytes[2][40000];
+    memset(bytes[0], 'a', sizeof bytes[0]), memset(bytes[1], 'b', sizeof bytes[1]);
+    const char *path = path_of("shared.dat");
+    assert_ok(ng_file_write(path, bytes[0], sizeof bytes[0]));
+    for (int round = 0; round < 20; round++) {
+        pid_t writer[2];
+        for (int i = 0; i < 2; i++)
+            if ((writer[i] = fork()) == 0)
+                for (;;) ng_file_write(path, bytes[i], sizeof bytes[i]);
+        usleep(1000 + 777 * (useconds_t)round);
+        for (int i = 0; i < 2; i++) kill(writer[i], SIGKILL);
+        for (int i = 0; i < 2; i++) waitpid(writer[i], NULL, 0);
+        int64_t size = 0;
+        char *read = ng_file_read("test", path, &size);
+        assert_ok(read);
+        ck_assert_int_eq(size, sizeof bytes[0]);
+        ck_assert_mem_eq(read, bytes[read[0] == 'b'], sizeof bytes[0]);
+        ng_free(read);
+    }
+}
+END_TEST
+
+static struct stat status_of(const char *path)
+{
+    struct stat status;
+    ck_assert_int_eq(lstat(path, &status), 0);
+    return status;
+}
+
+START_TEST(the_replaced_file_keeps_its_mode_and_owner)
+{
+    static const mode_t modes[] = {0600, 0640, 0666, 0755, 0200};
+    const char *path = content_of_old(path_of("mode.dat"));
+    const mode_t mask = umask(022);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        ck_assert_int_eq(chmod(path, modes[i]), 0);
+        assert_ok(writers[_i].write(path));
+        ck_assert_uint_eq(status_of(path).st_mode & 07777, modes[i]);
+    }
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(path, 12345, 23456), 0);
+        ck_assert_int_eq(chmod(path, 0664), 0);
+        assert_ok(writers[_i].write(path));
+        ck_assert_uint_eq(status_of(path).st_uid, 12345);
+        ck_assert_uint_eq(status_of(path).st_gid, 23456);
+        ck_assert_uint_eq(status_of(path).st_mode & 07777, 0664);
+    }
+    umask(mask);
+}
+END_TEST
+
+START_TEST(a_new_file_heeds_the_umask)
+{
+    static const mode_t masks[] = {022, 027, 077, 0};
+    const char *path = path_of("umask.dat");
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+        unlink(path);
+        const mode_t mask = umask(masks[i]);
+        const ng_status status = writers[_i].write(path);
+        umask(mask);
+        assert_ok(status);
+        ck_assert_uint_eq(status_of(path).st_mode & 07777, 0666 & ~masks[i]);
+    }
+}
+END_TEST
+
+/* A file of another's group that one may write: the group that takes its place gets no more than
+ * everyone has. Only root can set this up. */
+START_TEST(a_group_that_cannot_be_kept_is_given_nothing)
+{
+    if (geteuid() != 0) return;
+    const char *path = content_of_old(path_of("group.dat"));
+    ck_assert(chmod(folder, 0777) == 0 && chown(path, 65534, 23456) == 0 && chmod(path, 0664) == 0);
+    become_nobody();
+    const ng_status status = writers[_i].write(path);
+    become_oneself();
+    assert_ok(status);
+    ck_assert_uint_eq(status_of(path).st_uid, 65534);
+    ck_assert_uint_eq(status_of(path).st_gid, 65534);
+    ck_assert_uint_eq(status_of(path).st_mode & 07777, 0644);
+}
+END_TEST
+
+START_TEST(what_a_link_leads_to_is_replaced)
+{
+    const char *path = content_of_old(path_of("target.dat")), *link = path_of("link");
+    unlink(link);
+    ck_assert_int_eq(symlink("target.dat", link), 0);
+    const char *chain = path_of("chain");
+    unlink(chain);
+    ck_assert_int_eq(symlink("link", chain), 0);
+    assert_replaces(_i, chain);
+    ck_assert(S_ISLNK(status_of(chain).st_mode) && S_ISLNK(status_of(link).st_mode));
+    ck_assert(S_ISREG(status_of(path).st_mode) && is_new(_i, path));
+}
+END_TEST
+
+START_TEST(a_link_that_leads_nowhere_is_an_error)
+{
+    const char *dangling = path_of("dangling"), *loop = path_of("loop");
+    unlink(dangling), unlink(loop);
+    ck_assert_int_eq(symlink("nothing.dat", dangling), 0);
+    ck_assert_int_eq(symlink("loop", loop), 0);
+    assert_keeps_old(_i, dangling, "a symbolic link: No such file or directory");
+    assert_keeps_old(_i, loop, "a symbolic link: Too many levels of symbolic links");
+    ck_assert(S_ISLNK(status_of(dangling).st_mode) && S_ISLNK(status_of(loop).st_mode));
+    ck_assert_int_ne(access(path_of("nothing.dat"), F_OK), 0);
 }
 END_TEST
 
 START_TEST(only_regular_files_are_replaced)
 {
-    ng_history *history = short_history();
-    ck_assert_int_eq(ng_history_write(history, folder), NG_EIO);
-    assert_error(NG_EIO, "Is a directory");
-    ck_assert_int_eq(ng_history_write(history, path_of("no/such.dat")), NG_EIO);
-    assert_error(NG_EIO, "No such file or directory");
+    assert_keeps_old(_i, folder, "Is a directory");
+    assert_keeps_old(_i, path_of("no/such.dat"), "No such file or directory");
+    assert_keeps_old(_i, "/dev/full", "not a regular file");
+    assert_keeps_old(_i, "/dev/null/it.dat", "Not a directory");
+    assert_keeps_old(_i, "", "No such file or directory");
     const char *pipe = path_of("pipe");
+    unlink(pipe);
     ck_assert_int_eq(mkfifo(pipe, 0600), 0);
-    ck_assert_int_eq(ng_history_write(history, pipe), NG_EIO);
-    assert_error(NG_EIO, "pipe");
-    struct stat status;
-    ck_assert(stat(pipe, &status) == 0 && S_ISFIFO(status.st_mode));
-    ng_history_free(history);
+    assert_keeps_old(_i, pipe, "not a regular file");
+    ck_assert(S_ISFIFO(status_of(pipe).st_mode));
 }
 END_TEST
 
-START_TEST(replacing_follows_a_link_and_heeds_the_umask)
+START_TEST(what_may_not_be_written_stays)
 {
-    const char *link = path_of("link"), *path = file_of("old");
-    ck_assert_int_eq(symlink(path, link), 0);
-    ng_history *history = short_history();
-    const mode_t mask = umask(022);
-    ck_assert_int_eq(ng_history_write(history, link), NG_OK);
-    umask(mask);
-    struct stat status;
-    ck_assert(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
-    ck_assert_ptr_nonnull(strstr(content_of(path), "# what: short"));
-    ck_assert_int_eq(stat(path, &status), 0);
-    ck_assert_uint_eq(status.st_mode & 0777, 0644);
-    ng_history_free(history);
+    const char *closed = path_of("closed"), *inside = path_of("closed/it.dat");
+    const char *path = content_of_old(path_of("protected.dat"));
+    mkdir(closed, 0755);
+    ck_assert(chmod(closed, 0755) == 0 && chmod(path, 0666) == 0);
+    content_of_old(inside);
+    ck_assert(chmod(folder, 0777) == 0 && chmod(path, 0444) == 0);
+    ck_assert(chmod(inside, 0666) == 0 && chmod(closed, 0555) == 0);
+    become_nobody();
+    assert_keeps_old(_i, path, "Permission denied");
+    assert_keeps_old(_i, inside, "(a new file in its folder): Permission denied");
+    become_oneself();
+    ck_assert_str_eq(content_of(path), "old");
+    ck_assert_str_eq(content_of(inside), "old");
+    ck_assert_int_eq(files_in(closed, ""), 1);
+    ck_assert_int_eq(chmod(closed, 0755), 0);
+}
+END_TEST
+
+/* As long a name as the system takes leaves no room for an ending: the temporary one is cut. */
+START_TEST(the_longest_names_are_written_too)
+{
+    char name[256], path[512];
+    memset(name, 'n', 255), name[255] = '\0';
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_replaces(_i, path);
+    assert_replaces(_i, path);
+    snprintf(path, sizeof path, "%s/%sn", folder, name);
+    assert_keeps_old(_i, path, "File name too long");
+    static char endless[PATH_MAX + 100];
+    memset(endless, '/', sizeof endless - 2), endless[sizeof endless - 2] = 'x';
+    ck_assert_int_eq(writers[_i].write(endless), NG_EIO);
+    assert_error(NG_EIO, "cannot write");
+}
+END_TEST
+
+/* In the current folder, too. */
+START_TEST(a_path_may_be_a_name_alone)
+{
+    char here[PATH_MAX];
+    ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+    ck_assert_int_eq(chdir(folder), 0);
+    const ng_status status = writers[_i].write("alone.dat");
+    ck_assert_int_eq(chdir(here), 0);
+    assert_ok(status);
+    ck_assert(is_new(_i, path_of("alone.dat")));
 }
 END_TEST
 
 START_TEST(an_unfinished_file_disappears)
 {
-    const char *path = file_of("old");
+    const char *path = content_of_old(path_of("half.dat"));
     ng_replacement file;
-    ck_assert(ng_replacement_begin(&file, "test", path));
-    fputs("half", file.stream);
+    assert_ok(ng_replacement_begin(&file, "test", path));
+    ng_replacement_print(&file, "half");
     ng_fail(NG_EVALUE, "test: the content cannot be made");
-    ck_assert_int_eq(ng_replacement_end(&file, false), NG_EVALUE);
+    ck_assert_int_eq(ng_replacement_end(&file, NG_EVALUE), NG_EVALUE);
     assert_error(NG_EVALUE, "cannot be made");
     ck_assert_str_eq(content_of(path), "old");
-    ck_assert_int_eq(files_in_folder(), 1);
-    ck_assert_int_eq(allocations_live(), 0);
+    ck_assert_int_eq(unfinished_files(), 0);
+}
+END_TEST
+
+/* Around the buffer's 4096 and the print's 256 bytes. */
+START_TEST(content_of_any_length_is_written_as_it_is)
+{
+    static const int lengths[] = {0, 1, 255, 256, 257, 4095, 4096, 4097, 9000};
+    enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+    char *text = calloc(9001, 1);
+    const char *path = path_of("lengths.dat");
+    for (int i = 0; i < LENGTHS; i++)
+        for (int k = 0; k < LENGTHS; k++) {
+            ng_replacement file;
+            assert_ok(ng_replacement_begin(&file, "test", path));
+            memset(text, 'p', 9000), text[lengths[i]] = '\0';
+            ng_replacement_print(&file, "%s", text);
+            memset(text, 'w', 9000);
+            ng_replacement_write(&file, text, (size_t)lengths[k]);
+            ng_replacement_print(&file, "%d", 7);
+            assert_ok(ng_replacement_end(&file, NG_OK));
+            int64_t size = 0;
+            char *read = ng_file_read("test", path, &size);
+            ck_assert_int_eq(size, lengths[i] + lengths[k] + 1);
+            ck_assert_int_eq((int)strspn(read, "p"), lengths[i]);
+            ck_assert_int_eq((int)strspn(read + lengths[i], "w"), lengths[k]);
+            ck_assert_int_eq(read[size - 1], '7');
+            ng_free(read);
+        }
+    ck_assert_int_eq(ng_file_write(path, "x", -1), NG_EVALUE);
+    assert_error(NG_EVALUE, "a size of -1");
+    ck_assert_int_eq(ng_file_write(NULL, "x", 1), NG_ENULL);
+    ng_clear_error();
+    free(text);
+}
+END_TEST
+
+START_TEST(a_read_that_fails_is_an_error_and_closes_the_file)
+{
+    const char *path = path_of("unread.dat");
+    assert_replaces(3, path);
+    for (int64_t calls = 0;; calls++) {
+        int64_t size = -1;
+        file_calls_fail_once_after(calls, EIO);
+        char *read = ng_file_read("test", path, &size);
+        const bool refused = file_call_refused();
+        file_calls_succeed();
+        if (!read) assert_error(NG_EIO, "unread.dat: Input/output error");
+        ng_free(read);
+        if (!refused) break;
+    }
 }
 END_TEST
 
@@ -1001,12 +1390,28 @@ Suite *io_suite(void)
     tcase_add_test(history, history_gives_floats_back_exactly);
     tcase_add_test(history, history_refuses_names_that_break_the_file);
 
-    /* Each counts the files of its folder. */
-    tcase_add_test(add_case(suite, "replace"), file_is_replaced_whole_or_not_at_all);
-    tcase_add_test(add_case(suite, "replace links"), replacing_follows_a_link_and_heeds_the_umask);
-    tcase_add_test(add_case(suite, "replace pipes"), only_regular_files_are_replaced);
-    tcase_add_test(add_case(suite, "replace halves"), an_unfinished_file_disappears);
-    tcase_add_test(add_case(suite, "long files"), files_longer_than_one_read_come_whole);
+    TCase *replace = add_case(suite, "replace");
+    tcase_add_loop_test(replace, a_full_disk_leaves_the_old_file, 0, WRITERS);
+    tcase_add_loop_test(replace, a_disk_without_room_leaves_the_old_file, 0, WRITERS);
+    tcase_add_loop_test(replace, whatever_fails_leaves_the_old_file_or_the_new_one, 0, WRITERS);
+    tcase_add_loop_test(replace, interrupted_and_short_calls_read_and_write_all, 0, WRITERS);
+    tcase_add_loop_test(replace, files_left_by_crashes_are_in_nobodys_way, 0, WRITERS);
+    tcase_add_test(replace, many_writers_of_one_file_do_not_meet);
+    tcase_add_test(replace, a_taken_name_is_passed_over);
+    tcase_add_loop_test(replace, the_replaced_file_keeps_its_mode_and_owner, 0, WRITERS);
+    tcase_add_loop_test(replace, a_new_file_heeds_the_umask, 0, WRITERS);
+    tcase_add_loop_test(replace, a_group_that_cannot_be_kept_is_given_nothing, 0, WRITERS);
+    tcase_add_loop_test(replace, what_a_link_leads_to_is_replaced, 0, WRITERS);
+    tcase_add_loop_test(replace, a_link_that_leads_nowhere_is_an_error, 0, WRITERS);
+    tcase_add_loop_test(replace, only_regular_files_are_replaced, 0, WRITERS);
+    tcase_add_loop_test(replace, what_may_not_be_written_stays, 0, WRITERS);
+    tcase_add_loop_test(replace, the_longest_names_are_written_too, 0, WRITERS);
+    tcase_add_loop_test(replace, a_path_may_be_a_name_alone, 0, WRITERS);
+    tcase_add_test(replace, an_unfinished_file_disappears);
+    tcase_add_test(replace, content_of_any_length_is_written_as_it_is);
+    tcase_add_test(replace, a_read_that_fails_is_an_error_and_closes_the_file);
+    tcase_add_test(replace, files_longer_than_one_read_come_whole);
+    tcase_add_test(add_case(suite, "two writers"), a_reader_never_finds_a_piece);
 
     TCase *memory = add_case(suite, "memory");
     tcase_add_test(memory, readers_and_history_survive_any_refused_allocation);

@@ -33,6 +33,20 @@ NG_API ng_status ng_history_log(ng_history *history, const char *series, int64_t
 /* Writes the whole history to a file, which is replaced only when it is complete. */
 NG_API ng_status ng_history_write(const ng_history *history, const char *path);
 
+/* Writes `size` bytes to a file: what all functions of the library do that write one, for a .dat
+ * that is no history.
+ *
+ * The new file is written beside the old one, brought to the disk, and takes its place in one step:
+ * whoever reads finds the old one or the new one whole, whatever fails or is killed on the way. Its
+ * mode is kept, and owner and group where the system allows; a new file has what the umask leaves.
+ * What a symbolic link leads to is replaced, and the link stays. NG_EIO, with the system's reason,
+ * leaves the old file as it is: where the disk is full, the folder or the file may not be written,
+ * something else than a regular file stands there (a folder, a pipe, a device), or a link leads
+ * nowhere. (Where only the folder cannot be brought to the disk, the new file stands in its place,
+ * and may be lost if the machine stops.) A process that is killed meanwhile leaves NAME.*.tmp,
+ * which may be deleted. */
+NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
+
 NG_API void ng_history_free(ng_history *history);
 
 #endif

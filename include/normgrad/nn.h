@@ -65,7 +65,7 @@ NG_API void ng_fprint_summary(FILE *stream, const ng_module *module);
 
 /* Writes parameters and buffers by name; reads them back into a module of the same structure. A
  * missing, extra or differently shaped tensor is an error that names it, and nothing is changed.
- * The file is replaced only when it is complete. */
+ * The file is replaced only when it is complete and on the disk (ng_file_write in history.h). */
 NG_API ng_status ng_module_save(const ng_module *module, const char *path);
 NG_API ng_status ng_module_load(ng_module *module, const char *path);
 

@@ -73,7 +73,8 @@ NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_opti
 NG_API ng_tensor *ng_detach(ng_tape *tape, ng_tensor *x);
 
 /* Writes the graph that leads to `root` as Graphviz text, ops as boxes with their names, tensors
- * with their shapes: ng_tape_write_dot(tape, loss, "graph.dot"); then dot -Tsvg graph.dot. */
+ * with their shapes: ng_tape_write_dot(tape, loss, "graph.dot"); then dot -Tsvg graph.dot. The file
+ * is replaced only when it is complete (history.h). */
 NG_API ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const char *path);
 
 /* ---- Your own op ---------------------------------------------------------------------------

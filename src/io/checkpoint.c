@@ -26,14 +26,14 @@ static int count_tensors(const ng_module *module)
 /* ---- Write --------------------------------------------------------------------------------- */
 
 typedef struct {
-    FILE *stream;
+    ng_replacement *file;
     uint64_t hash;
 } writer;
 
 static void put_bytes(writer *out, const void *bytes, size_t count)
 {
     out->hash = ng_digest(out->hash, bytes, count);
-    fwrite(bytes, 1, count, out->stream);
+    ng_replacement_write(out->file, bytes, count);
 }
 
 static void put_number(writer *out, uint64_t value, int bytes)
@@ -72,9 +72,10 @@ ng_status ng_module_save(const ng_module *module, const char *path)
 {
     if (!module || !path) return ng_failed() ? ng_last_status() : NG_ENULL;
     ng_replacement file;
-    if (!ng_replacement_begin(&file, "ng_module_save", path)) return ng_last_status();
+    const ng_status begun = ng_replacement_begin(&file, "ng_module_save", path);
+    if (begun != NG_OK) return begun;
 
-    writer out = {file.stream, NG_DIGEST_START};
+    writer out = {&file, NG_DIGEST_START};
     put_bytes(&out, magic, sizeof magic);
     put_number(&out, VERSION, 4);
     put_number(&out, (uint64_t)count_tensors(module), 8);
@@ -83,7 +84,7 @@ ng_status ng_module_save(const ng_module *module, const char *path)
         for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++)
             put_tensor(&out, tensor.name, tensor.tensor);
     put_number(&out, out.hash, CHECKSUM_BYTES);
-    return ng_replacement_end(&file, true);
+    return ng_replacement_end(&file, NG_OK);
 }
 
 /* ---- Read ---------------------------------------------------------------------------------- */

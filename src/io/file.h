@@ -3,34 +3,46 @@
 #define NG_IO_FILE_H
 
 #include "core/alloc.h"
+#include <limits.h>
 #include <locale.h>
-#include <stdio.h>
 
 /* All bytes of a file, with a zero byte after them that `size` does not count; ng_free them. NULL
  * with NG_EIO, in the name of `function`. */
 char *ng_file_read(const char *function, const char *path, int64_t *size);
 
-/* A file that is written beside the one it will replace, so that a reader finds the old one or
- * the new one, never a piece:
+/* A file that is written beside the one it will replace and brought to the disk before it takes
+ * its place: a reader finds the old one or the new one, never a piece, after a crash as well.
  *
  *     ng_replacement file;
- *     if (!ng_replacement_begin(&file, "ng_history_write", path)) return ng_last_status();
- *     fprintf(file.stream, ...);
- *     return ng_replacement_end(&file, true);
- */
+ *     ng_status status = ng_replacement_begin(&file, "ng_history_write", path);
+ *     if (status != NG_OK) return status;
+ *     ng_replacement_print(&file, "step %d\n", step);
+ *     return ng_replacement_end(&file, NG_OK);
+ *
+ * It holds all that it needs, and may stand on the stack. */
 typedef struct {
-    const char *function;
-    char *path, *temporary;
-    FILE *stream;
+    const char *function, *name; /* who writes, and what the caller calls the file: for messages */
+    char path[PATH_MAX];         /* what is replaced: no link */
+    char temporary[PATH_MAX]; /* NAME.<16 digits>.tmp beside it, left behind where a process dies */
+    char buffer[4096];
+    size_t buffered;
+    int fd;
+    ng_status status; /* the first failure's, NG_OK so far */
 } ng_replacement;
 
-/* Opens the temporary file; false with an error and nothing left to clean up. What stands at
- * `path` must be a regular file or nothing; a symbolic link is followed. */
-bool ng_replacement_begin(ng_replacement *file, const char *function, const char *path);
+/* Opens the temporary file; NG_EIO with nothing left to clean up. What stands at `path` must be a
+ * regular file that may be written, or nothing. The new file takes over its mode, and owner and
+ * group where the system allows; where nothing stands, the umask decides. A symbolic link stays,
+ * and what it leads to is replaced; one that leads nowhere is an error. */
+ng_status ng_replacement_begin(ng_replacement *file, const char *function, const char *path);
 
-/* Closes it and moves it to its place if `complete` and every write succeeded, or removes it.
- * The status is NG_OK, that of the failure here, or (not complete) the last recorded one. */
-ng_status ng_replacement_end(ng_replacement *file, bool complete);
+/* After a failure these do nothing: the end tells. */
+void ng_replacement_write(ng_replacement *file, const void *bytes, size_t count);
+void ng_replacement_print(ng_replacement *file, const char *format, ...) NG_PRINTF(2, 3);
+
+/* Moves the file to its place, or removes it where anything has failed or `content` is not NG_OK
+ * but says why the content could not be made. The failure's status, which is recorded. */
+ng_status ng_replacement_end(ng_replacement *file, ng_status content);
 
 /* Until the matching leave, this thread reads and writes numbers as the C locale does, whatever
  * the program has chosen. false with NG_ENOMEM. */

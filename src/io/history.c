@@ -5,6 +5,7 @@
 #include "io/file.h"
 #include <math.h>
 #include <normgrad/history.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct {
@@ -265,28 +266,29 @@ static int step_width(const block *b)
 }
 
 /* `width` holds each column's, the steps' first. The last column needs none. */
-static void write_block(FILE *stream, const block *b, const int *width)
+static void write_block(ng_replacement *file, const block *b, const int *width)
 {
-    fprintf(stream, "%-*s", width[0], "step");
+    ng_replacement_print(file, "%-*s", width[0], "step");
     for (int64_t i = 0; i < b->count; i++)
-        fprintf(stream, "  %-*s", i + 1 < b->count ? width[i + 1] : 0, b->series[i].name);
-    fputc('\n', stream);
+        ng_replacement_print(file, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
+                             b->series[i].name);
+    ng_replacement_print(file, "\n");
 
     int64_t step = INT64_MIN;
     while (next_step(b, &step)) {
-        fprintf(stream, "%-*s", width[0], print_step(step).text);
+        ng_replacement_print(file, "%-*s", width[0], print_step(step).text);
         for (int64_t i = 0; i < b->count; i++)
-            fprintf(stream, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
-                    print_at(&b->series[i], step).text);
-        fputc('\n', stream);
+            ng_replacement_print(file, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
+                                 print_at(&b->series[i], step).text);
+        ng_replacement_print(file, "\n");
         if (step == INT64_MAX) break;
         step++;
     }
 }
 
-static ng_status write_blocks(FILE *stream, const ng_history *history)
+static ng_status write_blocks(ng_replacement *file, const ng_history *history)
 {
-    fprintf(stream, "# what: %s; normgrad %s\n", history->what, ng_version());
+    ng_replacement_print(file, "# what: %s; normgrad %s\n", history->what, ng_version());
     bool first = true;
     for (int64_t i = 0; i < history->count; i++) {
         const block *b = &history->blocks[i];
@@ -296,9 +298,9 @@ static ng_status write_blocks(FILE *stream, const ng_history *history)
         width[0] = step_width(b);
         for (int64_t j = 0; j < b->count; j++) width[j + 1] = column_width(&b->series[j]);
 
-        fputs(first ? "\n" : "\n\n", stream);
-        if (b->name) fprintf(stream, "# %s\n", b->name);
-        write_block(stream, b, width);
+        ng_replacement_print(file, first ? "\n" : "\n\n");
+        if (b->name) ng_replacement_print(file, "# %s\n", b->name);
+        write_block(file, b, width);
         ng_free(width);
         first = false;
     }
@@ -309,10 +311,14 @@ ng_status ng_history_write(const ng_history *history, const char *path)
 {
     if (!history || !path) return ng_failed() ? ng_last_status() : NG_ENULL;
     ng_replacement file;
-    if (!ng_replacement_begin(&file, "ng_history_write", path)) return ng_last_status();
+    ng_status status = ng_replacement_begin(&file, "ng_history_write", path);
+    if (status != NG_OK) return status;
     ng_c_locale locale;
-    const bool entered = ng_c_locale_enter(&locale);
-    const bool complete = entered && write_blocks(file.stream, history) == NG_OK;
-    if (entered) ng_c_locale_leave(&locale);
-    return ng_replacement_end(&file, complete);
+    if (ng_c_locale_enter(&locale)) {
+        status = write_blocks(&file, history);
+        ng_c_locale_leave(&locale);
+    } else {
+        status = NG_ENOMEM;
+    }
+    return ng_replacement_end(&file, status);
 }

@@ -1,8 +1,7 @@
 /* The graph of a computation as Graphviz text. */
 #include "core/error.h"
+#include "io/file.h"
 #include "tape/tape.h"
-#include <errno.h>
-#include <string.h>
 
 /* Marks what leads to the root: its node, and all older ones whose output a marked one uses. */
 static void mark(const ng_tensor *root)
@@ -25,28 +24,30 @@ static void unmark(const ng_tensor *root)
 }
 
 /* A leaf is drawn where it is first met, and its mark is taken away. */
-static void write_leaf(FILE *file, ng_tensor *x)
+static void write_leaf(ng_replacement *file, ng_tensor *x)
 {
     if (!x->wanted) return;
     x->wanted = false;
-    fprintf(file, "    leaf_%p [shape=ellipse, label=\"%s%s\\n%s\"];\n", (void *)x,
-            x->module_owned ? "parameter " : "", ng_shape_print(x->shape).text,
-            ng_dtype_name(x->dtype));
+    ng_replacement_print(file, "    leaf_%p [shape=ellipse, label=\"%s%s\\n%s\"];\n", (void *)x,
+                         x->module_owned ? "parameter " : "", ng_shape_print(x->shape).text,
+                         ng_dtype_name(x->dtype));
 }
 
-static void write_node(FILE *file, const ng_node *node)
+static void write_node(ng_replacement *file, const ng_node *node)
 {
-    fprintf(file, "    op_%lld [shape=box, label=\"%s\\n%s\"];\n", (long long)node->index,
-            node->op->name, ng_shape_print(node->output->shape).text);
+    ng_replacement_print(file, "    op_%lld [shape=box, label=\"%s\\n%s\"];\n",
+                         (long long)node->index, node->op->name,
+                         ng_shape_print(node->output->shape).text);
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
         if (ng_is_none(x)) continue;
         if (!x->node) write_leaf(file, x);
         if (x->node)
-            fprintf(file, "    op_%lld -> op_%lld;\n", (long long)x->node->index,
-                    (long long)node->index);
+            ng_replacement_print(file, "    op_%lld -> op_%lld;\n", (long long)x->node->index,
+                                 (long long)node->index);
         else
-            fprintf(file, "    leaf_%p -> op_%lld;\n", (void *)x, (long long)node->index);
+            ng_replacement_print(file, "    leaf_%p -> op_%lld;\n", (void *)x,
+                                 (long long)node->index);
     }
 }
 
@@ -57,18 +58,16 @@ ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const ch
         return ng_fail(NG_EGRAD, "ng_tape_write_dot: the tensor was not computed by a recorded op");
     if (root->tape != tape)
         return ng_fail(NG_ESTATE, "ng_tape_write_dot: the tensor lives on another tape");
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return ng_fail(NG_EIO, "ng_tape_write_dot: cannot write %s: %s", path, strerror(errno));
+    ng_replacement file;
+    const ng_status begun = ng_replacement_begin(&file, "ng_tape_write_dot", path);
+    if (begun != NG_OK) return begun;
 
-    fprintf(file, "digraph normgrad {\n    rankdir=BT;\n    node [fontname=\"sans-serif\"];\n");
+    ng_replacement_print(&file, "digraph normgrad {\n    rankdir=BT;\n"
+                                "    node [fontname=\"sans-serif\"];\n");
     mark(root);
     for (const ng_node *node = root->node; node; node = node->previous)
-        if (node->output->wanted) write_node(file, node);
+        if (node->output->wanted) write_node(&file, node);
     unmark(root);
-    fprintf(file, "}\n");
-    const bool written = !ferror(file);
-    if (fclose(file) != 0 || !written)
-        return ng_fail(NG_EIO, "ng_tape_write_dot: cannot write %s: %s", path, strerror(errno));
-    return NG_OK;
+    ng_replacement_print(&file, "}\n");
+    return ng_replacement_end(&file, NG_OK);
 }
