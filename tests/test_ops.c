@@ -513,6 +513,15 @@ START_TEST(reductions_name_wrong_axes)
     assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE, "ng_variance: axis -3");
     assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE, "ng_mean: axis -1 is named");
     assert_fails(ng_argmax(tape, x, 5), NG_ESHAPE, "ng_argmax: axis 5");
+    const ng_axes nine = {.count = 9}, minus = {.count = -1};
+    assert_fails(ng_sum(tape, x, .axes = nine), NG_ESHAPE, "ng_sum: 9 axes, expected 0 to 8");
+    assert_fails(ng_mean(tape, x, .axes = minus), NG_ESHAPE, "ng_mean: -1 axes, expected 0 to 8");
+    assert_fails(ng_variance(tape, x, .axes = nine), NG_ESHAPE, "ng_variance: 9 axes");
+    assert_fails(ng_max(tape, x, .axes = nine), NG_ESHAPE, "ng_max: 9 axes");
+    assert_fails(ng_logsumexp(tape, x, .axes = nine), NG_ESHAPE, "ng_logsumexp: 9 axes");
+    assert_fails(ng_permute(tape, x, nine), NG_ESHAPE, "ng_permute: 9 axes");
+    assert_fails(ng_sum(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE,
+                 "ng_sum: axis 0 is named twice");
     assert_fails(ng_max(tape, empty), NG_ESHAPE, "ng_max: (3, 0) has no elements");
     assert_fails(ng_logsumexp(tape, empty, .axes = NG_AXES(1)), NG_ESHAPE, "ng_logsumexp: (3, 0)");
     assert_fails(ng_argmax(tape, empty, 1), NG_ESHAPE, "ng_argmax: (3, 0)");
@@ -885,6 +894,43 @@ START_TEST(nothing_sums_to_zero)
 }
 END_TEST
 
+/* Of every reduction along the middle of (outer, 2, 0): an empty result, at once, and nothing
+ * beside it is written. */
+START_TEST(reductions_beside_an_empty_axis_write_nothing)
+{
+    const int64_t outer[] = {4096, 1000000, INT64_C(1) << 40};
+    for (int i = 0; i < 3; i++) {
+        ng_tensor *x = zeros(NG_SHAPE(outer[i], 2, 0));
+        ng_tensor *guard = ng_full(tape, NG_F64, NG_SHAPE(64), 7);
+        ng_tensor *y[] = {
+            ng_sum(tape, x, .axes = NG_AXES(1)),       ng_mean(tape, x, .axes = NG_AXES(1)),
+            ng_variance(tape, x, .axes = NG_AXES(1)),  ng_max(tape, x, .axes = NG_AXES(1)),
+            ng_logsumexp(tape, x, .axes = NG_AXES(1)), ng_argmax(tape, x, 1),
+            ng_sum_to(tape, x, NG_SHAPE(1, 0))};
+        for (int k = 0; k < 7; k++) {
+            assert_ok(y[k]);
+            ck_assert_int_eq(ng_size(y[k]), 0);
+        }
+        for (int k = 0; k < 64; k++) ck_assert(ng_get(guard, k) == 7);
+        assert_shape(ng_gradient(tape, y[4], x), outer[i], 2, 0);
+    }
+}
+END_TEST
+
+/* Whichever axis comes first: without the zeros there are too many elements. */
+START_TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
+{
+    const int64_t huge = INT64_C(1) << 40;
+    ng_tensor *row = zeros(NG_SHAPE(1, huge, 0)), *column = zeros(NG_SHAPE(huge, 1, 0));
+    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(0, huge, huge), 1), NG_ESHAPE, "more elements");
+    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(huge, huge, 0), 1), NG_ESHAPE, "more elements");
+    assert_fails(ng_reshape(tape, row, NG_SHAPE(0, huge, huge)), NG_ESHAPE, "more elements");
+    assert_fails(ng_add(tape, row, column), NG_ESHAPE, "ng_add: ");
+    assert_fails(ng_where(tape, row, column, row), NG_ESHAPE, "ng_where: ");
+    assert_fails(ng_broadcast_to(tape, row, NG_SHAPE(huge, huge, 0)), NG_ESHAPE, "more elements");
+}
+END_TEST
+
 START_TEST(empty_operands_give_empty_results)
 {
     ng_tensor *x = zeros(NG_SHAPE(0, 3)), *row = LEAF(NG_SHAPE(3), 1, 2, 3);
@@ -1208,6 +1254,8 @@ Suite *ops_suite(void)
     tcase_add_test(edges, cast_keeps_values_and_refuses_a_gradient);
     tcase_add_test(edges, nothing_sums_to_zero);
     tcase_add_test(edges, empty_operands_give_empty_results);
+    tcase_add_test(edges, reductions_beside_an_empty_axis_write_nothing);
+    tcase_add_test(edges, an_empty_shape_is_refused_where_its_strides_would_overflow);
     tcase_add_test(edges, matmul_over_nothing_is_zero);
     tcase_add_test(edges, one_element_tensors_reduce_to_themselves);
 

@@ -20,8 +20,13 @@ int64_t ng_shape_size(const char *function, ng_shape shape)
                 NG_MAX_RANK);
         return -1;
     }
-    int64_t size = 1;
+    int64_t size = 1; /* but for the zeros */
+    bool empty = false;
     for (int i = 0; i < shape.rank; i++) {
+        if (shape.dim[i] == 0) {
+            empty = true;
+            continue;
+        }
         if (shape.dim[i] < 0) {
             ng_fail(NG_ESHAPE, "%s: negative dimension in %s", function,
                     ng_shape_print(shape).text);
@@ -34,7 +39,7 @@ int64_t ng_shape_size(const char *function, ng_shape shape)
             return -1;
         }
     }
-    return size;
+    return empty ? 0 : size;
 }
 
 bool ng_shape_equal(ng_shape a, ng_shape b)
@@ -65,7 +70,7 @@ bool ng_shape_broadcast(const char *function, ng_shape a, ng_shape b, ng_shape *
         joint.dim[i] = da == 1 ? db : da;
     }
     *result = joint;
-    return true;
+    return ng_shape_size(function, joint) >= 0;
 }
 
 int64_t ng_shape_span(ng_shape shape, int first, int last)
@@ -88,6 +93,10 @@ int ng_axis_index(const char *function, int axis, int rank)
 
 bool ng_axes_mark(const char *function, ng_axes axes, int rank, bool reduced[NG_MAX_RANK])
 {
+    if (axes.count < 0 || axes.count > NG_MAX_RANK) {
+        ng_fail(NG_ESHAPE, "%s: %d axes, expected 0 to %d", function, axes.count, NG_MAX_RANK);
+        return false;
+    }
     for (int i = 0; i < NG_MAX_RANK; i++) reduced[i] = axes.count == 0 && i < rank;
     for (int i = 0; i < axes.count; i++) {
         const int axis = ng_axis_index(function, axes.axis[i], rank);

@@ -58,9 +58,9 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
 {
     const uint32_t limit = ng_drop_limit(s);
     const double kept = 1 / (1 - s->dropout);
-    const int64_t units = s->batches * s->heads;
     ng_tensor *mask = ng_result(tape, dtype, NG_SHAPE(s->batches, s->heads, s->queries, s->keys));
-    for (int64_t row = 0; mask && row < units * s->queries; row++)
+    const int64_t rows = mask && mask->size > 0 ? mask->size / s->keys : 0;
+    for (int64_t row = 0; row < rows; row++)
         for (int64_t key = 0; key < s->keys; key++) {
             const ng_drop_key random = ng_drop_key_of(s, row / s->queries, key);
             const bool dropped = ng_drop_bits(random, (uint32_t)(row % s->queries)) < limit;
@@ -235,7 +235,8 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
     s->causal = options->causal;
     s->scale = options->scale != 0 ? options->scale : s->dim > 0 ? 1 / sqrt((double)s->dim) : 1;
     s->dropout = options->dropout;
-    if (!settings_fit(function, s, inputs[3])) return NULL;
+    const int64_t rows = ng_shape_size(function, NG_SHAPE(s->batches, s->heads, s->queries));
+    if (rows < 0 || !settings_fit(function, s, inputs[3])) return NULL;
     ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
     if (s->dropout > 0) s->seed = ng_rng_next(&rng);
 
@@ -243,15 +244,16 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
     ng_shape shape = q->shape;
     if (saved.packed) shape.dim[2] /= 3;
     ng_tensor *y = ng_result(tape, q->dtype, shape);
-    const size_t rows = (size_t)(s->batches * s->heads * s->queries);
-    saved.lse = y ? ng_tape_memory(tape, rows * sizeof *saved.lse) : NULL;
-    if (!saved.lse) return NULL;
+    if (!y) return NULL;
+    if (y->size > 0) saved.lse = ng_tape_memory(tape, (size_t)rows * sizeof *saved.lse);
+    if (y->size > 0 && !saved.lse) return NULL;
     const char *k = inputs[1]->data, *v = inputs[2]->data;
     if (saved.packed) {
         k = (const char *)q->data + packed_bytes(&saved, q, 1);
         v = (const char *)q->data + packed_bytes(&saved, q, 2);
     }
-    ng_kernels_for(q->dtype)->attention(s, q->data, k, v, inputs[3]->data, y->data, saved.lse);
+    if (y->size > 0)
+        ng_kernels_for(q->dtype)->attention(s, q->data, k, v, inputs[3]->data, y->data, saved.lse);
     y = ng_record(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
     if (y) tape->rng = rng;
     return y;

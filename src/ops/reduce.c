@@ -90,6 +90,10 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
                 ng_tensor *y)
 {
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    if (x->size == 0) { /* sums of nothing; of an axis without elements there is no maximum */
+        kernels->fill(y->data, y->size, 0 * r->scale);
+        return true;
+    }
     bool reduced[NG_MAX_RANK];
     const ng_shape groups = joined_axes(x->shape, r, reduced);
     int left = 0;
@@ -261,7 +265,7 @@ ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
     if (!has_elements("ng_argmax", x, &r)) return NULL;
     const ng_reduce_options options = {.x = x};
     ng_tensor *y = ng_result(tape, NG_I64, reduced_shape(&options, &r));
-    if (!y) return NULL;
+    if (!y || y->size == 0) return y;
     ng_kernels_for(x->dtype)->argmax(x->data, y->data, ng_shape_span(x->shape, 0, along),
                                      x->shape.dim[along],
                                      ng_shape_span(x->shape, along + 1, x->shape.rank));

@@ -33,7 +33,8 @@ static ng_tensor *angles(ng_tape *tape, ng_dtype dtype, int64_t length, const ro
     for (int64_t i = 0; table && i < half; i++) {
         const double speed = pow(a->base, -2 * (double)i / (double)a->dim);
         for (int64_t t = 0; t < length; t++) {
-            const double angle = (double)(a->start + t) * speed, sine = sin(angle);
+            const double position = (double)a->start + (double)t;
+            const double angle = position * speed, sine = sin(angle);
             ng_tensor_store(table, 2 * t * half + i, cos(angle));
             ng_tensor_store(table, (2 * t + 1) * half + i, a->back ? -sine : sine);
         }
@@ -50,10 +51,13 @@ static ng_tensor *rotate(ng_tape *tape, ng_tensor *x, const rotary_attributes *a
                                      .features = x->shape.dim[last],
                                      .rotated = a->over,
                                      .dim = a->dim};
-    const ng_tensor *table = angles(tape, x->dtype, shape.length, a);
-    ng_tensor *y = table ? ng_result(tape, x->dtype, x->shape) : NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
-    ng_kernels_for(x->dtype)->rotate(&shape, x->data, table->data, y->data);
+    if (y->size > 0) {
+        const ng_tensor *table = angles(tape, x->dtype, shape.length, a);
+        if (!table) return NULL;
+        ng_kernels_for(x->dtype)->rotate(&shape, x->data, table->data, y->data);
+    }
     return ng_record(tape, &rotary_op, y, &x, 1, a, sizeof *a);
 }
 

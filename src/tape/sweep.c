@@ -107,6 +107,14 @@ static void *zeroed(ng_tape *tape, size_t bytes)
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
+/* The gradients of an empty output are 0. */
+static void clear_slots(const ng_node *node, const ng_slot *slots)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (slots[i].data && !slots[i].accumulate)
+            memset(slots[i].data, 0, bytes_of(node->inputs[i]));
+}
+
 enum { FEW = 3 }; /* inputs, for which the lists below stand on the stack */
 
 /* The op's kernel writes into the inputs' gradients. A tensor that appears twice among the inputs
@@ -128,7 +136,10 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
             return false;
         }
     }
-    if (node->op->backward(s->tape, node, dy, slots) != NG_OK) return false;
+    if (dy->size == 0)
+        clear_slots(node, slots);
+    else if (node->op->backward(s->tape, node, dy, slots) != NG_OK)
+        return false;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
         if (!slots[i].data || !appears_before(node, i)) continue;
