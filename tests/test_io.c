@@ -216,6 +216,10 @@ static const struct {
     {"1e39,1\n", "column 1: \"1e39\" is not within the dtype's range"},
     {"1,2.5\n", "column 2: \"2.5\" is not a label"},
     {"1,1e300\n", "\"1e300\" is not a label"},
+    {"1,9007199254740994\n", "\"9007199254740994\" is not a label"},
+    {"1,-9007199254740994\n", "\"-9007199254740994\" is not a label"},
+    {"a;b,label\n1,2\n", "\"a;b\" is not a number; .header = true skips a first line of names"},
+    {"\n ,\n1,2\n", "it.csv:2: column 1: \"\" is not a number; .header"},
     {"1,2\n1,2,3\n", "it.csv:2: the line ends at column 3, expected 2 columns"},
     {"1,2,3\n1,2\n", "it.csv:2: the line ends at column 2, expected 3 columns"},
     {"5\n", "is the label and leaves no feature"},
@@ -231,6 +235,29 @@ START_TEST(csv_bad_content_is_named_by_line_and_column)
     ck_assert_ptr_null(ng_dataset_read_csv(path));
     assert_error(NG_EPARSE, bad_csv[_i].message);
     ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* Up to 2^53 every whole number is a double. */
+START_TEST(csv_labels_go_to_the_last_exact_integer)
+{
+    assert_reads(ng_dataset_read_csv(file_of("1,9007199254740992\n2,-9007199254740992\n")),
+                 ROWS(1, 2), 2, 1, ROWS(9007199254740992, -9007199254740992));
+}
+END_TEST
+
+/* Only where it can help: in the first line, when that has no number, and was not skipped. */
+START_TEST(csv_hint_at_the_header_only_where_it_can_help)
+{
+    ck_assert_ptr_null(ng_dataset_read_csv(file_of("1,2\na,b\n")));
+    ck_assert_ptr_null(strstr(ng_last_error(), ".header"));
+    assert_error(NG_EPARSE, "it.csv:2: column 1: \"a\" is not a number");
+    ck_assert_ptr_null(ng_dataset_read_csv(file_of("a, 1 \n")));
+    ck_assert_ptr_null(strstr(ng_last_error(), ".header"));
+    assert_error(NG_EPARSE, "it.csv:1: column 1: \"a\" is not a number");
+    ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\nc,d\n"), .header = true));
+    ck_assert_ptr_null(strstr(ng_last_error(), ".header"));
+    assert_error(NG_EPARSE, "it.csv:2: column 1: \"c\" is not a number");
 }
 END_TEST
 
@@ -385,6 +412,9 @@ START_TEST(idx_header_must_fit_before_memory_is_asked_for)
     assert_bad_images(bytes, sizeof bytes, "dimension 0 is 0");
     assert_bad_images("\x1f\x8b\x08\x00 gzip", 9, "gunzip");
     assert_bad_images(labels, sizeof labels, "0x00000801");
+    /* 2^64 elements: 0 to a product that overflows, and as many bytes follow */
+    static const unsigned char round[] = {0, 0, 8, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 4};
+    assert_bad_images(round, sizeof round, "promises 2147483648 x 2147483648 x 4");
 }
 END_TEST
 
@@ -731,6 +761,21 @@ START_TEST(history_file_is_aligned_columns)
 }
 END_TEST
 
+/* However often: a step has one point. */
+START_TEST(logging_a_step_again_takes_no_memory)
+{
+    ng_history *history = ng_history_new("again");
+    for (int step = 0; step < 3; step++) ng_history_log(history, "x", step, step);
+    const int64_t before = allocations_made();
+    for (int i = 0; i < 1000; i++) ng_history_log(history, "x", i % 3, i);
+    ck_assert_int_eq(allocations_made(), before);
+    assert_ok(ng_history_write(history, path_of("it.dat")));
+    ck_assert_ptr_nonnull(
+        strstr(content_of(path_of("it.dat")), "\nstep  x\n0     999\n1     997\n2     998\n"));
+    ng_history_free(history);
+}
+END_TEST
+
 START_TEST(history_without_blocks_has_one_without_a_name)
 {
     ng_history *history = ng_history_new("plain");
@@ -912,7 +957,7 @@ START_TEST(whatever_fails_leaves_the_old_file_or_the_new_one)
         if (!refused || folder_failed) ck_assert(is_new(_i, path));
         ck_assert_int_lt(calls, 1000);
     }
-    /* open, mode, a write or more, fsync, close, rename; open and fsync of the folder; none fails */
+    /* open, mode, writes, fsync, close, rename; open and fsync of the folder; then none fails */
     ck_assert_int_ge(calls, 9);
 }
 END_TEST
@@ -1355,6 +1400,8 @@ Suite *io_suite(void)
     tcase_add_test(csv, csv_and_history_write_a_point_in_any_locale);
     tcase_add_loop_test(csv, csv_bad_content_is_named_by_line_and_column, 0,
                         (int)(sizeof bad_csv / sizeof bad_csv[0]));
+    tcase_add_test(csv, csv_labels_go_to_the_last_exact_integer);
+    tcase_add_test(csv, csv_hint_at_the_header_only_where_it_can_help);
     tcase_add_test(csv, csv_zero_byte_is_no_end_of_the_file);
     tcase_add_test(csv, csv_header_alone_is_no_data);
     tcase_add_test(csv, csv_wrong_options_are_refused);
@@ -1386,6 +1433,7 @@ Suite *io_suite(void)
 
     TCase *history = add_case(suite, "history");
     tcase_add_test(history, history_file_is_aligned_columns);
+    tcase_add_test(history, logging_a_step_again_takes_no_memory);
     tcase_add_test(history, history_without_blocks_has_one_without_a_name);
     tcase_add_test(history, history_gives_floats_back_exactly);
     tcase_add_test(history, history_refuses_names_that_break_the_file);

@@ -10,16 +10,16 @@ static const char function[] = "ng_dataset_read_csv";
 
 /* A walk over lines: at, stop is the line's text without its end. */
 typedef struct {
-    const char *path;
+    const ng_csv_options *options;
     const char *next, *end; /* what is not yet read */
     const char *at, *stop;  /* the line */
     int64_t line;           /* its number, from 1 */
 } ng_lines;
 
-static ng_lines begin_lines(const char *path, const char *text, int64_t size)
+static ng_lines begin_lines(const ng_csv_options *options, const char *text, int64_t size)
 {
     const bool marked = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0; /* UTF-8's signature */
-    return (ng_lines){.path = path, .next = text + (marked ? 3 : 0), .end = text + size};
+    return (ng_lines){.options = options, .next = text + (marked ? 3 : 0), .end = text + size};
 }
 
 static bool next_line(ng_lines *lines)
@@ -38,19 +38,27 @@ static bool is_space(char c) { return c == ' ' || c == '\t'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* The next line that holds something. A tab between cells is something. */
-static bool next_row(ng_lines *lines, char delimiter)
+static bool next_row(ng_lines *lines)
 {
     while (next_line(lines))
         for (const char *p = lines->at; p < lines->stop; p++)
-            if (!is_space(*p) || *p == delimiter) return true;
+            if (!is_space(*p) || *p == lines->options->delimiter) return true;
     return false;
 }
 
-static int64_t columns_of(const ng_lines *lines, char delimiter)
+static int64_t columns_of(const ng_lines *lines)
 {
     int64_t columns = 1;
-    for (const char *p = lines->at; p < lines->stop; p++) columns += *p == delimiter;
+    for (const char *p = lines->at; p < lines->stop; p++)
+        columns += *p == lines->options->delimiter;
     return columns;
+}
+
+/* Where the cell that begins at `at` ends. */
+static const char *cell_end(const ng_lines *lines, const char *at)
+{
+    while (at < lines->stop && *at != lines->options->delimiter) at++;
+    return at;
 }
 
 /* A cell's text for a message: printable, and cut where it is long. */
@@ -90,22 +98,43 @@ static bool is_number(const char *at, const char *stop)
     return at == stop;
 }
 
+/* A cell without the blanks around it. */
+static void trim(const char **at, const char **stop)
+{
+    while (*at < *stop && is_space(**at)) (*at)++;
+    while (*at < *stop && is_space((*stop)[-1])) (*stop)--;
+}
+
+/* Whether no cell of the line is a number: then it may be one of names. */
+static bool has_no_number(const ng_lines *lines)
+{
+    for (const char *at = lines->at; at <= lines->stop; at = cell_end(lines, at) + 1) {
+        const char *first = at, *stop = cell_end(lines, at);
+        trim(&first, &stop);
+        if (is_number(first, stop)) return false;
+    }
+    return true;
+}
+
 static bool fail_cell(const ng_lines *lines, int64_t column, const char *at, const char *stop,
                       const char *expected)
 {
-    ng_fail(NG_EPARSE, "%s: %s:%lld: column %lld: \"%s\" is not %s", function, lines->path,
+    ng_fail(NG_EPARSE, "%s: %s:%lld: column %lld: \"%s\" is not %s", function, lines->options->path,
             (long long)lines->line, (long long)column, quote_cell(at, stop).text, expected);
     return false;
 }
 
-/* The cell that begins at `at`. What follows a number (delimiter, blank, line end, the file's
- * zero byte) cannot go on with it, so strtod stops where the cell does. */
-static bool parse_cell(const ng_lines *lines, int64_t column, const char *at, const char *stop,
-                       double *value)
+/* The cell from `at` to `stop`, of sample `row`. What follows a number (delimiter, blank, line end,
+ * the file's zero byte) cannot go on with it, so strtod stops where the cell does. */
+static bool parse_cell(const ng_lines *lines, int64_t row, int64_t column, const char *at,
+                       const char *stop, double *value)
 {
-    while (at < stop && is_space(*at)) at++;
-    while (at < stop && is_space(stop[-1])) stop--;
-    if (!is_number(at, stop)) return fail_cell(lines, column, at, stop, "a number");
+    static const char names[] = "a number; .header = true skips a first line of names";
+    trim(&at, &stop);
+    if (!is_number(at, stop)) {
+        const bool hint = row == 0 && !lines->options->header && has_no_number(lines);
+        return fail_cell(lines, column, at, stop, hint ? names : "a number");
+    }
     *value = strtod(at, NULL);
     if (!isfinite(*value)) return fail_cell(lines, column, at, stop, "within a double's range");
     return true;
@@ -118,12 +147,12 @@ typedef struct {
     double scale;
 } ng_target;
 
-static bool parse_row(const ng_lines *lines, char delimiter, const ng_target *to, int64_t row)
+static bool parse_row(const ng_lines *lines, const ng_target *to, int64_t row)
 {
-    const int64_t columns = columns_of(lines, delimiter);
+    const int64_t columns = columns_of(lines);
     if (columns != to->columns) {
         ng_fail(NG_EPARSE, "%s: %s:%lld: the line ends at column %lld, expected %lld columns",
-                function, lines->path, (long long)lines->line, (long long)columns,
+                function, lines->options->path, (long long)lines->line, (long long)columns,
                 (long long)to->columns);
         return false;
     }
@@ -131,10 +160,9 @@ static bool parse_row(const ng_lines *lines, char delimiter, const ng_target *to
     int64_t feature = row * (columns - (to->label ? 1 : 0));
     const char *at = lines->at;
     for (int64_t column = 1; column <= columns; column++) {
-        const char *stop = at;
-        while (stop < lines->stop && *stop != delimiter) stop++;
+        const char *stop = cell_end(lines, at);
         double value = 0;
-        if (!parse_cell(lines, column, at, stop, &value)) return false;
+        if (!parse_cell(lines, row, column, at, stop, &value)) return false;
 
         if (column != to->label) {
             ng_tensor_store(to->x, feature, value * to->scale);
@@ -178,8 +206,8 @@ static bool complete_options(ng_csv_options *options)
 static bool measure(ng_lines lines, const ng_csv_options *options, int64_t *rows, ng_target *to)
 {
     *rows = 0;
-    while (next_row(&lines, options->delimiter))
-        if ((*rows)++ == 0) to->columns = columns_of(&lines, options->delimiter);
+    while (next_row(&lines))
+        if ((*rows)++ == 0) to->columns = columns_of(&lines);
 
     if (!options->no_label) to->label = options->label_column ? options->label_column : to->columns;
     if (*rows == 0)
@@ -199,10 +227,10 @@ static bool measure(ng_lines lines, const ng_csv_options *options, int64_t *rows
 
 static ng_dataset *parse(const ng_csv_options *options, const char *text, int64_t size)
 {
-    ng_lines lines = begin_lines(options->path, text, size);
+    ng_lines lines = begin_lines(options, text, size);
     ng_target to = {.scale = options->scale};
     int64_t rows;
-    if (options->header) next_row(&lines, options->delimiter);
+    if (options->header) next_row(&lines);
     if (!measure(lines, options, &rows, &to)) return NULL;
 
     const int64_t features = to.columns - (to.label ? 1 : 0);
@@ -210,8 +238,7 @@ static ng_dataset *parse(const ng_csv_options *options, const char *text, int64_
     to.y = to.label ? ng_tensor_make(function, NG_I64, NG_SHAPE(rows)) : NG_NONE;
     bool parsed = to.x && to.y;
     for (int64_t row = 0; parsed && row < rows; row++)
-        parsed =
-            next_row(&lines, options->delimiter) && parse_row(&lines, options->delimiter, &to, row);
+        parsed = next_row(&lines) && parse_row(&lines, &to, row);
     if (parsed) return ng_dataset_adopt(to.x, to.y);
     ng_tensor_free(to.x);
     ng_tensor_free(to.y);
