@@ -14,7 +14,8 @@
 NG_API ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
 NG_API ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x);
 NG_API ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x);
-NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype); /* has no gradient */
+NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype);
+                                /* y = x in another dtype; a constant if that is NG_I64 */
 
 /* ---- Arithmetic, broadcasting as NumPy does -----------------------------------------------
  *
@@ -211,6 +212,11 @@ NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
  * Statistics are taken in double, and relative to one of the values or to their mean, never as the
  * difference of two large sums, so that rows far from zero keep their digits.
  * eps is used as it is: 0 means 0. gamma and beta may be NG_NONE.
+ *
+ * What a norm gives, forward and backward, is in float within 1e-5 of the result where its terms do
+ * not cancel, and within 1e-6 of the terms where they do. That holds for a mean a million times the
+ * deviation and for x from the smallest normal number to the largest, of every length, and for
+ * gradients that are recorded as for those that are not.
  */
 
 /* y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions of x, those of gamma
@@ -405,7 +411,8 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
  *         (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
  * mask    (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it
  * scale   default 1 / sqrt(D)
- * causal  query t sees the keys 0 .. t + S - T only
+ * causal  query t sees the keys 0 .. t + S - T only: the last query sees every key, and of more
+ *         queries than keys the first T - S see none
  * dropout with this probability a weight becomes 0, else 1 / (1 - dropout) times itself; below 1
  * A query that sees no key has output 0. */
 typedef struct {

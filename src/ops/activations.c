@@ -13,8 +13,8 @@
 NG_UNARY_RULE(tanh, ng_mul(tape, dy, ng_scalar_sub(tape, 1, ng_square(tape, y))))
 ACTIVATION(tanh, NG_MAP_TANH, tanh_gradient, NULL)
 
-/* y = 1 / (1 + e^-x): y (1 - y) */
-NG_UNARY_RULE(sigmoid, ng_mul(tape, dy, ng_mul(tape, y, ng_scalar_sub(tape, 1, y))))
+/* y = 1 / (1 + e^-x): y (1 - y), where 1 - y = sigmoid(-x), which keeps its digits */
+NG_UNARY_RULE(sigmoid, ng_mul(tape, dy, ng_mul(tape, y, ng_sigmoid(tape, ng_neg(tape, x)))))
 ACTIVATION(sigmoid, NG_MAP_SIGMOID, sigmoid_gradient, NULL)
 
 /* y = ln(1 + e^x): sigmoid(x) */
@@ -30,13 +30,13 @@ static ng_tensor *gelu_definition(ng_tape *tape, const ng_node *node)
 }
 ACTIVATION(gelu, NG_MAP_GELU, NULL, gelu_definition)
 
-/* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+/* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 sqrt(2/pi) (...)) */
 static ng_tensor *gelu_tanh_definition(ng_tape *tape, const ng_node *node)
 {
     ng_tensor *const x = node->inputs[0];
-    ng_tensor *cubic = ng_mul_scalar(tape, ng_pow_scalar(tape, x, 3), 0.044715);
-    ng_tensor *inner = ng_mul_scalar(tape, ng_add(tape, x, cubic), 0.79788456080286535588);
-    return ng_mul(tape, ng_mul_scalar(tape, x, 0.5), ng_add_scalar(tape, ng_tanh(tape, inner), 1));
+    ng_tensor *cubic = ng_mul_scalar(tape, ng_mul(tape, ng_square(tape, x), x), 0.044715);
+    ng_tensor *twice = ng_mul_scalar(tape, ng_add(tape, x, cubic), 2 * 0.79788456080286535588);
+    return ng_mul(tape, x, ng_sigmoid(tape, twice));
 }
 ACTIVATION(gelu_tanh, NG_MAP_GELU_TANH, NULL, gelu_tanh_definition)
 

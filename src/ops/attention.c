@@ -9,6 +9,7 @@
  * computed again, a block at a time. Dao et al. 2022. So is the mask of dropout, from its seed. */
 #include "kernels/dropout.h"
 #include "ops/op.h"
+#include <float.h>
 #include <math.h>
 
 typedef struct {
@@ -45,8 +46,8 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
     const ng_attention_shape *s = &saved->shape;
     ng_tensor *sees = ng_result_full(tape, dtype, NG_SHAPE(s->queries, s->keys), 1);
     for (int64_t t = 0; sees && s->causal && t < s->queries; t++)
-        for (int64_t j = t + s->keys - s->queries + 1; j < s->keys; j++)
-            ng_tensor_store(sees, t * s->keys + j, 0);
+        for (int64_t j = 0; j < s->keys; j++)
+            if (j > t + s->keys - s->queries) ng_tensor_store(sees, t * s->keys + j, 0);
     if (ng_is_none(mask)) return sees;
     ng_tensor *keys = ng_reshape(tape, mask, NG_SHAPE(s->batches, 1, 1, s->keys));
     ng_tensor *zero = ng_full(tape, dtype, NG_SCALAR, 0);
@@ -69,6 +70,9 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
     return mask;
 }
 
+/* Of no score that is finite is the maximum less than this. */
+static double lowest(ng_dtype dtype) { return dtype == NG_F32 ? -(double)FLT_MAX : -DBL_MAX; }
+
 /* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
  * place a 1 divides. */
 static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
@@ -82,7 +86,7 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 
     ng_tensor *scores = ng_matmul(tape, q, k, .transpose_b = true);
     scores = ng_mul_scalar(tape, scores, saved->shape.scale);
-    scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, -1e30));
+    scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, lowest(dtype)));
     ng_tensor *max = ng_max(tape, ng_detach(tape, scores), .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *weights = ng_exp(tape, ng_sub(tape, scores, max));
     weights = ng_where(tape, sees, weights, zero);
@@ -213,13 +217,6 @@ static bool settings_fit(const char *function, const ng_attention_shape *s, cons
         ng_fail(NG_EVALUE, "%s: dropout = %g, expected 0 <= dropout < 1", function, s->dropout);
         return false;
     }
-    if (s->causal && s->queries > s->keys) {
-        ng_fail(NG_ESHAPE,
-                "%s: %lld queries and %lld keys, expected at least as many keys for "
-                "causal attention",
-                function, (long long)s->queries, (long long)s->keys);
-        return false;
-    }
     if (ng_is_none(mask) || ng_shape_equal(mask->shape, expected)) return true;
     ng_fail(NG_ESHAPE, "%s: mask is %s, expected (batches, keys) = %s", function,
             ng_shape_print(mask->shape).text, ng_shape_print(expected).text);
@@ -321,6 +318,10 @@ const ng_check_row_spec ng_rows_attention[] = {
      .call = row_attention_causal,
      .inputs = {NG_ROW_ANY("q", 2, 1, 3, 2), NG_ROW_ANY("k", 2, 1, 3, 2),
                 NG_ROW_ANY("v", 2, 1, 3, 2)}},
+    {.name = "attention (causal, more queries than keys)",
+     .call = row_attention_causal,
+     .inputs = {NG_ROW_ANY("q", 1, 2, 5, 2), NG_ROW_ANY("k", 1, 2, 3, 2),
+                NG_ROW_ANY("v", 1, 2, 3, 2)}},
     {.name = "attention (key mask)",
      .call = row_attention_mask,
      .inputs = {NG_ROW_ANY("q", 2, 1, 2, 3), NG_ROW_ANY("k", 2, 1, 4, 3),

@@ -40,28 +40,35 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
-/* A tensor (C) as it broadcasts against x: (C), (C, 1) or (C, 1, 1). */
+/* The shape in which numbers per channel broadcast against x: (C), (C, 1) or (C, 1, 1). */
+static ng_shape channels_of(const ng_tensor *x)
+{
+    return (ng_shape){.rank = ng_rank(x) - 1, .dim = {ng_dim(x, 1), 1, 1}};
+}
+
 static ng_tensor *per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
 {
-    ng_shape shape = {.rank = ng_rank(x) - 1, .dim = {ng_dim(x, 1), 1, 1}};
-    return ng_reshape(tape, c, shape);
+    return ng_reshape(tape, c, channels_of(x));
 }
 
 static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    ng_tensor *mean, *var;
+    ng_tensor *z = x, *mean, *var;
     if (saved->fixed) {
         mean = per_channel(tape, node->inputs[3], x);
-        var = per_channel(tape, node->inputs[4], x);
+        var = ng_add_scalar(tape, per_channel(tape, node->inputs[4], x), saved->shape.eps);
     } else {
         const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-        mean = ng_mean(tape, x, .axes = all_but_channel, .keepdim = true);
-        var = ng_variance(tape, x, .axes = all_but_channel, .keepdim = true);
+        const ng_norm_constants near = ng_norm_constants_of(
+            tape, x->dtype, channels_of(x), saved->mean, saved->rstd, saved->shape.eps);
+        z = ng_norm_near(tape, x, near);
+        mean = ng_mean(tape, z, .axes = all_but_channel, .keepdim = true);
+        var = ng_variance(tape, z, .axes = all_but_channel, .keepdim = true);
+        var = ng_add(tape, ng_reshape(tape, var, channels_of(x)), near.eps);
     }
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, saved->shape.eps));
-    ng_tensor *y = ng_mul(tape, ng_sub(tape, x, mean), rstd);
+    ng_tensor *y = ng_mul(tape, ng_sub(tape, z, mean), ng_rsqrt(tape, var));
     if (gamma != NG_NONE) y = ng_mul(tape, y, per_channel(tape, gamma, x));
     if (beta != NG_NONE) y = ng_add(tape, y, per_channel(tape, beta, x));
     return y;

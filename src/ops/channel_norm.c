@@ -106,11 +106,16 @@ static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const
 static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
 {
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    const double eps = ((const channel_norm_attributes *)node->attributes)->eps;
-    ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *var = ng_variance(tape, x, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, eps));
-    ng_tensor *y = ng_mul(tape, ng_sub(tape, x, mean), rstd);
+    const channel_norm_attributes *saved = node->attributes;
+    ng_shape positions = x->shape;
+    positions.dim[1] = 1;
+    const ng_norm_constants near =
+        ng_norm_constants_of(tape, x->dtype, positions, saved->mean, saved->rstd, saved->eps);
+    ng_tensor *z = ng_norm_near(tape, x, near);
+    ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
+    ng_tensor *y = ng_mul(tape, ng_sub(tape, z, mean), rstd);
     if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
     if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
     return y;

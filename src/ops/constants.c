@@ -25,8 +25,29 @@ ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x)
     return tape && x ? ng_result_full(tape, x->dtype, x->shape, 1) : NULL;
 }
 
-/* Values only: asking for the gradient of a cast fails. An int64 result is a constant. */
-static const ng_op cast_op = {.name = "cast"};
+/* dx is dy, cast back. An int64 result is a constant. */
+static void cast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_cast(tape, dy, node->inputs[0]->dtype);
+}
+
+static const ng_op cast_op = {.name = "cast", .gradient = cast_gradient};
+
+/* The pairs of dtypes that are cast most, and any other. */
+static void convert(const ng_tensor *x, ng_tensor *y)
+{
+    if (y->dtype == NG_F64 && x->dtype == NG_F32) {
+        const float *from = x->data;
+        double *to = y->data;
+        for (int64_t i = 0; i < x->size; i++) to[i] = (double)from[i];
+    } else if (y->dtype == NG_F32 && x->dtype == NG_F64) {
+        const double *from = x->data;
+        float *to = y->data;
+        for (int64_t i = 0; i < x->size; i++) to[i] = (float)from[i];
+    } else {
+        for (int64_t i = 0; i < x->size; i++) ng_tensor_store(y, i, ng_tensor_load(x, i));
+    }
+}
 
 ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype)
 {
@@ -36,7 +57,7 @@ ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype)
     if (dtype == x->dtype && x->size > 0)
         memcpy(y->data, x->data, (size_t)x->size * ng_dtype_bytes(dtype));
     else
-        for (int64_t i = 0; i < x->size; i++) ng_tensor_store(y, i, ng_tensor_load(x, i));
+        convert(x, y);
     if (dtype == NG_I64) return y;
     return ng_record(tape, &cast_op, y, &x, 1, NULL, 0);
 }

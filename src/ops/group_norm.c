@@ -51,12 +51,16 @@ static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const n
 
 static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
 {
-    const ng_row_norm_shape *rows = &((const group_norm_attributes *)node->attributes)->rows;
+    const group_norm_attributes *saved = node->attributes;
+    const ng_row_norm_shape *rows = &saved->rows;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
     ng_tensor *group = ng_reshape(tape, x, NG_SHAPE(rows->rows, rows->n));
+    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, NG_SHAPE(rows->rows, 1),
+                                                        saved->mean, saved->rstd, rows->eps);
+    group = ng_norm_near(tape, group, near);
     ng_tensor *mean = ng_mean(tape, group, .axes = NG_AXES(1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, group, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, rows->eps));
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
     ng_tensor *xhat = ng_mul(tape, ng_sub(tape, group, mean), rstd);
     ng_tensor *y = ng_reshape(tape, xhat, ng_shape_of(x));
     if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));

@@ -170,11 +170,14 @@ static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     return NG_OK;
 }
 
+/* (1 - t) softplus(x) + t softplus(-x), the same, of which no term cancels another. */
 static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
 {
     const bce_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *target = node->inputs[1];
-    ng_tensor *losses = ng_sub(tape, ng_softplus(tape, x), ng_mul(tape, target, x));
+    ng_tensor *no = ng_mul(tape, ng_scalar_sub(tape, 1, target), ng_softplus(tape, x));
+    ng_tensor *yes = ng_mul(tape, target, ng_softplus(tape, ng_neg(tape, x)));
+    ng_tensor *losses = ng_add(tape, no, yes);
     return reduced(tape, losses, saved->reduction);
 }
 

@@ -1,4 +1,5 @@
-/* What the norm families share: checks of operands, and how a tensor per channel meets x. */
+/* What the norm families share: checks of operands, how a tensor per channel meets x, and the
+ * numbers that a definition treats in its place. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -30,4 +31,36 @@ ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
 {
     ng_shape shape = {.rank = x->shape.rank - 1, .dim = {x->shape.dim[1], 1, 1, 1, 1, 1, 1}};
     return ng_reshape(tape, c, shape);
+}
+
+/* The power of 2 near rstd, or a smaller one if it would take the mean out of the dtype's range. */
+static double scale_near(double mean, double rstd, ng_dtype dtype)
+{
+    if (!(rstd > 0) || isinf(rstd) || !isfinite(mean)) return 1;
+    const int most = dtype == NG_F32 ? 126 : 1022, of_mean = fabs(mean) > 1 ? ilogb(mean) : 0;
+    const int exponent = ilogb(rstd);
+    return ldexp(1, exponent < most - of_mean ? exponent : most - of_mean);
+}
+
+ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape shape,
+                                       const double *mean, const double *rstd, double eps)
+{
+    const ng_norm_constants none = {NULL, NULL, NULL};
+    ng_norm_constants c = {.scale = ng_result(tape, dtype, shape),
+                           .shift = mean ? ng_result(tape, dtype, shape) : NULL,
+                           .eps = ng_result(tape, dtype, shape)};
+    if (!c.scale || !c.eps || (mean && !c.shift)) return none;
+    for (int64_t i = 0; i < c.scale->size; i++) {
+        const double center = mean ? mean[i] : 0, scale = scale_near(center, rstd[i], dtype);
+        ng_tensor_store(c.scale, i, scale);
+        ng_tensor_store(c.eps, i, eps * scale * scale);
+        if (mean) ng_tensor_store(c.shift, i, center * scale);
+    }
+    return c;
+}
+
+ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants)
+{
+    ng_tensor *scaled = ng_mul(tape, x, constants.scale);
+    return constants.shift ? ng_sub(tape, scaled, constants.shift) : scaled;
 }

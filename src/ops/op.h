@@ -56,6 +56,18 @@ bool ng_norm_eps_ok(const char *function, double eps);
 bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,
                      const ng_tensor *x);
 
+/* Where a norm is composed of ops, it is that of z = scale x - shift, with eps scale^2 for eps.
+ * scale, powers of 2, and shift are constants of a shape that broadcasts against x. They change no
+ * normalized value, but z has a mean near 0 and a deviation near 1, so that x far from 0, or near
+ * the ends of its dtype's range, keeps its digits. Of the statistics mean and rstd, one of each for
+ * each constant; mean, and then shift, is NULL where x is not centred. */
+typedef struct {
+    ng_tensor *scale, *shift, *eps;
+} ng_norm_constants;
+ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape shape,
+                                       const double *mean, const double *rstd, double eps);
+ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants);
+
 /* A tensor (C) as it broadcasts against x (N, C, ...): (C, 1...). */
 ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
 
@@ -115,10 +127,10 @@ bool ng_is_image(const char *function, ng_shape shape);
 /* Every family that has rows, in the order of the table. */
 #define NG_FAMILIES(family)                                                                        \
     family(arithmetic) family(elementwise) family(activations) family(reduce) family(matmul)       \
-    family(layout) family(select) family(softmax) family(losses) family(dropout) family(norm)      \
-    family(batch_norm) family(group_norm) family(simple_norms) family(batch_variants)              \
-    family(weight_norm) family(channel_norm) family(image) family(conv2d) family(swiglu)           \
-    family(attention) family(rotary)
+        family(layout) family(select) family(softmax) family(losses) family(dropout) family(norm)  \
+            family(batch_norm) family(group_norm) family(simple_norms) family(batch_variants)      \
+                family(weight_norm) family(channel_norm) family(image) family(conv2d)              \
+                    family(swiglu) family(attention) family(rotary)
 
 #define NG_DECLARE_ROWS(family)                                                                    \
     extern const ng_check_row_spec ng_rows_##family[];                                             \

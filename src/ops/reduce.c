@@ -217,24 +217,35 @@ ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
 
 /* ---- Logsumexp ---------------------------------------------------------------------------- */
 
-/* dx = dy e^(x - y), the softmax of x. */
+/* max x, a constant, held finite so that x - max is a number for infinite x too. */
+static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
+{
+    const double limit = x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    const bool was = ng_tape_record(tape, false);
+    ng_tensor *largest = reduce(tape, &max_op, max_pass, x, *r, kept_shape(x->shape, r));
+    ng_tensor *shift = ng_clamp(tape, largest, -limit, limit);
+    ng_tape_record(tape, was);
+    return shift;
+}
+
+/* dx = dy softmax(x). e^(x - y) would be that too, but not of large x, where y has lost the digits
+ * of ln sum e^(x - max x). */
 static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0];
     const ng_shape kept = kept_shape(x->shape, node->attributes);
-    ng_tensor *y = ng_reshape(tape, node->output, kept);
-    dx[0] = ng_mul(tape, ng_reshape(tape, dy, kept), ng_exp(tape, ng_sub(tape, x, y)));
+    ng_tensor *e = ng_exp(tape, ng_sub(tape, x, largest_of(tape, x, node->attributes)));
+    ng_tensor *softmax = ng_div(tape, e, ng_sum_to(tape, e, kept));
+    dx[0] = ng_mul(tape, ng_reshape(tape, dy, kept), softmax);
 }
 
 static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
 
-/* y = m + ln sum e^(x - m), m = max x, held finite so that x - m is a number for infinite x too. */
+/* y = m + ln sum e^(x - m), m = max x */
 static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction *r)
 {
     const ng_shape kept = kept_shape(x->shape, r);
-    const double limit = x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
-    ng_tensor *largest = reduce(tape, &max_op, max_pass, x, *r, kept);
-    ng_tensor *shift = ng_clamp(tape, largest, -limit, limit);
+    ng_tensor *shift = largest_of(tape, x, r);
     ng_tensor *sum = ng_sum_to(tape, ng_exp(tape, ng_sub(tape, x, shift)), kept);
     return ng_add(tape, shift, ng_log(tape, sum));
 }

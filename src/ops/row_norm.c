@@ -45,16 +45,20 @@ static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_
 
 static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
 {
-    const ng_row_norm_shape *shape = &((const row_norm_attributes *)node->attributes)->shape;
+    const row_norm_attributes *saved = node->attributes;
+    const ng_row_norm_shape *shape = &saved->shape;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
     ng_tensor *row = ng_reshape(tape, x, NG_SHAPE(shape->rows, shape->n));
+    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, NG_SHAPE(shape->rows, 1),
+                                                        saved->mean, saved->rstd, shape->eps);
+    row = ng_norm_near(tape, row, near);
     if (shape->center)
         row = ng_sub(tape, row, ng_mean(tape, row, .axes = NG_AXES(1), .keepdim = true));
     ng_tensor *part = shape->over < shape->n ? ng_slice(tape, row, 1, 0, shape->over) : row;
     ng_tensor *squares = ng_sum(tape, ng_square(tape, part), .axes = NG_AXES(1), .keepdim = true);
     const double count = (double)(shape->unbiased ? shape->over - 1 : shape->over);
     ng_tensor *var = ng_mul_scalar(tape, squares, 1 / count);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, shape->eps));
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
     ng_tensor *y = ng_reshape(tape, ng_mul(tape, row, rstd), ng_shape_of(x));
     if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
     if (beta != NG_NONE) y = ng_add(tape, y, beta);

@@ -35,6 +35,26 @@ ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
 
 /* ---- DetachNorm: LayerNorm whose statistics are constants in the gradient. Xu et al. 2019 --- */
 
+/* The constants near x's statistics. They are detached, so that the checker, which holds mean or
+ * deviation fixed, does the same with what these are relative to. */
+static ng_norm_constants constants_near(ng_tape *tape, ng_tensor *x, double eps)
+{
+    const int64_t n = x->shape.dim[x->shape.rank - 1], rows = x->size / n;
+    const ng_row_norm_shape shape = {.rows = rows, .n = n, .over = n, .eps = eps, .center = true};
+    ng_shape kept = x->shape;
+    kept.dim[kept.rank - 1] = 1;
+    double *statistics = ng_tape_memory(tape, 2 * (size_t)rows * sizeof *statistics);
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    if (!statistics || !y) return (ng_norm_constants){NULL, NULL, NULL};
+    double *mean = statistics, *rstd = statistics + rows;
+    ng_kernels_for(x->dtype)->row_norm(&shape, x->data, NULL, NULL, y->data, mean, rstd);
+    ng_norm_constants c = ng_norm_constants_of(tape, x->dtype, kept, mean, rstd, eps);
+    c.scale = ng_detach(tape, c.scale);
+    c.shift = ng_detach(tape, c.shift);
+    c.eps = ng_detach(tape, c.eps);
+    return c;
+}
+
 /* y = (x - mean) rstd */
 ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
 {
@@ -42,12 +62,16 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
     ng_tensor *x = options.x;
     if (!ng_accepts(name, tape, 1, &x) || !has_rows(name, x) || !ng_norm_eps_ok(name, options.eps))
         return NULL;
-    ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(-1), .keepdim = true);
-    ng_tensor *var = ng_variance(tape, x, .axes = NG_AXES(-1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, options.eps));
+    if (!options.detach_mean && !options.detach_deviation)
+        return ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = options.eps);
+    const ng_norm_constants near = constants_near(tape, x, options.eps);
+    ng_tensor *z = ng_norm_near(tape, x, near);
+    ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
     if (options.detach_mean) mean = ng_detach(tape, mean);
     if (options.detach_deviation) rstd = ng_detach(tape, rstd);
-    return ng_mul(tape, ng_sub(tape, x, mean), rstd);
+    return ng_mul(tape, ng_sub(tape, z, mean), rstd);
 }
 
 /* ---- DynamicTanh: y = gamma tanh(alpha x) + beta. Zhu et al. 2025 --------------------------- */

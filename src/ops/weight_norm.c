@@ -38,6 +38,12 @@ ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g)
 
 /* ---- y = w / (u^T W v). Miyato et al. 2018 -------------------------------------------------- */
 
+/* sigma, a sum over all of w, is taken in double. */
+static ng_tensor *in_double(ng_tape *tape, ng_tensor *x)
+{
+    return x->dtype == NG_F64 ? x : ng_cast(tape, x, NG_F64);
+}
+
 ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor *v)
 {
     static const char name[] = "ng_spectral_norm";
@@ -49,11 +55,12 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
         ng_fail(NG_EGRAD, "%s: u and v have no gradient, but one of them requires it", name);
         return NULL;
     }
-    ng_tensor *left = ng_reshape(tape, u, NG_SHAPE(1, out));
-    ng_tensor *right = ng_reshape(tape, v, NG_SHAPE(n, 1));
-    ng_tensor *matrix = ng_reshape(tape, w, NG_SHAPE(out, n));
+    ng_tensor *left = ng_reshape(tape, in_double(tape, u), NG_SHAPE(1, out));
+    ng_tensor *right = ng_reshape(tape, in_double(tape, v), NG_SHAPE(n, 1));
+    ng_tensor *matrix = ng_reshape(tape, in_double(tape, w), NG_SHAPE(out, n));
     ng_tensor *sigma = ng_matmul(tape, left, ng_matmul(tape, matrix, right));
-    return ng_div(tape, w, ng_reshape(tape, sigma, NG_SCALAR));
+    ng_tensor *y = ng_reshape(tape, ng_div(tape, matrix, sigma), w->shape);
+    return y && y->dtype != w->dtype ? ng_cast(tape, y, w->dtype) : y;
 }
 
 /* ---- Rows of the op table ----------------------------------------------------------------- */

@@ -1,0 +1,417 @@
+/* Numbers far from 0 and far from 1: every norm in float and in double against long double, fused
+ * and recorded; attention, softmax and losses over the whole range of scores and logits. */
+#include "core/shape.h"
+#include "fixture.h"
+#include "support.h"
+#include <float.h>
+
+static ng_tensor *normal(ng_dtype dtype, ng_shape shape, double mean, double deviation,
+                         uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    return ng_require_grad(own(ng_normal_new(dtype, shape, mean, deviation, &rng)));
+}
+
+/* ---- The norms ------------------------------------------------------------------------------
+ *
+ * x is (N, C, L). A norm takes elements together, those of one group, and scales and shifts each
+ * by the gamma and beta of one index. */
+
+typedef struct {
+    int64_t n, c, l;
+} place;
+
+typedef ng_tensor *norm_call(ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps);
+
+typedef struct {
+    const char *name;
+    norm_call *call;
+    int64_t (*group)(place at, place size), (*affine)(place at, place size);
+    bool centred, plain; /* plain: without gamma and beta */
+} norm_case;
+
+static int64_t by_row(place at, place size) { return at.n * size.c + at.c; }
+static int64_t by_sample(place at, place size) { return (void)size, at.n; }
+static int64_t by_channel(place at, place size) { return (void)size, at.c; }
+static int64_t by_position(place at, place size) { return at.n * size.l + at.l; }
+static int64_t by_half(place at, place size) { return at.n * 2 + at.c / (size.c / 2); }
+static int64_t by_last(place at, place size) { return (void)size, at.l; }
+static int64_t by_matrix(place at, place size) { return at.c * size.l + at.l; }
+static int64_t by_all(place at, place size) { return (void)at, (void)size, 0; }
+
+#define CALL(name, expression)                                                                     \
+    static ng_tensor *name(ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)            \
+    {                                                                                              \
+        (void)gamma, (void)beta, (void)eps;                                                        \
+        return expression;                                                                         \
+    }
+#define BATCH(x)                                                                                   \
+    ng_batch_norm(tape, x, .gamma = gamma, .beta = beta, .running_mean = NG_NONE,                  \
+                  .running_var = NG_NONE, .eps = eps, .training = true)
+
+static ng_tensor *as_rows(ng_tensor *x) { return ng_reshape(tape, x, NG_SHAPE(-1, ng_dim(x, 2))); }
+
+CALL(layer, ng_layer_norm(tape, x, gamma, beta, eps))
+CALL(layer_of_matrices,
+     ng_layer_norm(tape, x, ng_reshape(tape, gamma, NG_SHAPE(ng_dim(x, 1), ng_dim(x, 2))),
+                   ng_reshape(tape, beta, NG_SHAPE(ng_dim(x, 1), ng_dim(x, 2))), eps))
+CALL(rms, ng_row_norm(tape, x, .gamma = gamma, .beta = beta, .eps = eps, .rms = true))
+CALL(batch, BATCH(x))
+CALL(batch_of_rows, ng_reshape(tape, BATCH(as_rows(x)), ng_shape_of(x)))
+CALL(group, ng_group_norm(tape, x, .gamma = gamma, .beta = beta, .groups = 2, .eps = eps))
+CALL(instance, ng_instance_norm(tape, x, gamma, beta, eps))
+CALL(channel, ng_channel_norm(tape, x, gamma, beta, eps))
+CALL(detach_none, ng_detach_norm(tape, x, .eps = eps))
+CALL(weight, ng_reshape(tape,
+                        ng_weight_norm(tape, as_rows(x),
+                                       own(ng_full_new(ng_dtype_of(x),
+                                                       NG_SHAPE(ng_dim(x, 0) * ng_dim(x, 1)),
+                                                       sqrt((double)ng_dim(x, 2))))),
+                        ng_shape_of(x)))
+CALL(scale, ng_scale_norm(tape, x,
+                          own(ng_full_new(ng_dtype_of(x), NG_SHAPE(1), sqrt((double)ng_dim(x, 2)))),
+                          eps *(double)ng_dim(x, 2)))
+
+static const norm_case norms[] = {
+    {"layer_norm", layer, by_row, by_last, true, false},
+    {"layer_norm of matrices", layer_of_matrices, by_sample, by_matrix, true, false},
+    {"rms_norm", rms, by_row, by_last, false, false},
+    {"batch_norm", batch, by_channel, by_channel, true, false},
+    {"batch_norm of rows", batch_of_rows, by_last, by_last, true, false},
+    {"group_norm", group, by_half, by_channel, true, false},
+    {"instance_norm", instance, by_row, by_channel, true, false},
+    {"channel_norm", channel, by_position, by_channel, true, false},
+    {"detach_norm", detach_none, by_row, by_all, true, true},
+    {"weight_norm", weight, by_row, by_all, false, true},
+    {"scale_norm", scale, by_row, by_all, false, true},
+};
+enum { NORMS = sizeof norms / sizeof *norms };
+
+static const place sizes[] = {{4, 6, 5}, {2, 4, 300}, {300, 20, 2}, {3, 300, 2}};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* ---- The reference: sums in long double, relative to the group's first element ---- */
+
+/* A number, and the size of the terms it is made of: where these cancel, an error is relative to
+ * them and not to what is left. */
+typedef struct {
+    long double value, terms;
+} figure;
+
+typedef struct {
+    int64_t count;
+    long double first, sum, squares, off; /* of x - first; off: sum |x - mean| */
+    long double g, gx, g_terms, gx_terms; /* of dy gamma */
+} totals;
+
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *dy;
+    figure *y, *dx, *dgamma, *dbeta;
+    double eps;
+} problem;
+
+static int64_t affine_size(const norm_case *norm, place size)
+{
+    const place last = {size.n - 1, size.c - 1, size.l - 1};
+    return norm->affine(last, size) + 1;
+}
+
+#define EACH_PLACE(at, i, size)                                                                    \
+    int64_t i = 0;                                                                                 \
+    for (place at = {0, 0, 0}; at.n < size.n; at.n++)                                              \
+        for (at.c = 0; at.c < size.c; at.c++)                                                      \
+            for (at.l = 0; at.l < size.l; at.l++, i++)
+
+static long double at(const ng_tensor *x, int64_t i) { return (long double)ng_get(x, i); }
+
+static void *room(int64_t count, size_t bytes)
+{
+    void *memory = calloc((size_t)count, bytes);
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+static long double mean_of(const norm_case *norm, const totals *t)
+{
+    return norm->centred ? t->sum / (long double)t->count : 0;
+}
+
+static long double rstd_of(const totals *t, double eps)
+{
+    return 1 / sqrtl(t->squares / (long double)t->count + (long double)eps);
+}
+
+/* The sum that makes the mean has terms of the size of a deviation. */
+static void solve(const norm_case *norm, place size, problem *p)
+{
+    const int64_t count = size.n * size.c * size.l, affine = affine_size(norm, size);
+    p->y = room(count, sizeof *p->y), p->dx = room(count, sizeof *p->dx);
+    p->dgamma = room(affine, sizeof *p->dgamma), p->dbeta = room(affine, sizeof *p->dbeta);
+    totals *all = room(count, sizeof *all);
+    {EACH_PLACE(here, i, size){totals *t = &all[norm->group(here, size)];
+    if (t->count++ == 0) t->first = norm->centred ? at(p->x, i) : 0;
+    t->sum += at(p->x, i) - t->first;
+}
+}
+{EACH_PLACE(here, i, size){totals *t = &all[norm->group(here, size)];
+const long double d = (at(p->x, i) - t->first) - mean_of(norm, t);
+t->squares += d * d, t->off += norm->centred ? fabsl(d) : 0;
+}
+}
+{EACH_PLACE(here, i, size){totals *t = &all[norm->group(here, size)];
+const int64_t a = norm->affine(here, size);
+const long double gamma = norm->plain ? 1 : at(p->gamma, a);
+const long double beta = norm->plain ? 0 : at(p->beta, a), dy = at(p->dy, i);
+const long double xhat = ((at(p->x, i) - t->first) - mean_of(norm, t)) * rstd_of(t, p->eps);
+const long double terms = fabsl(xhat) + t->off / (long double)t->count * rstd_of(t, p->eps);
+p->y[i] = (figure){xhat * gamma + beta, terms *fabsl(gamma) + fabsl(beta)};
+t->g += dy * gamma, t->g_terms += fabsl(dy * gamma);
+t->gx += dy * gamma * xhat, t->gx_terms += fabsl(dy * gamma * xhat);
+p->dgamma[a].value += dy * xhat, p->dgamma[a].terms += fabsl(dy) * terms;
+p->dbeta[a].value += dy, p->dbeta[a].terms += fabsl(dy);
+}
+}
+{
+    EACH_PLACE(here, i, size)
+    {
+        const totals *t = &all[norm->group(here, size)];
+        const long double rstd = rstd_of(t, p->eps), n = (long double)t->count;
+        const long double xhat = ((at(p->x, i) - t->first) - mean_of(norm, t)) * rstd;
+        const long double gamma = norm->plain ? 1 : at(p->gamma, norm->affine(here, size));
+        const long double g = at(p->dy, i) * gamma, centre = norm->centred ? 1 : 0;
+        p->dx[i] =
+            (figure){rstd * (g - centre * t->g / n - xhat * t->gx / n),
+                     rstd * (fabsl(g) + centre * t->g_terms / n + fabsl(xhat) * t->gx_terms / n)};
+    }
+}
+free(all);
+}
+
+static void release(problem *p) { free(p->y), free(p->dx), free(p->dgamma), free(p->dbeta); }
+
+/* Largest error against the terms; `least`, the smallest number of the dtype, is no error. */
+static double worst_error(const ng_tensor *actual, const figure *expected, double least)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < ng_size(actual); i++) {
+        const long double error = fabsl(at(actual, i) - expected[i].value) - 4 * (long double)least;
+        const double relative = (double)(error / expected[i].terms);
+        if (!(relative <= worst)) worst = error <= 0 ? worst : relative; /* a NaN is the worst */
+        if (isnan(ng_get(actual, i))) return (double)NAN;
+    }
+    return worst;
+}
+
+static void assert_error_below(const norm_case *norm, const char *what, const ng_tensor *actual,
+                               const figure *expected, double tolerance)
+{
+    assert_ok(actual);
+    const double least = ng_dtype_of(actual) == NG_F32 ? 0x1p-149 : 0x1p-1074;
+    const double worst = worst_error(actual, expected, least);
+    if (!(worst <= tolerance))
+        ck_abort_msg("%s of %s %s %s: off by %.2g of the terms, expected %.2g", what,
+                     ng_dtype_name(ng_dtype_of(actual)), norm->name,
+                     ng_shape_print(ng_shape_of(actual)).text, worst, tolerance);
+}
+
+static const struct {
+    ng_dtype dtype;
+    double mean, deviation, eps;
+} ranges[] = {
+    {NG_F32, 0.5, 2, 1e-5},      {NG_F32, 1e6, 1, 1e-5},       {NG_F32, 1e30, 1e30, 1e-5},
+    {NG_F32, 3e37, 5e37, 1e-5},  {NG_F32, 1e-30, 1e-30, 1e-5}, {NG_F32, 1e-30, 1e-30, 0},
+    {NG_F32, 2e-38, 1e-37, 0},   {NG_F32, 100, 1e-4, 1e-12},   {NG_F64, 0.5, 2, 1e-5},
+    {NG_F64, 1e6, 1, 1e-5},      {NG_F64, 1e9, 1, 1e-5},       {NG_F64, 1e12, 1, 0},
+    {NG_F64, 1e30, 1e30, 1e-5},  {NG_F64, 1e200, 1e200, 1e-5}, {NG_F64, 2e307, 2.5e307, 1e-5},
+    {NG_F64, 1e-200, 1e-200, 0}, {NG_F64, 1e-308, 1e-307, 0},  {NG_F64, 1e-308, 1e-307, 1e-5},
+};
+enum { RANGES = sizeof ranges / sizeof *ranges, FLOAT_RANGES = 8 };
+
+static problem pose(const norm_case *norm, place size, int range)
+{
+    const ng_dtype dtype = ranges[range].dtype;
+    const ng_shape shape = NG_SHAPE(size.n, size.c, size.l);
+    const ng_shape affine = NG_SHAPE(affine_size(norm, size));
+    return (problem){.x = normal(dtype, shape, ranges[range].mean, ranges[range].deviation, 7),
+                     .gamma = normal(dtype, affine, 1, 0.3, 11),
+                     .beta = normal(dtype, affine, 0, 0.3, 12),
+                     .dy = normal(dtype, shape, 0, 0.1, 13),
+                     .eps = norm->call == weight ? 0 : ranges[range].eps};
+}
+
+/* A double keeps 1e-15 of the terms, a few roundings, and a float 1e-6. */
+static double tolerance_of(ng_dtype dtype) { return dtype == NG_F32 ? 1e-6 : 2e-15; }
+
+static void check_norm(const norm_case *norm, place size, int range, bool record)
+{
+    problem p = pose(norm, size, range);
+    const double tolerance = tolerance_of(ranges[range].dtype);
+    solve(norm, size, &p);
+    ng_tensor *y = norm->call(p.x, p.gamma, p.beta, p.eps);
+    ng_tensor *inputs[] = {p.x, p.gamma, p.beta}, *gradients[3];
+    assert_ok(ng_gradients(tape, (ng_tensor *[]){y}, 1, inputs, norm->plain ? 1 : 3, gradients,
+                           .cotangents = (ng_tensor *[]){p.dy}, .record = record));
+    assert_error_below(norm, "y", y, p.y, tolerance);
+    assert_error_below(norm, record ? "recorded dx" : "dx", gradients[0], p.dx, tolerance);
+    if (!norm->plain) {
+        assert_error_below(norm, record ? "recorded dgamma" : "dgamma", gradients[1], p.dgamma,
+                           tolerance);
+        assert_error_below(norm, record ? "recorded dbeta" : "dbeta", gradients[2], p.dbeta,
+                           tolerance);
+    }
+    release(&p);
+}
+
+static void check_range(int range, bool record)
+{
+    if (!long_double_is_long()) return;
+    for (int i = 0; i < NORMS; i++)
+        for (int j = 0; j < SIZES; j++) {
+            check_norm(&norms[i], sizes[j], range, record);
+            tear_down();
+            set_up();
+        }
+}
+
+START_TEST(norms_keep_their_digits_at_any_size) { check_range(_i, false); }
+END_TEST
+
+START_TEST(recorded_gradients_of_norms_keep_their_digits_too) { check_range(_i, true); }
+END_TEST
+
+/* The gradient of a gradient of rows of mean 1e6 in float is that in double. */
+START_TEST(second_order_of_norms_in_float_agrees_with_double)
+{
+    const norm_case *norm = &norms[_i];
+    const place size = {4, 6, 8};
+    const ng_shape shape = NG_SHAPE(size.n, size.c, size.l);
+    ng_tensor *x = normal(NG_F32, shape, 1e6, 1, 7), *dy = normal(NG_F32, shape, 0, 1, 13);
+    ng_tensor *second[2];
+    for (int k = 0; k < 2; k++) {
+        const ng_dtype dtype = k ? NG_F64 : NG_F32;
+        const ng_shape affine = NG_SHAPE(affine_size(norm, size));
+        ng_tensor *at_x = ng_require_grad(own(ng_copy_new(x, dtype)));
+        ng_tensor *y = norm->call(at_x, own(ng_ones_new(dtype, affine)),
+                                  own(ng_zeros_new(dtype, affine)), 1e-5);
+        ng_tensor *weighed = ng_mul(tape, y, own(ng_copy_new(dy, dtype)));
+        ng_tensor *dx = ng_gradient(tape, ng_sum(tape, weighed), at_x, .record = true);
+        second[k] = ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), at_x);
+        assert_ok(second[k]);
+    }
+    double error = 0, largest = 0;
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        error = fmax(error, fabs(ng_get(second[0], i) - ng_get(second[1], i)));
+        largest = fmax(largest, fabs(ng_get(second[1], i)));
+    }
+    assert_near(error, 0, 2e-6 * largest);
+}
+END_TEST
+
+/* mean and deviation each detached or not: y is LayerNorm's, and dx lacks what is detached. */
+START_TEST(detached_norms_keep_their_digits)
+{
+    static const double means[] = {0.5, 1e6, 1e30, 3e37, 1e-30},
+                        spreads[] = {2, 1, 1e30, 5e37, 1e-30};
+    const ng_shape shape = NG_SHAPE(4, 5);
+    const double eps = _i % 5 == 4 ? 0 : 1e-5;
+    const bool mean = _i / 5 != 1, deviation = _i / 5 != 0;
+    ng_tensor *x = normal(NG_F32, shape, means[_i % 5], spreads[_i % 5], 7);
+    ng_tensor *exact = ng_require_grad(own(ng_copy_new(x, NG_F64)));
+    ng_tensor *y =
+        ng_detach_norm(tape, x, .eps = eps, .detach_mean = mean, .detach_deviation = deviation);
+    ng_tensor *expected = ng_layer_norm(tape, exact, NG_NONE, NG_NONE, eps);
+    for (int64_t i = 0; i < ng_size(x); i++)
+        assert_near(ng_get(y, i), ng_get(expected, i), 1e-6 * (1 + fabs(ng_get(expected, i))));
+    ng_tensor *dy = normal(NG_F64, shape, 0, 1, 3);
+    assert_ok(ng_backward_from(tape, y, own(ng_copy_new(dy, NG_F32))));
+    for (int64_t row = 0; row < 4; row++) {
+        double g = 0, gx = 0, first = ng_get(exact, row * 5), sum = 0, squares = 0;
+        for (int64_t i = row * 5; i < row * 5 + 5; i++) {
+            sum += (ng_get(exact, i) - first) / 5;
+            if (!mean) g += (double)(float)ng_get(dy, i) / 5;
+            if (!deviation) gx += (double)(float)ng_get(dy, i) * ng_get(expected, i) / 5;
+        }
+        for (int64_t i = row * 5; i < row * 5 + 5; i++)
+            squares += pow(ng_get(exact, i) - first - sum, 2) / 5;
+        const double rstd = 1 / sqrt(squares + eps);
+        for (int64_t i = row * 5; i < row * 5 + 5; i++) {
+            const double d = (double)(float)ng_get(dy, i), xhat = ng_get(expected, i);
+            assert_near(ng_get(ng_grad(x), i), rstd * (d - g - xhat * gx),
+                        1e-6 * rstd * (fabs(d) + 1 + 2 * fabs(xhat)));
+        }
+    }
+}
+END_TEST
+
+/* The sum of a million products, which float would lose five digits of. */
+START_TEST(spectral_norm_takes_sigma_in_double)
+{
+    const int64_t n = 1000;
+    ng_tensor *w = normal(NG_F32, NG_SHAPE(n, n), 1, 1, 7);
+    ng_tensor *u = own(ng_full_new(NG_F32, NG_SHAPE(n), 1)), *v = u;
+    double sigma = 0;
+    for (int64_t i = 0; i < n * n; i++) sigma += ng_get(w, i);
+    ng_tensor *y = ng_spectral_norm(tape, w, u, v);
+    for (int64_t i = 0; i < n * n; i += 997)
+        assert_near(ng_get(y, i), ng_get(w, i) / sigma, 7e-8 * fabs(ng_get(w, i)) / sigma);
+    ng_tensor *dw =
+        ng_gradient(tape, ng_sum(tape, y), w); /* n^2 entries: 1/sigma - sum w/sigma^2 */
+    assert_near(ng_get(dw, 5), 0, 1e-12 / sigma * (double)n);
+    ng_tensor *large = own(ng_full_new(NG_F32, NG_SHAPE(4, 4), 1e38)); /* sigma is 1.6e39 */
+    ng_tensor *one = own(ng_full_new(NG_F32, NG_SHAPE(4), 1));
+    assert_close(ng_get(ng_spectral_norm(tape, large, one, one), 3), 1.0 / 16, 1e-7);
+}
+END_TEST
+
+/* ---- Softmax, losses, activations ------------------------------------------------------------ */
+
+/* The gradient is the softmax, whatever digits the value has left for ln sum e^(x - max). */
+START_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones)
+{
+    const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
+    const double shift[] = {0, -1e4, 1e5, -1e6}; /* by which x moves without rounding */
+    ng_tensor *x = own(ng_tensor_from(dtype, NG_SHAPE(3), NG_VALUES(0, 1, 0.5)));
+    x = ng_require_grad(own(ng_copy_new(ng_add_scalar(tape, x, shift[_i / 2]), dtype)));
+    ng_tensor *y = ng_logsumexp(tape, x);
+    ng_tensor *dx = ng_gradient(tape, y, x, .record = true);
+    const double sum = 1 + exp(1) + exp(0.5), tolerance = _i % 2 ? 1e-15 : 3e-7;
+    assert_values(dx, tolerance, 1 / sum, exp(1) / sum, exp(0.5) / sum);
+    ng_tensor *first = ng_slice(tape, dx, 0, 0, 1); /* p0 (1 - p0), -p0 p1, -p0 p2 */
+    assert_values(ng_gradient(tape, first, x), 2 * tolerance, (1 - 1 / sum) / sum,
+                  -exp(1) / sum / sum, -exp(0.5) / sum / sum);
+}
+END_TEST
+
+/* Gelu by tanh, and silu: the gradient of the gradient in float is that in double. */
+START_TEST(second_order_of_activations_in_float_agrees_with_double)
+{
+    static ng_tensor *(*const calls[])(ng_tape *, ng_tensor *) = {ng_gelu_tanh, ng_silu, ng_sigmoid,
+                                                                  ng_softplus, ng_gelu};
+    ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2001))), *second[2];
+    for (int64_t i = 0; i < 2001; i++) ng_set(x, i, (double)(i - 1000) / 100 + 1e-3);
+    for (int k = 0; k < 2; k++) {
+        ng_tensor *at_x = ng_require_grad(own(ng_copy_new(x, k ? NG_F64 : NG_F32)));
+        ng_tensor *y = ng_sum(tape, calls[_i](tape, at_x));
+        ng_tensor *dx = ng_gradient(tape, y, at_x, .record = true);
+        second[k] = ng_gradient(tape, ng_sum(tape, dx), at_x);
+    }
+    for (int64_t i = 0; i < 2001; i++)
+        assert_near(ng_get(second[0], i), ng_get(second[1], i), 5 * (double)FLT_EPSILON);
+}
+END_TEST
+
+Suite *numbers_suite(void)
+{
+    Suite *suite = suite_create("numbers");
+    TCase *t = tcase_create("numbers");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_loop_test(t, norms_keep_their_digits_at_any_size, 0, FLOAT_RANGES);
+    tcase_add_loop_test(t, recorded_gradients_of_norms_keep_their_digits_too, 0, FLOAT_RANGES);
+    tcase_add_loop_test(t, second_order_of_norms_in_float_agrees_with_double, 0, NORMS);
+    tcase_add_loop_test(t, detached_norms_keep_their_digits, 0, 15);
+    tcase_add_test(t, spectral_norm_takes_sigma_in_double);
+    tcase_add_loop_test(t, logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 0, 8);
+    tcase_add_loop_test(t, second_order_of_activations_in_float_agrees_with_double, 0, 5);
+    suite_add_tcase(suite, t);
+    return suite;
+}
