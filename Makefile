@@ -1,14 +1,15 @@
 # normgrad: `make help` lists the targets. `make` needs only a C compiler and GNU Make.
 #
 # Products stand in $(BUILD)/$(VARIANT); the example programs of the release variant in
-# $(BUILD)/examples. CC, CFLAGS, CPPFLAGS, LDFLAGS, LDLIBS, PREFIX, LIBDIR, INCLUDEDIR and DESTDIR
-# mean the usual things; flags given by the user come last.
+# $(BUILD)/examples. CC, CFLAGS, CPPFLAGS, LDFLAGS, LDLIBS, PREFIX, LIBDIR, INCLUDEDIR, MANDIR and
+# DESTDIR mean the usual things; flags given by the user come last.
 
 BUILD   = build
 VARIANT = release
 PREFIX  = /usr/local
 LIBDIR  = $(PREFIX)/lib
 INCLUDEDIR = $(PREFIX)/include
+MANDIR  = $(PREFIX)/share/man
 OBJCOPY = objcopy
 
 .DEFAULT_GOAL := all
@@ -110,7 +111,7 @@ CMAKE   := $(OUT)/normgradConfig.cmake $(OUT)/normgradConfigVersion.cmake
 
 # What the compiler and the machine offer (OPENMP_FLAGS, BLAS_*, MACHINE): found out once, and again when
 # compiler, flags or installed packages change.
-ifneq ($(filter-out help clean deps deps-bench format uninstall lint,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean deps deps-bench format uninstall lint docs,$(or $(MAKECMDGOALS),all)),)
 include $(OUT)/config.mk
 endif
 
@@ -177,7 +178,7 @@ $(OUT)/config.mk: $(OUT)/probed
 
 # ---- What is missing is named -------------------------------------------------------------------
 
-.PHONY: needs-check needs-gnuplot needs-valgrind needs-clang-format
+.PHONY: needs-check needs-gnuplot needs-valgrind needs-clang-format needs-doxygen
 needs-check:
 	$(call need,$(has_check),Check,$(or $(filter check check-dev check-devel,$(PACKAGES)),check))
 needs-gnuplot:
@@ -186,6 +187,8 @@ needs-valgrind:
 	$(call need,command -v valgrind,valgrind,valgrind)
 needs-clang-format:
 	$(call need,command -v clang-format,clang-format,clang-format)
+needs-doxygen:
+	$(call need,command -v doxygen,Doxygen,doxygen)
 
 # ---- The library and the examples ---------------------------------------------------------------
 
@@ -348,15 +351,34 @@ $(TIMED): | $(filter-out $(TIMED),$(RESULTS))
 $(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick/
 	$(call experiment,--quick --out $(OUT)/plots-quick/$*)
 
+# ---- The reference ------------------------------------------------------------------------------
+
+# Both are made of the public headers by src/reference.awk, the man pages by it alone.
+DOCS  = $(BUILD)/docs
+PAGES = $(DOCS)/man/man3
+
+## docs: the reference from the headers: build/docs/html/index.html, build/docs/man
+.PHONY: docs
+docs: needs-doxygen $(PAGES)/normgrad.3
+	$(Q)rm -rf $(DOCS)/html
+	$(Q){ cat src/Doxyfile; echo 'OUTPUT_DIRECTORY = $(DOCS)'; echo 'PROJECT_NUMBER = $(VERSION)'; } | \
+	    doxygen -
+	@echo '  $(DOCS)/html/index.html; man -M $(DOCS)/man ng_layer_norm_new'
+
+$(PAGES)/normgrad.3: include/normgrad.h $(HEADERS) src/reference.awk
+	$(Q)rm -rf $(PAGES) && mkdir -p $(PAGES)
+	$(Q)for header in $(HEADERS) include/normgrad.h; do \
+	    awk -v man=$(PAGES) -v version=$(VERSION) -f src/reference.awk $$header || exit 1; done
+
 # ---- The rest -----------------------------------------------------------------------------------
 
-## install: libraries, headers, normgrad.pc and CMake's files to $(DESTDIR)$(PREFIX); no root is needed
+## install: libraries, headers, man pages, normgrad.pc and CMake's files to $(DESTDIR)$(PREFIX)
 .PHONY: install
-install: $(STATIC) $(SHARED) $(PC) $(CMAKE)
-	@for place in '$(LIBDIR)' '$(INCLUDEDIR)'; do case $$place in /*) ;; \
+install: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(PAGES)/normgrad.3
+	@for place in '$(LIBDIR)' '$(INCLUDEDIR)' '$(MANDIR)'; do case $$place in /*) ;; \
 	    *) echo "install: PREFIX is to begin with /, and $$place does not" >&2; exit 1;; esac; done
 	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/cmake/normgrad' \
-	    '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+	    '$(DESTDIR)$(INCLUDEDIR)/normgrad' '$(DESTDIR)$(MANDIR)/man3'
 	install -m 644 $(STATIC) '$(DESTDIR)$(LIBDIR)'
 	install -m 755 $(SHARED) '$(DESTDIR)$(LIBDIR)'
 	ln -sf $(notdir $(SHARED)) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
@@ -365,16 +387,18 @@ install: $(STATIC) $(SHARED) $(PC) $(CMAKE)
 	install -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/normgrad'
 	install -m 644 $(PC) '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	install -m 644 $(CMAKE) '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
+	install -m 644 $(PAGES)/*.3 '$(DESTDIR)$(MANDIR)/man3'
 	$(if $(DESTDIR),,@ldconfig 2>/dev/null || true)
 
 ## uninstall: what install has put there
 .PHONY: uninstall
-uninstall:
+uninstall: $(PAGES)/normgrad.3
 	cd '$(DESTDIR)$(LIBDIR)' && rm -f libnormgrad.a libnormgrad.so $(SONAME) $(notdir $(SHARED)) \
 	    pkgconfig/normgrad.pc
 	rm -rf '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
 	rm -f '$(DESTDIR)$(INCLUDEDIR)/normgrad.h'
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+	for page in $(PAGES)/*.3; do rm -f '$(DESTDIR)$(MANDIR)/man3/'"$${page##*/}"; done
 
 ## check-install: programs outside the tree by pkg-config and CMake; README's lines without root
 .PHONY: check-install

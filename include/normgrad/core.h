@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The version of these headers; README.md says what each number promises. */
 #define NG_VERSION_MAJOR 0
 #define NG_VERSION_MINOR 2
 #define NG_VERSION_PATCH 0
 
+/* What the shared library exports; a function that takes a format of printf's. */
 #if defined(__GNUC__)
 #define NG_API __attribute__((visibility("default")))
 #define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))
@@ -75,13 +77,13 @@ NG_API int ng_threads(void);
  * copy it to replay a stream. There is no hidden generator anywhere.
  */
 typedef struct {
-    uint64_t state[4];
+    uint64_t state[4]; /* not all zero */
 } ng_rng;
 
-NG_API ng_rng ng_rng_seeded(uint64_t seed);
-NG_API uint64_t ng_rng_next(ng_rng *rng);
-NG_API double ng_rng_uniform(ng_rng *rng);                  /* [0, 1), 53 bits */
-NG_API double ng_rng_normal(ng_rng *rng);                   /* mean 0, variance 1 */
-NG_API int64_t ng_rng_below(ng_rng *rng, int64_t bound);    /* 0 .. bound - 1, unbiased */
+NG_API ng_rng ng_rng_seeded(uint64_t seed);              /* any seed is good, 0 too */
+NG_API uint64_t ng_rng_next(ng_rng *rng);                /* 64 random bits */
+NG_API double ng_rng_uniform(ng_rng *rng);               /* [0, 1), 53 bits */
+NG_API double ng_rng_normal(ng_rng *rng);                /* mean 0, variance 1 */
+NG_API int64_t ng_rng_below(ng_rng *rng, int64_t bound); /* 0 .. bound - 1, unbiased */
 
 #endif

@@ -12,7 +12,7 @@ typedef struct ng_dataset ng_dataset;
  * line and column (both from 1); so is nan or inf. Blank lines are skipped; a carriage return ends
  * a line too. */
 typedef struct {
-    const char *path;
+    const char *path; /* of the file */
     double scale;     /* multiplies every feature; default 1 */
     int label_column; /* from 1; default the last */
     bool no_label;    /* every column is a feature */
@@ -28,7 +28,7 @@ NG_API ng_dataset *ng_dataset_read_csv_with(ng_csv_options options);
 typedef struct {
     const char *images, *labels;
     double scale;
-    ng_dtype dtype;
+    ng_dtype dtype; /* of the features; default float */
 } ng_idx_options;
 #define ng_dataset_read_idx(images_path, ...)                                                      \
     ng_dataset_read_idx_with((ng_idx_options){.images = (images_path), .labels = __VA_ARGS__})
@@ -72,6 +72,6 @@ typedef struct {
 NG_API bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
                                   ng_batch_options options);
 
-NG_API void ng_dataset_free(ng_dataset *dataset);
+NG_API void ng_dataset_free(ng_dataset *dataset); /* takes NULL */
 
 #endif

@@ -19,31 +19,33 @@
 /* A function under test: computes its output on the tape from inputs and context. */
 typedef ng_tensor *ng_check_call(ng_tape *tape, ng_tensor *const *inputs, void *context);
 
+/* How much is compared. */
 typedef enum {
     NG_CHECK_ELEMENTS = 0, /* every element of every input and parameter */
     NG_CHECK_FAST,         /* along `directions` random Gaussian directions per tensor */
     NG_CHECK_TAYLOR        /* f(x + h d) - f(x) - h f'(x) d must fall as h^2 */
 } ng_check_mode;
 
+/* The settings of every check. */
 typedef struct {
     ng_tensor *const *inputs; /* double, yours, copied; int64 ones are handed on unchecked */
-    int n_inputs;
-    void *context;
-    int order; /* 1 (default) or 2: the gradient is itself checked */
-    ng_check_mode mode;
-    uint64_t seed;    /* of cotangents, directions and dropout */
-    int directions;   /* NG_CHECK_FAST, NG_CHECK_TAYLOR: default 3 */
-    double tolerance; /* relative error allowed beside the estimated one; default 1e-9 */
-    double step;      /* the largest step, relative to each element; default: several are tried */
+    int n_inputs;             /* how many */
+    void *context;            /* handed to the function as it is */
+    int order;                /* 1 (default) or 2: the gradient is itself checked */
+    ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
+    uint64_t seed;            /* of cotangents, directions and dropout */
+    int directions;           /* NG_CHECK_FAST, NG_CHECK_TAYLOR: default 3 */
+    double tolerance;         /* relative error allowed beside the estimated one; default 1e-9 */
+    double step; /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */
     const bool *constant;     /* inputs that are handed on unchecked; default: none */
 } ng_check_options;
 
 /* What was found. Strings live in the report. */
 typedef struct {
-    bool passed;
-    int order; /* as checked */
-    ng_check_mode mode;
+    bool passed;         /* nothing was wrong, and something was compared */
+    int order;           /* as checked */
+    ng_check_mode mode;  /* as checked */
     int64_t compared;    /* derivatives compared */
     int64_t failed;      /* of these, how many are wrong */
     int64_t kinks;       /* of these, how many stand at a kink (one-sided slopes differ, and the
@@ -96,21 +98,22 @@ NG_API ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, c
  */
 typedef struct {
     const char *name; /* "gamma"; NULL ends the list */
-    ng_shape shape;
+    ng_shape shape;   /* of the input */
     double low, high; /* drawn uniformly from [low, high); both 0: normal values */
     double avoid;     /* keep |value| above this, to stay clear of a kink at 0 */
     bool index;       /* int64 values in low .. high - 1 */
     bool constant;    /* handed on, not differentiated */
 } ng_row_input;
 
-#define NG_ROW_INPUTS 6
+/* A row: an op or a layer, and what it is checked on. */
+#define NG_ROW_INPUTS 6 /* the most a row may have */
 typedef struct {
     const char *name;           /* "matmul (transposed b)" */
     ng_check_call *call;        /* an op; or */
     ng_module *(*module)(void); /* a layer's constructor, checked on inputs[0] (and condition) */
     bool eval;                  /* a layer's mode */
     bool broadcasts; /* two operands that broadcast: also checked on the left, right, both */
-    ng_row_input inputs[NG_ROW_INPUTS];
+    ng_row_input inputs[NG_ROW_INPUTS]; /* up to the first without a name */
 } ng_check_row_spec;
 
 /* One row after the other, from 0; NULL past the last. */
@@ -123,10 +126,12 @@ NG_API ng_tensor *ng_row_input_new(const ng_row_input *input, ng_rng *rng);
 /* Checks one row with the given order, mode and seed (the options' inputs are not used). */
 NG_API ng_check_report ng_check_row(const ng_check_row_spec *row, ng_check_options options);
 
-/* A row's operands inputs[0] and inputs[1] in shapes that broadcast: on the left inputs[0] loses
- * its first dimension, on the right inputs[1] has 1 for its last, and on both inputs[0] has 1 for
- * its last and inputs[1] loses its first. */
-typedef enum { NG_BROADCAST_LEFT = 0, NG_BROADCAST_RIGHT, NG_BROADCAST_BOTH } ng_broadcast_side;
+/* A row's operands inputs[0] and inputs[1] in shapes that broadcast. */
+typedef enum {
+    NG_BROADCAST_LEFT = 0, /* inputs[0] loses its first dimension */
+    NG_BROADCAST_RIGHT,    /* inputs[1] has 1 for its last */
+    NG_BROADCAST_BOTH      /* inputs[0] has 1 for its last, inputs[1] loses its first */
+} ng_broadcast_side;
 NG_API ng_check_row_spec ng_row_broadcast(const ng_check_row_spec *row, ng_broadcast_side side);
 
 #endif

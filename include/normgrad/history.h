@@ -47,6 +47,6 @@ NG_API ng_status ng_history_write(const ng_history *history, const char *path);
  * which may be deleted. */
 NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
 
-NG_API void ng_history_free(ng_history *history);
+NG_API void ng_history_free(ng_history *history); /* takes NULL */
 
 #endif

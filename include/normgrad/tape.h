@@ -4,9 +4,8 @@
 
 #include <normgrad/tensor.h>
 
-typedef struct ng_tape ng_tape;
-
 /* A tape is used by one thread at a time; different tapes are independent. */
+typedef struct ng_tape ng_tape;
 NG_API ng_tape *ng_tape_new(void);
 NG_API void ng_tape_free(ng_tape *tape);
 
@@ -25,7 +24,8 @@ NG_API bool ng_tape_recording(const ng_tape *tape);
 
 /* What the tape holds now: recorded ops, and bytes in use and kept. */
 typedef struct {
-    int64_t ops, bytes_used, bytes_kept;
+    int64_t ops;
+    int64_t bytes_used, bytes_kept; /* kept: for the next step too */
 } ng_tape_usage;
 NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 
@@ -52,21 +52,21 @@ typedef struct {
     ng_tensor *const *cotangents;
     bool record, allow_unused;
 } ng_gradients_options;
-#define ng_gradients(tape, outputs, n_outputs, inputs, n_inputs, ...)                             \
-    ng_gradients_with(tape, outputs, n_outputs, inputs, n_inputs,                                 \
+#define ng_gradients(tape, outputs, n_outputs, inputs, n_inputs, ...)                              \
+    ng_gradients_with(tape, outputs, n_outputs, inputs, n_inputs,                                  \
                       (ng_gradients_options){.gradients = __VA_ARGS__})
 NG_API ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                                    ng_tensor *const *inputs, int n_inputs,
                                    ng_gradients_options options);
 
-/* The gradient of one output with respect to one input: ng_gradient(tape, y, x, .record = true). */
+/* The gradient of one output with respect to one input, with the settings of ng_gradients; the
+ * cotangent has y's shape, default ones: ng_gradient(tape, y, x, .record = true). */
 typedef struct {
     ng_tensor *x;
     ng_tensor *cotangent;
-    bool record, allow_unused;
+    bool record, allow_unused; /* as in ng_gradients */
 } ng_gradient_options;
-#define ng_gradient(tape, y, ...)                                                                 \
-    ng_gradient_with(tape, y, (ng_gradient_options){.x = __VA_ARGS__})
+#define ng_gradient(tape, y, ...) ng_gradient_with(tape, y, (ng_gradient_options){.x = __VA_ARGS__})
 NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options);
 
 /* x's value as a constant: no gradient flows through it. */
@@ -108,7 +108,7 @@ typedef struct {
 } ng_slot;
 
 struct ng_op {
-    const char *name;
+    const char *name; /* "cube", for messages and graphs */
 
     /* Leaves in dx[i] the gradient of each input for which ng_requires_grad(node->inputs[i]),
      * made of dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. */
@@ -124,12 +124,12 @@ struct ng_op {
 /* One recorded op. */
 struct ng_node {
     const ng_op *op;
-    ng_tensor *output;
-    ng_tensor **inputs; /* NG_NONE where an optional one was left out */
-    const void *attributes; /* the tape's copy of what ng_record was given */
-    int n_inputs;
-    uint32_t inputs_version; /* to notice an input that was changed since */
-    int64_t index;           /* its place on the tape, from 0 */
+    ng_tensor *output;        /* what the op made */
+    ng_tensor **inputs;       /* NG_NONE where an optional one was left out */
+    const void *attributes;   /* the tape's copy of what ng_record was given */
+    int n_inputs;             /* how many of them */
+    uint32_t inputs_version;  /* to notice an input that was changed since */
+    int64_t index;            /* its place on the tape, from 0 */
     ng_node *previous, *next; /* in the order of recording */
 };
 
@@ -147,9 +147,8 @@ NG_API bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *
 
 /* Records that `op` made y of the inputs, copies the attributes, and returns y. Without anything
  * to record, y is returned as a constant. */
-NG_API ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y,
-                            ng_tensor *const *inputs, int n_inputs, const void *attributes,
-                            size_t attributes_bytes);
+NG_API ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
+                            int n_inputs, const void *attributes, size_t attributes_bytes);
 
 /* The op that made x, or NULL for a leaf and a constant. */
 NG_API const ng_node *ng_node_of(const ng_tensor *x);

@@ -5,10 +5,12 @@
 #include <normgrad/core.h>
 #include <stdio.h>
 
-#define NG_MAX_RANK 8
+#define NG_MAX_RANK 8 /* the most dimensions a shape may have */
 
+/* An array of numbers, with or without a history. Made by the functions below, or on a tape. */
 typedef struct ng_tensor ng_tensor;
 
+/* What the elements are. Operands of one operation have one dtype. */
 typedef enum {
     NG_F32 = 0, /* float: training */
     NG_F64,     /* double: doubt */
@@ -20,26 +22,26 @@ NG_API size_t ng_dtype_bytes(ng_dtype dtype);     /* 4, 8, 8 */
 
 /* NG_SHAPE(32, 64) is a matrix of 32 rows; NG_SCALAR has no dimension and one element. */
 typedef struct {
-    int rank;
-    int64_t dim[NG_MAX_RANK];
+    int rank;                 /* how many dimensions, 0 to 8 */
+    int64_t dim[NG_MAX_RANK]; /* the length of each, 0 or more */
 } ng_shape;
 
-#define NG_SHAPE(...)                                                                             \
-    ((ng_shape){.rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                \
+#define NG_SHAPE(...)                                                                              \
+    ((ng_shape){.rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                 \
                 .dim = {__VA_ARGS__}})
 #define NG_SCALAR ((ng_shape){0, {0}})
 
 /* Axes of a reduction; negative ones count from the last. No axes at all means every axis. */
 typedef struct {
-    int count;
+    int count; /* how many, 0 to 8 */
     int axis[NG_MAX_RANK];
 } ng_axes;
 
-#define NG_AXES(...)                                                                              \
+#define NG_AXES(...)                                                                               \
     ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
 
 /* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4). */
-#define NG_VALUES(...)                                                                            \
+#define NG_VALUES(...)                                                                             \
     (const double[]){__VA_ARGS__}, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
 /* Stands for an optional tensor that is left out (NULL would mean: an earlier call failed). */
@@ -48,11 +50,12 @@ NG_API extern ng_tensor ng_none_tensor;
 
 /* ---- Make (yours: give back with ng_tensor_free) ------------------------------------------ */
 
+/* Of one value, or drawn from a generator: uniform in [low, high), normal with mean and deviation. */
 NG_API ng_tensor *ng_zeros_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_ones_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value);
 NG_API ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double high,
-                                 ng_rng *rng); /* [low, high) */
+                                 ng_rng *rng);
 NG_API ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation,
                                 ng_rng *rng);
 
@@ -72,11 +75,11 @@ NG_API void ng_tensor_free(ng_tensor *x);
 
 /* ---- Inspect ------------------------------------------------------------------------------ */
 
-NG_API ng_dtype ng_dtype_of(const ng_tensor *x);
+NG_API ng_dtype ng_dtype_of(const ng_tensor *x);     /* NG_F32 for NULL */
 NG_API int ng_rank(const ng_tensor *x);              /* -1 for NULL */
 NG_API int64_t ng_size(const ng_tensor *x);          /* elements; -1 for NULL */
 NG_API int64_t ng_dim(const ng_tensor *x, int axis); /* axis -1 is the last; -1 on error */
-NG_API ng_shape ng_shape_of(const ng_tensor *x);
+NG_API ng_shape ng_shape_of(const ng_tensor *x);     /* NG_SCALAR for NULL */
 
 /* The elements, row by row; NULL with NG_EDTYPE if the tensor is of another dtype. Tell the tape
  * of writes to a tensor that was recorded: ng_touch(x). */
@@ -98,6 +101,8 @@ NG_API void ng_fprint(FILE *stream, const ng_tensor *x);
 
 /* ---- Change (yours and a module's; a tape's tensors are read-only: NG_ESTATE) -------------- */
 
+/* One element by flat index; all of them, to one value or drawn as by ng_uniform_new and
+ * ng_normal_new. */
 NG_API ng_status ng_set(ng_tensor *x, int64_t index, double value);
 NG_API ng_status ng_fill(ng_tensor *x, double value);
 NG_API ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
