@@ -70,15 +70,11 @@ static bool check(double p)
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *x = ng_normal_new(NG_F64, NG_SHAPE(4, 6), 0, 1, &rng);
     ng_module *norm = power_norm_new(6, .p = p);
-    bool passed = true;
-    for (int order = 1; order <= 2; order++) {
-        ng_check_report report = ng_check_module(norm, &x, 1, .order = order);
-        snprintf(name, sizeof name, "PowerNorm(p=%g), order %d", p, order);
-        ng_check_print(stdout, name, &report);
-        passed = passed && report.passed;
-    }
+    ng_check_report report = ng_check_module(norm, &x, 1, .order = 2, .detached_moves = true);
+    snprintf(name, sizeof name, "PowerNorm(p=%g)", p);
+    ng_check_print(stdout, name, &report);
     ng_module_free(norm), ng_tensor_free(x);
-    return passed;
+    return report.passed;
 }
 
 /* ---- The use ---- */

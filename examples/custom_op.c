@@ -54,12 +54,9 @@ int main(void)
     puts("");
 
     bool passed = !ng_failed();
-    for (int order = 1; order <= 2; order++) {
-        ng_check_report report = ng_check_function(call_softsign, &x, 1, .order = order);
-        ng_check_print(stdout, order == 1 ? "softsign, first order" : "softsign, second order",
-                       &report);
-        passed = passed && report.passed;
-    }
+    ng_check_report report = ng_check_function(call_softsign, &x, 1, .order = 2);
+    ng_check_print(stdout, "softsign", &report);
+    passed = passed && report.passed;
 
     if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
     ng_tape_free(tape), ng_tensor_free(x);

@@ -12,11 +12,12 @@ static const char help[] =
     "\n"
     "Checks the gradients of every op and every layer against finite differences, in double:\n"
     "every element, random directions, and the slope of Taylor's remainder; at first and second\n"
-    "order; with operands that broadcast on the left, on the right and on both sides. Then plants\n"
-    "faults into gradients and sees whether each is caught.\n"
+    "order; with operands that broadcast on the left, on the right and on both sides. Detached\n"
+    "values are not held fixed, but for those that are constant by definition. Then plants faults\n"
+    "into gradients and sees whether each is caught.\n"
     "\n"
     "  --only NAME    only rows and faults whose name contains NAME\n"
-    "  --order 1|2    only gradients (1) or only gradients of gradients (2)\n"
+    "  --order 1|2    how far: gradients (1), or gradients of gradients too (2, the default)\n"
     "  --fast         rows along random directions only\n"
     "  --seed N       of inputs, cotangents and directions (default 0)\n"
     "  --sweep FILE   instead of checking, write the error of a central difference against its\n"
@@ -29,12 +30,12 @@ static const char help[] =
     "\n"
     "examples:\n"
     "  gradcheck --only layer_norm\n"
-    "  gradcheck --fast --order 2 --seed 7\n"
+    "  gradcheck --fast --order 1 --seed 7\n"
     "  gradcheck --sweep build/sweep.dat && gnuplot -c plots/gradcheck_error.gp build/sweep\n";
 
 typedef struct {
     const char *only, *sweep;
-    int order; /* 0: both */
+    int order;
     bool fast;
     uint64_t seed;
 } options;
@@ -73,33 +74,25 @@ static void print(const char *name, const ng_check_report *report)
 
 /* ---- Rows ---------------------------------------------------------------------------------- */
 
-/* One row at one order: a line for every element (or the directions, with --fast), and one more
- * for each other mode that did not pass. */
-static void check_row(const ng_check_row_spec *row, const char *name, int order,
-                      const options *chosen, totals *sum)
+/* One row: a line for every element (or the directions, with --fast), and one more for each other
+ * mode that did not pass. */
+static void check_row(const ng_check_row_spec *row, const char *name, const options *chosen,
+                      totals *sum)
 {
     bool passed = true;
     ng_check_mode first = chosen->fast ? NG_CHECK_FAST : NG_CHECK_ELEMENTS;
     ng_check_mode last = chosen->fast ? NG_CHECK_FAST : NG_CHECK_TAYLOR;
     for (ng_check_mode mode = first; mode <= last; mode++) {
-        ng_check_report report = ng_check_row(
-            row, (ng_check_options){.order = order, .mode = mode, .seed = chosen->seed});
+        ng_check_report report = ng_check_row(row, (ng_check_options){.order = chosen->order,
+                                                                      .mode = mode,
+                                                                      .seed = chosen->seed,
+                                                                      .detached_moves = true});
         if (mode == first || !report.passed) print(name, &report);
         passed = passed && report.passed;
         sum->compared += report.compared;
     }
     sum->rows++;
     sum->wrong_rows += !passed;
-}
-
-static void check_orders(const ng_check_row_spec *row, const char *name, const options *chosen,
-                         totals *sum)
-{
-    for (int order = 1; order <= 2; order++) {
-        if (chosen->order == 0 || chosen->order == order) {
-            check_row(row, name, order, chosen, sum);
-        }
-    }
 }
 
 static void check_broadcasting(const ng_check_row_spec *row, const options *chosen, totals *sum)
@@ -110,7 +103,7 @@ static void check_broadcasting(const ng_check_row_spec *row, const options *chos
         ng_check_row_spec narrow = ng_row_broadcast(row, (ng_broadcast_side)side);
         snprintf(name, sizeof name, "%s, broadcast on %s%s", row->name, side < 2 ? "the " : "",
                  sides[side]);
-        check_orders(&narrow, name, chosen, sum);
+        check_row(&narrow, name, chosen, sum);
     }
 }
 
@@ -123,7 +116,7 @@ static void check_table(const char *title, const ng_check_row_spec *row_at(int i
         if (!strstr(row->name, chosen->only)) continue;
         if (!begun) heading(title);
         begun = true;
-        check_orders(row, row->name, chosen, sum);
+        check_row(row, row->name, chosen, sum);
         if (row->broadcasts) check_broadcasting(row, chosen, sum);
     }
 }
@@ -333,6 +326,23 @@ static ng_tensor *linear_transposed(ng_tape *tape, ng_tensor *const *in, void *c
     return ng_record(tape, &op, y, in, 2, NULL, 0);
 }
 
+/* LayerNorm made of ops, with its deviation detached. */
+static ng_tensor *detached_deviation(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *centred = ng_sub(tape, in[0], mean_along(tape, in[0], 1));
+    return ng_mul(tape, centred, ng_detach(tape, rstd_along(tape, in[0], 1)));
+}
+
+/* ||d sum(tanh(x)^3) / dx||^2 as a penalty beside the sum, of a gradient that nobody recorded. */
+static ng_tensor *unrecorded_penalty(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *y = ng_sum(tape, ng_pow_scalar(tape, ng_tanh(tape, in[0]), 3));
+    ng_tensor *gradient = ng_gradient(tape, y, in[0]);
+    return ng_add(tape, y, ng_sum(tape, ng_square(tape, gradient)));
+}
+
 /* No function of the input, or none at all. */
 static ng_tensor *unrepeatable(ng_tape *tape, ng_tensor *const *in, void *context)
 {
@@ -355,10 +365,11 @@ static ng_tensor *unused(ng_tape *tape, ng_tensor *const *in, void *context)
 typedef struct {
     const char *name;
     ng_check_call *call;
-    int order;
+    int order; /* the lowest at which it shows; 0 is 1 */
     const char *says;
     bool square; /* a second input (4, 4); a bias (4) otherwise, where bias is set */
     bool bias;
+    bool detached; /* found only where detached values move, and told where not */
 } planted;
 
 static const planted faults[] = {
@@ -380,6 +391,10 @@ static const planted faults[] = {
     {.name = "layer norm: variance held fixed",
      .call = layer_norm_stale_variance,
      .says = "a line in the input in each row"},
+    {.name = "layer norm: deviation detached",
+     .call = detached_deviation,
+     .detached = true,
+     .says = "rsqrt (3, 1) at gradcheck.c"},
     {.name = "batch norm: mean held fixed",
      .call = batch_norm_stale_mean,
      .says = "a constant in each channel"},
@@ -399,21 +414,27 @@ static const planted faults[] = {
      .call = linear_transposed,
      .square = true,
      .says = "transposed"},
+    {.name = "gradient penalty: gradient not recorded",
+     .call = unrecorded_penalty,
+     .says = "without .record"},
     {.name = "input without influence", .call = unused, .bias = true, .says = "no gradient"},
     {.name = "function that is constant", .call = constant, .says = "every derivative is 0"},
     {.name = "function that cannot be repeated", .call = unrepeatable, .says = "run again"},
 };
 
-static ng_check_report check_fault(const planted *fault, ng_check_mode mode, uint64_t seed)
+static ng_check_report check_fault(const planted *fault, ng_check_mode mode, const options *chosen,
+                                   bool detached_moves)
 {
+    uint64_t seed = chosen->seed;
     const char *const names[] = {"x", fault->bias ? "bias" : "weight"};
     ng_rng rng = ng_rng_seeded(seed);
     ng_tensor *inputs[] = {ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng), NULL};
     int count = 1 + (fault->square || fault->bias);
     if (fault->square) inputs[1] = ng_normal_new(NG_F64, NG_SHAPE(4, 4), 0, 1, &rng);
     if (fault->bias) inputs[1] = ng_normal_new(NG_F64, NG_SHAPE(4), 0, 1, &rng);
-    ng_check_report report = ng_check_function(fault->call, inputs, count, .names = names,
-                                               .order = fault->order, .mode = mode, .seed = seed);
+    ng_check_report report =
+        ng_check_function(fault->call, inputs, count, .names = names, .order = chosen->order,
+                          .mode = mode, .seed = seed, .detached_moves = detached_moves);
     ng_tensor_free(inputs[0]);
     ng_tensor_free(inputs[1]);
     ng_clear_error();
@@ -425,15 +446,23 @@ static bool says(const ng_check_report *report, const char *part)
     return strstr(report->message, part) || strstr(report->hint, part);
 }
 
+/* Held fixed, what is detached passes, but not in silence. */
+static bool told_where_held_fixed(const planted *fault, const options *chosen)
+{
+    ng_check_report held = check_fault(fault, NG_CHECK_ELEMENTS, chosen, false);
+    return held.passed && held.detached == 1 && strstr(held.detached_value, fault->says);
+}
+
 /* Every element must name the fault; directions and Taylor's slope must see that there is one. */
 static void plant(const planted *fault, const options *chosen, totals *sum)
 {
-    ng_check_report report = check_fault(fault, NG_CHECK_ELEMENTS, chosen->seed);
-    bool fast = check_fault(fault, NG_CHECK_FAST, chosen->seed).passed;
+    ng_check_report report = check_fault(fault, NG_CHECK_ELEMENTS, chosen, true);
+    bool fast = check_fault(fault, NG_CHECK_FAST, chosen, true).passed;
     /* Taylor's slope does not see the last seven digits. */
     bool taylor =
-        check_fault(fault, NG_CHECK_TAYLOR, chosen->seed).passed && fault->call != tanh_in_float;
+        check_fault(fault, NG_CHECK_TAYLOR, chosen, true).passed && fault->call != tanh_in_float;
     bool caught = !report.passed && says(&report, fault->says) && !fast && !taylor;
+    if (fault->detached) caught = caught && told_where_held_fixed(fault, chosen);
     if (!caught) colour("31");
     printf("%-46s %s: %s\n", fault->name, caught ? "caught" : "MISSED",
            report.hint[0] ? report.hint : report.message);
@@ -451,9 +480,7 @@ static void plant_faults(const options *chosen, totals *sum)
 {
     bool begun = false;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        int order = faults[i].order == 2 ? 2 : 1;
-        if (!strstr(faults[i].name, chosen->only)) continue;
-        if (chosen->order && chosen->order != order) continue;
+        if (!strstr(faults[i].name, chosen->only) || faults[i].order > chosen->order) continue;
         if (!begun) heading("Planted faults");
         begun = true;
         plant(&faults[i], chosen, sum);
@@ -461,7 +488,7 @@ static void plant_faults(const options *chosen, totals *sum)
     if (!begun) return;
     /* The carrier of the norms' faults, without one. */
     planted sound = {.call = layer_norm_right};
-    if (!check_fault(&sound, NG_CHECK_ELEMENTS, chosen->seed).passed) sum->missed++;
+    if (!check_fault(&sound, NG_CHECK_ELEMENTS, chosen, true).passed) sum->missed++;
 }
 
 /* ---- The sweep ----------------------------------------------------------------------------- */
@@ -570,7 +597,7 @@ static int conclude(const options *chosen, const totals *sum)
 
 int main(int argc, char **argv)
 {
-    options chosen = {.only = ""};
+    options chosen = {.only = "", .order = 2};
     totals sum = {0};
     int status = read_options(argc, argv, &chosen);
     if (status) return status == 2 ? 2 : 0;

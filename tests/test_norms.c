@@ -965,8 +965,7 @@ START_TEST(weight_norm_takes_any_module_with_a_weight)
         ng_weight_norm(tape, ng_module_find(layer, "inner.weight"), ng_module_find(layer, "g"));
     assert_tensors_close(ng_forward(layer, tape, x), ng_matmul(tape, ng_mul_scalar(tape, x, 2), w),
                          1e-14);
-    for (int order = 1; order <= 2; order++)
-        ck_assert(ng_check_module(layer, &x, 1, .order = order).passed);
+    ck_assert(ng_check_module(layer, &x, 1, .order = 2).passed);
     ng_module_free(layer);
 }
 END_TEST

@@ -3,13 +3,24 @@
  *     ng_check_report report = ng_check_function(cube, &x, 1, .order = 2);
  *     if (!report.passed) ng_check_print(stderr, "cube", &report);
  *
+ * Order 1 checks the gradient; order 2 checks it too, and then the gradient of the gradient: one
+ * call says all. The function may itself take gradients (a gradient penalty, the residual of a
+ * differential equation, a step of learning to learn), recorded: .record = true.
+ *
  * The output is contracted with a random cotangent (the plain sum of a normalized row is constant
  * and would test nothing), everything runs in double, and each derivative is a Richardson
  * extrapolation of central differences with a step scaled to the element (Ridders 1982). The
  * extrapolation also estimates its own error, and from that the tolerance follows; where that
- * estimate is too large to tell right from wrong, the derivative counts as wrong. What is no
- * function of the input (dropout masks, running statistics, detached values) is held fixed while
- * the input moves.
+ * estimate is too large to tell right from wrong, the derivative counts as wrong.
+ *
+ * What is no function of the input is held fixed while the input moves: dropout masks, running
+ * statistics, and what ng_detach returns. A value that was detached by mistake, as the deviation in
+ * a norm, is a term that the gradient lacks and that this hides; so the report counts the detached
+ * values that the result would move with and says where the first one is, and with
+ * .detached_moves = true they move and the gradient is found wrong. A detached value that is meant
+ * (ng_detach(tape, x, .by_definition = true)) is held fixed either way. What is only compared with
+ * (ng_greater of a detached x) or cancels (a softmax's detached maximum) moves nothing and does not
+ * count.
  */
 #ifndef NORMGRAD_GRADCHECK_H
 #define NORMGRAD_GRADCHECK_H
@@ -31,7 +42,7 @@ typedef struct {
     ng_tensor *const *inputs; /* double, yours, copied; int64 ones are handed on unchecked */
     int n_inputs;             /* how many */
     void *context;            /* handed to the function as it is */
-    int order;                /* 1 (default) or 2: the gradient is itself checked */
+    int order;                /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
     uint64_t seed;            /* of cotangents, directions and dropout */
     int directions;           /* NG_CHECK_FAST, NG_CHECK_TAYLOR: default 3 */
@@ -39,14 +50,15 @@ typedef struct {
     double step; /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */
     const bool *constant;     /* inputs that are handed on unchecked; default: none */
+    bool detached_moves;      /* detached values are not held fixed, but for those by definition */
 } ng_check_options;
 
 /* What was found. Strings live in the report. */
 typedef struct {
     bool passed;         /* nothing was wrong, and something was compared */
-    int order;           /* as checked */
+    int order;           /* how far it went: 1 of 2 where the first derivatives were wrong */
     ng_check_mode mode;  /* as checked */
-    int64_t compared;    /* derivatives compared */
+    int64_t compared;    /* derivatives, of both orders where it went to 2 */
     int64_t failed;      /* of these, how many are wrong */
     int64_t kinks;       /* of these, how many stand at a kink (one-sided slopes differ, and the
                           analytic one is between them), where no derivative exists; they are
@@ -55,16 +67,21 @@ typedef struct {
     int64_t worst_index; /* index (or along which direction); "" where nothing was compared */
     double analytic, numeric; /* its two values */
     double absolute_error;    /* |a - n| */
-    double relative_error;    /* |a - n| / max(|a|, |n|, largest derivative of the tensor) */
+    double relative_error;    /* |a - n| / max(|a|, |n|, largest derivative of the tensor); 0 where
+                                 both are 0 but for rounding */
     double error_estimate;    /* of the numeric derivative itself */
     double slope;             /* NG_CHECK_TAYLOR: the lowest exponent of the remainder that was
                               measured; 0 where all remainders are rounding, as of a line */
-    char hint[96];     /* "the sign is flipped", "too large by a factor of 1.01"; "" where none */
+    int detached;  /* detached values that the result would move with: held fixed, or moved */
+    int constants; /* the same that are constant by definition */
+    char detached_value[112]; /* the first of `detached`: "rsqrt (4, 1) at my_norm.c:42" */
+    char hint[128];    /* "the sign is flipped", "too large by a factor of 1.01"; "" where none */
     char message[256]; /* what is wrong, in a sentence; "" where passed */
 } ng_check_report;
 
 /* Checks a function of inputs. A function that fails, gives NaN, gives other bits when it is run
- * again, has no gradient to an input, or leaves nothing to compare, has not passed. */
+ * again, has no gradient to an input, or leaves nothing to compare, has not passed; nor have inputs
+ * that are missing or NG_NONE, and options without meaning (a tolerance below 0, order 3). */
 #define ng_check_function(call, ...)                                                               \
     ng_check_function_with(call, (ng_check_options){.inputs = NG_CHECK_INPUTS(__VA_ARGS__)})
 #define NG_CHECK_INPUTS(array, ...) (array), .n_inputs = __VA_ARGS__

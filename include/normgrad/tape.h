@@ -69,8 +69,24 @@ typedef struct {
 #define ng_gradient(tape, y, ...) ng_gradient_with(tape, y, (ng_gradient_options){.x = __VA_ARGS__})
 NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options);
 
-/* x's value as a constant: no gradient flows through it. */
-NG_API ng_tensor *ng_detach(ng_tape *tape, ng_tensor *x);
+/* x's value as a constant: no gradient flows through it. The gradient checker holds it fixed while
+ * it moves the inputs, and tells that it did, with the place of this call.
+ *
+ * by_definition  the constant is what the formula says, as AdaNorm's does of its factor, and no
+ *                oversight: the checker counts it apart */
+typedef struct {
+    ng_tensor *x;
+    bool by_definition;
+} ng_detach_options;
+#define ng_detach(tape, ...)                                                                       \
+    ng_detach_with(tape, NG_HERE, (ng_detach_options){.x = __VA_ARGS__})
+NG_API ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options);
+
+/* The place where it is written, "my_norm.c:42". */
+#define NG_HERE __FILE__ ":" NG_LINE_TEXT(__LINE__)
+#define NG_LINE_TEXT(line) NG_LINE_TEXT_OF(line)
+#define NG_LINE_TEXT_OF(line) #line
+
 
 /* Writes the graph that leads to `root` as Graphviz text, ops as boxes with their names, tensors
  * with their shapes: ng_tape_write_dot(tape, loss, "graph.dot"); then dot -Tsvg graph.dot. The file

@@ -33,11 +33,11 @@ typedef struct {
     double scale; /* S */
 } doubt;
 
-/* What is gathered over all leaves. */
+/* What is gathered over all leaves, at one order. */
 typedef struct {
-    double worst;      /* rank of the worst derivative so far; -1 before the first */
-    int64_t undecided; /* of the failed ones */
-    bool anything;     /* a derivative other than 0 was seen; a gradient at order 2 */
+    double worst; /* rank of the worst derivative so far, of both orders; -1 before the first */
+    int64_t compared, failed, kinks, undecided; /* undecided: of the failed ones */
+    bool anything; /* a derivative other than 0 was seen; a gradient at order 2 */
 } tally;
 
 static double rounding_of(const ng_comparison *c)
@@ -146,7 +146,7 @@ static double relative_error(const doubt *d, const ng_comparison *c)
 {
     double error = fabs(c->analytic - c->numeric.value);
     double size = fmax(fmax(fabs(c->analytic), fabs(c->numeric.value)), d->scale);
-    return error == 0 ? 0 : error / size;
+    return error == 0 || zero_to_rounding(c) ? 0 : error / size;
 }
 
 /* Wrong ones rank above right ones, NaN above all. */
@@ -181,9 +181,9 @@ static void tell(doubt *d, tally *sum)
     bool worst_is_here = false;
     for (int64_t i = 0; i < d->count; i++) {
         const ng_comparison *c = &d->found[i];
-        report->compared++;
-        report->failed += c->wrong;
-        report->kinks += c->kink;
+        sum->compared++;
+        sum->failed += c->wrong;
+        sum->kinks += c->kink;
         bool measured = c->slope > 0 && !c->kink;
         if (measured && (report->slope == 0 || c->slope < report->slope)) report->slope = c->slope;
         worst_is_here = remember_worst(d, i, sum) || worst_is_here;
@@ -194,19 +194,19 @@ static void tell(doubt *d, tally *sum)
     }
 }
 
-static void conclude(ng_check_report *report, const tally *sum)
+static void conclude(const doubt *d, const tally *sum)
 {
+    ng_check_report *report = d->report;
     const char *what = report->order == 2 ? "second derivatives" : "derivatives";
-    if (report->compared == 0) {
+    if (sum->compared == 0) {
         ng_check_say(report, "there was nothing to compare");
-    } else if (report->failed > 0) {
-        ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s",
-                     (long long)report->failed, (long long)report->compared, what,
-                     sum->undecided == report->failed ? " or cannot be told from rounding" : "",
+    } else if (sum->failed > 0) {
+        ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s", (long long)sum->failed,
+                     (long long)sum->compared, what,
+                     sum->undecided == sum->failed ? " or cannot be told from rounding" : "",
                      report->worst_name);
-    } else if (report->kinks == report->compared) {
-        ng_check_say(report, "every one of %lld %s stands at a kink", (long long)report->kinks,
-                     what);
+    } else if (sum->kinks == sum->compared) {
+        ng_check_say(report, "every one of %lld %s stands at a kink", (long long)sum->kinks, what);
     } else if (!sum->anything) {
         ng_check_say(report, "every derivative is 0: nothing was tested");
     }
@@ -249,31 +249,79 @@ static bool has_gradient(const ng_subject *subject)
     return false;
 }
 
+static bool doubt_order(ng_subject *subject, const ng_check_options *options,
+                        ng_check_report *report, double *worst)
+{
+    ng_rng rng = ng_check_rng(options->seed, NG_CHECK_DIRECTIONS);
+    tally sum = {.worst = *worst, .anything = subject->order == 2 && has_gradient(subject)};
+    doubt d = {.subject = subject, .options = options, .report = report};
+    report->order = subject->order;
+    for (int i = 0; i < subject->n_leaves; i++) {
+        d.leaf = &subject->leaves[i];
+        d.scale = 0;
+        if (!doubt_leaf(&d, &rng, &sum)) return false;
+    }
+    report->compared += sum.compared;
+    report->failed += sum.failed;
+    report->kinks += sum.kinks;
+    *worst = sum.worst;
+    conclude(&d, &sum);
+    return !report->message[0];
+}
+
+/* Where the first derivatives are wrong, the second ones are not looked at. */
+static bool doubt_orders(ng_subject *subject, const ng_check_options *options,
+                         ng_check_report *report)
+{
+    double worst = -1;
+    if (!ng_subject_begin(subject, options, report) ||
+        !ng_subject_find_held(subject, options, report) ||
+        !doubt_order(subject, options, report, &worst)) {
+        return false;
+    }
+    if (options->order == 1) return true;
+    report->order = 2;
+    return ng_subject_raise(subject, options, report) &&
+           doubt_order(subject, options, report, &worst);
+}
+
 void ng_check_subject(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
 {
     ng_check_options chosen = *options;
-    if (chosen.directions <= 0) chosen.directions = 3;
-    if (!(chosen.tolerance > 0)) chosen.tolerance = default_tolerance;
-    if (!ng_subject_begin(subject, &chosen, report)) return;
+    if (chosen.order == 0) chosen.order = 1;
+    if (chosen.directions == 0) chosen.directions = 3;
+    if (chosen.tolerance == 0) chosen.tolerance = default_tolerance;
+    report->passed = doubt_orders(subject, &chosen, report);
+    if (!report->passed) ng_check_explain(subject, &chosen, report);
+}
 
-    ng_rng rng = ng_check_rng(chosen.seed, NG_CHECK_DIRECTIONS);
-    tally sum = {.worst = -1, .anything = subject->order == 2 && has_gradient(subject)};
-    for (int i = 0; i < subject->n_leaves; i++) {
-        doubt d = {
-            .subject = subject, .options = &chosen, .report = report, .leaf = &subject->leaves[i]};
-        if (!doubt_leaf(&d, &rng, &sum)) return;
+static bool options_have_meaning(const ng_check_options *options, ng_check_report *report)
+{
+    int order = options->order, mode = (int)options->mode;
+    if (order < 0 || order > 2) {
+        return ng_check_say(report, "order %d was asked for: it is 1 or 2", order);
     }
-    conclude(report, &sum);
-    report->passed = !report->message[0];
+    if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_TAYLOR) {
+        return ng_check_say(report, "mode %d was asked for: it is an ng_check_mode", mode);
+    }
+    if (options->directions < 0) {
+        return ng_check_say(report, "%d directions were asked for", options->directions);
+    }
+    if (!(options->tolerance >= 0 && options->tolerance < 1)) {
+        return ng_check_say(report, "the tolerance is %g: it is between 0 and 1",
+                            options->tolerance);
+    }
+    if (!(options->step >= 0 && options->step <= 1)) {
+        return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step);
+    }
+    return true;
 }
 
 ng_check_report ng_check_report_new(const ng_check_options *options)
 {
     ng_check_report report = {.order = options->order == 0 ? 1 : options->order,
                               .mode = options->mode};
-    if (report.order != 1 && report.order != 2) {
-        ng_check_say(&report, "order %d was asked for: it is 1 or 2", options->order);
-    }
+    options_have_meaning(options, &report);
     return report;
 }
 

@@ -38,6 +38,8 @@ typedef struct {
     int n_states;
 
     ng_tape *tape;
+    bool nested;                                    /* f takes a gradient itself, */
+    bool lost;                                      /* and one that is not recorded */
     ng_tensor *cotangent;                           /* u */
     ng_tensor **targets, **gradients, **cotangents; /* per leaf: itself, its gradient, v */
     ng_tensor **curved, **curved_cotangents;        /* of gradients and v: where g is no constant */
@@ -56,13 +58,22 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
 bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor);
 bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor);
 
-/* Evaluates at the base point until everything is known to be repeatable, fills weights, base and
- * analytic, and freezes what is no function of the leaves. */
+/* Begins with order 1: evaluates at the base point until everything is known to be repeatable,
+ * fills weights, base and analytic, and freezes what is no function of the leaves. */
 bool ng_subject_begin(ng_subject *subject, const ng_check_options *options,
+                      ng_check_report *report);
+
+/* Goes on from order 1 to order 2. */
+bool ng_subject_raise(ng_subject *subject, const ng_check_options *options,
                       ng_check_report *report);
 
 /* F where the leaves stand now. */
 bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report);
+
+/* After the beginning: finds the detached values that the result would move with, counts them in
+ * the report, and from here on lets those move that the options say. */
+bool ng_subject_find_held(ng_subject *subject, const ng_check_options *options,
+                          ng_check_report *report);
 
 void ng_subject_close(ng_subject *subject);
 
@@ -115,7 +126,9 @@ typedef enum {
     NG_CHECK_COTANGENTS = 1,
     NG_CHECK_DIRECTIONS,
     NG_CHECK_PARAMETERS,
-    NG_CHECK_INPUT_VALUES
+    NG_CHECK_INPUT_VALUES,
+    NG_CHECK_SECOND_COTANGENTS,
+    NG_CHECK_DISPLACEMENTS
 } ng_check_stream;
 static inline ng_rng ng_check_rng(uint64_t seed, ng_check_stream stream)
 {
@@ -141,10 +154,15 @@ const char *ng_check_reason(void);
 void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, int64_t count,
                         bool each, ng_check_report *report);
 
-/* Opens, doubts and reports; `subject` is open and stays so. */
+/* A likely cause of a failure that lies outside the derivatives themselves, as a hint. */
+void ng_check_explain(const ng_subject *subject, const ng_check_options *options,
+                      ng_check_report *report);
+
+/* Begins, doubts and reports; `subject` is open and stays so. */
 void ng_check_subject(ng_subject *subject, const ng_check_options *options,
                       ng_check_report *report);
 
+/* A report that says what is wrong with the options, or nothing yet. */
 ng_check_report ng_check_report_new(const ng_check_options *options);
 
 #endif

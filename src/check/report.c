@@ -188,6 +188,17 @@ void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, i
     hint_missing_term(leaf, found, count, report);
 }
 
+void ng_check_explain(const ng_subject *subject, const ng_check_options *options,
+                      ng_check_report *report)
+{
+    if (subject->lost) {
+        hint(report,
+             "the function takes a gradient without .record = true, so that it is a constant");
+    } else if (options->detached_moves && report->detached > 0 && report->failed > 0) {
+        hint(report, "%s is detached", report->detached_value);
+    }
+}
+
 /* ---- Print --------------------------------------------------------------------------------- */
 
 static void place_of(const ng_check_report *report, char *text, size_t bytes)
@@ -211,16 +222,20 @@ static void error_of(const ng_check_report *report, char *text, size_t bytes)
     }
 }
 
-static void verdict_of(const ng_check_report *report, char *text, size_t bytes)
+static void print_verdict(FILE *stream, const ng_check_report *report)
 {
-    if (!report->passed && report->failed == 0) {
-        snprintf(text, bytes, "FAILED");
-    } else if (!report->passed) {
-        snprintf(text, bytes, "FAILED: %lld wrong", (long long)report->failed);
-    } else if (report->kinks > 0) {
-        snprintf(text, bytes, "ok, %lld at kinks", (long long)report->kinks);
-    } else {
-        snprintf(text, bytes, "ok");
+    if (!report->passed) {
+        fputs("FAILED", stream);
+        if (report->failed > 0) fprintf(stream, ": %lld wrong", (long long)report->failed);
+        return;
+    }
+    fputs("ok", stream);
+    if (report->kinks > 0) fprintf(stream, ", %lld at kinks", (long long)report->kinks);
+    if (report->constants > 0) fprintf(stream, ", %d constant by definition", report->constants);
+    if (report->detached > 0) {
+        fprintf(stream, ", with %d detached value%s held fixed (%s%s)", report->detached,
+                report->detached == 1 ? "" : "s", report->detached_value,
+                report->detached == 1 ? "" : ", ...");
     }
 }
 
@@ -232,13 +247,14 @@ void ng_check_print_head(FILE *stream)
 
 void ng_check_print(FILE *stream, const char *name, const ng_check_report *report)
 {
-    char place[96], error[24], verdict[48];
+    char place[96], error[24];
     if (!stream || !report) return;
     place_of(report, place, sizeof place);
     error_of(report, error, sizeof error);
-    verdict_of(report, verdict, sizeof verdict);
-    fprintf(stream, "%-46s %5d %8lld  %8s  %-22s %s\n", name ? name : "", report->order,
-            (long long)report->compared, error, place, verdict);
+    fprintf(stream, "%-46s %5s %8lld  %8s  %-22s ", name ? name : "",
+            report->order == 2 ? "1, 2" : "1", (long long)report->compared, error, place);
+    print_verdict(stream, report);
+    fputc('\n', stream);
     if (report->passed) return;
     fprintf(stream, "    %s%s%s\n", report->message, report->hint[0] ? "; " : "", report->hint);
     if (report->failed == 0) return;

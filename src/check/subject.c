@@ -43,7 +43,7 @@ static const char *const default_names[] = {"input 0", "input 1", "input 2", "in
 
 static const char *name_of_input(const ng_check_options *options, int index)
 {
-    if (options->names) return options->names[index];
+    if (options->names && options->names[index]) return options->names[index];
     return index < 8 ? default_names[index] : "input";
 }
 
@@ -53,10 +53,13 @@ static bool add_argument(ng_subject *subject, const ng_check_options *options, i
     ng_tensor *input = options->inputs[index];
     const char *name = name_of_input(options, index);
     if (!input) return ng_check_say(report, "%s is NULL: %s", name, ng_check_reason());
+    if (ng_is_none(input)) {
+        return ng_check_say(report, "%s is NG_NONE: the function itself hands that on", name);
+    }
 
     subject->arguments[subject->n_arguments++] = input;
     bool constant = options->constant && options->constant[index];
-    if (input->dtype == NG_I64 || ng_is_none(input) || constant) return true;
+    if (input->dtype == NG_I64 || constant) return true;
     if (input->dtype != NG_F64) {
         return ng_check_say(report, "%s is %s: derivatives are checked in float64", name,
                             ng_dtype_name(input->dtype));
@@ -71,7 +74,7 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more_leaves, int states,
                      ng_check_report *report)
 {
-    *subject = (ng_subject){.call = call, .context = context, .order = report->order};
+    *subject = (ng_subject){.call = call, .context = context};
     int n = options->n_inputs;
     if (!call) return ng_check_say(report, "there is no function to check");
     if (n < 0 || (n > 0 && !options->inputs)) {
@@ -120,6 +123,8 @@ static ng_tensor *run(ng_subject *subject, ng_check_report *report)
                (size_t)tensor->size * ng_dtype_bytes(tensor->dtype));
     }
     ng_tensor *y = subject->call(subject->tape, subject->arguments, subject->context);
+    subject->nested = subject->tape->gradients > 0;
+    subject->lost = subject->tape->unrecorded_gradients > 0;
     if (!y) {
         ng_check_say(report, "the function failed: %s", ng_check_reason());
         return NULL;
@@ -159,16 +164,11 @@ static bool gather(const ng_subject *subject, double *values, ng_check_report *r
     return true;
 }
 
-/* What the function detaches is frozen; what a gradient rule detaches is not, else it could hide
- * a dependence that the second gradient has lost. */
 static bool first_gradients(ng_subject *subject, ng_tensor *y, bool record, ng_check_report *report)
 {
-    ng_tape_mode mode = subject->tape->mode;
-    subject->tape->mode = NG_TAPE_LIVE;
     ng_status status =
         ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
                      .cotangents = &subject->cotangent, .record = record);
-    subject->tape->mode = mode;
     if (status == NG_OK) return true;
     return ng_check_say(report, "no gradient: %s", ng_check_reason());
 }
@@ -195,17 +195,16 @@ static bool second_gradients(ng_subject *subject, double *analytic, ng_check_rep
     return gather(subject, analytic, report);
 }
 
+/* Recorded at order 1 too: f may take a gradient itself. */
 static bool values_on_tape(ng_subject *subject, double *values, ng_check_report *report)
 {
-    if (subject->order == 2) {
-        ng_tensor *y = run(subject, report);
-        return y && first_gradients(subject, y, true, report) && gather(subject, values, report);
-    }
-    bool was = ng_tape_record(subject->tape, false);
     ng_tensor *y = run(subject, report);
-    if (y) memcpy(values, y->data, (size_t)y->size * sizeof *values);
-    ng_tape_record(subject->tape, was);
-    return y != NULL;
+    if (!y) return false;
+    if (subject->order == 2) {
+        return first_gradients(subject, y, true, report) && gather(subject, values, report);
+    }
+    memcpy(values, y->data, (size_t)y->size * sizeof *values);
+    return true;
 }
 
 bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report)
@@ -238,43 +237,24 @@ static bool probe(ng_subject *subject, ng_rng *rng, ng_check_report *report)
     return subject->cotangent || (y && no_memory(report));
 }
 
-static bool reserve(ng_subject *subject)
+static bool reserve(ng_subject *subject, int order)
 {
     int n = subject->n_leaves;
-    subject->n_values = subject->order == 2 ? subject->n_gradient : subject->cotangent->size;
+    int64_t most = subject->cotangent->size;
+    if (order == 2 && subject->n_gradient > most) most = subject->n_gradient;
     subject->targets = ng_calloc(n + 1, sizeof *subject->targets);
     subject->gradients = ng_calloc(n + 1, sizeof *subject->gradients);
     subject->cotangents = ng_calloc(n + 1, sizeof *subject->cotangents);
     subject->curved = ng_calloc(n + 1, sizeof *subject->curved);
     subject->curved_cotangents = ng_calloc(n + 1, sizeof *subject->curved_cotangents);
-    subject->weights = ng_calloc(subject->n_values + 1, sizeof *subject->weights);
-    subject->base = ng_calloc(subject->n_values + 1, sizeof *subject->base);
-    subject->plus = ng_calloc(subject->n_values + 1, sizeof *subject->plus);
-    subject->minus = ng_calloc(subject->n_values + 1, sizeof *subject->minus);
+    subject->weights = ng_calloc(most + 1, sizeof *subject->weights);
+    subject->base = ng_calloc(most + 1, sizeof *subject->base);
+    subject->plus = ng_calloc(most + 1, sizeof *subject->plus);
+    subject->minus = ng_calloc(most + 1, sizeof *subject->minus);
     subject->analytic = ng_calloc(subject->n_gradient + 1, sizeof *subject->analytic);
     return subject->targets && subject->gradients && subject->cotangents && subject->curved &&
            subject->curved_cotangents && subject->weights && subject->base && subject->plus &&
            subject->minus && subject->analytic;
-}
-
-/* w and, for order 2, v leaf by leaf. */
-static bool draw_weights(ng_subject *subject, ng_rng *rng)
-{
-    for (int i = 0; i < subject->n_leaves; i++) subject->targets[i] = subject->leaves[i].tensor;
-    if (subject->order == 1) {
-        memcpy(subject->weights, subject->cotangent->data,
-               (size_t)subject->n_values * sizeof *subject->weights);
-        return true;
-    }
-    for (int i = 0; i < subject->n_leaves; i++) {
-        const ng_tensor *tensor = subject->leaves[i].tensor;
-        ng_tensor *v = ng_normal_new(NG_F64, tensor->shape, 0, 1, rng);
-        if (!v) return false;
-        subject->cotangents[i] = v;
-        memcpy(subject->weights + subject->leaves[i].offset, v->data,
-               (size_t)v->size * sizeof *subject->weights);
-    }
-    return true;
 }
 
 static bool all_finite(const double *values, int64_t count, const char *what,
@@ -302,37 +282,82 @@ static bool same_bits(const double *first, const double *again, int64_t count, c
 
 static bool evaluate(ng_subject *subject, double *analytic, double *values, ng_check_report *report)
 {
-    ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
     bool ok = gradients_on_tape(subject, analytic, values, report);
     ng_tape_reset(subject->tape);
     return ok;
 }
 
-static bool evaluate_twice(ng_subject *subject, ng_check_report *report)
+/* Values and gradients in full, again, and the values alone, with what is detached from the memory
+ * of the run before. */
+static bool evaluate_repeatedly(ng_subject *subject, ng_check_report *report)
 {
     const char *what = subject->order == 2 ? "the gradient" : "the result";
     const char *slope = subject->order == 2 ? "the second gradient" : "the gradient";
     double *again = ng_calloc(subject->n_gradient + 1, sizeof *again);
     bool ok = again || no_memory(report);
-    ok = ok && evaluate(subject, subject->analytic, subject->base, report) &&
-         all_finite(subject->base, subject->n_values, what, report);
-    ok = ok && evaluate(subject, again, subject->plus, report) &&
-         same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
-         same_bits(subject->analytic, again, subject->n_gradient, slope, report);
+    for (int run = 0; run < 2 && ok; run++) {
+        if (subject->order == 1) ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
+        ok = run == 0 ? evaluate(subject, subject->analytic, subject->base, report)
+                      : evaluate(subject, again, subject->plus, report);
+        ok = ok && all_finite(subject->base, subject->n_values, what, report);
+    }
+    ng_tape_set_mode(subject->tape, NG_TAPE_REPLAY);
+    ok = ok && same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
+         same_bits(subject->analytic, again, subject->n_gradient, slope, report) &&
+         ng_subject_values(subject, subject->plus, report) &&
+         same_bits(subject->base, subject->plus, subject->n_values, what, report);
     ng_free(again);
     return ok;
 }
 
-/* Remembers what is detached on the way to the values, then replays it from here on. */
-static bool freeze(ng_subject *subject, ng_check_report *report)
+/* A result has the same bits when nothing is recorded. (A function that takes a gradient has none
+ * then.) */
+static bool unrecorded_is_the_same(ng_subject *subject, ng_check_report *report)
 {
-    const char *what = subject->order == 2 ? "the gradient" : "the result";
+    bool was = ng_tape_record(subject->tape, false);
+    bool ok = ng_subject_values(subject, subject->plus, report);
+    ng_tape_record(subject->tape, was);
+    return ok && same_bits(subject->base, subject->plus, subject->n_values,
+                           "the result, not recorded,", report);
+}
+
+bool ng_subject_begin(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
+{
+    if (subject->n_leaves == 0) {
+        return ng_check_say(report, "there is nothing to differentiate: no float64 input");
+    }
+    ng_rng rng = ng_check_rng(options->seed, NG_CHECK_COTANGENTS);
+    subject->order = 1;
+    subject->tape = ng_tape_new();
+    if (!subject->tape) return no_memory(report);
+    ng_tape_seed(subject->tape, options->seed);
     ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
-    if (!ng_subject_values(subject, subject->plus, report)) return false;
-    ng_tape_set_mode(subject->tape, NG_TAPE_REPLAY);
-    return ng_subject_values(subject, subject->minus, report) &&
-           same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
-           same_bits(subject->base, subject->minus, subject->n_values, what, report);
+    if (!probe(subject, &rng, report)) return false;
+    if (!reserve(subject, options->order)) return no_memory(report);
+
+    subject->n_values = subject->cotangent->size;
+    memcpy(subject->weights, subject->cotangent->data,
+           (size_t)subject->n_values * sizeof *subject->weights);
+    for (int i = 0; i < subject->n_leaves; i++) subject->targets[i] = subject->leaves[i].tensor;
+    return evaluate_repeatedly(subject, report) &&
+           (subject->nested || unrecorded_is_the_same(subject, report));
+}
+
+/* ---- Order 2 ------------------------------------------------------------------------------- */
+
+/* v, leaf by leaf, which are the weights. */
+static bool draw_second_cotangents(ng_subject *subject, uint64_t seed)
+{
+    ng_rng rng = ng_check_rng(seed, NG_CHECK_SECOND_COTANGENTS);
+    for (int i = 0; i < subject->n_leaves; i++) {
+        const ng_tensor *tensor = subject->leaves[i].tensor;
+        ng_tensor *v = ng_normal_new(NG_F64, tensor->shape, 0, 1, &rng);
+        if (!v) return false;
+        subject->cotangents[i] = v;
+        memcpy(subject->weights + subject->leaves[i].offset, v->data,
+               (size_t)v->size * sizeof *subject->weights);
+    }
+    return true;
 }
 
 static double largest(const double *values, int64_t count)
@@ -344,41 +369,36 @@ static double largest(const double *values, int64_t count)
 
 /* The gradient that is differentiated again (of a fused op's definition) is the one that training
  * uses (its backward kernel's). */
-static bool recording_changes_nothing(ng_subject *subject, ng_check_report *report)
+static bool recording_changes_nothing(const ng_subject *subject, const double *plain,
+                                      ng_check_report *report)
 {
-    ng_tensor *y = run(subject, report);
-    bool ok =
-        y && first_gradients(subject, y, false, report) && gather(subject, subject->plus, report);
-    ng_tape_reset(subject->tape);
     double everywhere = largest(subject->base, subject->n_gradient);
-    for (int i = 0; i < subject->n_leaves && ok; i++) {
+    for (int i = 0; i < subject->n_leaves; i++) {
         const ng_check_leaf *leaf = &subject->leaves[i];
-        const double *recorded = subject->base + leaf->offset,
-                     *plain = subject->plus + leaf->offset;
+        const double *recorded = subject->base + leaf->offset;
         double allowed = 1e-9 * largest(recorded, leaf->tensor->size) + 1e-13 * everywhere;
-        for (int64_t e = 0; e < leaf->tensor->size && ok; e++) {
-            if (fabs(recorded[e] - plain[e]) <= allowed) continue;
-            ok = ng_check_say(report,
-                              "the gradient of %s at [%lld] is %.9g, but %.9g when it is "
-                              "recorded: backward and definition differ",
-                              leaf->name, (long long)e, plain[e], recorded[e]);
+        for (int64_t e = 0; e < leaf->tensor->size; e++) {
+            double value = plain[leaf->offset + e];
+            if (fabs(recorded[e] - value) <= allowed) continue;
+            return ng_check_say(report,
+                                "the gradient of %s at [%lld] is %.9g, but %.9g when it is "
+                                "recorded: backward and definition differ",
+                                leaf->name, (long long)e, value, recorded[e]);
         }
     }
-    return ok;
+    return true;
 }
 
-bool ng_subject_begin(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
+bool ng_subject_raise(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
 {
-    if (subject->n_leaves == 0) {
-        return ng_check_say(report, "there is nothing to differentiate: no float64 input");
-    }
-    ng_rng rng = ng_check_rng(options->seed, NG_CHECK_COTANGENTS);
-    subject->tape = ng_tape_new();
-    if (!subject->tape) return no_memory(report);
-    ng_tape_seed(subject->tape, options->seed);
-    ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
-    if (!probe(subject, &rng, report)) return false;
-    if (!reserve(subject) || !draw_weights(subject, &rng)) return no_memory(report);
-    return evaluate_twice(subject, report) && freeze(subject, report) &&
-           (subject->order == 1 || recording_changes_nothing(subject, report));
+    double *plain = ng_calloc(subject->n_gradient + 1, sizeof *plain);
+    bool ok = plain && draw_second_cotangents(subject, options->seed);
+    if (!ok) no_memory(report);
+    if (ok) memcpy(plain, subject->analytic, (size_t)subject->n_gradient * sizeof *plain);
+    subject->order = 2;
+    subject->n_values = subject->n_gradient;
+    ok = ok && evaluate_repeatedly(subject, report) &&
+         recording_changes_nothing(subject, plain, report);
+    ng_free(plain);
+    return ok;
 }

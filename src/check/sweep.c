@@ -40,7 +40,11 @@ static bool median_error(ng_subject *subject, double h, double *errors, double *
 static bool sweep(ng_subject *subject, const ng_check_options *options, const double *steps,
                   double *errors, int count, ng_check_report *report)
 {
-    if (!ng_subject_begin(subject, options, report)) return false;
+    if (!ng_subject_begin(subject, options, report) ||
+        !ng_subject_find_held(subject, options, report) ||
+        (options->order == 2 && !ng_subject_raise(subject, options, report))) {
+        return false;
+    }
     double *each = ng_calloc(subject->n_gradient + 1, sizeof *each);
     bool ok = each || ng_check_say(report, "%s", ng_check_reason());
     for (int i = 0; i < count && ok; i++) {

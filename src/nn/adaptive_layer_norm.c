@@ -85,7 +85,7 @@ static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     ng_tensor *xhat = normalize(layer, tape, x);
     if (!xhat) return NULL;
     ng_tensor *base = options->raw ? x : xhat;
-    if (!options->differentiate) base = ng_detach(tape, base);
+    if (!options->differentiate) base = ng_detach(tape, base, .by_definition = true);
     ng_tensor *factor = ng_scalar_sub(tape, 1, ng_mul_scalar(tape, base, options->k));
     return ng_mul(tape, ng_mul_scalar(tape, factor, options->scale), xhat);
 }

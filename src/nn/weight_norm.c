@@ -142,8 +142,8 @@ static bool iterate(const spectral_norm *layer, ng_tape *tape, ng_tensor **u, ng
         left = unit(tape, ng_matmul(tape, matrix, right), options->eps);
     }
     ng_tape_record(tape, was);
-    *u = ng_detach(tape, ng_reshape(tape, left, NG_SHAPE(out)));
-    *v = ng_detach(tape, ng_reshape(tape, right, NG_SHAPE(n)));
+    *u = ng_detach(tape, ng_reshape(tape, left, NG_SHAPE(out)), .by_definition = true);
+    *v = ng_detach(tape, ng_reshape(tape, right, NG_SHAPE(n)), .by_definition = true);
     return *u && *v;
 }
 

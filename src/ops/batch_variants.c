@@ -110,8 +110,8 @@ static bool corrections(ng_tape *tape, const ng_batch_renorm_options *o,
         ng_tensor_store(*r, c, clip(batch->deviation[c] / sigma, 1 / o->r_max, o->r_max));
         ng_tensor_store(*d, c, clip(off, -o->d_max, o->d_max));
     }
-    *r = ng_detach(tape, *r);
-    *d = ng_detach(tape, *d);
+    *r = ng_detach(tape, *r, .by_definition = true);
+    *d = ng_detach(tape, *d, .by_definition = true);
     return *r && *d;
 }
 

@@ -49,9 +49,9 @@ static ng_norm_constants constants_near(ng_tape *tape, ng_tensor *x, double eps)
     double *mean = statistics, *rstd = statistics + rows;
     ng_kernels_for(x->dtype)->row_norm(&shape, x->data, NULL, NULL, y->data, mean, rstd);
     ng_norm_constants c = ng_norm_constants_of(tape, x->dtype, kept, mean, rstd, eps);
-    c.scale = ng_detach(tape, c.scale);
-    c.shift = ng_detach(tape, c.shift);
-    c.eps = ng_detach(tape, c.eps);
+    c.scale = ng_detach(tape, c.scale, .by_definition = true);
+    c.shift = ng_detach(tape, c.shift, .by_definition = true);
+    c.eps = ng_detach(tape, c.eps, .by_definition = true);
     return c;
 }
 
@@ -69,8 +69,8 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
     ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
-    if (options.detach_mean) mean = ng_detach(tape, mean);
-    if (options.detach_deviation) rstd = ng_detach(tape, rstd);
+    if (options.detach_mean) mean = ng_detach(tape, mean, .by_definition = true);
+    if (options.detach_deviation) rstd = ng_detach(tape, rstd, .by_definition = true);
     return ng_mul(tape, ng_sub(tape, z, mean), rstd);
 }
 

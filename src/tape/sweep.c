@@ -292,6 +292,16 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
     return well;
 }
 
+/* The tape is live while a gradient is taken; returns how it was. */
+static ng_tape_mode begin_sweep(ng_tape *tape, bool record)
+{
+    const ng_tape_mode mode = tape->mode;
+    tape->mode = NG_TAPE_LIVE;
+    tape->gradients++;
+    tape->unrecorded_gradients += !record;
+    return mode;
+}
+
 /* ---- ng_backward ---------------------------------------------------------------------------- */
 
 static bool output_ok(const char *function, const ng_tape *tape, const ng_tensor *y)
@@ -335,8 +345,10 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient",
                        function);
     sweep s = {.function = function, .tape = tape, .to_leaves = true};
+    const ng_tape_mode mode = begin_sweep(tape, false);
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
+    tape->mode = mode;
     settle_leaves(&s, well);
     return well ? NG_OK : ng_last_status();
 }
@@ -454,8 +466,10 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
     const ng_node *newest = tape->last;
     mark_paths(tape, inputs, n_inputs);
     const bool was = ng_tape_record(tape, options.record);
+    const ng_tape_mode mode = begin_sweep(tape, options.record);
     bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
     well = walk(&s, newest, NULL) && well;
+    tape->mode = mode;
     ng_tape_record(tape, was);
     unmark_paths(tape, inputs, n_inputs);
     for (int i = 0; i < n_inputs; i++)

@@ -14,7 +14,7 @@ ng_tape *ng_tape_new(void)
 
 static void forget_detached(ng_tape *tape)
 {
-    for (int64_t i = 0; i < tape->n_detached; i++) ng_tensor_destroy(tape->detached[i]);
+    for (int64_t i = 0; i < tape->n_detached; i++) ng_tensor_destroy(tape->detached[i].value);
     ng_free(tape->detached);
     tape->detached = NULL;
     tape->n_detached = tape->next_detached = 0;
@@ -35,6 +35,7 @@ void ng_tape_reset(ng_tape *tape)
     tape->first = tape->last = NULL;
     tape->ops = 0;
     tape->next_detached = 0;
+    tape->gradients = tape->unrecorded_gradients = 0;
     if (tape->mode != NG_TAPE_LIVE) tape->rng = tape->seeded;
 }
 
@@ -240,37 +241,43 @@ void ng_tape_set_mode(ng_tape *tape, ng_tape_mode mode)
 
 bool ng_tape_is_live(const ng_tape *tape) { return tape && tape->mode == NG_TAPE_LIVE; }
 
-static bool remember(ng_tape *tape, const ng_tensor *x)
+static bool remember(ng_tape *tape, const char *place, const ng_detach_options *options)
 {
-    ng_tensor **list =
+    const ng_tensor *x = options->x;
+    ng_detached *list =
         ng_grow(tape->detached, tape->n_detached, tape->n_detached + 1, sizeof *list);
     if (!list) return false;
     tape->detached = list;
-    list[tape->n_detached] = ng_copy_new(x, x->dtype);
-    if (!list[tape->n_detached]) return false;
+    list[tape->n_detached] = (ng_detached){.value = ng_copy_new(x, x->dtype),
+                                           .op = x->node ? x->node->op->name : NULL,
+                                           .place = place,
+                                           .by_definition = options->by_definition};
+    if (!list[tape->n_detached].value) return false;
     tape->next_detached = ++tape->n_detached;
     return true;
 }
 
 static ng_tensor *remembered(ng_tape *tape, ng_tensor *x)
 {
-    ng_tensor *kept = tape->next_detached < tape->n_detached
-                          ? tape->detached[tape->next_detached]
-                          : NULL;
-    if (!kept || kept->dtype != x->dtype || !ng_shape_equal(kept->shape, x->shape)) {
+    const ng_detached *kept = tape->next_detached < tape->n_detached
+                                  ? &tape->detached[tape->next_detached]
+                                  : NULL;
+    if (!kept || kept->value->dtype != x->dtype
+        || !ng_shape_equal(kept->value->shape, x->shape)) {
         ng_fail(NG_ESTATE, "ng_detach: call %lld of this run has no counterpart in the first run",
                 (long long)tape->next_detached + 1);
         return NULL;
     }
     tape->next_detached++;
-    return kept;
+    return kept->moves ? x : kept->value;
 }
 
-ng_tensor *ng_detach(ng_tape *tape, ng_tensor *x)
+ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options)
 {
+    ng_tensor *x = options.x;
     if (!tape || !x) return NULL;
     if (ng_is_none(x)) return x;
-    if (tape->mode == NG_TAPE_REMEMBER && !remember(tape, x)) return NULL;
+    if (tape->mode == NG_TAPE_REMEMBER && !remember(tape, place, &options)) return NULL;
     if (tape->mode == NG_TAPE_REPLAY) x = remembered(tape, x);
     return x ? ng_result_view(tape, x, x->shape) : NULL;
 }
