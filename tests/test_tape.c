@@ -301,6 +301,66 @@ START_TEST(an_unused_input_is_told_or_zero)
 }
 END_TEST
 
+START_TEST(wrong_use_of_gradients_is_told)
+{
+    ng_tape *tape = ng_tape_new(), *other = ng_tape_new();
+    ng_tensor *x = leaf(3), *y = ng_square(tape, x), *g = NULL;
+    for (int n = -1; n < 1; n++) {
+        ck_assert_int_eq(ng_gradients(tape, &y, n, &x, 1, &g), NG_EVALUE);
+        assert_error(NG_EVALUE, "outputs, expected at least one");
+        ck_assert_int_eq(ng_gradients(tape, &y, 1, &x, n, &g), NG_EVALUE);
+        assert_error(NG_EVALUE, "inputs, expected at least one");
+    }
+    ck_assert_ptr_null(ng_gradient(tape, y, ng_square(other, x)));
+    assert_error(NG_ESTATE, "ng_gradients: input 1 lives on another tape");
+    ck_assert_ptr_null(ng_gradient(tape, y, NG_NONE));
+    assert_error(NG_EVALUE, "ng_gradients: input 1 is NG_NONE");
+    ck_assert_ptr_null(ng_gradient(tape, y, x, .cotangent = ng_square(other, x)));
+    assert_error(NG_ESTATE, "ng_gradients: the cotangent lives on another tape");
+    ck_assert_int_eq(ng_backward_from(tape, y, ng_square(other, x)), NG_ESTATE);
+    assert_error(NG_ESTATE, "ng_backward_from: the cotangent lives on another tape");
+    ck_assert(!ng_has_grad(x));
+    assert_close(ng_item(ng_gradient(tape, y, x)), 6, 0);
+    ng_tape_free(tape), ng_tape_free(other), ng_tensor_free(x);
+}
+END_TEST
+
+/* Of one element in float, y has the dtype and the rank that NG_NONE has by chance. */
+START_TEST(ng_none_is_no_cotangent)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_require_grad(ng_full_new(NG_F32, NG_SCALAR, 3)), *y = ng_square(tape, x);
+    ck_assert_int_eq(ng_backward_from(tape, y, NG_NONE), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_backward_from: the cotangent is NG_NONE, expected a tensor");
+    ck_assert_ptr_null(ng_gradient(tape, y, x, .cotangent = NG_NONE));
+    assert_error(NG_EVALUE, "ng_gradients: the cotangent is NG_NONE, expected a tensor");
+    ng_tape_free(tape), ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(what_an_op_records_must_be_its_own)
+{
+    ng_tape *tape = ng_tape_new(), *other = ng_tape_new();
+    ng_tensor *x = leaf(3), *foreign = ng_square(other, x);
+    ng_tensor *y = ng_result(tape, NG_F64, NG_SCALAR), *null = NULL;
+    ck_assert_ptr_null(ng_record(tape, &counting_op, x, &x, 1, NULL, 0));
+    assert_error(NG_ESTATE, "ng_record: the output of counting is not from ng_result on this tape");
+    ck_assert_ptr_null(ng_record(tape, &counting_op, y, (ng_tensor *[]){x, foreign}, 2, NULL, 0));
+    assert_error(NG_ESTATE, "ng_record: input 2 lives on another tape");
+    ck_assert_ptr_null(ng_record(tape, &counting_op, y, (ng_tensor *[]){x, null}, 2, NULL, 0));
+    ng_clear_error();
+    ck_assert_ptr_null(ng_record(tape, &counting_op, y, &x, -1, NULL, 0));
+    assert_error(NG_EVALUE, "ng_record: -1 inputs of counting");
+    assert_ok(ng_record(tape, &counting_op, y, &x, 1, NULL, 0));
+    ck_assert_ptr_null(ng_record(tape, &counting_op, y, &x, 1, NULL, 0));
+    assert_error(NG_ESTATE, "ng_record: the output of counting was recorded before");
+    ck_assert_ptr_null(ng_result(tape, (ng_dtype)9, NG_SCALAR));
+    assert_error(NG_EDTYPE, "ng_result: dtype 9");
+    ck_assert_int_eq(ng_tape_used(tape).ops, 1);
+    ng_tape_free(tape), ng_tape_free(other), ng_tensor_free(x);
+}
+END_TEST
+
 /* A gradient that is differentiated reaches both the leaf and its cotangent. */
 START_TEST(recorded_gradient_depends_on_its_cotangent)
 {
@@ -398,6 +458,59 @@ START_TEST(tensors_of_a_tape_are_read_only)
 }
 END_TEST
 
+/* ---- Handing over -------------------------------------------------------------------------- */
+
+START_TEST(a_tape_frees_what_it_was_given)
+{
+    ng_tape *tape = ng_tape_new();
+    const int64_t before = allocations_live();
+    for (int step = 0; step < 3; step++) {
+        ng_tensor *x = ng_tape_own(tape, leaf(3)),
+                  *c = ng_tape_own(tape, ng_full_new(NG_F64, NG_SCALAR, 2));
+        ck_assert_ptr_eq(ng_tape_own(tape, x), x);
+        assert_ok(ng_backward(tape, ng_mul(tape, ng_square(tape, x), c)));
+        assert_close(ng_item(ng_grad(x)), 12, 0);
+        ng_tensor_free(x);
+        assert_close(ng_item(x), 3, 0);
+        ck_assert_int_eq(ng_set(x, 0, 4), NG_ESTATE);
+        assert_error(NG_ESTATE, "belongs to a tape and is read-only");
+        ng_tape_reset(tape);
+    }
+    ck_assert_int_eq(allocations_live(), before + 1); /* the tape's memory */
+    assert_ok(ng_tape_own(tape, leaf(1)));
+    ng_tape_free(tape);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(a_tape_takes_only_what_is_yours)
+{
+    ng_tape *tape = ng_tape_new(), *other = ng_tape_new();
+    ng_tensor *x = leaf(3), *y = ng_square(other, x);
+    ng_module *layer = ng_linear_new(2, 1);
+    assert_ok(ng_backward(other, y));
+    ck_assert_ptr_null(ng_tape_own(tape, y));
+    assert_error(NG_ESTATE, "ng_tape_own: the tensor lives on another tape");
+    ck_assert_ptr_null(ng_tape_own(tape, ng_module_find(layer, "weight")));
+    assert_error(NG_ESTATE, "ng_tape_own: the tensor belongs to a module or to a leaf");
+    ck_assert_ptr_null(ng_tape_own(tape, ng_grad(x)));
+    assert_error(NG_ESTATE, "ng_tape_own: the tensor belongs to a module or to a leaf");
+    ck_assert_ptr_null(ng_tape_own(tape, NG_NONE));
+    assert_error(NG_EVALUE, "ng_tape_own: the tensor is NG_NONE");
+    ck_assert_ptr_null(ng_tape_own(tape, NULL));
+    ck_assert_ptr_null(ng_tape_own(NULL, x));
+    ng_clear_error();
+    assert_ok(ng_set(x, 0, 4)); /* still mine */
+    allocations_fail_after(0);
+    ck_assert_ptr_eq(ng_tape_own(tape, x), x);
+    allocations_succeed();
+    ck_assert_ptr_null(ng_square(other, x));
+    assert_error(NG_ESTATE, "ng_square: operand 1 lives on another tape");
+    ng_module_free(layer), ng_tape_free(other), ng_tape_free(tape);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
 /* Every allocation of a backward pass fails in turn; what was accumulated stays. */
 START_TEST(out_of_memory_leaves_gradients_as_they_were)
 {
@@ -481,6 +594,9 @@ Suite *tape_suite(void)
     tcase_add_test(gradients, gradients_to_intermediates_and_of_several_outputs);
     tcase_add_test(gradients, gradient_to_itself_is_the_cotangent);
     tcase_add_test(gradients, an_unused_input_is_told_or_zero);
+    tcase_add_test(gradients, wrong_use_of_gradients_is_told);
+    tcase_add_test(gradients, ng_none_is_no_cotangent);
+    tcase_add_test(gradients, what_an_op_records_must_be_its_own);
     tcase_add_test(gradients, recorded_gradient_depends_on_its_cotangent);
     suite_add_tcase(suite, gradients);
     TCase *life = tcase_create("life");
@@ -489,6 +605,8 @@ Suite *tape_suite(void)
     tcase_add_test(life, replay_hands_out_the_detached_values_of_the_first_run);
     tcase_add_test(life, reset_keeps_memory_and_ends_all);
     tcase_add_test(life, tensors_of_a_tape_are_read_only);
+    tcase_add_test(life, a_tape_frees_what_it_was_given);
+    tcase_add_test(life, a_tape_takes_only_what_is_yours);
     tcase_add_test(life, out_of_memory_leaves_gradients_as_they_were);
     suite_add_tcase(suite, life);
     TCase *graph = tcase_create("graph");

@@ -74,6 +74,10 @@ void ng_fprint(FILE *stream, const ng_tensor *x)
         fputs("NG_NONE\n", stream);
         return;
     }
+    if (ng_is_stale(x)) {
+        fputs("a view of a tensor that was since converted to another dtype\n", stream);
+        return;
+    }
     fprintf(stream, "%s %s\n", ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
     print_axis(stream, x, 0, 0, widest(x, 0, 0));
     fputc('\n', stream);

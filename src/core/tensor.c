@@ -118,9 +118,21 @@ ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *arra
     return x;
 }
 
+static bool readable(const char *function, const ng_tensor *x)
+{
+    if (ng_is_none(x))
+        ng_fail(NG_EVALUE, "%s: NG_NONE has no elements", function);
+    else if (ng_is_stale(x))
+        ng_fail(NG_ESTATE, "%s: a view of a tensor that was since converted to another dtype",
+                function);
+    else
+        return true;
+    return false;
+}
+
 ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype)
 {
-    if (!x || ng_is_none(x)) return NULL;
+    if (!x || !readable("ng_copy_new", x)) return NULL;
     ng_tensor *copy = ng_tensor_make("ng_copy_new", dtype, x->shape);
     if (copy) ng_copy_values(copy, x);
     return copy;
@@ -145,7 +157,7 @@ int64_t ng_dim(const ng_tensor *x, int axis)
 
 static void *data_as(const char *function, const ng_tensor *x, ng_dtype dtype)
 {
-    if (!x) return NULL;
+    if (!x || !readable(function, x)) return NULL;
     if (x->dtype == dtype) return x->data;
     ng_fail(NG_EDTYPE, "%s: the tensor is %s, expected %s", function, ng_dtype_name(x->dtype),
             ng_dtype_name(dtype));
@@ -188,7 +200,7 @@ void ng_tensor_store(ng_tensor *x, int64_t i, double value)
 
 double ng_item(const ng_tensor *x)
 {
-    if (!x) return nan("");
+    if (!x || !readable("ng_item", x)) return nan("");
     if (x->size == 1) return ng_tensor_load(x, 0);
     ng_fail(NG_ESHAPE, "ng_item: a tensor of shape %s, expected one element",
             ng_shape_print(x->shape).text);
@@ -205,13 +217,13 @@ static bool index_ok(const char *function, const ng_tensor *x, int64_t index)
 
 double ng_get(const ng_tensor *x, int64_t index)
 {
-    if (!x || !index_ok("ng_get", x, index)) return nan("");
+    if (!x || !readable("ng_get", x) || !index_ok("ng_get", x, index)) return nan("");
     return ng_tensor_load(x, index);
 }
 
 double ng_at_index(const ng_tensor *x, ng_shape index)
 {
-    if (!x) return nan("");
+    if (!x || !readable("ng_at", x)) return nan("");
     int64_t flat = 0;
     bool inside = index.rank == x->shape.rank;
     for (int i = 0; inside && i < index.rank; i++) {
@@ -290,6 +302,7 @@ ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from)
     if (!from) return ng_status_of_null();
     const ng_status status = writable("ng_copy_values", x);
     if (status != NG_OK) return status;
+    if (!readable("ng_copy_values", from)) return ng_last_status();
     if (x->size != from->size)
         return ng_fail(NG_ESHAPE, "ng_copy_values: %s into %s: sizes differ",
                        ng_shape_print(from->shape).text, ng_shape_print(x->shape).text);

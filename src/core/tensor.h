@@ -23,9 +23,16 @@ struct ng_tensor {
     bool cotangent_owned; /* and whether the sweep may add to it in place */
     bool wanted;          /* while paths are marked: whether it lies on one */
     ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
+    ng_tensor *next_owned; /* of a tensor that was handed to its tape: the one handed before it */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
+
+/* Whether x is a view of memory that its base no longer has: ng_module_to gave it other memory. */
+static inline bool ng_is_stale(const ng_tensor *x)
+{
+    return x->base && (x->data != x->base->data || x->dtype != x->base->dtype);
+}
 
 /* A tensor of ng_calloc's memory, zeroed: ng_zeros_new, with the caller's name in errors. */
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);

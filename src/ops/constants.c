@@ -15,14 +15,20 @@ ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
     return ng_result_full(tape, dtype, shape, value);
 }
 
+static ng_tensor *full_like(const char *function, ng_tape *tape, const ng_tensor *x, double value)
+{
+    if (!tape || !x || !ng_usable(function, "operand", 1, tape, x)) return NULL;
+    return ng_result_full(tape, x->dtype, x->shape, value);
+}
+
 ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x)
 {
-    return tape && x ? ng_result_full(tape, x->dtype, x->shape, 0) : NULL;
+    return full_like("ng_zeros_like", tape, x, 0);
 }
 
 ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x)
 {
-    return tape && x ? ng_result_full(tape, x->dtype, x->shape, 1) : NULL;
+    return full_like("ng_ones_like", tape, x, 1);
 }
 
 /* dx is dy, cast back. An int64 result is a constant. */

@@ -6,14 +6,7 @@
 bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index)
 {
     if (!tape || !index) return false;
-    if (ng_is_none(index)) {
-        ng_fail(NG_EVALUE, "%s: %s is NG_NONE, expected a tensor", function, what);
-        return false;
-    }
-    if (index->tape && index->tape != tape) {
-        ng_fail(NG_ESTATE, "%s: %s lives on another tape", function, what);
-        return false;
-    }
+    if (!ng_usable(function, what, 0, tape, index)) return false;
     if (index->dtype != NG_I64) {
         ng_fail(NG_EDTYPE, "%s: %s is %s, expected int64", function, what,
                 ng_dtype_name(index->dtype));

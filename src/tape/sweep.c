@@ -304,21 +304,10 @@ static ng_tape_mode begin_sweep(ng_tape *tape, bool record)
 
 /* ---- ng_backward ---------------------------------------------------------------------------- */
 
-static bool output_ok(const char *function, const ng_tape *tape, const ng_tensor *y)
+static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_tensor *y,
+                         const ng_tensor *dy)
 {
-    if (ng_is_none(y)) {
-        ng_fail(NG_EVALUE, "%s: NG_NONE has no gradient", function);
-        return false;
-    }
-    if (y->tape && y->tape != tape) {
-        ng_fail(NG_ESTATE, "%s: the output lives on another tape", function);
-        return false;
-    }
-    return true;
-}
-
-static bool cotangent_ok(const char *function, const ng_tensor *y, const ng_tensor *dy)
-{
+    if (!ng_usable(function, "the cotangent", 0, tape, dy)) return false;
     if (dy->dtype == y->dtype && ng_shape_equal(dy->shape, y->shape)) return true;
     ng_fail(NG_ESHAPE, "%s: a cotangent %s %s for an output %s %s", function,
             ng_dtype_name(dy->dtype), ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype),
@@ -357,7 +346,8 @@ ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
 {
     const char *function = "ng_backward_from";
     if (!tape || !y || !dy) return ng_status_of_null();
-    if (!output_ok(function, tape, y) || !cotangent_ok(function, y, dy)) return ng_last_status();
+    if (!ng_usable(function, "the output", 0, tape, y) || !cotangent_ok(function, tape, y, dy))
+        return ng_last_status();
     return backward(function, tape, y, dy);
 }
 
@@ -365,7 +355,7 @@ ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
 {
     const char *function = "ng_backward";
     if (!tape || !loss) return ng_status_of_null();
-    if (!output_ok(function, tape, loss)) return ng_last_status();
+    if (!ng_usable(function, "the output", 0, tape, loss)) return ng_last_status();
     if (loss->size != 1)
         return ng_fail(NG_ESHAPE,
                        "%s: the loss has shape %s, expected one element "
@@ -425,15 +415,23 @@ static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *c
                          ng_tensor *const *cotangents)
 {
     for (int i = 0; i < n_outputs; i++) {
-        if (!output_ok(function, tape, outputs[i])) return false;
-        if (cotangents && !cotangent_ok(function, outputs[i], cotangents[i])) return false;
+        if (!ng_usable(function, "the output", 0, tape, outputs[i])) return false;
+        if (cotangents && !cotangent_ok(function, tape, outputs[i], cotangents[i])) return false;
     }
     for (int i = 0; i < n_inputs; i++) {
+        if (!ng_usable(function, "input", i + 1, tape, inputs[i])) return false;
         if (inputs[i]->requires_grad) continue;
         ng_fail(NG_EGRAD, "%s: input %d does not require a gradient", function, i + 1);
         return false;
     }
     return true;
+}
+
+static bool count_ok(const char *function, int count, const char *what)
+{
+    if (count > 0) return true;
+    ng_fail(NG_EVALUE, "%s: %d %s, expected at least one", function, count, what);
+    return false;
 }
 
 static bool any_null(ng_tensor *const *list, int count)
@@ -447,9 +445,11 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
     const char *function = "ng_gradients";
-    if (!tape || !outputs || !inputs || !options.gradients || any_null(outputs, n_outputs)
-        || any_null(inputs, n_inputs)
-        || (options.cotangents && any_null(options.cotangents, n_outputs)))
+    if (!tape || !outputs || !inputs || !options.gradients) return ng_status_of_null();
+    if (!count_ok(function, n_outputs, "outputs") || !count_ok(function, n_inputs, "inputs"))
+        return ng_last_status();
+    if (any_null(outputs, n_outputs) || any_null(inputs, n_inputs) ||
+        (options.cotangents && any_null(options.cotangents, n_outputs)))
         return ng_status_of_null();
     if (!gradients_ok(function, tape, outputs, n_outputs, inputs, n_inputs, options.cotangents))
         return ng_last_status();

@@ -20,10 +20,20 @@ static void forget_detached(ng_tape *tape)
     tape->n_detached = tape->next_detached = 0;
 }
 
+static void free_owned(ng_tape *tape)
+{
+    while (tape->owned) {
+        ng_tensor *x = tape->owned;
+        tape->owned = x->next_owned;
+        ng_tensor_destroy(x);
+    }
+}
+
 void ng_tape_free(ng_tape *tape)
 {
     if (!tape) return;
     forget_detached(tape);
+    free_owned(tape);
     ng_arena_release(&tape->arena);
     ng_free(tape);
 }
@@ -32,6 +42,7 @@ void ng_tape_reset(ng_tape *tape)
 {
     if (!tape) return;
     ng_arena_reset(&tape->arena);
+    free_owned(tape);
     tape->first = tape->last = NULL;
     tape->ops = 0;
     tape->next_detached = 0;
@@ -85,14 +96,17 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
     x->base = NULL;
     x->tape = tape;
     x->node = NULL;
-    x->grad = x->cotangent = x->next_leaf = NULL;
+    x->grad = x->cotangent = x->next_leaf = x->next_owned = NULL;
     x->cotangent_owned = x->wanted = false;
     return x;
 }
 
 ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
-    return tape ? result(tape, dtype, &shape, NULL) : NULL;
+    if (!tape) return NULL;
+    if (ng_dtype_bytes(dtype) > 0) return result(tape, dtype, &shape, NULL);
+    ng_fail(NG_EDTYPE, "ng_result: dtype %d, expected NG_F32, NG_F64 or NG_I64", (int)dtype);
+    return NULL;
 }
 
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape)
@@ -120,16 +134,32 @@ void *ng_tape_memory(ng_tape *tape, size_t bytes)
 
 /* ---- Recording ---------------------------------------------------------------------------- */
 
+static bool refuse(ng_status code, const char *function, const char *role, int number,
+                   const char *why)
+{
+    if (number > 0)
+        ng_fail(code, "%s: %s %d %s", function, role, number, why);
+    else
+        ng_fail(code, "%s: %s %s", function, role, why);
+    return false;
+}
+
+bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
+               const ng_tensor *x)
+{
+    if (ng_is_none(x))
+        return refuse(NG_EVALUE, function, role, number, "is NG_NONE, expected a tensor");
+    if (x->tape && x->tape != tape)
+        return refuse(NG_ESTATE, function, role, number, "lives on another tape");
+    if (ng_is_stale(x))
+        return refuse(NG_ESTATE, function, role, number,
+                      "is a view of a tensor that was since converted to another dtype");
+    return true;
+}
+
 static bool input_ok(const char *function, const ng_tape *tape, int i, const ng_tensor *x)
 {
-    if (ng_is_none(x)) {
-        ng_fail(NG_EVALUE, "%s: operand %d is NG_NONE, expected a tensor", function, i + 1);
-        return false;
-    }
-    if (x->tape && x->tape != tape) {
-        ng_fail(NG_ESTATE, "%s: operand %d lives on another tape", function, i + 1);
-        return false;
-    }
+    if (!ng_usable(function, "operand", i + 1, tape, x)) return false;
     if (x->dtype == NG_I64) {
         ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function,
                 i + 1);
@@ -191,11 +221,33 @@ bool ng_node_is_current(const ng_node *node)
     return node->inputs_version == versions(node->n_inputs, node->inputs);
 }
 
+/* Whether y is a fresh result of this tape, and the inputs are tensors of this tape or of none. */
+static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
+                       ng_tensor *const *inputs, int n_inputs)
+{
+    if (y->tape != tape || y->node) {
+        ng_fail(NG_ESTATE, "ng_record: the output of %s %s", op->name,
+                y->node ? "was recorded before" : "is not from ng_result on this tape");
+        return false;
+    }
+    for (int i = 0; i < n_inputs; i++) {
+        if (!inputs[i]) return false;
+        if (!ng_is_none(inputs[i]) && !ng_usable("ng_record", "input", i + 1, tape, inputs[i]))
+            return false;
+    }
+    return true;
+}
+
 ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                      int n_inputs, const void *attributes, size_t attributes_bytes)
 {
     if (!tape || !op || !y || !inputs) return NULL;
+    if (n_inputs < 0) {
+        ng_fail(NG_EVALUE, "ng_record: %d inputs of %s", n_inputs, op->name);
+        return NULL;
+    }
     if (!ng_will_record(tape, n_inputs, inputs)) return y;
+    if (!may_record(tape, op, y, inputs, n_inputs)) return NULL;
 
     /* One piece of memory: the node, its list of inputs, its attributes. */
     const size_t align = alignof(max_align_t);
@@ -224,6 +276,23 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
     y->node = node;
     y->requires_grad = true;
     return y;
+}
+
+/* ---- Tensors that are handed over ---------------------------------------------------------- */
+
+ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
+{
+    if (!tape || !x || !ng_usable("ng_tape_own", "the tensor", 0, tape, x)) return NULL;
+    if (x->module_owned) {
+        ng_fail(NG_ESTATE, "ng_tape_own: the tensor belongs to a module or to a leaf, expected one "
+                           "of your own");
+        return NULL;
+    }
+    if (x->tape == tape) return x;
+    x->tape = tape;
+    x->next_owned = tape->owned;
+    tape->owned = x;
+    return x;
 }
 
 const ng_node *ng_node_of(const ng_tensor *x) { return x ? x->node : NULL; }
@@ -277,6 +346,7 @@ ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options op
     ng_tensor *x = options.x;
     if (!tape || !x) return NULL;
     if (ng_is_none(x)) return x;
+    if (!ng_usable("ng_detach", "the tensor", 0, tape, x)) return NULL;
     if (tape->mode == NG_TAPE_REMEMBER && !remember(tape, place, &options)) return NULL;
     if (tape->mode == NG_TAPE_REPLAY) x = remembered(tape, x);
     return x ? ng_result_view(tape, x, x->shape) : NULL;

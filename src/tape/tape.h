@@ -24,6 +24,7 @@ typedef struct {
 struct ng_tape {
     ng_arena arena;
     ng_node *first, *last;
+    ng_tensor *owned; /* what was handed to it, the newest first, linked by next_owned */
     int64_t ops;
     bool recording;
     ng_rng seeded, rng; /* as it was seeded; as it is now */
@@ -47,6 +48,12 @@ ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double 
 
 /* A new header over x's memory with another shape of the same size. */
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape);
+
+/* Whether x can be read on this tape: it is not NG_NONE, lives here or on no tape, and is no view of
+ * memory that is gone. The error calls it by its role, and by its number where that is not 0:
+ * "ng_add: operand 2 lives on another tape". */
+bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
+               const ng_tensor *x);
 
 /* As ng_accepts, for operands that may be NG_NONE (which then counts as accepted). */
 bool ng_accepts_optional(const char *function, ng_tape *tape, int count,
