@@ -88,7 +88,8 @@ PROGRAMS := $(if $(filter release,$(VARIANT)),$(BUILD),$(OUT))/examples
 RUNNER   := $(OUT)/tests/runner
 
 SOURCES  := $(sort $(wildcard src/*/*.c))
-OBJECTS  := $(SOURCES:%.c=$(OUT)/%.o)
+TABLE    := src/kernels/table
+OBJECTS   = $(patsubst %.c,$(OUT)/%.o,$(filter-out $(TABLE).c,$(SOURCES))) $(TABLES)
 EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c)))
 CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/claims/*.c)))))
 TESTS    := $(sort $(wildcard tests/*.c))
@@ -127,15 +128,20 @@ FLAGS.coverage = -O0 --coverage
 COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(WARNINGS) $(OPENMP_FLAGS) -Iinclude
 LAST   = $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFLAGS)
 KERNEL = -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
+
+# The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on.
+ISAS = baseline
 ifneq ($(filter x86_64%,$(MACHINE)),)
+ISAS += avx2 avx512
 ISA.avx2   = -mavx2 -mfma
 ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512
 endif
+TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa)_$(real).o))
+words_of = $(subst _, ,$(basename $(@F)))
 
 $(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(BLAS_CFLAGS)
 $(OUT)/src/kernels/%: OWN += $(KERNEL)
-$(OUT)/src/kernels/isa_avx2.o: OWN += $(ISA.avx2)
-$(OUT)/src/kernels/isa_avx512.o: OWN += $(ISA.avx512)
+$(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 $(OUT)/tests/%: OWN = -Isrc -Itests -I$(OUT)/tests $(CHECK_CFLAGS)
 
 LIBS = $(BLAS_LIBS) -lm
@@ -202,8 +208,12 @@ all: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
 
 .SECONDEXPANSION:
 LAB = $(OUT)/examples/claims/lab.o
-$(OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LAB): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
+$(filter-out $(TABLES),$(OBJECTS)) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LAB): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
 	$(call say,CC   $<)
+	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
+
+$(TABLES): $(TABLE).c $(OUT)/flags | $$(@D)/
+	$(call say,CC   $< for $(wordlist 2,3,$(words_of)))
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 
 $(STATIC): $(OBJECTS) $(OUT)/objects
@@ -292,7 +302,7 @@ check-valgrind: needs-valgrind $(RUNNER)
 .PHONY: coverage
 coverage:
 	+$(Q)$(MAKE) --no-print-directory VARIANT=coverage suite
-	$(Q)for f in $(SOURCES); do gcov -n -o $(BUILD)/coverage/$${f%.c}.o $$f; done 2>/dev/null | \
+	$(Q)for o in $(OBJECTS:$(OUT)/%=%); do gcov -n -o $(BUILD)/coverage/$$o $${o%.o}.c; done 2>/dev/null | \
 	    awk '/^File/ { keep = index($$2, "src/"); gsub("\047", "", $$2); name = $$2 } \
 	         /^Lines/ && keep { split($$0, part, "[:%]"); printf "%6s %%  %s\n", part[2], name; keep = 0 }' | \
 	    sort -k3 -u | sort -n

@@ -171,6 +171,28 @@ static bool only_positive(int map)
     return map == NG_MAP_LOG || map == NG_MAP_SQRT || map == NG_MAP_RSQRT || map == NG_MAP_POW;
 }
 
+/* Those of which kernels.def says that they have a fast slope. */
+static bool has_slope(int map)
+{
+    switch (map) {
+    case NG_MAP_ABS:
+    case NG_MAP_SQUARE:
+    case NG_MAP_EXP:
+    case NG_MAP_LOG:
+    case NG_MAP_SQRT:
+    case NG_MAP_CLAMP:
+    case NG_MAP_TANH:
+    case NG_MAP_SIGMOID:
+    case NG_MAP_RELU:
+    case NG_MAP_LEAKY_RELU:
+    case NG_MAP_GELU:
+    case NG_MAP_GELU_TANH:
+    case NG_MAP_SILU:
+    case NG_MAP_SOFTPLUS: return true;
+    default: return false;
+    }
+}
+
 /* libmvec is good to 4 ulp of each function; their compositions here multiply that by the
  * condition of erfc, 2 (x / sqrt 2)^2 < 40, in the tails; a slope near a zero of its own cancels */
 START_TEST(maps_and_their_slopes_match_long_double)
@@ -183,14 +205,14 @@ START_TEST(maps_and_their_slopes_match_long_double)
             const int64_t n = sizes[s];
             const char *x = uniform(n, only_positive(map) ? 0.01 : -6, 6), *dy = uniform(n, -1, 1);
             char *y = make(n), *dx = make(n), *sum = constant(n, 3);
-            k->map[map](x, y, n, a, b);
+            k->map(map, x, y, n, a, b);
             for (int64_t i = 0; i < n; i++) {
                 const double floor = map == NG_MAP_AFFINE ? 1 : 0;
                 expect("map", y, i, map_value(map, get(x, i), la, lb), 100, floor);
             }
-            if (k->map_backward[map]) {
-                k->map_backward[map](x, y, dy, dx, n, a, b, false);
-                k->map_backward[map](x, y, dy, sum, n, a, b, true);
+            if (has_slope(map)) {
+                k->map_backward(map, x, y, dy, dx, n, a, b, false);
+                k->map_backward(map, x, y, dy, sum, n, a, b, true);
                 for (int64_t i = 0; i < n; i++) {
                     const long double slope = map_slope(map, get(x, i), la, lb) * get(dy, i);
                     expect("slope", dx, i, slope, 200, 0.01);
@@ -209,7 +231,7 @@ START_TEST(a_nan_stays_a_nan_in_every_map)
         for (int at = 0; at < 19; at++) {
             char *x = constant(19, 0.75), *y = make(19);
             put(x, at, nan_value);
-            k->map[map](x, y, 19, 0.5, 2);
+            k->map(map, x, y, 19, 0.5, 2);
             for (int i = 0; i < 19; i++)
                 ck_assert_msg((i == at) == (bool)isnan(get(y, i)), "%s %s map %d element %d",
                               k->isa, ng_dtype_name(dtype), map, i);
@@ -258,8 +280,8 @@ START_TEST(activations_have_their_limits_and_tails)
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
-        k->map[cases[c].map](x, y, 33, 0, 0);
-        k->map_backward[cases[c].map](x, y, dy, dx, 33, 0, 0, false);
+        k->map(cases[c].map, x, y, 33, 0, 0);
+        k->map_backward(cases[c].map, x, y, dy, dx, 33, 0, 0, false);
         for (int i = 0; i < 33; i++) {
             expect("limit", y, i, (long double)cases[c].y, 1, 0);
             if (!isnan(cases[c].slope))
@@ -271,7 +293,7 @@ START_TEST(activations_have_their_limits_and_tails)
     static const int tailed[] = {NG_MAP_SIGMOID, NG_MAP_SOFTPLUS, NG_MAP_SILU, NG_MAP_GELU};
     for (int c = 0; c < 4; c++) {
         char *x = constant(17, -10), *y = make(17);
-        k->map[tailed[c]](x, y, 17, 0, 0);
+        k->map(tailed[c], x, y, 17, 0, 0);
         for (int i = 0; i < 17; i++) expect("tail", y, i, map_value(tailed[c], -10, 0, 0), 500, 0);
         release();
     }
@@ -295,7 +317,7 @@ START_TEST(exponentials_are_right_to_the_last_digits)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         const char *x = uniform(n, cases[c].low, cases[c].high);
         char *y = make(n);
-        k->map[cases[c].map](x, y, n, 0, 0);
+        k->map(cases[c].map, x, y, n, 0, 0);
         for (int64_t i = 0; i < n; i++) {
             const long double at = get(x, i);
             const bool loses = dtype == NG_F64 && cases[c].map == NG_MAP_GELU;
@@ -372,7 +394,7 @@ START_TEST(binary_operations_broadcast)
             char *y = make(n);
             const ng_walk walk = ng_walk_broadcast(cases[c].result, cases[c].a, cases[c].b);
             ck_assert_int_eq(walk.size, n);
-            k->binary[op](&walk, a, b, y);
+            k->binary(op, &walk, a, b, y);
             for (int64_t i = 0; i < n; i++)
                 expect("binary", y, i,
                        binary_value(op, get(a, broadcast_offset(cases[c].result, cases[c].a, i)),
@@ -391,7 +413,7 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
         put(a, 3, nan_value);
         put(b, 19, nan_value);
         const ng_walk walk = ng_walk_broadcast(NG_SHAPE(21), NG_SHAPE(21), NG_SHAPE(21));
-        k->binary[op](&walk, a, b, y);
+        k->binary(op, &walk, a, b, y);
         for (int i = 0; i < 21; i++) ck_assert((bool)isnan(get(y, i)) == (i == 3 || i == 19));
         release();
     }
@@ -407,7 +429,7 @@ START_TEST(sums_too_large_for_the_caches_are_exact)
     for (int repeated = 0; repeated < 2; repeated++) {
         const ng_shape shape = NG_SHAPE(rows, n);
         const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
-        k->binary[NG_BINARY_ADD](&walk, a, b, y);
+        k->binary(NG_BINARY_ADD, &walk, a, b, y);
         for (int64_t i = 0; i < rows * n; i += 7)
             expect("a + b", y, i, get(a, i) + get(b, repeated ? i % n : i), 1, 0);
     }
@@ -1199,10 +1221,10 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     const ng_row_norm_shape row = {rows, n, n, 1e-5, true, false};
     ck_assert_int_le(ng_row_norm_scratch(&row), 2 * 301 * 64);
 #define NEXT (y += step)
-    k->map[NG_MAP_GELU](x, y, LARGE - 5, 0, 0);
-    k->map_backward[NG_MAP_SILU](x, z, z, NEXT, LARGE - 5, 0, 0, false);
+    k->map(NG_MAP_GELU, x, y, LARGE - 5, 0, 0);
+    k->map_backward(NG_MAP_SILU, x, z, z, NEXT, LARGE - 5, 0, 0, false);
     const ng_walk walk = ng_walk_broadcast(NG_SHAPE(rows, n), NG_SHAPE(rows, n), NG_SHAPE(n));
-    k->binary[NG_BINARY_POW](&walk, z, x, NEXT);
+    k->binary(NG_BINARY_POW, &walk, z, x, NEXT);
     put(NEXT, 0, k->dot(x, z, LARGE));
     k->sum(x, NEXT, 1, LARGE, 1, 1, false);
     k->sum(x, NEXT, 1, rows, n, 1, false);
@@ -1268,6 +1290,23 @@ START_TEST(the_environment_names_the_instruction_set)
     setenv("NORMGRAD_ISA", "baseline", 1);
     ck_assert_str_eq(ng_kernels_for(NG_F32)->isa, "baseline");
     ck_assert_ptr_eq(ng_kernels_for(NG_F64), ng_kernels_of("baseline", NG_F64));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+START_TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used)
+{
+    const char *fork = getenv("CK_FORK");
+    if (fork && !strcmp(fork, "no")) return;
+    setenv("NORMGRAD_ISA", "avx1024", 1);
+    ck_assert_ptr_nonnull(ng_kernels_for(NG_F32));
+    ck_assert_int_eq(ng_last_status(), NG_EVALUE);
+    ck_assert_ptr_nonnull(strstr(ng_last_error(), "NORMGRAD_ISA is \"avx1024\""));
+    ck_assert_ptr_nonnull(strstr(ng_last_error(), "baseline"));
+    ng_clear_error();
+    setenv("NORMGRAD_ISA", "", 1); /* as if it were not set */
+    ck_assert_ptr_nonnull(ng_kernels_for(NG_F64));
+    ck_assert(!ng_failed());
 }
 END_TEST
 
@@ -1311,6 +1350,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, one_and_two_threads_give_the_same_bits, 0, TABLES);
     tcase_add_test(tests, tables_are_found_by_name);
     tcase_add_test(tests, the_environment_names_the_instruction_set);
+    tcase_add_test(tests, an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used);
     suite_add_tcase(suite, tests);
     return suite;
 }

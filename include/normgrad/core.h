@@ -71,6 +71,13 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 NG_API void ng_set_threads(int count);
 NG_API int ng_threads(void);
 
+/* ---- Instruction sets ---------------------------------------------------------------------
+ *
+ * Kernels are compiled for several instruction sets; the best that the processor has is chosen when
+ * the first is wanted, or the one that the environment variable NORMGRAD_ISA names then (baseline,
+ * avx2 or avx512). If that cannot be had, the call records NG_EVALUE, and the best is used.
+ */
+
 /* ---- Random numbers -----------------------------------------------------------------------
  *
  * xoshiro256++ (Blackman & Vigna 2019), seeded through splitmix64. A generator is a plain value:

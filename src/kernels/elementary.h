@@ -5,6 +5,10 @@
 
 #include "kernels/lanes.h"
 
+/* What an element costs, in additions: COSTLY is a call, of libmvec or of libm. */
+#define CHEAP 1
+#define COSTLY (sizeof(REAL) == sizeof(float) ? 4 : 32)
+
 /* x = n ln 2 + r: e^r, within 2 ulp, and n as the last bits of `shifted`, for |x| <= 150. ln 2 is
  * cut in two as in Moshier's Cephes library; the polynomial is the best of degree 6 that begins
  * with 1 + r, whose relative error is 3.2e-9. */
@@ -39,7 +43,7 @@ NG_INLINE int32_t last_bits(float shifted)
 
 /* e^x; NaN, Inf, overflow and gradual underflow as expf has them. 2^n comes in two factors,
  * neither of which overflows by itself. */
-NG_INLINE float exp_at_f32(float x)
+NG_INLINE float exp_f32(float x)
 {
     float shifted;
     const float low = x < -150 ? -150 : x;
@@ -58,17 +62,12 @@ NG_INLINE float exp_between(float x, float tail)
 }
 
 /* The same for all x <= 88. */
-NG_INLINE float exp_tailed_f32(float x, float tail)
-{
-    return exp_between(x < -88 ? -88 : x, tail);
-}
+NG_INLINE float exp_tailed_f32(float x, float tail) { return exp_between(x < -88 ? -88 : x, tail); }
 
 NG_INLINE double exp_tailed_f64(double x, double tail) { return exp(x + tail); }
 
-NG_INLINE double exp_at_f64(double x) { return exp(x); }
-
 /* tanh x, within 2 ulp: a polynomial near 0, as in Cephes' tanhf, 1 - 2 / (e^2x + 1) elsewhere. */
-NG_INLINE float tanh_at_f32(float x)
+NG_INLINE float tanh_f32(float x)
 {
     const float far = fabsf(x), a = far > 20 ? 20 : far, z = a * a;
     float p = -5.70498872745e-3f;
@@ -79,8 +78,6 @@ NG_INLINE float tanh_at_f32(float x)
     const float near = p * z * a + a, rest = 1 - 2 / (exp_between(2 * a, 0) + 1);
     return copysignf(a < 0.625f ? near : rest, x);
 }
-
-NG_INLINE double tanh_at_f64(double x) { return tanh(x); }
 
 /* The normal distribution at x, which is bounded where nothing changes any more (a NaN too): its
  * density times sqrt(2 pi), and what lies below x, which keeps its digits in the left tail. */
@@ -140,7 +137,7 @@ NG_INLINE normal_f32 normal_at_f32(float x)
 
 /* x Phi(x) and its slope Phi(x) + x phi(x); at -Inf as in the limit, where the plain formulas
  * multiply Inf by 0. */
-NG_INLINE float gelu_at_f32(float x)
+NG_INLINE float gelu_f32(float x)
 {
     return (x < -NORMAL_END ? -NORMAL_END : x) * normal_at_f32(x).below;
 }
@@ -153,7 +150,7 @@ NG_INLINE float gelu_slope_f32(float x)
 }
 
 /* erfc, not 1 + erf, so that the left tail keeps its digits. */
-NG_INLINE double gelu_at_f64(double x)
+NG_INLINE double gelu_f64(double x)
 {
     const double t = x < -40 ? -40 : x;
     return t * 0.5 * erfc(t * -M_SQRT1_2);
@@ -165,5 +162,12 @@ NG_INLINE double gelu_slope_f64(double x)
     const double phi = 0.5 * M_2_SQRTPI * M_SQRT1_2 * exp(t * t * -0.5);
     return 0.5 * erfc(t * -M_SQRT1_2) + t * phi;
 }
+
+/* Of REAL. */
+#define exp_at OF_REAL(exp_f32, exp)
+#define exp_tailed OF_REAL(exp_tailed_f32, exp_tailed_f64)
+#define tanh_at OF_REAL(tanh_f32, tanh)
+#define gelu_at OF_REAL(gelu_f32, gelu_f64)
+#define gelu_slope OF_REAL(gelu_slope_f32, gelu_slope_f64)
 
 #endif

@@ -138,141 +138,21 @@ typedef struct {
     int64_t rows, length, features, rotated, dim;
 } ng_rotation_shape;
 
+/* A table: one pointer for each line of kernels.def. */
 typedef struct {
     const char *isa; /* "baseline", "avx2", "avx512" */
-
-    /* ---- pointwise.inc ---- */
-    void (*map[NG_MAP_COUNT])(const void *x, void *y, int64_t n, double a, double b);
-    /* dx (+)= dy f'(x), with y = f(x) at hand; NULL for maps that have no fast one (see
-     * pointwise.inc): TANH SIGMOID RELU LEAKY_RELU GELU GELU_TANH SILU SOFTPLUS CLAMP ABS EXP LOG
-     * SQRT SQUARE have. */
-    void (*map_backward[NG_MAP_COUNT])(const void *x, const void *y, const void *dy, void *dx,
-                                       int64_t n, double a, double b, bool accumulate);
-    void (*binary[NG_BINARY_COUNT])(const ng_walk *walk, const void *a, const void *b, void *y);
-    void (*where)(const void *condition, const void *a, const void *b, void *y, int64_t n);
-    void (*fill)(void *y, int64_t n, double value);
-    void (*add_to)(const void *x, void *y, int64_t n);                 /* y += x */
-    void (*axpy)(double a, const void *x, void *y, int64_t n, bool accumulate); /* y (+)= a x */
-    void (*clamp_in_place)(void *x, int64_t n, double low, double high);
-    double (*dot)(const void *x, const void *y, int64_t n); /* in double, fixed order */
-
-    /* ---- reduce.inc: x (outer, n, inner) -> y (outer, inner) ---- */
-    void (*sum)(const void *x, void *y, int64_t outer, int64_t n, int64_t inner, double scale,
-                bool accumulate); /* y (+)= scale sum x, summed in double */
-    void (*max)(const void *x, void *y, int64_t outer, int64_t n, int64_t inner); /* NaN wins */
-    void (*argmax)(const void *x, int64_t *y, int64_t outer, int64_t n, int64_t inner);
-
-    /* ---- rows.inc ---- */
-    void (*gather_rows)(const void *table, const int64_t *index, void *y, int64_t count,
-                        int64_t width);
-    void (*scatter_add_rows)(const void *x, const int64_t *index, void *y, int64_t count,
-                             int64_t width);
-    void (*softmax)(const void *x, void *y, int64_t rows, int64_t n);
-    void (*softmax_backward)(const void *y, const void *dy, void *dx, int64_t rows, int64_t n,
-                             bool accumulate);
-    void (*log_softmax)(const void *x, void *y, int64_t rows, int64_t n);
-    void (*log_softmax_backward)(const void *y, const void *dy, void *dx, int64_t rows, int64_t n,
-                                 bool accumulate);
-    /* losses[r] = 0 where labels[r] is `ignored` (and `ignore`); lse[r] is kept for backward,
-     * whose gradient of row r is scale[r] (one value for all rows if !each) x d loss. */
-    void (*cross_entropy)(const void *x, const int64_t *labels, void *losses, double *lse,
-                          int64_t rows, int64_t n, double smoothing, bool ignore, int64_t ignored);
-    void (*cross_entropy_backward)(const void *x, const int64_t *labels, const double *lse,
-                                   const void *dloss, bool each, double scale, void *dx,
-                                   int64_t rows, int64_t n, double smoothing, bool ignore,
-                                   int64_t ignored, bool accumulate);
-
-    /* ---- norm.inc, norm_backward.inc, column_norm.inc ---- */
-    /* mean may be NULL where !center; gamma and beta (n) may be NULL. */
-    void (*row_norm)(const ng_row_norm_shape *shape, const void *x, const void *gamma,
-                     const void *beta, void *y, double *mean, double *rstd);
-    /* Memory is read once. scratch: ng_row_norm_scratch(shape) doubles, where dgamma or dbeta is
-     * wanted. */
-    void (*row_norm_backward)(const ng_row_norm_shape *shape, const void *x, const void *gamma,
-                              const double *mean, const double *rstd, const void *dy,
-                              ng_norm_gradients gradients, double *scratch);
-    /* Batch statistics; var is biased. */
-    void (*column_statistics)(const ng_column_norm_shape *shape, const void *x, double *mean,
-                              double *var);
-    /* rstd = 1 / sqrt(var + eps); both may be the same n numbers. */
-    void (*inverse_deviation)(double *rstd, const double *var, double eps, int64_t n);
-    /* running += momentum (factor batch - running) */
-    void (*move_toward)(void *running, const double *batch, double factor, double momentum,
-                        int64_t n);
-    /* y = (x - mean) rstd gamma + beta, per channel; gamma and beta (channels) may be NULL. */
-    void (*column_norm)(const ng_column_norm_shape *shape, const void *x, const double *mean,
-                        const double *rstd, const void *gamma, const void *beta, void *y);
-    /* `fixed`: the statistics are constants (eval), else functions of x. */
-    void (*column_norm_backward)(const ng_column_norm_shape *shape, const void *x,
-                                 const void *gamma, const double *mean, const double *rstd,
-                                 const void *dy, bool fixed, ng_norm_gradients gradients);
-
-    /* ---- update.inc: one optimizer step of n weights ---- */
-    void (*sgd)(void *w, const void *g, void *velocity, int64_t n, const ng_sgd_step *step);
-    void (*adam)(void *w, const void *g, void *m, void *v, int64_t n, const ng_adam_step *step);
-    /* mean is NULL unless centered, velocity unless there is momentum */
-    void (*rmsprop)(void *w, const void *g, void *square, void *mean, void *velocity, int64_t n,
-                    const ng_rmsprop_step *step);
-
-    /* ---- gemm.inc: C (m, n) = A (m, k) B (k, n), plus C (accumulate) or plus bias (n) in each
-     * row unless that is NULL; row-major, leading dimensions in elements; a transposed operand is
-     * stored the other way round ---- */
-    void (*gemm)(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                 const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
-                 int64_t ldc, bool accumulate);
-
-    /* ---- group.inc ---- */
-    /* y = x gamma + beta per channel; x may be y, gamma and beta (channels) may be NULL. */
-    void (*channel_affine)(const ng_group_shape *shape, const void *x, const void *gamma,
-                           const void *beta, void *y);
-    /* dgamma (+)= sum dy xhat and dbeta (+)= sum dy, per channel. */
-    void (*channel_sums)(const ng_group_shape *shape, const void *x, const double *mean,
-                         const double *rstd, const void *dy, ng_norm_gradients gradients);
-
-    /* ---- tanh_norm.inc: x (rows, n), gamma and beta (n) or NULL ---- */
-    /* y = gamma tanh(alpha x) + beta */
-    void (*dynamic_tanh)(const void *x, double alpha, const void *gamma, const void *beta, void *y,
-                         int64_t rows, int64_t n);
-    /* dalpha (one element) may be NULL; scratch: ng_dynamic_tanh_scratch(rows, n) doubles. */
-    void (*dynamic_tanh_backward)(const void *x, double alpha, const void *gamma, const void *dy,
-                                  int64_t rows, int64_t n, ng_norm_gradients gradients,
-                                  void *dalpha, bool add_dalpha, double *scratch);
-
-    /* ---- image.inc: x (planes, height, width), y (planes, out_h, out_w), columns (planes
-     * kernel_h kernel_w, out_h out_w), their rows `row` elements apart ---- */
-    void (*unfold)(const ng_windows *windows, const void *x, void *columns, int64_t row);
-    void (*fold)(const ng_windows *windows, const void *columns, int64_t row, void *x,
-                 bool accumulate);
-    void (*max_pool)(const ng_windows *windows, const void *x, void *y); /* outside is -Inf */
-    void (*max_pool_backward)(const ng_windows *windows, const void *x, const void *y,
-                              const void *dy, void *dx, bool accumulate);
-    void (*mean_pool)(const ng_windows *windows, const void *x, void *y); /* outside counts */
-    void (*mean_pool_backward)(const ng_windows *windows, const void *dy, void *dx,
-                               bool accumulate);
-
-    /* ---- swiglu.inc ---- */
-    /* y = silu(a) b, each row of x (rows, 2 n) being a beside b. */
-    void (*swiglu)(const void *x, void *y, int64_t rows, int64_t n);
-    void (*swiglu_backward)(const void *x, const void *dy, void *dx, int64_t rows, int64_t n,
-                            bool accumulate);
-
-    /* ---- attention.inc ---- */
-    /* y = dropout(softmax(scale q k^T)) v; lse (batches, heads, queries) is kept for backward. mask
-     * (batches, keys) is 0 where no query sees the key, or NULL. */
-    void (*attention)(const ng_attention_shape *shape, const void *q, const void *k, const void *v,
-                      const void *mask, void *y, double *lse);
-    /* dy, dq, dk and dv have the strides of y, q, k and v. */
-    void (*attention_backward)(const ng_attention_shape *shape, const void *q, const void *k,
-                               const void *v, const void *mask, const void *y, const double *lse,
-                               const void *dy, ng_attention_gradients gradients);
-    /* The pairs (2i, 2i + 1) of each head turned by the angle whose cosines and sines stand in
-     * table (length, 2, dim / 2). */
-    void (*rotate)(const ng_rotation_shape *shape, const void *x, const void *table, void *y);
+#define X(returns, name, arguments) returns(*name) arguments;
+#include "kernels/kernels.def"
+#undef X
 } ng_kernels;
 
 /* The table for NG_F32 or NG_F64, for the best instruction set that this processor has, or the
- * one named by the environment variable NORMGRAD_ISA (baseline, avx2, avx512) if it has that. */
+ * one named by the environment variable NORMGRAD_ISA; if that cannot be had, an error is recorded
+ * and the best is used. */
 const ng_kernels *ng_kernels_for(ng_dtype dtype);
+
+/* The instruction sets of this build, the best first: NULL after the last. */
+const char *ng_isa_name(int i);
 
 /* The table of one instruction set; NULL where the build or the processor lacks it. For tests. */
 const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype);

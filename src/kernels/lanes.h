@@ -1,4 +1,5 @@
-/* What the .inc files share whatever their dtype: vectors, and the math that vectorizes. */
+/* What the kernels' bodies stand on: vectors, sums over a contiguous run in double, and the math
+ * that vectorizes. */
 #ifndef NG_KERNELS_LANES_H
 #define NG_KERNELS_LANES_H
 
@@ -18,6 +19,10 @@
 #else
 #define NG_VECTOR 16
 #endif
+
+/* Of two functions the one for REAL; F(sqrt) is REAL's function of math.h. */
+#define OF_REAL(of_float, of_double) _Generic((REAL)0, float : of_float, double : of_double)
+#define F(name) OF_REAL(name##f, name)
 
 #define NG_INLINE static inline __attribute__((always_inline))
 #define NG_APART __attribute__((noinline))
@@ -144,5 +149,198 @@ NG_SIMD float erfcf(float);
 NG_SIMD float log1pf(float);
 #endif
 #endif
+
+/* ---- Vectors of REAL ----------------------------------------------------------------------- */
+
+/* A full vector of REALs. */
+typedef REAL vec __attribute__((vector_size(NG_VECTOR)));
+#define VEC ((int64_t)(NG_VECTOR / sizeof(REAL)))
+
+NG_INLINE vec load_vec(const REAL *x)
+{
+    vec v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
+
+NG_INLINE vec spread(REAL value) { return value - (vec){0}; }
+
+/* LANES elements of REAL as doubles, and back. */
+#define load OF_REAL(load_f32, load_f64)
+#define store OF_REAL(store_f32, store_f64)
+#define stream_wide OF_REAL(stream_f32, stream_f64)
+
+/* a b + c of each element, as fused(). */
+NG_INLINE vec fused_vec(vec a, vec b, vec c)
+{
+#if defined(__AVX512F__)
+    if (sizeof(REAL) == sizeof(float)) return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+    return (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    if (sizeof(REAL) == sizeof(float)) return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+    return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* to (+)= a b; stored past the caches if `stream`. */
+NG_INLINE void put_product(REAL *to, vec a, vec b, bool add, const bool stream)
+{
+    if (stream)
+        stream_vector(to, (wide)(a * b));
+    else
+        store_vec(to, add ? fused_vec(a, b, load_vec(to)) : a * b);
+}
+
+/* The sum of a vector's elements, in double. */
+NG_INLINE double vec_sum(vec v)
+{
+    if (sizeof(REAL) == sizeof(double)) return wide_sum((wide)v);
+    return wide_sum(low_half((floats)v) + high_half((floats)v));
+}
+
+/* sum[0 .. VEC - 1] += v */
+NG_INLINE void add_vec(double *sum, vec v)
+{
+    if (sizeof(REAL) == sizeof(double)) {
+        store_f64(sum, load_f64(sum) + (wide)v);
+    } else {
+        store_f64(sum, load_f64(sum) + low_half((floats)v));
+        store_f64(sum + LANES, load_f64(sum + LANES) + high_half((floats)v));
+    }
+}
+
+/* sum (scale x - shift) */
+NG_INLINE double sum_run(const REAL *x, int64_t n, double scale, double shift)
+{
+    wide a = {0}, b = {0}, c = {0}, d = {0};
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a += load(x + i) * scale - shift;
+        b += load(x + i + LANES) * scale - shift;
+        c += load(x + i + 2 * LANES) * scale - shift;
+        d += load(x + i + 3 * LANES) * scale - shift;
+    }
+    for (; i + LANES <= n; i += LANES) a += load(x + i) * scale - shift;
+    double sum = wide_sum((a + b) + (c + d));
+    for (; i < n; i++) sum += (double)x[i] * scale - shift;
+    return sum;
+}
+
+/* sum (scale x - shift)^2 */
+NG_INLINE double square_run(const REAL *x, int64_t n, double scale, double shift)
+{
+    wide a = {0}, b = {0}, c = {0}, d = {0};
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        const wide p = load(x + i) * scale - shift;
+        const wide q = load(x + i + LANES) * scale - shift;
+        const wide r = load(x + i + 2 * LANES) * scale - shift;
+        const wide s = load(x + i + 3 * LANES) * scale - shift;
+        a += p * p;
+        b += q * q;
+        c += r * r;
+        d += s * s;
+    }
+    for (; i + LANES <= n; i += LANES) {
+        const wide p = load(x + i) * scale - shift;
+        a += p * p;
+    }
+    double sum = wide_sum((a + b) + (c + d));
+    for (; i < n; i++) {
+        const double p = (double)x[i] * scale - shift;
+        sum += p * p;
+    }
+    return sum;
+}
+
+/* sum x y */
+static double dot_run(const REAL *x, const REAL *y, int64_t n)
+{
+    wide a = {0}, b = {0}, c = {0}, d = {0};
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a += load(x + i) * load(y + i);
+        b += load(x + i + LANES) * load(y + i + LANES);
+        c += load(x + i + 2 * LANES) * load(y + i + 2 * LANES);
+        d += load(x + i + 3 * LANES) * load(y + i + 3 * LANES);
+    }
+    for (; i + LANES <= n; i += LANES) a += load(x + i) * load(y + i);
+    double sum = wide_sum((a + b) + (c + d));
+    for (; i < n; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* Terms that are added in REAL before their sum is added in double: vectors in each of the sums
+ * side by side. */
+#define RUN 32
+
+/* sum x y in REAL over short runs. */
+NG_INLINE double quick_dot(const REAL *x, const REAL *y, int64_t n)
+{
+    double sum = 0;
+    int64_t i = 0;
+    while (i + VEC <= n) {
+        const int64_t end = n - i < 4 * RUN * VEC ? n : i + 4 * RUN * VEC;
+        vec s[4] = {{0}};
+        for (; i + 4 * VEC <= end; i += 4 * VEC) {
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++)
+                s[k] = fused_vec(load_vec(x + i + k * VEC), load_vec(y + i + k * VEC), s[k]);
+        }
+        for (; i + VEC <= end; i += VEC) s[0] = fused_vec(load_vec(x + i), load_vec(y + i), s[0]);
+        sum += vec_sum((s[0] + s[1]) + (s[2] + s[3]));
+    }
+    for (; i < n; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* Whether `out`, one of `arrays` of the same size in rows of n, is to be streamed, which wants each
+ * row aligned. */
+NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
+{
+    const int64_t row_bytes = n * (int64_t)sizeof(REAL);
+    return ng_stores_past(arrays * rows * row_bytes) && row_bytes % NG_VECTOR == 0 &&
+           (uintptr_t)out % NG_VECTOR == 0;
+}
+
+/* The larger, or a NaN if either is one (m stays if it is, x wins if it is). */
+NG_INLINE REAL larger(REAL m, REAL x) { return x > m || x != x ? x : m; }
+
+NG_INLINE vec larger_vec(vec m, vec x)
+{
+    __typeof__(x > m) mask = (x > m) | (x != x);
+    return (vec)((mask & (__typeof__(mask))x) | (~mask & (__typeof__(mask))m));
+}
+
+/* max x, -Inf of nothing */
+static REAL max_run(const REAL *x, int64_t n)
+{
+    REAL max = -(REAL)INFINITY;
+    int64_t i = 0;
+    if (n >= 2 * VEC) {
+        vec a = load_vec(x), b = load_vec(x + VEC);
+        for (i = 2 * VEC; i + 2 * VEC <= n; i += 2 * VEC) {
+            a = larger_vec(a, load_vec(x + i));
+            b = larger_vec(b, load_vec(x + i + VEC));
+        }
+        a = larger_vec(a, b);
+        for (int j = 0; j < VEC; j++) max = larger(max, a[j]);
+    }
+    for (; i < n; i++) max = larger(max, x[i]);
+    return max;
+}
+
+/* Columns whose sums are kept on the stack, in double. */
+#define COLUMNS 1024
+
+/* y (+)= value */
+NG_INLINE void put(REAL *y, double value, bool accumulate)
+{
+    *y = (REAL)(accumulate ? (double)*y + value : value);
+}
 
 #endif

@@ -16,38 +16,52 @@ static bool has_avx512(void)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && has_avx2();
 }
-#else
-static bool has_avx2(void) { return false; }
-static bool has_avx512(void) { return false; }
 #endif
 
-static bool always(void) { return true; }
+static bool has_baseline(void) { return true; }
 
 /* The best comes first. */
 static const struct {
     const char *isa;
     bool (*supported)(void);
-    const ng_kernels *const *tables;
+    const ng_kernels *table[2]; /* by dtype */
 } choices[] = {
-    {"avx512", has_avx512, ng_tables_avx512},
-    {"avx2", has_avx2, ng_tables_avx2},
-    {"baseline", always, ng_tables_baseline},
+#define X(isa) {#isa, has_##isa, {&ng_table_##isa##_float, &ng_table_##isa##_double}},
+    NG_ISAS(X)
+#undef X
 };
 enum { CHOICES = sizeof choices / sizeof choices[0] };
+
+const char *ng_isa_name(int i) { return i >= 0 && i < CHOICES ? choices[i].isa : NULL; }
 
 const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype)
 {
     if (dtype != NG_F32 && dtype != NG_F64) return NULL;
     for (int i = 0; i < CHOICES; i++)
         if (!strcmp(isa, choices[i].isa))
-            return choices[i].supported() ? choices[i].tables[dtype] : NULL;
+            return choices[i].supported() ? choices[i].table[dtype] : NULL;
     return NULL;
+}
+
+/* The first kernel is asked for in the middle of some op, which is then done by the best there is;
+ * the program finds the error at its next check. */
+static void refuse(const char *wanted)
+{
+    char names[64] = "";
+    for (int i = 0; i < CHOICES; i++) {
+        if (!choices[i].supported()) continue;
+        if (*names) strcat(names, ", ");
+        strcat(names, choices[i].isa);
+    }
+    ng_fail(NG_EVALUE, "NORMGRAD_ISA is \"%s\": this build on this processor has %s", wanted,
+            names);
 }
 
 static const ng_kernels *select_table(ng_dtype dtype)
 {
     const char *wanted = getenv("NORMGRAD_ISA");
-    const ng_kernels *table = wanted ? ng_kernels_of(wanted, dtype) : NULL;
+    const ng_kernels *table = wanted && *wanted ? ng_kernels_of(wanted, dtype) : NULL;
+    if (wanted && *wanted && !table) refuse(wanted);
     for (int i = 0; i < CHOICES && !table; i++) table = ng_kernels_of(choices[i].isa, dtype);
     return table;
 }

@@ -22,7 +22,7 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
         walk = ng_walk_broadcast(shape, a->shape, b->shape);
     }
     if (!y) return NULL;
-    ng_kernels_for(a->dtype)->binary[binary](&walk, a->data, b->data, y->data);
+    ng_kernels_for(a->dtype)->binary(binary, &walk, a->data, b->data, y->data);
     return ng_record(tape, op, y, inputs, 2, NULL, 0);
 }
 
@@ -57,25 +57,23 @@ RULE(minimum, ng_mul(tape, dy, share(tape, b, a)), ng_mul(tape, dy, share(tape, 
 
 /* dx (+)= dy times the other operand; the kernel that multiplies is that of exp, whose slope is
  * its value. Where anything is broadcast, the product is summed to x's shape. */
-static bool mul_into(ng_tape *tape, const ng_tensor *dy, const ng_tensor *other,
-                     const ng_tensor *x, const ng_slot *dx)
+static bool mul_into(ng_tape *tape, const ng_tensor *dy, const ng_tensor *other, const ng_tensor *x,
+                     const ng_slot *dx)
 {
     const ng_kernels *const kernels = ng_kernels_for(x->dtype);
     if (ng_shape_equal(x->shape, other->shape)) {
-        kernels->map_backward[NG_MAP_EXP](x->data, other->data, dy->data, dx->data, x->size, 0, 0,
-                                          dx->accumulate);
+        kernels->map_backward(NG_MAP_EXP, x->data, other->data, dy->data, dx->data, x->size, 0, 0,
+                              dx->accumulate);
         return true;
     }
     const ng_walk walk = ng_walk_broadcast(dy->shape, dy->shape, other->shape);
-    void (*const mul)(const ng_walk *, const void *, const void *, void *) =
-        kernels->binary[NG_BINARY_MUL];
     if (x->size == dy->size && !dx->accumulate) {
-        mul(&walk, dy->data, other->data, dx->data);
+        kernels->binary(NG_BINARY_MUL, &walk, dy->data, other->data, dx->data);
         return true;
     }
     ng_tensor *const product = ng_result(tape, dy->dtype, dy->shape);
     if (!product) return false;
-    mul(&walk, dy->data, other->data, product->data);
+    kernels->binary(NG_BINARY_MUL, &walk, dy->data, other->data, product->data);
     const ng_tensor *const sum = ng_sum_to(tape, product, x->shape);
     if (sum) kernels->axpy(1, sum->data, dx->data, x->size, dx->accumulate);
     return sum;

@@ -45,7 +45,7 @@ static bool pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_
 static void combine(ng_binary binary, const ng_tensor *x, const void *a, const void *b, void *out)
 {
     const ng_walk walk = ng_walk_broadcast(x->shape, x->shape, x->shape);
-    ng_kernels_for(x->dtype)->binary[binary](&walk, a, b, out);
+    ng_kernels_for(x->dtype)->binary(binary, &walk, a, b, out);
 }
 
 /* ---- mse: (x - t)^2 -------------------------------------------------------------------------
@@ -98,7 +98,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     combine(NG_BINARY_SUB, x, x->data, options.target->data, saved.difference);
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
     if (reduction == NG_EACH)
-        kernels->map[NG_MAP_SQUARE](saved.difference, y->data, x->size, 0, 0);
+        kernels->map(NG_MAP_SQUARE, saved.difference, y->data, x->size, 0, 0);
     else
         ng_tensor_store(y, 0,
                         saved.scale * kernels->dot(saved.difference, saved.difference, x->size));
@@ -162,7 +162,7 @@ static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     void *g = room_like(tape, x), *room = room_like(tape, x);
     if (!g || !room) return NG_ENOMEM;
     if (dx[0].data) {
-        ng_kernels_for(x->dtype)->map[NG_MAP_SIGMOID](x->data, room, x->size, 0, 0);
+        ng_kernels_for(x->dtype)->map(NG_MAP_SIGMOID, x->data, room, x->size, 0, 0);
         combine(NG_BINARY_SUB, x, room, target->data, g);
         add_scaled(x, saved, g, dy, 1, room, dx[0]);
     }
@@ -191,12 +191,12 @@ static bool bce_losses(ng_tape *tape, const ng_tensor *x, const ng_tensor *targe
     void *a = room_like(tape, x), *b = room_like(tape, x);
     if (!a || !b) return false;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    kernels->map[NG_MAP_RELU](x->data, a, x->size, 0, 0);
+    kernels->map(NG_MAP_RELU, x->data, a, x->size, 0, 0);
     combine(NG_BINARY_MUL, x, target->data, x->data, b);
     combine(NG_BINARY_SUB, x, a, b, losses);
-    kernels->map[NG_MAP_ABS](x->data, a, x->size, 0, 0);
-    kernels->map[NG_MAP_NEG](a, b, x->size, 0, 0);
-    kernels->map[NG_MAP_SOFTPLUS](b, a, x->size, 0, 0);
+    kernels->map(NG_MAP_ABS, x->data, a, x->size, 0, 0);
+    kernels->map(NG_MAP_NEG, a, b, x->size, 0, 0);
+    kernels->map(NG_MAP_SOFTPLUS, b, a, x->size, 0, 0);
     kernels->add_to(a, losses, x->size);
     return true;
 }
