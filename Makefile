@@ -10,6 +10,7 @@ PREFIX  = /usr/local
 LIBDIR  = $(PREFIX)/lib
 INCLUDEDIR = $(PREFIX)/include
 MANDIR  = $(PREFIX)/share/man
+DATADIR = $(PREFIX)/share/normgrad
 OBJCOPY = objcopy
 
 .DEFAULT_GOAL := all
@@ -243,9 +244,9 @@ $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%): $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(O
 
 # ---- Tests --------------------------------------------------------------------------------------
 
-## check: all tests, then every op and layer through the gradient checker, then the README's example
+## check: all tests, the README's example, the programs, then every gradient through the checker
 .PHONY: check
-check: suite walkthrough $(GRADCHECK)
+check: suite walkthrough programs $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
 
 # The norm that README.md adds, taken from its text.
@@ -253,6 +254,12 @@ check: suite walkthrough $(GRADCHECK)
 walkthrough: $(STATIC)
 	$(Q)tests/walkthrough.sh $(OUT)/walkthrough $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) \
 	    $(LIBS) $(LDLIBS)
+
+# Those that begin as the others do: a program of your own in examples/ need not.
+.PHONY: programs
+programs: $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
+	$(Q)tests/programs.sh $(OUT)/programs $(CLAIMS:%=$(PROGRAMS)/%) \
+	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -l program_end examples/*.c))
 
 # Threads that wait sleep, and do not spin: on a machine with other work, spinning costs a time slice
 # at the end of every parallel loop.
@@ -334,7 +341,7 @@ $(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/test
 ## demo: trains on the digits with each norm and draws plots/convergence.svg and .png
 .PHONY: demo
 demo: needs-gnuplot $(PROGRAMS)/digits
-	$(Q)$(PROGRAMS)/digits
+	$(Q)$(PROGRAMS)/digits --out plots/convergence
 
 # Each claim's experiment writes plots/NAME.dat, has it drawn, and ends with the line that is gathered
 # in plots/claims.tsv. What it prints stands in $(OUT)/plots/NAME.log. What measures time comes
@@ -356,10 +363,10 @@ plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)
 experiment = @echo '  RUN  $<'; $< $(1) > $@.new 2>&1 || { cat $@.new; exit 1; }; mv $@.new $@
 
 $(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/
-	$(call experiment)
+	$(call experiment,--out plots/)
 $(TIMED): | $(filter-out $(TIMED),$(RESULTS))
 $(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick/
-	$(call experiment,--quick --out $(OUT)/plots-quick/$*)
+	$(call experiment,--quick --out $(OUT)/plots-quick/)
 
 # ---- The reference ------------------------------------------------------------------------------
 
@@ -382,13 +389,13 @@ $(PAGES)/normgrad.3: include/normgrad.h $(HEADERS) src/reference.awk
 
 # ---- The rest -----------------------------------------------------------------------------------
 
-## install: libraries, headers, man pages, normgrad.pc and CMake's files to $(DESTDIR)$(PREFIX)
+## install: libraries, headers, man pages, data, normgrad.pc and CMake's files to $(DESTDIR)$(PREFIX)
 .PHONY: install
 install: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(PAGES)/normgrad.3
-	@for place in '$(LIBDIR)' '$(INCLUDEDIR)' '$(MANDIR)'; do case $$place in /*) ;; \
+	@for place in '$(LIBDIR)' '$(INCLUDEDIR)' '$(MANDIR)' '$(DATADIR)'; do case $$place in /*) ;; \
 	    *) echo "install: PREFIX is to begin with /, and $$place does not" >&2; exit 1;; esac; done
 	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/cmake/normgrad' \
-	    '$(DESTDIR)$(INCLUDEDIR)/normgrad' '$(DESTDIR)$(MANDIR)/man3'
+	    '$(DESTDIR)$(INCLUDEDIR)/normgrad' '$(DESTDIR)$(MANDIR)/man3' '$(DESTDIR)$(DATADIR)/data'
 	install -m 644 $(STATIC) '$(DESTDIR)$(LIBDIR)'
 	install -m 755 $(SHARED) '$(DESTDIR)$(LIBDIR)'
 	ln -sf $(notdir $(SHARED)) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
@@ -398,6 +405,7 @@ install: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(PAGES)/normgrad.3
 	install -m 644 $(PC) '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	install -m 644 $(CMAKE) '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
 	install -m 644 $(PAGES)/*.3 '$(DESTDIR)$(MANDIR)/man3'
+	install -m 644 examples/data/* '$(DESTDIR)$(DATADIR)/data'
 	$(if $(DESTDIR),,@ldconfig 2>/dev/null || true)
 
 ## uninstall: what install has put there
@@ -407,7 +415,7 @@ uninstall: $(PAGES)/normgrad.3
 	    pkgconfig/normgrad.pc
 	rm -rf '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
 	rm -f '$(DESTDIR)$(INCLUDEDIR)/normgrad.h'
-	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad' '$(DESTDIR)$(DATADIR)'
 	for page in $(PAGES)/*.3; do rm -f '$(DESTDIR)$(MANDIR)/man3/'"$${page##*/}"; done
 
 ## check-install: programs outside the tree by pkg-config and CMake; README's lines without root

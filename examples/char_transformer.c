@@ -1,10 +1,8 @@
 /* A transformer learns to write: the characters of text files, or of this project's own sources.
  *
  * Trains one network for each norm and placement that is asked for, prints the loss, writes it to
- * a .dat file, and lets the last network write a sample. Run it in the project's folder, or with
- * files: build/examples/char_transformer --help */
+ * a .dat file, and lets the last network write a sample: build/examples/char_transformer --help */
 #include "options.h"
-#include "progress.h"
 #include "training.h"
 #include <getopt.h>
 #include <glob.h>
@@ -43,7 +41,8 @@ typedef struct {
     int layers, width, heads, context, batch, steps, sample, seed, threads;
     double lr, dropout, temperature;
     bool qk_norm;
-    const char *out, *prompt;
+    char out[1024];
+    const char *prompt;
     char **files; /* after the options */
     int n_files;
 } options;
@@ -76,7 +75,8 @@ static const char help[] =
     "  --threads N       of the kernels; 0: one per processor   (0)\n"
     "  --help            this text\n"
     "\n"
-    "Ctrl-C ends it after the current step; what there is by then is saved.\n";
+    "Ctrl-C ends it after the current step; what there is by then is saved. A training whose\n"
+    "loss or gradient is no longer a number ends, and makes the exit status 1.\n";
 
 static double parse_number(const char *name, const char *text, double low, double below)
 {
@@ -113,10 +113,10 @@ static void parse_one(options *o, int option, const char *text)
     case 'a': o->sample = parse_count("sample", text, 0, 1000000); break;
     case 'T': o->temperature = parse_number("temperature", text, 1e-3, 1e3); break;
     case 'm': o->prompt = text; break;
-    case 'o': o->out = text; break;
+    case 'o': choose_prefix(o->out, sizeof o->out, text, "char_transformer"); break;
     case 't': o->threads = parse_count("threads", text, 0, 1024); break;
-    case 'h': fputs(help, stdout), exit(EXIT_SUCCESS);
-    default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+    case 'h': show_help(help); break;
+    default: refuse_unknown();
     }
 }
 
@@ -154,8 +154,8 @@ static options parse_options(int argc, char **argv)
                  .sample = 500,
                  .lr = 1e-3,
                  .temperature = 0.8,
-                 .prompt = "\n",
-                 .out = "build/char_transformer"};
+                 .prompt = "\n"};
+    choose_prefix(o.out, sizeof o.out, NULL, "char_transformer");
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) parse_one(&o, c, optarg);
     o.files = argv + optind;
     o.n_files = argc - optind;
@@ -189,7 +189,7 @@ static bool read_file(text *t, const char *path)
         t->count += got;
     }
     const bool read = file && got == 0 && !ferror(file);
-    if (!read) fprintf(stderr, "char_transformer: %s: %s\n", path, strerror(errno));
+    if (!read) complain("%s: %s", path, strerror(errno));
     if (file) fclose(file);
     return read;
 }
@@ -201,7 +201,8 @@ static bool read_sources(text *t)
     bool read = true;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0] && read; i++) {
         glob_t found;
-        if (glob(patterns[i], 0, NULL, &found) != 0) continue;
+        const char *pattern = find_in_project(patterns[i]);
+        if (!pattern || glob(pattern, 0, NULL, &found) != 0) continue;
         for (size_t k = 0; k < found.gl_pathc && read; k++) read = read_file(t, found.gl_pathv[k]);
         globfree(&found);
     }
@@ -215,13 +216,11 @@ static bool read_text(text *t, const options *o)
     if (!read) return false;
     const size_t least = 20 * ((size_t)o->context + 1); /* so that both parts hold a sequence */
     if (t->count < least) {
-        fprintf(stderr,
-                "char_transformer: %zu characters%s, expected at least %zu for a context of %d\n",
-                t->count,
-                o->n_files > 0 ? ""
-                               : " in include/ and src/: run it in the project's folder, or "
-                                 "name files",
-                least, o->context);
+        complain("%zu characters%s, expected at least %zu for a context of %d", t->count,
+                 o->n_files > 0 ? ""
+                                : " in include/ and src/ of the project, looked for here and above "
+                                  "the program: name files",
+                 least, o->context);
         return false;
     }
     bool occurs[256] = {false};
@@ -242,6 +241,7 @@ typedef struct {
     char name[64];
     double *loss, *validation, *seconds; /* [report] */
     int reports;
+    int diverged; /* the step at which, or 0 */
 } curve;
 
 typedef struct {
@@ -277,7 +277,7 @@ static bool write_history(const job *j)
     return written;
 }
 
-static bool has_results(const job *j)
+static bool has_reports(const job *j)
 {
     for (int i = 0; i < j->n_curves; i++)
         if (j->curves[i].reports > 0) return true;
@@ -332,17 +332,18 @@ static double validate(run *r)
     return sum / VALIDATION_BATCHES;
 }
 
+/* The loss, or the norm of its gradient where that is no number. */
 static double train_step(run *r)
 {
     draw_batch(r, &r->rng, 0, r->job->text.train);
     ng_tensor *logits = ng_forward(r->net, r->tape, r->ids);
     ng_tensor *loss = ng_cross_entropy(r->tape, logits, r->labels);
     ng_backward(r->tape, loss);
-    ng_clip_grad_norm(r->net, 1);
-    ng_optimizer_step(r->optimizer);
+    const double norm = ng_clip_grad_norm(r->net, 1);
+    if (isfinite(norm)) ng_optimizer_step(r->optimizer);
     const double value = ng_item(loss);
     ng_tape_reset(r->tape);
-    return value;
+    return isfinite(norm) ? value : norm;
 }
 
 static void report(run *r, double loss, int step)
@@ -367,12 +368,13 @@ static void train(run *r)
     progress bar = progress_begin(r->curve->name, "characters",
                                   (double)o->steps * o->batch * o->context, !r->job->terminal);
     double sum = 0;
-    int counted = 0;
+    int counted = 0, step = 1;
     char detail[64];
     r->began = progress_clock();
-    for (int step = 1; step <= o->steps && !interrupted && !ng_failed(); step++) {
+    for (; step <= o->steps && !interrupted && !ng_failed(); step++) {
         sum += train_step(r);
         counted++;
+        if (!isfinite(sum)) break;
         snprintf(detail, sizeof detail, "step %d/%d  loss %.3f", step, o->steps, sum / counted);
         progress_show(&bar, (double)step * o->batch * o->context, detail);
         if (step % REPORT != 0 && step != o->steps) continue;
@@ -380,6 +382,8 @@ static void train(run *r)
         sum = counted = 0;
     }
     progress_end(&bar);
+    if (!still_trains(sum, "%s, step %d: the loss or its gradient", r->curve->name, step))
+        r->curve->diverged = step;
 }
 
 /* ---- Writing ---- */
@@ -471,7 +475,7 @@ static void run_network(job *j, int norm, int placement, bool sample)
     r.ids = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
     r.labels = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
     if (!ng_failed()) train(&r);
-    if (!ng_failed() && !interrupted && sample && o->sample > 0) write_sample(&r);
+    if (!ng_failed() && !interrupted && !c->diverged && sample && o->sample > 0) write_sample(&r);
     ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
     ng_tensor_free(r.ids), ng_tensor_free(r.labels);
 }
@@ -482,7 +486,8 @@ static void print_table(const job *j)
            "time", "ms/step");
     for (int i = 0; i < j->n_curves; i++) {
         const curve *c = &j->curves[i];
-        if (c->reports == 0) continue;
+        if (c->diverged) printf("%-22s %8d   diverged\n", c->name, c->diverged);
+        if (c->diverged || c->reports == 0) continue;
         const int last = c->reports - 1, steps = j->options.steps;
         const int step = (last + 1) * REPORT < steps ? (last + 1) * REPORT : steps;
         printf("%-22s %8d %12.4f %12.4f %7.1f s %9.2f\n", c->name, step, c->loss[last],
@@ -505,19 +510,20 @@ static int work(job *j)
         if (o->norm[i % NORMS] && o->placement[i / NORMS])
             run_network(j, i % NORMS, i / NORMS, --left == 0);
 
-    if (!ng_failed() && has_results(j)) {
+    if (!ng_failed() && has_reports(j)) {
         print_table(j);
         if (write_history(j))
             printf("The curves: %s.dat, drawn by gnuplot -c plots/char_transformer.gp %s\n", o->out,
                    o->out);
     }
-    if (ng_failed()) return end_failed();
-    if (interrupted) printf("Interrupted%s.\n", has_results(j) ? "" : ": nothing is saved");
+    if (ng_failed()) return EXIT_FAILED;
+    if (interrupted) printf("Interrupted%s.\n", has_reports(j) ? "" : ": nothing is saved");
     return interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
 {
+    program_begin(argv);
     job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
     ng_set_threads(j.options.threads);
     catch_signals();
@@ -525,5 +531,5 @@ int main(int argc, char **argv)
     for (int i = 0; i < j.n_curves; i++)
         free(j.curves[i].loss), free(j.curves[i].validation), free(j.curves[i].seconds);
     free(j.text.bytes);
-    return status;
+    return program_end(status);
 }

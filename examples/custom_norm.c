@@ -4,6 +4,7 @@
  *
  * as a module with a parameter, checked against finite differences, then trained. Nothing in the
  * library is touched, and no gradient is written: the formula is made of ops. */
+#include "program.h"
 #include <normgrad.h>
 #include <stdio.h>
 
@@ -101,8 +102,9 @@ static double train(ng_module *net, int steps)
     return value;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    program_without_options(argc, argv, "Checks a norm of its own, PowerNorm, and trains with it.");
     bool passed = check(2);
     passed = check(3) && passed;
 
@@ -112,9 +114,7 @@ int main(void)
     ng_summary(net);
     puts("");
     const bool learned = train(net, 300) < 0.5;
-
-    if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
-    const bool bad = ng_failed() || !passed || !learned;
+    if (!learned) complain("the network has not learned which number is the largest");
     ng_module_free(net);
-    return bad;
+    return program_end(passed && learned ? EXIT_SUCCESS : EXIT_FAILED);
 }

@@ -1,10 +1,9 @@
 /* The main job: one network, five norms, real digits.
  *
  * Trains the same network on examples/data/digits.csv without a norm and with each of four, from
- * several seeds; prints a table; writes plots/convergence.dat and has gnuplot draw it. Run it in
- * the project's folder: build/examples/digits --help */
+ * several seeds; prints a table; writes PREFIX.dat and has gnuplot draw it:
+ * build/examples/digits --help */
 #include "options.h"
-#include "progress.h"
 #include "training.h"
 #include <getopt.h>
 
@@ -58,7 +57,8 @@ typedef struct {
     const optimizer_choice *optimizer;
     double lr;
     int seeds, epochs, batch, depth, width, threads;
-    const char *data, *out;
+    const char *data;
+    char out[1024];
     bool live, no_plot;
 } options;
 
@@ -76,14 +76,16 @@ static const char help[] =
     "  --lr RATE         learning rate  (0.001; sgd 0.1, momentum 0.02)\n"
     "  --depth N         hidden layers                          (2)\n"
     "  --width N         features of each                       (128)\n"
-    "  --data FILE       a CSV file, the label last             (examples/data/digits.csv)\n"
-    "  --out PREFIX      of the .dat, .svg and .png             (plots/convergence)\n"
+    "  --data FILE       a CSV file, the label last             (digits.csv of examples/data)\n"
+    "  --out PREFIX      of the .dat, .svg and .png             (build/convergence)\n"
     "  --live            redraw while training: a window, or the terminal without one\n"
     "  --no-plot         leave the drawing out\n"
     "  --threads N       of the kernels; 0: one per processor   (1: enough for this size)\n"
     "  --help            this text\n"
     "\n"
-    "Ctrl-C ends it after the current batch; what there is by then is saved.\n";
+    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"
+    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"
+    "status 1.\n";
 
 static const optimizer_choice *parse_optimizer(const char *name)
 {
@@ -113,9 +115,8 @@ static options parse_options(int argc, char **argv)
                  .batch = 64,
                  .depth = 2,
                  .width = 128,
-                 .threads = 1,
-                 .data = "examples/data/digits.csv",
-                 .out = "plots/convergence"};
+                 .threads = 1};
+    const char *out = NULL;
     bool some = false;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
@@ -128,29 +129,23 @@ static options parse_options(int argc, char **argv)
         case 'd': o.depth = parse_count("depth", optarg, 0, 1000); break;
         case 'w': o.width = parse_count("width", optarg, 1, 100000); break;
         case 'f': o.data = optarg; break;
-        case 'p': o.out = optarg; break;
+        case 'p': out = optarg; break;
         case 'l': o.live = true; break;
         case 'N': o.no_plot = true; break;
         case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
-        case 'h': fputs(help, stdout), exit(EXIT_SUCCESS);
-        default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+        case 'h': show_help(help); break;
+        default: refuse_unknown();
         }
     }
     refuse_more(argc, argv, optind);
+    choose_prefix(o.out, sizeof o.out, out, "convergence");
+    if (!o.data) o.data = find_data("digits.csv");
     for (int i = 0; i < NORMS && !some; i++) o.norm[i] = true;
     if (o.lr == 0) o.lr = o.optimizer->lr;
     return o;
 }
 
 /* ---- The job ---- */
-
-/* All that was measured with one norm. */
-typedef struct {
-    double *loss, *accuracy; /* [seed][epoch] */
-    int done[MAX_SEEDS];     /* epochs, by seed */
-    int64_t parameters;
-    double seconds;
-} curves;
 
 typedef struct {
     options options;
@@ -183,30 +178,6 @@ static bool read_data(job *j)
 
 /* ---- History ---- */
 
-static spread over_seeds(const job *j, const curves *c, const double *values, int epoch)
-{
-    return spread_at(values, c->done, j->options.seeds, j->options.epochs, epoch);
-}
-
-static int last_reached(const job *j, const curves *c)
-{
-    return last_epoch(c->done, j->options.seeds);
-}
-
-static bool has_results(const job *j)
-{
-    for (int i = 0; i < NORMS; i++)
-        if (last_reached(j, &j->curves[i]) >= 0) return true;
-    return false;
-}
-
-static void log_curves(const job *j, const curves *c, ng_history *history)
-{
-    for (int epoch = 0; epoch <= last_reached(j, c); epoch++)
-        log_epoch(history, epoch, over_seeds(j, c, c->loss, epoch),
-                  over_seeds(j, c, c->accuracy, epoch));
-}
-
 /* "64-128-128-10", and with many layers "64-128 (x 12)-10". */
 static void describe_network(const job *j, char *text, size_t bytes)
 {
@@ -231,11 +202,7 @@ static bool write_history(const job *j)
              network, o->optimizer->key, o->lr, o->batch, o->seeds - 1);
 
     ng_history *history = ng_history_new(what);
-    for (int i = 0; i < NORMS; i++) {
-        if (last_reached(j, &j->curves[i]) < 0) continue;
-        ng_history_block(history, norms[i].name);
-        log_curves(j, &j->curves[i], history);
-    }
+    for (int i = 0; i < NORMS; i++) log_curves(history, norms[i].name, &j->curves[i]);
     const bool written = write_dat(history, o->out);
     ng_history_free(history);
     return written && !ng_failed();
@@ -244,38 +211,6 @@ static bool write_history(const job *j)
 /* ---- Drawing ---- */
 
 static const char script[] = "plots/convergence.gp";
-
-/* Writes a string as gnuplot reads it between single quotes. */
-static void print_quoted(FILE *stream, const char *text)
-{
-    fputc('\'', stream);
-    for (; *text; text++) fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, stream);
-    fputc('\'', stream);
-}
-
-/* Calls the script: for the files, or (where `live` is not empty) for the screen. */
-static void call_script(FILE *gnuplot, const char *out, const char *live, const char *status)
-{
-    fprintf(gnuplot, "call '%s' ", script);
-    print_quoted(gnuplot, out);
-    fprintf(gnuplot, " '%s' ", live);
-    print_quoted(gnuplot, status);
-    fputc('\n', gnuplot);
-    fflush(gnuplot);
-}
-
-static bool can_draw(void)
-{
-    return system("command -v gnuplot >/dev/null 2>&1") == 0 && access(script, R_OK) == 0;
-}
-
-static bool draw(const job *j)
-{
-    FILE *gnuplot = popen("gnuplot", "w");
-    if (!gnuplot) return false;
-    call_script(gnuplot, j->options.out, "", "");
-    return pclose(gnuplot) == 0;
-}
 
 /* Whether there is a display, and a gnuplot that can use it. */
 static bool has_window(void)
@@ -288,12 +223,10 @@ static void begin_live(job *j)
 {
     if (!j->options.live) return;
     j->window = has_window();
-    if (!can_draw() || (!j->window && !j->terminal))
-        fputs("digits: --live needs gnuplot (make deps), and a display or a terminal; going on "
-              "without\n",
-              stderr);
+    if (!can_draw(script) || (!j->window && !j->terminal))
+        complain("--live needs gnuplot (make deps), and a display or a terminal; going on without");
     else
-        j->live = popen("gnuplot", "w");
+        j->live = begin_gnuplot();
 }
 
 /* At most twice a second. In a terminal the figure takes the whole screen, status line included. */
@@ -303,7 +236,7 @@ static void draw_live(job *j, const char *status)
     if (!j->live || now - j->drawn < 0.5 || !write_history(j)) return;
     j->drawn = now;
     if (!j->window) fputs("\033[H\033[2J", stdout), fflush(stdout);
-    call_script(j->live, j->options.out, j->window ? "window" : "terminal", status);
+    call_script(j->live, script, j->options.out, j->window ? "window" : "terminal", status);
     if (!ferror(j->live)) return;
     pclose(j->live);
     j->live = NULL;
@@ -326,95 +259,26 @@ static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
     return net;
 }
 
-static double measure_accuracy(ng_module *net, ng_tape *tape, ng_dataset *data)
-{
-    ng_batch batch;
-    int64_t right = 0;
-    const bool was = ng_tape_record(tape, false);
-    ng_eval(net);
-    for (int i = 0; ng_dataset_batch(data, tape, i, 256, &batch); i++) {
-        const ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x), 1);
-        for (int64_t k = 0; k < batch.size; k++) right += ng_get(guess, k) == ng_get(batch.y, k);
-        ng_tape_reset(tape);
-    }
-    ng_train(net);
-    ng_tape_record(tape, was);
-    return (double)right / (double)ng_dataset_count(data);
-}
-
-/* One run: a network, its data, and where its numbers go. */
-typedef struct {
-    job *job;
-    int norm, seed;
-    ng_module *net;
-    ng_optimizer *optimizer;
-    ng_tape *tape;
-    ng_dataset *train, *validate;
-    progress *bar;
-} run;
-
-/* The mean loss over an epoch, as it went. */
-static double train_epoch(run *r, int epoch)
-{
-    const options *o = &r->job->options;
-    const int64_t count = ng_dataset_count(r->train);
-    const bool drop_last = count % o->batch == 1; /* BatchNorm cannot train on one sample */
-    ng_batch batch;
-    double loss_sum = 0;
-    int64_t seen = 0;
-    char detail[96];
-
-    ng_dataset_shuffle(r->train, (uint64_t)epoch);
-    for (int i = 0; !interrupted && ng_dataset_batch(r->train, r->tape, i, o->batch, &batch,
-                                                     .drop_last = drop_last);
-         i++) {
-        ng_tensor *logits = ng_forward(r->net, r->tape, batch.x);
-        ng_tensor *loss = ng_cross_entropy(r->tape, logits, batch.y);
-        ng_backward(r->tape, loss);
-        ng_optimizer_step(r->optimizer);
-        loss_sum += ng_item(loss) * (double)batch.size;
-        seen += batch.size;
-        ng_tape_reset(r->tape);
-        if (ng_failed()) break;
-
-        snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", r->seed + 1,
-                 o->seeds, epoch + 1, o->epochs, loss_sum / (double)seen);
-        progress_show(r->bar, (double)count * (r->seed * o->epochs + epoch) + (double)seen, detail);
-    }
-    return loss_sum / (double)seen;
-}
-
-static void train(run *r)
-{
-    job *j = r->job;
-    curves *c = &j->curves[r->norm];
-    char status[128];
-    for (int epoch = 0; epoch < j->options.epochs && !interrupted; epoch++) {
-        const int at = r->seed * j->options.epochs + epoch;
-        c->loss[at] = train_epoch(r, epoch);
-        if (interrupted || ng_failed()) return;
-        c->accuracy[at] = measure_accuracy(r->net, r->tape, r->validate);
-        if (ng_failed()) return;
-        c->done[r->seed] = epoch + 1;
-        snprintf(status, sizeof status, "%s, seed %d of %d, epoch %d of %d, loss %.4f",
-                 norms[r->norm].name, r->seed + 1, j->options.seeds, epoch + 1, j->options.epochs,
-                 c->loss[at]);
-        draw_live(j, status);
-    }
-}
-
 /* Trains from one seed, which draws the split and the weights. */
 static void run_seed(job *j, int norm, int seed, progress *bar)
 {
-    run r = {.job = j, .norm = norm, .seed = seed, .bar = bar};
-    ng_dataset_split(j->data, j->train_count, (uint64_t)seed, &r.train, &r.validate);
-    r.net = make_network(j, &norms[norm], seed);
-    r.optimizer = j->options.optimizer->make(r.net, j->options.lr);
-    r.tape = ng_tape_new();
-    j->curves[norm].parameters = ng_parameter_count(r.net);
-    if (!ng_failed()) train(&r);
-    ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
-    ng_dataset_free(r.train), ng_dataset_free(r.validate);
+    curves *c = &j->curves[norm];
+    training t = {.name = norms[norm].name, .seed = seed, .batch = j->options.batch};
+    ng_dataset_split(j->data, j->train_count, (uint64_t)seed, &t.train, &t.validate);
+    t.drop_last = j->train_count % t.batch == 1; /* BatchNorm cannot train on one sample */
+    t.net = make_network(j, &norms[norm], seed);
+    t.optimizer = j->options.optimizer->make(t.net, j->options.lr);
+    t.tape = ng_tape_new();
+    t.curves = c;
+    t.bar = bar;
+    c->parameters = ng_parameter_count(t.net);
+    for (int epoch = 0; epoch < c->epochs && !ng_failed() && run_epoch(&t, epoch); epoch++) {
+        char status[128];
+        snprintf(status, sizeof status, "%s, seed %d of %d, epoch %d of %d, loss %.4f", t.name,
+                 seed + 1, c->seeds, epoch + 1, c->epochs, c->loss[seed * c->epochs + epoch]);
+        draw_live(j, status);
+    }
+    training_free(&t);
 }
 
 static void print_run(const job *j, int norm, int seed, double seconds)
@@ -442,7 +306,7 @@ static void run_norm(job *j, int norm)
     progress_end(&bar);
     if (j->terminal && !bar.off && !interrupted && !ng_failed()) {
         const curves *c = &j->curves[norm];
-        const spread accuracy = over_seeds(j, c, c->accuracy, j->options.epochs - 1);
+        const number_spread accuracy = number_spread_at(c, c->accuracy, c->epochs - 1);
         printf("%-18s validation accuracy %.2f %%  %.1f s\n", norms[norm].name,
                100 * accuracy.median, c->seconds);
     }
@@ -457,56 +321,26 @@ static void print_table(const job *j)
            "lowest", "highest", "time");
     for (int i = 0; i < NORMS; i++) {
         const curves *c = &j->curves[i];
-        const int epoch = last_reached(j, c);
-        if (epoch < 0) continue;
-        const spread loss = over_seeds(j, c, c->loss, epoch);
-        const spread accuracy = over_seeds(j, c, c->accuracy, epoch);
+        const int epochs = epochs_reached(c);
+        if (epochs == 0) continue;
+        const number_spread loss = number_spread_at(c, c->loss, epochs - 1);
+        const number_spread accuracy = number_spread_at(c, c->accuracy, epochs - 1);
         printf("%-18s %10lld %13.2e   %6.2f  %6.2f  %7.2f %5.1f s\n", norms[i].name,
                (long long)c->parameters, loss.median, 100 * accuracy.median, 100 * accuracy.low,
                100 * accuracy.high, c->seconds);
     }
 }
 
-/* Draws, or says how to; false where gnuplot could not. */
-static bool finish(const job *j)
-{
-    const char *out = j->options.out;
-    if (j->options.no_plot) {
-        printf("\nThe curves: %s.dat\n", out);
-    } else if (!can_draw()) {
-        printf("\nThe curves: %s.dat\nThe figure needs gnuplot, which make deps installs, and the "
-               "project's folder; then:\n    gnuplot -c %s %s\n",
-               out, script, out);
-    } else if (draw(j)) {
-        printf("\nThe curves: %s.dat, drawn in %s.svg and %s.png\n", out, out, out);
-    } else {
-        if (!interrupted) fprintf(stderr, "digits: gnuplot could not draw %s.dat\n", out);
-        return false;
-    }
-    return true;
-}
-
 static int end_interrupted(const job *j)
 {
-    printf(has_results(j) ? "\nInterrupted. What there is stands in %s.dat.\n"
-                          : "\nInterrupted before the end of an epoch: nothing is saved.\n",
+    printf(has_results(j->curves, NORMS)
+               ? "Interrupted. What there is stands in %s.dat.\n"
+               : "Interrupted before the end of an epoch: nothing is saved.\n",
            j->options.out);
     return EXIT_INTERRUPTED;
 }
 
 /* ---- Main ---- */
-
-static bool make_curves(job *j)
-{
-    const size_t points = (size_t)j->options.seeds * (size_t)j->options.epochs;
-    bool all = true;
-    for (int i = 0; i < NORMS; i++) {
-        j->curves[i].loss = calloc(points, sizeof(double));
-        j->curves[i].accuracy = calloc(points, sizeof(double));
-        all = all && j->curves[i].loss && j->curves[i].accuracy;
-    }
-    return all;
-}
 
 static void print_opening(const job *j)
 {
@@ -522,36 +356,34 @@ static void print_opening(const job *j)
 
 static int work(job *j)
 {
-    if (!can_write(j->options.out)) return EXIT_FAILED;
-    if (!read_data(j)) return end_failed();
+    if (!can_write(j->options.out) || !read_data(j)) return EXIT_FAILED;
     print_opening(j);
     begin_live(j);
     for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)
         if (j->options.norm[i]) run_norm(j, i);
     if (j->live) pclose(j->live);
+    if (ng_failed()) return EXIT_FAILED;
 
-    if (!ng_failed() && has_results(j)) {
+    if (has_results(j->curves, NORMS)) {
         print_table(j);
-        write_history(j);
+        if (!write_history(j)) return EXIT_FAILED;
     }
-    if (ng_failed()) return end_failed();
-    const bool finished = !interrupted && finish(j);
+    putchar('\n');
+    const bool drawn = !interrupted && draw_figure(script, j->options.out, !j->options.no_plot);
     if (interrupted) return end_interrupted(j);
-    return finished ? EXIT_SUCCESS : EXIT_FAILED;
+    return drawn ? EXIT_SUCCESS : EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
 {
+    program_begin(argv);
     job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
     ng_set_threads(j.options.threads);
     catch_signals();
     signal(SIGPIPE, SIG_IGN); /* a live window that was closed is no reason to stop */
-    int status = EXIT_FAILED;
-    if (make_curves(&j))
-        status = work(&j);
-    else
-        fputs("digits: out of memory\n", stderr);
-    for (int i = 0; i < NORMS; i++) free(j.curves[i].loss), free(j.curves[i].accuracy);
+    const bool made = make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs);
+    const int status = made ? work(&j) : EXIT_FAILED;
+    free_curves(j.curves, NORMS);
     ng_dataset_free(j.data);
-    return status;
+    return program_end(status);
 }

@@ -7,10 +7,9 @@
  *     the mean over all places, and a Linear to the classes
  *
  * with a norm after each convolution: BatchNorm, or others to compare it with. Trains it with
- * AdamW, warm-up and a cosine from several seeds, and writes its history to a .dat file. Run it in
- * the project's folder: build/examples/digits_cnn --help */
+ * AdamW, warm-up and a cosine from several seeds, and writes its history to a .dat file:
+ * build/examples/digits_cnn --help */
 #include "options.h"
-#include "progress.h"
 #include "training.h"
 #include <getopt.h>
 
@@ -46,7 +45,8 @@ typedef struct {
     bool norm[NORMS];
     double lr;
     int seeds, epochs, batch, width, threads;
-    const char *data, *out;
+    const char *data;
+    char out[1024];
 } options;
 
 static const char help[] =
@@ -62,12 +62,14 @@ static const char help[] =
     "  --batch N      samples a step                             (64)\n"
     "  --lr RATE      the highest learning rate                  (0.005)\n"
     "  --width N      channels of the first half                 (16)\n"
-    "  --data FILE    a CSV file: 64 pixels of 0 to 16, a label  (examples/data/digits.csv)\n"
+    "  --data FILE    a CSV file: 64 pixels of 0 to 16, a label  (digits.csv of examples/data)\n"
     "  --out PREFIX   of the .dat                                (build/digits_cnn)\n"
     "  --threads N    of the kernels; 0: one per processor       (1: enough for this size)\n"
     "  --help         this text\n"
     "\n"
-    "Ctrl-C ends it after the current batch; what there is by then is saved.\n";
+    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"
+    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"
+    "status 1.\n";
 
 static options parse_options(int argc, char **argv)
 {
@@ -88,9 +90,8 @@ static options parse_options(int argc, char **argv)
                  .epochs = 10,
                  .batch = 64,
                  .width = 16,
-                 .threads = 1,
-                 .data = "examples/data/digits.csv",
-                 .out = "build/digits_cnn"};
+                 .threads = 1};
+    const char *out = NULL;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
         case 'n': parse_list("norm", optarg, CHOICES(norms), o.norm); break;
@@ -100,13 +101,15 @@ static options parse_options(int argc, char **argv)
         case 'r': o.lr = parse_rate("lr", optarg); break;
         case 'w': o.width = parse_count("width", optarg, 1, 10000); break;
         case 'f': o.data = optarg; break;
-        case 'o': o.out = optarg; break;
+        case 'o': out = optarg; break;
         case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
-        case 'h': fputs(help, stdout), exit(EXIT_SUCCESS);
-        default: fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+        case 'h': show_help(help); break;
+        default: refuse_unknown();
         }
     }
     refuse_more(argc, argv, optind);
+    choose_prefix(o.out, sizeof o.out, out, "digits_cnn");
+    if (!o.data) o.data = find_data("digits.csv");
     return o;
 }
 
@@ -149,105 +152,29 @@ static ng_module *make_network(const options *o, const norm_choice *norm, int se
 
 /* ---- Training ---- */
 
-/* All that was measured with one norm. */
-typedef struct {
-    double *loss, *accuracy; /* [seed][epoch] */
-    int done[MAX_SEEDS];     /* epochs, by seed */
-} curves;
-
-typedef struct {
-    const options *options;
-    int seed;
-    ng_module *net;
-    ng_optimizer *optimizer;
-    ng_tape *tape;
-    ng_dataset *train, *validate;
-    progress *bar;
-} run;
-
-static ng_tensor *logits_of(const run *r, ng_tensor *pixels)
-{
-    ng_tensor *images = ng_reshape(r->tape, pixels, NG_SHAPE(-1, 1, SIDE, SIDE));
-    return ng_forward(r->net, r->tape, images);
-}
-
-/* The mean loss over an epoch, as it went. A last, short batch is left out. */
-static double train_epoch(const run *r, int epoch)
-{
-    const options *o = r->options;
-    const double count = (double)ng_dataset_count(r->train);
-    ng_batch batch;
-    double loss_sum = 0, seen = 0;
-    char detail[96];
-    ng_dataset_shuffle(r->train, (uint64_t)epoch);
-    for (int i = 0; !interrupted &&
-                    ng_dataset_batch(r->train, r->tape, i, o->batch, &batch, .drop_last = true);
-         i++) {
-        ng_tensor *loss = ng_cross_entropy(r->tape, logits_of(r, batch.x), batch.y);
-        ng_backward(r->tape, loss);
-        ng_optimizer_step(r->optimizer);
-        loss_sum += ng_item(loss) * (double)batch.size;
-        seen += (double)batch.size;
-        ng_tape_reset(r->tape);
-        if (ng_failed()) break;
-
-        snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", r->seed + 1,
-                 o->seeds, epoch + 1, o->epochs, loss_sum / seen);
-        progress_show(r->bar, count * (r->seed * o->epochs + epoch) + seen, detail);
-    }
-    return loss_sum / seen;
-}
-
-static double measure_accuracy(const run *r)
-{
-    ng_batch batch;
-    int64_t right = 0;
-    const bool was = ng_tape_record(r->tape, false);
-    ng_eval(r->net);
-    for (int i = 0; ng_dataset_batch(r->validate, r->tape, i, 256, &batch); i++) {
-        const ng_tensor *guess = ng_argmax(r->tape, logits_of(r, batch.x), 1);
-        for (int64_t k = 0; k < batch.size; k++) right += ng_get(guess, k) == ng_get(batch.y, k);
-        ng_tape_reset(r->tape);
-    }
-    ng_train(r->net);
-    ng_tape_record(r->tape, was);
-    return (double)right / (double)ng_dataset_count(r->validate);
-}
-
 /* AdamW; the rate rises over a tenth of the steps, then falls as a cosine. */
-static ng_optimizer *make_optimizer(const run *r)
+static ng_optimizer *make_optimizer(const options *o, ng_module *net, int64_t samples)
 {
-    const options *o = r->options;
-    const int64_t steps = ng_dataset_count(r->train) / o->batch * o->epochs;
+    const int64_t steps = samples / o->batch * o->epochs;
     const ng_schedule cosine = {
         .kind = NG_SCHEDULE_COSINE, .warmup = steps / 10, .steps = steps - steps / 10};
-    return ng_adamw_new(r->net, .lr = o->lr, .schedule = cosine);
+    return ng_adamw_new(net, .lr = o->lr, .schedule = cosine);
 }
 
-static void train(const run *r, curves *c)
-{
-    const options *o = r->options;
-    for (int epoch = 0; epoch < o->epochs; epoch++) {
-        const int at = r->seed * o->epochs + epoch;
-        c->loss[at] = train_epoch(r, epoch);
-        if (interrupted || ng_failed()) return;
-        c->accuracy[at] = measure_accuracy(r);
-        if (ng_failed()) return;
-        c->done[r->seed] = epoch + 1;
-    }
-}
-
-/* Trains from one seed, which draws the split and the weights. */
+/* Trains from one seed, which draws the split and the weights. A last, short batch is left out. */
 static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data, int seed,
                      curves *c, progress *bar)
 {
-    run r = {.options = o, .seed = seed, .bar = bar};
+    training t = {.name = norm->name, .seed = seed, .batch = o->batch, .drop_last = true};
+    const int64_t samples = ng_dataset_count(data) * 4 / 5;
     const double began = progress_clock();
-    ng_dataset_split(data, ng_dataset_count(data) * 4 / 5, (uint64_t)seed, &r.train, &r.validate);
-    r.net = make_network(o, norm, seed);
-    r.optimizer = make_optimizer(&r);
-    r.tape = ng_tape_new();
-    if (!ng_failed()) train(&r, c);
+    ng_dataset_split(data, samples, (uint64_t)seed, &t.train, &t.validate);
+    t.net = make_network(o, norm, seed);
+    t.optimizer = make_optimizer(o, t.net, samples);
+    t.tape = ng_tape_new();
+    t.curves = c;
+    t.bar = bar;
+    for (int epoch = 0; epoch < o->epochs && !ng_failed() && run_epoch(&t, epoch);) epoch++;
     if (c->done[seed] == o->epochs) {
         const int last = (seed + 1) * o->epochs - 1;
         progress_end(bar);
@@ -256,24 +183,23 @@ static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data
                progress_clock() - began);
         fflush(stdout);
     }
-    ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
-    ng_dataset_free(r.train), ng_dataset_free(r.validate);
+    training_free(&t);
 }
 
 /* ---- What comes of it ---- */
 
-static void print_results(const options *o, const curves *all)
+static void print_results(const curves *all)
 {
     printf("\n%-10s %13s   %s\n", "norm", "training loss", "validation accuracy (%)");
     for (int i = 0; i < NORMS; i++) {
         const curves *c = &all[i];
-        const int epoch = last_epoch(c->done, o->seeds);
-        if (epoch < 0) continue;
-        const spread loss = spread_at(c->loss, c->done, o->seeds, o->epochs, epoch);
-        const spread accuracy = spread_at(c->accuracy, c->done, o->seeds, o->epochs, epoch);
+        const int epochs = epochs_reached(c);
+        if (epochs == 0) continue;
+        const number_spread loss = number_spread_at(c, c->loss, epochs - 1);
+        const number_spread accuracy = number_spread_at(c, c->accuracy, epochs - 1);
         printf("%-10s %13.2e   median %.2f, lowest %.2f, highest %.2f over %d seed%s\n",
                norms[i].name, loss.median, 100 * accuracy.median, 100 * accuracy.low,
-               100 * accuracy.high, accuracy.seeds, accuracy.seeds == 1 ? "" : "s");
+               100 * accuracy.high, accuracy.count, accuracy.count == 1 ? "" : "s");
     }
 }
 
@@ -287,14 +213,7 @@ static bool write_history(const options *o, ng_dataset *data, const curves *all)
              (long long)(count * 4 / 5), (long long)(count - count * 4 / 5), o->width, o->lr,
              o->batch, o->seeds - 1);
     ng_history *history = ng_history_new(what);
-    for (int i = 0; i < NORMS; i++) {
-        const curves *c = &all[i];
-        const int epochs = last_epoch(c->done, o->seeds) + 1;
-        if (epochs > 0) ng_history_block(history, norms[i].name);
-        for (int epoch = 0; epoch < epochs; epoch++)
-            log_epoch(history, epoch, spread_at(c->loss, c->done, o->seeds, o->epochs, epoch),
-                      spread_at(c->accuracy, c->done, o->seeds, o->epochs, epoch));
-    }
+    for (int i = 0; i < NORMS; i++) log_curves(history, norms[i].name, &all[i]);
     const bool written = write_dat(history, o->out);
     ng_history_free(history);
     return written;
@@ -344,45 +263,48 @@ static void run_norm(const options *o, const norm_choice *norm, ng_dataset *data
     progress_end(&bar);
 }
 
-static bool make_curves(const options *o, curves *all)
-{
-    const size_t points = (size_t)o->seeds * (size_t)o->epochs;
-    bool made = true;
-    for (int i = 0; i < NORMS; i++) {
-        all[i].loss = calloc(points, sizeof(double));
-        all[i].accuracy = calloc(points, sizeof(double));
-        made = made && all[i].loss && all[i].accuracy;
-    }
-    if (!made) ng_fail(NG_ENOMEM, "no memory for %d epochs of %d seeds", o->epochs, o->seeds);
-    return made;
-}
-
 static void work(const options *o, ng_dataset *data, curves *all)
 {
     print_opening(o, data);
     for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)
         if (o->norm[i]) run_norm(o, &norms[i], data, &all[i]);
-    bool any = false;
-    for (int i = 0; i < NORMS; i++) any = any || last_epoch(all[i].done, o->seeds) >= 0;
     if (ng_failed()) return;
+    const bool any = has_results(all, NORMS);
     if (any) {
-        print_results(o, all);
+        print_results(all);
         if (write_history(o, data, all)) printf("\nThe curves: %s.dat\n", o->out);
     }
     if (interrupted) printf("Interrupted%s.\n", any ? "" : ": nothing is saved");
 }
 
+/* The lines of the file as images (count, 1, 8, 8). */
+static ng_dataset *read_images(const options *o)
+{
+    ng_dataset *lines = ng_dataset_read_csv(o->data, .scale = 1.0 / 16), *images = NULL;
+    if (data_fits(o, lines)) {
+        ng_tensor *x = ng_copy_new(ng_dataset_x(lines), NG_F32);
+        ng_tape *tape = ng_tape_new();
+        images =
+            ng_dataset_from(ng_reshape(tape, x, NG_SHAPE(-1, 1, SIDE, SIDE)), ng_dataset_y(lines));
+        ng_tape_free(tape), ng_tensor_free(x);
+    }
+    ng_dataset_free(lines);
+    return images;
+}
+
 int main(int argc, char **argv)
 {
+    program_begin(argv);
     const options o = parse_options(argc, argv);
-    curves all[NORMS] = {{.loss = NULL}};
-    if (!can_write(o.out)) return EXIT_FAILED;
+    curves all[NORMS];
     ng_set_threads(o.threads);
     catch_signals();
-    ng_dataset *data = ng_dataset_read_csv(o.data, .scale = 1.0 / 16);
-    if (data_fits(&o, data) && make_curves(&o, all)) work(&o, data, all);
-    for (int i = 0; i < NORMS; i++) free(all[i].loss), free(all[i].accuracy);
+    ng_dataset *data = can_write(o.out) ? read_images(&o) : NULL;
+    const bool made = make_curves(all, NORMS, o.seeds, o.epochs);
+    if (data && made) work(&o, data, all);
+    free_curves(all, NORMS);
     ng_dataset_free(data);
-    if (ng_failed()) return end_failed();
-    return interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
+    return program_end(!data || !made ? EXIT_FAILED
+                       : interrupted  ? EXIT_INTERRUPTED
+                                      : EXIT_SUCCESS);
 }

@@ -1,10 +1,9 @@
 /* Doubts every op and every layer of the library, at first and second order, and then doubts the
  * doubt: gradients with faults planted in them have to be caught. */
+#include "numbers.h"
+#include "program.h"
 #include "sweep.h"
-#include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -493,46 +492,42 @@ static void plant_faults(const options *chosen, totals *sum)
 
 /* ---- The sweep ----------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* A block: step, and median, lowest and highest error over the norms. */
-static bool sweep_in(FILE *file, const char *precision, bool in_float, uint64_t seed)
+static bool sweep_in(FILE *text, const char *precision, bool in_float, uint64_t seed)
 {
     double errors[SWEPT_NORMS][SWEEP_STEPS];
     for (int n = 0; n < SWEPT_NORMS; n++)
         if (sweep_norm(swept_norms[n], in_float, seed, errors[n]) != NG_OK) return false;
-    fprintf(file, "\n\n# %s\nstep error error_low error_high\n", precision);
+    fprintf(text, "\n\n# %s\nstep error error_low error_high\n", precision);
     for (int i = 0; i < SWEEP_STEPS; i++) {
         double over_norms[SWEPT_NORMS];
         for (int n = 0; n < SWEPT_NORMS; n++) over_norms[n] = errors[n][i];
-        qsort(over_norms, SWEPT_NORMS, sizeof *over_norms, ascending);
-        fprintf(file, "%.6e %.6e %.6e %.6e\n", sweep_step(i), over_norms[SWEPT_NORMS / 2],
-                over_norms[0], over_norms[SWEPT_NORMS - 1]);
+        const number_spread all = number_spread_of(over_norms, SWEPT_NORMS);
+        fprintf(text, "%.6e %.6e %.6e %.6e\n", sweep_step(i), all.median, all.low, all.high);
     }
     return true;
 }
 
+static bool sweep_all(FILE *text, const options *chosen)
+{
+    fprintf(text, "# what: central differences of %d norms; seed %llu; normgrad %s\n",
+            (int)SWEPT_NORMS, (unsigned long long)chosen->seed, ng_version());
+    return sweep_in(text, "double", false, chosen->seed) &&
+           sweep_in(text, "float", true, chosen->seed);
+}
+
+/* The file is written at the end, whole: half a sweep replaces nothing. */
 static int sweep(const options *chosen)
 {
-    FILE *file = fopen(chosen->sweep, "w");
-    if (file) {
-        fprintf(file, "# what: central differences of %d norms; seed %llu; normgrad %s\n",
-                (int)SWEPT_NORMS, (unsigned long long)chosen->seed, ng_version());
-        if (!sweep_in(file, "double", false, chosen->seed) ||
-            !sweep_in(file, "float", true, chosen->seed)) {
-            fprintf(stderr, "gradcheck: %s\n", ng_last_error());
-            fclose(file);
-            return 1;
-        }
-    }
-    bool ok = file && !ferror(file);
-    if (file && fclose(file) != 0) ok = false;
-    if (!ok) fprintf(stderr, "gradcheck: %s: %s\n", chosen->sweep, strerror(errno));
-    return ok ? 0 : 1;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    bool made = stream && sweep_all(stream, chosen);
+    if (stream && fclose(stream) != 0) made = false;
+    if (made) made = ng_file_write(chosen->sweep, text, (int64_t)size) == NG_OK;
+    if (!made && !ng_failed()) complain("out of memory");
+    free(text);
+    return made ? EXIT_SUCCESS : EXIT_FAILED;
 }
 
 /* ---- Options ------------------------------------------------------------------------------- */
@@ -557,27 +552,27 @@ static int read_options(int argc, char **argv, options *chosen)
         case 'o':
             chosen->order = !strcmp(optarg, "1") ? 1 : !strcmp(optarg, "2") ? 2 : -1;
             if (chosen->order > 0) break;
-            fprintf(stderr, "gradcheck: --order %s: expected 1 or 2\n", optarg);
+            complain("--order %s: expected 1 or 2", optarg);
             return 2;
         case 's':
             errno = 0;
             chosen->seed = strtoull(optarg, &end, 10);
             if (*optarg >= '0' && *optarg <= '9' && !*end && !errno) break;
-            fprintf(stderr, "gradcheck: --seed %s: expected a whole number from 0\n", optarg);
+            complain("--seed %s: expected a whole number from 0", optarg);
             return 2;
         case 'h': fputs(help, stdout); return 1;
         default: fputs("gradcheck --help lists the options\n", stderr); return 2;
         }
     }
     if (optind == argc) return 0;
-    fprintf(stderr, "gradcheck: %s: not an option; gradcheck --help lists them\n", argv[optind]);
+    complain("%s: not an option; gradcheck --help lists them", argv[optind]);
     return 2;
 }
 
 static int conclude(const options *chosen, const totals *sum)
 {
     if (sum->rows + sum->faults == 0) {
-        fprintf(stderr, "gradcheck: no row and no fault has \"%s\" in its name\n", chosen->only);
+        complain("no row and no fault has \"%s\" in its name", chosen->only);
         return 2;
     }
     bool ok = sum->wrong_rows == 0 && sum->missed == 0;
@@ -597,15 +592,16 @@ static int conclude(const options *chosen, const totals *sum)
 
 int main(int argc, char **argv)
 {
+    program_begin(argv);
     options chosen = {.only = "", .order = 2};
     totals sum = {0};
-    int status = read_options(argc, argv, &chosen);
-    if (status) return status == 2 ? 2 : 0;
-    if (chosen.sweep) return sweep(&chosen);
+    const int status = read_options(argc, argv, &chosen);
+    if (status) return program_end(status == 2 ? 2 : 0);
+    if (chosen.sweep) return program_end(sweep(&chosen));
 
     on_terminal = isatty(STDOUT_FILENO);
     check_table("Ops", ng_op_row, &chosen, &sum);
     check_table("Layers", ng_layer_row, &chosen, &sum);
     plant_faults(&chosen, &sum);
-    return conclude(&chosen, &sum);
+    return program_end(conclude(&chosen, &sum));
 }

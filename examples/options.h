@@ -2,20 +2,24 @@
 #ifndef EXAMPLES_OPTIONS_H
 #define EXAMPLES_OPTIONS_H
 
-#include <errno.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "program.h"
 
-enum { EXIT_USAGE = 2 };
+/* --help, and an option that getopt does not know. */
+static inline void show_help(const char *help)
+{
+    fputs(help, stdout);
+    exit(program_end(EXIT_SUCCESS));
+}
+static inline void refuse_unknown(void)
+{
+    fputs("--help shows all options\n", stderr);
+    exit(EXIT_USAGE);
+}
 
 /* Ends the program with what option `name` was given and what it expects. */
 static inline void refuse(const char *name, const char *value, const char *expected)
 {
-    fprintf(stderr, "%s: --%s %s: expected %s; --help shows all options\n",
-            program_invocation_short_name, name, value, expected);
+    complain("--%s %s: expected %s; --help shows all options", name, value, expected);
     exit(EXIT_USAGE);
 }
 
@@ -85,8 +89,7 @@ static inline void parse_list(const char *name, const char *list, choices all, b
 static inline void refuse_more(int argc, char **argv, int after)
 {
     if (after >= argc) return;
-    fprintf(stderr, "%s: %s: not an option; --help shows them all\n", program_invocation_short_name,
-            argv[after]);
+    complain("%s: not an option; --help shows them all", argv[after]);
     exit(EXIT_USAGE);
 }
 

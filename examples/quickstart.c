@@ -1,5 +1,5 @@
-/* The library in one program: read digits, train a network with LayerNorm, measure it.
- * Run it in the project's folder: build/examples/quickstart */
+/* The library in one program: read digits, train a network with LayerNorm, measure it. */
+#include "program.h" /* --help, where the digits are, and how the program ends */
 #include <normgrad.h>
 #include <stdio.h>
 
@@ -19,9 +19,10 @@ static double accuracy(ng_module *net, ng_tape *tape, ng_dataset *data)
     return (double)right / (double)ng_dataset_count(data);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
+    program_without_options(argc, argv, "Trains a small network on handwritten digits.");
+    ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
     ng_dataset *train = NULL, *validate = NULL;
     ng_dataset_split(digits, 1437, 0, &train, &validate);
 
@@ -42,13 +43,12 @@ int main(void)
             loss_sum += ng_item(loss) * (double)batch.size;
             ng_tape_reset(tape); /* every intermediate is gone */
         }
+        if (!still_trains(loss_sum, "the loss of epoch %u", epoch + 1)) break;
         printf("epoch %2u  loss %.4f\n", epoch + 1, loss_sum / 1437);
     }
     if (!ng_failed()) printf("validation accuracy %.1f %%\n", 100 * accuracy(net, tape, validate));
 
-    bool failed = ng_failed(); /* one check for all of the above */
-    if (failed) fprintf(stderr, "%s\n", ng_last_error());
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
     ng_dataset_free(train), ng_dataset_free(validate), ng_dataset_free(digits);
-    return failed;
+    return program_end(EXIT_SUCCESS); /* one check of ng_failed() for all of the above */
 }

@@ -1,17 +1,15 @@
-/* What the training programs share: how they end, and what several seeds make of a number. */
+/* What the training programs share: Ctrl-C, and networks that learn labelled samples from several
+ * seeds, with what is measured on the way. */
 #ifndef EXAMPLES_TRAINING_H
 #define EXAMPLES_TRAINING_H
 
-#include <errno.h>
-#include <math.h>
-#include <normgrad.h>
+#include "figure.h"
+#include "numbers.h"
+#include "program.h"
+#include "progress.h"
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-enum { EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
+enum { EXIT_INTERRUPTED = 130, MAX_SEEDS = 100 };
 
 /* ---- Ctrl-C ---- */
 
@@ -31,88 +29,175 @@ static inline void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* ---- What goes wrong ---- */
+/* ---- What is measured ---- */
 
-/* Says what the library last recorded. */
-static inline int end_failed(void)
+/* Of one kind of network. */
+typedef struct {
+    double *loss, *accuracy; /* [seed][epoch] */
+    int seeds, epochs;
+    int done[MAX_SEEDS]; /* epochs, by seed */
+    int64_t parameters;
+    double seconds;
+} curves;
+
+static inline bool make_curves(curves *all, int count, int seeds, int epochs)
 {
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, ng_last_error());
-    return EXIT_FAILED;
+    const size_t points = (size_t)seeds * (size_t)epochs;
+    bool made = true;
+    for (int i = 0; i < count; i++) {
+        all[i] = (curves){.seeds = seeds, .epochs = epochs};
+        all[i].loss = calloc(points, sizeof(double));
+        all[i].accuracy = calloc(points, sizeof(double));
+        made = made && all[i].loss && all[i].accuracy;
+    }
+    if (!made) complain("no memory for %d epochs of %d seeds", epochs, seeds);
+    return made;
 }
 
-/* Before an hour of training is spent on a file that cannot be written. */
-static inline bool can_write(const char *out)
+static inline void free_curves(curves *all, int count)
 {
-    const char *slash = strrchr(out, '/');
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
-    if (access(folder, W_OK) == 0) return true;
-    fprintf(stderr, "%s: --out %s: %s: %s\n", program_invocation_short_name, out, folder,
-            strerror(errno));
+    for (int i = 0; i < count; i++) free(all[i].loss), free(all[i].accuracy);
+}
+
+/* How many epochs any seed has reached. */
+static inline int epochs_reached(const curves *c)
+{
+    int epochs = 0;
+    for (int seed = 0; seed < c->seeds; seed++)
+        if (c->done[seed] > epochs) epochs = c->done[seed];
+    return epochs;
+}
+
+static inline bool has_results(const curves *all, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (epochs_reached(&all[i]) > 0) return true;
     return false;
 }
 
+/* Of the seeds that have reached an epoch. */
+static inline number_spread number_spread_at(const curves *c, const double *values, int epoch)
+{
+    double reached[MAX_SEEDS];
+    int count = 0;
+    for (int seed = 0; seed < c->seeds; seed++)
+        if (c->done[seed] > epoch) reached[count++] = values[seed * c->epochs + epoch];
+    return number_spread_of(reached, count);
+}
+
+/* The columns that plots/convergence.gp draws, in a block of its own. */
+static inline void log_curves(ng_history *history, const char *name, const curves *c)
+{
+    const int epochs = epochs_reached(c);
+    if (epochs > 0) ng_history_block(history, name);
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        const number_spread loss = number_spread_at(c, c->loss, epoch);
+        const number_spread accuracy = number_spread_at(c, c->accuracy, epoch);
+        ng_history_log(history, "seeds", epoch + 1, loss.count);
+        ng_history_log(history, "train_loss", epoch + 1, loss.median);
+        ng_history_log(history, "train_loss_low", epoch + 1, loss.low);
+        ng_history_log(history, "train_loss_high", epoch + 1, loss.high);
+        ng_history_log(history, "val_accuracy", epoch + 1, accuracy.median);
+        ng_history_log(history, "val_accuracy_low", epoch + 1, accuracy.low);
+        ng_history_log(history, "val_accuracy_high", epoch + 1, accuracy.high);
+    }
+}
+
 /* PREFIX.dat */
-static inline bool write_dat(const ng_history *history, const char *out)
+static inline bool write_dat(const ng_history *history, const char *prefix)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s.dat", out);
+    snprintf(path, sizeof path, "%s.dat", prefix);
     return ng_history_write(history, path) == NG_OK;
 }
 
-/* ---- Seeds ---- */
+/* ---- Training ---- */
 
-enum { MAX_SEEDS = 100 };
-
-/* Of the seeds that have reached an epoch. */
+/* One run: a network, its data, and where its numbers go. */
 typedef struct {
-    int seeds;
-    double median, low, high;
-} spread;
+    const char *name;
+    int seed, batch;
+    bool drop_last; /* leaves a last, short batch out */
+    ng_module *net;
+    ng_optimizer *optimizer;
+    ng_tape *tape;
+    ng_dataset *train, *validate;
+    curves *curves;
+    progress *bar;
+} training;
 
-static inline int by_value(const void *a, const void *b)
+static inline void training_free(training *t)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    ng_tape_free(t->tape), ng_optimizer_free(t->optimizer), ng_module_free(t->net);
+    ng_dataset_free(t->train), ng_dataset_free(t->validate);
 }
 
-/* Of values[seed][epoch] at one epoch, where done[seed] epochs are there; a NaN counts as Inf. */
-static inline spread spread_at(const double *values, const int *done, int seeds, int epochs,
-                               int epoch)
+/* The share of samples whose largest logit is that of their label. */
+static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data)
 {
-    double sorted[MAX_SEEDS];
-    int n = 0;
-    for (int seed = 0; seed < seeds; seed++) {
-        const double value = values[seed * epochs + epoch];
-        if (done[seed] > epoch) sorted[n++] = isnan(value) ? HUGE_VAL : value;
+    ng_batch batch;
+    int64_t right = 0;
+    const bool was = ng_tape_record(tape, false);
+    ng_eval(net);
+    for (int i = 0; ng_dataset_batch(data, tape, i, 256, &batch); i++) {
+        const ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x), 1);
+        for (int64_t k = 0; k < batch.size; k++) right += ng_get(guess, k) == ng_get(batch.y, k);
+        ng_tape_reset(tape);
     }
-    if (n == 0) return (spread){0};
-    qsort(sorted, (size_t)n, sizeof sorted[0], by_value);
-    return (spread){.seeds = n,
-                    .median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2,
-                    .low = sorted[0],
-                    .high = sorted[n - 1]};
+    ng_train(net);
+    ng_tape_record(tape, was);
+    return (double)right / (double)ng_dataset_count(data);
 }
 
-/* The last epoch that any seed has reached; -1 where there is none. */
-static inline int last_epoch(const int *done, int seeds)
+/* The mean loss over an epoch, as it went; it ends where the loss is no number. */
+static inline double train_epoch(training *t, int epoch)
 {
-    int epochs = 0;
-    for (int seed = 0; seed < seeds; seed++)
-        if (done[seed] > epochs) epochs = done[seed];
-    return epochs - 1;
+    const curves *c = t->curves;
+    const double count = (double)ng_dataset_count(t->train);
+    ng_batch batch;
+    double loss_sum = 0, seen = 0;
+    char detail[96];
+    ng_dataset_shuffle(t->train, (uint64_t)epoch);
+    for (int i = 0;
+         !interrupted && isfinite(loss_sum) &&
+         ng_dataset_batch(t->train, t->tape, i, t->batch, &batch, .drop_last = t->drop_last);
+         i++) {
+        ng_tensor *logits = ng_forward(t->net, t->tape, batch.x);
+        ng_tensor *loss = ng_cross_entropy(t->tape, logits, batch.y);
+        ng_backward(t->tape, loss);
+        ng_optimizer_step(t->optimizer);
+        loss_sum += ng_item(loss) * (double)batch.size;
+        seen += (double)batch.size;
+        ng_tape_reset(t->tape);
+        if (ng_failed()) break;
+
+        snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", t->seed + 1,
+                 c->seeds, epoch + 1, c->epochs, loss_sum / seen);
+        progress_show(t->bar, count * (t->seed * c->epochs + epoch) + seen, detail);
+    }
+    return loss_sum / seen;
 }
 
-/* The columns that plots/convergence.gp draws. */
-static inline void log_epoch(ng_history *history, int epoch, spread loss, spread accuracy)
+/* Trains for an epoch and measures; whether the run goes on. One that has diverged is over, and
+ * counts in all epochs that were left: with an infinite loss, and what it gets right now. */
+static inline bool run_epoch(training *t, int epoch)
 {
-    ng_history_log(history, "seeds", epoch + 1, loss.seeds);
-    ng_history_log(history, "train_loss", epoch + 1, loss.median);
-    ng_history_log(history, "train_loss_low", epoch + 1, loss.low);
-    ng_history_log(history, "train_loss_high", epoch + 1, loss.high);
-    ng_history_log(history, "val_accuracy", epoch + 1, accuracy.median);
-    ng_history_log(history, "val_accuracy_low", epoch + 1, accuracy.low);
-    ng_history_log(history, "val_accuracy_high", epoch + 1, accuracy.high);
+    curves *c = t->curves;
+    const double loss = train_epoch(t, epoch);
+    if (interrupted || ng_failed()) return false;
+    const double accuracy = accuracy_of(t->net, t->tape, t->validate);
+    if (ng_failed()) return false;
+
+    if (!isfinite(loss)) progress_end(t->bar);
+    const bool goes_on = still_trains(loss, "%s, seed %d/%d, epoch %d: the loss", t->name,
+                                      t->seed + 1, c->seeds, epoch + 1);
+    const int last = goes_on ? epoch + 1 : c->epochs;
+    for (int k = epoch; k < last; k++) {
+        c->loss[t->seed * c->epochs + k] = goes_on ? loss : HUGE_VAL;
+        c->accuracy[t->seed * c->epochs + k] = accuracy;
+    }
+    c->done[t->seed] = last;
+    return goes_on;
 }
 
 #endif

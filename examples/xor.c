@@ -1,9 +1,11 @@
 /* The smallest network worth training: exclusive or, which no single linear layer can compute. */
+#include "program.h"
 #include <normgrad.h>
 #include <stdio.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
+    program_without_options(argc, argv, "Learns exclusive or, and shows what it has learned.");
     ng_tensor *x = ng_tensor_from(NG_F32, NG_SHAPE(4, 2), NG_VALUES(0, 0, 0, 1, 1, 0, 1, 1));
     ng_tensor *y = ng_tensor_from(NG_F32, NG_SHAPE(4, 1), NG_VALUES(0, 1, 1, 0));
     ng_module *net = ng_sequential_new(ng_linear_new(2, 8), ng_tanh_new(), ng_linear_new(8, 1));
@@ -27,9 +29,8 @@ int main(void)
         wrong += (ng_at(p, i, 0) > 0.5) != (ng_at(y, i, 0) > 0.5);
     }
 
-    if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
-    const bool bad = ng_failed() || wrong > 0;
+    if (wrong > 0) complain("%d of 4 answers are wrong", wrong);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
     ng_tensor_free(x), ng_tensor_free(y);
-    return bad;
+    return program_end(wrong > 0 ? EXIT_FAILED : EXIT_SUCCESS);
 }

@@ -1,4 +1,5 @@
-# The look of every figure. Scripts run in the project's folder and draw each figure twice:
+# The look of every figure. Scripts run in the project's folder, or with GNUPLOT_LIB naming it, and
+# draw each figure twice:
 #
 #     load 'plots/style.gp'
 #     do for [kind in "svg png"] {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Follows the README's walk-through: takes the C file out of README.md, compiles it as an example
-# is compiled, and runs it.
+# is compiled, and runs it. The program that README.md shows first is examples/quickstart.c.
 #
 #     tests/walkthrough.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
 set -eu
@@ -11,6 +11,10 @@ fail() {
     echo "walkthrough: $*" >&2
     exit 1
 }
+
+first=$(head -n 1 examples/quickstart.c)
+awk -v first="$first" '$0 == first { on = 1 } /^```$/ { on = 0 } on' README.md |
+    cmp -s - examples/quickstart.c || fail "README.md shows another examples/quickstart.c"
 
 # The file's name is in the first line of its block.
 source=$(sed -n 's|^/\* \(examples/[a-z0-9_]*\.c\): .*|\1|p' README.md)

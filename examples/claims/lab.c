@@ -1,11 +1,10 @@
 #include "lab.h"
+#include "../figure.h"
+#include "../numbers.h"
 #include "../options.h"
 #include "../progress.h"
 #include <getopt.h>
 #include <glob.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <unistd.h>
 
 enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 6, FIRST_SIZE = 1000 };
 
@@ -14,8 +13,10 @@ static struct {
     int seeds, threads;
     uint64_t first_seed;
     bool quick, no_plot;
-    char out[1024], path[1100], unfinished[1120];
-    FILE *data;
+    char out[1024];
+    FILE *data; /* in memory, at `text`, until the experiment is over */
+    char *text;
+    size_t size;
     int blocks;
     progress bar;
     double began;
@@ -27,9 +28,8 @@ static struct {
 static void give_up(const char *what)
 {
     progress_end(&lab.bar);
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
-    if (lab.data) fclose(lab.data), unlink(lab.unfinished);
-    exit(EXIT_FAILURE);
+    complain("%s", what);
+    exit(EXIT_FAILED);
 }
 
 /* ---- Options ------------------------------------------------------------------------------ */
@@ -57,8 +57,8 @@ static void print_help(void)
 {
     const lab_experiment *e = lab.experiment;
     char meaning[160];
-    printf("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n\n",
-           program_invocation_short_name, e->claim, e->source, e->method, e->rule);
+    printf("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n\n", program_name(),
+           e->claim, e->source, e->method, e->rule);
     snprintf(meaning, sizeof meaning, "runs of each kind (%d)", e->seeds);
     print_option("seeds", "N", meaning);
     print_option("seed", "N", "the first seed (0)");
@@ -67,7 +67,7 @@ static void print_help(void)
         snprintf(meaning, sizeof meaning, "%s (%g)", s->meaning, s->normal);
         print_option(s->name, s->fraction ? "X" : "N", meaning);
     }
-    snprintf(meaning, sizeof meaning, "of the .dat, .svg and .png (plots/%s)", figure());
+    snprintf(meaning, sizeof meaning, "of the .dat, .svg and .png (build/%s)", figure());
     print_option("out", "PREFIX", meaning);
     print_option("threads", "N", "of the kernels; 0: one per processor (1)");
     print_option("quick", "", "a smoke run: small, with figures that mean nothing");
@@ -98,20 +98,16 @@ static void read_options(int argc, char **argv)
         switch (c) {
         case 's': lab.seeds = parse_count("seeds", optarg, 1, MOST_SEEDS); break;
         case 'f': lab.first_seed = (uint64_t)parse_count("seed", optarg, 0, 1000000000); break;
-        case 'o': snprintf(lab.out, sizeof lab.out, "%s", optarg); break;
+        case 'o': choose_prefix(lab.out, sizeof lab.out, optarg, figure()); break;
         case 't': lab.threads = parse_count("threads", optarg, 0, 1024); break;
         case 'q': lab.quick = true; break;
         case 'n': lab.no_plot = true; break;
-        case 'h': print_help(), exit(EXIT_SUCCESS);
-        case '?': fputs("--help shows all options\n", stderr), exit(EXIT_USAGE);
+        case 'h': print_help(), exit(program_end(EXIT_SUCCESS));
+        case '?': refuse_unknown(); break;
         default: set_size(&e->sizes[c - FIRST_SIZE], optarg); given[c - FIRST_SIZE] = true;
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "%s: %s: not an option; --help shows them all\n",
-                program_invocation_short_name, argv[optind]);
-        exit(EXIT_USAGE);
-    }
+    refuse_more(argc, argv, optind);
     for (int i = 0; i < sizes; i++) {
         lab_size *s = &e->sizes[i];
         if (!given[i]) s->value = lab.quick && s->quick > 0 ? s->quick : s->normal;
@@ -119,34 +115,21 @@ static void read_options(int argc, char **argv)
     if (!lab.seeds) lab.seeds = lab.quick ? e->quick_seeds : e->seeds;
 }
 
-/* An unfinished file is not left behind. */
-static void on_signal(int number)
-{
-    unlink(lab.unfinished);
-    _exit(128 + number);
-}
-
 void lab_begin(int argc, char **argv, const lab_experiment *experiment)
 {
     lab.experiment = experiment;
     lab.threads = 1;
     lab.began = progress_clock();
-    snprintf(lab.out, sizeof lab.out, "plots/%s", figure());
+    program_begin(argv);
+    choose_prefix(lab.out, sizeof lab.out, NULL, figure());
     read_options(argc, argv);
+    if (!can_write(lab.out)) exit(EXIT_FAILED);
     ng_set_threads(lab.threads);
-    snprintf(lab.path, sizeof lab.path, "%s.dat", lab.out);
-    snprintf(lab.unfinished, sizeof lab.unfinished, "%s.%d.tmp", lab.path, (int)getpid());
     printf("%s\n(%s)\n\n%s\n", experiment->claim, experiment->source, experiment->method);
     fflush(stdout);
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
     lab.bar = progress_begin(experiment->id, "%", 100, !progress_terminal());
-    lab.data = fopen(lab.unfinished, "w"); /* before any work is spent */
-    if (!lab.data) {
-        char what[1200];
-        snprintf(what, sizeof what, "--out %s: %s", lab.out, strerror(errno));
-        give_up(what);
-    }
+    lab.data = open_memstream(&lab.text, &lab.size);
+    if (!lab.data) give_up("out of memory");
 }
 
 int lab_seeds(void) { return lab.seeds; }
@@ -224,33 +207,13 @@ lab_verdict lab_verdict_of(const bool *held, int count)
 
 static void finish_data(void)
 {
-    const bool bad = ferror(lab.data) != 0;
-    const bool closed = fclose(lab.data) == 0;
+    char path[1100];
+    snprintf(path, sizeof path, "%s.dat", lab.out);
+    const bool whole = fclose(lab.data) == 0;
     lab.data = NULL;
-    if (bad || !closed || rename(lab.unfinished, lab.path) != 0) {
-        unlink(lab.unfinished);
-        give_up("the data file could not be written");
-    }
-}
-
-static bool can_draw(const char *script)
-{
-    return system("command -v gnuplot >/dev/null 2>&1") == 0 && access(script, R_OK) == 0;
-}
-
-/* False where gnuplot was there and could not. */
-static bool draw(void)
-{
-    char script[1024], call[2400];
-    snprintf(script, sizeof script, "plots/%s.gp", figure());
-    snprintf(call, sizeof call, "gnuplot -c '%s' '%s'", script, lab.out);
-    if (lab.no_plot || !can_draw(script)) {
-        printf("The data: %s. To draw it: %s\n", lab.path, call);
-        return true;
-    }
-    if (system(call) != 0) return false;
-    printf("The data: %s, drawn in %s.svg and .png\n", lab.path, lab.out);
-    return true;
+    if (!whole) give_up("out of memory");
+    if (ng_file_write(path, lab.text, (int64_t)lab.size) != NG_OK) give_up(ng_last_error());
+    free(lab.text);
 }
 
 int lab_end(lab_verdict verdict, const char *measured, ...)
@@ -260,8 +223,9 @@ int lab_end(lab_verdict verdict, const char *measured, ...)
     lab_goes_on();
     finish_data();
     progress_end(&lab.bar);
-    const bool drawn = draw();
-    if (!drawn) fprintf(stderr, "%s: gnuplot could not draw %s\n", e->id, lab.path);
+    char script[1024];
+    snprintf(script, sizeof script, "plots/%s.gp", figure());
+    const bool drawn = draw_figure(script, lab.out, !lab.no_plot);
     printf("%.0f s. The rule: %s\n\nclaim\t%s\t%s\t%s\t", progress_clock() - lab.began, e->rule,
            e->id, e->source, e->claim);
     va_list list;
@@ -271,16 +235,10 @@ int lab_end(lab_verdict verdict, const char *measured, ...)
     printf("\t%s\n", names[verdict]);
     for (int i = 0; i < lab.number_blocks; i++) free(lab.numbers[i]);
     free(lab.numbers);
-    return drawn ? EXIT_SUCCESS : EXIT_FAILURE;
+    return program_end(drawn ? EXIT_SUCCESS : EXIT_FAILED);
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* The values that are not NaN, sorted; the caller frees them. */
 static double *sorted_of(const double *values, int64_t count, int64_t *kept)
@@ -290,7 +248,7 @@ static double *sorted_of(const double *values, int64_t count, int64_t *kept)
     *kept = 0;
     for (int64_t i = 0; i < count; i++)
         if (!isnan(values[i])) sorted[(*kept)++] = values[i];
-    qsort(sorted, (size_t)*kept, sizeof *sorted, compare);
+    qsort(sorted, (size_t)*kept, sizeof *sorted, ascending);
     return sorted;
 }
 
@@ -317,12 +275,9 @@ lab_spread lab_spread_of(const double *values, int count)
 {
     int64_t kept;
     double *sorted = sorted_of(values, count, &kept);
-    const lab_spread spread = {.count = (int)kept,
-                               .median = percentile_of_sorted(sorted, kept, 50),
-                               .low = percentile_of_sorted(sorted, kept, 0),
-                               .high = percentile_of_sorted(sorted, kept, 100)};
+    const lab_spread all = number_spread_of(sorted, (int)kept);
     free(sorted);
-    return spread;
+    return all;
 }
 
 lab_line lab_fit(const double *x, const double *y, int count)
@@ -363,8 +318,8 @@ static void split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few, ng_
 
 void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
 {
-    split(ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16), 1437, seed, few,
-          train, validate);
+    split(ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16), 1437, seed, few, train,
+          validate);
 }
 
 ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed)
@@ -471,8 +426,9 @@ static int number_kinds(const unsigned char *bytes, int64_t count, int64_t id[25
 int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train, ng_dataset **validate)
 {
     glob_t files;
-    if (glob("include/normgrad/*.h", 0, NULL, &files) != 0)
-        give_up("include/normgrad: no text; run it in the project's folder");
+    const char *headers = find_in_project("include/normgrad/*.h");
+    if (!headers || glob(headers, 0, NULL, &files) != 0)
+        give_up("no text: the project's include/normgrad is neither here nor above the program");
     int64_t count, id[256];
     unsigned char *bytes = read_files(&files, &count);
     globfree(&files);

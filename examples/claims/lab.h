@@ -25,6 +25,7 @@
 #ifndef CLAIMS_LAB_H
 #define CLAIMS_LAB_H
 
+#include "../numbers.h"
 #include <normgrad.h>
 
 /* ---- The experiment ----------------------------------------------------------------------- */
@@ -92,12 +93,10 @@ int lab_end(lab_verdict verdict, const char *measured, ...) NG_PRINTF(2, 3);
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
-typedef struct {
-    int count; /* that are not NaN */
-    double median, low, high;
-} lab_spread;
-lab_spread lab_spread_of(const double *values, int count); /* Inf counts as largest */
-double lab_percentile(const double *values, int64_t count, double percent); /* interpolated */
+/* Of the values that are not NaN; Inf counts as largest. Percentiles are interpolated. */
+typedef number_spread lab_spread;
+lab_spread lab_spread_of(const double *values, int count);
+double lab_percentile(const double *values, int64_t count, double percent);
 
 /* The least-squares line y = slope x + offset; points that are not finite are left out. */
 typedef struct {

@@ -1,0 +1,88 @@
+/* What comes of a program: PREFIX.dat, and PREFIX.svg and PREFIX.png, which gnuplot draws from it by a
+ * script of plots/. */
+#ifndef EXAMPLES_FIGURE_H
+#define EXAMPLES_FIGURE_H
+
+#include "program.h"
+#include <unistd.h>
+
+/* The prefix: what --out gave, with `name` where that ends in a slash. Without it build/NAME, or
+ * NAME where there is no folder build/: what the project keeps in plots/ is replaced only by who
+ * asks for it, as make demo and make plots do. */
+static inline void choose_prefix(char *prefix, size_t bytes, const char *out, const char *name)
+{
+    if (!out) out = access("build", W_OK) == 0 ? "build/" : "./";
+    const size_t length = strlen(out);
+    const bool folder = length > 0 && out[length - 1] == '/';
+    snprintf(prefix, bytes, "%s%s", strcmp(out, "./") == 0 ? "" : out, folder ? name : "");
+}
+
+/* Before an hour of work is spent on a file that cannot be written. */
+static inline bool can_write(const char *prefix)
+{
+    const char *slash = strrchr(prefix, '/');
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - prefix) + 1 : 1,
+             slash ? prefix : ".");
+    if (access(folder, W_OK) == 0) return true;
+    complain("--out %s: %s: %s", prefix, folder, strerror(errno));
+    return false;
+}
+
+/* Whether there is gnuplot, and the project's script. */
+static inline bool can_draw(const char *script)
+{
+    const char *path = find_in_project(script);
+    return path && access(path, R_OK) == 0 && system("command -v gnuplot >/dev/null 2>&1") == 0;
+}
+
+/* Starts a gnuplot that finds the project's plots/ from any folder. */
+static inline FILE *begin_gnuplot(void)
+{
+    const char *project = find_in_project("");
+    if (project) setenv("GNUPLOT_LIB", *project ? project : ".", 1);
+    fflush(stdout);
+    return popen("gnuplot", "w");
+}
+
+/* Writes a string as gnuplot reads it between single quotes. */
+static inline void print_quoted(FILE *stream, const char *text)
+{
+    fputs(" '", stream);
+    for (; *text; text++) fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, stream);
+    fputc('\'', stream);
+}
+
+/* Calls the script: for the files, or (where `screen` is not empty) for the screen. */
+static inline void call_script(FILE *gnuplot, const char *script, const char *prefix,
+                               const char *screen, const char *status)
+{
+    fputs("call", gnuplot);
+    print_quoted(gnuplot, script);
+    print_quoted(gnuplot, prefix);
+    print_quoted(gnuplot, screen);
+    print_quoted(gnuplot, status);
+    fputc('\n', gnuplot);
+    fflush(gnuplot);
+}
+
+/* Says what there is, and has it drawn; false where gnuplot could not. */
+static inline bool draw_figure(const char *script, const char *prefix, bool wanted)
+{
+    if (!wanted || !can_draw(script)) {
+        printf("The data: %s.dat. To draw it%s: gnuplot -c %s %s\n", prefix,
+               wanted ? " (with gnuplot, which make deps installs, in the project's folder)" : "",
+               script, prefix);
+        return true;
+    }
+    FILE *gnuplot = begin_gnuplot();
+    if (gnuplot) call_script(gnuplot, script, prefix, "", "");
+    if (gnuplot && pclose(gnuplot) == 0) {
+        printf("The data: %s.dat, drawn in %s.svg and .png\n", prefix, prefix);
+        return true;
+    }
+    complain("gnuplot could not draw %s.dat", prefix);
+    return false;
+}
+
+#endif

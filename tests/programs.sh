@@ -1,0 +1,91 @@
+#!/bin/sh
+# The example programs as one meets them: each answers --help, refuses what it does not know, and ends
+# in failure where its output does not arrive; they find their data from any folder, leave the gallery
+# alone unless asked, and say when a training has diverged.
+#
+#     tests/programs.sh FOLDER PROGRAM...
+set -eu
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+shift
+tree=$PWD
+
+fail() {
+    echo "programs: $*" >&2
+    exit 1
+}
+
+# fails STATUS TEXT COMMAND...: the command ends with this status and says this on stderr.
+fails() {
+    status=$1 text=$2
+    shift 2
+    got=0
+    "$@" >"$folder/output" 2>"$folder/said" || got=$?
+    [ "$got" -eq "$status" ] || fail "$* ended with $got, expected $status"
+    grep -q -- "$text" "$folder/said" || fail "$* said: $(cat "$folder/said"), expected: $text"
+}
+
+# Standard output of a command on a disk that is full.
+into_full() {
+    "$@" >/dev/full
+}
+
+place() { # the folder of a program, from anywhere
+    case $1 in /*) dirname "$1" ;; *) dirname "$tree/$1" ;; esac
+}
+
+rm -rf "$folder/here" "$folder/prefix"
+mkdir -p "$folder/here/plots" "$folder/here/build" "$folder/prefix/bin" "$folder/prefix/share/normgrad/data"
+for program; do
+    "$program" --help | grep -q usage || fail "$program --help shows no usage"
+    fails 2 'help' "$program" --nothing-like-it
+    if [ -w /dev/full ]; then fails 1 'cannot write to standard' into_full "$program" --help; fi
+done
+programs=$(place "$1")
+
+# Short runs, in a folder of their own: data from the tree, results in build/.
+cd "$folder/here"
+small='--seeds 1 --epochs 1'
+tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --threads 1'
+"$programs/quickstart" | tail -n 1 | grep -q 'validation accuracy 9' || fail 'quickstart learns little'
+"$programs/digits" $small --no-plot >"$folder/output"
+"$programs/digits_cnn" $small >"$folder/output"
+"$programs/char_transformer" $tiny >"$folder/output"
+"$programs/learning_rate" --quick --no-plot >"$folder/output"
+for result in convergence digits_cnn char_transformer learning_rate; do
+    grep -q '^# what: ' "build/$result.dat" || fail "no build/$result.dat"
+done
+[ -z "$(ls plots)" ] || fail "written without being asked: plots/$(ls plots)"
+"$programs/digits" $small --norm none --no-plot --out plots/ >"$folder/output"
+[ "$(ls plots)" = convergence.dat ] || fail "--out plots/ writes $(ls plots)"
+
+if [ -w /dev/full ]; then
+    for program in quickstart xor custom_op custom_norm; do
+        fails 1 'cannot write to standard output' into_full "$programs/$program"
+    done
+    fails 1 'cannot write to standard output' into_full "$programs/digits" $small --no-plot
+    fails 1 'cannot write to standard output' into_full "$programs/digits_cnn" $small
+    fails 1 'cannot write to standard output' into_full "$programs/char_transformer" $tiny
+    fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
+fi
+
+# A rate that no training stands.
+fails 1 'no norm, seed 1/1, epoch 1: the loss is .*: the training has diverged' \
+    "$programs/digits" $small --norm none,layer --optimizer sgd --lr 1e30 --no-plot
+fails 1 'the training has diverged' "$programs/digits_cnn" $small --norm none --lr 1e30
+fails 1 'the training has diverged' "$programs/char_transformer" $tiny --norm none --lr 999
+
+# Data: in the place that is named and no other; with a prefix; or an error with the places.
+fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/quickstart"
+cp "$programs/quickstart" "$folder/prefix/bin"
+fails 1 '/usr/local/share/normgrad/data/' env HOME="$folder" "$folder/prefix/bin/quickstart"
+cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
+"$folder/prefix/bin/quickstart" >"$folder/output" || fail 'data that is installed is not found'
+NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/quickstart" >"$folder/output" ||
+    fail 'NORMGRAD_DATA is not heeded'
+
+# A file that cannot be replaced ends in failure, and stays.
+fails 1 'Is a directory' "$programs/gradcheck" --sweep "$folder/here"
+fails 1 'no/such' "$programs/digits" $small --out no/such/prefix
+fails 1 'No such file' "$programs/learning_rate" --quick --out no/such/prefix
+echo 'programs: --help, data from any folder, results where they belong, failures told'
