@@ -3,6 +3,7 @@
 #include "fixture.h"
 #include "support.h"
 #include "tape/tape.h"
+#include <unistd.h>
 
 /* ---- Rows of the tables, run on inputs of other shapes -------------------------------------- */
 
@@ -214,6 +215,324 @@ START_TEST(every_row_is_done_at_once_with_what_is_empty_and_huge)
 }
 END_TEST
 
+/* ---- Every public function that takes a tensor ---------------------------------------------
+ *
+ * With the operands of its row a call works. With any of them replaced by NG_NONE, a tensor of another
+ * tape, a stale view, one of another dtype or NULL, it works or answers with an error that begins
+ * with the function's name. */
+
+/* The kinds of operands: a letter's shape, in double unless said. */
+static const ng_shape shape_of_kind[128] = {
+    ['m'] = {2, {4, 4}},       /* a leaf */
+    ['v'] = {1, {4}},          /* for each feature or channel */
+    ['s'] = {1, {1}},          /* one number */
+    ['o'] = {0, {0}},          /* without dimensions */
+    ['i'] = {4, {2, 4, 4, 4}}, /* images */
+    ['w'] = {4, {4, 4, 2, 2}}, /* weights of a convolution */
+    ['u'] = {3, {2, 16, 9}},   /* unfolded images */
+    ['h'] = {4, {1, 2, 4, 2}}, /* heads */
+    ['q'] = {3, {1, 4, 12}},   /* queries, keys and values side by side */
+    ['k'] = {2, {1, 4}},       /* a mask of keys */
+    ['n'] = {2, {4, 4}},       /* no gradient wanted */
+    ['c'] = {1, {4}},          /* the same, for each channel: running statistics */
+    ['f'] = {2, {4, 4}},       /* in float */
+    ['l'] = {1, {4}},          /* int64 labels */
+    ['g'] = {2, {4, 4}},       /* a leaf that has a gradient */
+    ['r'] = {2, {4, 4}},       /* recorded on the tape */
+    ['y'] = {2, {4, 4}},       /* a result of the tape that is not yet recorded */
+};
+
+static ng_rng rng;
+static ng_tape *other;
+static ng_module *a_linear, *an_adaptive;
+static FILE *sink;
+
+static ng_module *linear(void) { return a_linear; }
+static ng_module *adaptive(void) { return an_adaptive; }
+static FILE *nowhere(void) { return sink; }
+
+static ng_status made(ng_tensor *x)
+{
+    ng_tensor_free(x);
+    return x ? NG_OK : ng_last_status();
+}
+
+static ng_status made_dataset(ng_dataset *data)
+{
+    ng_dataset_free(data);
+    return data ? NG_OK : ng_last_status();
+}
+
+static ng_status gradients(ng_tensor **in)
+{
+    ng_tensor *found;
+    return ng_gradients(tape, &in[0], 1, &in[1], 1, &found, .cotangents = &in[2],
+                        .allow_unused = true);
+}
+
+static ng_status write_dot(const ng_tensor *root)
+{
+    char path[] = "/tmp/normgrad-operands-XXXXXX";
+    close(mkstemp(path));
+    const ng_status status = ng_tape_write_dot(tape, root, path);
+    remove(path);
+    return status;
+}
+
+static ng_tensor *square(ng_tape *on, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_square(on, in[0]);
+}
+
+static void some_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    (void)on, (void)node;
+    dx[0] = dy;
+}
+static const ng_op some_op = {.name = "some", .gradient = some_rule};
+
+/* Whether a call says that it has worked: a pointer, NG_OK, a number; the others always do. */
+static bool by_pointer(const void *result) { return result != NULL; }
+static bool by_status(ng_status status) { return status == NG_OK; }
+static bool by_value(double value) { return !isnan(value); }
+static bool always(int64_t result) { return (void)result, !ng_failed(); }
+/* clang-format off */
+#define WORKED(result)                                                                             \
+    _Generic((result), ng_status: by_status, double: by_value, int: always, int64_t: always,       \
+             bool: always, default: by_pointer)(result)
+/* clang-format on */
+
+#define CALL(name, kinds, ...)                                                                     \
+    static bool LINED(call_, __LINE__)(ng_tensor * *in) { return WORKED((__VA_ARGS__)); }
+#define LINED(name, line) LINED_AS(name, line)
+#define LINED_AS(name, line) name##line
+#include "operands.def"
+#undef CALL
+
+typedef struct {
+    const char *name, *kinds;
+    bool (*call)(ng_tensor **in);
+} caller;
+
+static const caller callers[] = {
+#define CALL(name, kinds, ...) {#name, kinds, LINED(call_, __LINE__)},
+#include "operands.def"
+#undef CALL
+};
+enum { N_CALLERS = sizeof callers / sizeof callers[0] };
+
+/* ---- Operands of each kind, and what stands in their place ---------------------------------- */
+
+static ng_tensor *leaf_of(char kind)
+{
+    const ng_dtype dtype = kind == 'l' ? NG_I64 : kind == 'f' ? NG_F32 : NG_F64;
+    ng_tensor *x = ng_uniform_new(dtype, shape_of_kind[(int)kind], 0.5, 3, &rng);
+    assert_ok(x);
+    return strchr("lnck", kind) ? x : ng_require_grad(x);
+}
+
+static ng_tensor *operand_of(char kind)
+{
+    ng_tensor *x = leaf_of(kind);
+    if (kind == 'g') assert_ok(ng_backward(tape, ng_sum(tape, x)));
+    if (kind == 'r') return ng_mul_scalar(tape, ng_tape_own(tape, x), 2);
+    if (kind != 'y') return x;
+    ng_tensor_free(x);
+    return ng_result_full(tape, NG_F64, shape_of_kind['y'], 1);
+}
+
+static ng_tensor *foreign_of(char kind)
+{
+    ng_tensor *x = ng_tape_own(other, leaf_of(kind));
+    return kind == 'r' ? ng_mul_scalar(other, x, 2) : x;
+}
+
+/* A view of a buffer of the module, from before it was converted. */
+static ng_tensor *stale_of(char kind, ng_module **module)
+{
+    static const ng_module_class holder = {.name = "Holder", .size = sizeof(ng_module)};
+    *module = ng_module_new(&holder);
+    ng_tensor *held = ng_module_add_parameter(*module, "held", shape_of_kind[(int)kind]);
+    if (kind != 'f') ng_module_to(*module, NG_F64);
+    ng_tensor *view = kind == 'r' ? ng_reshape(tape, held, NG_SHAPE(2, 8)) : NULL;
+    view = ng_detach(tape, view ? view : held);
+    assert_ok(ng_module_to(*module, kind != 'f' ? NG_F32 : NG_F64));
+    return view;
+}
+
+static ng_tensor *misfit_of(char kind)
+{
+    return ng_full_new(kind == 'l' ? NG_F64 : NG_I64, shape_of_kind[(int)kind], 1);
+}
+
+typedef enum { AS_IT_IS, NONE, FOREIGN, STALE, MISFIT, ABSENT, N_STRANGE } strange;
+static const char *const strange_names[] = {"as it is",     "NG_NONE",        "of another tape",
+                                            "a stale view", "of other dtype", "NULL"};
+
+static ng_tensor *in_place_of(char kind, strange what, ng_module **module)
+{
+    switch (what) {
+    case NONE: return NG_NONE;
+    case FOREIGN: return foreign_of(kind);
+    case STALE: return stale_of(kind, module);
+    case MISFIT: return misfit_of(kind);
+    case ABSENT: return NULL;
+    default: return operand_of(kind);
+    }
+}
+
+/* Whether the call must refuse what stands in the place of an operand with this mark. */
+static bool must_fail(strange what, char mark)
+{
+    if (what == FOREIGN) return mark != '.' && mark != ':';
+    return what == STALE && mark != ':';
+}
+
+/* A module speaks through its ops. */
+static bool names_itself(const caller *c)
+{
+    if (strncmp(c->name, "ng_forward", strlen("ng_forward")) == 0) return true;
+    const size_t length = strlen(c->name), with = strlen("_with"), index = strlen("_index");
+    size_t stem = length;
+    if (strcmp(c->name + length - with, "_with") == 0) stem -= with;
+    if (strcmp(c->name + length - index, "_index") == 0) stem -= index;
+    return strncmp(ng_last_error(), c->name, stem) == 0;
+}
+
+/* Calls it with operand `which` replaced. */
+static void call_with(const caller *c, int which, strange what)
+{
+    ng_tensor *in[8] = {NULL};
+    ng_module *module = NULL;
+    int n = 0;
+    char mark = 0, mark_of_which = 0;
+    for (const char *kind = c->kinds; *kind; kind++) {
+        if (*kind == '.' || *kind == ':') {
+            mark = *kind;
+            continue;
+        }
+        if (n == which) mark_of_which = mark;
+        in[n] = in_place_of(*kind, n == which ? what : AS_IT_IS, &module);
+        n++, mark = 0;
+    }
+    ck_assert_msg(!ng_failed(), "%s: %s", c->name, ng_last_error());
+    const bool worked = c->call(in);
+    const char *is = strange_names[what];
+    if (what == AS_IT_IS) ck_assert_msg(worked, "%s: %s", c->name, ng_last_error());
+    if (must_fail(what, mark_of_which))
+        ck_assert_msg(!worked, "%s works with operand %d %s", c->name, which + 1, is);
+    if (what != ABSENT) {
+        ck_assert_msg(worked != ng_failed(), "%s, operand %d %s: %s", c->name, which + 1, is,
+                      worked ? ng_last_error() : "no error is recorded");
+        if (!worked)
+            ck_assert_msg(names_itself(c), "%s, operand %d %s: \"%s\"", c->name, which + 1, is,
+                          ng_last_error());
+    }
+    ng_clear_error();
+    for (int i = 0; i < n; i++) ng_tensor_free(in[i]);
+    ng_tape_reset(tape), ng_tape_reset(other);
+    ng_module_free(module);
+}
+
+static void begin_calls(void)
+{
+    set_up();
+    rng = ng_rng_seeded(1);
+    other = ng_tape_new();
+    a_linear = ng_linear_new(4, 4);
+    an_adaptive = ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 4);
+    sink = fopen("/dev/null", "w");
+}
+
+static void end_calls(void)
+{
+    ng_tape_free(other);
+    ng_module_free(a_linear), ng_module_free(an_adaptive);
+    fclose(sink);
+    tear_down();
+}
+
+START_TEST(every_function_works_or_answers_with_strange_operands)
+{
+    const caller *c = &callers[_i];
+    call_with(c, -1, AS_IT_IS);
+    int operands = 0;
+    for (const char *kind = c->kinds; *kind; kind++) operands += *kind != '.' && *kind != ':';
+    for (int which = 0; which < operands; which++)
+        for (strange what = NONE; what < N_STRANGE; what++)
+            if (what != STALE || c->kinds[which] != 'l') call_with(c, which, what);
+}
+END_TEST
+
+/* ---- The list is complete ------------------------------------------------------------------ */
+
+/* These only hand on what others take, or say so on the screen. */
+static const char *const without_row[] = {"ng_print", "ng_dataset_batch_with"};
+
+static bool has_row(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof without_row / sizeof *without_row; i++)
+        if (strlen(without_row[i]) == length && strncmp(without_row[i], name, length) == 0)
+            return true;
+    for (int i = 0; i < N_CALLERS; i++)
+        if (strlen(callers[i].name) == length && strncmp(callers[i].name, name, length) == 0)
+            return true;
+    return false;
+}
+
+static bool contains(const char *from, const char *to, const char *part)
+{
+    const char *at = strstr(from, part);
+    return at && at < to;
+}
+
+/* A declaration from its NG_API to its end: whether a tensor is among its arguments, given as it is
+ * or in options that go with a tape. */
+static bool takes_tensor(const char *arguments, const char *end)
+{
+    return contains(arguments, end, "ng_tensor *") ||
+           contains(arguments, end, "ng_tensor *const") ||
+           (contains(arguments, end, "ng_tape *") && contains(arguments, end, "_options"));
+}
+
+static int check_header(const char *path)
+{
+    static char text[1 << 18];
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s is read from the project's folder", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    int found = 0;
+    for (const char *at = text; (at = strstr(at, "\nNG_API ")); at++) {
+        const char *end = strchr(at, ';'), *open = strchr(at, '(');
+        if (!end || !open || open > end || !takes_tensor(open, end)) continue;
+        const char *name = open;
+        while (name[-1] == '_' || (name[-1] >= '0' && name[-1] <= '9') ||
+               (name[-1] >= 'a' && name[-1] <= 'z'))
+            name--;
+        ck_assert_msg(has_row(name, (size_t)(open - name)),
+                      "%.*s takes a tensor and has no row in tests/operands.def",
+                      (int)(open - name), name);
+        found++;
+    }
+    return found;
+}
+
+START_TEST(every_function_that_takes_a_tensor_has_a_row)
+{
+    static const char *const headers[] = {"core",  "tensor", "tape",    "ops",      "nn",
+                                          "optim", "data",   "history", "gradcheck"};
+    int found = 0;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "include/normgrad/%s.h", headers[i]);
+        found += check_header(path);
+    }
+    ck_assert_int_gt(found, 100);
+}
+END_TEST
+
 /* ---- Suite --------------------------------------------------------------------------------- */
 
 Suite *operands_suite(void);
@@ -235,5 +554,12 @@ Suite *operands_suite(void)
     tcase_add_loop_test(empty, every_element_that_a_row_gives_was_written, 0, rows);
     tcase_add_loop_test(empty, every_row_works_or_answers_where_an_axis_is_empty, 0, rows);
     tcase_add_loop_test(empty, every_row_is_done_at_once_with_what_is_empty_and_huge, 0, rows);
+
+    TCase *strange_operands = tcase_create("strange");
+    tcase_add_checked_fixture(strange_operands, begin_calls, end_calls);
+    tcase_add_loop_test(strange_operands, every_function_works_or_answers_with_strange_operands, 0,
+                        N_CALLERS);
+    tcase_add_test(strange_operands, every_function_that_takes_a_tensor_has_a_row);
+    suite_add_tcase(suite, strange_operands);
     return suite;
 }

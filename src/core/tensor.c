@@ -118,7 +118,7 @@ ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *arra
     return x;
 }
 
-static bool readable(const char *function, const ng_tensor *x)
+bool ng_readable(const char *function, const ng_tensor *x)
 {
     if (ng_is_none(x))
         ng_fail(NG_EVALUE, "%s: NG_NONE has no elements", function);
@@ -132,7 +132,7 @@ static bool readable(const char *function, const ng_tensor *x)
 
 ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype)
 {
-    if (!x || !readable("ng_copy_new", x)) return NULL;
+    if (!x || !ng_readable("ng_copy_new", x)) return NULL;
     ng_tensor *copy = ng_tensor_make("ng_copy_new", dtype, x->shape);
     if (copy) ng_copy_values(copy, x);
     return copy;
@@ -157,7 +157,7 @@ int64_t ng_dim(const ng_tensor *x, int axis)
 
 static void *data_as(const char *function, const ng_tensor *x, ng_dtype dtype)
 {
-    if (!x || !readable(function, x)) return NULL;
+    if (!x || !ng_readable(function, x)) return NULL;
     if (x->dtype == dtype) return x->data;
     ng_fail(NG_EDTYPE, "%s: the tensor is %s, expected %s", function, ng_dtype_name(x->dtype),
             ng_dtype_name(dtype));
@@ -200,7 +200,7 @@ void ng_tensor_store(ng_tensor *x, int64_t i, double value)
 
 double ng_item(const ng_tensor *x)
 {
-    if (!x || !readable("ng_item", x)) return nan("");
+    if (!x || !ng_readable("ng_item", x)) return nan("");
     if (x->size == 1) return ng_tensor_load(x, 0);
     ng_fail(NG_ESHAPE, "ng_item: a tensor of shape %s, expected one element",
             ng_shape_print(x->shape).text);
@@ -217,13 +217,13 @@ static bool index_ok(const char *function, const ng_tensor *x, int64_t index)
 
 double ng_get(const ng_tensor *x, int64_t index)
 {
-    if (!x || !readable("ng_get", x) || !index_ok("ng_get", x, index)) return nan("");
+    if (!x || !ng_readable("ng_get", x) || !index_ok("ng_get", x, index)) return nan("");
     return ng_tensor_load(x, index);
 }
 
 double ng_at_index(const ng_tensor *x, ng_shape index)
 {
-    if (!x || !readable("ng_at", x)) return nan("");
+    if (!x || !ng_readable("ng_at", x)) return nan("");
     int64_t flat = 0;
     bool inside = index.rank == x->shape.rank;
     for (int i = 0; inside && i < index.rank; i++) {
@@ -243,7 +243,7 @@ void ng_touch(ng_tensor *x)
     if (x && !ng_is_none(x)) x->version++;
 }
 
-static ng_status writable(const char *function, const ng_tensor *x)
+ng_status ng_writable(const char *function, const ng_tensor *x)
 {
     if (!x) return ng_status_of_null();
     if (ng_is_none(x)) return ng_fail(NG_EVALUE, "%s: NG_NONE cannot be written", function);
@@ -254,7 +254,7 @@ static ng_status writable(const char *function, const ng_tensor *x)
 
 ng_status ng_set(ng_tensor *x, int64_t index, double value)
 {
-    const ng_status status = writable("ng_set", x);
+    const ng_status status = ng_writable("ng_set", x);
     if (status != NG_OK) return status;
     if (!index_ok("ng_set", x, index)) return NG_ESHAPE;
     ng_tensor_store(x, index, value);
@@ -264,7 +264,7 @@ ng_status ng_set(ng_tensor *x, int64_t index, double value)
 
 ng_status ng_fill(ng_tensor *x, double value)
 {
-    const ng_status status = writable("ng_fill", x);
+    const ng_status status = ng_writable("ng_fill", x);
     if (status != NG_OK) return status;
     for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, value);
     ng_touch(x);
@@ -273,7 +273,7 @@ ng_status ng_fill(ng_tensor *x, double value)
 
 ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
 {
-    const ng_status status = writable("ng_fill_uniform", x);
+    const ng_status status = ng_writable("ng_fill_uniform", x);
     if (status != NG_OK) return status;
     if (!rng || !(low <= high))
         return ng_fail(NG_EVALUE, "ng_fill_uniform: range [%g, %g)%s", low, high,
@@ -286,7 +286,7 @@ ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
 
 ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rng)
 {
-    const ng_status status = writable("ng_fill_normal", x);
+    const ng_status status = ng_writable("ng_fill_normal", x);
     if (status != NG_OK) return status;
     if (!rng || !(deviation >= 0))
         return ng_fail(NG_EVALUE, "ng_fill_normal: deviation %g%s", deviation,
@@ -300,9 +300,9 @@ ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rn
 ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from)
 {
     if (!from) return ng_status_of_null();
-    const ng_status status = writable("ng_copy_values", x);
+    const ng_status status = ng_writable("ng_copy_values", x);
     if (status != NG_OK) return status;
-    if (!readable("ng_copy_values", from)) return ng_last_status();
+    if (!ng_readable("ng_copy_values", from)) return ng_last_status();
     if (x->size != from->size)
         return ng_fail(NG_ESHAPE, "ng_copy_values: %s into %s: sizes differ",
                        ng_shape_print(from->shape).text, ng_shape_print(x->shape).text);
@@ -318,7 +318,7 @@ ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from)
 
 ng_tensor *ng_require_grad(ng_tensor *x)
 {
-    const ng_status status = writable("ng_require_grad", x);
+    const ng_status status = ng_writable("ng_require_grad", x);
     if (status != NG_OK) return NULL;
     if (x->dtype == NG_I64) {
         ng_fail(NG_EDTYPE, "ng_require_grad: the tensor is int64, expected float32 or float64");

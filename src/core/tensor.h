@@ -34,6 +34,12 @@ static inline bool ng_is_stale(const ng_tensor *x)
     return x->base && (x->data != x->base->data || x->dtype != x->base->dtype);
 }
 
+/* Whether x's elements can be read: it is not NG_NONE, and not stale. */
+bool ng_readable(const char *function, const ng_tensor *x);
+
+/* Whether x may be written: it is not NG_NONE, and belongs to no tape; NULL is passed on. */
+ng_status ng_writable(const char *function, const ng_tensor *x);
+
 /* A tensor of ng_calloc's memory, zeroed: ng_zeros_new, with the caller's name in errors. */
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);
 

@@ -56,6 +56,8 @@ ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y)
                 ng_shape_print(x->shape).text, ng_shape_print(y->shape).text);
         return NULL;
     }
+    if (!ng_readable("ng_dataset_from", x)) return NULL;
+    if (!ng_is_none(y) && !ng_readable("ng_dataset_from", y)) return NULL;
     ng_tensor *own_x = ng_copy_new(x, x->dtype);
     ng_tensor *own_y = NG_NONE;
     if (!ng_is_none(y)) own_y = own_x ? ng_copy_new(y, y->dtype) : NULL;

@@ -1,5 +1,6 @@
 /* What all modules share: registration, paths, iteration, drawing, modes, dtype, freeing. */
 #include "nn/module.h"
+#include "tape/tape.h"
 #include <math.h>
 #include <string.h>
 
@@ -432,7 +433,7 @@ int64_t ng_parameter_count(const ng_module *module)
 
 ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 {
-    if (!module || !tape || !x) return NULL;
+    if (!module || !tape || !x || !ng_usable("ng_forward", "x", 0, tape, x)) return NULL;
     if (module->class->forward) return module->class->forward(module, tape, x);
     ng_fail(NG_ESTATE, "ng_forward: %s needs a condition, expected ng_forward_with",
             module->class->name);
@@ -442,6 +443,10 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
 {
     if (!module || !tape || !x || !condition) return NULL;
+    if (!ng_usable("ng_forward_with", "x", 0, tape, x)) return NULL;
+    if (!ng_is_none(condition) &&
+        !ng_usable("ng_forward_with", "the condition", 0, tape, condition))
+        return NULL;
     if (!module->class->forward_with || ng_is_none(condition)) return ng_forward(module, tape, x);
     return module->class->forward_with(module, tape, x, condition);
 }

@@ -225,9 +225,15 @@ bool ng_node_is_current(const ng_node *node)
 static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
                        ng_tensor *const *inputs, int n_inputs)
 {
-    if (y->tape != tape || y->node) {
+    if (!ng_usable("ng_record", "the output", 0, tape, y)) return false;
+    if (!y->tape || y->node) {
         ng_fail(NG_ESTATE, "ng_record: the output of %s %s", op->name,
                 y->node ? "was recorded before" : "is not from ng_result on this tape");
+        return false;
+    }
+    if (y->dtype == NG_I64) {
+        ng_fail(NG_EDTYPE, "ng_record: the output of %s is int64, expected float32 or float64",
+                op->name);
         return false;
     }
     for (int i = 0; i < n_inputs; i++) {
