@@ -126,6 +126,9 @@ FLAGS.ubsan    = -O1 -fsanitize=undefined -fno-sanitize-recover=all
 FLAGS.tsan     = -O1 -fsanitize=thread
 FLAGS.coverage = -O0 --coverage
 
+# What a program must be linked with, where the library is.
+SANITIZE = $(filter -fsanitize%,$(FLAGS.$(VARIANT)))
+
 COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(WARNINGS) $(OPENMP_FLAGS) -Iinclude
 LAST   = $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFLAGS)
 KERNEL = -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
@@ -230,7 +233,7 @@ $(SHARED): $(OBJECTS) $(OUT)/objects
 $(PC) $(CMAKE): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' \
-	    -e 's|@LIBS_PRIVATE@|$(filter -fopenmp,$(OPENMP_FLAGS)) $(LIBS)|' $< > $@
+	    -e 's|@SANITIZE@|$(SANITIZE)|' -e 's|@LIBS_PRIVATE@|$(filter -fopenmp,$(OPENMP_FLAGS)) $(LIBS)|' $< > $@
 
 $(OUT)/places: FORCE | $(OUT)/tests/
 	$(call remember,$(SONAME) $(VERSION) $(PREFIX) $(LIBDIR) $(INCLUDEDIR))

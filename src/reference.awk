@@ -478,8 +478,8 @@ function keep(statement, separator,    part, n, k, type) {
     part[1] = statement
     if (separator == ";" && statement !~ /\(/) n = split(statement, part, / *, */)
     type = part[1]
-    sub(/[A-Za-z0-9_]+( *\[.*)?$/, "", type)
-    gsub(/[* ]+$/, "", type)
+    sub(/ *\[.*/, "", type)
+    sub(/[* ]*[A-Za-z0-9_]+$/, "", type)
     latest = members + 1
     for (k = 1; k <= n; k++) {
         member[++members] = (k > 1 ? type " " : "") part[k]

@@ -1,0 +1,160 @@
+#!/bin/sh
+# A value without a name behind the required arguments would land in an option that nobody meant:
+# ng_layer_norm_new(8, 1e-3), ng_sum(tape, x, 1). Compilers object to it without being asked to, for
+# every macro of the headers that takes options; and to nothing in the same call without it, nor with
+# every option by name, in the order in which they are declared.
+#
+#     tests/misuse.sh FOLDER quick|full
+#
+# quick: $CC and $CXX, in one version of the language each; full: gcc, clang, g++ and clang++, as far as
+# they are there, from C99 to C2x and from C++17 to C++23.
+set -eu
+folder=$1
+mode=$2
+rm -rf "$folder"
+mkdir -p "$folder"
+
+fail() {
+    echo "misuse: $*" >&2
+    exit 1
+}
+
+# Right and wrong calls of every macro over NG_NAMED, one on a line. 0 does for numbers and pointers.
+cat include/normgrad/*.h | awk -v folder="$folder" '
+function value(type) {
+    if (type ~ /\*$/ || type ~ /^ng_norm_maker/) return "0"
+    if (type == "ng_shape") return "NG_SHAPE(2, 3)"
+    if (type == "ng_axes") return "NG_AXES(0)"
+    if (type == "double") return "0.5"
+    if (type == "bool") return "true"
+    if (type ~ /^(int|int64_t|uint64_t|size_t|char)$/) return "1"
+    return type in enums ? "(" type ")1" : ""
+}
+# Remembers each member of a struct, in order, with its type.
+function read_struct(text, name,    part, n, k, j, type, m) {
+    n = split(text, part, ";")
+    for (k = 1; k <= n; k++) {
+        gsub(/^ +| +$/, "", part[k])
+        if (part[k] == "" || part[k] ~ /\(/) continue
+        m = split(part[k], names, / *, */)
+        type = names[1]
+        sub(/.*[ *]/, "", names[1])
+        type = substr(type, 1, length(type) - length(names[1]))
+        gsub(/ +$/, "", type)
+        for (j = 1; j <= m; j++) {
+            gsub(/\*/, "", names[j])
+            members[name] = members[name] " " names[j]
+            types[name, names[j]] = type
+        }
+    }
+}
+function call(macro, required, type, member, tail,    k, s) {
+    s = "    (void)" macro "("
+    for (k = 1; k <= required; k++) s = s "0, "
+    return s value(types[type, member]) tail ");"
+}
+{
+    text = text " " $0
+    if ($0 ~ /\\$/) sub(/\\$/, "", text)
+    else text = text "\n"
+}
+END {
+    while ((a = index(text, "/*")) > 0) {
+        b = index(substr(text, a), "*/")
+        text = substr(text, 1, a - 1) substr(text, a + b + 1)
+    }
+    n = split(text, lines, "\n")
+    for (k = 1; k <= n; k++) {
+        line = lines[k]
+        if (line ~ /^ *typedef struct *{/) { inside = 1; body = ""; continue }
+        if (line ~ /^ *typedef enum/) enum_open = 1
+        if (enum_open && match(line, /} *[a-z_0-9]+;/)) {
+            name = substr(line, RSTART + 1, RLENGTH - 2)
+            gsub(/ /, "", name)
+            enums[name]
+            enum_open = 0
+        }
+        if (inside && line ~ /^ *}/) {
+            inside = 0
+            gsub(/[ };]/, "", line)
+            read_struct(body, line)
+        } else if (inside) body = body line
+        if (line ~ /^ *# *define ng_[a-z0-9_]+\(.*NG_NAMED\(/) definitions[++count] = line
+    }
+    for (k = 1; k <= count; k++) {
+        line = definitions[k]
+        sub(/^ *# *define /, "", line)
+        macro = parameters = type = line
+        sub(/\(.*/, "", macro)
+        if (macro in seen) continue
+        seen[macro]
+        sub(/^[^(]*\(/, "", parameters)
+        sub(/\).*/, "", parameters)
+        sub(/.*NG_NAMED\(/, "", type)
+        member = type
+        sub(/,.*/, "", type)
+        sub(/^[^,]*, */, "", member)
+        sub(/,.*/, "", member)
+        required = gsub(/,/, "", parameters)
+        options = ""
+        m = split(members[type], names, " ")
+        for (j = 1; j <= m; j++)
+            if (names[j] != member && value(types[type, names[j]]) != "")
+                options = options ", ." names[j] " = " value(types[type, names[j]])
+        print call(macro, required, type, member, "") > (folder "/right")
+        print call(macro, required, type, member, options) > (folder "/right")
+        print call(macro, required, type, member, ", 1") > (folder "/wrong")
+    }
+}'
+[ -s "$folder/right" ] || fail 'no macro of the headers uses NG_NAMED'
+calls=$(wc -l <"$folder/wrong")
+for which in right wrong; do
+    for suffix in c cc; do
+        {
+            printf '#include <normgrad.h>\nvoid %s(void);\nvoid %s(void)\n{\n' $which $which
+            cat "$folder/$which"
+            echo '}'
+        } >"$folder/$which.$suffix"
+    done
+done
+
+# attempt SUFFIX STANDARD COMPILER...
+attempt() {
+    suffix=$1 standard=$2
+    shift 2
+    command -v "$1" >/dev/null && "$@" -std="$standard" -fsyntax-only -x "$language" /dev/null 2>/dev/null || return 0
+    "$@" -std="$standard" -Wall -Wextra -pedantic -Werror -Iinclude -fsyntax-only \
+        "$folder/right.$suffix" || fail "$* -std=$standard objects to a right call"
+    case $("$@" --version) in *clang*) all=-ferror-limit=0 ;; *) all=-fmax-errors=0 ;; esac
+    "$@" -std="$standard" $all -Iinclude -fsyntax-only "$folder/wrong.$suffix" >"$folder/said" 2>&1 || true
+    # A call is named where the complaint is about the macro, too: "in expansion of macro".
+    told=$(sed -n "s/.*wrong\.$suffix:\([0-9]*\):.*/\1/p" "$folder/said" | sort -un)
+    [ "$(echo "$told" | grep -vx '[1-4]' | wc -l)" -eq "$calls" ] || {
+        line=5
+        while [ $line -lt $((5 + calls)) ]; do
+            echo "$told" | grep -qx $line || sed -n "${line}p" "$folder/wrong.$suffix" >&2
+            line=$((line + 1))
+        done
+        fail "$* -std=$standard says nothing of the calls above"
+    }
+    tried=$((tried + 1))
+}
+
+tried=0
+if [ "$mode" = full ]; then
+    for compiler in gcc clang; do
+        language=c
+        for standard in c99 c11 c17 c2x; do attempt c $standard $compiler; done
+    done
+    for compiler in g++ clang++; do
+        language=c++
+        for standard in c++17 c++20 c++2b; do attempt cc $standard $compiler; done
+    done
+else
+    language=c
+    attempt c c99 ${CC:-cc}
+    language=c++
+    attempt cc c++17 ${CXX:-c++}
+fi
+[ $tried -gt 0 ] || fail 'no compiler was found'
+echo "misuse: $calls macros with options, $tried compilers and standards: a stray value is noticed everywhere"
