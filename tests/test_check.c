@@ -336,6 +336,219 @@ START_TEST(the_report_names_the_worst_element)
 }
 END_TEST
 
+/* ---- The checker's figures, from both sides --------------------------------------------------
+ *
+ * y = value(x), element by element, with a gradient dy slope(x) that is nobody's but the test's. */
+
+typedef struct {
+    double (*value)(double x);
+    double (*slope)(double x);
+} pointwise;
+
+static void pointwise_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const pointwise *f = node->attributes;
+    ng_tensor *slope = ng_result(tape, NG_F64, ng_shape_of(dy));
+    for (int64_t i = 0; slope && i < ng_size(dy); i++) {
+        ng_data_f64(slope)[i] = f->slope(ng_get(node->inputs[0], i));
+    }
+    dx[0] = ng_mul(tape, dy, slope);
+}
+
+static ng_tensor *pointwise_call(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {.name = "pointwise", .gradient = pointwise_gradient};
+    const pointwise *f = context;
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
+    for (int64_t i = 0; y && i < ng_size(y); i++) ng_data_f64(y)[i] = f->value(ng_get(in[0], i));
+    return y ? ng_record(tape, &op, y, in, 1, f, sizeof *f) : NULL;
+}
+
+/* Checked at two points. */
+static ng_check_report check_pointwise(pointwise f, double x0, double x1, ng_check_options options)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(x0, x1));
+    options.inputs = &x;
+    options.n_inputs = 1;
+    options.context = &f;
+    ng_check_report report = ng_check_function_with(pointwise_call, options);
+    ng_tensor_free(x);
+    return report;
+}
+
+static double parameter; /* of the functions below */
+static double squared(double x) { return x * x; }
+static double nearly_twice(double x) { return 2 * x * (1 + parameter); }
+
+START_TEST(the_tolerance_is_what_it_says)
+{
+    const pointwise f = {squared, nearly_twice};
+    const double tolerances[] = {0, 1e-9, 1e-7, 1e-4};
+    for (int i = 0; i < 4; i++) {
+        for (int mode = 0; mode < 2; mode++) {
+            ng_check_options options = {.tolerance = tolerances[i], .mode = modes[mode]};
+            double tolerance = i == 0 ? 1e-9 : tolerances[i];
+            parameter = 0.5 * tolerance;
+            ng_check_report report = check_pointwise(f, 1, -0.7, options);
+            expect_passed(&report, "half a tolerance");
+            parameter = -2 * tolerance;
+            report = check_pointwise(f, 1, -0.7, options);
+            expect_says(&report, "are wrong");
+        }
+    }
+}
+END_TEST
+
+static double far_away(double x) { return 1e6 + x; }
+static double nearly_one(double x)
+{
+    (void)x;
+    return 1 + parameter;
+}
+
+START_TEST(what_cancels_is_allowed_its_rounding_and_no_more)
+{
+    /* 2^12 eps of terms of 1e6 that leave 1: 9e-7 */
+    parameter = 5e-7;
+    ng_check_report report =
+        check_pointwise((pointwise){far_away, nearly_one}, 1, 1, (ng_check_options){0});
+    expect_passed(&report, "half of the rounding");
+    parameter = 2e-6;
+    report = check_pointwise((pointwise){far_away, nearly_one}, 1, 1, (ng_check_options){0});
+    expect_says(&report, "2 of 2");
+}
+END_TEST
+
+/* x at 1, and 1e-8 x at 2. */
+static double large_and_small(double x) { return x < 1.5 ? x : 1e-8 * x; }
+static double small_one_off(double x) { return x < 1.5 ? 1 : 1e-8 + parameter; }
+
+START_TEST(beside_a_large_derivative_a_small_one_is_known_to_its_rounding)
+{
+    const pointwise f = {large_and_small, small_one_off};
+    for (uint64_t seed = 0; seed < 20; seed++) { /* the weights of the two differ */
+        parameter = 0;
+        ng_check_report report = check_pointwise(f, 1, 2, (ng_check_options){.seed = seed});
+        expect_passed(&report, "1 and 1e-8");
+        parameter = 1e-14;
+        report = check_pointwise(f, 1, 2, (ng_check_options){.seed = seed});
+        expect_passed(&report, "1e-12 of the large one is not seen");
+        parameter = 1e-9;
+        report = check_pointwise(f, 1, 2, (ng_check_options){.seed = seed});
+        expect_says(&report, "1 of 2");
+    }
+}
+END_TEST
+
+/* What a step of the checker sees as noise. */
+static double noisy_sine(double x) { return sin(x) + parameter * sin(1e13 * x); }
+
+START_TEST(a_function_too_rough_to_be_measured_has_not_passed)
+{
+    parameter = 1e-13;
+    ng_check_report report =
+        check_pointwise((pointwise){noisy_sine, cos}, 0.4, 1.1, (ng_check_options){0});
+    expect_passed(&report, "a little noise");
+    parameter = 1e-3;
+    report = check_pointwise((pointwise){noisy_sine, cos}, 0.4, 1.1, (ng_check_options){0});
+    expect_says(&report, "cannot be told from rounding");
+}
+END_TEST
+
+static double quick_sine(double x) { return sin(14 * x); }
+static double quick_slope(double x) { return 14 * cos(14 * x); }
+
+START_TEST(a_step_too_large_to_tell_right_from_wrong_has_not_passed)
+{
+    /* Right, but for all that can be told it may be 0.2 % off. */
+    const pointwise f = {quick_sine, quick_slope};
+    ng_check_options options = {.step = 1};
+    ng_check_report report = check_pointwise(f, 1, 1.3, options);
+    expect_says(&report, "cannot be told from rounding");
+    options.tolerance = 1e-2;
+    report = check_pointwise(f, 1, 1.3, options);
+    expect_passed(&report, "with a tolerance to match");
+    options = (ng_check_options){.step = 1e-2};
+    report = check_pointwise(f, 1, 1.3, options);
+    expect_passed(&report, "with a smaller step");
+}
+END_TEST
+
+/* A jump at 0, and x^2 with a slope that is off by 1e-7 of it. */
+static double jump_and_square(double x) { return x < 0 ? x : x < 0.5 ? x + 1e6 : x * x; }
+static double one_and_nearly_twice(double x) { return x < 0.5 ? 1 : nearly_twice(x); }
+
+START_TEST(a_jump_is_no_scale_for_what_stands_beside_it)
+{
+    const pointwise f = {jump_and_square, one_and_nearly_twice};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        parameter = 0;
+        ng_check_report report = check_pointwise(f, 0, 1, (ng_check_options){.seed = seed});
+        expect_passed(&report, "a jump beside x^2");
+        ck_assert_int_eq(report.kinks, 1);
+        parameter = 1e-7;
+        report = check_pointwise(f, 0, 1, (ng_check_options){.seed = seed});
+        expect_says(&report, "1 of 2 derivatives are wrong");
+    }
+}
+END_TEST
+
+static double kink_slope(double x) { return x > 0 ? 1 : x < 0 ? -1 : parameter; }
+
+START_TEST(at_a_kink_any_slope_between_the_sides_will_do_and_no_other)
+{
+    static const double good[] = {-1.001, -1, 0, 0.3, 1, 1.001}, bad[] = {-1.01, 1.01, 1.5};
+    for (int i = 0; i < 6; i++) {
+        parameter = good[i];
+        ng_check_report report =
+            check_pointwise((pointwise){fabs, kink_slope}, 0, 1, (ng_check_options){0});
+        expect_passed(&report, "|x|");
+        ck_assert_int_eq(report.kinks, 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        parameter = bad[i];
+        ng_check_report report =
+            check_pointwise((pointwise){fabs, kink_slope}, 0, 1, (ng_check_options){0});
+        expect_says(&report, "1 of 2");
+        ck_assert_int_eq(report.kinks, 0);
+    }
+}
+END_TEST
+
+static double hyperbola(double x) { return sqrt(x * x + 1e-6); }
+static double hyperbola_slope(double x) { return x / hyperbola(x) + parameter; }
+
+START_TEST(a_tight_bend_is_no_kink)
+{
+    parameter = 0;
+    ng_check_report report =
+        check_pointwise((pointwise){hyperbola, hyperbola_slope}, 0, 1, (ng_check_options){0});
+    expect_passed(&report, "sqrt(x^2 + 1e-6)");
+    ck_assert_int_eq(report.kinks, 0);
+    parameter = 0.5; /* between the slopes of the two sides, but they meet */
+    report = check_pointwise((pointwise){hyperbola, hyperbola_slope}, 0, 1, (ng_check_options){0});
+    expect_says(&report, "2 of 2");
+}
+END_TEST
+
+static double power(double x) { return copysign(pow(fabs(x), parameter), x); }
+static double power_slope(double x) { return parameter * pow(fabs(x), parameter - 1); }
+
+START_TEST(taylor_asks_for_a_remainder_that_falls_faster_than_any_wrong_one)
+{
+    const ng_check_options taylor = {.mode = NG_CHECK_TAYLOR};
+    const pointwise f = {power, power_slope}; /* |x|^p at 0: the remainder falls as h^p */
+    parameter = 1.8;
+    ng_check_report report = check_pointwise(f, 0, 0, taylor);
+    expect_passed(&report, "|x|^1.8");
+    assert_near(report.slope, 1.8, 0.05);
+    parameter = 1.6;
+    report = check_pointwise(f, 0, 0, taylor);
+    expect_says(&report, "are wrong");
+    assert_near(report.slope, 1.6, 0.05);
+}
+END_TEST
+
 /* ---- Two orders, one report ----------------------------------------------------------------- */
 
 START_TEST(order_2_sees_what_is_wrong_at_order_1)
@@ -623,6 +836,7 @@ START_TEST(a_kink_near_by_is_stepped_around)
         ng_check_report report = ng_check_function(relu, &x, 1, .mode = modes[mode]);
         expect_passed(&report, "relu near 0");
         ck_assert_int_eq(report.kinks, 0);
+        ck_assert_double_eq(report.slope, 0); /* a line on this side of the kink */
     }
     ng_tensor_free(x);
 }
@@ -1430,7 +1644,7 @@ static void add_tables(Suite *suite)
     TCase *tables = tcase_create("tables");
     while (ng_op_row(ops)) ops++;
     while (ng_layer_row(layers)) layers++;
-    tcase_set_timeout(tables, 30);
+    tcase_set_timeout(tables, 120);
     tcase_add_loop_test(tables, every_op_has_right_gradients, 0, ops);
     tcase_add_loop_test(tables, every_layer_has_right_gradients, 0, layers);
     suite_add_tcase(suite, tables);
@@ -1470,6 +1684,21 @@ static void add_faults(Suite *suite)
     tcase_add_test(faults, options_without_meaning_are_refused);
     tcase_add_test(faults, a_name_that_is_missing_is_made_up);
     suite_add_tcase(suite, faults);
+}
+
+static void add_figures(Suite *suite)
+{
+    TCase *figures = tcase_create("figures");
+    tcase_add_test(figures, the_tolerance_is_what_it_says);
+    tcase_add_test(figures, what_cancels_is_allowed_its_rounding_and_no_more);
+    tcase_add_test(figures, beside_a_large_derivative_a_small_one_is_known_to_its_rounding);
+    tcase_add_test(figures, a_function_too_rough_to_be_measured_has_not_passed);
+    tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
+    tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
+    tcase_add_test(figures, at_a_kink_any_slope_between_the_sides_will_do_and_no_other);
+    tcase_add_test(figures, a_tight_bend_is_no_kink);
+    tcase_add_test(figures, taylor_asks_for_a_remainder_that_falls_faster_than_any_wrong_one);
+    suite_add_tcase(suite, figures);
 }
 
 static void add_kinks(Suite *suite)
@@ -1541,6 +1770,7 @@ Suite *check_suite(void)
     add_tables(suite);
     add_sound(suite);
     add_faults(suite);
+    add_figures(suite);
     add_kinks(suite);
     add_detached(suite);
     add_nested(suite);
