@@ -53,7 +53,7 @@ static inline void complain(const char *format, ...)
 static inline int program_end(int status)
 {
     bool failed = program_diverged;
-    if (ng_failed()) complain("%s", ng_last_error()), failed = true;
+    if (ng_failed()) complain("%s", ng_error_text()), failed = true;
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         complain("cannot write to standard output: %s", errno ? strerror(errno) : "see above");

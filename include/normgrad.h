@@ -19,7 +19,7 @@
  *         ng_optimizer_step(adam);
  *         ng_tape_reset(tape);
  *     }
- *     if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
+ *     if (ng_failed()) fprintf(stderr, "%s\n", ng_error_text());
  *     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
  */
 #ifndef NORMGRAD_H

@@ -48,7 +48,7 @@ void expect_values(const char *file, int line, const char *what, const ng_tensor
                    double relative, const double *expected, int64_t count)
 {
     _mark_point(file, line);
-    if (!x) fail_at(file, line, "%s is NULL: %s", what, ng_last_error());
+    if (!x) fail_at(file, line, "%s is NULL: %s", what, ng_error_text());
     if (ng_size(x) != count)
         fail_at(file, line, "%s has %lld elements, expected %lld", what, (long long)ng_size(x),
                 (long long)count);
@@ -76,7 +76,7 @@ static void expect_same_shape(const char *file, int line, const char *what, cons
     _mark_point(file, line);
     if (!a || !b)
         fail_at(file, line, "%s: the %s is NULL: %s", what, a ? "second" : "first",
-                ng_last_error());
+                ng_error_text());
     bool same = ng_rank(a) == ng_rank(b);
     for (int axis = 0; same && axis < ng_rank(a); axis++) same = ng_dim(a, axis) == ng_dim(b, axis);
     if (same) return;
@@ -144,17 +144,17 @@ void expect_ok(const char *file, int line, const char *what, bool ok)
 {
     _mark_point(file, line);
     if (ok) return;
-    fail_at(file, line, "%s: %s", what, ng_failed() ? ng_last_error() : "no error is recorded");
+    fail_at(file, line, "%s: %s", what, ng_failed() ? ng_error_text() : "no error is recorded");
 }
 
 void expect_error(const char *file, int line, ng_status status, const char *part)
 {
     _mark_point(file, line);
-    if (ng_last_status() != status)
+    if (ng_error_status() != status)
         fail_at(file, line, "the last status is %s (\"%s\"), expected %s",
-                ng_status_name(ng_last_status()), ng_last_error(), ng_status_name(status));
-    if (!strstr(ng_last_error(), part))
-        fail_at(file, line, "\"%s\" does not contain \"%s\"", ng_last_error(), part);
+                ng_status_name(ng_error_status()), ng_error_text(), ng_status_name(status));
+    if (!strstr(ng_error_text(), part))
+        fail_at(file, line, "\"%s\" does not contain \"%s\"", ng_error_text(), part);
     ng_clear_error();
 }
 

@@ -460,22 +460,6 @@ START_TEST(pooling_and_folding_say_what_is_wrong)
 }
 END_TEST
 
-START_TEST(null_is_passed_on_in_silence)
-{
-    ng_tensor *x = image(NG_SHAPE(1, 1, 2, 2)), *null = NULL;
-    ng_clear_error();
-    ck_assert_ptr_null(ng_conv2d(tape, null, x, NG_NONE));
-    ck_assert_ptr_null(ng_max_pool2d(tape, null, 2));
-    ck_assert_ptr_null(ng_avg_pool2d(tape, null, 2));
-    ck_assert_ptr_null(ng_global_avg_pool(tape, null));
-    ck_assert_ptr_null(ng_flatten(tape, null));
-    ck_assert_ptr_null(ng_unfold(tape, null, 2));
-    ck_assert_ptr_null(ng_fold(tape, null, 2, 2, 2));
-    ck_assert_ptr_null(ng_conv2d(NULL, x, x, NG_NONE));
-    ck_assert(!ng_failed());
-}
-END_TEST
-
 START_TEST(out_of_memory_is_an_error)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(64, 8, 32, 32), 1);
@@ -633,7 +617,6 @@ Suite *conv_suite(void)
     tcase_add_loop_test(t, window_kernels_match_plain_loops, 0, N_WINDOWS);
     tcase_add_test(t, convolution_says_what_is_wrong);
     tcase_add_test(t, pooling_and_folding_say_what_is_wrong);
-    tcase_add_test(t, null_is_passed_on_in_silence);
     tcase_add_test(t, out_of_memory_is_an_error);
     tcase_add_test(t, a_layer_describes_its_window);
     tcase_add_test(t, weights_are_drawn_within_their_bound);

@@ -124,8 +124,6 @@ START_TEST(softmax_says_what_is_wrong)
     assert_error(NG_ESHAPE, "ng_log_softmax");
     ck_assert_ptr_null(ng_softmax(tape, LABELS(1, 2), -1));
     assert_error(NG_EDTYPE, "ng_softmax");
-    ck_assert_ptr_null(ng_softmax(tape, NULL, 0));
-    ck_assert(!ng_failed());
 }
 END_TEST
 
@@ -235,8 +233,6 @@ START_TEST(losses_say_what_is_wrong)
     assert_error(NG_EVALUE, "ng_huber: delta = -1, expected a positive number");
     ck_assert_ptr_null(ng_mse(tape, x, x, .reduction = (ng_reduction)7));
     assert_error(NG_EVALUE, "ng_mse: reduction 7");
-    ck_assert_ptr_null(ng_mse(tape, x, NULL));
-    ck_assert(!ng_failed());
 }
 END_TEST
 
@@ -402,9 +398,6 @@ START_TEST(cross_entropy_says_what_is_wrong)
     assert_error(NG_EDTYPE, "int64");
     ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1));
     assert_error(NG_EVALUE, "ng_cross_entropy: reduction -1");
-    ck_assert_ptr_null(ng_cross_entropy(tape, x, NULL));
-    ck_assert_ptr_null(ng_cross_entropy(tape, NULL, LABELS(0, 1)));
-    ck_assert(!ng_failed());
 }
 END_TEST
 
@@ -463,8 +456,6 @@ START_TEST(dropout_says_what_is_wrong)
         ck_assert_ptr_null(ng_dropout(tape, x, wrong[i]));
         assert_error(NG_EVALUE, "expected 0 <= p < 1");
     }
-    ck_assert_ptr_null(ng_dropout(tape, NULL, 0.5));
-    ck_assert(!ng_failed());
 }
 END_TEST
 

@@ -71,7 +71,7 @@ static ng_status epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, n
     ng_status status = ng_dataset_shuffle(data, seed);
     for (int i = 0; ng_dataset_batch(data, tape, i, 16, &batch); i++) {
         ng_status step = ng_backward(tape, loss_of(net, tape, batch.x, batch.y));
-        if (!step) step = ng_clip_grad_norm(net, 1) >= 0 ? NG_OK : ng_last_status();
+        if (!step) step = ng_clip_grad_norm(net, 1) >= 0 ? NG_OK : ng_error_status();
         if (!step) step = ng_optimizer_step(optimizer);
         if (step) status = step;
         ng_tape_reset(tape);
@@ -79,7 +79,7 @@ static ng_status epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, n
     bool was = ng_tape_record(tape, false);
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 16, &batch); i++) {
-        if (!loss_of(net, tape, batch.x, batch.y)) status = ng_last_status();
+        if (!loss_of(net, tape, batch.x, batch.y)) status = ng_error_status();
         ng_tape_reset(tape);
     }
     ng_train(net);
@@ -186,7 +186,7 @@ static ng_status check_gradients(ng_module *net, int n_inputs)
         ng_check_module(net, inputs, n_inputs, .mode = NG_CHECK_FAST, .directions = 1);
     ng_tensor_free(inputs[0]);
     ng_tensor_free(inputs[1]);
-    return report.passed ? NG_OK : ng_failed() ? ng_last_status() : NG_EGRAD;
+    return report.passed ? NG_OK : ng_failed() ? ng_error_status() : NG_EGRAD;
 }
 
 static ng_status train_step(ng_module *net, ng_dataset *data, outcome *result)
@@ -212,7 +212,7 @@ static ng_status run(ng_module *(*norm)(int64_t width), outcome *result)
     ng_clear_error();
     ng_dataset *data = samples(8);
     ng_module *net = network(norm, 4);
-    ng_status status = net && data ? NG_OK : ng_last_status();
+    ng_status status = net && data ? NG_OK : ng_error_status();
     if (!status) status = ng_module_init(net, 11);
     if (!status) status = train_step(net, data, result);
     if (!status) status = check_gradients(net, norm == conditioned ? 2 : 1);
@@ -242,7 +242,7 @@ static void expect_to_survive(ng_module *(*norm)(int64_t width), void (*refuse_a
 {
     static outcome first, result;
     ng_status status = run(norm, &first); /* also warms up what is kept for the whole process */
-    ck_assert_msg(status == NG_OK, "without refusals: %s", ng_last_error());
+    ck_assert_msg(status == NG_OK, "without refusals: %s", ng_error_text());
 
     bool refused = true;
     for (int64_t n = 0; refused; n++) {
@@ -254,7 +254,7 @@ static void expect_to_survive(ng_module *(*norm)(int64_t width), void (*refuse_a
         int64_t leaked = allocations_live() - live;
         ck_assert_msg(leaked == 0, "refused %lld: leaked %lld", (long long)n, (long long)leaked);
         ck_assert_msg(status == NG_ENOMEM || status == NG_OK, "refused %lld: %s: %s",
-                      (long long)n, ng_status_name(status), ng_last_error());
+                      (long long)n, ng_status_name(status), ng_error_text());
         if (status == NG_OK) expect_same_outcome(&first, &result);
         if (n == 0) ck_assert_msg(status == NG_ENOMEM, "allocations are not being refused");
     }
@@ -332,7 +332,7 @@ START_TEST(a_refused_call_made_again_continues_with_the_same_bits)
         refused = allocations_refused();
         allocations_succeed();
         int64_t leaked = allocations_live() - live;
-        ck_assert_msg(status == NG_OK, "refused %lld: %s", (long long)n, ng_last_error());
+        ck_assert_msg(status == NG_OK, "refused %lld: %s", (long long)n, ng_error_text());
         ck_assert_msg(leaked == 0, "refused %lld: leaked %lld", (long long)n, (long long)leaked);
         expect_same_outcome(&first, &result);
     }

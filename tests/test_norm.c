@@ -919,14 +919,10 @@ START_TEST(row_norm_options_say_what_is_wrong)
 }
 END_TEST
 
-START_TEST(null_is_passed_on_in_silence)
+START_TEST(null_that_an_earlier_failure_explains_is_passed_on)
 {
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 4))),
               *wrong = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
-    ck_assert_ptr_null(ng_layer_norm(tape, NULL, NG_NONE, NG_NONE, 1e-5));
-    ck_assert_ptr_null(ng_rms_norm(NULL, x, NG_NONE, 1e-5));
-    ck_assert_ptr_null(ng_batch_norm(tape, NULL));
-    ck_assert(!ng_failed());
     ck_assert_ptr_null(ng_layer_norm(tape, x, ng_add(tape, x, wrong), NG_NONE, 1e-5));
     assert_error(NG_ESHAPE, "ng_add"); /* the first failure stays on record */
 }
@@ -1062,7 +1058,7 @@ Suite *norm_suite(void)
     tcase_add_test(t, an_empty_batch_of_rows_is_an_empty_result);
     tcase_add_test(t, row_norm_says_what_is_wrong);
     tcase_add_test(t, row_norm_options_say_what_is_wrong);
-    tcase_add_test(t, null_is_passed_on_in_silence);
+    tcase_add_test(t, null_that_an_earlier_failure_explains_is_passed_on);
     tcase_add_test(t, batch_norm_says_what_is_wrong);
     tcase_add_test(t, out_of_memory_leaves_running_statistics_alone);
     suite_add_tcase(suite, t);

@@ -50,7 +50,7 @@ static void outcome_free(outcome *o)
 static ng_tensor *told(const char *name, const ng_tensor *result)
 {
     ck_assert_msg((result != NULL) != ng_failed(), "%s: %s", name,
-                  result ? ng_last_error() : "NULL without an error");
+                  result ? ng_error_text() : "NULL without an error");
     ng_clear_error();
     return result ? ng_copy_new(result, ng_dtype_of(result)) : NULL;
 }
@@ -86,7 +86,7 @@ static outcome run(const ng_check_row_spec *row, const manner *how)
     ng_tensor *y = called(row, module, inputs);
     outcome o = {.y = told(row->name, y)};
     for (int i = 0; i < NG_ROW_INPUTS; i++) {
-        if (!ng_requires_grad(y) || !ng_requires_grad(inputs[i])) continue;
+        if (!y || !ng_requires_grad(y) || !inputs[i] || !ng_requires_grad(inputs[i])) continue;
         ng_tensor *dx =
             ng_gradient(tape, y, inputs[i], .record = how->record, .allow_unused = true);
         ck_assert(!dx || ng_shape_equal(ng_shape_of(dx), ng_shape_of(inputs[i])));
@@ -254,13 +254,13 @@ static FILE *nowhere(void) { return sink; }
 static ng_status made(ng_tensor *x)
 {
     ng_tensor_free(x);
-    return x ? NG_OK : ng_last_status();
+    return x ? NG_OK : ng_error_status();
 }
 
 static ng_status made_dataset(ng_dataset *data)
 {
     ng_dataset_free(data);
-    return data ? NG_OK : ng_last_status();
+    return data ? NG_OK : ng_error_status();
 }
 
 static ng_status gradients(ng_tensor **in)
@@ -397,7 +397,7 @@ static bool names_itself(const caller *c)
     size_t stem = length;
     if (strcmp(c->name + length - with, "_with") == 0) stem -= with;
     if (strcmp(c->name + length - index, "_index") == 0) stem -= index;
-    return strncmp(ng_last_error(), c->name, stem) == 0;
+    return strncmp(ng_error_text(), c->name, stem) == 0;
 }
 
 /* Calls it with operand `which` replaced. */
@@ -416,18 +416,18 @@ static void call_with(const caller *c, int which, strange what)
         in[n] = in_place_of(*kind, n == which ? what : AS_IT_IS, &module);
         n++, mark = 0;
     }
-    ck_assert_msg(!ng_failed(), "%s: %s", c->name, ng_last_error());
+    ck_assert_msg(!ng_failed(), "%s: %s", c->name, ng_error_text());
     const bool worked = c->call(in);
     const char *is = strange_names[what];
-    if (what == AS_IT_IS) ck_assert_msg(worked, "%s: %s", c->name, ng_last_error());
+    if (what == AS_IT_IS) ck_assert_msg(worked, "%s: %s", c->name, ng_error_text());
     if (must_fail(what, mark_of_which))
         ck_assert_msg(!worked, "%s works with operand %d %s", c->name, which + 1, is);
     if (what != ABSENT) {
         ck_assert_msg(worked != ng_failed(), "%s, operand %d %s: %s", c->name, which + 1, is,
-                      worked ? ng_last_error() : "no error is recorded");
+                      worked ? ng_error_text() : "no error is recorded");
         if (!worked)
             ck_assert_msg(names_itself(c), "%s, operand %d %s: \"%s\"", c->name, which + 1, is,
-                          ng_last_error());
+                          ng_error_text());
     }
     ng_clear_error();
     for (int i = 0; i < n; i++) ng_tensor_free(in[i]);

@@ -184,39 +184,6 @@ START_TEST(wrong_operands_are_named_and_the_program_goes_on)
 }
 END_TEST
 
-START_TEST(null_passes_through_every_family_in_silence)
-{
-    ng_tensor *x = zeros(NG_SHAPE(2, 2)), *null = NULL;
-    ck_assert_ptr_null(ng_add(tape, x, null));
-    ck_assert_ptr_null(ng_exp(tape, null));
-    ck_assert_ptr_null(ng_clamp(tape, null, 1, 0));
-    ck_assert_ptr_null(ng_scalar_div(tape, 1, null));
-    ck_assert_ptr_null(ng_zeros_like(tape, null));
-    ck_assert_ptr_null(ng_cast(tape, null, NG_F32));
-    ck_assert_ptr_null(ng_sum(tape, null));
-    ck_assert_ptr_null(ng_variance(tape, null));
-    ck_assert_ptr_null(ng_logsumexp(tape, null));
-    ck_assert_ptr_null(ng_argmax(tape, null, 0));
-    ck_assert_ptr_null(ng_sum_to(tape, null, NG_SCALAR));
-    ck_assert_ptr_null(ng_matmul(tape, x, null));
-    ck_assert_ptr_null(ng_linear(tape, x, x, null));
-    ck_assert_ptr_null(ng_reshape(tape, null, NG_SCALAR));
-    ck_assert_ptr_null(ng_permute(tape, null, NG_AXES(0)));
-    ck_assert_ptr_null(ng_transpose(tape, null, 0, 1));
-    ck_assert_ptr_null(ng_broadcast_to(tape, null, NG_SCALAR));
-    ck_assert_ptr_null(ng_slice(tape, null, 0, 0, 1));
-    ck_assert_ptr_null(ng_pad(tape, null, 0, 0, 1));
-    ck_assert_ptr_null(ng_concat(tape, (ng_tensor *[]){x, null}, 2, 0));
-    ck_assert_ptr_null(ng_concat(tape, NULL, 2, 0));
-    ck_assert_ptr_null(ng_gather_rows(tape, x, null));
-    ck_assert_ptr_null(ng_scatter_add_rows(tape, null, x, 1));
-    ck_assert_ptr_null(ng_where(tape, null, x, x));
-    ck_assert_ptr_null(ng_add(NULL, x, x));
-    ck_assert_ptr_null(ng_full(NULL, NG_F64, NG_SCALAR, 1));
-    ck_assert(!ng_failed());
-}
-END_TEST
-
 /* ---- Functions of each element ------------------------------------------------------------- */
 
 typedef ng_tensor *unary(ng_tape *, ng_tensor *);
@@ -1208,7 +1175,6 @@ Suite *ops_suite(void)
     tcase_add_test(arithmetic, broadcasting_adds_leading_dimensions);
     tcase_add_test(arithmetic, sum_to_gives_back_what_has_the_shape_already);
     tcase_add_test(arithmetic, wrong_operands_are_named_and_the_program_goes_on);
-    tcase_add_test(arithmetic, null_passes_through_every_family_in_silence);
 
     TCase *elementwise = add_case(suite, "elementwise");
     tcase_add_test(elementwise, functions_and_their_slopes_are_those_of_the_formula);

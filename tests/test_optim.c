@@ -502,21 +502,6 @@ START_TEST(options_without_sense_are_refused)
 }
 END_TEST
 
-START_TEST(null_is_passed_on_in_silence)
-{
-    ck_assert_ptr_null(ng_sgd_new(NULL));
-    ck_assert_ptr_null(ng_adamw_new(NULL, .lr = 1));
-    ck_assert_int_eq(ng_optimizer_step(NULL), NG_ENULL);
-    ck_assert_int_eq(ng_optimizer_set_lr(NULL, 1), NG_ENULL);
-    ck_assert(isnan(ng_optimizer_lr(NULL)));
-    ck_assert_int_eq(ng_optimizer_steps(NULL), -1);
-    ck_assert(isnan(ng_grad_norm(NULL)) && isnan(ng_clip_grad_norm(NULL, 1)));
-    ck_assert_int_eq(ng_clip_grad_value(NULL, 1), NG_ENULL);
-    ng_zero_grads(NULL), ng_optimizer_free(NULL);
-    ck_assert(!ng_failed());
-}
-END_TEST
-
 START_TEST(an_optimizer_is_made_whole_or_not_at_all)
 {
     bench b = bench_new(NG_F32);
@@ -570,7 +555,6 @@ Suite *optim_suite(void)
     suite_add_tcase(suite, clipping);
     TCase *wrong = tcase_create("wrong use");
     tcase_add_test(wrong, options_without_sense_are_refused);
-    tcase_add_test(wrong, null_is_passed_on_in_silence);
     tcase_add_test(wrong, an_optimizer_is_made_whole_or_not_at_all);
     suite_add_tcase(suite, wrong);
     return suite;

@@ -478,8 +478,6 @@ START_TEST(wrong_attention_is_refused)
     assert_error(NG_ESHAPE, "expected (N, T, features)");
     ck_assert_ptr_null(ng_attention(tape, x, NG_NONE, y, NG_NONE, .heads = 2));
     assert_error(NG_EVALUE, "NG_NONE");
-    ck_assert_ptr_null(ng_attention(tape, x, NULL, y, NG_NONE, .heads = 2));
-    ck_assert(!ng_failed());
     ck_assert_ptr_null(ng_rotary(tape, x, .dim = 5));
     assert_error(NG_ESHAPE, "heads of dim 5");
     ck_assert_ptr_null(ng_rotary(tape, x, .dim = 4, .over = 6));

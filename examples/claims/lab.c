@@ -150,7 +150,7 @@ void lab_progress(double done, double total, const char *format, ...)
 
 bool lab_goes_on(void)
 {
-    if (ng_failed()) give_up(ng_last_error());
+    if (ng_failed()) give_up(ng_error_text());
     return true;
 }
 
@@ -212,7 +212,7 @@ static void finish_data(void)
     const bool whole = fclose(lab.data) == 0;
     lab.data = NULL;
     if (!whole) give_up("out of memory");
-    if (ng_file_write(path, lab.text, (int64_t)lab.size) != NG_OK) give_up(ng_last_error());
+    if (ng_file_write(path, lab.text, (int64_t)lab.size) != NG_OK) give_up(ng_error_text());
     free(lab.text);
 }
 

@@ -15,9 +15,11 @@
 #if defined(__GNUC__)
 #define NG_API __attribute__((visibility("default")))
 #define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#define NG_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define NG_API
 #define NG_PRINTF(text, first)
+#define NG_MUST_CHECK
 #endif
 
 /* "0.2.0", of the library that was linked (the macros are those it was compiled with). */
@@ -25,15 +27,17 @@ NG_API const char *ng_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------
  *
- * A call that fails returns NULL (or NaN, false, or a status other than NG_OK) and records why.
- * A call that is given NULL passes NULL on and leaves the record alone, so a chain of calls is
- * checked once, at its end:
+ * A call that fails returns NULL (or NaN, -1, false, or a status other than NG_OK) and records
+ * why. A call that is given NULL passes NULL on, so a chain of calls is checked once, at its end:
  *
  *     ng_tensor *y = ng_exp(tape, ng_add(tape, a, b));
- *     if (!y) fprintf(stderr, "%s\n", ng_last_error());
+ *     if (!y) fprintf(stderr, "%s\n", ng_error_text());
  *
- * The record belongs to the calling thread and holds the newest failure. A failed call leaves
- * everything as it was. Nothing in the library prints, aborts or exits.
+ * The record belongs to the calling thread. It keeps the first failure since it was cleared, which
+ * is the cause, and counts those that follow from it. A NULL that no failure on record explains is
+ * itself one: NG_ENULL, "ng_add: operand 1 is NULL". So a program that ends with ng_failed() false
+ * has done what it says; one that recovers from a failure clears the record. A failed call leaves
+ * everything as it was. Nothing in the library prints, aborts or exits; every _free takes NULL.
  */
 typedef enum {
     NG_OK = 0,
@@ -45,21 +49,25 @@ typedef enum {
     NG_ESTATE, /* right call, wrong time: another tape, a tensor changed since it was recorded */
     NG_EIO,    /* the system refused to open, read or write */
     NG_EPARSE, /* a file's content is not what its format says */
-    NG_ENULL   /* NULL came in and no error was recorded before */
+    NG_ENULL   /* NULL came in and no failure on record explains it */
 } ng_status;
 
-/* Whether an error is recorded; which; and its text, naming function, values and what was
- * expected ("" where none is). The text lives until the thread's next failure. */
+/* Whether a failure is on record, and how many there were since the record was cleared. */
 NG_API bool ng_failed(void);
-NG_API ng_status ng_last_status(void);
-NG_API const char *ng_last_error(void);
+NG_API int64_t ng_failures(void);
+
+/* The first of them: its status, and its text, which names function, values and what was expected
+ * ("" where there is none). One inside a network begins with the module's path and type:
+ * "1.1 (Linear): ng_linear: ...". The text lives until the record is cleared. */
+NG_API ng_status ng_error_status(void);
+NG_API const char *ng_error_text(void);
 NG_API void ng_clear_error(void);
 
 /* "NG_ESHAPE", for messages and logs. */
 NG_API const char *ng_status_name(ng_status status);
 
-/* Records an error and returns `code`. All errors come through here: the one place for a
- * breakpoint. Your own ops and modules call it too. Text beyond 511 bytes is cut. */
+/* Records a failure and returns `code`. All failures come through here, the later ones too: the one
+ * place for a breakpoint. Your own ops and modules call it too. Text beyond 511 bytes is cut. */
 NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3);
 
 /* ---- Threads ------------------------------------------------------------------------------

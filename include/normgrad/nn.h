@@ -488,7 +488,7 @@ struct ng_module {
 NG_API ng_module *ng_module_new(const ng_module_class *class);
 
 /* Registers a new zero tensor or a child under a name without '.', and returns it; the module
- * owns it. A failure is remembered by the module until ng_module_built. A child is the module's
+ * owns it. A failure is remembered by the module for ng_module_built. A child is the module's
  * from this call on, also when it fails. */
 NG_API ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape);
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
@@ -496,7 +496,7 @@ NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_sha
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
 
 /* Ends a constructor: draws the parameters and returns self, or frees it and returns NULL if
- * anything was not had. */
+ * anything could not be registered since it was made. */
 NG_API ng_module *ng_module_built(ng_module *self);
 
 #endif

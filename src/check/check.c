@@ -217,7 +217,7 @@ static void conclude(const doubt *d, const tally *sum)
 /* Normal directions with few bits, so that steps along them are exact. */
 static double *draw_directions(int64_t count, int64_t size, ng_rng *rng)
 {
-    double *directions = ng_calloc(count * size + 1, sizeof *directions);
+    double *directions = ng_calloc("ng_check_function", count * size + 1, sizeof *directions);
     for (int64_t i = 0; directions && i < count * size; i++) {
         directions[i] = round(ng_rng_normal(rng) * 256) / 256;
     }
@@ -230,7 +230,7 @@ static bool doubt_leaf(doubt *d, ng_rng *rng, tally *sum)
     bool each = d->report->mode == NG_CHECK_ELEMENTS;
     d->count = each ? size : size > 0 ? d->options->directions : 0;
     d->directions = each ? NULL : draw_directions(d->count, size, rng);
-    d->found = ng_calloc(d->count + 1, sizeof *d->found);
+    d->found = ng_calloc("ng_check_function", d->count + 1, sizeof *d->found);
     bool ok = d->found && (each || d->directions);
     if (!ok) ng_check_say(d->report, "the check could not go on: %s", ng_check_reason());
     ok = ok && measure(d) && judge(d, sum);
@@ -285,7 +285,8 @@ static bool doubt_orders(ng_subject *subject, const ng_check_options *options,
            doubt_order(subject, options, report, &worst);
 }
 
-void ng_check_subject(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
+static void doubt_subject(ng_subject *subject, const ng_check_options *options,
+                          ng_check_report *report)
 {
     ng_check_options chosen = *options;
     if (chosen.order == 0) chosen.order = 1;
@@ -315,6 +316,14 @@ static bool options_have_meaning(const ng_check_options *options, ng_check_repor
         return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step);
     }
     return true;
+}
+
+/* The report quotes what fails here, whatever is on record already. */
+void ng_check_subject(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
+{
+    const ng_error_record earlier = ng_error_put_aside();
+    doubt_subject(subject, options, report);
+    ng_error_put_back(&earlier);
 }
 
 ng_check_report ng_check_report_new(const ng_check_options *options)

@@ -34,7 +34,7 @@ static bool list_tensors(shelf *s)
 {
     s->parameters = count_tensors(s->module, true);
     s->count = s->parameters + count_tensors(s->module, false);
-    s->tensors = ng_calloc(s->count + 1, sizeof *s->tensors);
+    s->tensors = ng_calloc("ng_check_module", s->count + 1, sizeof *s->tensors);
     if (!s->tensors) return false;
     for (int i = 0; i < s->count; i++) {
         bool parameter = i < s->parameters;
@@ -135,6 +135,7 @@ ng_check_report ng_check_module_with(ng_module *module, ng_check_options options
     if (report.message[0]) return report;
     if (!module) {
         ng_check_say(&report, "there is no module to check: %s", ng_check_reason());
+        ng_note_null("ng_check_module", "module");
         return report;
     }
     if (options.n_inputs != 1 && options.n_inputs != 2) {

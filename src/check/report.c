@@ -16,7 +16,7 @@ bool ng_check_say(ng_check_report *report, const char *format, ...)
 
 const char *ng_check_reason(void)
 {
-    return ng_failed() ? ng_last_error() : "NULL was returned without an error";
+    return ng_failed() ? ng_error_text() : "NULL was returned without an error";
 }
 
 /* ---- Hints --------------------------------------------------------------------------------- */
@@ -241,6 +241,7 @@ static void print_verdict(FILE *stream, const ng_check_report *report)
 
 void ng_check_print_head(FILE *stream)
 {
+    if (!ng_given("ng_check_print_head", "stream", stream)) return;
     fprintf(stream, "%-46s %5s %8s  %8s  %-22s %s\n", "", "order", "compared", "error", "at",
             "verdict");
 }
@@ -248,7 +249,9 @@ void ng_check_print_head(FILE *stream)
 void ng_check_print(FILE *stream, const char *name, const ng_check_report *report)
 {
     char place[96], error[24];
-    if (!stream || !report) return;
+    if (!ng_given("ng_check_print", "stream", stream) ||
+        !ng_given("ng_check_print", "report", report))
+        return;
     place_of(report, place, sizeof place);
     error_of(report, error, sizeof error);
     fprintf(stream, "%-46s %5s %8lld  %8s  %-22s ", name ? name : "",

@@ -32,7 +32,9 @@ static double draw(const ng_row_input *input, ng_rng *rng)
 
 ng_tensor *ng_row_input_new(const ng_row_input *input, ng_rng *rng)
 {
-    if (!input || !rng || !well_formed(input)) return NULL;
+    if (!ng_given("ng_row_input_new", "input", input) ||
+        !ng_given("ng_row_input_new", "rng", rng) || !well_formed(input))
+        return NULL;
     ng_tensor *x = ng_zeros_new(input->index ? NG_I64 : NG_F64, input->shape);
     if (!x) return NULL;
     int64_t low = input->index ? (int64_t)ceil(input->low) : 0;
@@ -65,7 +67,7 @@ ng_check_report ng_check_row(const ng_check_row_spec *row, ng_check_options opti
     int n = 0;
     ng_check_report report = ng_check_report_new(&options);
     ng_rng rng = ng_check_rng(options.seed, NG_CHECK_INPUT_VALUES);
-    if (!row) {
+    if (!ng_given("ng_check_row", "row", row)) {
         ng_check_say(&report, "there is no row to check");
         return report;
     }
@@ -101,6 +103,7 @@ static void narrow_last(ng_shape *shape)
 
 ng_check_row_spec ng_row_broadcast(const ng_check_row_spec *row, ng_broadcast_side side)
 {
+    if (!ng_given("ng_row_broadcast", "row", row)) return (ng_check_row_spec){0};
     ng_check_row_spec narrow = *row;
     ng_shape *left = &narrow.inputs[0].shape, *right = &narrow.inputs[1].shape;
     if (side == NG_BROADCAST_LEFT) drop_first(left);

@@ -13,7 +13,7 @@ static bool no_memory(ng_check_report *report)
 
 static double *copy_of_values(const ng_tensor *tensor)
 {
-    double *copy = ng_calloc(tensor->size + 1, sizeof *copy);
+    double *copy = ng_calloc("ng_check_function", tensor->size + 1, sizeof *copy);
     if (copy) memcpy(copy, tensor->data, (size_t)tensor->size * sizeof *copy);
     return copy;
 }
@@ -31,7 +31,7 @@ bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tenso
 bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor)
 {
     size_t bytes = (size_t)tensor->size * ng_dtype_bytes(tensor->dtype);
-    void *origin = ng_calloc((int64_t)bytes + 1, 1);
+    void *origin = ng_calloc("ng_check_function", (int64_t)bytes + 1, 1);
     if (!origin) return false;
     memcpy(origin, tensor->data, bytes);
     subject->states[subject->n_states++] = (ng_check_state){.tensor = tensor, .origin = origin};
@@ -52,7 +52,11 @@ static bool add_argument(ng_subject *subject, const ng_check_options *options, i
 {
     ng_tensor *input = options->inputs[index];
     const char *name = name_of_input(options, index);
-    if (!input) return ng_check_say(report, "%s is NULL: %s", name, ng_check_reason());
+    if (!input) {
+        ng_check_say(report, "%s is NULL: %s", name, ng_check_reason());
+        ng_note_null("ng_check_function", name);
+        return false;
+    }
     if (ng_is_none(input)) {
         return ng_check_say(report, "%s is NG_NONE: the function itself hands that on", name);
     }
@@ -76,14 +80,16 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
 {
     *subject = (ng_subject){.call = call, .context = context};
     int n = options->n_inputs;
-    if (!call) return ng_check_say(report, "there is no function to check");
-    if (n < 0 || (n > 0 && !options->inputs)) {
+    if (!ng_given("ng_check_function", "call", call))
+        return ng_check_say(report, "there is no function to check");
+    if (n < 0 || (n > 0 && !ng_given("ng_check_function", "inputs", options->inputs))) {
         return ng_check_say(report, "inputs are missing: %d were announced", n);
     }
-    subject->arguments = ng_calloc(n + 1, sizeof *subject->arguments);
-    subject->owned = ng_calloc(n + 1, sizeof *subject->owned);
-    subject->leaves = ng_calloc((int64_t)n + more_leaves + 1, sizeof *subject->leaves);
-    subject->states = ng_calloc((int64_t)states + 1, sizeof *subject->states);
+    subject->arguments = ng_calloc("ng_check_function", n + 1, sizeof *subject->arguments);
+    subject->owned = ng_calloc("ng_check_function", n + 1, sizeof *subject->owned);
+    subject->leaves =
+        ng_calloc("ng_check_function", (int64_t)n + more_leaves + 1, sizeof *subject->leaves);
+    subject->states = ng_calloc("ng_check_function", (int64_t)states + 1, sizeof *subject->states);
     if (!subject->arguments || !subject->owned || !subject->leaves || !subject->states) {
         return no_memory(report);
     }
@@ -242,16 +248,18 @@ static bool reserve(ng_subject *subject, int order)
     int n = subject->n_leaves;
     int64_t most = subject->cotangent->size;
     if (order == 2 && subject->n_gradient > most) most = subject->n_gradient;
-    subject->targets = ng_calloc(n + 1, sizeof *subject->targets);
-    subject->gradients = ng_calloc(n + 1, sizeof *subject->gradients);
-    subject->cotangents = ng_calloc(n + 1, sizeof *subject->cotangents);
-    subject->curved = ng_calloc(n + 1, sizeof *subject->curved);
-    subject->curved_cotangents = ng_calloc(n + 1, sizeof *subject->curved_cotangents);
-    subject->weights = ng_calloc(most + 1, sizeof *subject->weights);
-    subject->base = ng_calloc(most + 1, sizeof *subject->base);
-    subject->plus = ng_calloc(most + 1, sizeof *subject->plus);
-    subject->minus = ng_calloc(most + 1, sizeof *subject->minus);
-    subject->analytic = ng_calloc(subject->n_gradient + 1, sizeof *subject->analytic);
+    subject->targets = ng_calloc("ng_check_function", n + 1, sizeof *subject->targets);
+    subject->gradients = ng_calloc("ng_check_function", n + 1, sizeof *subject->gradients);
+    subject->cotangents = ng_calloc("ng_check_function", n + 1, sizeof *subject->cotangents);
+    subject->curved = ng_calloc("ng_check_function", n + 1, sizeof *subject->curved);
+    subject->curved_cotangents =
+        ng_calloc("ng_check_function", n + 1, sizeof *subject->curved_cotangents);
+    subject->weights = ng_calloc("ng_check_function", most + 1, sizeof *subject->weights);
+    subject->base = ng_calloc("ng_check_function", most + 1, sizeof *subject->base);
+    subject->plus = ng_calloc("ng_check_function", most + 1, sizeof *subject->plus);
+    subject->minus = ng_calloc("ng_check_function", most + 1, sizeof *subject->minus);
+    subject->analytic =
+        ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *subject->analytic);
     return subject->targets && subject->gradients && subject->cotangents && subject->curved &&
            subject->curved_cotangents && subject->weights && subject->base && subject->plus &&
            subject->minus && subject->analytic;
@@ -293,7 +301,7 @@ static bool evaluate_repeatedly(ng_subject *subject, ng_check_report *report)
 {
     const char *what = subject->order == 2 ? "the gradient" : "the result";
     const char *slope = subject->order == 2 ? "the second gradient" : "the gradient";
-    double *again = ng_calloc(subject->n_gradient + 1, sizeof *again);
+    double *again = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *again);
     bool ok = again || no_memory(report);
     for (int run = 0; run < 2 && ok; run++) {
         if (subject->order == 1) ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
@@ -391,7 +399,7 @@ static bool recording_changes_nothing(const ng_subject *subject, const double *p
 
 bool ng_subject_raise(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
 {
-    double *plain = ng_calloc(subject->n_gradient + 1, sizeof *plain);
+    double *plain = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *plain);
     bool ok = plain && draw_second_cotangents(subject, options->seed);
     if (!ok) no_memory(report);
     if (ok) memcpy(plain, subject->analytic, (size_t)subject->n_gradient * sizeof *plain);

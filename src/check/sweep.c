@@ -45,7 +45,7 @@ static bool sweep(ng_subject *subject, const ng_check_options *options, const do
         (options->order == 2 && !ng_subject_raise(subject, options, report))) {
         return false;
     }
-    double *each = ng_calloc(subject->n_gradient + 1, sizeof *each);
+    double *each = ng_calloc("ng_check_sweep", subject->n_gradient + 1, sizeof *each);
     bool ok = each || ng_check_say(report, "%s", ng_check_reason());
     for (int i = 0; i < count && ok; i++) {
         ok = median_error(subject, steps[i], each, &errors[i], report);
@@ -59,10 +59,14 @@ ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, const do
 {
     ng_check_report report = ng_check_report_new(&options);
     ng_subject subject = {0};
-    if (!steps || !errors) return ng_fail(NG_ENULL, "ng_check_sweep: steps or errors is NULL");
+    if (!ng_given("ng_check_sweep", "steps", steps) ||
+        !ng_given("ng_check_sweep", "errors", errors))
+        return ng_newest_status();
     bool ok = !report.message[0] &&
-              ng_subject_open(&subject, call, options.context, &options, 0, 0, &report) &&
-              sweep(&subject, &options, steps, errors, count, &report);
+              ng_subject_open(&subject, call, options.context, &options, 0, 0, &report);
+    const ng_error_record earlier = ng_error_put_aside();
+    ok = ok && sweep(&subject, &options, steps, errors, count, &report);
+    ng_error_put_back(&earlier);
     ng_subject_close(&subject);
     if (ok) return NG_OK;
     return ng_fail(NG_EVALUE, "ng_check_sweep: %s", report.message);

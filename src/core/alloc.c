@@ -30,12 +30,13 @@ static size_t padded_bytes(int64_t count, size_t size)
     return (lines > 0 ? lines : 1) * ALIGNMENT;
 }
 
-void *ng_calloc(int64_t count, size_t size)
+void *ng_calloc(const char *function, int64_t count, size_t size)
 {
     const size_t bytes = padded_bytes(count, size);
     void *memory = bytes > 0 ? aligned_alloc(ALIGNMENT, bytes) : NULL;
     if (!memory) {
-        ng_fail(NG_ENOMEM, "out of memory: %lld elements of %zu bytes", (long long)count, size);
+        ng_fail(NG_ENOMEM, "%s: out of memory: %lld elements of %zu bytes", function,
+                (long long)count, size);
         return NULL;
     }
     ng_prefer_huge_pages(memory, bytes);
@@ -44,18 +45,18 @@ void *ng_calloc(int64_t count, size_t size)
 
 void ng_free(void *memory) { free(memory); }
 
-void *ng_grow(void *array, int64_t count, int64_t more, size_t size)
+void *ng_grow(const char *function, void *array, int64_t count, int64_t more, size_t size)
 {
-    void *grown = ng_calloc(more, size);
+    void *grown = ng_calloc(function, more, size);
     if (!grown) return NULL;
     if (count > 0) memcpy(grown, array, (size_t)count * size);
     ng_free(array);
     return grown;
 }
 
-char *ng_copy_text(const char *text)
+char *ng_copy_text(const char *function, const char *text)
 {
     const size_t bytes = strlen(text) + 1;
-    char *copy = ng_calloc((int64_t)bytes, 1);
+    char *copy = ng_calloc(function, (int64_t)bytes, 1);
     return copy ? memcpy(copy, text, bytes) : NULL;
 }

@@ -1,22 +1,23 @@
-/* All memory of the library comes from here: sizes are checked, failure is NG_ENOMEM. */
+/* All memory of the library comes from here: sizes are checked, failure is NG_ENOMEM in the name of
+ * `function`, the public one that asked. */
 #ifndef NG_CORE_ALLOC_H
 #define NG_CORE_ALLOC_H
 
-#include <normgrad/core.h>
+#include "core/error.h"
 
 /* `count` elements of `size` bytes, zeroed, aligned to 64 bytes; NULL with NG_ENOMEM, also where
  * the product overflows. ng_free takes NULL. */
-void *ng_calloc(int64_t count, size_t size);
+void *ng_calloc(const char *function, int64_t count, size_t size);
 void ng_free(void *memory);
 
 /* Grows an array that ng_calloc gave from `count` to `more` elements, the new ones zeroed; on
  * failure NULL, and the array is as it was. */
-void *ng_grow(void *array, int64_t count, int64_t more, size_t size);
+void *ng_grow(const char *function, void *array, int64_t count, int64_t more, size_t size);
 
 /* Asks the system to back large memory that nobody has touched yet with large pages, which spares
  * look-ups of addresses; it may decline. */
 void ng_prefer_huge_pages(void *memory, size_t bytes);
 
-char *ng_copy_text(const char *text); /* ng_free it */
+char *ng_copy_text(const char *function, const char *text); /* ng_free it */
 
 #endif

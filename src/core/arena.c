@@ -58,20 +58,20 @@ static ng_arena_block *add_block(ng_arena *arena, int64_t bytes)
     return block;
 }
 
-void *ng_arena_alloc(ng_arena *arena, size_t bytes)
+static void *refuse(const char *function, size_t bytes)
+{
+    ng_fail(NG_ENOMEM, "%s: out of memory: %zu bytes on the tape", function, bytes);
+    return NULL;
+}
+
+void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes)
 {
     const int64_t limit = INT64_MAX / 4;
-    if (bytes > (size_t)limit) {
-        ng_fail(NG_ENOMEM, "out of memory: %zu bytes on the tape", bytes);
-        return NULL;
-    }
+    if (bytes > (size_t)limit) return refuse(function, bytes);
     const int64_t needed = ((int64_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     ng_arena_block *block = arena->block;
     if (!block || block->size - block->used < needed) block = add_block(arena, needed);
-    if (!block) {
-        ng_fail(NG_ENOMEM, "out of memory: %zu bytes on the tape", bytes);
-        return NULL;
-    }
+    if (!block) return refuse(function, bytes);
     void *memory = bytes_of(block) + block->used;
     block->used += needed;
     arena->used += needed;

@@ -10,8 +10,8 @@ typedef struct {
     int64_t used, kept;    /* bytes, over all blocks */
 } ng_arena;
 
-/* 64-byte aligned, not initialised; NULL with NG_ENOMEM. */
-void *ng_arena_alloc(ng_arena *arena, size_t bytes);
+/* 64-byte aligned, not initialised; NULL with NG_ENOMEM in the name of `function`. */
+void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes);
 
 /* Empties the arena. If it had spread over several blocks they are replaced by one of their joint
  * size, so that the next round of the same work allocates nothing. Under AddressSanitizer the

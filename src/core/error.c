@@ -1,45 +1,93 @@
 #include "core/error.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define TEXT_OF(x) #x
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
-static _Thread_local ng_status last_status = NG_OK;
-static _Thread_local char last_error[512] = "";
-static _Thread_local uint64_t error_count = 0;
+static _Thread_local ng_error_record record;
+static _Thread_local ng_status newest;
 
 const char *ng_version(void)
 {
     return VERSION_TEXT(NG_VERSION_MAJOR, NG_VERSION_MINOR, NG_VERSION_PATCH);
 }
 
-uint64_t ng_error_count(void) { return error_count; }
+bool ng_failed(void) { return record.failures > 0; }
 
-bool ng_failed(void) { return last_status != NG_OK; }
+int64_t ng_failures(void) { return record.failures; }
 
-ng_status ng_last_status(void) { return last_status; }
+ng_status ng_error_status(void) { return record.status; }
 
-const char *ng_last_error(void) { return last_error; }
+const char *ng_error_text(void) { return record.text; }
+
+ng_status ng_newest_status(void) { return newest; }
 
 void ng_clear_error(void)
 {
-    last_status = NG_OK;
-    last_error[0] = '\0';
+    record = (ng_error_record){0};
+    newest = NG_OK;
 }
 
 ng_status ng_fail(ng_status code, const char *format, ...)
 {
-    /* The arguments may point into the text that is about to be replaced. */
-    char text[sizeof last_error];
+    newest = code;
+    if (record.failures++ > 0) return code;
+    char text[NG_ERROR_BYTES]; /* the arguments may point into the record's */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text, sizeof text, format ? format : "no text", arguments);
     va_end(arguments);
-    snprintf(last_error, sizeof last_error, "%s", text);
-    last_status = code;
-    error_count++;
+    strcpy(record.text, text);
+    record.status = code;
     return code;
+}
+
+void ng_note_null(const char *function, const char *operand)
+{
+    if (!ng_failed()) ng_fail(NG_ENULL, "%s: %s is NULL", function, operand);
+}
+
+/* The end of a long path is the part that tells. */
+static const char *short_path(const char *path, const char **dots)
+{
+    const size_t length = strlen(path), most = NG_ERROR_BYTES / 4;
+    *dots = length > most ? "..." : "";
+    return length > most ? path + length - most : path;
+}
+
+void ng_locate_error(const char *path, const char *type)
+{
+    if (!ng_failed() || record.located) return;
+    record.located = true;
+    const size_t named = strlen(type);
+    const bool names_type = strncmp(record.text, type, named) == 0 && record.text[named] == ':';
+    const char *what = names_type ? record.text + named + 1 : record.text;
+    while (*what == ' ') what++;
+    const char *dots, *end = short_path(path, &dots);
+    char text[2 * NG_ERROR_BYTES];
+    if (*path)
+        snprintf(text, sizeof text, "%s%s (%s): %s", dots, end, type, what);
+    else
+        snprintf(text, sizeof text, "%s: %s", type, what);
+    text[NG_ERROR_BYTES - 1] = '\0';
+    strcpy(record.text, text);
+}
+
+ng_error_record ng_error_put_aside(void)
+{
+    const ng_error_record earlier = record;
+    record = (ng_error_record){0};
+    return earlier;
+}
+
+void ng_error_put_back(const ng_error_record *earlier)
+{
+    if (earlier->failures == 0) return;
+    const int64_t later = record.failures;
+    record = *earlier;
+    record.failures += later;
 }
 
 const char *ng_status_name(ng_status status)

@@ -4,6 +4,7 @@
  *     [[ 1        -2.5       0.001  ]
  *      [ ...                        ]]
  */
+#include "core/error.h"
 #include "core/tensor.h"
 #include <math.h>
 #include <string.h>
@@ -65,8 +66,8 @@ static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offse
 
 void ng_fprint(FILE *stream, const ng_tensor *x)
 {
-    if (!stream) return;
-    if (!x) {
+    if (!ng_given("ng_fprint", "stream", stream)) return;
+    if (!ng_given("ng_fprint", "x", x)) {
         fputs("NULL\n", stream);
         return;
     }

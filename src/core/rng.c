@@ -1,5 +1,5 @@
+#include "core/error.h"
 #include <math.h>
-#include <normgrad/core.h>
 
 static uint64_t rotate_left(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
@@ -18,7 +18,7 @@ ng_rng ng_rng_seeded(uint64_t seed)
     return rng;
 }
 
-uint64_t ng_rng_next(ng_rng *rng)
+static uint64_t next(ng_rng *rng)
 {
     uint64_t *s = rng->state;
     const uint64_t result = rotate_left(s[0] + s[3], 23) + s[0];
@@ -32,24 +32,33 @@ uint64_t ng_rng_next(ng_rng *rng)
     return result;
 }
 
-double ng_rng_uniform(ng_rng *rng) { return (double)(ng_rng_next(rng) >> 11) * 0x1p-53; }
+static double uniform(ng_rng *rng) { return (double)(next(rng) >> 11) * 0x1p-53; }
+
+uint64_t ng_rng_next(ng_rng *rng) { return ng_given("ng_rng_next", "rng", rng) ? next(rng) : 0; }
+
+double ng_rng_uniform(ng_rng *rng)
+{
+    return ng_given("ng_rng_uniform", "rng", rng) ? uniform(rng) : (double)NAN;
+}
 
 /* Box and Muller 1958; the second value of each pair is not kept, so that a generator stays a
  * plain stream of numbers. */
 double ng_rng_normal(ng_rng *rng)
 {
+    if (!ng_given("ng_rng_normal", "rng", rng)) return (double)NAN;
     const double pi = 3.14159265358979323846;
-    const double u = 1.0 - ng_rng_uniform(rng); /* (0, 1] */
-    return sqrt(-2.0 * log(u)) * cos(2.0 * pi * ng_rng_uniform(rng));
+    const double u = 1.0 - uniform(rng); /* (0, 1] */
+    return sqrt(-2.0 * log(u)) * cos(2.0 * pi * uniform(rng));
 }
 
 /* Draws anew while the number falls into the incomplete last stretch of the 64-bit range. */
 int64_t ng_rng_below(ng_rng *rng, int64_t bound)
 {
+    if (!ng_given("ng_rng_below", "rng", rng)) return -1;
     if (bound <= 1) return 0;
     const uint64_t range = (uint64_t)bound, excess = -range % range; /* 2^64 mod bound */
     uint64_t drawn;
-    do drawn = ng_rng_next(rng);
+    do drawn = next(rng);
     while (drawn < excess);
     return (int64_t)(drawn % range);
 }

@@ -57,17 +57,29 @@ static int64_t padded_dim(ng_shape shape, int axis, int rank)
     return own < 0 ? 1 : shape.dim[own];
 }
 
+static int joint_rank(ng_shape a, ng_shape b) { return a.rank > b.rank ? a.rank : b.rank; }
+
+bool ng_shapes_broadcast(ng_shape a, ng_shape b)
+{
+    const int rank = joint_rank(a, b);
+    for (int i = 0; i < rank; i++) {
+        const int64_t da = padded_dim(a, i, rank), db = padded_dim(b, i, rank);
+        if (da != db && da != 1 && db != 1) return false;
+    }
+    return true;
+}
+
 bool ng_shape_broadcast(const char *function, ng_shape a, ng_shape b, ng_shape *result)
 {
-    ng_shape joint = {.rank = a.rank > b.rank ? a.rank : b.rank};
+    if (!ng_shapes_broadcast(a, b)) {
+        ng_fail(NG_ESHAPE, "%s: shapes do not broadcast: %s and %s", function,
+                ng_shape_print(a).text, ng_shape_print(b).text);
+        return false;
+    }
+    ng_shape joint = {.rank = joint_rank(a, b)};
     for (int i = 0; i < joint.rank; i++) {
-        const int64_t da = padded_dim(a, i, joint.rank), db = padded_dim(b, i, joint.rank);
-        if (da != db && da != 1 && db != 1) {
-            ng_fail(NG_ESHAPE, "%s: shapes do not broadcast: %s and %s", function,
-                    ng_shape_print(a).text, ng_shape_print(b).text);
-            return false;
-        }
-        joint.dim[i] = da == 1 ? db : da;
+        const int64_t da = padded_dim(a, i, joint.rank);
+        joint.dim[i] = da == 1 ? padded_dim(b, i, joint.rank) : da;
     }
     *result = joint;
     return ng_shape_size(function, joint) >= 0;

@@ -17,8 +17,10 @@ int64_t ng_shape_size(const char *function, ng_shape shape);
 
 bool ng_shape_equal(ng_shape a, ng_shape b);
 
-/* The shape that a and b broadcast to, not too large for memory; false with an error naming
- * `function`. */
+/* Whether there is a shape that a and b broadcast to. */
+bool ng_shapes_broadcast(ng_shape a, ng_shape b);
+
+/* That shape, not too large for memory; false with an error naming `function`. */
 bool ng_shape_broadcast(const char *function, ng_shape a, ng_shape b, ng_shape *result);
 
 /* Product of the dimensions first .. last - 1. */

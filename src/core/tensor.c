@@ -30,8 +30,8 @@ ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape)
     }
     const int64_t size = ng_shape_size(function, shape);
     if (size < 0) return NULL;
-    ng_tensor *x = ng_calloc(1, sizeof *x);
-    void *data = ng_calloc(size, dtypes[dtype].bytes);
+    ng_tensor *x = ng_calloc(function, 1, sizeof *x);
+    void *data = ng_calloc(function, size, dtypes[dtype].bytes);
     if (!x || !data) {
         ng_free(x), ng_free(data);
         return NULL;
@@ -82,7 +82,8 @@ ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value)
 
 ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double high, ng_rng *rng)
 {
-    ng_tensor *x = rng ? ng_tensor_make("ng_uniform_new", dtype, shape) : NULL;
+    if (!ng_given("ng_uniform_new", "rng", rng)) return NULL;
+    ng_tensor *x = ng_tensor_make("ng_uniform_new", dtype, shape);
     if (x) ng_fill_uniform(x, low, high, rng);
     return x;
 }
@@ -90,14 +91,15 @@ ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double hig
 ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation,
                          ng_rng *rng)
 {
-    ng_tensor *x = rng ? ng_tensor_make("ng_normal_new", dtype, shape) : NULL;
+    if (!ng_given("ng_normal_new", "rng", rng)) return NULL;
+    ng_tensor *x = ng_tensor_make("ng_normal_new", dtype, shape);
     if (x) ng_fill_normal(x, mean, deviation, rng);
     return x;
 }
 
 ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values, int64_t count)
 {
-    if (!values) return NULL;
+    if (!ng_given("ng_tensor_from", "values", values)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_tensor_from", dtype, shape);
     if (!x) return NULL;
     if (count != x->size) {
@@ -112,7 +114,7 @@ ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values, 
 
 ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *array)
 {
-    if (!array) return NULL;
+    if (!ng_given("ng_tensor_from_array", "array", array)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_tensor_from_array", dtype, shape);
     if (x) memcpy(x->data, array, (size_t)x->size * dtypes[dtype].bytes);
     return x;
@@ -132,7 +134,7 @@ bool ng_readable(const char *function, const ng_tensor *x)
 
 ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype)
 {
-    if (!x || !ng_readable("ng_copy_new", x)) return NULL;
+    if (!ng_given("ng_copy_new", "x", x) || !ng_readable("ng_copy_new", x)) return NULL;
     ng_tensor *copy = ng_tensor_make("ng_copy_new", dtype, x->shape);
     if (copy) ng_copy_values(copy, x);
     return copy;
@@ -140,24 +142,36 @@ ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype)
 
 /* ---- Inspect ------------------------------------------------------------------------------ */
 
-ng_dtype ng_dtype_of(const ng_tensor *x) { return x ? x->dtype : NG_F32; }
+ng_dtype ng_dtype_of(const ng_tensor *x)
+{
+    return ng_given("ng_dtype_of", "x", x) ? x->dtype : NG_F32;
+}
 
-int ng_rank(const ng_tensor *x) { return x ? x->shape.rank : -1; }
+int ng_rank(const ng_tensor *x)
+{
+    return ng_given("ng_rank", "x", x) ? x->shape.rank : -1;
+}
 
-int64_t ng_size(const ng_tensor *x) { return x ? x->size : -1; }
+int64_t ng_size(const ng_tensor *x)
+{
+    return ng_given("ng_size", "x", x) ? x->size : -1;
+}
 
-ng_shape ng_shape_of(const ng_tensor *x) { return x ? x->shape : NG_SCALAR; }
+ng_shape ng_shape_of(const ng_tensor *x)
+{
+    return ng_given("ng_shape_of", "x", x) ? x->shape : NG_SCALAR;
+}
 
 int64_t ng_dim(const ng_tensor *x, int axis)
 {
-    if (!x) return -1;
+    if (!ng_given("ng_dim", "x", x)) return -1;
     const int index = ng_axis_index("ng_dim", axis, x->shape.rank);
     return index < 0 ? -1 : x->shape.dim[index];
 }
 
 static void *data_as(const char *function, const ng_tensor *x, ng_dtype dtype)
 {
-    if (!x || !ng_readable(function, x)) return NULL;
+    if (!ng_given(function, "x", x) || !ng_readable(function, x)) return NULL;
     if (x->dtype == dtype) return x->data;
     ng_fail(NG_EDTYPE, "%s: the tensor is %s, expected %s", function, ng_dtype_name(x->dtype),
             ng_dtype_name(dtype));
@@ -200,7 +214,7 @@ void ng_tensor_store(ng_tensor *x, int64_t i, double value)
 
 double ng_item(const ng_tensor *x)
 {
-    if (!x || !ng_readable("ng_item", x)) return nan("");
+    if (!ng_given("ng_item", "x", x) || !ng_readable("ng_item", x)) return nan("");
     if (x->size == 1) return ng_tensor_load(x, 0);
     ng_fail(NG_ESHAPE, "ng_item: a tensor of shape %s, expected one element",
             ng_shape_print(x->shape).text);
@@ -217,13 +231,14 @@ static bool index_ok(const char *function, const ng_tensor *x, int64_t index)
 
 double ng_get(const ng_tensor *x, int64_t index)
 {
-    if (!x || !ng_readable("ng_get", x) || !index_ok("ng_get", x, index)) return nan("");
+    if (!ng_given("ng_get", "x", x) || !ng_readable("ng_get", x) || !index_ok("ng_get", x, index))
+        return nan("");
     return ng_tensor_load(x, index);
 }
 
 double ng_at_index(const ng_tensor *x, ng_shape index)
 {
-    if (!x || !ng_readable("ng_at", x)) return nan("");
+    if (!ng_given("ng_at", "x", x) || !ng_readable("ng_at", x)) return nan("");
     int64_t flat = 0;
     bool inside = index.rank == x->shape.rank;
     for (int i = 0; inside && i < index.rank; i++) {
@@ -240,12 +255,12 @@ double ng_at_index(const ng_tensor *x, ng_shape index)
 
 void ng_touch(ng_tensor *x)
 {
-    if (x && !ng_is_none(x)) x->version++;
+    if (ng_given("ng_touch", "x", x) && !ng_is_none(x)) x->version++;
 }
 
 ng_status ng_writable(const char *function, const ng_tensor *x)
 {
-    if (!x) return ng_status_of_null();
+    if (!ng_given(function, "x", x)) return ng_newest_status();
     if (ng_is_none(x)) return ng_fail(NG_EVALUE, "%s: NG_NONE cannot be written", function);
     if (x->tape)
         return ng_fail(NG_ESTATE, "%s: the tensor belongs to a tape and is read-only", function);
@@ -275,9 +290,10 @@ ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
 {
     const ng_status status = ng_writable("ng_fill_uniform", x);
     if (status != NG_OK) return status;
-    if (!rng || !(low <= high))
-        return ng_fail(NG_EVALUE, "ng_fill_uniform: range [%g, %g)%s", low, high,
-                       rng ? ", expected low <= high" : " without a generator");
+    if (!ng_given("ng_fill_uniform", "rng", rng)) return ng_newest_status();
+    if (!(low <= high))
+        return ng_fail(NG_EVALUE, "ng_fill_uniform: range [%g, %g), expected low <= high", low,
+                       high);
     for (int64_t i = 0; i < x->size; i++)
         ng_tensor_store(x, i, low + (high - low) * ng_rng_uniform(rng));
     ng_touch(x);
@@ -288,9 +304,9 @@ ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rn
 {
     const ng_status status = ng_writable("ng_fill_normal", x);
     if (status != NG_OK) return status;
-    if (!rng || !(deviation >= 0))
-        return ng_fail(NG_EVALUE, "ng_fill_normal: deviation %g%s", deviation,
-                       rng ? ", expected at least 0" : " without a generator");
+    if (!ng_given("ng_fill_normal", "rng", rng)) return ng_newest_status();
+    if (!(deviation >= 0))
+        return ng_fail(NG_EVALUE, "ng_fill_normal: deviation %g, expected at least 0", deviation);
     for (int64_t i = 0; i < x->size; i++)
         ng_tensor_store(x, i, mean + deviation * ng_rng_normal(rng));
     ng_touch(x);
@@ -299,10 +315,10 @@ ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rn
 
 ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from)
 {
-    if (!from) return ng_status_of_null();
     const ng_status status = ng_writable("ng_copy_values", x);
     if (status != NG_OK) return status;
-    if (!ng_readable("ng_copy_values", from)) return ng_last_status();
+    if (!ng_given("ng_copy_values", "from", from) || !ng_readable("ng_copy_values", from))
+        return ng_newest_status();
     if (x->size != from->size)
         return ng_fail(NG_ESHAPE, "ng_copy_values: %s into %s: sizes differ",
                        ng_shape_print(from->shape).text, ng_shape_print(x->shape).text);
@@ -328,13 +344,19 @@ ng_tensor *ng_require_grad(ng_tensor *x)
     return x;
 }
 
-bool ng_requires_grad(const ng_tensor *x) { return x && x->requires_grad; }
+bool ng_requires_grad(const ng_tensor *x)
+{
+    return ng_given("ng_requires_grad", "x", x) && x->requires_grad;
+}
 
-bool ng_has_grad(const ng_tensor *x) { return x && x->grad && x->grad->version > 0; }
+bool ng_has_grad(const ng_tensor *x)
+{
+    return ng_given("ng_has_grad", "x", x) && x->grad && x->grad->version > 0;
+}
 
 ng_tensor *ng_grad(ng_tensor *x)
 {
-    if (!x) return NULL;
+    if (!ng_given("ng_grad", "x", x)) return NULL;
     if (ng_has_grad(x)) return x->grad;
     ng_fail(NG_EGRAD, "ng_grad: no backward pass has reached this tensor of shape %s",
             ng_shape_print(x->shape).text);
@@ -353,7 +375,7 @@ ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
 
 void ng_zero_grad(ng_tensor *x)
 {
-    if (!ng_has_grad(x)) return;
+    if (!ng_given("ng_zero_grad", "x", x) || !ng_has_grad(x)) return;
     memset(x->grad->data, 0, (size_t)x->size * dtypes[x->dtype].bytes);
     x->grad_spent = false;
 }

@@ -70,9 +70,11 @@ static void put_tensor(writer *out, const char *name, const ng_tensor *x)
 
 ng_status ng_module_save(const ng_module *module, const char *path)
 {
-    if (!module || !path) return ng_failed() ? ng_last_status() : NG_ENULL;
+    static const char function[] = "ng_module_save";
+    if (!ng_given(function, "module", module) || !ng_given(function, "path", path))
+        return ng_newest_status();
     ng_replacement file;
-    const ng_status begun = ng_replacement_begin(&file, "ng_module_save", path);
+    const ng_status begun = ng_replacement_begin(&file, function, path);
     if (begun != NG_OK) return begun;
 
     writer out = {&file, NG_DIGEST_START};
@@ -275,11 +277,13 @@ static void store(const match *found)
 
 ng_status ng_module_load(ng_module *module, const char *path)
 {
-    if (!module || !path) return ng_failed() ? ng_last_status() : NG_ENULL;
+    static const char function[] = "ng_module_load";
+    if (!ng_given(function, "module", module) || !ng_given(function, "path", path))
+        return ng_newest_status();
     const int count = count_tensors(module);
-    match *matches = ng_calloc(count, sizeof *matches);
+    match *matches = ng_calloc(function, count, sizeof *matches);
     reader in = {.path = path};
-    if (matches) in.bytes = (unsigned char *)ng_file_read("ng_module_load", path, &in.size);
+    if (matches) in.bytes = (unsigned char *)ng_file_read(function, path, &in.size);
 
     if (matches) collect(module, matches);
     const bool complete = in.bytes && take_all(&in, matches, count);
@@ -287,5 +291,5 @@ ng_status ng_module_load(ng_module *module, const char *path)
 
     ng_free((void *)in.bytes);
     ng_free(matches);
-    return complete ? NG_OK : ng_last_status();
+    return complete ? NG_OK : ng_newest_status();
 }

@@ -239,7 +239,7 @@ static ng_dataset *parse(const ng_csv_options *options, const char *text, int64_
     bool parsed = to.x && to.y;
     for (int64_t row = 0; parsed && row < rows; row++)
         parsed = next_row(&lines) && parse_row(&lines, &to, row);
-    if (parsed) return ng_dataset_adopt(to.x, to.y);
+    if (parsed) return ng_dataset_adopt(function, to.x, to.y);
     ng_tensor_free(to.x);
     ng_tensor_free(to.y);
     return NULL;
@@ -247,14 +247,14 @@ static ng_dataset *parse(const ng_csv_options *options, const char *text, int64_
 
 ng_dataset *ng_dataset_read_csv_with(ng_csv_options options)
 {
-    if (!options.path || !complete_options(&options)) return NULL;
+    if (!ng_given(function, "path", options.path) || !complete_options(&options)) return NULL;
     int64_t size;
     char *text = ng_file_read(function, options.path, &size);
     if (!text) return NULL;
 
     ng_c_locale locale;
     ng_dataset *dataset = NULL;
-    if (ng_c_locale_enter(&locale)) {
+    if (ng_c_locale_enter(function, &locale)) {
         dataset = parse(&options, text, size);
         ng_c_locale_leave(&locale);
     }

@@ -1,5 +1,6 @@
 /* Data sets in memory. The samples never move: a shuffle is a permutation of their numbers. */
 #include "io/dataset.h"
+#include "tape/tape.h"
 #include <math.h>
 #include <string.h>
 
@@ -28,10 +29,10 @@ static void shuffle(int64_t *order, int64_t count, uint64_t seed)
     }
 }
 
-ng_dataset *ng_dataset_adopt(ng_tensor *x, ng_tensor *y)
+ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y)
 {
-    ng_dataset *self = x && y ? ng_calloc(1, sizeof *self) : NULL;
-    int64_t *order = self ? ng_calloc(x->shape.dim[0], sizeof *order) : NULL;
+    ng_dataset *self = x && y ? ng_calloc(function, 1, sizeof *self) : NULL;
+    int64_t *order = self ? ng_calloc(function, x->shape.dim[0], sizeof *order) : NULL;
     if (!order) {
         ng_free(self);
         ng_tensor_free(x);
@@ -45,7 +46,7 @@ ng_dataset *ng_dataset_adopt(ng_tensor *x, ng_tensor *y)
 
 ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y)
 {
-    if (!x || !y) return NULL;
+    if (!ng_given("ng_dataset_from", "x", x) || !ng_given("ng_dataset_from", "y", y)) return NULL;
     if (ng_is_none(x) || x->shape.rank < 1 || x->size == 0) {
         ng_fail(NG_ESHAPE, "ng_dataset_from: x %s, expected (count, ...) with a sample or more",
                 ng_shape_print(x->shape).text);
@@ -61,7 +62,7 @@ ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y)
     ng_tensor *own_x = ng_copy_new(x, x->dtype);
     ng_tensor *own_y = NG_NONE;
     if (!ng_is_none(y)) own_y = own_x ? ng_copy_new(y, y->dtype) : NULL;
-    return ng_dataset_adopt(own_x, own_y);
+    return ng_dataset_adopt("ng_dataset_from", own_x, own_y);
 }
 
 void ng_dataset_free(ng_dataset *dataset)
@@ -77,11 +78,18 @@ void ng_dataset_free(ng_dataset *dataset)
 
 int64_t ng_dataset_count(const ng_dataset *dataset)
 {
-    return dataset ? dataset->x->shape.dim[0] : -1;
+    return ng_given("ng_dataset_count", "dataset", dataset) ? dataset->x->shape.dim[0] : -1;
 }
 
-const ng_tensor *ng_dataset_x(const ng_dataset *dataset) { return dataset ? dataset->x : NULL; }
-const ng_tensor *ng_dataset_y(const ng_dataset *dataset) { return dataset ? dataset->y : NULL; }
+const ng_tensor *ng_dataset_x(const ng_dataset *dataset)
+{
+    return ng_given("ng_dataset_x", "dataset", dataset) ? dataset->x : NULL;
+}
+
+const ng_tensor *ng_dataset_y(const ng_dataset *dataset)
+{
+    return ng_given("ng_dataset_y", "dataset", dataset) ? dataset->y : NULL;
+}
 
 /* ---- Rows ---- */
 
@@ -117,20 +125,23 @@ static ng_tensor *gathered_new(const ng_tensor *from, const int64_t *order, int6
 static ng_dataset *subset_new(const ng_dataset *dataset, const int64_t *order, int64_t count)
 {
     ng_tensor *x = gathered_new(dataset->x, order, count);
-    return ng_dataset_adopt(x, x ? gathered_new(dataset->y, order, count) : NULL);
+    return ng_dataset_adopt("ng_dataset_split", x,
+                            x ? gathered_new(dataset->y, order, count) : NULL);
 }
 
 ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
                            ng_dataset **first, ng_dataset **second)
 {
-    if (!dataset || !first || !second) return ng_failed() ? ng_last_status() : NG_ENULL;
+    static const char function[] = "ng_dataset_split";
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "first", first) ||
+        !ng_given(function, "second", second))
+        return ng_newest_status();
     const int64_t all = ng_dataset_count(dataset);
     if (count < 1 || count >= all)
-        return ng_fail(NG_EVALUE,
-                       "ng_dataset_split: %lld of %lld samples: neither part may be empty",
+        return ng_fail(NG_EVALUE, "%s: %lld of %lld samples: neither part may be empty", function,
                        (long long)count, (long long)all);
 
-    int64_t *order = ng_calloc(all, sizeof *order);
+    int64_t *order = ng_calloc(function, all, sizeof *order);
     if (!order) return NG_ENOMEM;
     shuffle(order, all, seed);
     ng_dataset *a = subset_new(dataset, order, count);
@@ -138,7 +149,7 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
     ng_free(order);
     if (!b) {
         ng_dataset_free(a);
-        return ng_last_status();
+        return ng_newest_status();
     }
     *first = a;
     *second = b;
@@ -147,7 +158,7 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
 
 ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
 {
-    if (!dataset) return ng_failed() ? ng_last_status() : NG_ENULL;
+    if (!ng_given("ng_dataset_shuffle", "dataset", dataset)) return ng_newest_status();
     shuffle(dataset->order, ng_dataset_count(dataset), seed);
     return NG_OK;
 }
@@ -196,7 +207,9 @@ static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t f
 
 ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference)
 {
-    if (!dataset || !reference) return ng_failed() ? ng_last_status() : NG_ENULL;
+    static const char function[] = "ng_dataset_standardize";
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "reference", reference))
+        return ng_newest_status();
     ng_tensor *x = dataset->x;
     const ng_tensor *from = reference->x;
     if (!is_floating(x) || !is_floating(from))
@@ -209,7 +222,7 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
                        ng_shape_print(rows_shape(from, 1)).text);
 
     const int64_t features = ng_shape_span(x->shape, 1, x->shape.rank);
-    double *statistics = ng_calloc(2 * features, sizeof *statistics);
+    double *statistics = ng_calloc(function, 2 * features, sizeof *statistics);
     if (!statistics) return NG_ENOMEM;
     const ng_status status = standardize(x, from, features, statistics, statistics + features);
     ng_free(statistics);
@@ -229,7 +242,11 @@ static ng_tensor *batch_of(ng_tape *tape, const ng_tensor *from, const int64_t *
 bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
                            ng_batch_options options)
 {
-    if (!dataset || !tape || !options.batch) return false;
+    static const char function[] = "ng_dataset_batch";
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "tape", tape) ||
+        !ng_given(function, "batch", options.batch))
+        return false;
+    tape->function = function;
     if (index < 0 || size < 1) {
         ng_fail(NG_EVALUE,
                 "ng_dataset_batch: batch %lld of %lld samples, expected 0 or more of 1 "

@@ -7,6 +7,6 @@
 
 /* A data set that takes over x (count, ...) and y (count, ...) or NG_NONE, also where it fails;
  * NULL x or y is passed on. */
-ng_dataset *ng_dataset_adopt(ng_tensor *x, ng_tensor *y);
+ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y);
 
 #endif

@@ -53,7 +53,10 @@ static void write_node(ng_replacement *file, const ng_node *node)
 
 ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const char *path)
 {
-    if (!tape || !root || !path) return ng_status_of_null();
+    static const char function[] = "ng_tape_write_dot";
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "root", root) ||
+        !ng_given(function, "path", path))
+        return ng_newest_status();
     if (!root->node)
         return ng_fail(NG_EGRAD, "ng_tape_write_dot: the tensor was not computed by a recorded op");
     if (root->tape != tape)

@@ -21,7 +21,7 @@ static char *read_to_end(const char *function, const char *path, int fd, int64_t
     const bool stated = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
     int64_t capacity = stated ? (int64_t)status.st_size + 1 : 4096;
     int64_t used = 0;
-    char *bytes = ng_calloc(capacity + 1, 1);
+    char *bytes = ng_calloc(function, capacity + 1, 1);
 
     while (bytes) {
         const ssize_t got = read(fd, bytes + used, (size_t)(capacity - used));
@@ -37,7 +37,7 @@ static char *read_to_end(const char *function, const char *path, int fd, int64_t
         }
         used += got;
         if (used < capacity) continue;
-        char *more = ng_grow(bytes, capacity + 1, 2 * capacity + 1, 1);
+        char *more = ng_grow(function, bytes, capacity + 1, 2 * capacity + 1, 1);
         if (!more) break;
         bytes = more;
         capacity *= 2;
@@ -199,7 +199,7 @@ void ng_replacement_print(ng_replacement *file, const char *format, ...)
         return;
     }
     if (length >= (int)sizeof text) {
-        all = ng_calloc((int64_t)length + 1, 1);
+        all = ng_calloc(file->function, (int64_t)length + 1, 1);
         va_start(arguments, format);
         if (all) vsnprintf(all, (size_t)length + 1, format, arguments);
         va_end(arguments);
@@ -255,11 +255,13 @@ ng_status ng_replacement_end(ng_replacement *file, ng_status content)
 
 ng_status ng_file_write(const char *path, const void *bytes, int64_t size)
 {
-    if (!path || !bytes) return ng_status_of_null();
+    static const char function[] = "ng_file_write";
+    if (!ng_given(function, "path", path) || !ng_given(function, "bytes", bytes))
+        return ng_newest_status();
     if (size < 0)
-        return ng_fail(NG_EVALUE, "ng_file_write: %s: a size of %lld", path, (long long)size);
+        return ng_fail(NG_EVALUE, "%s: %s: a size of %lld", function, path, (long long)size);
     ng_replacement file;
-    const ng_status status = ng_replacement_begin(&file, "ng_file_write", path);
+    const ng_status status = ng_replacement_begin(&file, function, path);
     if (status != NG_OK) return status;
     ng_replacement_write(&file, bytes, (size_t)size);
     return ng_replacement_end(&file, NG_OK);
@@ -267,10 +269,10 @@ ng_status ng_file_write(const char *path, const void *bytes, int64_t size)
 
 /* ---- Numbers ---- */
 
-bool ng_c_locale_enter(ng_c_locale *locale)
+bool ng_c_locale_enter(const char *function, ng_c_locale *locale)
 {
     locale->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!locale->c) return ng_fail(NG_ENOMEM, "out of memory for a locale"), false;
+    if (!locale->c) return ng_fail(NG_ENOMEM, "%s: out of memory for a locale", function), false;
     locale->before = uselocale(locale->c);
     return true;
 }

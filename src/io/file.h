@@ -45,11 +45,11 @@ void ng_replacement_print(ng_replacement *file, const char *format, ...) NG_PRIN
 ng_status ng_replacement_end(ng_replacement *file, ng_status content);
 
 /* Until the matching leave, this thread reads and writes numbers as the C locale does, whatever
- * the program has chosen. false with NG_ENOMEM. */
+ * the program has chosen. false with NG_ENOMEM in the name of `function`. */
 typedef struct {
     locale_t c, before;
 } ng_c_locale;
-bool ng_c_locale_enter(ng_c_locale *locale);
+bool ng_c_locale_enter(const char *function, ng_c_locale *locale);
 void ng_c_locale_leave(ng_c_locale *locale);
 
 #endif

@@ -32,11 +32,13 @@ struct ng_history {
 };
 
 /* Makes room for one more element of `size` bytes; false with NG_ENOMEM and nothing changed. */
-static bool reserve(void **array, int64_t count, int64_t *capacity, size_t size)
+static bool reserve(const char *function, void **array, int64_t count, int64_t *capacity,
+                    size_t size)
 {
     if (count < *capacity) return true;
     const int64_t more = *capacity ? 2 * *capacity : 8;
-    void *grown = *array ? ng_grow(*array, *capacity, more, size) : ng_calloc(more, size);
+    void *grown =
+        *array ? ng_grow(function, *array, *capacity, more, size) : ng_calloc(function, more, size);
     if (!grown) return false;
     *array = grown;
     *capacity = more;
@@ -44,9 +46,9 @@ static bool reserve(void **array, int64_t count, int64_t *capacity, size_t size)
 }
 
 /* A copy that stays on the one line of a comment. */
-static char *one_line(const char *text)
+static char *one_line(const char *function, const char *text)
 {
-    char *copy = ng_copy_text(text);
+    char *copy = ng_copy_text(function, text);
     for (char *p = copy; p && *p; p++)
         if (*p == '\n' || *p == '\r') *p = ' ';
     return copy;
@@ -56,10 +58,10 @@ static char *one_line(const char *text)
 
 ng_history *ng_history_new(const char *what)
 {
-    if (!what) return NULL;
-    ng_history *self = ng_calloc(1, sizeof *self);
+    if (!ng_given("ng_history_new", "what", what)) return NULL;
+    ng_history *self = ng_calloc("ng_history_new", 1, sizeof *self);
     if (!self) return NULL;
-    self->what = one_line(what);
+    self->what = one_line("ng_history_new", what);
     if (self->what) return self;
     ng_free(self);
     return NULL;
@@ -86,10 +88,10 @@ void ng_history_free(ng_history *history)
 
 /* ---- Log ---- */
 
-static block *add_block(ng_history *self, char *name)
+static block *add_block(const char *function, ng_history *self, char *name)
 {
     void *blocks = self->blocks;
-    if (!reserve(&blocks, self->count, &self->capacity, sizeof(block))) return NULL;
+    if (!reserve(function, &blocks, self->count, &self->capacity, sizeof(block))) return NULL;
     self->blocks = blocks;
     block *b = &self->blocks[self->count++];
     *b = (block){.name = name};
@@ -98,15 +100,17 @@ static block *add_block(ng_history *self, char *name)
 
 ng_status ng_history_block(ng_history *history, const char *name)
 {
-    if (!history || !name) return ng_failed() ? ng_last_status() : NG_ENULL;
-    char *copy = one_line(name);
+    static const char function[] = "ng_history_block";
+    if (!ng_given(function, "history", history) || !ng_given(function, "name", name))
+        return ng_newest_status();
+    char *copy = one_line(function, name);
     if (!copy) return NG_ENOMEM;
     bool taken = false;
     for (int64_t i = 0; i < history->count; i++) {
         const char *other = history->blocks[i].name;
         taken = taken || (other && strcmp(other, copy) == 0);
     }
-    if (!taken && add_block(history, copy)) return NG_OK;
+    if (!taken && add_block(function, history, copy)) return NG_OK;
     ng_free(copy);
     return taken ? ng_fail(NG_EVALUE, "ng_history_block: there is a block \"%s\" already", name)
                  : NG_ENOMEM;
@@ -129,9 +133,9 @@ static series *find_series(const block *b, const char *name)
 static series *add_series(block *b, const char *name)
 {
     void *array = b->series;
-    if (!reserve(&array, b->count, &b->capacity, sizeof(series))) return NULL;
+    if (!reserve("ng_history_log", &array, b->count, &b->capacity, sizeof(series))) return NULL;
     b->series = array;
-    char *copy = ng_copy_text(name);
+    char *copy = ng_copy_text("ng_history_log", name);
     if (!copy) return NULL;
     b->series[b->count] = (series){.name = copy};
     return &b->series[b->count++];
@@ -146,7 +150,7 @@ static bool add_point(series *s, int64_t step, double value)
         return true;
     }
     void *array = s->points;
-    if (!reserve(&array, s->count, &s->capacity, sizeof(point))) return false;
+    if (!reserve("ng_history_log", &array, s->count, &s->capacity, sizeof(point))) return false;
     s->points = array;
     memmove(s->points + i + 1, s->points + i, (size_t)(s->count - i) * sizeof(point));
     s->points[i] = (point){step, value};
@@ -165,13 +169,15 @@ static void drop_empty_series(block *b, series *s)
 
 ng_status ng_history_log(ng_history *history, const char *name, int64_t step, double value)
 {
-    if (!history || !name) return ng_failed() ? ng_last_status() : NG_ENULL;
+    static const char function[] = "ng_history_log";
+    if (!ng_given(function, "history", history) || !ng_given(function, "series", name))
+        return ng_newest_status();
     if (!is_series_name(name))
         return ng_fail(NG_EVALUE,
                        "ng_history_log: \"%s\", expected a name of letters, digits, "
                        "'_', '-' and '.', other than \"step\"",
                        name);
-    if (history->count == 0 && !add_block(history, NULL)) return NG_ENOMEM;
+    if (history->count == 0 && !add_block(function, history, NULL)) return NG_ENOMEM;
 
     block *b = &history->blocks[history->count - 1];
     series *s = find_series(b, name);
@@ -293,7 +299,7 @@ static ng_status write_blocks(ng_replacement *file, const ng_history *history)
     for (int64_t i = 0; i < history->count; i++) {
         const block *b = &history->blocks[i];
         if (b->count == 0) continue;
-        int *width = ng_calloc(b->count + 1, sizeof *width);
+        int *width = ng_calloc("ng_history_write", b->count + 1, sizeof *width);
         if (!width) return NG_ENOMEM;
         width[0] = step_width(b);
         for (int64_t j = 0; j < b->count; j++) width[j + 1] = column_width(&b->series[j]);
@@ -309,12 +315,14 @@ static ng_status write_blocks(ng_replacement *file, const ng_history *history)
 
 ng_status ng_history_write(const ng_history *history, const char *path)
 {
-    if (!history || !path) return ng_failed() ? ng_last_status() : NG_ENULL;
+    static const char function[] = "ng_history_write";
+    if (!ng_given(function, "history", history) || !ng_given(function, "path", path))
+        return ng_newest_status();
     ng_replacement file;
-    ng_status status = ng_replacement_begin(&file, "ng_history_write", path);
+    ng_status status = ng_replacement_begin(&file, function, path);
     if (status != NG_OK) return status;
     ng_c_locale locale;
-    if (ng_c_locale_enter(&locale)) {
+    if (ng_c_locale_enter(function, &locale)) {
         status = write_blocks(&file, history);
         ng_c_locale_leave(&locale);
     } else {

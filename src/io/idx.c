@@ -93,12 +93,15 @@ static ng_dataset *read_pair(const ng_idx_options *options, ng_idx *images, ng_i
         return NULL;
     }
     ng_tensor *x = images_new(images, options->scale, options->dtype);
-    return ng_dataset_adopt(x, !x ? NULL : options->labels ? labels_new(labels) : NG_NONE);
+    return ng_dataset_adopt(function, x,
+                            !x                ? NULL
+                            : options->labels ? labels_new(labels)
+                                              : NG_NONE);
 }
 
 ng_dataset *ng_dataset_read_idx_with(ng_idx_options options)
 {
-    if (!options.images) return NULL;
+    if (!ng_given(function, "images", options.images)) return NULL;
     if (options.scale == 0) options.scale = 1.0 / 255;
     /* 1e30: times 255 still within a float */
     if (!(fabs(options.scale) <= 1e30)) {

@@ -24,7 +24,9 @@ static ng_status uniform(ng_tensor *x, double bound, ng_rng *rng)
 ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng)
 {
     const ng_status status = ng_writable("ng_init", x);
-    if (status != NG_OK || x->size == 0) return status;
+    if (status != NG_OK) return status;
+    if (!ng_given("ng_init", "rng", rng)) return ng_newest_status();
+    if (x->size == 0) return NG_OK;
     const fans fan = fans_of(x->shape);
     switch (kind) {
     case NG_INIT_DEFAULT: return uniform(x, 1 / sqrt(fan.in), rng);

@@ -20,11 +20,11 @@ const char *ng_entry_path(const ng_module *root, const ng_entry *entry)
 }
 
 /* front.back, or back alone; it keeps `older` behind it. */
-static ng_path *path_new(const char *front, const char *back, ng_path *older)
+static ng_path *path_new(const char *function, const char *front, const char *back, ng_path *older)
 {
     const size_t front_length = front ? strlen(front) + 1 : 0;
     const size_t bytes = sizeof(ng_path) + front_length + strlen(back) + 1;
-    ng_path *path = ng_calloc((int64_t)bytes, 1);
+    ng_path *path = ng_calloc(function, (int64_t)bytes, 1);
     if (!path) return NULL;
     if (front) {
         memcpy(path->text, front, front_length - 1);
@@ -48,9 +48,9 @@ static void path_free(ng_path *path)
 
 ng_module *ng_module_new(const ng_module_class *class)
 {
-    if (!class) return NULL;
-    ng_module *self = ng_calloc(1, class->size);
-    struct ng_registry *registry = ng_calloc(1, sizeof *registry);
+    if (!ng_given("ng_module_new", "class", class)) return NULL;
+    ng_module *self = ng_calloc("ng_module_new", 1, class->size);
+    struct ng_registry *registry = ng_calloc("ng_module_new", 1, sizeof *registry);
     if (!self || !registry) {
         ng_free(self), ng_free(registry);
         return NULL;
@@ -90,9 +90,10 @@ static const char *entry_name(const ng_module *self, const ng_entry *entry)
 
 static bool name_accepted(const char *function, const ng_module *self, const char *name)
 {
-    if (!name || !*name || strchr(name, '.')) {
-        ng_fail(NG_EVALUE, "%s: name \"%s\" in a %s, expected one without '.'", function,
-                name ? name : "", self->class->name);
+    if (!ng_given(function, "name", name)) return false;
+    if (!*name || strchr(name, '.')) {
+        ng_fail(NG_EVALUE, "%s: name \"%s\" in a %s, expected one without '.'", function, name,
+                self->class->name);
         return false;
     }
     for (int i = 0; i < self->registry->count; i++)
@@ -111,12 +112,13 @@ static ng_entry *entry_prepare(const char *function, ng_module *self, const char
     if (!name_accepted(function, self, name)) return NULL;
     if (registry->count == registry->room) {
         const int room = registry->room ? 2 * registry->room : 4;
-        ng_entry *grown = ng_grow(registry->entries, registry->count, room, sizeof *grown);
+        ng_entry *grown =
+            ng_grow(function, registry->entries, registry->count, room, sizeof *grown);
         if (!grown) return NULL;
         registry->entries = grown;
         registry->room = room;
     }
-    ng_path *path = path_new(registry->path ? registry->path->text : NULL, name, NULL);
+    ng_path *path = path_new(function, registry->path ? registry->path->text : NULL, name, NULL);
     if (!path) return NULL;
     ng_entry *entry = &registry->entries[registry->count];
     *entry = (ng_entry){.path = path};
@@ -126,7 +128,7 @@ static ng_entry *entry_prepare(const char *function, ng_module *self, const char
 /* A constructor is told of its failures at its end. */
 static void *remember_failure(ng_module *self)
 {
-    if (!self->registry->built) self->registry->failed = true;
+    self->registry->failed = true;
     return NULL;
 }
 
@@ -149,7 +151,7 @@ static ng_entry *add_tensor(const char *function, ng_module *self, const char *n
 
 ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape)
 {
-    if (!self) return NULL;
+    if (!ng_given("ng_module_add_parameter", "self", self)) return NULL;
     ng_entry *entry = add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, shape);
     if (!entry) return NULL;
     entry->tensor->requires_grad = !self->frozen;
@@ -158,7 +160,7 @@ ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape s
 
 ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape, double value)
 {
-    if (!self) return NULL;
+    if (!ng_given("ng_module_add_buffer", "self", self)) return NULL;
     ng_entry *entry = add_tensor("ng_module_add_buffer", self, name, NG_ENTRY_BUFFER, shape);
     if (!entry) return NULL;
     entry->initial = value;
@@ -231,19 +233,21 @@ static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
 
 ng_status ng_module_init(ng_module *module, uint64_t seed)
 {
-    if (!module) return ng_failed() ? ng_last_status() : NG_ENULL;
+    if (!ng_given("ng_module_init", "module", module)) return ng_newest_status();
     init_tree(module, module, seed);
     return NG_OK;
 }
 
 ng_module *ng_module_built(ng_module *self)
 {
-    if (!self) return NULL;
+    if (!ng_given("ng_module_built", "self", self)) return NULL;
     if (self->registry->failed) {
+        if (!ng_failed())
+            ng_fail(NG_ESTATE, "ng_module_built: the %s lacks what could not be added to it",
+                    self->class->name);
         ng_module_free(self);
         return NULL;
     }
-    self->registry->built = true;
     draw(self, 0, "");
     return self;
 }
@@ -261,7 +265,7 @@ static bool prepare_paths(ng_module *self, const char *front)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        entry->next_path = path_new(front, entry->path->text, entry->path);
+        entry->next_path = path_new("ng_module_add_child", front, entry->path->text, entry->path);
         if (!entry->next_path) return false;
         if (entry->child && !prepare_paths(entry->child, front)) return false;
     }
@@ -312,11 +316,12 @@ static bool may_adopt(ng_module *self, const char *name, const ng_module *child)
 
 ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child)
 {
-    if (!self) {
+    if (!ng_given("ng_module_add_child", "self", self)) {
         ng_module_free(child);
         return NULL;
     }
-    if (!child || !may_adopt(self, name, child)) return remember_failure(self);
+    if (!ng_given("ng_module_add_child", "child", child) || !may_adopt(self, name, child))
+        return remember_failure(self);
 
     ng_entry *entry = entry_prepare("ng_module_add_child", self, name);
     if (!entry || !prepare_paths(child, entry->path->text)) {
@@ -356,7 +361,7 @@ static const ng_entry *nth_entry(const ng_module *self, ng_entry_kind kind, int 
 
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found)
 {
-    if (!root || !found || index < 0) return false;
+    if (index < 0) return false;
     const ng_module *owner = NULL;
     const ng_entry *entry = nth_entry(root, kind, &index, &owner);
     if (!entry) return false;
@@ -366,12 +371,16 @@ bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_n
 
 bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter)
 {
-    return ng_module_tensor(module, NG_ENTRY_PARAMETER, index, parameter);
+    static const char function[] = "ng_module_parameter";
+    return ng_given(function, "module", module) && ng_given(function, "parameter", parameter) &&
+           ng_module_tensor(module, NG_ENTRY_PARAMETER, index, parameter);
 }
 
 bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer)
 {
-    return ng_module_tensor(module, NG_ENTRY_BUFFER, index, buffer);
+    static const char function[] = "ng_module_buffer";
+    return ng_given(function, "module", module) && ng_given(function, "buffer", buffer) &&
+           ng_module_tensor(module, NG_ENTRY_BUFFER, index, buffer);
 }
 
 static ng_tensor *find_tensor(const ng_module *root, const ng_module *self, const char *name)
@@ -387,7 +396,8 @@ static ng_tensor *find_tensor(const ng_module *root, const ng_module *self, cons
 
 ng_tensor *ng_module_find(ng_module *module, const char *name)
 {
-    if (!module || !name) return NULL;
+    if (!ng_given("ng_module_find", "module", module) || !ng_given("ng_module_find", "name", name))
+        return NULL;
     ng_tensor *found = find_tensor(module, module, name);
     if (!found)
         ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
@@ -397,7 +407,7 @@ ng_tensor *ng_module_find(ng_module *module, const char *name)
 
 static const ng_entry *nth_child(const ng_module *self, int index)
 {
-    if (!self || index < 0) return NULL;
+    if (index < 0) return NULL;
     for (int i = 0; i < self->registry->count; i++) {
         const ng_entry *entry = &self->registry->entries[i];
         if (entry->child && index-- == 0) return entry;
@@ -407,19 +417,21 @@ static const ng_entry *nth_child(const ng_module *self, int index)
 
 ng_module *ng_module_child(const ng_module *module, int index)
 {
+    if (!ng_given("ng_module_child", "module", module)) return NULL;
     const ng_entry *entry = nth_child(module, index);
     return entry ? entry->child : NULL;
 }
 
 const char *ng_module_child_name(const ng_module *module, int index)
 {
+    if (!ng_given("ng_module_child_name", "module", module)) return NULL;
     const ng_entry *entry = nth_child(module, index);
     return entry ? entry_name(module, entry) : NULL;
 }
 
 int64_t ng_parameter_count(const ng_module *module)
 {
-    if (!module) return -1;
+    if (!ng_given("ng_parameter_count", "module", module)) return -1;
     int64_t count = 0;
     for (int i = 0; i < module->registry->count; i++) {
         const ng_entry *entry = &module->registry->entries[i];
@@ -431,24 +443,50 @@ int64_t ng_parameter_count(const ng_module *module)
 
 /* ---- Use ----------------------------------------------------------------------------------- */
 
+/* Says where in the network a failure was that came up since there were none: the innermost module
+ * is the first to return. */
+static ng_tensor *failed_in(const ng_module *module, int64_t failures_before)
+{
+    if (failures_before > 0) return NULL;
+    if (!ng_failed()) ng_fail(NG_ENULL, "forward returned NULL without an error");
+    const ng_module *root = module;
+    while (root->registry->parent) root = root->registry->parent;
+    ng_locate_error(ng_module_path(root, module), module->class->name);
+    return NULL;
+}
+
+static bool forward_given(const char *function, const ng_module *module, const ng_tape *tape,
+                          const ng_tensor *x)
+{
+    return ng_given(function, "module", module) && ng_given(function, "tape", tape) &&
+           ng_given(function, "x", x) && ng_usable(function, "x", 0, tape, x);
+}
+
 ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 {
-    if (!module || !tape || !x || !ng_usable("ng_forward", "x", 0, tape, x)) return NULL;
-    if (module->class->forward) return module->class->forward(module, tape, x);
-    ng_fail(NG_ESTATE, "ng_forward: %s needs a condition, expected ng_forward_with",
-            module->class->name);
-    return NULL;
+    if (!forward_given("ng_forward", module, tape, x)) return NULL;
+    const int64_t failures = ng_failures();
+    ng_tensor *y = NULL;
+    if (module->class->forward)
+        y = module->class->forward(module, tape, x);
+    else if (module->class->forward_with)
+        ng_fail(NG_ESTATE, "ng_forward: needs a condition, expected ng_forward_with");
+    else
+        ng_fail(NG_ESTATE, "ng_forward: the class has no forward function");
+    return y ? y : failed_in(module, failures);
 }
 
 ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
 {
-    if (!module || !tape || !x || !condition) return NULL;
-    if (!ng_usable("ng_forward_with", "x", 0, tape, x)) return NULL;
-    if (!ng_is_none(condition) &&
-        !ng_usable("ng_forward_with", "the condition", 0, tape, condition))
+    static const char function[] = "ng_forward_with";
+    if (!forward_given(function, module, tape, x) || !ng_given(function, "condition", condition))
+        return NULL;
+    if (!ng_is_none(condition) && !ng_usable(function, "the condition", 0, tape, condition))
         return NULL;
     if (!module->class->forward_with || ng_is_none(condition)) return ng_forward(module, tape, x);
-    return module->class->forward_with(module, tape, x, condition);
+    const int64_t failures = ng_failures();
+    ng_tensor *y = module->class->forward_with(module, tape, x, condition);
+    return y ? y : failed_in(module, failures);
 }
 
 static void set_training(ng_module *module, bool training)
@@ -459,9 +497,15 @@ static void set_training(ng_module *module, bool training)
         set_training(module->registry->entries[i].child, training);
 }
 
-void ng_train(ng_module *module) { set_training(module, true); }
+void ng_train(ng_module *module)
+{
+    if (ng_given("ng_train", "module", module)) set_training(module, true);
+}
 
-void ng_eval(ng_module *module) { set_training(module, false); }
+void ng_eval(ng_module *module)
+{
+    if (ng_given("ng_eval", "module", module)) set_training(module, false);
+}
 
 static void set_frozen(ng_module *module, bool frozen)
 {
@@ -474,9 +518,15 @@ static void set_frozen(ng_module *module, bool frozen)
     }
 }
 
-void ng_freeze(ng_module *module) { set_frozen(module, true); }
+void ng_freeze(ng_module *module)
+{
+    if (ng_given("ng_freeze", "module", module)) set_frozen(module, true);
+}
 
-void ng_unfreeze(ng_module *module) { set_frozen(module, false); }
+void ng_unfreeze(ng_module *module)
+{
+    if (ng_given("ng_unfreeze", "module", module)) set_frozen(module, false);
+}
 
 /* ---- Convert ------------------------------------------------------------------------------- */
 
@@ -531,14 +581,14 @@ static void commit_converted(ng_module *self)
 
 ng_status ng_module_to(ng_module *module, ng_dtype dtype)
 {
-    if (!module) return ng_failed() ? ng_last_status() : NG_ENULL;
+    if (!ng_given("ng_module_to", "module", module)) return ng_newest_status();
     if (dtype != NG_F32 && dtype != NG_F64)
         return ng_fail(NG_EDTYPE, "ng_module_to: dtype %s, expected float32 or float64",
                        ng_dtype_name(dtype));
     const bool converted = convert(module, dtype);
     if (converted) commit_converted(module);
     drop_converted(module);
-    return converted ? NG_OK : ng_last_status();
+    return converted ? NG_OK : ng_newest_status();
 }
 
 /* ---- Options of constructors --------------------------------------------------------------- */

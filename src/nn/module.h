@@ -31,8 +31,7 @@ struct ng_registry {
     const ng_path *path; /* from the root; NULL for the root itself */
     ng_entry *entries;   /* in the order of registration */
     int count, room;
-    bool built;  /* by ng_module_built */
-    bool failed; /* something could not be registered before that */
+    bool failed; /* something could not be registered */
     bool seeded; /* drawn by ng_module_init: adoption does not draw again */
 };
 

@@ -46,14 +46,15 @@ ng_module *ng_sequential_create(ng_module *const *modules, int count)
 
 ng_status ng_sequential_add(ng_module *sequential, ng_module *module)
 {
-    if (!sequential || !module) {
+    static const char function[] = "ng_sequential_add";
+    if (!ng_given(function, "sequential", sequential) || !ng_given(function, "module", module)) {
         ng_module_free(module);
-        return ng_failed() ? ng_last_status() : NG_ENULL;
+        return ng_newest_status();
     }
     if (sequential->class != &sequential_class) {
         ng_module_refuse(sequential, module);
-        return ng_fail(NG_EVALUE, "ng_sequential_add: to a %s, expected a Sequential",
+        return ng_fail(NG_EVALUE, "%s: to a %s, expected a Sequential", function,
                        sequential->class->name);
     }
-    return append(sequential, module) ? NG_OK : ng_last_status();
+    return append(sequential, module) ? NG_OK : ng_newest_status();
 }

@@ -118,7 +118,9 @@ static void print_total(FILE *stream, const widths *width, const char *label, in
 
 void ng_fprint_summary(FILE *stream, const ng_module *module)
 {
-    if (!stream || !module) return;
+    if (!ng_given("ng_fprint_summary", "stream", stream) ||
+        !ng_given("ng_fprint_summary", "module", module))
+        return;
     const row head = {"path", "layer", "parameters", "count"};
     widths width = {4, 5, 10, 5};
     char total[32];

@@ -83,7 +83,7 @@ static ng_status mul_backward(ng_tape *tape, const ng_node *node, const ng_tenso
 {
     for (int i = 0; i < 2; i++)
         if (dx[i].data && !mul_into(tape, dy, node->inputs[1 - i], node->inputs[i], &dx[i]))
-            return ng_last_status();
+            return ng_newest_status();
     return NG_OK;
 }
 

@@ -79,18 +79,13 @@ static const ng_op batch_norm_op = {
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
-/* A NULL that comes from a failed call is passed on in silence; one that comes of an option that
- * was not given gets a word. */
 static bool operands_given(const ng_batch_norm_options *o)
 {
-    const bool given = o->gamma && o->beta && o->running_mean && o->running_var;
-    if (o->x && !given && !ng_failed())
-        ng_fail(NG_ENULL, "ng_batch_norm: %s is NULL; NG_NONE leaves it out",
-                !o->gamma          ? "gamma"
-                : !o->beta         ? "beta"
-                : !o->running_mean ? "running_mean"
-                                   : "running_var");
-    return o->x && given;
+    static const char function[] = "ng_batch_norm";
+    return ng_given(function, "x", o->x) && ng_norm_given(function, "gamma", o->gamma) &&
+           ng_norm_given(function, "beta", o->beta) &&
+           ng_norm_given(function, "running_mean", o->running_mean) &&
+           ng_norm_given(function, "running_var", o->running_var);
 }
 
 static bool channels_fit(const char *name, const ng_tensor *c, const ng_tensor *x)

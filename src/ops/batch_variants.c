@@ -52,7 +52,7 @@ static const char renorm[] = "ng_batch_renorm";
 static bool renorm_ok(ng_tape *tape, const ng_batch_renorm_options *o, ng_column_norm_shape *shape)
 {
     ng_tensor *inputs[] = {o->x, o->running_mean, o->running_deviation, o->gamma, o->beta};
-    if (!o->x || !ng_norm_given(renorm, "gamma", o->gamma) ||
+    if (!ng_given(renorm, "x", o->x) || !ng_norm_given(renorm, "gamma", o->gamma) ||
         !ng_norm_given(renorm, "beta", o->beta) ||
         !ng_norm_given(renorm, "running_mean", o->running_mean) ||
         !ng_norm_given(renorm, "running_deviation", o->running_deviation))
@@ -212,7 +212,7 @@ static bool ghost_ok(ng_tape *tape, const ng_ghost_batch_norm_options *o,
                      ng_column_norm_shape *shape)
 {
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_var};
-    if (!o->x || !ng_norm_given(ghost, "gamma", o->gamma) ||
+    if (!ng_given(ghost, "x", o->x) || !ng_norm_given(ghost, "gamma", o->gamma) ||
         !ng_norm_given(ghost, "beta", o->beta) ||
         !ng_norm_given(ghost, "running_mean", o->running_mean) ||
         !ng_norm_given(ghost, "running_var", o->running_var) ||

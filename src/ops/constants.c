@@ -11,13 +11,20 @@ static bool is_dtype(const char *function, ng_dtype dtype)
 
 ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
 {
-    if (!tape || !is_dtype("ng_full", dtype) || ng_shape_size("ng_full", shape) < 0) return NULL;
+    static const char function[] = "ng_full";
+    if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
+        ng_shape_size(function, shape) < 0)
+        return NULL;
+    tape->function = function;
     return ng_result_full(tape, dtype, shape, value);
 }
 
 static ng_tensor *full_like(const char *function, ng_tape *tape, const ng_tensor *x, double value)
 {
-    if (!tape || !x || !ng_usable(function, "operand", 1, tape, x)) return NULL;
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "x", x) ||
+        !ng_usable(function, "operand", 1, tape, x))
+        return NULL;
+    tape->function = function;
     return ng_result_full(tape, x->dtype, x->shape, value);
 }
 

@@ -43,14 +43,11 @@ static const ng_op conv2d_op = {
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
-/* A NULL that comes from a failed call is passed on in silence; one that comes of an option that
- * was not given gets a word. */
 static bool operands_given(const ng_tensor *x, const ng_conv2d_options *o)
 {
-    if (x && (!o->weight || !o->bias) && !ng_failed())
-        ng_fail(NG_ENULL, "ng_conv2d: %s is NULL%s", o->weight ? "bias" : "weight",
-                o->weight ? "; NG_NONE leaves it out" : "");
-    return x && o->weight && o->bias;
+    static const char function[] = "ng_conv2d";
+    return ng_given(function, "x", x) && ng_given(function, "weight", o->weight) &&
+           ng_norm_given(function, "bias", o->bias);
 }
 
 static bool weight_fits(const ng_tensor *x, const ng_conv2d_options *o, int64_t groups)

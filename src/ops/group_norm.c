@@ -103,7 +103,7 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, const ng_group
 {
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
     group_norm_attributes saved;
-    if (!o->x || !ng_norm_given(function, "gamma", o->gamma) ||
+    if (!ng_given(function, "x", o->x) || !ng_norm_given(function, "gamma", o->gamma) ||
         !ng_norm_given(function, "beta", o->beta) || !ng_accepts(function, tape, 1, inputs) ||
         !ng_accepts_optional(function, tape, 3, inputs) || !ng_norm_eps_ok(function, o->eps) ||
         !groups_of(function, o->x, o->groups, o->eps, &saved) ||

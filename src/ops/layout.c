@@ -5,9 +5,7 @@
 
 bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
 {
-    if (!tape || !inputs) return false;
-    for (int i = 0; i < count; i++)
-        if (!inputs[i]) return false;
+    if (!ng_all_given(function, tape, count, inputs)) return false;
     if (count == 0 || inputs[0]->dtype != NG_I64 || ng_is_none(inputs[0]))
         return ng_accepts(function, tape, count, inputs);
     for (int i = 0; i < count; i++)

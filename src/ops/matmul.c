@@ -149,8 +149,10 @@ ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options options
     if (columns(&left) != rows(&right))
         return matmul_fail("inner dimensions differ", &left, &right);
     ng_shape batch, shape;
-    if (!ng_shape_broadcast("ng_matmul", batch_of(left.shape), batch_of(right.shape), &batch))
+    if (!ng_shapes_broadcast(batch_of(left.shape), batch_of(right.shape)))
         return matmul_fail("leading dimensions do not broadcast", &left, &right);
+    if (!ng_shape_broadcast("ng_matmul", batch_of(left.shape), batch_of(right.shape), &batch))
+        return NULL;
     shape = batch;
     shape.dim[shape.rank++] = rows(&left);
     shape.dim[shape.rank++] = columns(&right);

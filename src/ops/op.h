@@ -2,6 +2,7 @@
 #ifndef NG_OPS_OP_H
 #define NG_OPS_OP_H
 
+#include "core/error.h"
 #include "kernels/kernels.h"
 #include "tape/tape.h"
 #include <normgrad/gradcheck.h>
@@ -45,8 +46,7 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
 
 /* ---- What the norms share ----------------------------------------------------------------- */
 
-/* Whether an option that was given by name is no NULL; a NULL that comes from a failed call is
- * passed on in silence, one that was left out gets a word. */
+/* ng_given for an operand that NG_NONE may leave out. */
 bool ng_norm_given(const char *function, const char *name, const ng_tensor *operand);
 
 /* Whether eps is finite and at least 0. */

@@ -81,14 +81,10 @@ static ng_shape trailing(ng_shape shape, int dims)
     return last;
 }
 
-/* A NULL that comes from a failed call is passed on in silence; one that comes of an option that
- * was not given gets a word. */
 static bool operands_given(const char *function, const ng_row_norm_options *o)
 {
-    if (o->x && (!o->gamma || !o->beta) && !ng_failed())
-        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function,
-                o->gamma ? "beta" : "gamma");
-    return o->x && o->gamma && o->beta;
+    return ng_given(function, "x", o->x) && ng_norm_given(function, "gamma", o->gamma) &&
+           ng_norm_given(function, "beta", o->beta);
 }
 
 static bool affine_fits(const char *function, const char *name, const ng_tensor *affine,

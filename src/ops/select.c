@@ -5,7 +5,8 @@
 
 bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index)
 {
-    if (!tape || !index) return false;
+    if (!ng_given(function, "tape", tape) || !ng_given(function, what, index)) return false;
+    tape->function = function;
     if (!ng_usable(function, what, 0, tape, index)) return false;
     if (index->dtype != NG_I64) {
         ng_fail(NG_EDTYPE, "%s: %s is %s, expected int64", function, what,
@@ -97,7 +98,7 @@ static void gather_any(const ng_tensor *table, const ng_tensor *index, ng_tensor
 ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index)
 {
     ng_shape shape;
-    if (!index || !ng_accepts_any("ng_gather_rows", tape, 1, &table) ||
+    if (!ng_accepts_any("ng_gather_rows", tape, 1, &table) ||
         !ng_accepts_index("ng_gather_rows", tape, "index", index) ||
         !gathered_shape(table, index, &shape) ||
         !within("ng_gather_rows", index, table->shape.dim[0]))
@@ -120,7 +121,7 @@ static const ng_op scatter_op = {.name = "scatter_add_rows", .gradient = scatter
 
 ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows)
 {
-    if (!index || !ng_accepts("ng_scatter_add_rows", tape, 1, &x) ||
+    if (!ng_accepts("ng_scatter_add_rows", tape, 1, &x) ||
         !ng_accepts_index("ng_scatter_add_rows", tape, "index", index))
         return NULL;
     const int leading = index->shape.rank;

@@ -11,7 +11,7 @@ static ng_tensor *fresh_gradient(const ng_named_tensor *parameter)
 
 double ng_grad_norm(ng_module *module)
 {
-    if (!module) return (double)NAN;
+    if (!ng_given("ng_grad_norm", "module", module)) return (double)NAN;
     double squares = 0;
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
@@ -33,7 +33,7 @@ static void scale_f64(double *x, int64_t n, double factor)
 
 double ng_clip_grad_norm(ng_module *module, double max_norm)
 {
-    if (!module) return (double)NAN;
+    if (!ng_given("ng_clip_grad_norm", "module", module)) return (double)NAN;
     if (!ng_option_range("ng_clip_grad_norm", "max_norm", max_norm, 0, HUGE_VAL))
         return (double)NAN;
     const double norm = ng_grad_norm(module);
@@ -53,9 +53,9 @@ double ng_clip_grad_norm(ng_module *module, double max_norm)
 
 ng_status ng_clip_grad_value(ng_module *module, double limit)
 {
-    if (!module) return ng_failed() ? ng_last_status() : NG_ENULL;
+    if (!ng_given("ng_clip_grad_value", "module", module)) return ng_newest_status();
     if (!ng_option_range("ng_clip_grad_value", "limit", limit, 0, HUGE_VAL))
-        return ng_last_status();
+        return ng_newest_status();
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
         ng_tensor *g = fresh_gradient(&parameter);
@@ -66,6 +66,7 @@ ng_status ng_clip_grad_value(ng_module *module, double limit)
 
 void ng_zero_grads(ng_module *module)
 {
+    if (!ng_given("ng_zero_grads", "module", module)) return;
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) ng_zero_grad(parameter.tensor);
 }

@@ -12,11 +12,11 @@ static int64_t state_bytes(const ng_tensor *weight)
 }
 
 /* Makes zeroed state in the weights' present dtypes; on failure the old one stays. */
-static bool make_state(ng_optimizer *self)
+static bool make_state(const char *function, ng_optimizer *self)
 {
     int64_t bytes = 0;
     for (int i = 0; i < self->count; i++) bytes += state_bytes(self->moved[i].weight);
-    char *slab = ng_calloc(bytes, (size_t)self->states);
+    char *slab = ng_calloc(function, bytes, (size_t)self->states);
     if (!slab) return false;
     ng_free(self->state);
     self->state = slab;
@@ -33,11 +33,11 @@ static bool make_state(ng_optimizer *self)
 
 /* ---- Make and free ------------------------------------------------------------------------- */
 
-static bool collect(ng_optimizer *self, ng_module *module)
+static bool collect(const char *function, ng_optimizer *self, ng_module *module)
 {
     ng_named_tensor parameter;
     while (ng_module_parameter(module, self->count, &parameter)) self->count++;
-    self->moved = ng_calloc(self->count, sizeof *self->moved);
+    self->moved = ng_calloc(function, self->count, sizeof *self->moved);
     for (int i = 0; self->moved && i < self->count; i++) {
         ng_module_parameter(module, i, &parameter);
         self->moved[i].weight = parameter.tensor;
@@ -49,16 +49,16 @@ static bool collect(ng_optimizer *self, ng_module *module)
 ng_optimizer *ng_optimizer_make(const ng_optimizer_class *class, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states)
 {
-    if (!module) return NULL;
+    if (!ng_given(function, "module", module)) return NULL;
     if (!ng_option_range(function, "lr", lr, 0, HUGE_VAL)) return NULL;
     if (!ng_schedule_accepted(function, &schedule)) return NULL;
-    ng_optimizer *self = ng_calloc(1, class->size);
+    ng_optimizer *self = ng_calloc(function, 1, class->size);
     if (!self) return NULL;
     self->class = class;
     self->lr = lr;
     self->schedule = schedule;
     self->states = states;
-    if (collect(self, module) && make_state(self)) return self;
+    if (collect(function, self, module) && make_state(function, self)) return self;
     ng_optimizer_free(self);
     return NULL;
 }
@@ -85,7 +85,7 @@ static ng_status follow_dtype(ng_optimizer *self)
 {
     const ng_moved *converted = first_converted(self);
     if (!converted) return NG_OK;
-    if (self->steps == 0) return make_state(self) ? NG_OK : ng_last_status();
+    if (self->steps == 0) return make_state("ng_optimizer_step", self) ? NG_OK : ng_newest_status();
     return ng_fail(NG_ESTATE,
                    "ng_optimizer_step: \"%s\" is %s now and was %s at the first step, expected "
                    "no change after it",
@@ -108,7 +108,7 @@ static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 
 ng_status ng_optimizer_step(ng_optimizer *optimizer)
 {
-    if (!optimizer) return ng_failed() ? ng_last_status() : NG_ENULL;
+    if (!ng_given("ng_optimizer_step", "optimizer", optimizer)) return ng_newest_status();
     const ng_status status = follow_dtype(optimizer);
     if (status != NG_OK) return status;
 
@@ -122,19 +122,19 @@ ng_status ng_optimizer_step(ng_optimizer *optimizer)
 
 double ng_optimizer_lr(const ng_optimizer *optimizer)
 {
-    if (!optimizer) return (double)NAN;
+    if (!ng_given("ng_optimizer_lr", "optimizer", optimizer)) return (double)NAN;
     return optimizer->lr * ng_schedule_factor(&optimizer->schedule, optimizer->steps);
 }
 
 ng_status ng_optimizer_set_lr(ng_optimizer *optimizer, double lr)
 {
-    if (!optimizer) return ng_failed() ? ng_last_status() : NG_ENULL;
-    if (!ng_option_range("ng_optimizer_set_lr", "lr", lr, 0, HUGE_VAL)) return ng_last_status();
+    if (!ng_given("ng_optimizer_set_lr", "optimizer", optimizer)) return ng_newest_status();
+    if (!ng_option_range("ng_optimizer_set_lr", "lr", lr, 0, HUGE_VAL)) return ng_newest_status();
     optimizer->lr = lr;
     return NG_OK;
 }
 
 int64_t ng_optimizer_steps(const ng_optimizer *optimizer)
 {
-    return optimizer ? optimizer->steps : -1;
+    return ng_given("ng_optimizer_steps", "optimizer", optimizer) ? optimizer->steps : -1;
 }

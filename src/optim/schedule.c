@@ -47,7 +47,9 @@ static double factor_after(const ng_schedule *schedule, int64_t step)
 
 double ng_schedule_factor(const ng_schedule *schedule, int64_t step)
 {
-    if (!schedule || !ng_schedule_accepted("ng_schedule_factor", schedule)) return (double)NAN;
+    if (!ng_given("ng_schedule_factor", "schedule", schedule) ||
+        !ng_schedule_accepted("ng_schedule_factor", schedule))
+        return (double)NAN;
     if (step < 0) {
         ng_fail(NG_EVALUE, "ng_schedule_factor: step is %lld, expected at least 0",
                 (long long)step);

@@ -151,13 +151,13 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
 /* The op's rule computes the gradients with ops, which are recorded or not as the sweep is. */
 static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const uint64_t errors = ng_error_count();
+    const int64_t failures = ng_failures();
     const bool was = ng_tape_record(s->tape, s->record);
     node->op->gradient(s->tape, node, dy, dx);
     ng_tape_record(s->tape, was);
     for (int i = 0; i < node->n_inputs; i++) {
         if (!wants(s, node->inputs[i]) || dx[i]) continue;
-        if (ng_error_count() == errors)
+        if (ng_failures() == failures)
             ng_fail(NG_EGRAD, "%s: the gradient rule of %s left out operand %d", s->function,
                     node->op->name, i + 1);
         return false;
@@ -230,6 +230,7 @@ static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *d
 
 static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
 {
+    s->tape->function = s->function;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
         if (!wants(s, x) || !dx[i] || ng_is_none(dx[i])) continue;
@@ -255,6 +256,7 @@ static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
                 s->function, op->name);
         return false;
     }
+    s->tape->function = s->function;
     if (op->backward && !s->record) return run_kernel(s, node, dy);
     if (!op->gradient && !op->definition) {
         ng_fail(NG_EGRAD, "%s: %s has no gradient%s", s->function, op->name,
@@ -339,30 +341,34 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->mode = mode;
     settle_leaves(&s, well);
-    return well ? NG_OK : ng_last_status();
+    return well ? NG_OK : ng_newest_status();
 }
 
 ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
 {
     const char *function = "ng_backward_from";
-    if (!tape || !y || !dy) return ng_status_of_null();
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "y", y) ||
+        !ng_given(function, "dy", dy))
+        return ng_newest_status();
     if (!ng_usable(function, "the output", 0, tape, y) || !cotangent_ok(function, tape, y, dy))
-        return ng_last_status();
+        return ng_newest_status();
     return backward(function, tape, y, dy);
 }
 
 ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
 {
     const char *function = "ng_backward";
-    if (!tape || !loss) return ng_status_of_null();
-    if (!ng_usable(function, "the output", 0, tape, loss)) return ng_last_status();
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "loss", loss))
+        return ng_newest_status();
+    if (!ng_usable(function, "the output", 0, tape, loss)) return ng_newest_status();
     if (loss->size != 1)
         return ng_fail(NG_ESHAPE,
                        "%s: the loss has shape %s, expected one element "
                        "(ng_backward_from takes a cotangent)",
                        function, ng_shape_print(loss->shape).text);
+    tape->function = function;
     ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, 1.0);
-    return one ? backward(function, tape, loss, one) : ng_last_status();
+    return one ? backward(function, tape, loss, one) : ng_newest_status();
 }
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */
@@ -434,25 +440,34 @@ static bool count_ok(const char *function, int count, const char *what)
     return false;
 }
 
-static bool any_null(ng_tensor *const *list, int count)
+/* "ng_gradients: input 2 is NULL", or "input 1", where there is no list at all. */
+static bool all_given(const char *function, const char *what, ng_tensor *const *list, int count)
 {
-    for (int i = 0; i < count; i++)
-        if (!list[i]) return true;
-    return false;
+    for (int i = 0; i < count; i++) {
+        if (list && list[i]) continue;
+        char operand[32];
+        snprintf(operand, sizeof operand, "%s %d", what, i + 1);
+        ng_note_null(function, operand);
+        return false;
+    }
+    return true;
 }
 
 ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
     const char *function = "ng_gradients";
-    if (!tape || !outputs || !inputs || !options.gradients) return ng_status_of_null();
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "gradients", options.gradients))
+        return ng_newest_status();
     if (!count_ok(function, n_outputs, "outputs") || !count_ok(function, n_inputs, "inputs"))
-        return ng_last_status();
-    if (any_null(outputs, n_outputs) || any_null(inputs, n_inputs) ||
-        (options.cotangents && any_null(options.cotangents, n_outputs)))
-        return ng_status_of_null();
+        return ng_newest_status();
+    if (!all_given(function, "output", outputs, n_outputs) ||
+        !all_given(function, "input", inputs, n_inputs) ||
+        (options.cotangents && !all_given(function, "cotangent", options.cotangents, n_outputs)))
+        return ng_newest_status();
+    tape->function = function;
     if (!gradients_ok(function, tape, outputs, n_outputs, inputs, n_inputs, options.cotangents))
-        return ng_last_status();
+        return ng_newest_status();
 
     ng_tensor **found = zeroed(tape, (size_t)n_inputs * sizeof *found);
     if (!found) return NG_ENOMEM;
@@ -476,7 +491,7 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
         if (inputs[i]->cotangent) note(&s, inputs[i]);
     for (int i = 0; i < n_inputs; i++) clear(inputs[i]);
     well = well && fill_unreached(&s, options.allow_unused);
-    if (!well) return ng_last_status();
+    if (!well) return ng_newest_status();
     memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);
     return NG_OK;
 }

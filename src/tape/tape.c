@@ -1,12 +1,17 @@
 #include "tape/tape.h"
+#include "core/error.h"
 #include "kernels/kernels.h"
 #include <stdalign.h>
 #include <string.h>
 
+/* Who asks for memory while no op is at work. */
+static const char between_ops[] = "ng_result";
+
 ng_tape *ng_tape_new(void)
 {
-    ng_tape *tape = ng_calloc(1, sizeof *tape);
+    ng_tape *tape = ng_calloc("ng_tape_new", 1, sizeof *tape);
     if (!tape) return NULL;
+    tape->function = between_ops;
     tape->recording = true;
     ng_tape_seed(tape, 0);
     return tape;
@@ -40,9 +45,10 @@ void ng_tape_free(ng_tape *tape)
 
 void ng_tape_reset(ng_tape *tape)
 {
-    if (!tape) return;
+    if (!ng_given("ng_tape_reset", "tape", tape)) return;
     ng_arena_reset(&tape->arena);
     free_owned(tape);
+    tape->function = between_ops;
     tape->first = tape->last = NULL;
     tape->ops = 0;
     tape->next_detached = 0;
@@ -52,22 +58,25 @@ void ng_tape_reset(ng_tape *tape)
 
 void ng_tape_seed(ng_tape *tape, uint64_t seed)
 {
-    if (tape) tape->rng = tape->seeded = ng_rng_seeded(seed);
+    if (ng_given("ng_tape_seed", "tape", tape)) tape->rng = tape->seeded = ng_rng_seeded(seed);
 }
 
 bool ng_tape_record(ng_tape *tape, bool on)
 {
-    if (!tape) return false;
+    if (!ng_given("ng_tape_record", "tape", tape)) return false;
     const bool was = tape->recording;
     tape->recording = on;
     return was;
 }
 
-bool ng_tape_recording(const ng_tape *tape) { return tape && tape->recording; }
+bool ng_tape_recording(const ng_tape *tape)
+{
+    return ng_given("ng_tape_recording", "tape", tape) && tape->recording;
+}
 
 ng_tape_usage ng_tape_used(const ng_tape *tape)
 {
-    if (!tape) return (ng_tape_usage){0};
+    if (!ng_given("ng_tape_used", "tape", tape)) return (ng_tape_usage){0};
     return (ng_tape_usage){tape->ops, tape->arena.used, tape->arena.kept};
 }
 
@@ -77,11 +86,11 @@ ng_tape_usage ng_tape_used(const ng_tape *tape)
  * elements are one piece of memory. */
 static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, void *data)
 {
-    const int64_t size = ng_shape_size("ng_result", *shape);
+    const int64_t size = ng_shape_size(tape->function, *shape);
     if (size < 0) return NULL;
     const size_t header = (sizeof(ng_tensor) + 63) / 64 * 64;
     const size_t bytes = data ? 0 : (size_t)size * ng_dtype_bytes(dtype);
-    char *memory = ng_arena_alloc(&tape->arena, header + bytes);
+    char *memory = ng_arena_alloc(tape->function, &tape->arena, header + bytes);
     if (!memory) return NULL;
     ng_tensor *x = (ng_tensor *)memory;
 
@@ -103,7 +112,7 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
 
 ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
-    if (!tape) return NULL;
+    if (!ng_given("ng_result", "tape", tape)) return NULL;
     if (ng_dtype_bytes(dtype) > 0) return result(tape, dtype, &shape, NULL);
     ng_fail(NG_EDTYPE, "ng_result: dtype %d, expected NG_F32, NG_F64 or NG_I64", (int)dtype);
     return NULL;
@@ -129,7 +138,8 @@ ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double 
 
 void *ng_tape_memory(ng_tape *tape, size_t bytes)
 {
-    return tape ? ng_arena_alloc(&tape->arena, bytes) : NULL;
+    if (!ng_given("ng_tape_memory", "tape", tape)) return NULL;
+    return ng_arena_alloc(tape->function, &tape->arena, bytes);
 }
 
 /* ---- Recording ---------------------------------------------------------------------------- */
@@ -168,12 +178,25 @@ static bool input_ok(const char *function, const ng_tape *tape, int i, const ng_
     return true;
 }
 
-static bool accepts(const char *function, const ng_tape *tape, int count,
-                    ng_tensor *const *inputs, bool optional)
+bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tensor *const *inputs)
 {
-    if (!tape || !inputs) return false;
-    for (int i = 0; i < count; i++)
-        if (!inputs[i]) return false;
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "the list of operands", inputs))
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (inputs[i]) continue;
+        char operand[32];
+        snprintf(operand, sizeof operand, "operand %d", i + 1);
+        ng_note_null(function, operand);
+        return false;
+    }
+    return true;
+}
+
+static bool accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs,
+                    bool optional)
+{
+    if (!ng_all_given(function, tape, count, inputs)) return false;
+    tape->function = function;
     const ng_tensor *first = NULL;
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i];
@@ -202,7 +225,7 @@ bool ng_accepts_optional(const char *function, ng_tape *tape, int count,
 
 bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs)
 {
-    if (!tape || !tape->recording) return false;
+    if (!ng_given("ng_will_record", "tape", tape) || !tape->recording) return false;
     for (int i = 0; i < n_inputs; i++)
         if (ng_requires_grad(inputs[i])) return true;
     return false;
@@ -247,9 +270,12 @@ static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
 ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                      int n_inputs, const void *attributes, size_t attributes_bytes)
 {
-    if (!tape || !op || !y || !inputs) return NULL;
+    static const char function[] = "ng_record";
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "op", op) ||
+        !ng_given(function, "y", y) || !ng_all_given(function, tape, n_inputs, inputs))
+        return NULL;
     if (n_inputs < 0) {
-        ng_fail(NG_EVALUE, "ng_record: %d inputs of %s", n_inputs, op->name);
+        ng_fail(NG_EVALUE, "%s: %d inputs of %s", function, n_inputs, op->name);
         return NULL;
     }
     if (!ng_will_record(tape, n_inputs, inputs)) return y;
@@ -259,7 +285,7 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
     const size_t align = alignof(max_align_t);
     const size_t list = (sizeof(ng_node) + (size_t)n_inputs * sizeof *inputs + align - 1) / align
                         * align;
-    char *memory = ng_arena_alloc(&tape->arena, list + attributes_bytes);
+    char *memory = ng_arena_alloc(tape->function, &tape->arena, list + attributes_bytes);
     if (!memory) return NULL;
     ng_node *node = (ng_node *)memory;
     *node = (ng_node){.op = op,
@@ -288,7 +314,9 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
 
 ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
 {
-    if (!tape || !x || !ng_usable("ng_tape_own", "the tensor", 0, tape, x)) return NULL;
+    if (!ng_given("ng_tape_own", "tape", tape) || !ng_given("ng_tape_own", "x", x) ||
+        !ng_usable("ng_tape_own", "the tensor", 0, tape, x))
+        return NULL;
     if (x->module_owned) {
         ng_fail(NG_ESTATE, "ng_tape_own: the tensor belongs to a module or to a leaf, expected one "
                            "of your own");
@@ -301,7 +329,10 @@ ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
     return x;
 }
 
-const ng_node *ng_node_of(const ng_tensor *x) { return x ? x->node : NULL; }
+const ng_node *ng_node_of(const ng_tensor *x)
+{
+    return ng_given("ng_node_of", "x", x) ? x->node : NULL;
+}
 
 /* ---- Constants, and what the checker holds fixed ------------------------------------------ */
 
@@ -320,7 +351,7 @@ static bool remember(ng_tape *tape, const char *place, const ng_detach_options *
 {
     const ng_tensor *x = options->x;
     ng_detached *list =
-        ng_grow(tape->detached, tape->n_detached, tape->n_detached + 1, sizeof *list);
+        ng_grow("ng_detach", tape->detached, tape->n_detached, tape->n_detached + 1, sizeof *list);
     if (!list) return false;
     tape->detached = list;
     list[tape->n_detached] = (ng_detached){.value = ng_copy_new(x, x->dtype),
@@ -350,7 +381,8 @@ static ng_tensor *remembered(ng_tape *tape, ng_tensor *x)
 ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options)
 {
     ng_tensor *x = options.x;
-    if (!tape || !x) return NULL;
+    if (!ng_all_given("ng_detach", tape, 1, &x)) return NULL;
+    tape->function = "ng_detach";
     if (ng_is_none(x)) return x;
     if (!ng_usable("ng_detach", "the tensor", 0, tape, x)) return NULL;
     if (tape->mode == NG_TAPE_REMEMBER && !remember(tape, place, &options)) return NULL;

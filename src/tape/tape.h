@@ -23,6 +23,7 @@ typedef struct {
 
 struct ng_tape {
     ng_arena arena;
+    const char *function; /* the op at work, for messages */
     ng_node *first, *last;
     ng_tensor *owned; /* what was handed to it, the newest first, linked by next_owned */
     int64_t ops;
@@ -48,6 +49,9 @@ ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double 
 
 /* A new header over x's memory with another shape of the same size. */
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape);
+
+/* Whether the tape and each of the operands was given; a NULL is noted. */
+bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tensor *const *inputs);
 
 /* Whether x can be read on this tape: it is not NG_NONE, lives here or on no tape, and is no view of
  * memory that is gone. The error calls it by its role, and by its number where that is not 0:

@@ -121,7 +121,7 @@ static bool works(bench_job *job)
 {
     if (job->before) job->before(job->state);
     job->run(job->state, 0);
-    if (ng_failed()) fprintf(stderr, "normgrad: %s\n", ng_last_error());
+    if (ng_failed()) fprintf(stderr, "normgrad: %s\n", ng_error_text());
     return !ng_failed();
 }
 

@@ -30,7 +30,7 @@ int main(void)
     }
     bool learned = !ng_failed() && last < 0.1 * first;
     printf("loss %.3g, then %.3g\n", first, last);
-    if (ng_failed()) fprintf(stderr, "%s\n", ng_last_error());
+    if (ng_failed()) fprintf(stderr, "%s\n", ng_error_text());
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
     ng_tensor_free(x), ng_tensor_free(target);
     return !learned;

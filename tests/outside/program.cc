@@ -5,7 +5,7 @@
 
 static bool failed(const char *what)
 {
-    std::fprintf(stderr, "%s; last error: %s\n", what, ng_last_error());
+    std::fprintf(stderr, "%s; last error: %s\n", what, ng_error_text());
     return false;
 }
 
@@ -26,7 +26,7 @@ static bool reports_errors(ng_tape *tape)
 {
     ng_tensor *a = ng_zeros_new(NG_F32, NG_SHAPE(2, 3));
     ng_tensor *b = ng_zeros_new(NG_F32, NG_SHAPE(4, 5));
-    bool right = !ng_add(tape, a, b) && ng_last_status() == NG_ESHAPE;
+    bool right = !ng_add(tape, a, b) && ng_error_status() == NG_ESHAPE;
     ng_clear_error();
     ng_tape_reset(tape);
     ng_tensor_free(a), ng_tensor_free(b);
