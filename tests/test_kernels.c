@@ -342,6 +342,8 @@ static long double binary_value(int op, long double a, long double b)
     case NG_BINARY_GREATER: return a > b;
     case NG_BINARY_GREATER_EQUAL: return a >= b;
     case NG_BINARY_LESS: return a < b;
+    case NG_BINARY_LOGISTIC: return log1pl(expl(a)) - a * b;
+    case NG_BINARY_LOGISTIC_SLOPE: return 1 / (1 + expl(-a)) - b;
     default: return a == b;
     }
 }
@@ -399,7 +401,7 @@ START_TEST(binary_operations_broadcast)
                 expect("binary", y, i,
                        binary_value(op, get(a, broadcast_offset(cases[c].result, cases[c].a, i)),
                                     get(b, broadcast_offset(cases[c].result, cases[c].b, i))),
-                       8, op == NG_BINARY_SUB ? 2 : 0);
+                       8, op == NG_BINARY_SUB || op >= NG_BINARY_LOGISTIC ? 2 : 0);
             release();
         }
 }
@@ -637,9 +639,9 @@ START_TEST(cross_entropy_and_its_gradient_match_long_double)
             const bool each = mode & 2, add = mode & 4;
             const char *x = uniform(ROWS * n, -9, 9), *dloss = uniform(ROWS, 0.5, 1);
             char *loss = make(ROWS), *dx = constant(ROWS * n, 1);
-            double lse[ROWS];
-            k->cross_entropy(x, labels, loss, lse, ROWS, n, smoothing, true, -100);
-            k->cross_entropy_backward(x, labels, lse, dloss, each, 0.5, dx, ROWS, n, smoothing,
+            double kept[2 * ROWS];
+            k->cross_entropy(x, labels, loss, kept, ROWS, n, smoothing, true, -100);
+            k->cross_entropy_backward(x, labels, kept, dloss, each, 0.5, dx, ROWS, n, smoothing,
                                       true, -100, add);
             for (int64_t row = 0; row < ROWS; row++) {
                 const bool ignored = labels[row] == -100;
@@ -1214,7 +1216,7 @@ enum { OUTPUTS = 21 };
 /* Runs large work of every kind into y (OUTPUTS, LARGE). */
 static void run_all(const char *x, const char *z, const int64_t *labels, char *y)
 {
-    static double mean[LARGE_ROWS], rstd[LARGE_ROWS], lse[LARGE_ROWS], columns[3 * 301];
+    static double mean[LARGE_ROWS], rstd[LARGE_ROWS], kept[2 * LARGE_ROWS], columns[3 * 301];
     static double scratch[2 * 301 * 64];
     const size_t step = (size_t)LARGE * ng_dtype_bytes(dtype);
     const int64_t rows = LARGE_ROWS, n = 301;
@@ -1230,8 +1232,8 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     k->sum(x, NEXT, 1, rows, n, 1, false);
     k->sum(x, NEXT, rows, n, 1, 1, false);
     k->softmax(x, NEXT, rows, n);
-    k->cross_entropy(x, labels, NEXT, lse, rows, n, 0.1, false, 0);
-    k->cross_entropy_backward(x, labels, lse, z, true, 1, NEXT, rows, n, 0.1, false, 0, false);
+    k->cross_entropy(x, labels, NEXT, kept, rows, n, 0.1, false, 0);
+    k->cross_entropy_backward(x, labels, kept, z, true, 1, NEXT, rows, n, 0.1, false, 0, false);
     k->row_norm(&row, x, z, z, NEXT, mean, rstd);
     ng_norm_gradients to = {.dx = NEXT};
     to.dgamma = NEXT;

@@ -3,6 +3,7 @@
 #include "core/shape.h"
 #include "fixture.h"
 #include "support.h"
+#include "tape/tape.h"
 #include <float.h>
 
 static ng_tensor *normal(ng_dtype dtype, ng_shape shape, double mean, double deviation,
@@ -400,6 +401,172 @@ START_TEST(second_order_of_activations_in_float_agrees_with_double)
 }
 END_TEST
 
+/* The gradient is softmax - onehot, whatever digits the sum of max x and ln sum e^(x - max) has. */
+START_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones)
+{
+    const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
+    const double shifts[] = {0, -1e5, 1e6, 1e9},
+                 shift = dtype == NG_F32 && _i / 2 == 3 ? 1e7 : shifts[_i / 2];
+    ng_tensor *x =
+        ng_require_grad(own(ng_tensor_from(dtype, NG_SHAPE(1, 2), NG_VALUES(shift, shift + 1))));
+    ng_tensor *label = own(ng_tensor_from(NG_I64, NG_SHAPE(1), NG_VALUES(0)));
+    const double p = 1 / (1 + exp(-1)), tolerance = _i % 2 ? 4e-16 : 3e-7;
+    ng_tensor *loss = ng_cross_entropy(tape, x, label);
+    assert_values(ng_gradient(tape, loss, x), tolerance, -p, p);
+    assert_values(ng_gradient(tape, loss, x, .record = true), tolerance, -p, p);
+}
+END_TEST
+
+static const struct {
+    double x, t, loss, slope;
+} logistic[] = {
+    {(double)INFINITY, 0, (double)INFINITY, 1},
+    {(double)INFINITY, 1, 0, 0},
+    {-(double)INFINITY, 0, 0, 0},
+    {-(double)INFINITY, 1, (double)INFINITY, -1},
+    {(double)INFINITY, 0.25, (double)INFINITY, .75},
+    {-(double)INFINITY, 0.25, (double)INFINITY, -.25},
+    {1e30, 0, 1e30, 1},
+    {1e30, 1, 0, 0},
+    {-1e30, 1, 1e30, -1},
+    {30, 1, 9.3576229688397e-14, -9.3576229688393e-14},
+    {-30, 0, 9.3576229688397e-14, 9.3576229688393e-14},
+    {0, 0.5, 0.69314718055994531, 0},
+    {2, 0, 2.1269280110429727, 0.88079707797788243},
+    {2, 1, 0.12692801104297250, -0.11920292202211756},
+};
+enum { LOGISTIC = sizeof logistic / sizeof *logistic };
+
+START_TEST(binary_cross_entropy_of_any_logit)
+{
+    const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
+    const double tolerance = _i % 2 ? 1e-13 : 1e-6, x = logistic[_i / 2].x;
+    ng_tensor *logit = ng_require_grad(own(ng_full_new(dtype, NG_SHAPE(1), x)));
+    ng_tensor *target = ng_require_grad(own(ng_full_new(dtype, NG_SHAPE(1), logistic[_i / 2].t)));
+    ng_tensor *loss = ng_binary_cross_entropy(tape, logit, target);
+    if (isinf(logistic[_i / 2].loss))
+        ck_assert(isinf(ng_item(loss)) && ng_item(loss) > 0);
+    else
+        assert_close(ng_item(loss), logistic[_i / 2].loss, tolerance);
+    for (int record = 0; record < 2; record++) {
+        ng_tensor *dx = ng_gradient(tape, loss, logit, .record = record);
+        assert_close(ng_item(dx), logistic[_i / 2].slope, tolerance);
+        ng_tensor *dt = ng_gradient(tape, loss, target, .record = record);
+        ck_assert(ng_item(dt) == -(dtype == NG_F32 ? (double)(float)x : x) ||
+                  fabs(ng_item(dt) + x) <= tolerance * fabs(x));
+    }
+}
+END_TEST
+
+/* ---- Attention ---------------------------------------------------------------------------- */
+
+/* Around the smallest x whose e^x is a normal number, and multiples; and to the ends. */
+static const double scores[] = {
+    0,    1,    -1,    88.5,    -88.375,  -88.5, -89,     -90,   -265.875, -266, -443.25,
+    300,  -300, -708,  -709.75, -709.875, -710,  -745.25, -1490, 1e4,      -1e4, 1e8,
+    -1e8, 1e10, -1e10, -1e11,   1e20,     -1e20, 1e30,    -1e30, 3e38,     -3e38};
+enum { SCORES = sizeof scores / sizeof *scores };
+
+/* Equal scores, whatever they are: each key has its share of each query. */
+START_TEST(equal_scores_share_alike)
+{
+    enum { KEYS = 130, QUERIES = 35 };
+    const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
+    const double score = scores[_i / 2], tolerance = _i % 2 ? 1e-13 : 2e-6;
+    ng_tensor *q = ng_require_grad(own(ng_ones_new(dtype, NG_SHAPE(1, 1, QUERIES, 1))));
+    ng_tensor *k = ng_require_grad(own(ng_full_new(dtype, NG_SHAPE(1, 1, KEYS, 1), score)));
+    ng_tensor *v = ng_require_grad(own(ng_ones_new(dtype, NG_SHAPE(1, 1, KEYS, 1))));
+    for (int64_t i = 0; i < KEYS; i += 2) ng_set(v, i, 3);
+    ng_tensor *y = ng_attention(tape, q, k, v, NG_NONE, .scale = 1);
+    ng_tensor *inputs[] = {q, k, v}, *dy = own(ng_ones_new(dtype, ng_shape_of(y)));
+    for (int64_t i = 0; i < QUERIES; i++) assert_close(ng_get(y, i), 2, tolerance);
+    for (int record = 0; record < 2; record++) {
+        ng_tensor *gradients[3];
+        assert_ok(
+            ng_gradients(tape, &y, 1, inputs, 3, gradients, .cotangents = &dy, .record = record));
+        for (int64_t i = 0; i < QUERIES; i++)
+            assert_near(ng_get(gradients[0], i), 0, tolerance * fabs(score));
+        for (int64_t i = 0; i < KEYS; i++) {
+            const double of_key = (double)QUERIES / KEYS;
+            assert_close(ng_get(gradients[1], i), i % 2 ? -of_key : of_key, tolerance);
+            assert_close(ng_get(gradients[2], i), of_key, tolerance);
+        }
+    }
+}
+END_TEST
+
+typedef struct {
+    ng_tensor *y, *dq, *dk, *dv;
+} attended;
+
+/* Scores are shift + a b, with a and b multiples of 1/4, and exact. */
+static attended attend(ng_dtype dtype, double shift, int variant, bool define)
+{
+    enum { QUERIES = 40, KEYS = 70 };
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *q = ng_require_grad(own(ng_ones_new(dtype, NG_SHAPE(1, 1, QUERIES, 2))));
+    ng_tensor *k = ng_require_grad(own(ng_full_new(dtype, NG_SHAPE(1, 1, KEYS, 2), shift)));
+    ng_tensor *v = ng_require_grad(own(ng_normal_new(dtype, NG_SHAPE(1, 1, KEYS, 2), 0, 1, &rng)));
+    ng_tensor *dy = own(ng_normal_new(dtype, NG_SHAPE(1, 1, QUERIES, 2), 0, 1, &rng));
+    ng_tensor *mask = own(ng_ones_new(dtype, NG_SHAPE(1, KEYS)));
+    for (int64_t i = 0; i < QUERIES; i++) ng_set(q, 2 * i + 1, (double)(i * 7 % 13 - 6) / 4);
+    for (int64_t i = 0; i < KEYS; i++) ng_set(k, 2 * i + 1, (double)(i * 5 % 17 - 8) / 4);
+    for (int64_t i = 0; i < KEYS; i += 3) ng_set(mask, i, 0);
+    ng_tensor *inputs[] = {q, k, v}, *gradients[3] = {NULL};
+    ng_tensor *y = ng_attention(tape, q, k, v, variant & 2 ? mask : NG_NONE, .scale = 1,
+                                .causal = variant & 1, .dropout = variant & 4 ? 0.4 : 0);
+    assert_ok(ng_gradients(tape, &y, 1, inputs, 3, gradients, .cotangents = &dy, .record = define));
+    const ng_node *node = ng_node_of(y);
+    if (define) y = node->op->definition(tape, node);
+    assert_ok(y);
+    return (attended){y, gradients[0], gradients[1], gradients[2]};
+}
+
+static void assert_within(const ng_tensor *actual, const ng_tensor *expected, double tolerance)
+{
+    for (int64_t i = 0; i < ng_size(expected); i++)
+        assert_near(ng_get(actual, i), ng_get(expected, i), tolerance);
+}
+
+START_TEST(scores_far_from_zero_keep_their_digits)
+{
+    static const double shifts[] = {0, -88.5, -89, -265.875, 300, -300, -709.875, 1e4, -1e4, 1e5};
+    const double shift = shifts[_i / 8];
+    for (int k = 0; k < 2; k++) {
+        const double tolerance = k ? 2e-14 : 4e-6;
+        const attended expected = attend(NG_F64, shift, _i % 8, true);
+        ng_tape *rest = tape;
+        tape = ng_tape_new(); /* the same masks of dropout */
+        const attended actual = attend(k ? NG_F64 : NG_F32, shift, _i % 8, false);
+        assert_within(actual.y, expected.y, tolerance);
+        assert_within(actual.dq, expected.dq, tolerance * (2 + fabs(shift)));
+        assert_within(actual.dk, expected.dk, tolerance * 5);
+        assert_within(actual.dv, expected.dv, tolerance * 5);
+        ng_tape_free(tape);
+        tape = rest;
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+/* Of three queries and two keys the first sees none, the second one, the third both. */
+START_TEST(causal_queries_before_every_key_give_zero)
+{
+    ng_tensor *q = normal(NG_F64, NG_SHAPE(1, 1, 3, 2), 0, 1, 1);
+    ng_tensor *k = normal(NG_F64, NG_SHAPE(1, 1, 2, 2), 0, 1, 2);
+    ng_tensor *v = normal(NG_F64, NG_SHAPE(1, 1, 2, 2), 0, 1, 3);
+    ng_tensor *y = ng_attention(tape, q, k, v, NG_NONE, .causal = true);
+    assert_close(ng_get(y, 0), 0, 0);
+    assert_close(ng_get(y, 1), 0, 0);
+    assert_close(ng_get(y, 2), ng_get(v, 0), 1e-15);
+    assert_ok(ng_backward_from(tape, y, own(ng_ones_new(NG_F64, ng_shape_of(y)))));
+    assert_close(ng_get(ng_grad(q), 0), 0, 0);
+    assert_close(ng_get(ng_grad(q), 1), 0, 0);
+    ck_assert_double_gt(fabs(ng_get(ng_grad(q), 5)), 1e-6);
+}
+END_TEST
+
 Suite *numbers_suite(void)
 {
     Suite *suite = suite_create("numbers");
@@ -412,6 +579,11 @@ Suite *numbers_suite(void)
     tcase_add_test(t, spectral_norm_takes_sigma_in_double);
     tcase_add_loop_test(t, logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 0, 8);
     tcase_add_loop_test(t, second_order_of_activations_in_float_agrees_with_double, 0, 5);
+    tcase_add_loop_test(t, cross_entropy_of_large_logits_has_the_gradient_of_small_ones, 0, 8);
+    tcase_add_loop_test(t, binary_cross_entropy_of_any_logit, 0, 2 * LOGISTIC);
+    tcase_add_loop_test(t, equal_scores_share_alike, 0, 2 * SCORES);
+    tcase_add_loop_test(t, scores_far_from_zero_keep_their_digits, 0, 80);
+    tcase_add_test(t, causal_queries_before_every_key_give_zero);
     suite_add_tcase(suite, t);
     return suite;
 }

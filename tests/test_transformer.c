@@ -138,7 +138,7 @@ static void expect_plain(const ng_kernels *kernels, ng_dtype dtype, ng_attention
     }
     array y = array_of(dtype, q.n, &rng), dq = array_of(dtype, q.n, &rng);
     array dk = array_of(dtype, k.n, &rng), dv = array_of(dtype, k.n, &rng);
-    double *lse = calloc((size_t)(units * s.queries), sizeof *lse);
+    double *kept = calloc(2 * (size_t)(units * s.queries), sizeof *kept);
     double *plain[4] = {calloc((size_t)q.n, sizeof(double)), calloc((size_t)q.n, sizeof(double)),
                         calloc((size_t)k.n, sizeof(double)), calloc((size_t)k.n, sizeof(double))};
     memcpy(plain[2], dk.values, (size_t)k.n * sizeof(double)); /* dk is added to what is there */
@@ -149,8 +149,8 @@ static void expect_plain(const ng_kernels *kernels, ng_dtype dtype, ng_attention
             plain_query(&s, unit / s.heads, unit % s.heads, t, in, plain);
 
     const void *given = mask ? seen.raw : NULL;
-    kernels->attention(&s, q.raw, k.raw, v.raw, given, y.raw, lse);
-    kernels->attention_backward(&s, q.raw, k.raw, v.raw, given, y.raw, lse, dy.raw,
+    kernels->attention(&s, q.raw, k.raw, v.raw, given, y.raw, kept);
+    kernels->attention_backward(&s, q.raw, k.raw, v.raw, given, y.raw, kept, dy.raw,
                                 (ng_attention_gradients){dq.raw, dk.raw, dv.raw, .add_dk = true});
     expect_array("y", dtype, &y, plain[0]);
     expect_array("dq", dtype, &dq, plain[1]);
@@ -159,7 +159,7 @@ static void expect_plain(const ng_kernels *kernels, ng_dtype dtype, ng_attention
 
     array_free(q), array_free(k), array_free(v), array_free(seen), array_free(dy);
     array_free(y), array_free(dq), array_free(dk), array_free(dv);
-    free(lse);
+    free(kept);
     for (int i = 0; i < 4; i++) free(plain[i]);
 }
 

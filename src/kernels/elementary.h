@@ -61,10 +61,8 @@ NG_INLINE float exp_between(float x, float tail)
     return e * power_of_two(last_bits(shifted));
 }
 
-/* The same for all x <= 88. */
-NG_INLINE float exp_tailed_f32(float x, float tail) { return exp_between(x < -88 ? -88 : x, tail); }
-
-NG_INLINE double exp_tailed_f64(double x, double tail) { return exp(x + tail); }
+/* e^x for all x <= 88. */
+NG_INLINE float exp_low_f32(float x) { return exp_between(x < -88 ? -88 : x, 0); }
 
 /* tanh x, within 2 ulp: a polynomial near 0, as in Cephes' tanhf, 1 - 2 / (e^2x + 1) elsewhere. */
 NG_INLINE float tanh_f32(float x)
@@ -165,7 +163,7 @@ NG_INLINE double gelu_slope_f64(double x)
 
 /* Of REAL. */
 #define exp_at OF_REAL(exp_f32, exp)
-#define exp_tailed OF_REAL(exp_tailed_f32, exp_tailed_f64)
+#define exp_low OF_REAL(exp_low_f32, exp)
 #define tanh_at OF_REAL(tanh_f32, tanh)
 #define gelu_at OF_REAL(gelu_f32, gelu_f64)
 #define gelu_slope OF_REAL(gelu_slope_f32, gelu_slope_f64)

@@ -28,6 +28,8 @@ typedef enum {
     NG_BINARY_ADD, NG_BINARY_SUB, NG_BINARY_MUL, NG_BINARY_DIV, NG_BINARY_POW,
     NG_BINARY_MAXIMUM, NG_BINARY_MINIMUM, /* a NaN on either side gives NaN */
     NG_BINARY_GREATER, NG_BINARY_GREATER_EQUAL, NG_BINARY_LESS, NG_BINARY_EQUAL, /* 1 or 0 */
+    NG_BINARY_LOGISTIC,       /* softplus(a) - b a, b in [0, 1] */
+    NG_BINARY_LOGISTIC_SLOPE, /* sigmoid(a) - b */
     NG_BINARY_COUNT
 } ng_binary;
 

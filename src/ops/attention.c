@@ -5,7 +5,7 @@
  * features, q (N, T, H D), as a Linear leaves them; ng_self_attention reads q, k and v from one
  * tensor (N, T, 3 H D). The kernels take strides, so that none of these is copied into another.
  *
- * Kept for the backward pass: y and the log-sum-exp of each row of scores. The T x T weights are
+ * Kept for the backward pass: y, and of each row of scores its maximum and sum e^(score - max). The T x T weights are
  * computed again, a block at a time. Dao et al. 2022. So is the mask of dropout, from its seed. */
 #include "kernels/dropout.h"
 #include "ops/op.h"
@@ -14,9 +14,9 @@
 
 typedef struct {
     ng_attention_shape shape;
-    bool apart;  /* heads in a dimension of their own */
-    bool packed; /* q, k and v in one tensor, the first input */
-    double *lse; /* (N, H, T), the tape's */
+    bool apart;   /* heads in a dimension of their own */
+    bool packed;  /* q, k and v in one tensor, the first input */
+    double *kept; /* (N, H, 2, T), the tape's: see kernels.def */
 } attention_attributes;
 
 static size_t packed_bytes(const attention_attributes *saved, const ng_tensor *qkv, int part)
@@ -121,7 +121,7 @@ static ng_status attention_backward(ng_tape *tape, const ng_node *node, const ng
     }
     if (dx[3].data && !dx[3].accumulate) kernels->fill(dx[3].data, in[3]->size, 0);
     kernels->attention_backward(&saved->shape, in[0]->data, k, v, in[3]->data, node->output->data,
-                                saved->lse, dy->data, to);
+                                saved->kept, dy->data, to);
     return NG_OK;
 }
 
@@ -242,15 +242,15 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
     if (saved.packed) shape.dim[2] /= 3;
     ng_tensor *y = ng_result(tape, q->dtype, shape);
     if (!y) return NULL;
-    if (y->size > 0) saved.lse = ng_tape_memory(tape, (size_t)rows * sizeof *saved.lse);
-    if (y->size > 0 && !saved.lse) return NULL;
+    if (y->size > 0) saved.kept = ng_tape_memory(tape, 2 * (size_t)rows * sizeof *saved.kept);
+    if (y->size > 0 && !saved.kept) return NULL;
     const char *k = inputs[1]->data, *v = inputs[2]->data;
     if (saved.packed) {
         k = (const char *)q->data + packed_bytes(&saved, q, 1);
         v = (const char *)q->data + packed_bytes(&saved, q, 2);
     }
     if (y->size > 0)
-        ng_kernels_for(q->dtype)->attention(s, q->data, k, v, inputs[3]->data, y->data, saved.lse);
+        ng_kernels_for(q->dtype)->attention(s, q->data, k, v, inputs[3]->data, y->data, saved.kept);
     y = ng_record(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
     if (y) tape->rng = rng;
     return y;

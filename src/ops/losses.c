@@ -162,8 +162,7 @@ static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     void *g = room_like(tape, x), *room = room_like(tape, x);
     if (!g || !room) return NG_ENOMEM;
     if (dx[0].data) {
-        ng_kernels_for(x->dtype)->map(NG_MAP_SIGMOID, x->data, room, x->size, 0, 0);
-        combine(NG_BINARY_SUB, x, room, target->data, g);
+        combine(NG_BINARY_LOGISTIC_SLOPE, x, x->data, target->data, g);
         add_scaled(x, saved, g, dy, 1, room, dx[0]);
     }
     if (dx[1].data) add_scaled(x, saved, x->data, dy, -1, room, dx[1]);
@@ -184,23 +183,6 @@ static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
 static const ng_op bce_op = {
     .name = "binary_cross_entropy", .backward = bce_backward, .definition = bce_definition};
 
-/* losses = (max(x, 0) - t x) + softplus(-|x|): the same as softplus(x) - t x, but a confident,
- * right prediction keeps its small loss, which the difference of two large numbers would lose. */
-static bool bce_losses(ng_tape *tape, const ng_tensor *x, const ng_tensor *target, void *losses)
-{
-    void *a = room_like(tape, x), *b = room_like(tape, x);
-    if (!a || !b) return false;
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    kernels->map(NG_MAP_RELU, x->data, a, x->size, 0, 0);
-    combine(NG_BINARY_MUL, x, target->data, x->data, b);
-    combine(NG_BINARY_SUB, x, a, b, losses);
-    kernels->map(NG_MAP_ABS, x->data, a, x->size, 0, 0);
-    kernels->map(NG_MAP_NEG, a, b, x->size, 0, 0);
-    kernels->map(NG_MAP_SOFTPLUS, b, a, x->size, 0, 0);
-    kernels->add_to(a, losses, x->size);
-    return true;
-}
-
 ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_loss_options options)
 {
     if (!pair_ok("ng_binary_cross_entropy", tape, logits, &options)) return NULL;
@@ -210,7 +192,8 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_los
     const bool each = saved.reduction == NG_EACH;
     ng_tensor *y = ng_result(tape, x->dtype, each ? x->shape : NG_SCALAR);
     void *losses = each && y ? y->data : room_like(tape, x);
-    if (!y || !losses || !bce_losses(tape, x, options.target, losses)) return NULL;
+    if (!y || !losses) return NULL;
+    combine(NG_BINARY_LOGISTIC, x, x->data, options.target->data, losses);
     if (!each) ng_kernels_for(x->dtype)->sum(losses, y->data, 1, x->size, 1, saved.scale, false);
     ng_tensor *inputs[] = {logits, options.target};
     return ng_record(tape, &bce_op, y, inputs, 2, &saved, sizeof saved);
@@ -218,9 +201,9 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_los
 
 /* ---- cross_entropy: -sum_c q_c log_softmax(x)_c ---------------------------------------------
  *
- * With q = (1 - s) onehot(label) + s / classes, which sums to 1, and lse = ln sum e^x:
+ * With q = (1 - s) onehot(label) + s / classes, which sums to 1:
  *
- *     loss = lse - (1 - s) x[label] - s mean(x)
+ *     loss = ln sum e^x - (1 - s) x[label] - s mean(x)
  *     dx   = (softmax(x) - q) dy */
 
 typedef struct {
@@ -229,7 +212,7 @@ typedef struct {
     double scale, smoothing;
     bool ignore;
     int64_t ignored;
-    double *lse; /* (rows), the tape's */
+    double *kept; /* (rows, 2), the tape's: see kernels.def */
 } cross_entropy_attributes;
 
 static bool is_ignored(const cross_entropy_attributes *a, int64_t label)
@@ -244,7 +227,7 @@ static ng_status cross_entropy_backward(ng_tape *tape, const ng_node *node, cons
     const cross_entropy_attributes *a = node->attributes;
     const ng_tensor *x = node->inputs[0], *labels = node->inputs[1];
     ng_kernels_for(x->dtype)->cross_entropy_backward(
-        x->data, labels->data, a->lse, dy->data, a->reduction == NG_EACH, a->scale, dx[0].data,
+        x->data, labels->data, a->kept, dy->data, a->reduction == NG_EACH, a->scale, dx[0].data,
         a->rows, a->classes, a->smoothing, a->ignore, a->ignored, dx[0].accumulate);
     return NG_OK;
 }
@@ -358,10 +341,10 @@ ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entr
     const bool each = a.reduction == NG_EACH;
     ng_tensor *y = ng_result(tape, x->dtype, each ? labels->shape : NG_SCALAR);
     ng_tensor *losses = each ? y : ng_result(tape, x->dtype, labels->shape);
-    a.lse = ng_tape_memory(tape, (size_t)a.rows * sizeof *a.lse);
-    if (!y || !losses || !a.lse) return NULL;
+    a.kept = ng_tape_memory(tape, 2 * (size_t)a.rows * sizeof *a.kept);
+    if (!y || !losses || !a.kept) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    kernels->cross_entropy(x->data, labels->data, losses->data, a.lse, a.rows, a.classes,
+    kernels->cross_entropy(x->data, labels->data, losses->data, a.kept, a.rows, a.classes,
                            a.smoothing, a.ignore, a.ignored);
     if (!each) kernels->sum(losses->data, y->data, 1, a.rows, 1, a.scale, false);
     ng_tensor *inputs[] = {logits, options.labels};
