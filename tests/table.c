@@ -1,0 +1,105 @@
+#include "table.h"
+
+const ng_kernels *k;
+ng_dtype dtype;
+bool in_float;
+double ulp;
+
+const int64_t sizes[SIZES] = {1, 2, 3, 7, 15, 17, 31, 33, 63, 65, 1000, 1023};
+
+bool use_table(int i)
+{
+    const char *isa = ng_isa_name(i / 2);
+    dtype = i % 2 ? NG_F64 : NG_F32;
+    in_float = dtype == NG_F32;
+    ulp = in_float ? 0x1p-23 : 0x1p-52;
+    k = isa ? ng_kernels_of(isa, dtype) : NULL;
+    return k != NULL;
+}
+
+bool reference_is_wider(void)
+{
+    const volatile long double one = 1;
+    return in_float || one + 0x1p-60L != one;
+}
+
+static void *made[96];
+static int made_count;
+
+void *keep(int64_t n, size_t bytes)
+{
+    void *memory = calloc((size_t)n + 1, bytes);
+    ck_assert(memory && made_count < 96);
+    return made[made_count++] = memory;
+}
+
+double *doubles(int64_t n) { return keep(n, sizeof(double)); }
+
+char *make(int64_t n)
+{
+    const size_t bytes = ng_dtype_bytes(dtype);
+    char *memory = keep(n, bytes);
+    memset(memory, 0xff, (size_t)(n + 1) * bytes); /* NaN */
+    return memory + bytes;
+}
+
+void release(void)
+{
+    while (made_count > 0) free(made[--made_count]);
+}
+
+char *or_null(char *x, bool given) { return given ? x : NULL; }
+
+long double get(const void *x, int64_t i)
+{
+    return in_float ? (long double)((const float *)x)[i] : (long double)((const double *)x)[i];
+}
+
+void put(void *x, int64_t i, double value)
+{
+    if (in_float)
+        ((float *)x)[i] = (float)value;
+    else
+        ((double *)x)[i] = value;
+}
+
+ng_rng *table_rng(void)
+{
+    static ng_rng rng = {{1, 2, 3, 4}};
+    return &rng;
+}
+
+char *uniform(int64_t n, double low, double high)
+{
+    char *x = make(n);
+    for (int64_t i = 0; i < n; i++) put(x, i, low + (high - low) * ng_rng_uniform(table_rng()));
+    return x;
+}
+
+char *constant(int64_t n, double value)
+{
+    char *x = make(n);
+    for (int64_t i = 0; i < n; i++) put(x, i, value);
+    return x;
+}
+
+char *copy(const char *x, int64_t n)
+{
+    return memcpy(make(n), x, (size_t)n * ng_dtype_bytes(dtype));
+}
+
+void expect(const char *what, const void *y, int64_t i, long double expected, double units,
+            double floor)
+{
+    const double actual = (double)get(y, i), e = (double)expected;
+    const double allowed = units * ulp * fmax(fabs(e), floor);
+    if (fabs(actual - e) <= allowed || (isnan(e) && isnan(actual)) || actual == e) return;
+    ck_abort_msg("%s %s %s [%lld]: %.17g, expected %.17g, allowed error %.3g", k->isa,
+                 ng_dtype_name(dtype), what, (long long)i, actual, e, allowed);
+}
+
+void expect_bits(const char *what, const void *a, const void *b, int64_t n)
+{
+    ck_assert_msg(!memcmp(a, b, (size_t)n * ng_dtype_bytes(dtype)), "%s %s %s: bits differ", k->isa,
+                  ng_dtype_name(dtype), what);
+}

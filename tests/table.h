@@ -1,0 +1,68 @@
+/* One table of kernels (instruction set and dtype) under test, and arrays of its dtype. */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "kernels/kernels.h"
+#include "support.h"
+
+/* Tests are run once for each table, _i = 0 .. TABLES - 1, and pass where the build or the
+ * processor lacks it. */
+enum { ISAS = 3, TABLES = 2 * ISAS };
+
+extern const ng_kernels *k;
+extern ng_dtype dtype;
+extern bool in_float;
+extern double ulp;
+static const double inf = (double)INFINITY, nan_value = (double)NAN;
+
+/* Puts table i under test; false where there is none. */
+bool use_table(int i);
+
+/* Whether long double can stand as reference for double's hard cases: not where it is a double
+ * itself, as on some machines and under valgrind. */
+bool reference_is_wider(void);
+
+/* Vector bodies, their tails, and several blocks. */
+extern const int64_t sizes[];
+enum { SIZES = 12 };
+
+/* ---- Memory, given back by release() ---- */
+
+/* n elements of so many bytes, 0. */
+void *keep(int64_t n, size_t bytes);
+double *doubles(int64_t n);
+/* n elements of the table's dtype, starting one past an aligned address. */
+char *make(int64_t n);
+char *uniform(int64_t n, double low, double high);
+char *constant(int64_t n, double value);
+char *copy(const char *x, int64_t n);
+void release(void);
+/* x, or NULL if it is not given. */
+char *or_null(char *x, bool given);
+
+long double get(const void *x, int64_t i);
+void put(void *x, int64_t i, double value);
+ng_rng *table_rng(void);
+
+/* ---- Assertions ---- */
+
+/* |y[i] - expected| <= units ulp max(|expected|, floor) */
+void expect(const char *what, const void *y, int64_t i, long double expected, double units,
+            double floor);
+void expect_bits(const char *what, const void *a, const void *b, int64_t n);
+
+/* ---- Comparisons with long double, of the table under test (test_kernels.c) ---- */
+
+void compare_maps(void);
+void compare_binary(void);
+void compare_small_pointwise(void);
+void compare_reductions(void);
+void compare_gather_and_scatter(void);
+void compare_softmaxes(void);
+void compare_cross_entropies(void);
+void compare_row_norms(void);
+void compare_column_norms(void);
+void compare_optimizers(void);
+void compare_products(void);
+
+#endif

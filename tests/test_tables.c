@@ -1,0 +1,517 @@
+/* Every kernel on the list, in every table (instruction set and dtype), against plain long-double
+ * loops, because it is on the list: one without a comparison does not compile. */
+#include "kernels/dropout.h"
+#include "table.h"
+#include <setjmp.h>
+
+/* ---- Kernels that are compared together (test_kernels.c) ---- */
+
+#define compare_map compare_maps
+#define compare_map_backward compare_maps
+#define compare_where compare_small_pointwise
+#define compare_fill compare_small_pointwise
+#define compare_add_to compare_small_pointwise
+#define compare_axpy compare_small_pointwise
+#define compare_clamp_in_place compare_small_pointwise
+#define compare_dot compare_small_pointwise
+#define compare_sum compare_reductions
+#define compare_max compare_reductions
+#define compare_argmax compare_reductions
+#define compare_gather_rows compare_gather_and_scatter
+#define compare_scatter_add_rows compare_gather_and_scatter
+#define compare_softmax compare_softmaxes
+#define compare_softmax_backward compare_softmaxes
+#define compare_log_softmax compare_softmaxes
+#define compare_log_softmax_backward compare_softmaxes
+#define compare_cross_entropy compare_cross_entropies
+#define compare_cross_entropy_backward compare_cross_entropies
+#define compare_row_norm compare_row_norms
+#define compare_row_norm_backward compare_row_norms
+#define compare_column_statistics compare_column_norms
+#define compare_inverse_deviation compare_column_norms
+#define compare_column_norm compare_column_norms
+#define compare_column_norm_backward compare_column_norms
+#define compare_sgd compare_optimizers
+#define compare_adam compare_optimizers
+#define compare_rmsprop compare_optimizers
+#define compare_gemm compare_products
+
+/* ---- Batch statistics and groups ---------------------------------------------------------- */
+
+static void compare_move_toward(void)
+{
+    for (int s = 0; s < SIZES; s++) {
+        const int64_t n = sizes[s];
+        const char *from = uniform(n, -1, 1);
+        char *running = copy(from, n);
+        double *batch = doubles(n);
+        for (int64_t i = 0; i < n; i++) batch[i] = 3 * ng_rng_uniform(table_rng());
+        k->move_toward(running, batch, 1.25, 0.1, n);
+        for (int64_t i = 0; i < n; i++) {
+            const long double old = get(from, i);
+            expect("running", running, i, old + 0.1L * (1.25L * batch[i] - old), 2, 1);
+        }
+        release();
+    }
+}
+
+/* Calls check with groups of channels, of one element each and of runs. */
+static void for_each_group_shape(void (*check)(const ng_group_shape *shape))
+{
+    for (int s = 0; s < SIZES - 2; s++) {
+        check(&(ng_group_shape){.outer = 3, .channels = 6, .groups = 2, .inner = sizes[s]});
+        check(&(ng_group_shape){.outer = 5, .channels = sizes[s], .groups = 1, .inner = 1});
+    }
+}
+
+static void check_channel_affine(const ng_group_shape *s)
+{
+    const int64_t size = s->outer * s->channels * s->inner;
+    for (int mode = 0; mode < 4; mode++) {
+        const char *x = uniform(size, -2, 2);
+        char *gamma = or_null(uniform(s->channels, 0.5, 1.5), mode & 1);
+        char *beta = or_null(uniform(s->channels, -1, 1), mode & 2);
+        char *y = make(size), *in_place = copy(x, size);
+        k->channel_affine(s, x, gamma, beta, y);
+        k->channel_affine(s, in_place, gamma, beta, in_place);
+        for (int64_t i = 0; i < size; i++) {
+            const int64_t c = i / s->inner % s->channels;
+            const long double g = gamma ? get(gamma, c) : 1, b = beta ? get(beta, c) : 0;
+            expect("y", y, i, get(x, i) * g + b, 1, 3);
+            expect("in place", in_place, i, get(x, i) * g + b, 1, 3);
+        }
+        release();
+    }
+}
+
+static void compare_channel_affine(void) { for_each_group_shape(check_channel_affine); }
+
+static void check_channel_sums(const ng_group_shape *s)
+{
+    const int64_t size = s->outer * s->channels * s->inner, rows = s->outer * s->groups;
+    for (int mode = 0; mode < 8; mode++) {
+        const bool add = mode & 4;
+        const char *x = uniform(size, 9, 11), *dy = uniform(size, -1, 1);
+        char *dgamma = constant(s->channels, 1), *dbeta = constant(s->channels, 1);
+        double *mean = doubles(rows), *rstd = doubles(rows);
+        for (int64_t r = 0; r < rows; r++) mean[r] = 10 + 0.01 * (double)r, rstd[r] = 1 + (double)r;
+        k->channel_sums(s, x, mean, rstd, dy,
+                        (ng_norm_gradients){.dgamma = or_null(dgamma, mode & 1),
+                                            .dbeta = or_null(dbeta, mode & 2),
+                                            .add_dgamma = add,
+                                            .add_dbeta = add});
+        for (int64_t c = 0; c < s->channels; c++) {
+            long double sum = 0, sum_x = 0;
+            for (int64_t o = 0; o < s->outer; o++)
+                for (int64_t i = 0; i < s->inner; i++) {
+                    const int64_t at = (o * s->channels + c) * s->inner + i;
+                    const int64_t r = o * s->groups + c / (s->channels / s->groups);
+                    sum += get(dy, at);
+                    sum_x += get(dy, at) * (get(x, at) - mean[r]) * rstd[r];
+                }
+            const double terms = (double)(s->outer * s->inner);
+            expect("dgamma", dgamma, c, mode & 1 ? sum_x + add : 1, 2, 10 * terms);
+            expect("dbeta", dbeta, c, mode & 2 ? sum + add : 1, 2, terms);
+        }
+        release();
+    }
+}
+
+static void compare_channel_sums(void) { for_each_group_shape(check_channel_sums); }
+
+/* ---- DynamicTanh and SwiGLU ---------------------------------------------------------------- */
+
+static void check_dynamic_tanh(int64_t rows, int64_t n, bool affine, bool add)
+{
+    const double alpha = 0.75;
+    const char *x = uniform(rows * n, -4, 4), *dy = uniform(rows * n, -1, 1);
+    char *gamma = or_null(uniform(n, 0.5, 1.5), affine), *beta = or_null(uniform(n, -1, 1), affine);
+    char *y = make(rows * n), *dx = constant(rows * n, 1), *dgamma = constant(n, 1);
+    char *dbeta = constant(n, 1), *dalpha = constant(1, 1);
+    k->dynamic_tanh(x, alpha, gamma, beta, y, rows, n);
+    k->dynamic_tanh_backward(x, alpha, gamma, dy, rows, n,
+                             (ng_norm_gradients){dx, dgamma, dbeta, add, add, add}, dalpha, add,
+                             doubles(ng_dynamic_tanh_scratch(rows, n)));
+    long double sum_alpha = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const long double g = gamma ? get(gamma, j) : 1;
+        long double sum = 0, sum_t = 0;
+        for (int64_t i = j; i < rows * n; i += n) {
+            const long double t = tanhl(0.75L * get(x, i)), d = get(dy, i);
+            expect("y", y, i, g * t + (beta ? get(beta, j) : 0), 8, 1);
+            expect("dx", dx, i, d * g * 0.75L * (1 - t * t) + add, 16, 1);
+            sum += d;
+            sum_t += d * t;
+            sum_alpha += d * g * get(x, i) * (1 - t * t);
+        }
+        expect("dgamma", dgamma, j, sum_t + add, 8, (double)rows);
+        expect("dbeta", dbeta, j, sum + add, 2, (double)rows);
+    }
+    expect("dalpha", dalpha, 0, sum_alpha + add, 16, (double)(rows * n));
+    release();
+}
+
+static void compare_dynamic_tanh(void)
+{
+    for (int s = 0; s < SIZES; s++)
+        for (int mode = 0; mode < 4; mode++) check_dynamic_tanh(3, sizes[s], mode & 1, mode & 2);
+    check_dynamic_tanh(301, 33, true, true);
+}
+#define compare_dynamic_tanh_backward compare_dynamic_tanh
+
+static void compare_swiglu(void)
+{
+    for (int s = 0; s < SIZES; s++) {
+        const int64_t n = sizes[s], rows = 3;
+        const char *x = uniform(2 * rows * n, -6, 6), *dy = uniform(rows * n, -1, 1);
+        char *y = make(rows * n), *dx = make(2 * rows * n), *onto = constant(2 * rows * n, 1);
+        k->swiglu(x, y, rows, n);
+        k->swiglu_backward(x, dy, dx, rows, n, false);
+        k->swiglu_backward(x, dy, onto, rows, n, true);
+        for (int64_t i = 0; i < rows * n; i++) {
+            const int64_t at = i / n * 2 * n + i % n;
+            const long double a = get(x, at), b = get(x, at + n), d = get(dy, i);
+            const long double half = 1 / (1 + expl(-a)), slope = half * (1 + a * (1 - half));
+            expect("y", y, i, a * half * b, 16, 1);
+            expect("da", dx, at, d * b * slope, 16, 6);
+            expect("db", dx, at + n, d * a * half, 16, 1);
+            expect("da onto", onto, at, 1 + d * b * slope, 16, 6);
+            expect("db onto", onto, at + n, 1 + d * a * half, 16, 1);
+        }
+        release();
+    }
+}
+#define compare_swiglu_backward compare_swiglu
+
+/* ---- Windows ------------------------------------------------------------------------------ */
+
+static const ng_windows windows[] = {
+    {2, {7, 9}, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},   /* as large as the image */
+    {3, {8, 35}, {4, 17}, {2, 3}, {2, 2}, {0, 0}, {1, 1}}, /* a stride */
+    {1, {9, 11}, {5, 7}, {3, 2}, {1, 1}, {0, 0}, {2, 4}},  /* a dilation */
+    {2, {5, 40}, {4, 21}, {4, 5}, {2, 2}, {2, 2}, {1, 1}}, /* a stride and edges */
+    {1, {1, 67}, {1, 67}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, /* one element */
+};
+enum { WINDOWS = sizeof windows / sizeof windows[0] };
+
+/* The element of its plane that element t of window (r, c) sees; -1 where that is outside. */
+static int64_t seen(const ng_windows *w, int64_t t, int64_t r, int64_t c)
+{
+    const int64_t i = t / w->kernel[1], j = t % w->kernel[1];
+    const int64_t row = r * w->stride[0] - w->padding[0] + i * w->dilation[0];
+    const int64_t column = c * w->stride[1] - w->padding[1] + j * w->dilation[1];
+    const bool inside = row >= 0 && row < w->size[0] && column >= 0 && column < w->size[1];
+    return inside ? row * w->size[1] + column : -1;
+}
+
+static void check_columns(const ng_windows *w)
+{
+    const int64_t taps = w->kernel[0] * w->kernel[1], out = w->out[0] * w->out[1], row = out + 3;
+    const int64_t plane = w->size[0] * w->size[1], size = w->planes * plane;
+    const char *x = uniform(size, -1, 1);
+    char *columns = uniform(w->planes * taps * row, -1, 1), *folded = make(size);
+    char *onto = constant(size, 1);
+    long double *sum = keep(size, sizeof *sum);
+    k->fold(w, columns, row, folded, false);
+    k->fold(w, columns, row, onto, true);
+    for (int64_t p = 0; p < w->planes; p++)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t o = 0; o < out; o++) {
+                const int64_t at = seen(w, t, o / w->out[1], o % w->out[1]);
+                if (at >= 0) sum[p * plane + at] += get(columns, (p * taps + t) * row + o);
+            }
+    for (int64_t i = 0; i < size; i++) {
+        expect("fold", folded, i, sum[i], 4, (double)taps);
+        expect("fold onto", onto, i, sum[i] + 1, 4, (double)taps);
+    }
+    k->unfold(w, x, columns, row);
+    for (int64_t p = 0; p < w->planes; p++)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t o = 0; o < out; o++) {
+                const int64_t at = seen(w, t, o / w->out[1], o % w->out[1]);
+                expect("unfold", columns, (p * taps + t) * row + o,
+                       at < 0 ? 0 : get(x, p * plane + at), 0, 0);
+            }
+    release();
+}
+
+static void compare_unfold(void)
+{
+    for (int i = 0; i < WINDOWS; i++) check_columns(windows + i);
+}
+#define compare_fold compare_unfold
+
+/* Elements are of a few values, so that several of a window are its largest. */
+static void check_pools(const ng_windows *w, bool add)
+{
+    const int64_t taps = w->kernel[0] * w->kernel[1], out = w->out[0] * w->out[1];
+    const int64_t plane = w->size[0] * w->size[1], size = w->planes * plane;
+    const int64_t count = w->planes * out;
+    const char *dy = uniform(count, -1, 1);
+    char *x = make(size), *most = make(count), *mean = make(count);
+    char *dmost = constant(size, 1), *dmean = constant(size, 1);
+    for (int64_t i = 0; i < size; i++) put(x, i, (double)ng_rng_below(table_rng(), 5) - 2);
+    k->max_pool(w, x, most);
+    k->mean_pool(w, x, mean);
+    k->max_pool_backward(w, x, most, dy, dmost, add);
+    k->mean_pool_backward(w, dy, dmean, add);
+    long double *to_most = keep(size, sizeof *to_most), *to_mean = keep(size, sizeof *to_mean);
+    for (int64_t o = 0; o < count; o++) {
+        const int64_t p = o / out * plane, r = o % out / w->out[1], c = o % w->out[1];
+        long double sum = 0, top = -(long double)INFINITY, ties = 0;
+        for (int64_t t = 0; t < taps; t++) {
+            const int64_t at = seen(w, t, r, c);
+            if (at < 0) continue;
+            const long double value = get(x, p + at);
+            ties = value > top ? 1 : ties + (value == top);
+            top = fmaxl(top, value);
+            sum += value;
+        }
+        expect("max_pool", most, o, top, 0, 0);
+        expect("mean_pool", mean, o, sum / (long double)taps, 1, 1);
+        for (int64_t t = 0; t < taps; t++) {
+            const int64_t at = seen(w, t, r, c);
+            if (at < 0) continue;
+            if (get(x, p + at) == top) to_most[p + at] += get(dy, o) / ties;
+            to_mean[p + at] += get(dy, o) / (long double)taps;
+        }
+    }
+    for (int64_t i = 0; i < size; i++) {
+        expect("max_pool gradient", dmost, i, to_most[i] + add, 4, (double)taps);
+        expect("mean_pool gradient", dmean, i, to_mean[i] + add, 4, 2);
+    }
+    release();
+}
+
+static void compare_max_pool(void)
+{
+    for (int i = 0; i < 2 * WINDOWS; i++) check_pools(windows + i / 2, i % 2);
+}
+#define compare_max_pool_backward compare_max_pool
+#define compare_mean_pool compare_max_pool
+#define compare_mean_pool_backward compare_max_pool
+
+/* ---- Attention ---------------------------------------------------------------------------- */
+
+/* One head of one batch and the memory it stands in. */
+typedef struct {
+    const ng_attention_shape *shape;
+    int64_t batch, head;
+    const char *q, *k, *v, *mask, *dy;
+    char *y, *dq, *dk, *dv;
+    double *lse;
+    bool add;
+} attention_case;
+
+static int64_t place(const ng_head_strides *s, const attention_case *c, int64_t row, int64_t d)
+{
+    return c->batch * s->batch + c->head * s->head + row * s->row + d;
+}
+
+/* The share of key j in dropout's result for query i: 0, or 1 / (1 - p). */
+static long double kept(const attention_case *c, int64_t i, int64_t j)
+{
+    const ng_attention_shape *s = c->shape;
+    if (s->dropout == 0) return 1;
+    const ng_drop_key key = ng_drop_key_of(s, c->batch * s->heads + c->head, j);
+    if (ng_drop_bits(key, (uint32_t)i) < ng_drop_limit(s)) return 0;
+    return 1 / (1 - (long double)s->dropout);
+}
+
+static bool sees(const attention_case *c, int64_t i, int64_t j)
+{
+    const ng_attention_shape *s = c->shape;
+    if (c->mask && get(c->mask, c->batch * s->keys + j) == 0) return false;
+    return !s->causal || j <= i + s->keys - s->queries;
+}
+
+/* p (keys) = softmax of the scores of query i; gives their log-sum-exp, 0 where it sees none. */
+static long double weights_of(const attention_case *c, int64_t i, long double *p)
+{
+    const ng_attention_shape *s = c->shape;
+    long double most = -(long double)INFINITY, sum = 0;
+    for (int64_t j = 0; j < s->keys; j++) {
+        p[j] = 0;
+        for (int64_t d = 0; d < s->dim; d++)
+            p[j] += (long double)s->scale * get(c->q, place(&s->q, c, i, d)) *
+                    get(c->k, place(&s->k, c, j, d));
+        if (sees(c, i, j)) most = fmaxl(most, p[j]);
+    }
+    for (int64_t j = 0; j < s->keys; j++) sum += p[j] = sees(c, i, j) ? expl(p[j] - most) : 0;
+    for (int64_t j = 0; j < s->keys; j++) p[j] = sum == 0 ? 0 : p[j] / sum;
+    return sum == 0 ? 0 : most + logl(sum);
+}
+
+/* y and dq of each query against their formulas (attention.inc); dk and dv are gathered. */
+static void check_head(const attention_case *c, long double *dk, long double *dv)
+{
+    const ng_attention_shape *s = c->shape;
+    long double *p = keep(s->keys, sizeof *p), *ds = keep(s->keys, sizeof *ds);
+    for (int64_t i = 0; i < s->queries; i++) {
+        long double delta = 0;
+        const long double lse = weights_of(c, i, p);
+        const int64_t row = (c->batch * s->heads + c->head) * s->queries + i;
+        assert_near(c->lse[row], (double)lse, 64 * ulp);
+        for (int64_t j = 0; j < s->keys; j++) {
+            ds[j] = 0;
+            for (int64_t d = 0; d < s->dim; d++)
+                ds[j] += get(c->dy, place(&s->y, c, i, d)) * get(c->v, place(&s->v, c, j, d));
+            ds[j] *= kept(c, i, j);
+            delta += p[j] * ds[j];
+        }
+        for (int64_t j = 0; j < s->keys; j++) ds[j] = p[j] * (ds[j] - delta) * s->scale;
+        for (int64_t d = 0; d < s->dim; d++) {
+            long double y = 0, dq = c->add;
+            for (int64_t j = 0; j < s->keys; j++) {
+                y += p[j] * kept(c, i, j) * get(c->v, place(&s->v, c, j, d));
+                dq += ds[j] * get(c->k, place(&s->k, c, j, d));
+                dk[j * s->dim + d] += ds[j] * get(c->q, place(&s->q, c, i, d));
+                dv[j * s->dim + d] += p[j] * kept(c, i, j) * get(c->dy, place(&s->y, c, i, d));
+            }
+            expect("attention", c->y, place(&s->y, c, i, d), y, 64, 1);
+            expect("dq", c->dq, place(&s->q, c, i, d), dq, 64, (double)s->dim);
+        }
+    }
+}
+
+static void check_attention(ng_attention_shape s, bool masked, bool add)
+{
+    const int64_t width = s.heads * s.dim; /* heads beside each other in a row */
+    s.q = s.y = (ng_head_strides){s.queries * width, s.dim, width};
+    s.k = s.v = (ng_head_strides){s.keys * width, s.dim, width};
+    const int64_t queries = s.batches * s.q.batch, keys = s.batches * s.k.batch;
+    attention_case c = {.shape = &s,
+                        .q = uniform(queries, -1, 1),
+                        .k = uniform(keys, -1, 1),
+                        .v = uniform(keys, -1, 1),
+                        .dy = uniform(queries, -1, 1),
+                        .y = make(queries),
+                        .dq = constant(queries, 1),
+                        .dk = constant(keys, 1),
+                        .dv = constant(keys, 1),
+                        .lse = doubles(s.batches * s.heads * s.queries),
+                        .add = add};
+    char *mask = constant(s.batches * s.keys, 1);
+    for (int64_t i = 0; i < s.batches * s.keys; i += 3) put(mask, i, 0);
+    c.mask = or_null(mask, masked);
+    k->attention(&s, c.q, c.k, c.v, c.mask, c.y, c.lse);
+    k->attention_backward(&s, c.q, c.k, c.v, c.mask, c.y, c.lse, c.dy,
+                          (ng_attention_gradients){c.dq, c.dk, c.dv, add, add, add});
+    for (; c.batch < s.batches; c.batch++)
+        for (c.head = 0; c.head < s.heads; c.head++) {
+            long double *dk = keep(s.keys * s.dim, sizeof *dk);
+            long double *dv = keep(s.keys * s.dim, sizeof *dv);
+            check_head(&c, dk, dv);
+            for (int64_t i = 0; i < s.keys * s.dim; i++) {
+                const int64_t at = place(&s.k, &c, i / s.dim, i % s.dim);
+                expect("dk", c.dk, at, dk[i] + add, 64, (double)s.queries);
+                expect("dv", c.dv, at, dv[i] + add, 64, (double)s.queries);
+            }
+        }
+    release();
+}
+
+static void compare_attention(void)
+{
+    static const int64_t lengths[][2] = {{1, 1}, {3, 5}, {33, 33}, {35, 70}, {7, 130}};
+    static const int64_t dims[] = {1, 8, 13, 67};
+    for (int mode = 0; mode < 5 * 4 * 4; mode++) {
+        const bool causal = mode & 1, dropped = mode & 2;
+        const int64_t *length = lengths[mode / 4 % 5];
+        const ng_attention_shape shape = {.batches = 2,
+                                          .heads = 2,
+                                          .queries = length[0],
+                                          .keys = length[1],
+                                          .dim = dims[mode / 20],
+                                          .scale = 0.5,
+                                          .causal = causal,
+                                          .dropout = dropped ? 0.25 : 0,
+                                          .seed = 7};
+        check_attention(shape, mode / 4 % 2, mode % 3 == 0);
+    }
+}
+#define compare_attention_backward compare_attention
+
+static void compare_rotate(void)
+{
+    for (int64_t dim = 2; dim < 40; dim += 6) {
+        const ng_rotation_shape s = {
+            .rows = 6, .length = 3, .features = 2 * dim + 5, .rotated = 2 * dim, .dim = dim};
+        const char *x = uniform(s.rows * s.features, -1, 1);
+        const char *table = uniform(s.length * dim, -1, 1);
+        char *y = make(s.rows * s.features);
+        k->rotate(&s, x, table, y);
+        for (int64_t i = 0; i < s.rows * s.features; i++) {
+            const int64_t j = i % s.features, pair = j % dim / 2, a = i - j % 2;
+            if (j >= s.rotated) {
+                expect("rotate", y, i, get(x, i), 0, 0);
+                continue;
+            }
+            const int64_t row = i / s.features % s.length * dim;
+            const long double cosine = get(table, row + pair);
+            const long double sine = get(table, row + dim / 2 + pair);
+            expect("rotate", y, i,
+                   j % 2 ? get(x, a) * sine + get(x, a + 1) * cosine
+                         : get(x, a) * cosine - get(x, a + 1) * sine,
+                   2, 1);
+        }
+        release();
+    }
+}
+
+/* ---- The list ----------------------------------------------------------------------------- */
+
+static ng_kernels planted;
+static jmp_buf called;
+static void leave(void) { longjmp(called, 1); }
+
+#define X(returns, name, arguments)                                                                \
+    static void plant_##name(void) { planted.name = (returns(*) arguments)leave; }
+#include "kernels/kernels.def"
+#undef X
+
+static const struct {
+    const char *name;
+    void (*compare)(void), (*plant)(void);
+} list[] = {
+#define X(returns, name, arguments) {#name, compare_##name, plant_##name},
+#include "kernels/kernels.def"
+#undef X
+};
+enum { KERNELS = sizeof list / sizeof list[0] };
+
+START_TEST(every_kernel_matches_long_double_in_every_table)
+{
+    const int kernel = _i / TABLES;
+    if (!use_table(_i % TABLES)) return;
+    for (int i = 0; i < kernel; i++)
+        if (list[i].compare == list[kernel].compare) return; /* together with that one */
+    list[kernel].compare();
+}
+END_TEST
+
+/* Or else one could be on the list without being compared. */
+START_TEST(every_comparison_calls_its_kernel)
+{
+    ck_assert(use_table(2 * ISAS - 2) || use_table(0)); /* baseline, or what there is */
+    planted = *k;
+    k = &planted;
+    list[_i].plant();
+    if (!setjmp(called)) {
+        list[_i].compare();
+        ck_abort_msg("the comparison of %s does not call it", list[_i].name);
+    }
+    release();
+}
+END_TEST
+
+Suite *tables_suite(void)
+{
+    Suite *suite = suite_create("tables");
+    TCase *tests = tcase_create("tables");
+    tcase_add_loop_test(tests, every_kernel_matches_long_double_in_every_table, 0,
+                        KERNELS * TABLES);
+    tcase_add_loop_test(tests, every_comparison_calls_its_kernel, 0, KERNELS);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
