@@ -5,6 +5,7 @@
 
 #include "figure.h"
 #include "numbers.h"
+#include "pass.h"
 #include "program.h"
 #include "progress.h"
 #include <signal.h>
@@ -116,7 +117,7 @@ static inline bool write_dat(const ng_history *history, const char *prefix)
 /* One run: a network, its data, and where its numbers go. */
 typedef struct {
     const char *name;
-    int seed, batch;
+    int seed, epoch, batch;
     bool drop_last; /* leaves a last, short batch out */
     ng_module *net;
     ng_optimizer *optimizer;
@@ -149,33 +150,17 @@ static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data
     return (double)right / (double)ng_dataset_count(data);
 }
 
-/* The mean loss over an epoch, as it went; it ends where the loss is no number. */
-static inline double train_epoch(training *t, int epoch)
+/* Shows how far the run is; a loss that is no number ends it, and Ctrl-C. */
+static inline bool after_step(void *context, double mean, double seen)
 {
+    const training *t = context;
     const curves *c = t->curves;
     const double count = (double)ng_dataset_count(t->train);
-    ng_batch batch;
-    double loss_sum = 0, seen = 0;
     char detail[96];
-    ng_dataset_shuffle(t->train, (uint64_t)epoch);
-    for (int i = 0;
-         !interrupted && isfinite(loss_sum) &&
-         ng_dataset_batch(t->train, t->tape, i, t->batch, &batch, .drop_last = t->drop_last);
-         i++) {
-        ng_tensor *logits = ng_forward(t->net, t->tape, batch.x);
-        ng_tensor *loss = ng_cross_entropy(t->tape, logits, batch.y);
-        ng_backward(t->tape, loss);
-        ng_optimizer_step(t->optimizer);
-        loss_sum += ng_item(loss) * (double)batch.size;
-        seen += (double)batch.size;
-        ng_tape_reset(t->tape);
-        if (ng_failed()) break;
-
-        snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", t->seed + 1,
-                 c->seeds, epoch + 1, c->epochs, loss_sum / seen);
-        progress_show(t->bar, count * (t->seed * c->epochs + epoch) + seen, detail);
-    }
-    return loss_sum / seen;
+    snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", t->seed + 1, c->seeds,
+             t->epoch + 1, c->epochs, mean);
+    progress_show(t->bar, count * (t->seed * c->epochs + t->epoch) + seen, detail);
+    return isfinite(mean) && !interrupted;
 }
 
 /* Trains for an epoch and measures; whether the run goes on. One that has diverged is over, and
@@ -183,7 +168,13 @@ static inline double train_epoch(training *t, int epoch)
 static inline bool run_epoch(training *t, int epoch)
 {
     curves *c = t->curves;
-    const double loss = train_epoch(t, epoch);
+    t->epoch = epoch;
+    const double loss = train_pass(t->net, t->optimizer, t->tape, t->train,
+                                   (pass_options){.batch = t->batch,
+                                                  .drop_last = t->drop_last,
+                                                  .epoch = (uint64_t)epoch,
+                                                  .after = after_step,
+                                                  .context = t});
     if (interrupted || ng_failed()) return false;
     const double accuracy = accuracy_of(t->net, t->tape, t->validate);
     if (ng_failed()) return false;

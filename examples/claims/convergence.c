@@ -53,32 +53,35 @@ typedef struct {
     double steps;
 } run;
 
+/* A network on its way, looked at every few steps until it is at the target. */
+typedef struct {
+    run *run;
+    ng_module *net;
+    ng_tape *tape;
+    ng_dataset *validate;
+    double step;
+} walk;
+
+static void look(void *context)
+{
+    walk *w = context;
+    w->step++;
+    if (isinf(w->run->steps) && fmod(w->step, LOOK) == 0 &&
+        lab_evaluate(w->net, w->tape, w->validate).accuracy >= target)
+        w->run->steps = w->step;
+}
+
 static void train(run *r, ng_module *net, ng_optimizer *optimizer, ng_dataset *data,
                   ng_dataset *validate)
 {
-    ng_tape *tape = ng_tape_new();
-    double step = 0;
+    walk w = {.run = r, .net = net, .tape = ng_tape_new(), .validate = validate};
     r->steps = HUGE_VAL;
     for (int epoch = 0; epoch < lab_whole(EPOCHS) && lab_goes_on(); epoch++) {
-        double sum = 0, seen = 0;
-        ng_batch batch;
-        ng_dataset_shuffle(data, (uint64_t)epoch);
-        for (int i = 0; ng_dataset_batch(data, tape, i, lab_whole(BATCH), &batch); i++) {
-            ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-            ng_backward(tape, loss);
-            ng_optimizer_step(optimizer);
-            sum += ng_item(loss) * (double)batch.size;
-            seen += (double)batch.size;
-            ng_tape_reset(tape);
-            step++;
-            if (isinf(r->steps) && fmod(step, LOOK) == 0 &&
-                lab_evaluate(net, tape, validate).accuracy >= target)
-                r->steps = step;
-        }
-        r->losses[epoch] = sum / seen;
-        if (!isfinite(sum)) break;
+        r->losses[epoch] = lab_watch_epoch(net, optimizer, w.tape, data, lab_whole(BATCH),
+                                           (uint64_t)epoch, look, &w);
+        if (!isfinite(r->losses[epoch])) break;
     }
-    ng_tape_free(tape);
+    ng_tape_free(w.tape);
 }
 
 /* ---- All runs ---- */

@@ -2,6 +2,7 @@
 #include "../figure.h"
 #include "../numbers.h"
 #include "../options.h"
+#include "../pass.h"
 #include "../progress.h"
 #include <getopt.h>
 #include <glob.h>
@@ -354,23 +355,39 @@ ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_
     return x;
 }
 
+/* What lab_watch_epoch is to call. */
+typedef struct {
+    void (*after)(void *context);
+    void *context;
+} watcher;
+
+static bool after_step(void *context, double mean, double seen)
+{
+    const watcher *watching = context;
+    (void)mean, (void)seen; /* what has diverged goes on: it is what is measured */
+    if (watching->after) watching->after(watching->context);
+    return lab_goes_on();
+}
+
+double lab_watch_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
+                       int64_t batch, uint64_t epoch, void after(void *context), void *context)
+{
+    const bool single = ng_dataset_count(train) % batch == 1; /* BatchNorm cannot train on one */
+    watcher watching = {after, context};
+    const double loss = train_pass(net, optimizer, tape, train,
+                                   (pass_options){.batch = batch,
+                                                  .drop_last = single,
+                                                  .epoch = epoch,
+                                                  .after = after_step,
+                                                  .context = &watching});
+    lab_goes_on();
+    return loss;
+}
+
 double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
                        int64_t batch, uint64_t epoch)
 {
-    const bool single = ng_dataset_count(train) % batch == 1; /* BatchNorm cannot train on one */
-    double sum = 0, seen = 0;
-    ng_batch b;
-    ng_dataset_shuffle(train, epoch);
-    for (int i = 0; ng_dataset_batch(train, tape, i, batch, &b, .drop_last = single); i++) {
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
-        ng_backward(tape, loss);
-        ng_optimizer_step(optimizer);
-        sum += ng_item(loss) * (double)b.size;
-        seen += (double)b.size;
-        ng_tape_reset(tape);
-        lab_goes_on();
-    }
-    return sum / seen;
+    return lab_watch_epoch(net, optimizer, tape, train, batch, epoch, NULL, NULL);
 }
 
 lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)

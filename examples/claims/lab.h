@@ -132,6 +132,10 @@ ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_
 double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
                        int64_t batch, uint64_t epoch);
 
+/* The same; `after` is called after every step. */
+double lab_watch_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
+                       int64_t batch, uint64_t epoch, void after(void *context), void *context);
+
 /* Mean cross-entropy and share of right answers in eval mode, without recording; the network is
  * in train mode afterwards. */
 typedef struct {

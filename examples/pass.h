@@ -1,0 +1,37 @@
+/* One pass over labelled samples in batches: the step that every training repeats. */
+#ifndef EXAMPLES_PASS_H
+#define EXAMPLES_PASS_H
+
+#include <normgrad.h>
+
+typedef struct {
+    int64_t batch;
+    bool drop_last; /* leaves a last, short batch out */
+    uint64_t epoch; /* gives the order */
+    /* After every step, with the mean loss so far and the samples seen; false ends the pass. */
+    bool (*after)(void *context, double mean, double seen);
+    void *context;
+} pass_options;
+
+/* The mean loss as it went. */
+static inline double train_pass(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
+                                ng_dataset *data, pass_options options)
+{
+    ng_batch batch;
+    double sum = 0, seen = 0;
+    ng_dataset_shuffle(data, options.epoch);
+    for (int i = 0;
+         ng_dataset_batch(data, tape, i, options.batch, &batch, .drop_last = options.drop_last);
+         i++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+        ng_backward(tape, loss);
+        ng_optimizer_step(optimizer);
+        sum += ng_item(loss) * (double)batch.size;
+        seen += (double)batch.size;
+        ng_tape_reset(tape);
+        if (ng_failed() || !options.after(options.context, sum / seen, seen)) break;
+    }
+    return sum / seen;
+}
+
+#endif
