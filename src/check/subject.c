@@ -170,13 +170,26 @@ static bool gather(const ng_subject *subject, double *values, ng_check_report *r
     return true;
 }
 
+/* The first leaf that has no gradient by itself, for the message. */
+static const char *leaf_without_gradient(ng_subject *subject, ng_tensor *y)
+{
+    for (int i = 0; i < subject->n_leaves; i++) {
+        ng_tensor *gradient;
+        ng_status status = ng_gradients(subject->tape, &y, 1, &subject->targets[i], 1, &gradient,
+                                        .cotangents = &subject->cotangent);
+        if (status != NG_OK) return subject->leaves[i].name;
+    }
+    return "the inputs";
+}
+
 static bool first_gradients(ng_subject *subject, ng_tensor *y, bool record, ng_check_report *report)
 {
     ng_status status =
         ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
                      .cotangents = &subject->cotangent, .record = record);
     if (status == NG_OK) return true;
-    return ng_check_say(report, "no gradient: %s", ng_check_reason());
+    return ng_check_say(report, "no gradient of %s: %s", leaf_without_gradient(subject, y),
+                        ng_check_reason());
 }
 
 /* From the first gradients, which are on the tape, to those of sum v g. */
