@@ -111,12 +111,6 @@ CMAKE   := $(OUT)/normgradConfig.cmake $(OUT)/normgradConfigVersion.cmake
 
 # ---- Flags --------------------------------------------------------------------------------------
 
-# What the compiler and the machine offer (OPENMP_FLAGS, BLAS_*, MACHINE): found out once, and again when
-# compiler, flags or installed packages change.
-ifneq ($(filter-out help clean deps deps-bench format uninstall lint docs,$(or $(MAKECMDGOALS),all)),)
-include $(OUT)/config.mk
-endif
-
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wdouble-promotion -Wstrict-prototypes \
            $(if $(filter 1,$(WERROR)),-Werror)
 
@@ -129,13 +123,13 @@ FLAGS.coverage = -O0 --coverage
 # What a program must be linked with, where the library is.
 SANITIZE = $(filter -fsanitize%,$(FLAGS.$(VARIANT)))
 
-COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(WARNINGS) $(OPENMP_FLAGS) -Iinclude
+COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -Iinclude
 LAST   = $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFLAGS)
 KERNEL = -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
 
 # The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on.
 ISAS = baseline
-ifneq ($(filter x86_64%,$(MACHINE)),)
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
 ISAS += avx2 avx512
 ISA.avx2   = -mavx2 -mfma
 ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512
@@ -143,48 +137,26 @@ endif
 TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa)_$(real).o))
 words_of = $(subst _, ,$(basename $(@F)))
 
-$(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(BLAS_CFLAGS)
+$(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(if $(WITH_BLAS),-DNG_WITH_BLAS)
 $(OUT)/src/kernels/%: OWN += $(KERNEL)
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 $(OUT)/tests/%: OWN = -Isrc -Itests -I$(OUT)/tests $(CHECK_CFLAGS)
 
-LIBS = $(BLAS_LIBS) -lm
+# BLAS=0 on the command line leaves OpenBLAS out; otherwise it is looked for when a program runs.
+WITH_BLAS := $(filter-out 0,$(or $(BLAS),1))
+LIBS = $(if $(WITH_BLAS),-ldl )-lm
 CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
 CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthread -lrt -lm)
-link = $(CC) $(OPENMP_FLAGS) $(LAST) $(LDFLAGS)
+link = $(CC) -pthread $(LAST) $(LDFLAGS)
 
 # $(call remember,text): a recipe that rewrites its target only when the text is another one.
 remember = @mkdir -p $(@D); $(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(OUT)/flags: FORCE | $(OUT)/tests/
-	$(call remember,$(CC) $(COMMON) $(LAST) $(KERNEL) $(ISA.avx2) $(ISA.avx512) $(BLAS_CFLAGS) $(LDFLAGS) $(LIBS))
+	$(call remember,$(CC) $(COMMON) $(LAST) $(KERNEL) $(ISA.avx2) $(ISA.avx512) $(LDFLAGS) $(LIBS))
 
 $(OUT)/objects: FORCE | $(OUT)/tests/
 	$(call remember,$(OBJECTS))
-
-$(OUT)/probed: FORCE | $(OUT)/tests/
-	$(call remember,$(CC) $(LAST) $(LDFLAGS) OPENMP=$(WITH_OPENMP) BLAS=$(WITH_BLAS) \
-	    $(shell pkg-config --modversion openblas 2>/dev/null) $(wildcard /usr/include/cblas.h))
-
-# OPENMP=0 and BLAS=0 on the command line leave them out. ThreadSanitizer cannot see how OpenMP's
-# own runtime synchronises, and would report every parallel loop.
-WITH_OPENMP := $(if $(filter tsan,$(VARIANT)),0,$(or $(filter 0,$(OPENMP)),1))
-WITH_BLAS   := $(or $(filter 0,$(BLAS)),1)
-
-$(OUT)/config.mk: $(OUT)/probed
-	@links() { printf '%s\n' "$$1" | $(CC) $(LAST) $(LDFLAGS) $$2 -x c - -o $@.probe $$3 2>/dev/null; }; \
-	openmp='-fopenmp-simd -Wno-unknown-pragmas'; \
-	[ $(WITH_OPENMP) = 1 ] && links '#include <omp.h>'"$$(printf '\nint main(void) { return omp_get_max_threads() < 1; }')" \
-	    -fopenmp && openmp=-fopenmp; \
-	if pkg-config --exists openblas 2>/dev/null; then \
-	    blas_cflags=$$(pkg-config --cflags openblas); blas_libs=$$(pkg-config --libs openblas); \
-	else blas_cflags=; blas_libs=-lopenblas; fi; \
-	{ [ $(WITH_BLAS) = 1 ] && links '#include <cblas.h>'"$$(printf '\nint main(void) { return cblas_sdot(0, 0, 1, 0, 1) > 1; }')" \
-	    "$$blas_cflags" "$$blas_libs" && blas_cflags="-DNG_HAVE_CBLAS $$blas_cflags"; } || \
-	    { blas_cflags=; blas_libs=; }; \
-	rm -f $@.probe; \
-	printf '%s\n' "OPENMP_FLAGS := $$openmp" "BLAS_CFLAGS := $$blas_cflags" \
-	    "BLAS_LIBS := $$blas_libs" "MACHINE := $$($(CC) -dumpmachine)" > $@
 
 # ---- What is missing is named -------------------------------------------------------------------
 
@@ -233,7 +205,7 @@ $(SHARED): $(OBJECTS) $(OUT)/objects
 $(PC) $(CMAKE): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' \
-	    -e 's|@SANITIZE@|$(SANITIZE)|' -e 's|@LIBS_PRIVATE@|$(filter -fopenmp,$(OPENMP_FLAGS)) $(LIBS)|' $< > $@
+	    -e 's|@SANITIZE@|$(SANITIZE)|' -e 's|@LIBS_PRIVATE@|-pthread $(LIBS)|' $< > $@
 
 $(OUT)/places: FORCE | $(OUT)/tests/
 	$(call remember,$(SONAME) $(VERSION) $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
@@ -264,19 +236,15 @@ programs: $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
 	$(Q)tests/programs.sh $(OUT)/programs $(CLAIMS:%=$(PROGRAMS)/%) \
 	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -l program_end examples/*.c))
 
-# Threads that wait sleep, and do not spin: on a machine with other work, spinning costs a time slice
-# at the end of every parallel loop.
-export OMP_WAIT_POLICY ?= passive
-
 # CK_RUN_SUITE=name runs one suite; CK_FORK=no all of them in one process.
 .PHONY: suite
 suite: $(RUNNER)
 	$(Q)$(RUNNER)
 
 # The runner's copy of the library takes its memory through tests/support.c, which counts, and can
-# refuse; so with what it asks of the system for its files.
+# refuse; so with what it asks of the system for its files, and with threads.
 COUNTED = malloc calloc realloc aligned_alloc posix_memalign free \
-          open read write fsync rename close fchmod
+          open read write fsync rename close fchmod pthread_create
 $(OUT)/tests/libnormgrad.a: $(STATIC)
 	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $< $@
 
@@ -293,7 +261,7 @@ $(OUT)/tests/suites.h: FORCE | $(OUT)/tests/
 
 ## check-asan: the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 ## check-ubsan: the tests under UndefinedBehaviorSanitizer alone
-## check-tsan: the tests under ThreadSanitizer (without OpenMP, whose runtime it cannot follow)
+## check-tsan: the tests under ThreadSanitizer
 .PHONY: check-asan check-ubsan check-tsan
 check-asan check-ubsan:
 	+$(Q)ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
@@ -456,7 +424,7 @@ clean:
 help:
 	@sed -n 's/^## //p' Makefile | awk -F': ' '{ printf "%-15s %s\n", $$1, $$2 }'
 	@echo
-	@echo 'V=1 shows commands, WERROR=1 makes warnings errors, OPENMP=0 and BLAS=0 leave these out.'
+	@echo 'V=1 shows commands, WERROR=1 makes warnings errors, BLAS=0 leaves OpenBLAS out.'
 
 .PHONY: FORCE
 FORCE:

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -292,10 +294,15 @@ int counted_rename(const char *from, const char *to)
 
 /* ---- Every test ---- */
 
+static atomic_int threads_allowed = INT_MAX;
+
+void threads_fail_after(int count) { threads_allowed = count; }
+
 static void begin_afresh(void)
 {
     ng_clear_error();
     allocations_succeed();
+    threads_fail_after(INT_MAX);
     made = 0;
     live = 0;
     file_calls_succeed();
@@ -304,6 +311,7 @@ static void begin_afresh(void)
 
 static void end_clean(void)
 {
+    ng_set_threads(0);
     ck_assert_msg(live == 0, "%lld of the library's allocations were not freed", (long long)live);
     ck_assert_msg(descriptors == 0, "%d of the library's files were not closed", descriptors);
 }
@@ -356,4 +364,15 @@ void counted_free(void *memory)
 {
     if (memory) live--;
     free(memory);
+}
+
+int counted_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                           void *(*begin)(void *), void *argument);
+
+int counted_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                           void *(*begin)(void *), void *argument)
+{
+    if (threads_allowed <= 0) return EAGAIN;
+    if (threads_allowed < INT_MAX) threads_allowed--;
+    return pthread_create(thread, attributes, begin, argument);
 }

@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Every test begins alike, in a process of its own or not (CK_FORK=no): no error is recorded, no
- * allocation counted or refused. It ends with all of the library's memory given back. */
+ * allocation counted or refused. It ends with the library's threads ended and all of its memory
+ * given back. */
 TCase *tcase_create_fresh(const char *name);
 #define tcase_create(name) tcase_create_fresh(name)
 
@@ -63,6 +64,9 @@ void allocations_fail_after(int64_t count);
 void allocations_fail_once_after(int64_t count);
 void allocations_succeed(void);
 bool allocations_refused(void); /* whether any has failed since the last call of the above */
+
+/* From now on `count` more threads of the library's are started, then none. */
+void threads_fail_after(int count);
 
 /* ---- Files --------------------------------------------------------------------------------
  *

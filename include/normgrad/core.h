@@ -72,10 +72,23 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 
 /* ---- Threads ------------------------------------------------------------------------------
  *
- * Kernels share large work among OpenMP threads; results have the same bits for any count. `count`
- * 0 means one thread per processor. Where large products are OpenBLAS's, it is set to run on one
- * thread, and the library shares them too; another BLAS divides them as it pleases.
+ * Kernels share large work among threads; results have the same bits for any count. ng_set_threads
+ * bounds the count by NG_MOST_THREADS; 0, as at the start, means OMP_NUM_THREADS, or else one thread
+ * for each processor that the process may use: by its affinity (taskset) and by the quotas of its
+ * control groups, rounded up.
+ *
+ * The process has one pool of threads. It is started when the first work is large enough, so that
+ * small networks never start one; with fewer threads where the system gives no more; and ended by
+ * ng_set_threads, by the end of the process, and when the library is unloaded. Threads of your own
+ * may train networks of their own at once, and call ng_set_threads: a thread that finds the pool at
+ * work does without it. A child after fork() starts a pool of its own. Kernels that find others at
+ * work on the processors make do with fewer threads for a while. A thread that calls the library
+ * needs a stack of 128 KB.
+ *
+ * The largest products are OpenBLAS's where that is found when the first is taken. It is set to run
+ * on one thread, for the whole process, and the library's threads share them.
  */
+#define NG_MOST_THREADS 256
 NG_API void ng_set_threads(int count);
 NG_API int ng_threads(void);
 

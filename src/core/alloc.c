@@ -43,6 +43,12 @@ void *ng_calloc(const char *function, int64_t count, size_t size)
     return memset(memory, 0, bytes);
 }
 
+void *ng_allocate_quietly(size_t bytes)
+{
+    const size_t whole = padded_bytes((int64_t)bytes, 1);
+    return whole > 0 ? aligned_alloc(ALIGNMENT, whole) : NULL;
+}
+
 void ng_free(void *memory) { free(memory); }
 
 void *ng_grow(const char *function, void *array, int64_t count, int64_t more, size_t size)

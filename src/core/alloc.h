@@ -10,6 +10,10 @@
 void *ng_calloc(const char *function, int64_t count, size_t size);
 void ng_free(void *memory);
 
+/* At least so many bytes, aligned likewise, with anything in them; NULL, and no error is recorded,
+ * if there are none. */
+void *ng_allocate_quietly(size_t bytes);
+
 /* Grows an array that ng_calloc gave from `count` to `more` elements, the new ones zeroed; on
  * failure NULL, and the array is as it was. */
 void *ng_grow(const char *function, void *array, int64_t count, int64_t more, size_t size);

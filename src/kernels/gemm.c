@@ -2,17 +2,15 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
-_Alignas(64) _Thread_local char ng_gemm_rows[NG_GEMM_ROWS * NG_GEMM_DEPTH * sizeof(double)];
-_Alignas(64) _Thread_local char ng_gemm_columns[NG_GEMM_COLUMN_BYTES * NG_GEMM_DEPTH];
-
-#ifdef NG_HAVE_CBLAS
+#ifdef NG_WITH_BLAS
 
 #include "kernels/parallel.h"
-#include <cblas.h>
+#include <dlfcn.h>
 #include <limits.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 
 /* Large products are a BLAS's. Smaller ones gain less from its preparations than they cost, where
  * our own have wide registers to work with. In multiplications. */
@@ -21,40 +19,96 @@ _Alignas(64) _Thread_local char ng_gemm_columns[NG_GEMM_COLUMN_BYTES * NG_GEMM_D
 /* Those of fewer than this are not worth waking other threads for. */
 #define SHARED_FROM 4194304.0
 
-#ifdef OPENBLAS_VERSION
+/* OpenBLAS is loaded when the first product wants it, and not with the program: it starts threads
+ * of its own, and waits for ever where there is too little memory for them. */
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 }; /* as in <cblas.h> */
+#define BLAS_MEMORY ((size_t)1 << 30)                    /* addresses it may want */
+
+typedef void sgemm_function(int order, int transpose_a, int transpose_b, int m, int n, int k,
+                            float alpha, const float *a, int lda, const float *b, int ldb,
+                            float beta, float *c, int ldc);
+typedef void dgemm_function(int order, int transpose_a, int transpose_b, int m, int n, int k,
+                            double alpha, const double *a, int lda, const double *b, int ldb,
+                            double beta, double *c, int ldc);
+
+static struct {
+    void *library; /* NULL: there is none, or it is not used */
+    sgemm_function *sgemm;
+    dgemm_function *dgemm;
+} blas;
+
 /* An OpenBLAS older than the processor takes it for an older one: its kernels' registers are then
  * half as wide as ours. */
-static bool blas_is_narrow(const ng_kernels *kernels)
+static bool is_narrow(const char *core)
 {
     static const char *const wide[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
-    if (strcmp(kernels->isa, "avx512")) return false;
+    if (strcmp(ng_kernels_for(NG_F32)->isa, "avx512")) return false;
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (!strcasecmp(openblas_get_corename(), wide[i])) return false;
+        if (!strcasecmp(core, wide[i])) return false;
     return true;
 }
-#else
-static bool blas_is_narrow(const ng_kernels *kernels)
-{
-    (void)kernels;
-    return false;
-}
-#endif
 
-static bool wants_blas(const ng_kernels *kernels, double work)
+static bool has_room(void)
 {
-    const bool baseline = !strcmp(kernels->isa, "baseline");
-    return work >= (baseline ? BLAS_FROM_BASELINE : BLAS_FROM) && !blas_is_narrow(kernels);
+    void *const room = mmap(NULL, BLAS_MEMORY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room != MAP_FAILED && munmap(room, BLAS_MEMORY) == 0;
+}
+
+static void *open_library(void)
+{
+#ifdef __APPLE__
+    static const char *const names[] = {"libopenblas.0.dylib", "libopenblas.dylib"};
+#else
+    static const char *const names[] = {"libopenblas.so.0", "libopenblas.so"};
+#endif
+    void *library = dlopen(names[0], RTLD_NOW | RTLD_LOCAL);
+    return library ? library : dlopen(names[1], RTLD_NOW | RTLD_LOCAL);
+}
+
+/* A function of the library, as C converts it: through the bytes of the pointer. */
+static void find(void *library, const char *name, void *function)
+{
+    void *const address = dlsym(library, name);
+    memcpy(function, &address, sizeof address);
 }
 
 /* A BLAS's own threads wait by spinning, which costs a busy machine dearly, and divide the work
  * by their number, which changes bits. So it runs on one, and the product is cut here: along the
  * longer side of C, into pieces whose size depends on that side alone. */
-static void use_one_blas_thread(void)
+static void load_blas(void)
 {
-#ifdef OPENBLAS_VERSION
-    static atomic_bool done;
-    if (!atomic_exchange_explicit(&done, true, memory_order_relaxed)) openblas_set_num_threads(1);
-#endif
+    char *(*core_name)(void);
+    void (*set_threads)(int);
+    void *const library = has_room() ? open_library() : NULL;
+    if (!library) return;
+    find(library, "openblas_get_corename", &core_name);
+    find(library, "openblas_set_num_threads", &set_threads);
+    find(library, "cblas_sgemm", &blas.sgemm);
+    find(library, "cblas_dgemm", &blas.dgemm);
+    if (!core_name || !set_threads || !blas.sgemm || !blas.dgemm || is_narrow(core_name())) {
+        dlclose(library);
+        return;
+    }
+    set_threads(1);
+    blas.library = library;
+}
+
+static bool has_blas(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_blas);
+    return blas.library;
+}
+
+__attribute__((destructor)) static void unload_blas(void)
+{
+    if (blas.library) dlclose(blas.library);
+}
+
+static bool wants_blas(const ng_kernels *kernels, double work)
+{
+    const bool baseline = !strcmp(kernels->isa, "baseline");
+    return work >= (baseline ? BLAS_FROM_BASELINE : BLAS_FROM) && has_blas();
 }
 
 /* At most 8 pieces, of whole register tiles. */
@@ -74,18 +128,15 @@ typedef struct {
 
 static void multiply(const product *p)
 {
-    const CBLAS_TRANSPOSE ta = p->transpose_a ? CblasTrans : CblasNoTrans;
-    const CBLAS_TRANSPOSE tb = p->transpose_b ? CblasTrans : CblasNoTrans;
+    const int ta = p->transpose_a ? TRANSPOSED : PLAIN, tb = p->transpose_b ? TRANSPOSED : PLAIN;
     const int m = (int)p->m, n = (int)p->n, k = (int)p->k;
     const int lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
+    const void *const a = p->a, *const b = p->b;
+    void *const c = p->c;
     if (p->dtype == NG_F32)
-        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, (const float *)(const void *)p->a, lda,
-                    (const float *)(const void *)p->b, ldb, p->accumulate ? 1 : 0,
-                    (float *)(void *)p->c, ldc);
+        blas.sgemm(ROW_MAJOR, ta, tb, m, n, k, 1, a, lda, b, ldb, p->accumulate ? 1 : 0, c, ldc);
     else
-        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, (const double *)(const void *)p->a, lda,
-                    (const double *)(const void *)p->b, ldb, p->accumulate ? 1 : 0,
-                    (double *)(void *)p->c, ldc);
+        blas.dgemm(ROW_MAJOR, ta, tb, m, n, k, 1, a, lda, b, ldb, p->accumulate ? 1 : 0, c, ldc);
 }
 
 /* The piece of the product that begins at row, or column, `first` of C. */
@@ -150,12 +201,11 @@ void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int6
                      .c = c};
     const ng_kernels *kernels = ng_kernels_for(dtype);
     const double work = (double)m * (double)n * (double)k;
-    if (!wants_blas(kernels, work) || !fits_blas(&whole)) {
+    if (!fits_blas(&whole) || !wants_blas(kernels, work)) {
         kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc, accumulate);
         return;
     }
     if (bias) repeat_bias(&whole, bias);
-    use_one_blas_thread();
     if (work < SHARED_FROM) {
         multiply(&whole);
         return;
@@ -165,10 +215,7 @@ void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int6
     ng_share_out(multiply_pieces, &whole, (side + whole.piece - 1) / whole.piece, 1);
 }
 
-const char *ng_gemm_name(void)
-{
-    return blas_is_narrow(ng_kernels_for(NG_F32)) ? "built-in" : "OpenBLAS";
-}
+const char *ng_gemm_name(void) { return has_blas() ? "OpenBLAS" : "built-in"; }
 
 #else
 

@@ -3,7 +3,7 @@
  * A table holds the kernels of one dtype compiled for one instruction set. Arrays are contiguous
  * and of the table's dtype unless said; statistics are always double. Outputs never overlap
  * inputs, except that `accumulate` adds to what stands in the output. Large work is shared among
- * OpenMP threads by output, in pieces that do not depend on their number: same bits for any.
+ * threads by output, in pieces that do not depend on their number: same bits for any.
  */
 #ifndef NG_KERNELS_KERNELS_H
 #define NG_KERNELS_KERNELS_H

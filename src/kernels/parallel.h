@@ -1,12 +1,9 @@
-/* The one way in which kernels share work among threads. */
+/* Which work kernels share among threads, and in what pieces. */
 #ifndef NG_KERNELS_PARALLEL_H
 #define NG_KERNELS_PARALLEL_H
 
+#include "core/pool.h"
 #include <stdbool.h>
-#include <stdint.h>
-
-/* Does the units begin .. end - 1 of the work described by `arguments`. */
-typedef void ng_span(const void *arguments, int64_t begin, int64_t end);
 
 /* Work below this many units of one cheap element each is done where it stands: waking the other
  * threads would take longer. */
@@ -17,11 +14,7 @@ typedef void ng_span(const void *arguments, int64_t begin, int64_t end);
  * thread gains by it even where the last cache would hold it all; several do not. */
 bool ng_stores_past(int64_t bytes);
 
-/* Calls span once per thread, each with a run of whole grains (the last one may be cut). A span
- * must give the same bits wherever the grains are divided. */
-void ng_share_out(ng_span *span, const void *arguments, int64_t units, int64_t grain);
-
-/* The same, if `work` (in cheap elements) is worth it. */
+/* ng_share_out, if `work` (in cheap elements) is worth it. */
 static inline void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain,
                             int64_t work)
 {

@@ -4,6 +4,8 @@
  * large square one. */
 #include "engine.h"
 #include "kernels/kernels.h"
+#include "kernels/parallel.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __x86_64__
@@ -91,7 +93,6 @@ typedef struct {
     int loops;
     int64_t n; /* floats */
     float *x, *z, *y;
-    float sum;
 } streams;
 
 static void copy_values(float *x, const float *values, int64_t n)
@@ -99,27 +100,34 @@ static void copy_values(float *x, const float *values, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] = values[i % LANES];
 }
 
+/* Where sums go, so that they are worked out. */
+static _Atomic float sink;
+
+typedef struct {
+    const streams *s;
+    stream *loop;
+} shared_streams;
+
+static void stream_span(const void *arguments, int64_t begin, int64_t end)
+{
+    const shared_streams *work = arguments;
+    const streams *s = work->s;
+    const int64_t first = begin * LANES;
+    float sum = 0;
+    work->loop(s->x + first, s->z ? s->z + first : NULL, s->y ? s->y + first : NULL,
+               (end - begin) * LANES, &sum);
+    atomic_store_explicit(&sink, sum, memory_order_relaxed);
+}
+
 static void run_streams(void *state, int variant)
 {
-    streams *s = state;
-    stream *const loop = s->loop[variant % s->loops];
-    const int64_t blocks = s->n / LANES, parts = ng_threads();
-    float sum = 0;
-    if (parts < 2 || variant >= s->loops) {
-        loop(s->x, s->z, s->y, s->n, &sum);
-        s->sum += sum;
-        return;
-    }
-#pragma omp parallel for schedule(static, 1) reduction(+ : sum)
-    for (int64_t part = 0; part < parts; part++) {
-        const int64_t begin = blocks * part / parts * LANES;
-        const int64_t end = blocks * (part + 1) / parts * LANES;
-        float share = 0;
-        loop(s->x + begin, s->z ? s->z + begin : NULL, s->y ? s->y + begin : NULL, end - begin,
-             &share);
-        sum += share;
-    }
-    s->sum += sum;
+    const streams *s = state;
+    const shared_streams work = {s, s->loop[variant % s->loops]};
+    const int64_t blocks = s->n / LANES;
+    if (variant < s->loops)
+        ng_share_out(stream_span, &work, blocks, 1);
+    else
+        stream_span(&work, 0, blocks);
 }
 
 static void close_streams(void *state)

@@ -1,0 +1,340 @@
+/* One pool of threads for the process. Who shares out a loop takes part in it.
+ *
+ * The loop's grains are dealt out as runs, one for each participant. Each takes pieces from the
+ * front of its own run, and when that is done from those of the others. So nobody waits for a
+ * thread that the system has not let run, its grains are done by those who run: only a piece that
+ * was begun is waited for.
+ *
+ * A run is one atomic word, which names the loop it belongs to. A thread that comes late finds
+ * another loop's name, or nothing left, and cannot take anything; a piece that was taken keeps the
+ * loop open, and its description as it is, until the piece is done. */
+#include "core/pool.h"
+#include <normgrad/core.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum {
+    GRAINS = 8, /* of a run, at most */
+    STACK_BYTES = 1 << 19,
+    SPIN = 20000,         /* nanoseconds that a thread looks about before it sleeps */
+    MOST_CREDIT = 500000, /* nanoseconds of help that are remembered */
+    PRUDENCE = 32         /* help may cost one part in so many of the time */
+};
+
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wakes;
+    atomic_bool asleep;
+} sleeper;
+
+typedef struct {
+    _Alignas(64) _Atomic uint64_t run; /* loop (32 bits), next grain, end (16 bits each) */
+    sleeper sleeper;
+    pthread_t thread;
+} participant;
+
+static participant member[NG_MOST_THREADS]; /* member 0 is whoever shares out */
+
+static struct {
+    atomic_bool taken; /* by who shares out, or changes the pool */
+    bool watches_fork;
+    bool full;        /* the system gives no more threads */
+    int threads;      /* members, the first included */
+    int helpers;      /* of which so many are asked to help */
+    int64_t credit;   /* nanoseconds that help has gained of late */
+    int64_t ask_from; /* when more may be asked again */
+
+    /* The loop. */
+    ng_span *span;
+    const void *arguments;
+    int64_t units, grain, grains;
+
+    _Alignas(64) _Atomic uint32_t loop; /* its name: they are counted */
+    atomic_int participants;            /* none: the threads end */
+    _Alignas(64) _Atomic int64_t left;  /* grains that are not done */
+    _Atomic uint32_t done;              /* the last loop that is */
+} pool = {.threads = 1};
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The first to ask has it. Nobody waits for it to share out. */
+static bool take_pool(void)
+{
+    return !atomic_exchange_explicit(&pool.taken, true, memory_order_acquire);
+}
+
+static void give_pool(void) { atomic_store_explicit(&pool.taken, false, memory_order_release); }
+
+/* ---- Waiting -------------------------------------------------------------------------------- */
+
+static void pause_briefly(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static bool changes_soon(_Atomic uint32_t *word, uint32_t value)
+{
+    const int64_t end = now() + SPIN;
+    do
+        for (int i = 0; i < 32; i++, pause_briefly())
+            if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
+    while (now() < end);
+    return false;
+}
+
+/* Returns when the word is not `value` any more. */
+static void wait_while(sleeper *self, _Atomic uint32_t *word, uint32_t value)
+{
+    if (changes_soon(word, value)) return;
+    pthread_mutex_lock(&self->lock);
+    atomic_store(&self->asleep, true);
+    while (atomic_load(word) == value) pthread_cond_wait(&self->wakes, &self->lock);
+    atomic_store(&self->asleep, false);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* The word has changed. Who was about to sleep when it did sees that, or is seen here. */
+static void wake(sleeper *other)
+{
+    if (!atomic_load(&other->asleep)) return;
+    pthread_mutex_lock(&other->lock);
+    pthread_mutex_unlock(&other->lock);
+    pthread_cond_signal(&other->wakes);
+}
+
+static void begin_awake(sleeper *self)
+{
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->wakes, NULL);
+    atomic_store(&self->asleep, false);
+}
+
+/* ---- A loop --------------------------------------------------------------------------------- */
+
+/* Takes half of what is left of a run, from its front; returns how many grains that are. */
+static int64_t take(participant *from, uint32_t loop, int64_t *first)
+{
+    uint64_t run = atomic_load_explicit(&from->run, memory_order_acquire);
+    for (;;) {
+        const int64_t next = run >> 16 & 0xffff, left = (int64_t)(run & 0xffff) - next;
+        const uint64_t count = (uint64_t)(left + 1) / 2;
+        if (run >> 32 != loop || left == 0) return 0;
+        if (atomic_compare_exchange_weak_explicit(&from->run, &run, run + (count << 16),
+                                                  memory_order_acq_rel, memory_order_acquire)) {
+            *first = next;
+            return (int64_t)count;
+        }
+    }
+}
+
+/* Does what there is to do, and returns how many grains that were. */
+static int64_t take_part(int self, uint32_t loop, int participants)
+{
+    int64_t total = 0, first, count;
+    for (int i = 0; i < participants; i++)
+        while ((count = take(&member[(self + i) % participants], loop, &first)) > 0) {
+            const int64_t end = least((first + count) * pool.grain, pool.units);
+            pool.span(pool.arguments, first * pool.grain, end);
+            total += count;
+            if (atomic_fetch_sub_explicit(&pool.left, count, memory_order_acq_rel) > count)
+                continue;
+            atomic_store(&pool.done, loop);
+            wake(&member[0].sleeper);
+        }
+    return total;
+}
+
+/* Each wakes two, so that many are soon awake. */
+static void wake_next(int self, int participants)
+{
+    for (int next = 2 * self + 1; next <= 2 * self + 2 && next < participants; next++)
+        wake(&member[next].sleeper);
+}
+
+/* A new loop's name is what the threads wait for. */
+static uint32_t announce(int participants)
+{
+    const uint32_t loop = atomic_load_explicit(&pool.loop, memory_order_relaxed) + 1;
+    atomic_store_explicit(&pool.participants, participants, memory_order_relaxed);
+    atomic_store(&pool.loop, loop);
+    wake_next(0, participants);
+    return loop;
+}
+
+static uint32_t deal_out(ng_span *span, const void *arguments, int64_t units, int64_t grain,
+                         int participants)
+{
+    const uint32_t loop = atomic_load_explicit(&pool.loop, memory_order_relaxed) + 1;
+    const int64_t grains = (units + grain - 1) / grain, most = GRAINS * participants;
+    pool.span = span;
+    pool.arguments = arguments;
+    pool.units = units;
+    pool.grain = (grains + most - 1) / most * grain;
+    pool.grains = (units + pool.grain - 1) / pool.grain;
+    atomic_store_explicit(&pool.left, pool.grains, memory_order_relaxed);
+    atomic_store_explicit(&pool.done, loop - 1, memory_order_relaxed);
+    for (int i = 0; i < participants; i++) {
+        const uint64_t begin = (uint64_t)(pool.grains * i / participants);
+        const uint64_t end = (uint64_t)(pool.grains * (i + 1) / participants);
+        atomic_store_explicit(&member[i].run, (uint64_t)loop << 32 | begin << 16 | end,
+                              memory_order_release);
+    }
+    return announce(participants);
+}
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+static void *help(void *argument)
+{
+    participant *self = argument;
+    const int index = (int)(self - member);
+    for (uint32_t seen = 0;;) {
+        wait_while(&self->sleeper, &pool.loop, seen);
+        seen = atomic_load(&pool.loop);
+        const int participants = atomic_load_explicit(&pool.participants, memory_order_relaxed);
+        if (participants == 0) return NULL;
+        if (index >= participants) continue;
+        wake_next(index, participants);
+        take_part(index, seen, participants);
+    }
+}
+
+static bool start_thread(participant *next)
+{
+    pthread_attr_t attributes;
+    begin_awake(&next->sleeper);
+    if (pthread_attr_init(&attributes)) return false;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    const bool started = !pthread_create(&next->thread, &attributes, help, next);
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
+static void end_threads(void)
+{
+    pool.full = false;
+    if (pool.threads < 2) return;
+    announce(0);
+    for (int i = 1; i < pool.threads; i++) wake(&member[i].sleeper);
+    for (int i = 1; i < pool.threads; i++) pthread_join(member[i].thread, NULL);
+    pool.threads = 1;
+}
+
+/* A child has none of its parent's threads, whatever they were doing. */
+static void forget_threads(void)
+{
+    begin_awake(&member[0].sleeper);
+    pool.threads = 1;
+    pool.full = false;
+    give_pool();
+}
+
+/* A new thread sees the newest loop first: it is made one for nobody, younger than what a child's
+ * parent may have left undone. Signals stay blocked in all: a program's handlers run on its own. */
+static void start_threads(int wanted)
+{
+    sigset_t all, before;
+    if (!pool.watches_fork) {
+        begin_awake(&member[0].sleeper);
+        pool.watches_fork = !pthread_atfork(NULL, NULL, forget_threads);
+    }
+    pool.full = !pool.watches_fork;
+    announce(1);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool.threads < wanted && !pool.full)
+        if (start_thread(&member[pool.threads]))
+            pool.threads++;
+        else
+            pool.full = true;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pool.helpers = pool.threads - 1;
+    pool.credit = 0;
+}
+
+void ng_pool_stop(void)
+{
+    while (!take_pool()) sched_yield();
+    end_threads();
+    give_pool();
+}
+
+/* The process ends, or the library is unloaded. A loop that is under way on another thread then
+ * ends with the process. */
+__attribute__((destructor)) static void stop_at_end(void)
+{
+    if (!take_pool()) return;
+    end_threads();
+    give_pool();
+}
+
+/* ---- Sharing out ---------------------------------------------------------------------------- */
+
+/* How many shall help at this time: after a loss half as many as before, later again twice as
+ * many. */
+static int64_t helpers_at(int64_t time)
+{
+    if (pool.helpers < pool.threads - 1 && time >= pool.ask_from) {
+        pool.helpers = (int)least(2 * pool.helpers + 1, pool.threads - 1);
+        pool.ask_from = time + MOST_CREDIT;
+    }
+    return pool.helpers;
+}
+
+/* What help gains, in nanoseconds, is the time that this thread would have spent on the grains of
+ * the others; what it costs is waking them, and waiting for one that the system has stopped in the
+ * middle of a piece: on a machine with other work that can be a hundred times as long as the loop.
+ * A loss is made up for by doing without for PRUDENCE times as long. */
+static void judge(int64_t gain, int64_t cost, int64_t time)
+{
+    pool.credit = least(pool.credit + gain - cost, MOST_CREDIT);
+    if (pool.credit >= 0) return;
+    pool.helpers /= 2;
+    pool.ask_from = time - PRUDENCE * pool.credit;
+    pool.credit = 0;
+}
+
+/* False if nobody helps. */
+static bool share_taken_pool(ng_span *span, const void *arguments, int64_t units, int64_t grain,
+                             int64_t most)
+{
+    if (pool.threads < most && !pool.full) start_threads((int)most);
+    const int64_t begin = now();
+    const int participants = (int)least(most, 1 + helpers_at(begin));
+    if (participants < 2) return false;
+    const uint32_t loop = deal_out(span, arguments, units, grain, participants);
+    const int64_t dealt = now();
+    const int64_t own = take_part(0, loop, participants);
+    const int64_t worked = now();
+    wait_while(&member[0].sleeper, &pool.done, loop - 1);
+    const int64_t end = now();
+    const int64_t gain = own > 0 ? (worked - dealt) * (pool.grains - own) / own : 0;
+    judge(gain, dealt - begin + end - worked, end);
+    return true;
+}
+
+void ng_share_out(ng_span *span, const void *arguments, int64_t units, int64_t grain)
+{
+    const int64_t most = least((units + grain - 1) / grain, ng_threads());
+    if (most > 1 && take_pool()) {
+        const bool shared = share_taken_pool(span, arguments, units, grain, most);
+        give_pool();
+        if (shared) return;
+    }
+    span(arguments, 0, units);
+}

@@ -1,0 +1,572 @@
+/* Threads: what is promised of their number, of processes that fork, of programs with threads of
+ * their own, and of a system that gives none. */
+#include "core/pool.h"
+#include "core/threads.h"
+#include "fixture.h"
+#include "kernels/kernels.h"
+#include "support.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- Sharing out ---------------------------------------------------------------------------- */
+
+enum { MOST_UNITS = 5000 };
+
+static atomic_int times[MOST_UNITS]; /* each unit was done */
+static atomic_int odd_spans;         /* that do not begin or end where a grain does */
+
+typedef struct {
+    int64_t units, grain;
+} shared_loop;
+
+static void count_units(const void *arguments, int64_t begin, int64_t end)
+{
+    const shared_loop *loop = arguments;
+    if (begin % loop->grain || (end % loop->grain && end != loop->units) || begin > end)
+        atomic_fetch_add(&odd_spans, 1);
+    for (int64_t i = begin; i < end; i++) atomic_fetch_add(&times[i], 1);
+}
+
+static void expect_each_once(int64_t units, int64_t grain)
+{
+    memset((void *)times, 0, sizeof times);
+    const shared_loop loop = {units, grain};
+    ng_share_out(count_units, &loop, units, grain);
+    for (int64_t i = 0; i < MOST_UNITS; i++)
+        ck_assert_msg(times[i] == (i < units),
+                      "unit %lld of %lld in grains of %lld was done %d times", (long long)i,
+                      (long long)units, (long long)grain, (int)times[i]);
+    ck_assert_int_eq(odd_spans, 0);
+}
+
+static const int counts[] = {1, 2, 3, 5, 16};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+START_TEST(every_unit_is_done_once_in_whole_grains)
+{
+    ng_set_threads(counts[_i]);
+    for (int round = 0; round < 3; round++)
+        for (int64_t units = 0; units <= MOST_UNITS; units += 1 + units * 2)
+            for (int64_t grain = 1; grain <= units + 1; grain *= 3) expect_each_once(units, grain);
+}
+END_TEST
+
+static void share_again(const void *arguments, int64_t begin, int64_t end)
+{
+    (void)arguments;
+    for (int64_t i = begin; i < end; i++) {
+        const shared_loop loop = {100, 1};
+        ng_share_out(count_units, &loop, 100, 1);
+    }
+}
+
+START_TEST(a_loop_inside_a_loop_is_done_where_it_stands)
+{
+    memset((void *)times, 0, sizeof times);
+    ng_set_threads(4);
+    ng_share_out(share_again, NULL, 50, 1);
+    for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
+}
+END_TEST
+
+/* ---- A network, whose step shares out loops of every kind ----------------------------------- */
+
+enum { BATCH = 256, WIDTH = 192, STEPS = 2 };
+
+typedef struct {
+    ng_tape *tape;
+    ng_module *net;
+    ng_optimizer *adam;
+    ng_tensor *x, *labels;
+} training;
+
+static training start_training(uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    training t = {.tape = ng_tape_new()};
+    t.net = ng_sequential_new(ng_linear_new(WIDTH, 2 * WIDTH), ng_layer_norm_new(2 * WIDTH),
+                              ng_gelu_new(), ng_linear_new(2 * WIDTH, WIDTH),
+                              ng_batch_norm_new(WIDTH), ng_relu_new(), ng_linear_new(WIDTH, 10));
+    t.adam = ng_adam_new(t.net, .lr = 1e-3);
+    t.x = ng_normal_new(NG_F32, NG_SHAPE(BATCH, WIDTH), 0, 1, &rng);
+    t.labels = ng_zeros_new(NG_I64, NG_SHAPE(BATCH));
+    for (int64_t i = 0; i < BATCH; i++) ng_set(t.labels, i, (double)ng_rng_below(&rng, 10));
+    return t;
+}
+
+static void train(training *t)
+{
+    ng_tensor *logits = ng_forward(t->net, t->tape, t->x);
+    ng_backward(t->tape, ng_cross_entropy(t->tape, logits, t->labels));
+    ng_optimizer_step(t->adam);
+    ng_tape_reset(t->tape);
+}
+
+static void end_training(training *t)
+{
+    ng_optimizer_free(t->adam), ng_module_free(t->net), ng_tape_free(t->tape);
+    ng_tensor_free(t->x), ng_tensor_free(t->labels);
+}
+
+/* A number that rests on every bit of the parameters. */
+static uint64_t digest(const training *t)
+{
+    uint64_t sum = 1469598103934665603u; /* Fowler, Noll & Vo */
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(t->net, i, &p); i++) {
+        const unsigned char *bytes = (const unsigned char *)ng_data_f32(p.tensor);
+        for (int64_t j = 0; j < 4 * ng_size(p.tensor); j++) sum = (sum ^ bytes[j]) * 1099511628211u;
+    }
+    return ng_failed() ? 0 : sum;
+}
+
+static uint64_t trained(uint64_t seed)
+{
+    training t = start_training(seed);
+    for (int step = 0; step < STEPS; step++) train(&t);
+    const uint64_t sum = digest(&t);
+    end_training(&t);
+    return sum;
+}
+
+static uint64_t trained_alone(uint64_t seed)
+{
+    ng_set_threads(1);
+    const uint64_t sum = trained(seed);
+    ck_assert_msg(sum != 0, "%s", ng_error_text());
+    return sum;
+}
+
+START_TEST(training_has_the_same_bits_for_any_number_of_threads)
+{
+    const uint64_t alone = trained_alone(1);
+    ng_set_threads(counts[_i]);
+    ck_assert_uint_eq(trained(1), alone);
+}
+END_TEST
+
+/* ---- The number of threads ------------------------------------------------------------------ */
+
+/* The threads of this process, as the system counts them. */
+static int running(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+START_TEST(the_number_of_threads_is_bounded)
+{
+    ng_set_threads(100000);
+    ck_assert_int_eq(ng_threads(), NG_MOST_THREADS);
+    ng_set_threads(INT_MAX);
+    ck_assert_int_eq(ng_threads(), NG_MOST_THREADS);
+    expect_each_once(MOST_UNITS, 1);
+    ng_set_threads(3);
+    ck_assert_int_eq(ng_threads(), 3);
+    ng_set_threads(INT_MIN);
+    ck_assert_int_ge(ng_threads(), 1);
+    ck_assert_int_le(ng_threads(), NG_MOST_THREADS);
+}
+END_TEST
+
+START_TEST(the_environment_says_how_many_where_the_program_does_not)
+{
+    static const struct {
+        const char *text;
+        int count; /* 0: as many as there are processors */
+    } said[] = {{"3", 3}, {"5,2", 5}, {"100000", NG_MOST_THREADS},
+                {"0", 0}, {"-4", 0},  {"many", 0}};
+    unsetenv("OMP_NUM_THREADS");
+    ng_set_threads(0);
+    const int processors = ng_threads();
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        setenv("OMP_NUM_THREADS", said[i].text, 1);
+        ng_set_threads(0);
+        ck_assert_int_eq(ng_threads(), said[i].count ? said[i].count : processors);
+        ng_set_threads(2);
+        ck_assert_int_eq(ng_threads(), 2);
+    }
+    unsetenv("OMP_NUM_THREADS");
+}
+END_TEST
+
+#ifdef __linux__
+START_TEST(a_process_that_may_use_one_processor_has_one_thread)
+{
+    cpu_set_t before, one;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
+    size_t first = 0;
+    while (!CPU_ISSET(first, &before)) first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    unsetenv("OMP_NUM_THREADS");
+    ng_set_threads(0);
+    const int count = ng_threads();
+    sched_setaffinity(0, sizeof before, &before);
+    ck_assert_int_eq(count, 1);
+}
+END_TEST
+#endif
+
+static void write_text(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Version 2 of control groups, version 1, both; a container that sees its own group at the root. */
+static const struct {
+    const char *groups;
+    const char *file[4][2];
+    int expected;
+} quotas[] = {
+    {"0::/\n", {{NULL}}, 8},
+    {"0::/\n", {{"cpu.max", "max 100000\n"}}, 8},
+    {"0::/\n", {{"cpu.max", "200000 100000\n"}}, 2},
+    {"0::/a/b\n", {{"a/b/cpu.max", "150000 100000\n"}}, 2},
+    {"0::/a/b\n", {{"a/b/cpu.max", "max 100000\n"}, {"a/cpu.max", "300000 100000\n"}}, 3},
+    {"0::/a/b\n", {{"a/b/cpu.max", "700000 100000\n"}, {"cpu.max", "50000 100000\n"}}, 1},
+    {"0::/not/seen\n", {{"cpu.max", "400000 100000\n"}}, 4},
+    {"0::/a\n", {{"a/cpu.max", "99999999 100000\n"}}, 8},
+    {"0::/a\n", {{"a/cpu.max", "nonsense\n"}}, 8},
+    {"0::/a\n", {{"a/cpu.max", "100000 0\n"}}, 8},
+    {"4:cpu,cpuacct:/a\n1:name=systemd:/\n",
+     {{"cpu/a/cpu.cfs_quota_us", "250000\n"}, {"cpu/a/cpu.cfs_period_us", "100000\n"}},
+     3},
+    {"4:cpuacct,cpu:/a\n",
+     {{"cpu/a/cpu.cfs_quota_us", "-1\n"}, {"cpu/a/cpu.cfs_period_us", "100000\n"}},
+     8},
+    {"4:cpuset:/a\n",
+     {{"cpu/a/cpu.cfs_quota_us", "250000\n"}, {"cpu/a/cpu.cfs_period_us", "100000\n"}},
+     8},
+    {"4:cpu:/a\n0::/b\n",
+     {{"cpu/a/cpu.cfs_quota_us", "500000\n"},
+      {"cpu/a/cpu.cfs_period_us", "100000\n"},
+      {"b/cpu.max", "600000 100000\n"}},
+     5},
+    {"", {{"cpu.max", "200000 100000\n"}}, 8},
+    {"nonsense\n4:cpu\n", {{"cpu.max", "200000 100000\n"}}, 8},
+};
+
+START_TEST(quotas_of_control_groups_bound_the_number_of_threads)
+{
+    char root[] = "/tmp/normgrad-quota-XXXXXX", path[512], command[600];
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    write_text(root, "groups", quotas[_i].groups);
+    for (int i = 0; i < 4 && quotas[_i].file[i][0]; i++)
+        write_text(root, quotas[_i].file[i][0], quotas[_i].file[i][1]);
+    snprintf(path, sizeof path, "%s/groups", root);
+    const int quota = ng_quota(path, root, 8), none = ng_quota("/nowhere", root, 8);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(quota, quotas[_i].expected);
+    ck_assert_int_eq(none, 8);
+}
+END_TEST
+
+START_TEST(a_small_network_starts_no_thread)
+{
+    const int before = running();
+    ng_set_threads(4);
+    ng_tape *small = ng_tape_new();
+    ng_rng rng = ng_rng_seeded(1);
+    ng_module *net = ng_sequential_new(ng_linear_new(64, 32), ng_layer_norm_new(32), ng_relu_new(),
+                                       ng_linear_new(32, 10));
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(32, 64), 0, 1, &rng);
+    assert_ok(ng_backward(small, ng_sum(small, ng_forward(net, small, x))));
+    ck_assert_int_eq(running(), before);
+    ng_module_free(net), ng_tensor_free(x), ng_tape_free(small);
+}
+END_TEST
+
+START_TEST(threads_are_started_for_large_work_and_ended_with_their_number)
+{
+    const int before = running();
+    ng_set_threads(4);
+    expect_each_once(MOST_UNITS, 1);
+    ck_assert_int_eq(running(), before + 3);
+    expect_each_once(MOST_UNITS, 1);
+    ck_assert_int_eq(running(), before + 3);
+    ng_set_threads(2);
+    ck_assert_int_eq(running(), before);
+    expect_each_once(MOST_UNITS, 1);
+    ck_assert_int_eq(running(), before + 1);
+    ng_set_threads(1);
+    ck_assert_int_eq(running(), before);
+}
+END_TEST
+
+START_TEST(threads_of_the_pool_take_no_signals)
+{
+    ng_set_threads(3);
+    expect_each_once(MOST_UNITS, 1);
+    int blocked = 0;
+    DIR *folder = opendir("/proc/self/task");
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char path[512], line[256];
+        unsigned long long mask = 0;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+        FILE *file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+        while (file && fgets(line, sizeof line, file))
+            if (sscanf(line, "SigBlk: %llx", &mask) == 1) break;
+        if (file) fclose(file);
+        blocked += (mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & mask >> (SIGALRM - 1) & 1) == 1;
+    }
+    closedir(folder);
+    ck_assert_int_eq(blocked, 2);
+}
+END_TEST
+
+/* ---- A system that gives no threads, or little memory ---------------------------------------- */
+
+START_TEST(fewer_threads_than_wanted_are_no_error)
+{
+    const uint64_t alone = trained_alone(1);
+    const int before = running();
+    ng_set_threads(5);
+    threads_fail_after(_i);
+    expect_each_once(MOST_UNITS, 1);
+    ck_assert_int_eq(running(), before + _i);
+    ck_assert_uint_eq(trained(1), alone);
+    ck_assert_int_eq(running(), before + _i);
+    threads_fail_after(INT_MAX);
+    ng_set_threads(5);
+    expect_each_once(MOST_UNITS, 1);
+    ck_assert_int_eq(running(), before + 4);
+}
+END_TEST
+
+/* The product of matrices that are worth packing, (m, k) by (k, n), by every layout. */
+static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_tensor *c)
+{
+    enum { M = 200, N = 150, K = 300 };
+    const bool ta = layout & 1, tb = layout & 2;
+    const void *x = dtype == NG_F32 ? (void *)ng_data_f32(a) : (void *)ng_data_f64(a);
+    const void *y = dtype == NG_F32 ? (void *)ng_data_f32(b) : (void *)ng_data_f64(b);
+    void *z = dtype == NG_F32 ? (void *)ng_data_f32(c) : (void *)ng_data_f64(c);
+    ng_kernels_for(dtype)->gemm(ta, tb, M, N, K, x, ta ? M : K, y, tb ? K : N, NULL, z, N, false);
+}
+
+START_TEST(a_product_without_memory_to_pack_into_has_the_same_bits)
+{
+    const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
+    ng_rng rng = ng_rng_seeded(3);
+    ng_tensor *a = own(ng_normal_new(dtype, NG_SHAPE(60000), 0, 1, &rng));
+    ng_tensor *b = own(ng_normal_new(dtype, NG_SHAPE(45000), 0, 1, &rng));
+    ng_tensor *packed = own(ng_zeros_new(dtype, NG_SHAPE(30000)));
+    ng_tensor *bare = own(ng_zeros_new(dtype, NG_SHAPE(30000)));
+    multiply(_i / 2, dtype, a, b, packed);
+    ck_assert_int_gt(allocations_made(), 0);
+    ng_set_threads(2);
+    allocations_fail_after(0);
+    multiply(_i / 2, dtype, a, b, bare);
+    ck_assert(allocations_refused());
+    allocations_succeed();
+    ck_assert(!ng_failed());
+    assert_same_bits(packed, bare);
+}
+END_TEST
+
+/* ---- Small stacks --------------------------------------------------------------------------- */
+
+static void *multiply_once(void *operands)
+{
+    ng_tensor **x = operands;
+    multiply(0, NG_F32, x[0], x[1], x[2]);
+    return NULL;
+}
+
+/* Static memory of each thread that the library asks for is taken from a thread's stack. */
+START_TEST(a_thread_with_a_small_stack_can_multiply)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    const size_t bytes = PTHREAD_STACK_MIN > 65536 ? (size_t)PTHREAD_STACK_MIN : 65536;
+    ng_tensor *x[] = {own(ng_ones_new(NG_F32, NG_SHAPE(60000))),
+                      own(ng_ones_new(NG_F32, NG_SHAPE(45000))),
+                      own(ng_zeros_new(NG_F32, NG_SHAPE(30000)))};
+    pthread_attr_init(&attributes);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, bytes), 0);
+    ng_set_threads(2);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, multiply_once, x), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    assert_close(ng_get(x[2], 12345), 300, 1e-6);
+}
+END_TEST
+
+/* ---- Programs with threads of their own ------------------------------------------------------ */
+
+typedef struct {
+    uint64_t seed, sum;
+    bool failed;
+} trainee;
+
+static void *train_trainee(void *argument)
+{
+    trainee *self = argument;
+    self->sum = trained(self->seed);
+    self->failed = ng_failed();
+    return NULL;
+}
+
+START_TEST(networks_that_are_trained_at_once_have_the_bits_they_have_alone)
+{
+    enum { TRAINEES = 3 };
+    trainee trainees[TRAINEES];
+    pthread_t threads[TRAINEES];
+    uint64_t alone[TRAINEES];
+    for (uint64_t i = 0; i < TRAINEES; i++) alone[i] = trained_alone(i + 1);
+    ng_set_threads(3);
+    for (uint64_t i = 0; i < TRAINEES; i++) {
+        trainees[i] = (trainee){.seed = i + 1};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, train_trainee, &trainees[i]), 0);
+    }
+    for (int i = 0; i < TRAINEES; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < TRAINEES; i++) {
+        ck_assert(!trainees[i].failed);
+        ck_assert_uint_eq(trainees[i].sum, alone[i]);
+    }
+}
+END_TEST
+
+static void *change_threads(void *stop)
+{
+    for (int i = 0; !atomic_load((atomic_bool *)stop); i++) {
+        ng_set_threads(counts[i % COUNTS]);
+        usleep(1000);
+    }
+    return NULL;
+}
+
+START_TEST(the_number_of_threads_may_change_while_others_train)
+{
+    const uint64_t alone = trained_alone(1);
+    atomic_bool stop = false;
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, change_threads, &stop), 0);
+    const uint64_t sum = trained(1);
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(sum, alone);
+}
+END_TEST
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+/* The child trains and says with its exit status whether the bits are right; a child that hangs is
+ * ended by its alarm. */
+static pid_t fork_training(uint64_t seed, uint64_t expected)
+{
+    const pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child > 0) return child;
+    alarm(60);
+    _exit(trained(seed) == expected && running() > 1 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void expect_success(pid_t child)
+{
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(!WIFSIGNALED(status), "the child was ended by signal %d", WTERMSIG(status));
+    ck_assert_int_eq(WEXITSTATUS(status), EXIT_SUCCESS);
+}
+
+START_TEST(a_child_trains_beside_its_parent)
+{
+    const uint64_t alone = trained_alone(1);
+    ng_set_threads(3);
+    ck_assert_uint_eq(trained(1), alone);
+    const pid_t child = fork_training(1, alone);
+    ck_assert_uint_eq(trained(1), alone);
+    expect_success(child);
+    ck_assert_uint_eq(trained(1), alone);
+}
+END_TEST
+
+static void *train_until(void *stop)
+{
+    training t = start_training(2);
+    while (!atomic_load((atomic_bool *)stop)) train(&t);
+    end_training(&t);
+    return NULL;
+}
+
+START_TEST(a_child_of_a_busy_parent_trains)
+{
+    const uint64_t alone = trained_alone(1);
+    atomic_bool stop = false;
+    pthread_t thread;
+    ng_set_threads(3);
+    ck_assert_int_eq(pthread_create(&thread, NULL, train_until, &stop), 0);
+    for (int i = 0; i < 4; i++) {
+        usleep(2000 * (unsigned)i);
+        expect_success(fork_training(1, alone));
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+Suite *threads_suite(void)
+{
+    Suite *suite = suite_create("threads");
+
+    TCase *sharing = tcase_create("sharing");
+    tcase_add_loop_test(sharing, every_unit_is_done_once_in_whole_grains, 0, COUNTS);
+    tcase_add_test(sharing, a_loop_inside_a_loop_is_done_where_it_stands);
+    tcase_add_loop_test(sharing, training_has_the_same_bits_for_any_number_of_threads, 0, COUNTS);
+    suite_add_tcase(suite, sharing);
+
+    TCase *number = tcase_create("number");
+    tcase_add_test(number, the_number_of_threads_is_bounded);
+    tcase_add_test(number, the_environment_says_how_many_where_the_program_does_not);
+#ifdef __linux__
+    tcase_add_test(number, a_process_that_may_use_one_processor_has_one_thread);
+#endif
+    tcase_add_loop_test(number, quotas_of_control_groups_bound_the_number_of_threads, 0,
+                        (int)(sizeof quotas / sizeof *quotas));
+    tcase_add_test(number, a_small_network_starts_no_thread);
+    tcase_add_test(number, threads_are_started_for_large_work_and_ended_with_their_number);
+    tcase_add_test(number, threads_of_the_pool_take_no_signals);
+    suite_add_tcase(suite, number);
+
+    TCase *shortage = tcase_create("shortage");
+    tcase_add_checked_fixture(shortage, set_up, tear_down);
+    tcase_add_loop_test(shortage, fewer_threads_than_wanted_are_no_error, 0, 4);
+    tcase_add_loop_test(shortage, a_product_without_memory_to_pack_into_has_the_same_bits, 0, 8);
+    tcase_add_test(shortage, a_thread_with_a_small_stack_can_multiply);
+    suite_add_tcase(suite, shortage);
+
+    TCase *programs = tcase_create("programs");
+    tcase_add_test(programs, networks_that_are_trained_at_once_have_the_bits_they_have_alone);
+    tcase_add_test(programs, the_number_of_threads_may_change_while_others_train);
+    tcase_add_test(programs, a_child_trains_beside_its_parent);
+    tcase_add_test(programs, a_child_of_a_busy_parent_trains);
+    suite_add_tcase(suite, programs);
+    return suite;
+}
