@@ -339,8 +339,11 @@ static double train_step(run *r)
     ng_tensor *logits = ng_forward(r->net, r->tape, r->ids);
     ng_tensor *loss = ng_cross_entropy(r->tape, logits, r->labels);
     ng_backward(r->tape, loss);
-    const double norm = ng_clip_grad_norm(r->net, 1);
-    if (isfinite(norm)) ng_optimizer_step(r->optimizer);
+    const double norm = ng_grad_norm(r->net);
+    if (isfinite(norm)) {
+        ng_clip_grad_norm(r->net, 1);
+        ng_optimizer_step(r->optimizer);
+    }
     const double value = ng_item(loss);
     ng_tape_reset(r->tape);
     return isfinite(norm) ? value : norm;

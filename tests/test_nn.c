@@ -845,6 +845,50 @@ END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
+START_TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
+{
+    ng_module *net = ng_relu_new();
+    for (int i = 1; i < NG_MAX_DEPTH; i++) net = ng_residual_new(net);
+    assert_ok(net);
+    assert_ok(ng_module_init(net, 1));
+    for (int i = 0; i < 100000; i++) net = ng_residual_new(net);
+    ck_assert_ptr_null(net);
+    assert_error(NG_EVALUE, "ng_module_add_child: a Residual in a Residual nests modules more than "
+                            "256 deep");
+    ng_module *outer = ng_sequential_new(ng_relu_new()), *inner = outer; /* from the top */
+    for (int i = 0; i < 2 * NG_MAX_DEPTH && inner; i++) {
+        ng_module *next = ng_sequential_new(ng_relu_new());
+        inner = ng_sequential_add(inner, next) == NG_OK ? next : NULL;
+    }
+    assert_error(NG_EVALUE, "more than 256 deep");
+    ng_module_free(outer);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(an_error_inside_a_network_says_where)
+{
+    ng_module *net =
+        ng_sequential_new(ng_linear_new(3, 4),
+                          ng_sequential_new(ng_relu_new(), ng_residual_new(ng_linear_new(5, 5))));
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 3));
+    ck_assert_ptr_null(ng_forward(net, tape, x));
+    ck_assert_int_eq(strncmp(ng_error_text(), "1.1.inner (Linear): ng_linear: ", 31), 0);
+    ck_assert_ptr_null(strstr(ng_error_text() + 10, "(Residual)"));
+    ng_clear_error();
+    ng_module *alone = ng_multi_head_attention_new(4, 2);
+    ck_assert_ptr_null(ng_forward(alone, tape, x));
+    ck_assert_int_eq(strncmp(ng_error_text(), "MultiHeadAttention: x is (2, 3)", 31), 0);
+    ng_clear_error();
+    ng_module_free(alone);
+    ng_fail(NG_EIO, "the cause"); /* which was before, and elsewhere */
+    ck_assert_ptr_null(ng_forward(net, tape, x));
+    assert_error(NG_EIO, "the cause");
+    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
 START_TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
 {
     ck_assert_ptr_null(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(0, 3),
@@ -1359,6 +1403,8 @@ Suite *nn_suite(void)
     tcase_add_test(own, a_module_that_was_built_before_fails_for_what_is_added_since);
     suite_add_tcase(suite, own);
     TCase *wrong = tcase_create("wrong use");
+    tcase_add_test(wrong, modules_nested_too_deep_are_an_error_and_leak_nothing);
+    tcase_add_test(wrong, an_error_inside_a_network_says_where);
     tcase_add_test(wrong, a_failed_child_fails_its_parents_and_leaks_nothing);
     tcase_add_test(wrong, a_module_has_one_parent);
     tcase_add_test(wrong, options_without_sense_are_refused);

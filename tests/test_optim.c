@@ -218,7 +218,9 @@ START_TEST(two_backward_passes_add_and_a_step_spends)
     assert_weights(&b, w);
     assert_ok(ng_grad(b.weight)); /* still to be seen */
 
-    assert_ok(ng_optimizer_step(sgd)); /* spent: nothing to move along */
+    ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE); /* spent: nothing to move along */
+    assert_error(NG_ESTATE, "ng_optimizer_step: no backward pass has reached a parameter since");
+    ck_assert_int_eq(ng_optimizer_steps(sgd), 1);
     assert_weights(&b, w);
 
     reach(&b, gradients[2]); /* overwrites */
@@ -253,14 +255,116 @@ END_TEST
  * and moves by lr. */
 START_TEST(a_parameter_reached_late_takes_its_first_step_then)
 {
-    bench b = bench_new(NG_F64);
-    ng_optimizer *adam = ng_adam_new(b.module, .lr = 0.1);
-    for (int t = 0; t < 4; t++) assert_ok(ng_optimizer_step(adam));
+    bench b = bench_new(NG_F64), other = bench_new(NG_F64);
+    ng_module *both = ng_sequential_new(b.module, other.module);
+    ng_optimizer *adam = ng_adam_new(both, .lr = 0.1);
+    for (int t = 0; t < 4; t++) {
+        reach(&other, gradients[0]);
+        assert_ok(ng_optimizer_step(adam));
+    }
     reach(&b, gradients[1]);
     assert_ok(ng_optimizer_step(adam));
     assert_close(ng_get(b.weight, 0), start[0] + 0.1, 1e-7); /* eps 1e-8 beside 0.7 */
     ck_assert_int_eq(ng_optimizer_steps(adam), 5);
-    ng_optimizer_free(adam);
+    ng_optimizer_free(adam), ng_module_free(both);
+    bench_free(&b), bench_free(&other);
+}
+END_TEST
+
+START_TEST(two_optimizers_of_a_network_both_move_it)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *one = ng_sgd_new(b.module, .lr = 1), *two = ng_sgd_new(b.module, .lr = 10);
+    double w[N];
+    for (int t = 0; t < STEPS; t++) {
+        for (int i = 0; i < N; i++) w[i] = ng_get(b.weight, i) - 11 * gradients[t][i];
+        reach(&b, gradients[t]);
+        assert_ok(ng_optimizer_step(one));
+        assert_ok(ng_optimizer_step(two));
+        for (int i = 0; i < N; i++) assert_close(ng_get(b.weight, i), w[i], 1e-13);
+    }
+    ck_assert_int_eq(ng_optimizer_step(two), NG_ESTATE);
+    ng_optimizer *late = ng_sgd_new(b.module, .lr = 1);
+    ck_assert_int_eq(ng_optimizer_step(late), NG_ESTATE); /* the gradients were spent before it */
+    ng_clear_error();
+    ng_optimizer_free(one), ng_optimizer_free(two), ng_optimizer_free(late);
+    bench_free(&b);
+}
+END_TEST
+
+START_TEST(a_step_after_the_gradients_were_dropped_waits_for_a_pass)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1);
+    reach(&b, gradients[0]);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_ok(ng_module_to(b.module, NG_F32));
+    assert_ok(ng_module_to(b.module, NG_F64)); /* and back: the gradient is gone */
+    ck_assert(!ng_has_grad(b.weight));
+    ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
+    ng_clear_error();
+    const double before = ng_get(b.weight, 0);
+    reach(&b, gradients[1]);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_close(ng_get(b.weight, 0), before - gradients[1][0], tolerance);
+    ng_optimizer_free(sgd);
+    bench_free(&b);
+}
+END_TEST
+
+/* Of Adam, so that what is remembered of the first layer is seen to stay. */
+START_TEST(a_layer_that_is_added_later_is_taken_up)
+{
+    bench grown = bench_new(NG_F64), alone = bench_new(NG_F64), added = bench_new(NG_F64);
+    ng_module *net = ng_sequential_new(grown.module);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 0.1), *same = ng_adam_new(alone.module, .lr = 0.1);
+    for (int t = 0; t < STEPS; t++) {
+        if (t == 2) assert_ok(ng_sequential_add(net, added.module));
+        reach(&grown, gradients[t]), reach(&alone, gradients[t]);
+        if (t == 4) reach(&added, gradients[1]);
+        if (t == 2) { /* where there is no memory for it, nothing has changed */
+            allocations_fail_after(0);
+            ck_assert_int_eq(ng_optimizer_step(adam), NG_ENOMEM);
+            allocations_succeed();
+            assert_error(NG_ENOMEM, "ng_optimizer_step: out of memory");
+        }
+        assert_ok(ng_optimizer_step(adam));
+        assert_ok(ng_optimizer_step(same));
+        assert_same_bits(grown.weight, alone.weight);
+    }
+    assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
+    ng_optimizer_free(adam), ng_optimizer_free(same), ng_module_free(net);
+    bench_free(&grown), bench_free(&alone), bench_free(&added);
+}
+END_TEST
+
+START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
+{
+    bench b = bench_new(NG_F64);
+    const double huge[N] = {3e200, -4e200, 0}, tiny[N] = {3e-200, 4e-200, 0};
+    reach(&b, huge);
+    assert_close(ng_grad_norm(b.module), 5e200, 1e-14);
+    assert_close(ng_clip_grad_norm(b.module, 10), 5e200, 1e-14);
+    assert_close(ng_get(ng_grad(b.weight), 0), 6, 1e-14);
+    assert_close(ng_get(ng_grad(b.weight), 1), -8, 1e-14);
+    ng_zero_grads(b.module);
+    reach(&b, tiny);
+    assert_close(ng_grad_norm(b.module), 5e-200, 1e-14);
+    ng_zero_grads(b.module);
+    const double most[N] = {1.5e308, 1.5e308, -1.5e308}; /* whose norm is beyond double */
+    reach(&b, most);
+    ck_assert(isinf(ng_clip_grad_norm(b.module, 3)));
+    assert_close(ng_grad_norm(b.module), 3, 1e-14);
+    ck_assert(!ng_failed());
+
+    const double wrong[] = {(double)NAN, HUGE_VAL};
+    for (int k = 0; k < 2; k++) {
+        ng_zero_grads(b.module);
+        reach(&b, (double[]){1, 2, wrong[k]});
+        ck_assert(isnan(ng_clip_grad_norm(b.module, 1)));
+        assert_error(NG_EVALUE, "ng_clip_grad_norm: the gradient of \"weight\" is ");
+        ck_assert(ng_get(ng_grad(b.weight), 1) == 2); /* left alone */
+    }
     bench_free(&b);
 }
 END_TEST
@@ -274,7 +378,8 @@ START_TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
     assert_ok(ng_optimizer_step(sgd));
     assert_weights(&b, start);
     ng_unfreeze(b.module);
-    assert_ok(ng_optimizer_step(sgd));
+    ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
+    ng_clear_error();
     assert_weights(&b, start);
     reach(&b, gradients[1]);
     assert_ok(ng_optimizer_step(sgd));
@@ -392,6 +497,7 @@ START_TEST(the_base_rate_can_be_set)
     ng_optimizer *sgd =
         ng_sgd_new(b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2});
     assert_ok(ng_optimizer_set_lr(sgd, 4));
+    reach(&b, (double[N]){0});
     assert_ok(ng_optimizer_step(sgd));
     ck_assert(ng_optimizer_lr(sgd) == 2);
     ck_assert_int_eq(ng_optimizer_set_lr(sgd, (double)NAN), NG_EVALUE);
@@ -538,6 +644,9 @@ Suite *optim_suite(void)
     tcase_add_test(moved, two_backward_passes_add_and_a_step_spends);
     tcase_add_test(moved, what_no_backward_pass_has_reached_is_not_moved);
     tcase_add_test(moved, a_parameter_reached_late_takes_its_first_step_then);
+    tcase_add_test(moved, two_optimizers_of_a_network_both_move_it);
+    tcase_add_test(moved, a_step_after_the_gradients_were_dropped_waits_for_a_pass);
+    tcase_add_test(moved, a_layer_that_is_added_later_is_taken_up);
     tcase_add_test(moved, a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later);
     tcase_add_test(moved, a_backward_pass_after_the_step_notices_the_moved_weights);
     tcase_add_test(moved, state_follows_a_dtype_change_before_the_first_step_only);
@@ -549,6 +658,8 @@ Suite *optim_suite(void)
     tcase_add_test(schedules, the_base_rate_can_be_set);
     suite_add_tcase(suite, schedules);
     TCase *clipping = tcase_create("clipping");
+    tcase_add_test(clipping,
+                   gradients_of_any_size_are_clipped_and_such_that_are_none_refused);
     tcase_add_test(clipping, the_norm_is_that_of_all_unspent_gradients);
     tcase_add_test(clipping, clipping_by_norm_shortens_what_is_too_long);
     tcase_add_test(clipping, clipping_by_value_clamps_each_element);

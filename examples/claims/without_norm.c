@@ -83,6 +83,10 @@ static result train(int kind, int64_t windows, double rate, uint64_t seed)
         if (step % batches == 0) ng_dataset_shuffle(text, (uint64_t)step);
         ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
         ng_backward(tape, ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y));
+        if (!isfinite(ng_grad_norm(net))) {
+            r.last = (double)INFINITY;
+            break;
+        }
         ng_clip_grad_norm(net, 1);
         ng_optimizer_step(adam);
         ng_tape_reset(tape);

@@ -7,6 +7,9 @@
 
 typedef struct ng_module ng_module;
 
+/* How deep modules may stand in one another; deeper is NG_EVALUE. */
+#define NG_MAX_DEPTH 256
+
 /* ---- Use a network ------------------------------------------------------------------------ */
 
 /* The module's output for x, recorded on the tape. */

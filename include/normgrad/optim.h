@@ -27,9 +27,12 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
 
 /* ---- Optimizers ----------------------------------------------------------------------------
  *
- * Made for one module, which must outlive it; a parameter that no backward pass has reached since
- * the last step, or that is frozen, is not moved. State follows a dtype change of the module
- * before the first step; after it, that is an error. */
+ * Made for one module, which must outlive it. It moves the parameters that the module has at each
+ * step: a layer that was added since is taken up, with state that begins at zero, and what is
+ * known of the others stays. A parameter that is frozen, or that no backward pass has reached
+ * since this optimizer's last step, is not moved. Two optimizers of the same parameters both move
+ * them along the gradients of one backward pass. State follows a dtype change of the module before
+ * the first step; after it, that is an error. */
 typedef struct ng_optimizer ng_optimizer;
 
 /* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
@@ -76,7 +79,9 @@ typedef struct {
 NG_API ng_optimizer *ng_rmsprop_create(ng_rmsprop_options options);
 
 /* Moves every parameter once. Gradients are spent by it: the next backward pass overwrites them,
- * so that zeroing costs nothing (until then ng_grad still shows them). */
+ * so that zeroing costs nothing (until then ng_grad still shows them). Where no backward pass has
+ * reached any parameter since the last step, there is nothing to do: NG_ESTATE. Gradients are taken
+ * as they are: NaN moves a weight to NaN (ng_clip_grad_norm refuses it). */
 NG_API ng_status ng_optimizer_step(ng_optimizer *optimizer);
 
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */
@@ -86,11 +91,13 @@ NG_API void ng_optimizer_free(ng_optimizer *optimizer);
 
 /* ---- Gradients of a whole module ----------------------------------------------------------- */
 
-/* Euclidean norm of all unspent gradients together. NaN on error. */
+/* Euclidean norm of all unspent gradients together, whatever their size; Inf or NaN where one of
+ * them is. NaN on error. */
 NG_API double ng_grad_norm(ng_module *module);
 
 /* Scales all gradients by max_norm / (norm + 1e-6) where their norm exceeds max_norm, and returns
- * the norm before. */
+ * the norm before. A gradient that is Inf or NaN is NG_EVALUE, which names it: the result is NaN,
+ * and no gradient has changed. */
 NG_API double ng_clip_grad_norm(ng_module *module, double max_norm);
 
 /* Clamps each element of each gradient to [-limit, limit]. */

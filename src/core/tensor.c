@@ -351,7 +351,7 @@ bool ng_requires_grad(const ng_tensor *x)
 
 bool ng_has_grad(const ng_tensor *x)
 {
-    return ng_given("ng_has_grad", "x", x) && x->grad && x->grad->version > 0;
+    return ng_given("ng_has_grad", "x", x) && x->grad && x->grad->version > x->passes;
 }
 
 ng_tensor *ng_grad(ng_tensor *x)
@@ -369,6 +369,7 @@ ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
     leaf->grad = ng_tensor_make("ng_backward", leaf->dtype, leaf->shape);
     if (!leaf->grad) return NULL;
     leaf->grad->module_owned = true; /* the leaf frees it, nobody else */
+    leaf->grad->version = leaf->passes;
     leaf->grad_spent = true;
     return leaf->grad;
 }

@@ -18,7 +18,8 @@ struct ng_tensor {
     const ng_tensor *base; /* of a view: whose memory it shows; its writes count for the view */
     ng_tape *tape;        /* its owner; NULL for yours and a module's */
     ng_node *node;        /* the op that made it; NULL for leaves and constants */
-    ng_tensor *grad;      /* of a leaf; its version counts the passes that have reached it */
+    ng_tensor *grad;      /* of a leaf; its version counts the passes that have reached it, */
+    uint32_t passes;      /* from here on: those that reached gradients which were dropped */
     ng_tensor *cotangent; /* during a backward sweep, what has arrived so far */
     bool cotangent_owned; /* and whether the sweep may add to it in place */
     bool wanted;          /* while paths are marked: whether it lies on one */

@@ -149,11 +149,17 @@ static ng_entry *add_tensor(const char *function, ng_module *self, const char *n
     return entry;
 }
 
+static void count_parameters(ng_module *self, int64_t more)
+{
+    for (; self; self = self->registry->parent) self->registry->parameters += more;
+}
+
 ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape)
 {
     if (!ng_given("ng_module_add_parameter", "self", self)) return NULL;
     ng_entry *entry = add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, shape);
     if (!entry) return NULL;
+    count_parameters(self, 1);
     entry->tensor->requires_grad = !self->frozen;
     return entry->tensor;
 }
@@ -299,6 +305,21 @@ void ng_module_refuse(ng_module *self, ng_module *child)
     if (child && (!self || root_of(self) != child)) ng_module_free(child);
 }
 
+static int depth_of(const ng_module *module)
+{
+    int depth = 0;
+    while ((module = module->registry->parent)) depth++;
+    return depth;
+}
+
+static bool is_shallow(const ng_module *self, const ng_module *child)
+{
+    if (depth_of(self) + 1 + child->registry->height < NG_MAX_DEPTH) return true;
+    ng_fail(NG_EVALUE, "ng_module_add_child: a %s in a %s nests modules more than %d deep",
+            child->class->name, self->class->name, NG_MAX_DEPTH);
+    return false;
+}
+
 static bool may_adopt(ng_module *self, const char *name, const ng_module *child)
 {
     if (root_of(self) == child) {
@@ -323,7 +344,8 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     if (!ng_given("ng_module_add_child", "child", child) || !may_adopt(self, name, child))
         return remember_failure(self);
 
-    ng_entry *entry = entry_prepare("ng_module_add_child", self, name);
+    ng_entry *entry =
+        is_shallow(self, child) ? entry_prepare("ng_module_add_child", self, name) : NULL;
     if (!entry || !prepare_paths(child, entry->path->text)) {
         drop_paths(child);
         if (entry) path_free(entry->path);
@@ -335,6 +357,10 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     self->registry->count++;
     child->registry->parent = self;
     child->registry->path = entry->path;
+    count_parameters(self, child->registry->parameters);
+    int height = child->registry->height + 1;
+    for (ng_module *above = self; above; above = above->registry->parent, height++)
+        if (above->registry->height < height) above->registry->height = height;
     commit_paths(child);
     draw_again(root_of(self), child);
     return child;
@@ -562,6 +588,7 @@ static void trade_converted(ng_entry *entry)
     x->data = converted->data;
     x->dtype = converted->dtype;
     converted->data = data;
+    if (x->grad) x->passes = x->grad->version;
     ng_tensor_destroy(x->grad);
     x->grad = NULL;
     x->grad_spent = false;

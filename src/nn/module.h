@@ -31,6 +31,8 @@ struct ng_registry {
     const ng_path *path; /* from the root; NULL for the root itself */
     ng_entry *entries;   /* in the order of registration */
     int count, room;
+    int height;         /* levels of children below */
+    int64_t parameters; /* registered in the whole tree */
     bool failed; /* something could not be registered */
     bool seeded; /* drawn by ng_module_init: adoption does not draw again */
 };

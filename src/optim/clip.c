@@ -9,16 +9,52 @@ static ng_tensor *fresh_gradient(const ng_named_tensor *parameter)
     return weight->grad_spent ? NULL : weight->grad;
 }
 
-double ng_grad_norm(ng_module *module)
+/* sqrt(sum g^2) = most * root, so that no square leaves the range of double; most is the largest
+ * |g|, or what is not finite where there is such a thing. */
+typedef struct {
+    double most, root;
+} norm;
+
+static norm norm_without_overflow(ng_module *module)
 {
-    if (!ng_given("ng_grad_norm", "module", module)) return (double)NAN;
+    norm n = {0, 0};
+    ng_named_tensor parameter;
+    for (int i = 0; isfinite(n.most) && ng_module_parameter(module, i, &parameter); i++) {
+        const ng_tensor *g = fresh_gradient(&parameter);
+        for (int64_t j = 0; g && j < g->size && isfinite(n.most); j++) {
+            const double size = fabs(ng_tensor_load(g, j));
+            if (!(size <= n.most)) n.most = size;
+        }
+    }
+    if (n.most == 0 || !isfinite(n.most)) return (norm){n.most, 1};
+    double squares = 0;
+    for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
+        const ng_tensor *g = fresh_gradient(&parameter);
+        for (int64_t j = 0; g && j < g->size; j++) {
+            const double share = ng_tensor_load(g, j) / n.most;
+            squares += share * share;
+        }
+    }
+    return (norm){n.most, sqrt(squares)};
+}
+
+static norm norm_of(ng_module *module)
+{
     double squares = 0;
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
         const ng_tensor *g = fresh_gradient(&parameter);
         if (g) squares += ng_kernels_for(g->dtype)->dot(g->data, g->data, g->size);
     }
-    return sqrt(squares);
+    const bool in_range = squares > 1e-280 && squares < HUGE_VAL;
+    return in_range ? (norm){1, sqrt(squares)} : norm_without_overflow(module);
+}
+
+double ng_grad_norm(ng_module *module)
+{
+    if (!ng_given("ng_grad_norm", "module", module)) return (double)NAN;
+    const norm n = norm_of(module);
+    return n.most * n.root;
 }
 
 static void scale_f32(float *x, int64_t n, double factor)
@@ -31,14 +67,34 @@ static void scale_f64(double *x, int64_t n, double factor)
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
 
+/* Names the first element that is not finite. */
+static double refuse(const char *function, ng_module *module)
+{
+    ng_named_tensor parameter;
+    for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
+        const ng_tensor *g = fresh_gradient(&parameter);
+        for (int64_t j = 0; g && j < g->size; j++) {
+            const double value = ng_tensor_load(g, j);
+            if (isfinite(value)) continue;
+            ng_fail(NG_EVALUE, "%s: the gradient of \"%s\" is %g at [%lld]", function,
+                    parameter.name, value, (long long)j);
+            return (double)NAN;
+        }
+    }
+    return (double)NAN;
+}
+
 double ng_clip_grad_norm(ng_module *module, double max_norm)
 {
-    if (!ng_given("ng_clip_grad_norm", "module", module)) return (double)NAN;
-    if (!ng_option_range("ng_clip_grad_norm", "max_norm", max_norm, 0, HUGE_VAL))
-        return (double)NAN;
-    const double norm = ng_grad_norm(module);
-    if (!(norm > max_norm)) return norm;
-    const double factor = max_norm / (norm + 1e-6);
+    static const char function[] = "ng_clip_grad_norm";
+    if (!ng_given(function, "module", module)) return (double)NAN;
+    if (!ng_option_range(function, "max_norm", max_norm, 0, HUGE_VAL)) return (double)NAN;
+    const norm n = norm_of(module);
+    if (!isfinite(n.most)) return refuse(function, module);
+    const double length = n.most * n.root;
+    if (!(length > max_norm)) return length;
+    const double factor =
+        isfinite(length) ? max_norm / (length + 1e-6) : max_norm / n.most / n.root;
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
         ng_tensor *g = fresh_gradient(&parameter);
@@ -48,7 +104,7 @@ double ng_clip_grad_norm(ng_module *module, double max_norm)
         else
             scale_f64(g->data, g->size, factor);
     }
-    return norm;
+    return length;
 }
 
 ng_status ng_clip_grad_value(ng_module *module, double limit)

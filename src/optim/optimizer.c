@@ -1,6 +1,7 @@
 /* Collects parameters, keeps their state, and walks over them at each step. */
 #include "optim/optimizer.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- State --------------------------------------------------------------------------------- */
 
@@ -11,40 +12,89 @@ static int64_t state_bytes(const ng_tensor *weight)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Makes zeroed state in the weights' present dtypes; on failure the old one stays. */
-static bool make_state(const char *function, ng_optimizer *self)
+/* Zeroed state for a list of parameters in their present dtypes; NULL where there is no memory. */
+static void *state_new(const char *function, const ng_optimizer *self, ng_moved *list, int count)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < self->count; i++) bytes += state_bytes(self->moved[i].weight);
-    char *slab = ng_calloc(function, bytes, (size_t)self->states);
+    for (int i = 0; i < count; i++) bytes += state_bytes(list[i].weight);
+    char *const slab = ng_calloc(function, bytes, (size_t)self->states);
+    char *at = slab;
+    for (int i = 0; slab && i < count; i++) {
+        list[i].dtype = list[i].weight->dtype;
+        for (int k = 0; k < self->states; k++) {
+            list[i].state[k] = at;
+            at += state_bytes(list[i].weight);
+        }
+    }
+    return slab;
+}
+
+/* Begins again with zeroed state; on failure the old one stays. */
+static bool renew_state(const char *function, ng_optimizer *self)
+{
+    void *slab = state_new(function, self, self->moved, self->count);
     if (!slab) return false;
     ng_free(self->state);
     self->state = slab;
-    for (int i = 0; i < self->count; i++) {
-        ng_moved *moved = &self->moved[i];
-        moved->dtype = moved->weight->dtype;
-        for (int k = 0; k < self->states; k++) {
-            moved->state[k] = slab;
-            slab += state_bytes(moved->weight);
-        }
+    return true;
+}
+
+/* ---- Parameters ---------------------------------------------------------------------------- */
+
+static uint32_t passes_of(const ng_tensor *weight)
+{
+    return weight->grad ? weight->grad->version : weight->passes;
+}
+
+/* A parameter that is new to the optimizer. A gradient that another one has spent is none. */
+static ng_moved moved_new(const ng_named_tensor *parameter)
+{
+    const ng_tensor *weight = parameter->tensor;
+    return (ng_moved){.weight = parameter->tensor,
+                      .name = parameter->name,
+                      .seen = weight->grad_spent ? passes_of(weight) : weight->passes};
+}
+
+static const ng_moved *find_moved(const ng_optimizer *self, const ng_tensor *weight, int hint)
+{
+    if (hint < self->count && self->moved[hint].weight == weight) return &self->moved[hint];
+    for (int i = 0; i < self->count; i++)
+        if (self->moved[i].weight == weight) return &self->moved[i];
+    return NULL;
+}
+
+/* The parameters that the module has now: those known with what is remembered of them, new ones
+ * with nothing. On failure all is as it was. */
+static bool collect(const char *function, ng_optimizer *self)
+{
+    ng_named_tensor parameter;
+    int count = 0;
+    while (ng_module_parameter(self->module, count, &parameter)) count++;
+    ng_moved *list = ng_calloc(function, count, sizeof *list);
+    for (int i = 0; list && i < count; i++) {
+        ng_module_parameter(self->module, i, &parameter);
+        const ng_moved *known = find_moved(self, parameter.tensor, i);
+        list[i] = known ? *known : moved_new(&parameter);
     }
+    void *state = list ? state_new(function, self, list, count) : NULL;
+    if (!state) {
+        ng_free(list);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        const ng_moved *known = find_moved(self, list[i].weight, i);
+        for (int k = 0; known && k < self->states; k++)
+            memcpy(list[i].state[k], known->state[k], (size_t)state_bytes(list[i].weight));
+    }
+    ng_free(self->state), ng_free(self->moved);
+    self->state = state;
+    self->moved = list;
+    self->count = count;
+    self->parameters = self->module->registry->parameters;
     return true;
 }
 
 /* ---- Make and free ------------------------------------------------------------------------- */
-
-static bool collect(const char *function, ng_optimizer *self, ng_module *module)
-{
-    ng_named_tensor parameter;
-    while (ng_module_parameter(module, self->count, &parameter)) self->count++;
-    self->moved = ng_calloc(function, self->count, sizeof *self->moved);
-    for (int i = 0; self->moved && i < self->count; i++) {
-        ng_module_parameter(module, i, &parameter);
-        self->moved[i].weight = parameter.tensor;
-        self->moved[i].name = parameter.name;
-    }
-    return self->moved != NULL;
-}
 
 ng_optimizer *ng_optimizer_make(const ng_optimizer_class *class, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states)
@@ -58,7 +108,8 @@ ng_optimizer *ng_optimizer_make(const ng_optimizer_class *class, const char *fun
     self->lr = lr;
     self->schedule = schedule;
     self->states = states;
-    if (collect(function, self, module) && make_state(function, self)) return self;
+    self->module = module;
+    if (collect(function, self)) return self;
     ng_optimizer_free(self);
     return NULL;
 }
@@ -73,6 +124,8 @@ void ng_optimizer_free(ng_optimizer *optimizer)
 
 /* ---- Step ---------------------------------------------------------------------------------- */
 
+static const char step[] = "ng_optimizer_step";
+
 /* The first parameter whose dtype is not that of its state. */
 static const ng_moved *first_converted(const ng_optimizer *self)
 {
@@ -85,7 +138,7 @@ static ng_status follow_dtype(ng_optimizer *self)
 {
     const ng_moved *converted = first_converted(self);
     if (!converted) return NG_OK;
-    if (self->steps == 0) return make_state("ng_optimizer_step", self) ? NG_OK : ng_newest_status();
+    if (self->steps == 0) return renew_state(step, self) ? NG_OK : NG_ENOMEM;
     return ng_fail(NG_ESTATE,
                    "ng_optimizer_step: \"%s\" is %s now and was %s at the first step, expected "
                    "no change after it",
@@ -93,12 +146,23 @@ static ng_status follow_dtype(ng_optimizer *self)
                    ng_dtype_name(converted->dtype));
 }
 
-/* Moves a parameter that a backward pass has reached since the last step. The gradient of a frozen
- * one is spent too: it is too old for the day it thaws. */
+/* Whether a backward pass has reached a parameter since this optimizer's last step. */
+static bool is_reached(const ng_moved *moved) { return passes_of(moved->weight) != moved->seen; }
+
+static bool any_reached(const ng_optimizer *self)
+{
+    for (int i = 0; i < self->count; i++)
+        if (is_reached(&self->moved[i])) return true;
+    return false;
+}
+
+/* Moves a parameter that has been reached. The gradient of a frozen one is spent too: it is too old
+ * for the day it thaws. */
 static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 {
     ng_tensor *weight = moved->weight;
-    if (!weight->grad || weight->grad_spent) return;
+    if (!is_reached(moved)) return;
+    moved->seen = passes_of(weight);
     weight->grad_spent = true;
     if (!weight->requires_grad) return;
     moved->steps++;
@@ -108,9 +172,14 @@ static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 
 ng_status ng_optimizer_step(ng_optimizer *optimizer)
 {
-    if (!ng_given("ng_optimizer_step", "optimizer", optimizer)) return ng_newest_status();
+    if (!ng_given(step, "optimizer", optimizer)) return ng_newest_status();
     const ng_status status = follow_dtype(optimizer);
     if (status != NG_OK) return status;
+    const bool grown = optimizer->parameters != optimizer->module->registry->parameters;
+    if (grown && !collect(step, optimizer)) return NG_ENOMEM;
+    if (!any_reached(optimizer))
+        return ng_fail(NG_ESTATE,
+                       "%s: no backward pass has reached a parameter since the last step", step);
 
     const double lr = ng_optimizer_lr(optimizer);
     for (int i = 0; i < optimizer->count; i++) move(optimizer, &optimizer->moved[i], lr);

@@ -15,6 +15,7 @@ typedef struct {
     const char *name;
     ng_dtype dtype;
     int64_t steps; /* taken by this parameter, the present one included */
+    uint32_t seen; /* the passes that had reached its gradient at the last step */
     void *state[NG_OPTIMIZER_STATES];
 } ng_moved;
 
@@ -29,6 +30,8 @@ typedef struct {
 
 struct ng_optimizer {
     const ng_optimizer_class *class;
+    ng_module *module;
+    int64_t parameters; /* of the module's tree when they were collected */
     double lr; /* the base rate */
     ng_schedule schedule;
     int64_t steps;

@@ -98,7 +98,7 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
      * longer than a small op. */
     x->dtype = dtype;
     x->requires_grad = x->grad_spent = x->module_owned = false;
-    x->version = 0;
+    x->version = x->passes = 0;
     x->shape = *shape;
     x->size = size;
     x->data = data ? data : memory + header;
