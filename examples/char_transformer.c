@@ -320,7 +320,7 @@ static double validate(run *r)
     const text *t = &r->job->text;
     ng_rng rng = ng_rng_seeded(7);
     double sum = 0;
-    const bool was = ng_tape_record(r->tape, false);
+    const bool was = ng_tape_set_recording(r->tape, false);
     ng_eval(r->net);
     for (int i = 0; i < VALIDATION_BATCHES; i++) {
         draw_batch(r, &rng, t->train, (int64_t)t->count);
@@ -328,7 +328,7 @@ static double validate(run *r)
         ng_tape_reset(r->tape);
     }
     ng_train(r->net);
-    ng_tape_record(r->tape, was);
+    ng_tape_set_recording(r->tape, was);
     return sum / VALIDATION_BATCHES;
 }
 
@@ -416,7 +416,7 @@ static void write_sample(run *r)
     for (const char *at = o->prompt; seen && *at; at++)
         if (t->id[(unsigned char)*at] >= 0) seen[count++] = (unsigned char)*at;
     if (seen && count == 0) seen[count++] = t->byte[0];
-    ng_tape_record(r->tape, false);
+    ng_tape_set_recording(r->tape, false);
     ng_eval(r->net);
     printf("\nA sample of %s:\n\n%.*s", r->curve->name, count, seen ? (const char *)seen : "");
     for (int i = 0; seen && i < o->sample && !interrupted && !ng_failed(); i++) {

@@ -47,18 +47,19 @@ static const ng_module_class power_norm_class = {
 
 /* power_norm_new(128, .p = 3): zero means the default, as everywhere. */
 typedef struct {
-    int64_t dim;
     double p;   /* default 2 */
     double eps; /* default 1e-6 */
-} power_norm_options;
-#define power_norm_new(...) power_norm_create((power_norm_options){.dim = __VA_ARGS__})
+    int64_t dim;
+} power_norm_new_options;
+#define power_norm_new(...)                                                                        \
+    power_norm_new_with(NG_NAMED(power_norm_new_options, dim, __VA_ARGS__))
 
-static ng_module *power_norm_create(power_norm_options options)
+static ng_module *power_norm_new_with(power_norm_new_options options)
 {
     power_norm *self = (power_norm *)ng_module_new(&power_norm_class);
     if (!self) return NULL;
-    self->p = options.p != 0 ? options.p : 2;
-    self->eps = options.eps != 0 ? options.eps : 1e-6;
+    self->p = ng_option(options.p, 2);
+    self->eps = ng_option(options.eps, 1e-6);
     self->gamma = ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(options.dim));
     return ng_module_built(&self->base);
 }

@@ -246,7 +246,7 @@ static void draw_live(job *j, const char *status)
 
 static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
 {
-    ng_module *net = ng_sequential_create(NULL, 0);
+    ng_module *net = ng_sequential_from(NULL, 0);
     int64_t from = j->features;
     for (int i = 0; i < j->options.depth; i++) {
         ng_sequential_add(net, ng_linear_new(from, j->options.width));

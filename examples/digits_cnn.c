@@ -30,7 +30,7 @@ static ng_module *make_layer(int64_t channels)
 }
 static ng_module *make_group(int64_t channels)
 {
-    return ng_group_norm_new(channels, channels % 4 == 0 ? 4 : 1);
+    return ng_group_norm_new(channels % 4 == 0 ? 4 : 1, channels);
 }
 
 static const norm_choice norms[] = {{"none", "no norm", NULL},
@@ -119,7 +119,7 @@ static options parse_options(int argc, char **argv)
 static void add_convolution(ng_module *net, const norm_choice *norm, int64_t in, int64_t out,
                             int64_t stride)
 {
-    ng_sequential_add(net, ng_conv2d_new(in, out, .kernel = 3, .stride = stride, .padding = 1,
+    ng_sequential_add(net, ng_conv2d_new(in, out, 3, .stride = stride, .padding = 1,
                                          .no_bias = norm->make != NULL));
     if (norm->make) ng_sequential_add(net, norm->make(out));
 }
@@ -127,7 +127,7 @@ static void add_convolution(ng_module *net, const norm_choice *norm, int64_t in,
 /* relu(x + conv(relu(conv(x)))), a norm after each convolution. He et al. 2016. */
 static void add_block(ng_module *net, const norm_choice *norm, int64_t channels)
 {
-    ng_module *inner = ng_sequential_create(NULL, 0);
+    ng_module *inner = ng_sequential_from(NULL, 0);
     add_convolution(inner, norm, channels, channels, 1);
     ng_sequential_add(inner, ng_relu_new());
     add_convolution(inner, norm, channels, channels, 1);
@@ -137,7 +137,7 @@ static void add_block(ng_module *net, const norm_choice *norm, int64_t channels)
 
 static ng_module *make_network(const options *o, const norm_choice *norm, int seed)
 {
-    ng_module *net = ng_sequential_create(NULL, 0);
+    ng_module *net = ng_sequential_from(NULL, 0);
     add_convolution(net, norm, 1, o->width, 1);
     ng_sequential_add(net, ng_relu_new());
     add_block(net, norm, o->width);

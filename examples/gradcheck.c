@@ -256,10 +256,10 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 static ng_tensor *norm_with(ng_tape *tape, ng_tensor *x, norm_fault fault)
 {
     static const ng_op op = {.name = "norm with a fault", .gradient = norm_gradient};
-    bool was = ng_tape_record(tape, false);
+    bool was = ng_tape_set_recording(tape, false);
     ng_tensor *centred = ng_sub(tape, x, mean_along(tape, x, fault.axis));
     ng_tensor *xhat = ng_mul(tape, centred, rstd_along(tape, x, fault.axis));
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return ng_record(tape, &op, xhat, &x, 1, &fault, sizeof fault);
 }
 
@@ -292,9 +292,9 @@ static void bias_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 static ng_tensor *bias_with(ng_tape *tape, ng_tensor *const *in, bias_fault fault)
 {
     static const ng_op op = {.name = "bias with a fault", .gradient = bias_gradient};
-    bool was = ng_tape_record(tape, false);
+    bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y = ng_add(tape, in[0], in[1]);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return ng_record(tape, &op, y, in, 2, &fault, sizeof fault);
 }
 
@@ -319,9 +319,9 @@ static ng_tensor *linear_transposed(ng_tape *tape, ng_tensor *const *in, void *c
 {
     static const ng_op op = {.name = "linear with a fault", .gradient = transposed_gradient};
     (void)context;
-    bool was = ng_tape_record(tape, false);
+    bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y = ng_matmul(tape, in[0], in[1], .transpose_b = true);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return ng_record(tape, &op, y, in, 2, NULL, 0);
 }
 

@@ -7,7 +7,7 @@ static double accuracy(ng_module *net, ng_tape *tape, ng_dataset *data)
 {
     ng_batch batch;
     int64_t right = 0;
-    bool was = ng_tape_record(tape, false); /* no gradients here */
+    bool was = ng_tape_set_recording(tape, false); /* no gradients here */
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 256, &batch); i++) {
         ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x), 1);
@@ -15,7 +15,7 @@ static double accuracy(ng_module *net, ng_tape *tape, ng_dataset *data)
         ng_tape_reset(tape);
     }
     ng_train(net);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return (double)right / (double)ng_dataset_count(data);
 }
 

@@ -48,11 +48,11 @@ static inline ng_tensor *doubtful_call(ng_tape *tape, ng_tensor *const *in, void
     static const ng_op op = {.name = "norm under doubt", .definition = doubtful_definition};
     const doubtful_norm *doubtful = context;
     ng_tensor *given[NG_ROW_INPUTS];
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     for (int i = 0; i < doubtful->inputs; i++)
         given[i] = ng_cast(tape, in[i], doubtful->in_float ? NG_F32 : NG_F64);
     ng_tensor *y = ng_cast(tape, doubtful->norm(tape, given, NULL), NG_F64);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return ng_record(tape, &op, y, in, doubtful->inputs, doubtful, sizeof *doubtful);
 }
 

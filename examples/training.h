@@ -138,7 +138,7 @@ static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data
 {
     ng_batch batch;
     int64_t right = 0;
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 256, &batch); i++) {
         const ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x), 1);
@@ -146,7 +146,7 @@ static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data
         ng_tape_reset(tape);
     }
     ng_train(net);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return (double)right / (double)ng_dataset_count(data);
 }
 

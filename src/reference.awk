@@ -270,7 +270,7 @@ function all_names(    k, s) {
 # What a user calls or names, most of all; not the function behind a macro, nor its options.
 function principals(    k, s) {
     for (k = 1; k <= count; k++)
-        if (kinds[k] ~ /macro|function|inline/ && names[k] !~ /_with$|_create$/)
+        if (kinds[k] ~ /macro|function|inline/ && names[k] !~ /_with$/)
             s = s (s == "" ? "" : ", ") names[k]
     return s == "" ? all_names() : s
 }
@@ -420,7 +420,7 @@ function print_declaration(k, page,    text) {
 function brief_of(k) {
     if (own[k] != "") return own[k]
     if (names[k] ~ /_options$/) return "The options of " principals() "."
-    if (names[k] ~ /_with$|_create$/) return "What the macro calls, with its options in a struct."
+    if (names[k] ~ /_with$/) return "What the macro calls, with its options in a struct."
     if (kinds[k] ~ /struct|enum|type|constant/ && !index(", " principals() ",", ", " names[k] ","))
         return "See " first_name(principals()) "."
     return first_sentence(block_text)

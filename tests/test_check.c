@@ -1105,9 +1105,9 @@ END_TEST
 /* A value computed while nothing is recorded, then detached; and one not even detached. */
 static ng_tensor *square_in_the_dark(ng_tape *tape, ng_tensor *x)
 {
-    bool was = ng_tape_record(tape, false);
+    bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y = ng_square(tape, x);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return y;
 }
 CALL(detached_unrecorded, ng_mul(tape, in[0], ng_detach(tape, square_in_the_dark(tape, in[0]))))
@@ -1156,8 +1156,8 @@ typedef struct {
 static ng_tensor *normed_network(ng_tape *tape, ng_tensor *const *in, bool batch)
 {
     ng_tensor *h = ng_matmul(tape, in[0], in[1]);
-    h = batch ? ng_batch_norm(tape, h, .gamma = in[2], .beta = in[3], .running_mean = NG_NONE,
-                              .running_var = NG_NONE, .eps = 1e-5, .training = true)
+    h = batch ? ng_batch_norm(tape, h, in[2], in[3], NG_NONE,
+                              NG_NONE, .eps = 1e-5, .training = true)
               : ng_layer_norm(tape, h, in[2], in[3], 1e-5);
     return ng_matmul(tape, ng_gelu(tape, h), in[4]);
 }
@@ -1435,9 +1435,9 @@ static ng_tensor *unit_gain_forward(ng_module *module, ng_tape *tape, ng_tensor 
 {
     static const ng_op op = {.name = "unit gain", .gradient = unit_gain_gradient};
     ng_tensor *inputs[] = {x, ((unit_gain *)module)->gamma};
-    bool was = ng_tape_record(tape, false);
+    bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y = ng_mul(tape, inputs[0], inputs[1]);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return ng_record(tape, &op, y, inputs, 2, NULL, 0);
 }
 

@@ -434,7 +434,8 @@ START_TEST(convolution_says_what_is_wrong)
     REFUSED(ng_conv2d(tape, x, weight, bias, .dilation = INT64_MAX), NG_EVALUE,
             "ng_conv2d: dilation is 9223372036854775807");
     REFUSED(ng_conv2d(tape, x, doubles, bias), NG_EDTYPE, "float32 and float64");
-    REFUSED(ng_conv2d(tape, x, weight), NG_ENULL, "ng_conv2d: bias is NULL; NG_NONE leaves it out");
+    REFUSED(ng_conv2d(tape, x, weight, NULL), NG_ENULL,
+            "ng_conv2d: bias is NULL; NG_NONE leaves it out");
     REFUSED(ng_conv2d(tape, x, weight, bias, .padding = INT32_MAX), NG_ESHAPE,
             "more elements than memory can hold");
 }
@@ -478,7 +479,7 @@ END_TEST
 START_TEST(a_layer_describes_its_window)
 {
     ng_module *net = ng_sequential_new(
-        ng_conv2d_new(4, 6, .kernel = 3, .kernel_w = 5, .stride = 2, .padding_w = 2, .groups = 2),
+        ng_conv2d_new(4, 6, 3, .kernel_w = 5, .stride = 2, .padding_w = 2, .groups = 2),
         ng_max_pool2d_new(2), ng_avg_pool2d_new(3, .stride = 1, .padding = 1),
         ng_global_avg_pool_new(), ng_flatten_new());
     char *text = NULL;
@@ -499,7 +500,7 @@ END_TEST
 /* PyTorch's: U(-b, b), b = 1 / sqrt(fan_in), for weight and bias. */
 START_TEST(weights_are_drawn_within_their_bound)
 {
-    ng_module *layer = ng_conv2d_new(8, 64, .kernel = 3, .groups = 2);
+    ng_module *layer = ng_conv2d_new(8, 64, 3, .groups = 2);
     const double bound = 1 / sqrt(4 * 9);
     static const char *const names[] = {"weight", "bias"};
     for (int i = 0; i < 2; i++) {
@@ -514,10 +515,10 @@ END_TEST
 
 START_TEST(layers_refuse_options_without_sense)
 {
-    REFUSED(ng_conv2d_new(0, 2, .kernel = 3), NG_EVALUE, "ng_conv2d_new: in is 0");
-    REFUSED(ng_conv2d_new(2, -1, .kernel = 3), NG_EVALUE, "ng_conv2d_new: out is -1");
-    REFUSED(ng_conv2d_new(2, 2), NG_EVALUE, "ng_conv2d_new: kernel is 0, expected 1 to");
-    REFUSED(ng_conv2d_new(2, 2, .kernel_h = 3), NG_EVALUE, "ng_conv2d_new: kernel is 0");
+    REFUSED(ng_conv2d_new(0, 2, 3), NG_EVALUE, "ng_conv2d_new: in is 0");
+    REFUSED(ng_conv2d_new(2, -1, 3), NG_EVALUE, "ng_conv2d_new: out is -1");
+    REFUSED(ng_conv2d_new(2, 2, 0), NG_EVALUE, "ng_conv2d_new: kernel is 0, expected 1 to");
+    REFUSED(ng_conv2d_new(2, 2, 0, .kernel_h = 3), NG_EVALUE, "ng_conv2d_new: kernel is 0");
     REFUSED(ng_conv2d_new(2, 2, 3, .stride = -1), NG_EVALUE, "ng_conv2d_new: stride is -1");
     REFUSED(ng_conv2d_new(4, 6, 3, .groups = 3), NG_EVALUE,
             "ng_conv2d_new: groups is 3, expected a divisor of in = 4 and out = 6");
@@ -525,7 +526,7 @@ START_TEST(layers_refuse_options_without_sense)
     REFUSED(ng_conv2d_new(INT64_MAX, 6, 3), NG_ESHAPE, "more elements than memory can hold");
     REFUSED(ng_max_pool2d_new(0), NG_EVALUE, "ng_max_pool2d_new: kernel is 0");
     REFUSED(ng_avg_pool2d_new(2, .padding_h = -1), NG_EVALUE, "ng_avg_pool2d_new: padding is -1");
-    ng_module *layer = ng_conv2d_new(3, 2, .kernel = 1);
+    ng_module *layer = ng_conv2d_new(3, 2, 1);
     REFUSED(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE,
             "Conv2d: x is (2, 4, 5, 5), expected (N, 3, H, W)");
     REFUSED(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "ng_conv2d: x is (3,)");
@@ -537,12 +538,12 @@ END_TEST
 
 static ng_module *tiny_network(void)
 {
-    return ng_sequential_new(ng_conv2d_new(1, 6, .kernel = 3, .padding = 1, .no_bias = true),
-                             ng_batch_norm_new(6), ng_relu_new(), ng_max_pool2d_new(2),
-                             ng_residual_new(ng_sequential_new(
-                                 ng_conv2d_new(6, 6, .kernel = 3, .padding = 1, .no_bias = true),
-                                 ng_batch_norm_new(6), ng_relu_new())),
-                             ng_global_avg_pool_new(), ng_linear_new(6, 2));
+    return ng_sequential_new(
+        ng_conv2d_new(1, 6, 3, .padding = 1, .no_bias = true), ng_batch_norm_new(6), ng_relu_new(),
+        ng_max_pool2d_new(2),
+        ng_residual_new(ng_sequential_new(ng_conv2d_new(6, 6, 3, .padding = 1, .no_bias = true),
+                                          ng_batch_norm_new(6), ng_relu_new())),
+        ng_global_avg_pool_new(), ng_linear_new(6, 2));
 }
 
 /* Bars that lie (0) or stand (1), of random place and brightness, in noise. */

@@ -34,19 +34,18 @@ static ng_module *(*const norms[])(int64_t width) = {
 
 static ng_module *network(ng_module *(*norm)(int64_t width), int64_t width)
 {
-    return ng_sequential_new(ng_linear_new(FEATURES, width), norm(width), ng_gelu_new(),
-                             ng_residual_new(ng_sequential_new(ng_linear_new(width, width),
-                                                               norm(width), ng_relu_new())),
-                             ng_linear_new(width, CLASSES));
+    return ng_sequential_new(
+        ng_linear_new(FEATURES, width), norm(width), ng_gelu_new(),
+        ng_residual_new(ng_sequential_new(ng_linear_new(width, width), norm(width), ng_relu_new())),
+        ng_linear_new(width, CLASSES));
 }
 
 /* One batch's loss. */
 static ng_tensor *loss_of(ng_module *net, ng_tape *tape, ng_tensor *x, ng_tensor *labels)
 {
     if (!x) return NULL;
-    ng_tensor *condition =
-        ng_full(tape, ng_dtype_of(x), NG_SHAPE(ng_dim(x, 0), CONDITION), 0.25);
-    return ng_cross_entropy(tape, ng_forward_with(net, tape, x, condition), labels);
+    ng_tensor *condition = ng_full(tape, ng_dtype_of(x), NG_SHAPE(ng_dim(x, 0), CONDITION), 0.25);
+    return ng_cross_entropy(tape, ng_forward_given(net, tape, x, condition), labels);
 }
 
 /* `count` samples drawn from a seed, labelled by the index of their largest feature, modulo. */
@@ -76,14 +75,14 @@ static ng_status epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, n
         if (step) status = step;
         ng_tape_reset(tape);
     }
-    bool was = ng_tape_record(tape, false);
+    bool was = ng_tape_set_recording(tape, false);
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 16, &batch); i++) {
         if (!loss_of(net, tape, batch.x, batch.y)) status = ng_error_status();
         ng_tape_reset(tape);
     }
     ng_train(net);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return status;
 }
 
@@ -278,10 +277,10 @@ END_TEST
 /* A call that failed for want of memory has changed nothing: made again, it continues the run to
  * the same bits. (BatchNorm and dropout move state of their own in a forward pass that may fail
  * later, hence LayerNorm.) */
-#define AGAIN(status, call)                                                                       \
-    do {                                                                                          \
-        status = (call);                                                                          \
-        if (status == NG_ENOMEM) status = (call);                                                 \
+#define AGAIN(status, call)                                                                        \
+    do {                                                                                           \
+        status = (call);                                                                           \
+        if (status == NG_ENOMEM) status = (call);                                                  \
     } while (0)
 
 static ng_status run_with_retries(outcome *result)
@@ -300,8 +299,7 @@ static ng_status run_with_retries(outcome *result)
     AGAIN(status, ng_module_init(net, 11));
     for (int step = 0; step < 2 && !status; step++) {
         ng_batch batch = {NULL, NULL, 0};
-        if (!ng_dataset_batch(data, tape, 0, 8, &batch))
-            ng_dataset_batch(data, tape, 0, 8, &batch);
+        if (!ng_dataset_batch(data, tape, 0, 8, &batch)) ng_dataset_batch(data, tape, 0, 8, &batch);
         ng_tensor *loss = loss_of(net, tape, batch.x, batch.y);
         if (!loss) loss = loss_of(net, tape, batch.x, batch.y);
         AGAIN(status, ng_backward(tape, loss));
@@ -349,9 +347,8 @@ END_TEST
 static ng_module *wide_network(void)
 {
     return ng_sequential_new(ng_linear_new(WIDTH, WIDTH), ng_layer_norm_new(WIDTH), ng_gelu_new(),
-                             ng_rms_norm_new(WIDTH),
-                             ng_silu_new(), ng_batch_norm_new(WIDTH), ng_tanh_new(),
-                             ng_residual_new(ng_dropout_new(0.2)),
+                             ng_rms_norm_new(WIDTH), ng_silu_new(), ng_batch_norm_new(WIDTH),
+                             ng_tanh_new(), ng_residual_new(ng_dropout_new(0.2)),
                              ng_adaptive_layer_norm_new(WIDTH, .form = NG_ADAPTIVE_ADANORM),
                              ng_softplus_new());
 }
@@ -454,8 +451,7 @@ Suite *memory_suite(void)
     suite_add_tcase(suite, refused);
 
     TCase *threads = tcase_create("threads");
-    tcase_add_loop_test(threads, a_training_step_has_the_same_bits_for_any_number_of_threads, 0,
-                        2);
+    tcase_add_loop_test(threads, a_training_step_has_the_same_bits_for_any_number_of_threads, 0, 2);
     tcase_add_loop_test(threads, the_built_in_product_has_the_same_bits_for_any_number_of_threads,
                         0, 2);
     suite_add_tcase(suite, threads);

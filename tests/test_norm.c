@@ -131,10 +131,9 @@ typedef enum { LAYER, RMS, BATCH } norm_kind;
 static ng_tensor *apply(norm_kind kind, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
 {
     if (kind == LAYER) return ng_layer_norm(tape, x, gamma, beta, eps);
-    if (kind == RMS)
-        return ng_row_norm(tape, x, .gamma = gamma, .beta = beta, .eps = eps, .rms = true);
-    return ng_batch_norm(tape, x, .gamma = gamma, .beta = beta, .running_mean = NG_NONE,
-                         .running_var = NG_NONE, .eps = eps, .training = true);
+    if (kind == RMS) return ng_row_norm(tape, x, gamma, beta, .eps = ng_exactly(eps), .rms = true);
+    return ng_batch_norm(tape, x, gamma, beta, NG_NONE, NG_NONE, .eps = ng_exactly(eps),
+                         .training = true);
 }
 
 /* The largest error against the largest figure. */
@@ -200,8 +199,7 @@ END_TEST
 START_TEST(layer_norm_of_document_000_has_unbiased_variance)
 {
     ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 4), 1, 2, 3, 4, 0, 0, 2, 2);
-    ng_tensor *y =
-        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-6, .unbiased = true);
+    ng_tensor *y = ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = 1e-6, .unbiased = true);
     const double s = 1 / sqrt(5.0 / 3 + 1e-6), t = 1 / sqrt(4.0 / 3 + 1e-6);
     assert_values(y, 1e-14, -1.5 * s, -0.5 * s, 0.5 * s, 1.5 * s, -t, -t, t, t);
 }
@@ -231,14 +229,14 @@ START_TEST(partial_rms_norm_reads_the_first_share)
 {
     ng_tensor *x = VALUES(NG_F64, NG_SHAPE(5), 3, 4, 100, -100, 7);
     const double s = 1 / sqrt(12.5);
-    ng_tensor *half = ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true,
+    ng_tensor *half = ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = NG_ZERO, .rms = true,
                                   .partial = 0.5); /* 2.5 elements, rounded down */
     assert_values(half, 1e-14, 3 * s, 4 * s, 100 * s, -100 * s, 7 * s);
-    ng_tensor *least = ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true,
+    ng_tensor *least = ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = NG_ZERO, .rms = true,
                                    .partial = 0.01); /* at least one element */
     assert_values(least, 1e-14, 1, 4.0 / 3, 100.0 / 3, -100.0 / 3, 7.0 / 3);
     ng_tensor *whole =
-        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true, .partial = 1);
+        ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = NG_ZERO, .rms = true, .partial = 1);
     assert_same_bits(whole, ng_rms_norm(tape, x, NG_NONE, 0));
 }
 END_TEST
@@ -249,7 +247,7 @@ START_TEST(partial_share_is_not_lost_to_rounding)
     ng_tensor *x = own(ng_zeros_new(NG_F64, NG_SHAPE(100)));
     ng_set(x, 28, 1);
     ng_tensor *y =
-        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .rms = true, .partial = 0.29);
+        ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = NG_ZERO, .rms = true, .partial = 0.29);
     assert_close(ng_get(y, 28), sqrt(29), 1e-14);
 }
 END_TEST
@@ -262,8 +260,7 @@ START_TEST(rows_may_span_several_dimensions)
     ng_tensor *flat = ng_layer_norm(tape, ng_reshape(tape, x, NG_SHAPE(3, 8)),
                                     ng_reshape(tape, gamma, NG_SHAPE(8)), NG_NONE, 1e-5);
     assert_same_bits(ng_reshape(tape, y, NG_SHAPE(3, 8)), flat);
-    ng_tensor *plain =
-        ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-5, .dims = 3);
+    ng_tensor *plain = ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = 1e-5, .dims = 3);
     assert_near(ng_item(ng_mean(tape, plain)), 0, 1e-15);
 }
 END_TEST
@@ -418,8 +415,8 @@ static const struct {
 START_TEST(long_rows_keep_their_digits)
 {
     const norm_kind kind = kinds[_i % 2];
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 768), long_rows[_i / 2].mean,
-                          long_rows[_i / 2].deviation, 7);
+    ng_tensor *x =
+        normal(NG_F32, NG_SHAPE(5, 768), long_rows[_i / 2].mean, long_rows[_i / 2].deviation, 7);
     check_against_reference(kind, x, 1e-5, float_tolerance);
 }
 END_TEST
@@ -585,8 +582,7 @@ START_TEST(gradients_beyond_the_share_are_finite)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, n), 0, 1e-3, 1);
     for (int64_t i = 0; i < 4 * n; i++)
         if (i % n >= n / 2) ng_set(x, i, 1e37);
-    ng_tensor *y = ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-5,
-                               .rms = true, .partial = 0.5);
+    ng_tensor *y = ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = 1e-5, .rms = true, .partial = 0.5);
     backward(y, own(ng_ones_new(NG_F32, NG_SHAPE(4, n))));
     for (int64_t row = 0; row < 4; row++) {
         double square = 0;
@@ -603,8 +599,7 @@ START_TEST(gradients_of_fixed_statistics_are_finite)
     const ng_shape shape = _i ? NG_SHAPE(1, 1, 512) : NG_SHAPE(300, 21);
     ng_tensor *x = ng_require_grad(own(ng_full_new(NG_F32, shape, 1e33)));
     ng_tensor *zero = own(ng_zeros_new(NG_F32, NG_SHAPE(shape.dim[1])));
-    ng_tensor *y = ng_batch_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .running_mean = zero,
-                                 .running_var = zero, .eps = 1e-12);
+    ng_tensor *y = ng_batch_norm(tape, x, NG_NONE, NG_NONE, zero, zero, .eps = 1e-12);
     backward(y, own(ng_ones_new(NG_F32, shape)));
     for (int64_t i = 0; i < ng_size(x); i++) assert_near(ng_get(ng_grad(x), i), 1e6, 1);
 }
@@ -624,14 +619,13 @@ END_TEST
 
 static ng_tensor *train_on(ng_tensor *x, ng_tensor *mean, ng_tensor *var, double momentum)
 {
-    return ng_batch_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .running_mean = mean,
-                         .running_var = var, .eps = 1e-5, .momentum = momentum, .training = true);
+    return ng_batch_norm(tape, x, NG_NONE, NG_NONE, mean, var, .eps = 1e-5,
+                         .momentum = ng_exactly(momentum), .training = true);
 }
 
 static ng_tensor *evaluate(ng_tensor *x, ng_tensor *mean, ng_tensor *var)
 {
-    return ng_batch_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .running_mean = mean,
-                         .running_var = var, .eps = 1e-5);
+    return ng_batch_norm(tape, x, NG_NONE, NG_NONE, mean, var, .eps = 1e-5);
 }
 
 /* By hand, momentum 0.1, from mean 0 and variance 1; a batch of two has unbiased variance
@@ -675,8 +669,7 @@ START_TEST(evaluation_uses_running_statistics_and_leaves_them)
     ng_tensor *mean = VALUES(NG_F64, NG_SHAPE(2), 1, 2), *var = VALUES(NG_F64, NG_SHAPE(2), 4, 16);
     ng_tensor *gamma = leaf(VALUES(NG_F64, NG_SHAPE(2), 3, 5)),
               *beta = leaf(VALUES(NG_F64, NG_SHAPE(2), 7, 8));
-    ng_tensor *y = ng_batch_norm(tape, x, .gamma = gamma, .beta = beta, .running_mean = mean,
-                                 .running_var = var);
+    ng_tensor *y = ng_batch_norm(tape, x, gamma, beta, mean, var, .eps = NG_ZERO);
     assert_values(y, 1e-15, 3 * 4 / 2.0 + 7, 5 * 4 / 4.0 + 8);
     backward(y, VALUES(NG_F64, NG_SHAPE(1, 2), 10, 100));
     assert_values(ng_grad(x), 1e-15, 10 * 3 / 2.0, 100 * 5 / 4.0);
@@ -779,8 +772,7 @@ typedef struct {
 } outcome;
 
 /* One row in 50 is so large or so small that it is treated in another way. */
-static outcome run_with_threads(norm_kind kind, int64_t rows, int64_t n, int threads,
-                                bool twice)
+static outcome run_with_threads(norm_kind kind, int64_t rows, int64_t n, int threads, bool twice)
 {
     ng_set_threads(threads);
     ng_tensor *x = normal(NG_F32, NG_SHAPE(rows, n), 1, 2, 1),
@@ -884,37 +876,32 @@ START_TEST(row_norm_says_what_is_wrong)
 }
 END_TEST
 
-static ng_tensor *row_norm_with(ng_tensor *x, ng_row_norm_options options)
-{
-    options.x = x;
-    options.gamma = options.beta = NG_NONE;
-    return ng_row_norm_with(tape, options);
-}
-
 START_TEST(row_norm_options_say_what_is_wrong)
 {
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 4))),
               *one = own(ng_ones_new(NG_F32, NG_SHAPE(5, 1)));
-    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.dims = 3}));
+    ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .dims = 3));
     assert_error(
         NG_ESHAPE,
         "ng_row_norm: rows of 3 dimensions, expected at least 1 and at most those of x (2, 4)");
-    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.dims = -1}));
+    ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .dims = -1));
     assert_error(NG_ESHAPE, "ng_row_norm: rows of -1 dimensions");
-    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.rms = true, .partial = 1.5}));
+    ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = 1.5));
     assert_error(NG_EVALUE, "ng_row_norm: partial = 1.5, expected 0 < partial <= 1");
-    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.rms = true, .partial = -0.5}));
+    ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = -0.5));
     assert_error(NG_EVALUE, "ng_row_norm: partial = -0.5");
-    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.partial = 0.5}));
+    ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = NG_ZERO));
+    assert_error(NG_EVALUE, "ng_row_norm: partial = -0");
+    ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .partial = 0.5));
     assert_error(NG_EVALUE, "ng_row_norm: partial statistics are for .rms");
-    ck_assert_ptr_null(row_norm_with(x, (ng_row_norm_options){.rms = true, .unbiased = true}));
+    ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .unbiased = true));
     assert_error(NG_EVALUE, "ng_row_norm: an unbiased variance needs centred rows");
-    ck_assert_ptr_null(row_norm_with(one, (ng_row_norm_options){.unbiased = true}));
+    ck_assert_ptr_null(ng_row_norm(tape, one, NG_NONE, NG_NONE, .unbiased = true));
     assert_error(NG_ESHAPE, "at least 2 elements, got shape (5, 1)");
-    ck_assert_ptr_null(row_norm_with(own(ng_zeros_new(NG_F32, NG_SHAPE(3, 0))),
-                                     (ng_row_norm_options){.rms = true}));
+    ck_assert_ptr_null(ng_row_norm(tape, own(ng_zeros_new(NG_F32, NG_SHAPE(3, 0))), NG_NONE,
+                                   NG_NONE, .rms = true));
     assert_error(NG_ESHAPE, "a norm needs rows of at least 1 element, got shape (3, 0)");
-    ck_assert_ptr_null(ng_row_norm(tape, x, .beta = NG_NONE));
+    ck_assert_ptr_null(ng_row_norm(tape, x, NULL, NG_NONE));
     assert_error(NG_ENULL, "ng_row_norm: gamma is NULL; NG_NONE leaves it out");
 }
 END_TEST
@@ -928,16 +915,6 @@ START_TEST(null_that_an_earlier_failure_explains_is_passed_on)
 }
 END_TEST
 
-static ng_tensor *batch_norm_with(ng_tensor *x, ng_batch_norm_options options)
-{
-    options.x = x;
-    if (!options.gamma) options.gamma = NG_NONE;
-    if (!options.beta) options.beta = NG_NONE;
-    if (!options.running_mean) options.running_mean = NG_NONE;
-    if (!options.running_var) options.running_var = NG_NONE;
-    return ng_batch_norm_with(tape, options);
-}
-
 START_TEST(batch_norm_says_what_is_wrong)
 {
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(8, 4))),
@@ -947,39 +924,39 @@ START_TEST(batch_norm_says_what_is_wrong)
     ng_tensor *doubles = own(ng_ones_new(NG_F64, NG_SHAPE(4))),
               *moving = leaf(own(ng_ones_new(NG_F32, NG_SHAPE(4))));
 
-    ck_assert_ptr_null(batch_norm_with(single, (ng_batch_norm_options){.training = true}));
+    ck_assert_ptr_null(
+        ng_batch_norm(tape, single, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .training = true));
     assert_error(
         NG_ESHAPE,
         "ng_batch_norm: training needs more than one value per channel, got shape (1, 64)");
-    ck_assert_ptr_null(batch_norm_with(vector, (ng_batch_norm_options){.training = true}));
+    ck_assert_ptr_null(
+        ng_batch_norm(tape, vector, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .training = true));
     assert_error(NG_ESHAPE,
                  "ng_batch_norm: x of shape (8,), expected (N, C), (N, C, L) or (N, C, H, W)");
-    ck_assert_ptr_null(
-        batch_norm_with(x, (ng_batch_norm_options){.gamma = vector, .training = true}));
+    ck_assert_ptr_null(ng_batch_norm(tape, x, vector, NG_NONE, NG_NONE, NG_NONE, .training = true));
     assert_error(NG_ESHAPE,
                  "ng_batch_norm: gamma of shape (8,), expected (4,) for x of shape (8, 4)");
-    ck_assert_ptr_null(
-        batch_norm_with(x, (ng_batch_norm_options){.running_var = vector, .training = true}));
+    ck_assert_ptr_null(ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, vector, .training = true));
     assert_error(NG_ESHAPE, "ng_batch_norm: running_var of shape (8,)");
     ck_assert_ptr_null(
-        batch_norm_with(x, (ng_batch_norm_options){.running_mean = doubles, .training = true}));
+        ng_batch_norm(tape, x, NG_NONE, NG_NONE, doubles, NG_NONE, .training = true));
     assert_error(NG_EDTYPE, "float32 and float64");
-    ck_assert_ptr_null(batch_norm_with(x, (ng_batch_norm_options){.running_mean = four}));
+    ck_assert_ptr_null(ng_batch_norm(tape, x, NG_NONE, NG_NONE, four, NG_NONE));
     assert_error(NG_EVALUE,
                  "ng_batch_norm: running_mean and running_var are needed outside training");
-    ck_assert_ptr_null(batch_norm_with(x, (ng_batch_norm_options){.eps = -1, .training = true}));
+    ck_assert_ptr_null(
+        ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .eps = -1, .training = true));
     assert_error(NG_EVALUE, "ng_batch_norm: eps = -1");
-    ck_assert_ptr_null(
-        batch_norm_with(x, (ng_batch_norm_options){.momentum = 2, .training = true}));
+    ck_assert_ptr_null(ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .momentum = 2,
+                                     .training = true));
     assert_error(NG_EVALUE, "ng_batch_norm: momentum = 2");
-    ck_assert_ptr_null(
-        batch_norm_with(x, (ng_batch_norm_options){.running_mean = moving, .running_var = four}));
+    ck_assert_ptr_null(ng_batch_norm(tape, x, NG_NONE, NG_NONE, moving, four));
     assert_error(NG_EGRAD, "ng_batch_norm: running statistics have no gradient");
     ng_tensor *on_tape = ng_full(tape, NG_F32, NG_SHAPE(4), 1);
     ck_assert_ptr_null(
-        batch_norm_with(x, (ng_batch_norm_options){.running_mean = on_tape, .training = true}));
+        ng_batch_norm(tape, x, NG_NONE, NG_NONE, on_tape, NG_NONE, .training = true));
     assert_error(NG_ESTATE, "read-only");
-    ck_assert_ptr_null(ng_batch_norm(tape, x, .gamma = NG_NONE, .training = true));
+    ck_assert_ptr_null(ng_batch_norm(tape, x, NG_NONE, NULL, NG_NONE, NG_NONE, .training = true));
     assert_error(NG_ENULL, "ng_batch_norm: beta is NULL");
 }
 END_TEST

@@ -47,8 +47,8 @@ static int64_t by_all(place at, place size) { return (void)at, (void)size, 0; }
         return expression;                                                                         \
     }
 #define BATCH(x)                                                                                   \
-    ng_batch_norm(tape, x, .gamma = gamma, .beta = beta, .running_mean = NG_NONE,                  \
-                  .running_var = NG_NONE, .eps = eps, .training = true)
+    ng_batch_norm(tape, x, gamma, beta, NG_NONE,                  \
+                  NG_NONE, .eps = eps, .training = true)
 
 static ng_tensor *as_rows(ng_tensor *x) { return ng_reshape(tape, x, NG_SHAPE(-1, ng_dim(x, 2))); }
 
@@ -56,10 +56,10 @@ CALL(layer, ng_layer_norm(tape, x, gamma, beta, eps))
 CALL(layer_of_matrices,
      ng_layer_norm(tape, x, ng_reshape(tape, gamma, NG_SHAPE(ng_dim(x, 1), ng_dim(x, 2))),
                    ng_reshape(tape, beta, NG_SHAPE(ng_dim(x, 1), ng_dim(x, 2))), eps))
-CALL(rms, ng_row_norm(tape, x, .gamma = gamma, .beta = beta, .eps = eps, .rms = true))
+CALL(rms, ng_row_norm(tape, x, gamma, beta, .eps = eps, .rms = true))
 CALL(batch, BATCH(x))
 CALL(batch_of_rows, ng_reshape(tape, BATCH(as_rows(x)), ng_shape_of(x)))
-CALL(group, ng_group_norm(tape, x, .gamma = gamma, .beta = beta, .groups = 2, .eps = eps))
+CALL(group, ng_group_norm(tape, x, gamma, beta, .groups = 2, .eps = eps))
 CALL(instance, ng_instance_norm(tape, x, gamma, beta, eps))
 CALL(channel, ng_channel_norm(tape, x, gamma, beta, eps))
 CALL(detach_none, ng_detach_norm(tape, x, .eps = eps))

@@ -68,7 +68,7 @@ static ng_tensor *drawn(const ng_row_input *input, ng_rng *rng, const manner *ho
 static ng_tensor *called(const ng_check_row_spec *row, ng_module *module, ng_tensor **inputs)
 {
     if (row->call) return row->call(tape, inputs, NULL);
-    if (row->inputs[1].name) return ng_forward_with(module, tape, inputs[0], inputs[1]);
+    if (row->inputs[1].name) return ng_forward_given(module, tape, inputs[0], inputs[1]);
     return ng_forward(module, tape, inputs[0]);
 }
 
@@ -441,7 +441,7 @@ static void begin_calls(void)
     rng = ng_rng_seeded(1);
     other = ng_tape_new();
     a_linear = ng_linear_new(4, 4);
-    an_adaptive = ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 4);
+    an_adaptive = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 4);
     sink = fopen("/dev/null", "w");
 }
 

@@ -88,11 +88,11 @@ static void check_adam(bool decoupled, double decay)
 {
     const double lr = 0.02, b1 = 0.8, b2 = 0.95, eps = 1e-6;
     bench b = bench_new(NG_F64);
-    const ng_adam_options options = {
+    const ng_adam_new_options options = {
         .module = b.module, .lr = lr, .beta1 = b1, .beta2 = b2, .eps = eps, .weight_decay = decay};
-    ng_optimizer *adam = decoupled ? ng_adamw_create(options) : ng_adam_create(options);
+    ng_optimizer *adam = decoupled ? ng_adamw_new_with(options) : ng_adam_new_with(options);
     assert_ok(adam);
-    const double own_decay = !decoupled ? decay : decay < 0 ? 0 : decay == 0 ? 0.01 : decay;
+    const double own_decay = decoupled ? ng_option(decay, 0.01) : decay;
     double w[N], m[N] = {0}, v[N] = {0};
     memcpy(w, start, sizeof w);
     for (int t = 0; t < STEPS; t++) {
@@ -121,7 +121,7 @@ START_TEST(adam_and_adamw_are_their_formulas)
     check_adam(false, 0.05);
     check_adam(true, 0); /* 0.01 */
     check_adam(true, 0.2);
-    check_adam(true, -1); /* none */
+    check_adam(true, NG_ZERO); /* none */
 }
 END_TEST
 

@@ -380,9 +380,9 @@ START_TEST(nothing_is_recorded_while_recording_is_off)
 {
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = leaf(3);
-    ck_assert(ng_tape_record(tape, false));
+    ck_assert(ng_tape_set_recording(tape, false));
     ng_tensor *y = ng_square(tape, x);
-    ck_assert(!ng_tape_record(tape, true));
+    ck_assert(!ng_tape_set_recording(tape, true));
     assert_close(ng_item(y), 9, 0);
     ck_assert(!ng_requires_grad(y));
     ck_assert_ptr_null(ng_node_of(y));

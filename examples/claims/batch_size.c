@@ -42,18 +42,18 @@ static int batch_of(int i) { return 2 << i; } /* 2, 4 ... 64 */
 static void add_norm(ng_module *net, int norm, int64_t channels, int64_t group)
 {
     ng_sequential_add(net, norm == BATCH_NORM   ? ng_batch_norm_new(channels)
-                           : norm == GROUP_NORM ? ng_group_norm_new(channels, channels / group)
-                                                : ng_group_norm_new(channels, 1));
+                           : norm == GROUP_NORM ? ng_group_norm_new(channels / group, channels)
+                                                : ng_group_norm_new(1, channels));
     ng_sequential_add(net, ng_relu_new());
 }
 
 static ng_module *make_network(int network, int norm, uint64_t seed)
 {
     static const int64_t channels[] = {1, 8, 16, 16}, strides[] = {1, 2, 1};
-    ng_module *net = ng_sequential_create(NULL, 0);
+    ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < 3 && network == CONVOLUTIONAL; i++) {
-        ng_sequential_add(net, ng_conv2d_new(channels[i], channels[i + 1], .kernel = 3,
-                                             .stride = strides[i], .padding = 1, .no_bias = true));
+        ng_sequential_add(net, ng_conv2d_new(channels[i], channels[i + 1], 3, .stride = strides[i],
+                                             .padding = 1, .no_bias = true));
         add_norm(net, norm, channels[i + 1], 4);
     }
     for (int i = 0; i < 2 && network == CONNECTED; i++) {
@@ -99,7 +99,7 @@ static double error_of(ng_module *net, int network, ng_tape *tape, ng_dataset *d
 {
     double wrong = 0, seen = 0;
     ng_batch b;
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     for (int i = 0; ng_dataset_batch(data, tape, i, batch, &b, .drop_last = true); i++) {
         const ng_tensor *guess = ng_argmax(tape, logits_of(net, network, tape, b.x), 1);
         for (int64_t k = 0; k < b.size; k++) wrong += ng_get(guess, k) != ng_get(b.y, k);
@@ -107,7 +107,7 @@ static double error_of(ng_module *net, int network, ng_tape *tape, ng_dataset *d
         ng_tape_reset(tape);
         lab_goes_on();
     }
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return 100 * wrong / seen;
 }
 

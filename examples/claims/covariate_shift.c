@@ -48,7 +48,7 @@ static ng_module *linear(int64_t in, int64_t out)
 static ng_module *network(const lab_norm *norm, uint64_t seed)
 {
     const int64_t width = lab_whole(WIDTH);
-    ng_module *net = ng_sequential_create(NULL, 0);
+    ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < HIDDEN; i++) {
         ng_sequential_add(net, linear(i == 0 ? 64 : width, width));
         if (norm->make) ng_sequential_add(net, norm->make(width));
@@ -68,7 +68,7 @@ static void look_at_inputs(ng_module *net, const lab_norm *norm, ng_tape *tape, 
                            double *percentiles)
 {
     ng_batch all;
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &all);
     const ng_tensor *inputs =
         lab_forward_part(net, 0, HIDDEN * children_per_layer(norm) - 1, tape, all.x);
@@ -79,7 +79,7 @@ static void look_at_inputs(ng_module *net, const lab_norm *norm, ng_tape *tape, 
         for (int p = 0; p < PERCENTS; p++)
             percentiles[unit * PERCENTS + p] = lab_percentile(of_unit, all.size, percents[p]);
     }
-    ng_tape_record(tape, was), ng_tape_reset(tape);
+    ng_tape_set_recording(tape, was), ng_tape_reset(tape);
 }
 
 /* The mean distance of a unit's percentiles between two looks. */

@@ -192,13 +192,13 @@ static void run(int seed, ng_tape *tape)
         lab_train_epoch(net, adam, tape, train, 64, (uint64_t)epoch);
         lab_progress(seed + (epoch + 1.0) / lab_whole(EPOCHS), lab_seeds(), "seed %d", seed);
     }
-    ng_tape_record(tape, false);
+    ng_tape_set_recording(tape, false);
     ng_dataset_batch(validate, tape, 0, ng_dataset_count(validate), &batch);
     ng_tensor *x = lab_forward_part(net, 0, 3, tape, batch.x); /* Linear, ReLU, Linear */
     images = ng_dim(x, 0), features = ng_dim(x, 1);
     for (int i = 0; i < NORMS; i++)
         measure(i, norms[i]->make ? normalized(norms[i], tape, x) : numbers_of(x));
-    ng_tape_record(tape, true), ng_tape_reset(tape);
+    ng_tape_set_recording(tape, true), ng_tape_reset(tape);
     ng_optimizer_free(adam), ng_module_free(net);
     ng_dataset_free(train), ng_dataset_free(validate);
 }

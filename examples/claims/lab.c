@@ -325,7 +325,7 @@ void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **val
 
 ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed)
 {
-    ng_module *net = ng_sequential_create(NULL, 0);
+    ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < depth; i++) {
         ng_sequential_add(net, ng_linear_new(i == 0 ? 64 : width, width));
         if (norm->make) ng_sequential_add(net, norm->make(width));
@@ -396,7 +396,7 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
     const double each = (double)ng_size(ng_dataset_y(data)) / count; /* answers in a sample */
     lab_score score = {0, 0};
     ng_batch b;
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 256, &b); i++) {
         ng_tensor *logits = ng_forward(net, tape, b.x);
@@ -408,7 +408,7 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
         lab_goes_on();
     }
     ng_train(net);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return score;
 }
 

@@ -81,7 +81,7 @@ static ng_module *noise_new(int layer)
 static ng_module *make_network(int kind, uint64_t seed)
 {
     const int width = lab_whole(WIDTH);
-    ng_module *net = ng_sequential_create(NULL, 0);
+    ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < lab_whole(DEPTH); i++) {
         const int in = i == 0 ? 64 : width;
         ng_sequential_add(net, ng_linear_new(in, width, .init = NG_INIT_KAIMING_NORMAL));

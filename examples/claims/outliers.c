@@ -180,7 +180,7 @@ static double accuracy_with(ng_module *net, ng_dataset *data, double size, int v
     ng_rng rng = ng_rng_seeded(seed);
     ng_tape *tape = ng_tape_new();
     ng_batch all;
-    ng_tape_record(tape, false);
+    ng_tape_set_recording(tape, false);
     ng_dataset_batch(data, tape, 0, count, &all);
     ng_tensor *x = all.x;
     for (int i = 0; ng_module_child(net, i); i++) {

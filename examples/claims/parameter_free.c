@@ -36,7 +36,10 @@ static const lab_experiment parameter_free = {
 
 static ng_module *make_plain_layer(int64_t n) { return ng_layer_norm_new(n, .no_affine = true); }
 static ng_module *make_plain_rms(int64_t n) { return ng_rms_norm_new(n, .no_affine = true); }
-static ng_module *make_ada(int64_t n) { return ng_adaptive_layer_norm_new(n, NG_ADAPTIVE_ADANORM); }
+static ng_module *make_ada(int64_t n)
+{
+    return ng_adaptive_layer_norm_new(n, .form = NG_ADAPTIVE_ADANORM);
+}
 static ng_module *make_detach(int64_t n) { return ng_detach_norm_new(n); }
 
 enum { RMS, PLAIN_RMS, LAYER, PLAIN_LAYER, ADA, DETACH, NORMS };
@@ -108,7 +111,7 @@ static double learn_pixels(const lab_norm *norm, double lr, uint64_t seed)
         ng_tape_reset(tape);
     }
     double sum = 0;
-    ng_eval(net), ng_tape_record(tape, false);
+    ng_eval(net), ng_tape_set_recording(tape, false);
     for (int i = 0; ng_dataset_batch(validate, tape, i, 60, &b); i++) {
         sum += ng_item(pixel_loss(net, tape, b.x)) * (double)b.size;
         ng_tape_reset(tape);

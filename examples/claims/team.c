@@ -41,7 +41,7 @@ static double rate_of(int i) { return ldexp(1, i - 14); } /* up to 1/4 */
 static ng_module *make_team(bool norm, uint64_t seed)
 {
     const int players = lab_whole(PLAYERS);
-    ng_module *team = ng_sequential_create(NULL, 0);
+    ng_module *team = ng_sequential_from(NULL, 0);
     for (int layer = 0; layer < 2; layer++) {
         ng_sequential_add(team, ng_linear_new(layer == 0 ? FEATURES : players, players));
         if (norm) ng_sequential_add(team, ng_layer_norm_new(players));

@@ -129,7 +129,7 @@ static const char *const method_names[METHODS] = {"own statistics", "combined st
 static ng_module *make_network(int method, int64_t part, uint64_t seed)
 {
     const int64_t width = lab_whole(WIDTH);
-    ng_module *net = ng_sequential_create(NULL, 0);
+    ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < 2; i++) {
         ng_sequential_add(net, ng_linear_new(i == 0 ? 64 : width, width));
         ng_sequential_add(net, method == LAYER ? ng_layer_norm_new(width)

@@ -22,6 +22,35 @@
 #define NG_MUST_CHECK
 #endif
 
+/* ---- Options ------------------------------------------------------------------------------
+ *
+ * What a call cannot do without are its arguments, in order; settings are named and come last:
+ *
+ *     ng_layer_norm_new(128)      ng_layer_norm_new(128, .eps = 1e-6, .no_bias = true)
+ *
+ * A setting that is left out, or 0, has its default; NG_ZERO is a 0 that is meant (its sign, which
+ * no arithmetic shows, tells it from 0). An argument is taken as it is. In C++ the settings stand
+ * in the order of their struct.
+ *
+ * NG_NAMED writes the struct of settings, whose last member takes the last argument: a value
+ * without a name then has no place to go, which compilers object to without being asked. */
+#define NG_ZERO (-0.0)
+#ifdef __cplusplus
+#define NG_NAMED(type, member, ...) NG_NAMED_LAST(type, member, __VA_ARGS__, )
+#define NG_NAMED_LAST(type, member, first, ...)                                                    \
+    ((void)sizeof(char[#__VA_ARGS__[0] == '.' || #__VA_ARGS__[0] == '\0' ? 1 : -1]),               \
+     __extension__ type{__VA_ARGS__.member = first})
+#else
+#define NG_NAMED(type, member, ...) ((type){.member = __VA_ARGS__})
+#endif
+
+/* What a setting says: the standard value where it is 0, else itself (NG_ZERO included). */
+NG_API double ng_option(double value, double standard);
+
+/* value as a setting that is meant, whatever it is: NG_ZERO where it is 0. For what is computed:
+ *     .eps = ng_exactly(eps) */
+NG_API double ng_exactly(double value);
+
 /* "0.2.0", of the library that was linked (the macros are those it was compiled with). */
 NG_API const char *ng_version(void);
 

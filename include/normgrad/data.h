@@ -12,27 +12,29 @@ typedef struct ng_dataset ng_dataset;
  * line and column (both from 1); so is nan or inf. Blank lines are skipped; a carriage return ends
  * a line too. */
 typedef struct {
-    const char *path; /* of the file */
     double scale;     /* multiplies every feature; default 1 */
     int label_column; /* from 1; default the last */
     bool no_label;    /* every column is a feature */
     bool header;      /* the first line holds names */
     char delimiter;   /* default ',' */
     ng_dtype dtype;   /* of the features; default float */
-} ng_csv_options;
-#define ng_dataset_read_csv(...) ng_dataset_read_csv_with((ng_csv_options){.path = __VA_ARGS__})
-NG_API ng_dataset *ng_dataset_read_csv_with(ng_csv_options options);
+    const char *path;
+} ng_dataset_read_csv_options;
+#define ng_dataset_read_csv(...)                                                                   \
+    ng_dataset_read_csv_with(NG_NAMED(ng_dataset_read_csv_options, path, __VA_ARGS__))
+NG_API ng_dataset *ng_dataset_read_csv_with(ng_dataset_read_csv_options options);
 
 /* Reads MNIST's IDX files, images and labels (plain, not compressed): x (count, rows, cols), each
  * byte multiplied by `scale` (default 1/255). labels may be NULL. */
 typedef struct {
-    const char *images, *labels;
     double scale;
-    ng_dtype dtype; /* of the features; default float */
-} ng_idx_options;
-#define ng_dataset_read_idx(images_path, ...)                                                      \
-    ng_dataset_read_idx_with((ng_idx_options){.images = (images_path), .labels = __VA_ARGS__})
-NG_API ng_dataset *ng_dataset_read_idx_with(ng_idx_options options);
+    ng_dtype dtype;     /* of the features; default float */
+    const char *labels; /* of the file of labels, or NULL */
+} ng_dataset_read_idx_options;
+#define ng_dataset_read_idx(images, ...)                                                           \
+    ng_dataset_read_idx_with(images, NG_NAMED(ng_dataset_read_idx_options, labels, __VA_ARGS__))
+NG_API ng_dataset *ng_dataset_read_idx_with(const char *images,
+                                            ng_dataset_read_idx_options options);
 
 /* From tensors, copied: x (count, ...), y (count) or (count, ...) of any dtype, or NG_NONE. */
 NG_API ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y);
@@ -64,13 +66,14 @@ typedef struct {
     int64_t size;
 } ng_batch;
 typedef struct {
-    ng_batch *batch;
     bool drop_last;
-} ng_batch_options;
+    ng_batch *batch;
+} ng_dataset_batch_options;
 #define ng_dataset_batch(dataset, tape, index, count, ...)                                         \
-    ng_dataset_batch_with(dataset, tape, index, count, (ng_batch_options){.batch = __VA_ARGS__})
+    ng_dataset_batch_with(dataset, tape, index, count,                                             \
+                          NG_NAMED(ng_dataset_batch_options, batch, __VA_ARGS__))
 NG_API bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
-                                  ng_batch_options options);
+                                  ng_dataset_batch_options options);
 
 NG_API void ng_dataset_free(ng_dataset *dataset); /* takes NULL */
 

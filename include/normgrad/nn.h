@@ -17,8 +17,8 @@ NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
 /* The same for modules that also take a condition (AdaptiveLayerNorm with .condition, and the
  * containers, which hand it to each child that takes one). */
-NG_API ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_tensor *x,
-                                  ng_tensor *condition);
+NG_API ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                   ng_tensor *condition);
 
 NG_API void ng_train(ng_module *module); /* dropout drops, BatchNorm uses the batch (the default) */
 NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses running statistics */
@@ -92,40 +92,50 @@ NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *
 /* Linear: y = x weight^T + bias; weight (out, in), bias (out). Both default to PyTorch's
  * U(-1/sqrt(in), 1/sqrt(in)).   ng_linear_new(64, 128)   ng_linear_new(64, 128, .no_bias = true) */
 typedef struct {
-    int64_t in, out;
     bool no_bias;
     ng_init_kind init; /* of the weight; the bias is then 0 */
     double init_value;
-} ng_linear_options;
-#define ng_linear_new(in_features, ...)                                                           \
-    ng_linear_create((ng_linear_options){.in = (in_features), .out = __VA_ARGS__})
-NG_API ng_module *ng_linear_create(ng_linear_options options);
+    int64_t out;
+} ng_linear_new_options;
+#define ng_linear_new(in, ...)                                                                     \
+    ng_linear_new_with(in, NG_NAMED(ng_linear_new_options, out, __VA_ARGS__))
+NG_API ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options);
 
-/* LayerNorm over the last dimension, or over a whole trailing shape; parameters weight (gamma, 1)
- * and bias (beta, 0).   ng_layer_norm_new(128)   ng_layer_norm_new(128, .eps = 1e-6)
- *                       ng_layer_norm_over_new(NG_SHAPE(4, 8)) */
+/* LayerNorm over the last dimension; parameters weight (gamma, 1) and bias (beta, 0).
+ *     ng_layer_norm_new(128)   ng_layer_norm_new(128, .eps = 1e-6) */
 typedef struct {
-    int64_t dim;
-    ng_shape shape; /* instead of dim */
-    double eps;     /* default 1e-5 */
+    double eps; /* default 1e-5 */
     bool no_bias, no_affine;
-    bool unbiased; /* variance over n - 1 */
+    bool unbiased;       /* variance over n - 1 */
     bool channels_first; /* over the channels of (N, dim, ...) instead, at each position */
-} ng_layer_norm_options;
-#define ng_layer_norm_new(...) ng_layer_norm_create((ng_layer_norm_options){.dim = __VA_ARGS__})
-#define ng_layer_norm_over_new(...)                                                               \
-    ng_layer_norm_create((ng_layer_norm_options){.shape = __VA_ARGS__})
-NG_API ng_module *ng_layer_norm_create(ng_layer_norm_options options);
+    int64_t dim;
+} ng_layer_norm_new_options;
+#define ng_layer_norm_new(...)                                                                     \
+    ng_layer_norm_new_with(NG_NAMED(ng_layer_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options);
+
+/* LayerNorm over whole trailing dimensions; weight and bias have their shape.
+ *     ng_layer_norm_over_new(NG_SHAPE(4, 8), .eps = 1e-6) */
+typedef struct {
+    double eps; /* default 1e-5 */
+    bool no_bias, no_affine;
+    bool unbiased;
+    ng_shape shape;
+} ng_layer_norm_over_new_options;
+#define ng_layer_norm_over_new(...)                                                                \
+    ng_layer_norm_over_new_with(NG_NAMED(ng_layer_norm_over_new_options, shape, __VA_ARGS__))
+NG_API ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options);
 
 /* RMSNorm over the last dimension; parameter weight (gamma, 1). */
 typedef struct {
-    int64_t dim;
     double eps; /* default 1e-6 */
     bool no_affine;
     double partial; /* share of the features that the statistic reads; default 1 */
-} ng_rms_norm_options;
-#define ng_rms_norm_new(...) ng_rms_norm_create((ng_rms_norm_options){.dim = __VA_ARGS__})
-NG_API ng_module *ng_rms_norm_create(ng_rms_norm_options options);
+    int64_t dim;
+} ng_rms_norm_new_options;
+#define ng_rms_norm_new(...)                                                                       \
+    ng_rms_norm_new_with(NG_NAMED(ng_rms_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options);
 
 /* AdaptiveLayerNorm over the last dimension, xhat = LayerNorm without affine:
  *
@@ -144,7 +154,6 @@ typedef enum {
     NG_ADAPTIVE_ADANORM
 } ng_adaptive_form;
 typedef struct {
-    int64_t dim;
     ng_adaptive_form form;
     double eps;        /* default 1e-5; conditioned 1e-6 */
     int64_t condition; /* features of c */
@@ -152,27 +161,28 @@ typedef struct {
     double scale; /* C, default 1 */
     double k;     /* default 0.1 */
     bool differentiate, raw;
-} ng_adaptive_layer_norm_options;
-#define ng_adaptive_layer_norm_new(...)                                                           \
-    ng_adaptive_layer_norm_create((ng_adaptive_layer_norm_options){.dim = __VA_ARGS__})
-NG_API ng_module *ng_adaptive_layer_norm_create(ng_adaptive_layer_norm_options options);
+    int64_t dim;
+} ng_adaptive_layer_norm_new_options;
+#define ng_adaptive_layer_norm_new(...)                                                            \
+    ng_adaptive_layer_norm_new_with(NG_NAMED(ng_adaptive_layer_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options);
 
 /* BatchNorm over (N, C), (N, C, L) or (N, C, H, W); parameters weight (1) and bias (0), buffers
  * running_mean (0), running_var (1) and batches (count). Training with one value per channel is
  * an error. */
 typedef struct {
-    int64_t channels;
     double eps;      /* default 1e-5 */
     double momentum; /* default 0.1 */
     bool cumulative; /* running statistics are plain averages over the batches seen */
     bool no_affine, no_running_stats; /* without running statistics, eval uses the batch too */
-    bool frozen; /* always the running statistics, with weight and bias trainable */
+    bool frozen;   /* always the running statistics, with weight and bias trainable */
     int64_t ghost; /* train in sub-batches of so many samples, each with its own statistics, */
     bool combined; /* or with theirs put together: ng_ghost_batch_norm in ops.h */
-} ng_batch_norm_module_options;
-#define ng_batch_norm_new(...)                                                                    \
-    ng_batch_norm_create((ng_batch_norm_module_options){.channels = __VA_ARGS__})
-NG_API ng_module *ng_batch_norm_create(ng_batch_norm_module_options options);
+    int64_t channels;
+} ng_batch_norm_new_options;
+#define ng_batch_norm_new(...)                                                                     \
+    ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
 
 /* Activations; the formulas are in ops.h. */
 NG_API ng_module *ng_relu_new(void);
@@ -188,10 +198,10 @@ NG_API ng_module *ng_dropout_new(double p);
 
 /* One after the other; children are named 0, 1, 2... At most 63 modules in a call; more are
  * added with ng_sequential_add. Whatever happens, the modules are no longer yours. */
-#define ng_sequential_new(...)                                                                    \
-    ng_sequential_create((ng_module *[]){__VA_ARGS__},                                            \
-                         (int)(sizeof((ng_module *[]){__VA_ARGS__}) / sizeof(ng_module *)))
-NG_API ng_module *ng_sequential_create(ng_module *const *modules, int count);
+#define ng_sequential_new(...)                                                                     \
+    ng_sequential_from((ng_module *[]){__VA_ARGS__},                                               \
+                       (int)(sizeof((ng_module *[]){__VA_ARGS__}) / sizeof(ng_module *)))
+NG_API ng_module *ng_sequential_from(ng_module *const *modules, int count);
 NG_API ng_status ng_sequential_add(ng_module *sequential, ng_module *module);
 
 /* y = x + inner(x); the child is named inner and belongs to the residual, whatever happens. */
@@ -200,75 +210,75 @@ NG_API ng_module *ng_residual_new(ng_module *inner);
 /* ---- More norms ----------------------------------------------------------------------------- */
 
 /* GroupNorm over (N, C, ...), a sample's channels in `groups` groups; parameters weight (1) and
- * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(32, 8) */
+ * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(8, 32) */
 typedef struct {
-    int64_t channels, groups;
     double eps; /* default 1e-5 */
     bool no_affine;
-} ng_group_norm_module_options;
-#define ng_group_norm_new(channel_count, ...)                                                     \
-    ng_group_norm_create(                                                                         \
-        (ng_group_norm_module_options){.channels = (channel_count), .groups = __VA_ARGS__})
-NG_API ng_module *ng_group_norm_create(ng_group_norm_module_options options);
+    int64_t channels;
+} ng_group_norm_new_options;
+#define ng_group_norm_new(groups, ...)                                                             \
+    ng_group_norm_new_with(groups, NG_NAMED(ng_group_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options);
 
 /* InstanceNorm over (N, C, ...): each channel of each sample over its positions, more than one of
  * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. */
 typedef struct {
-    int64_t channels;
     double eps; /* default 1e-5 */
     bool affine;
-} ng_instance_norm_options;
-#define ng_instance_norm_new(...)                                                                 \
-    ng_instance_norm_create((ng_instance_norm_options){.channels = __VA_ARGS__})
-NG_API ng_module *ng_instance_norm_create(ng_instance_norm_options options);
+    int64_t channels;
+} ng_instance_norm_new_options;
+#define ng_instance_norm_new(...)                                                                  \
+    ng_instance_norm_new_with(NG_NAMED(ng_instance_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options);
 
 /* ScaleNorm over the last dimension, y = g x / sqrt(sum x^2 + eps); parameter g, one number, from
  * sqrt(dim). Nguyen & Salazar 2019. */
 typedef struct {
-    int64_t dim;
     double eps; /* default 1e-10, so that a row of zeros gives zeros */
-} ng_scale_norm_options;
-#define ng_scale_norm_new(...) ng_scale_norm_create((ng_scale_norm_options){.dim = __VA_ARGS__})
-NG_API ng_module *ng_scale_norm_create(ng_scale_norm_options options);
+    int64_t dim;
+} ng_scale_norm_new_options;
+#define ng_scale_norm_new(...)                                                                     \
+    ng_scale_norm_new_with(NG_NAMED(ng_scale_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options);
 
 /* DetachNorm over the last dimension: xhat of LayerNorm, without parameters, with mean and
  * deviation constants in the gradient; an option lets the gradient flow through one of them.
  * Through both it is LayerNorm-simple: ng_layer_norm_new(dim, .no_affine = true). Xu et al. 2019.
  */
 typedef struct {
-    int64_t dim;
     double eps; /* default 1e-5 */
     bool mean_flows, deviation_flows;
-} ng_detach_norm_module_options;
-#define ng_detach_norm_new(...)                                                                   \
-    ng_detach_norm_create((ng_detach_norm_module_options){.dim = __VA_ARGS__})
-NG_API ng_module *ng_detach_norm_create(ng_detach_norm_module_options options);
+    int64_t dim;
+} ng_detach_norm_new_options;
+#define ng_detach_norm_new(...)                                                                    \
+    ng_detach_norm_new_with(NG_NAMED(ng_detach_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options);
 
 /* DynamicTanh, y = weight tanh(alpha x) + bias over the last dimension; parameters alpha (one
  * number, from 0.5), weight (1) and bias (0). Zhu, Chen, He, LeCun & Liu 2025. */
 typedef struct {
-    int64_t dim;
     double alpha; /* where alpha starts; default 0.5 */
     bool no_affine;
-} ng_dynamic_tanh_options;
-#define ng_dynamic_tanh_new(...)                                                                  \
-    ng_dynamic_tanh_create((ng_dynamic_tanh_options){.dim = __VA_ARGS__})
-NG_API ng_module *ng_dynamic_tanh_create(ng_dynamic_tanh_options options);
+    int64_t dim;
+} ng_dynamic_tanh_new_options;
+#define ng_dynamic_tanh_new(...)                                                                   \
+    ng_dynamic_tanh_new_with(NG_NAMED(ng_dynamic_tanh_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options);
 
 /* Batch renormalization as in ops.h; parameters weight (1) and bias (0), buffers running_mean (0),
  * running_deviation (1) and batches (count). For .warmup batches it is BatchNorm (r_max 1, d_max
  * 0); over the next .ramp batches the limits rise evenly to r_max and d_max. Ioffe 2017. */
 typedef struct {
-    int64_t channels;
     double eps;          /* default 1e-5 */
     double momentum;     /* default 0.1 */
     double r_max, d_max; /* default 3 and 5 */
     int64_t warmup, ramp;
     bool no_affine;
-} ng_batch_renorm_module_options;
-#define ng_batch_renorm_new(...)                                                                  \
-    ng_batch_renorm_create((ng_batch_renorm_module_options){.channels = __VA_ARGS__})
-NG_API ng_module *ng_batch_renorm_create(ng_batch_renorm_module_options options);
+    int64_t channels;
+} ng_batch_renorm_new_options;
+#define ng_batch_renorm_new(...)                                                                   \
+    ng_batch_renorm_new_with(NG_NAMED(ng_batch_renorm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options);
 
 /* DiT's adaLN-Zero block: y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c)), xhat being
  * LayerNorm without affine. One Linear makes (shift, scale, gate) of silu(c), c (..., condition),
@@ -276,13 +286,13 @@ NG_API ng_module *ng_batch_renorm_create(ng_batch_renorm_module_options options)
  * block, whatever happens. Peebles & Xie 2023.
  *     ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
 typedef struct {
-    ng_module *inner;
     int64_t dim, condition;
     double eps; /* default 1e-6 */
-} ng_adaptive_residual_options;
-#define ng_adaptive_residual_new(...)                                                             \
-    ng_adaptive_residual_create((ng_adaptive_residual_options){.inner = __VA_ARGS__})
-NG_API ng_module *ng_adaptive_residual_create(ng_adaptive_residual_options options);
+    ng_module *inner;
+} ng_adaptive_residual_new_options;
+#define ng_adaptive_residual_new(...)                                                              \
+    ng_adaptive_residual_new_with(NG_NAMED(ng_adaptive_residual_new_options, inner, __VA_ARGS__))
+NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options);
 
 /* Weight normalization of a module that has a parameter "weight" (out, ...) and keeps it in its own
  * struct, as Linear does:  weight = g v / ||v||, a length g and a direction v for each output, or
@@ -290,46 +300,48 @@ NG_API ng_module *ng_adaptive_residual_create(ng_adaptive_residual_options optio
  * inner.weight, which is v. inner belongs to the new module, whatever happens. Salimans & Kingma
  * 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
-    ng_module *inner;
     bool whole;
-} ng_weight_norm_options;
-#define ng_weight_norm_new(...)                                                                   \
-    ng_weight_norm_create((ng_weight_norm_options){.inner = __VA_ARGS__})
-NG_API ng_module *ng_weight_norm_create(ng_weight_norm_options options);
+    ng_module *inner;
+} ng_weight_norm_new_options;
+#define ng_weight_norm_new(...)                                                                    \
+    ng_weight_norm_new_with(NG_NAMED(ng_weight_norm_new_options, inner, __VA_ARGS__))
+NG_API ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options);
 
 /* Spectral normalization of such a module: weight = W / sigma, W = inner.weight read as (out, n),
  * sigma = u^T W v. Buffers u and v, random at first. Each forward pass in training iterates
  *     v = W^T u / ||W^T u||   u = W v / ||W v||
  * first; evaluation leaves them. They are constants in the gradient. Miyato et al. 2018. */
 typedef struct {
-    ng_module *inner;
     int iterations; /* a forward pass; default 1 */
     double eps;     /* no length is below it; default 1e-12 */
-} ng_spectral_norm_options;
-#define ng_spectral_norm_new(...)                                                                 \
-    ng_spectral_norm_create((ng_spectral_norm_options){.inner = __VA_ARGS__})
-NG_API ng_module *ng_spectral_norm_create(ng_spectral_norm_options options);
+    ng_module *inner;
+} ng_spectral_norm_new_options;
+#define ng_spectral_norm_new(...)                                                                  \
+    ng_spectral_norm_new_with(NG_NAMED(ng_spectral_norm_new_options, inner, __VA_ARGS__))
+NG_API ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options);
 
 /* Convolution of x (N, in, H, W); weight (out, in / groups, kernel_h, kernel_w), bias (out), both
  * drawn from U(-b, b), b = 1 / sqrt(in / groups kernel_h kernel_w). The settings are those of
- * ng_conv2d and ng_window in ops.h; the kernel has no default.
- *     ng_conv2d_new(1, 16, .kernel = 3, .padding = 1)   ng_conv2d_new(16, 32, 3, .stride = 2) */
+ * ng_conv2d and ng_window_options in ops.h; the kernel has no default.
+ *     ng_conv2d_new(1, 16, 3, .padding = 1)   ng_conv2d_new(16, 32, 3, .kernel_w = 5, .stride = 2) */
 typedef struct {
-    int64_t in, out;
-    int64_t kernel, stride, padding, dilation, groups;
+    int64_t stride, padding, dilation, groups;
     int64_t kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
     bool no_bias; /* as before a BatchNorm, which would take it out again */
-} ng_conv2d_module_options;
-#define ng_conv2d_new(in_channels, ...)                                                           \
-    ng_conv2d_create((ng_conv2d_module_options){.in = (in_channels), .out = __VA_ARGS__})
-NG_API ng_module *ng_conv2d_create(ng_conv2d_module_options options);
+    int64_t kernel;
+} ng_conv2d_new_options;
+#define ng_conv2d_new(in, out, ...)                                                                \
+    ng_conv2d_new_with(in, out, NG_NAMED(ng_conv2d_new_options, kernel, __VA_ARGS__))
+NG_API ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_options options);
 
 /* Pooling of x (N, C, H, W); flattening of any x (N, ...). The formulas are in ops.h.
  *     ng_max_pool2d_new(2)   ng_avg_pool2d_new(3, .stride = 2, .padding = 1) */
-#define ng_max_pool2d_new(...) ng_max_pool2d_create((ng_window){.kernel = __VA_ARGS__})
-#define ng_avg_pool2d_new(...) ng_avg_pool2d_create((ng_window){.kernel = __VA_ARGS__})
-NG_API ng_module *ng_max_pool2d_create(ng_window window);
-NG_API ng_module *ng_avg_pool2d_create(ng_window window);
+#define ng_max_pool2d_new(...)                                                                     \
+    ng_max_pool2d_new_with(NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+#define ng_avg_pool2d_new(...)                                                                     \
+    ng_avg_pool2d_new_with(NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+NG_API ng_module *ng_max_pool2d_new_with(ng_window_options window);
+NG_API ng_module *ng_avg_pool2d_new_with(ng_window_options window);
 NG_API ng_module *ng_global_avg_pool_new(void); /* (N, C, H, W) -> (N, C) */
 NG_API ng_module *ng_flatten_new(void);         /* (N, ...) -> (N, all the others) */
 
@@ -338,18 +350,18 @@ NG_API ng_module *ng_flatten_new(void);         /* (N, ...) -> (N, all the other
 /* Embedding: int64 ids of any shape -> (..., dim), row by row of weight (count, dim), drawn from
  * N(0, deviation^2). An id outside 0 .. count - 1 is an error.   ng_embedding_new(65, 128) */
 typedef struct {
-    int64_t count, dim;
     double deviation; /* default 1 */
-} ng_embedding_options;
-#define ng_embedding_new(rows, ...)                                                               \
-    ng_embedding_create((ng_embedding_options){.count = (rows), .dim = __VA_ARGS__})
-NG_API ng_module *ng_embedding_create(ng_embedding_options options);
+    int64_t dim;
+} ng_embedding_new_options;
+#define ng_embedding_new(count, ...)                                                               \
+    ng_embedding_new_with(count, NG_NAMED(ng_embedding_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_embedding_new_with(int64_t count, ng_embedding_new_options options);
 
 /* LearnedPositions: y = x + weight[t] for x (..., T, dim), T at most the `length` of weight
  * (length, dim). (Rotary positions are an option of the attention.) */
-#define ng_learned_positions_new(length, ...)                                                     \
-    ng_learned_positions_create((ng_embedding_options){.count = (length), .dim = __VA_ARGS__})
-NG_API ng_module *ng_learned_positions_create(ng_embedding_options options);
+#define ng_learned_positions_new(length, ...)                                                      \
+    ng_learned_positions_new_with(length, NG_NAMED(ng_embedding_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_options options);
 
 /* A maker of norms over `dim` features: what a module with norms inside takes as an option. Any
  * function of this type will do; these are ready. */
@@ -362,23 +374,24 @@ NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
 NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention of x (N, T, dim) to itself: y = attention(q, k, v) W_o + b_o, where q, k and
- * v are thirds of x W + b; the condition of ng_forward_with is a key mask (N, T): 0 where no query
+ * v are thirds of x W + b; the condition of ng_forward_given is a key mask (N, T): 0 where no query
  * sees the key. Parameters in_weight (3 dim, dim), in_bias, out_weight (dim, dim), out_bias; drawn
  * as Xavier's normal for each matrix of (dim, dim). Vaswani et al. 2017.
  *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms) */
 typedef struct {
-    int64_t dim, heads;     /* heads divides dim */
     bool causal, no_bias;
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
     ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
     double dropout;         /* of the attention weights, in training */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */
-} ng_multi_head_attention_options;
-#define ng_multi_head_attention_new(features, ...)                                                \
-    ng_multi_head_attention_create(                                                               \
-        (ng_multi_head_attention_options){.dim = (features), .heads = __VA_ARGS__})
-NG_API ng_module *ng_multi_head_attention_create(ng_multi_head_attention_options options);
+    int64_t heads;          /* divides dim */
+} ng_multi_head_attention_new_options;
+#define ng_multi_head_attention_new(dim, ...)                                                      \
+    ng_multi_head_attention_new_with(                                                              \
+        dim, NG_NAMED(ng_multi_head_attention_new_options, heads, __VA_ARGS__))
+NG_API ng_module *ng_multi_head_attention_new_with(int64_t dim,
+                                                   ng_multi_head_attention_new_options options);
 
 /* FeedForward: y = f(x W_1^T + b_1) W_2^T + b_2; with NG_FEED_FORWARD_SWIGLU y = (silu(a) b) W_2^T
  * + b_2, where a and b are halves of x W_1^T + b_1 (Shazeer 2020). Parameters in_weight (hidden,
@@ -390,15 +403,15 @@ typedef enum {
     NG_FEED_FORWARD_SWIGLU
 } ng_feed_forward_activation;
 typedef struct {
-    int64_t dim;
     int64_t hidden; /* default 4 dim; for SwiGLU 8/3 dim, so that the weights are as many */
     ng_feed_forward_activation activation;
     bool no_bias;
     double gain; /* factor of the drawn weights; default 1 */
-} ng_feed_forward_options;
-#define ng_feed_forward_new(...)                                                                  \
-    ng_feed_forward_create((ng_feed_forward_options){.dim = __VA_ARGS__})
-NG_API ng_module *ng_feed_forward_create(ng_feed_forward_options options);
+    int64_t dim;
+} ng_feed_forward_new_options;
+#define ng_feed_forward_new(...)                                                                   \
+    ng_feed_forward_new_with(NG_NAMED(ng_feed_forward_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options);
 
 /* Where a block has its norms, f being its attention and then its feed-forward. */
 typedef enum {
@@ -410,13 +423,12 @@ typedef enum {
                          2022 */
 } ng_norm_placement;
 
-/* TransformerBlock of x (N, T, dim); the condition of ng_forward_with is a key mask (N, T).
+/* TransformerBlock of x (N, T, dim); the condition of ng_forward_given is a key mask (N, T).
  * Children attention, attention_norm, feed_forward, feed_forward_norm (and .._after for the second
  * norms of a sandwich, .._dropout).
  *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_SANDWICH) */
 typedef struct {
-    int64_t dim, heads;
-    int64_t hidden; /* of the feed-forward */
+    int64_t hidden;      /* of the feed-forward */
     ng_norm_maker *norm; /* default ng_norm_layer */
     ng_norm_placement placement;
     int64_t layers; /* of the whole stack, for NG_NORM_DEEP; default 1 */
@@ -424,19 +436,20 @@ typedef struct {
     double dropout; /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias;
     ng_norm_maker *qk_norm;
-} ng_transformer_block_options;
-#define ng_transformer_block_new(features, ...)                                                   \
-    ng_transformer_block_create(                                                                  \
-        (ng_transformer_block_options){.dim = (features), .heads = __VA_ARGS__})
-NG_API ng_module *ng_transformer_block_create(ng_transformer_block_options options);
+    int64_t heads;
+} ng_transformer_block_new_options;
+#define ng_transformer_block_new(dim, ...)                                                         \
+    ng_transformer_block_new_with(dim,                                                             \
+                                  NG_NAMED(ng_transformer_block_new_options, heads, __VA_ARGS__))
+NG_API ng_module *ng_transformer_block_new_with(int64_t dim,
+                                                ng_transformer_block_new_options options);
 
 /* Transformer, a language model: int64 ids (N, T) -> logits (N, T, vocabulary), T at most length.
  * Children embedding, positions, blocks (a Sequential), norm (where the placement is pre or
- * sandwich: the others end in one) and head. The condition of ng_forward_with is a key mask (N, T).
+ * sandwich: the others end in one) and head. The condition of ng_forward_given is a key mask (N, T).
  *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
 typedef enum { NG_POSITIONS_LEARNED = 0, NG_POSITIONS_ROTARY, NG_POSITIONS_NONE } ng_positions;
 typedef struct {
-    int64_t vocabulary;
     int64_t dim, heads, layers, length; /* default 128, 4, 4, 128 */
     int64_t hidden;                     /* of the feed-forward */
     ng_norm_maker *norm;                /* default ng_norm_layer */
@@ -447,10 +460,11 @@ typedef struct {
     bool bidirectional; /* every position sees every other */
     bool no_bias;       /* in attention and feed-forward */
     ng_norm_maker *qk_norm;
-} ng_transformer_options;
-#define ng_transformer_new(...)                                                                   \
-    ng_transformer_create((ng_transformer_options){.vocabulary = __VA_ARGS__})
-NG_API ng_module *ng_transformer_create(ng_transformer_options options);
+    int64_t vocabulary;
+} ng_transformer_new_options;
+#define ng_transformer_new(...)                                                                    \
+    ng_transformer_new_with(NG_NAMED(ng_transformer_new_options, vocabulary, __VA_ARGS__))
+NG_API ng_module *ng_transformer_new_with(ng_transformer_new_options options);
 
 /* ---- Your own module -----------------------------------------------------------------------
  *
@@ -468,7 +482,7 @@ typedef struct {
     size_t size;      /* of the struct that embeds ng_module */
 
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
-    ng_tensor *(*forward_with)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
+    ng_tensor *(*forward_given)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
 
     /* Draws the module's own parameters; children have drawn theirs before. */
     void (*init)(ng_module *self, ng_rng *rng);
@@ -481,14 +495,14 @@ typedef struct {
 } ng_module_class;
 
 struct ng_module {
-    const ng_module_class *class;
+    const ng_module_class *type;
     bool training;
     bool frozen;
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 
-/* A zeroed instance of class->size with nothing registered yet. */
-NG_API ng_module *ng_module_new(const ng_module_class *class);
+/* A zeroed instance of type->size with nothing registered yet. */
+NG_API ng_module *ng_module_new(const ng_module_class *type);
 
 /* Registers a new zero tensor or a child under a name without '.', and returns it; the module
  * owns it. A failure is remembered by the module for ng_module_built. A child is the module's

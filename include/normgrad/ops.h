@@ -74,16 +74,16 @@ NG_API ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x);
  *
  * Over .axes (default: every axis). .keepdim leaves each reduced axis with length 1. */
 typedef struct {
-    ng_tensor *x;
     ng_axes axes;
     bool keepdim;
     bool unbiased; /* ng_variance: divide by n - 1, not n */
+    ng_tensor *x;
 } ng_reduce_options;
-#define ng_sum(tape, ...) ng_sum_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
-#define ng_mean(tape, ...) ng_mean_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
-#define ng_variance(tape, ...) ng_variance_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
-#define ng_max(tape, ...) ng_max_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
-#define ng_logsumexp(tape, ...) ng_logsumexp_with(tape, (ng_reduce_options){.x = __VA_ARGS__})
+#define ng_sum(tape, ...) ng_sum_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_mean(tape, ...) ng_mean_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_variance(tape, ...) ng_variance_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_max(tape, ...) ng_max_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_logsumexp(tape, ...) ng_logsumexp_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options);  /* y = sum x */
 NG_API ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options); /* y = (sum x) / n */
 NG_API ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options);
@@ -106,10 +106,10 @@ NG_API ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis);
 /* y = a b: (..., n, k) x (..., k, m) -> (..., n, m), leading dimensions broadcasting. With
  * .transpose_a or .transpose_b that operand's last two dimensions are read the other way round. */
 typedef struct {
-    ng_tensor *b;
     bool transpose_a, transpose_b;
+    ng_tensor *b;
 } ng_matmul_options;
-#define ng_matmul(tape, a, ...) ng_matmul_with(tape, a, (ng_matmul_options){.b = __VA_ARGS__})
+#define ng_matmul(tape, a, ...) ng_matmul_with(tape, a, NG_NAMED(ng_matmul_options, b, __VA_ARGS__))
 NG_API ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options options);
 
 /* y = x weight^T + bias: x (..., in), weight (out, in), bias (out) or NG_NONE -> (..., out). */
@@ -166,15 +166,15 @@ typedef enum { NG_MEAN = 0, NG_SUM, NG_EACH } ng_reduction;
 
 /* Losses of a prediction against a target of the same shape. */
 typedef struct {
-    ng_tensor *target;
     ng_reduction reduction;
     double delta; /* ng_huber: where square turns into line; default 1 */
+    ng_tensor *target;
 } ng_loss_options;
-#define ng_mse(tape, x, ...) ng_mse_with(tape, x, (ng_loss_options){.target = __VA_ARGS__})
-#define ng_l1(tape, x, ...) ng_l1_with(tape, x, (ng_loss_options){.target = __VA_ARGS__})
-#define ng_huber(tape, x, ...) ng_huber_with(tape, x, (ng_loss_options){.target = __VA_ARGS__})
+#define ng_mse(tape, x, ...) ng_mse_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
+#define ng_l1(tape, x, ...) ng_l1_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
+#define ng_huber(tape, x, ...) ng_huber_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 #define ng_binary_cross_entropy(tape, logits, ...)                                                \
-    ng_binary_cross_entropy_with(tape, logits, (ng_loss_options){.target = __VA_ARGS__})
+    ng_binary_cross_entropy_with(tape, logits, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 NG_API ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
                                                 /* (x - t)^2 */
 NG_API ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
@@ -191,14 +191,14 @@ NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
  * Rows whose label is .ignored (when .ignore is set) count for nothing, also not in the mean; a
  * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error. */
 typedef struct {
-    ng_tensor *labels;
     ng_reduction reduction;
     double smoothing;
     bool ignore;
     int64_t ignored;
+    ng_tensor *labels;
 } ng_cross_entropy_options;
 #define ng_cross_entropy(tape, logits, ...)                                                       \
-    ng_cross_entropy_with(tape, logits, (ng_cross_entropy_options){.labels = __VA_ARGS__})
+    ng_cross_entropy_with(tape, logits, NG_NAMED(ng_cross_entropy_options, labels, __VA_ARGS__))
 NG_API ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
                                         ng_cross_entropy_options options);
 
@@ -211,7 +211,8 @@ NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
  *
  * Statistics are taken in double, and relative to one of the values or to their mean, never as the
  * difference of two large sums, so that rows far from zero keep their digits.
- * eps is used as it is: 0 means 0. gamma and beta may be NG_NONE.
+ * gamma and beta may be NG_NONE. An eps that is an argument is used as it is; the option .eps
+ * follows the rule of options: left out, or 0, it is 1e-5, and NG_ZERO is 0.
  *
  * What a norm gives, forward and backward, is in float within 1e-5 of the result where its terms do
  * not cancel, and within 1e-6 of the terms where they do. That holds for a mean a million times the
@@ -231,46 +232,57 @@ NG_API ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, dou
 
 /* Every choice of the row-wise family by name: the two above are shorthands of it.
  *
+ * eps       default 1e-5; with .rms 1e-6
  * dims      how many trailing dimensions make a row; default: gamma's (or beta's), or 1
  * rms       do not centre
  * unbiased  variance over n - 1
  * partial   with .rms: the statistic reads the first floor(partial n) of a row's n elements, at
  *           least one; 0 < partial <= 1, default 1 (pRMSNorm, Zhang & Sennrich 2019) */
 typedef struct {
-    ng_tensor *x, *gamma, *beta; /* NULL gamma or beta is an error: leave out with NG_NONE */
     double eps;
     int dims;
     bool rms, unbiased;
     double partial;
+    ng_tensor *beta;
 } ng_row_norm_options;
-#define ng_row_norm(tape, ...) ng_row_norm_with(tape, (ng_row_norm_options){.x = __VA_ARGS__})
-NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_row_norm_options options);
+#define ng_row_norm(tape, x, gamma, ...)                                                          \
+    ng_row_norm_with(tape, x, gamma, NG_NAMED(ng_row_norm_options, beta, __VA_ARGS__))
+NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                   ng_row_norm_options options);
 
 /* Batch normalization of x (N, C), (N, C, L) or (N, C, H, W) over all but the channel axis.
  * Ioffe & Szegedy 2015. In training: statistics of the batch, and
  *     running_mean += momentum (mean - running_mean)
  *     running_var  += momentum (unbiased var - running_var)
- * else: the running statistics. running_mean and running_var (C) may be NG_NONE in training;
- * momentum is used as it is, 0 means no update. They are constants to a gradient. */
+ * else: the running statistics. running_mean and running_var (C) may be NG_NONE in training; they
+ * are constants to a gradient.
+ *     ng_batch_norm(tape, x, gamma, beta, running_mean, running_var, .training = true) */
 typedef struct {
-    ng_tensor *x, *gamma, *beta, *running_mean, *running_var;
-    double eps, momentum;
+    double eps;      /* default 1e-5 */
+    double momentum; /* default 0.1; NG_ZERO: no update */
     bool training;
+    ng_tensor *running_var;
 } ng_batch_norm_options;
-#define ng_batch_norm(tape, ...) ng_batch_norm_with(tape, (ng_batch_norm_options){.x = __VA_ARGS__})
-NG_API ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_batch_norm_options options);
+#define ng_batch_norm(tape, x, gamma, beta, running_mean, ...)                                    \
+    ng_batch_norm_with(tape, x, gamma, beta, running_mean,                                        \
+                       NG_NAMED(ng_batch_norm_options, running_var, __VA_ARGS__))
+NG_API ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                     ng_tensor *beta, ng_tensor *running_mean,
+                                     ng_batch_norm_options options);
 
 /* Group normalization of x (N, C), (N, C, L), (N, C, H, W)...: the channels of a sample in `groups`
  * groups of C / groups neighbours, each normalized with its positions; gamma and beta per channel
  * (C):  y = (x - mean) / sqrt(var + eps) * gamma + beta.  Wu & He 2018. With one value in a group
- * y is beta. */
+ * y is beta.   ng_group_norm(tape, x, gamma, beta, .groups = 4) */
 typedef struct {
-    ng_tensor *x, *gamma, *beta; /* NULL gamma or beta is an error: leave out with NG_NONE */
-    int64_t groups;
-    double eps;
+    int64_t groups; /* has no default */
+    double eps;     /* default 1e-5 */
+    ng_tensor *beta;
 } ng_group_norm_options;
-#define ng_group_norm(tape, ...) ng_group_norm_with(tape, (ng_group_norm_options){.x = __VA_ARGS__})
-NG_API ng_tensor *ng_group_norm_with(ng_tape *tape, ng_group_norm_options options);
+#define ng_group_norm(tape, x, gamma, ...)                                                        \
+    ng_group_norm_with(tape, x, gamma, NG_NAMED(ng_group_norm_options, beta, __VA_ARGS__))
+NG_API ng_tensor *ng_group_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                     ng_group_norm_options options);
 
 /* Instance normalization: group normalization with every channel a group of its own. Ulyanov,
  * Vedaldi & Lempitsky 2016. */
@@ -290,12 +302,12 @@ NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, doubl
  * constant in the gradient where its flag is set. With both, dx = dy / sqrt(var + eps): DetachNorm,
  * Xu et al. 2019. With neither it is LayerNorm without gamma and beta, their LayerNorm-simple. */
 typedef struct {
-    ng_tensor *x;
-    double eps;
+    double eps; /* default 1e-5 */
     bool detach_mean, detach_deviation;
+    ng_tensor *x;
 } ng_detach_norm_options;
 #define ng_detach_norm(tape, ...)                                                                 \
-    ng_detach_norm_with(tape, (ng_detach_norm_options){.x = __VA_ARGS__})
+    ng_detach_norm_with(tape, NG_NAMED(ng_detach_norm_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options);
 
 /* y = gamma tanh(alpha x) + beta: alpha one number (1), gamma and beta (n), or NG_NONE, for the
@@ -310,17 +322,21 @@ NG_API ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha,
  *     y = ((x - mean_b) / sigma_b * r + d) * gamma + beta
  *     running_mean += momentum (mean_b - mean)    running_deviation += momentum (sigma_b - sigma)
  * where r and d are constants in the gradient; else y = (x - mean) / sigma * gamma + beta. With
- * r_max = 1 and d_max = 0 training is batch normalization. The limits, eps and momentum are used
- * as they are. */
+ * r_max = 1 and d_max = NG_ZERO training is batch normalization. */
 typedef struct {
-    ng_tensor *x, *gamma, *beta, *running_mean, *running_deviation;
-    double eps, momentum;
-    double r_max, d_max; /* at least 1, at least 0 */
+    double eps;      /* default 1e-5 */
+    double momentum; /* default 0.1; NG_ZERO: no update */
+    double r_max;    /* at least 1; default 3 */
+    double d_max;    /* at least 0; default 5 */
     bool training;
+    ng_tensor *running_deviation;
 } ng_batch_renorm_options;
-#define ng_batch_renorm(tape, ...)                                                                \
-    ng_batch_renorm_with(tape, (ng_batch_renorm_options){.x = __VA_ARGS__})
-NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_batch_renorm_options options);
+#define ng_batch_renorm(tape, x, gamma, beta, running_mean, ...)                                  \
+    ng_batch_renorm_with(tape, x, gamma, beta, running_mean,                                      \
+                         NG_NAMED(ng_batch_renorm_options, running_deviation, __VA_ARGS__))
+NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                       ng_tensor *beta, ng_tensor *running_mean,
+                                       ng_batch_renorm_options options);
 
 /* Batch normalization in sub-batches of `size` samples (the last one takes what is left), as the
  * workers of a data-parallel job see them; gamma, beta and running statistics as in ng_batch_norm.
@@ -331,14 +347,18 @@ NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_batch_renorm_options op
  * and all are normalized by these (synchronized BatchNorm): equal to ng_batch_norm of the whole
  * batch. Outside training it is ng_batch_norm. */
 typedef struct {
-    ng_tensor *x, *gamma, *beta, *running_mean, *running_var;
-    int64_t size;
-    double eps, momentum;
+    int64_t size;    /* has no default */
+    double eps;      /* default 1e-5 */
+    double momentum; /* default 0.1; NG_ZERO: no update */
     bool training, combine;
+    ng_tensor *running_var;
 } ng_ghost_batch_norm_options;
-#define ng_ghost_batch_norm(tape, ...)                                                            \
-    ng_ghost_batch_norm_with(tape, (ng_ghost_batch_norm_options){.x = __VA_ARGS__})
-NG_API ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_ghost_batch_norm_options options);
+#define ng_ghost_batch_norm(tape, x, gamma, beta, running_mean, ...)                              \
+    ng_ghost_batch_norm_with(tape, x, gamma, beta, running_mean,                                  \
+                             NG_NAMED(ng_ghost_batch_norm_options, running_var, __VA_ARGS__))
+NG_API ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                           ng_tensor *beta, ng_tensor *running_mean,
+                                           ng_ghost_batch_norm_options options);
 
 /* w = g v / ||v||, the Euclidean norm taken of each v[i]: v (out, ...), g (out) -> (out, ...); with
  * g of one element, the norm of all of v. Salimans & Kingma 2016. A row of zeros has no direction
@@ -361,9 +381,10 @@ NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng
  * padding   zeros (in max pooling -Inf) on either side, default 0
  * dilation  distance between neighbours within the window, default 1 */
 typedef struct {
-    int64_t kernel, stride, padding, dilation;
+    int64_t stride, padding, dilation;
     int64_t kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
-} ng_window;
+    int64_t kernel;
+} ng_window_options;
 
 /* y[n, o, r, c] = bias[o] + sum over i, j, k of weight[o, i, j, k] x[n, i, r stride - padding + j
  * dilation, c stride - padding + k dilation]: x (N, C, H, W), weight (O, C / groups, kernel_h,
@@ -371,20 +392,22 @@ typedef struct {
  * the g-th share of the channels (default 1; groups = C is a depthwise convolution).
  *     ng_conv2d(tape, x, weight, bias, .padding = 1) */
 typedef struct {
-    ng_tensor *weight, *bias;
     int64_t stride, padding, dilation, groups;
     int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+    ng_tensor *bias;
 } ng_conv2d_options;
-#define ng_conv2d(tape, x, ...) ng_conv2d_with(tape, x, (ng_conv2d_options){.weight = __VA_ARGS__})
-NG_API ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_conv2d_options options);
+#define ng_conv2d(tape, x, weight, ...)                                                           \
+    ng_conv2d_with(tape, x, weight, NG_NAMED(ng_conv2d_options, bias, __VA_ARGS__))
+NG_API ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
+                                 ng_conv2d_options options);
 
 /* Largest and mean value in each window: (N, C, H, W) -> (N, C, OH, OW); padding is at most half
  * of the kernel. Equals share the gradient of max pooling; zeros of the padding count in a mean.
  *     ng_max_pool2d(tape, x, 2)   ng_avg_pool2d(tape, x, 3, .stride = 2, .padding = 1) */
-#define ng_max_pool2d(tape, x, ...) ng_max_pool2d_with(tape, x, (ng_window){.kernel = __VA_ARGS__})
-#define ng_avg_pool2d(tape, x, ...) ng_avg_pool2d_with(tape, x, (ng_window){.kernel = __VA_ARGS__})
-NG_API ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window);
-NG_API ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window);
+#define ng_max_pool2d(tape, x, ...) ng_max_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+#define ng_avg_pool2d(tape, x, ...) ng_avg_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+NG_API ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
+NG_API ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
 
 /* y[n, c] = mean over rows and columns of x[n, c]: (N, C, H, W) -> (N, C). Lin et al. 2014. */
 NG_API ng_tensor *ng_global_avg_pool(ng_tape *tape, ng_tensor *x);
@@ -394,12 +417,12 @@ NG_API ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x); /* (N, ...) -> (N, al
 /* Every window as a column: (N, C, H, W) -> (N, C kernel_h kernel_w, OH OW); and back, windows
  * that overlap adding up. Each is the other's gradient.
  *     ng_unfold(tape, x, 3, .padding = 1)   ng_fold(tape, columns, 8, 8, 3, .padding = 1) */
-#define ng_unfold(tape, x, ...) ng_unfold_with(tape, x, (ng_window){.kernel = __VA_ARGS__})
+#define ng_unfold(tape, x, ...) ng_unfold_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
 #define ng_fold(tape, columns, height, width, ...)                                                \
-    ng_fold_with(tape, columns, height, width, (ng_window){.kernel = __VA_ARGS__})
-NG_API ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window);
+    ng_fold_with(tape, columns, height, width, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+NG_API ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
 NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64_t width,
-                               ng_window window);
+                               ng_window_options window);
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
@@ -416,27 +439,28 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
  * dropout with this probability a weight becomes 0, else 1 / (1 - dropout) times itself; below 1
  * A query that sees no key has output 0. */
 typedef struct {
-    ng_tensor *k, *v, *mask;
     int64_t heads;
     double scale;
     bool causal;
     double dropout;
+    ng_tensor *mask;
 } ng_attention_options;
-#define ng_attention(tape, q, ...)                                                                \
-    ng_attention_with(tape, q, (ng_attention_options){.k = __VA_ARGS__})
-NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_attention_options options);
+#define ng_attention(tape, q, k, v, ...)                                                          \
+    ng_attention_with(tape, q, k, v, NG_NAMED(ng_attention_options, mask, __VA_ARGS__))
+NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, ng_tensor *v,
+                                    ng_attention_options options);
 
 /* The same with q, k and v as thirds of one tensor's features: qkv (N, T, 3 H D), mask (N, T) or
  * NG_NONE -> (N, T, H D). */
 typedef struct {
-    ng_tensor *mask;
     int64_t heads;
     double scale;
     bool causal;
     double dropout;
+    ng_tensor *mask;
 } ng_self_attention_options;
 #define ng_self_attention(tape, qkv, ...)                                                         \
-    ng_self_attention_with(tape, qkv, (ng_self_attention_options){.mask = __VA_ARGS__})
+    ng_self_attention_with(tape, qkv, NG_NAMED(ng_self_attention_options, mask, __VA_ARGS__))
 NG_API ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv,
                                          ng_self_attention_options options);
 
@@ -448,11 +472,11 @@ NG_API ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv,
  * base   default 10000
  * start  the position of the first row */
 typedef struct {
-    ng_tensor *x;
     int64_t dim, over, start;
     double base;
+    ng_tensor *x;
 } ng_rotary_options;
-#define ng_rotary(tape, ...) ng_rotary_with(tape, (ng_rotary_options){.x = __VA_ARGS__})
+#define ng_rotary(tape, ...) ng_rotary_with(tape, NG_NAMED(ng_rotary_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options);
 
 #endif

@@ -18,10 +18,10 @@ typedef enum {
 typedef struct {
     ng_schedule_kind kind;
     int64_t warmup;
-    int64_t steps;  /* cosine, linear: length, without the warm-up */
-    int64_t every;  /* step: length of a stair */
-    double factor;  /* step: default 0.1 */
-    double floor;   /* cosine, linear: the last factor */
+    int64_t steps; /* cosine, linear: length, without the warm-up */
+    int64_t every; /* step: length of a stair */
+    double factor; /* step: default 0.1 */
+    double floor;  /* cosine, linear: the last factor */
 } ng_schedule;
 NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
 
@@ -38,45 +38,46 @@ typedef struct ng_optimizer ng_optimizer;
 /* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
  * w -= lr (nesterov ? g + momentum v : v) */
 typedef struct {
-    ng_module *module;
     double lr; /* default 0.01 */
     double momentum, dampening, weight_decay;
     bool nesterov;
     ng_schedule schedule;
-} ng_sgd_options;
-#define ng_sgd_new(...) ng_sgd_create((ng_sgd_options){.module = __VA_ARGS__})
-NG_API ng_optimizer *ng_sgd_create(ng_sgd_options options);
+    ng_module *module;
+} ng_sgd_new_options;
+#define ng_sgd_new(...) ng_sgd_new_with(NG_NAMED(ng_sgd_new_options, module, __VA_ARGS__))
+NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
 
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
  * w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)         Kingma & Ba 2015
  * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w (Loshchilov & Hutter
  * 2019). */
 typedef struct {
-    ng_module *module;
     double lr;           /* default 1e-3 */
     double beta1, beta2; /* default 0.9, 0.999 */
     double eps;          /* default 1e-8 */
-    double weight_decay; /* default 0; AdamW 0.01, negative means none */
+    double weight_decay; /* default 0; AdamW 0.01 */
     ng_schedule schedule;
-} ng_adam_options;
-#define ng_adam_new(...) ng_adam_create((ng_adam_options){.module = __VA_ARGS__})
-#define ng_adamw_new(...) ng_adamw_create((ng_adam_options){.module = __VA_ARGS__})
-NG_API ng_optimizer *ng_adam_create(ng_adam_options options);
-NG_API ng_optimizer *ng_adamw_create(ng_adam_options options);
+    ng_module *module;
+} ng_adam_new_options;
+#define ng_adam_new(...) ng_adam_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
+#define ng_adamw_new(...) ng_adamw_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
+NG_API ng_optimizer *ng_adam_new_with(ng_adam_new_options options);
+NG_API ng_optimizer *ng_adamw_new_with(ng_adam_new_options options);
 
 /* s = alpha s + (1 - alpha) g^2 (minus the square of the running mean of g if centered);
  * v = momentum v + g / (sqrt(s) + eps);  w -= lr v                     Tieleman & Hinton 2012 */
 typedef struct {
-    ng_module *module;
     double lr;    /* default 0.01 */
     double alpha; /* default 0.99 */
     double eps;   /* default 1e-8 */
     double momentum, weight_decay;
     bool centered;
     ng_schedule schedule;
-} ng_rmsprop_options;
-#define ng_rmsprop_new(...) ng_rmsprop_create((ng_rmsprop_options){.module = __VA_ARGS__})
-NG_API ng_optimizer *ng_rmsprop_create(ng_rmsprop_options options);
+    ng_module *module;
+} ng_rmsprop_new_options;
+#define ng_rmsprop_new(...)                                                                        \
+    ng_rmsprop_new_with(NG_NAMED(ng_rmsprop_new_options, module, __VA_ARGS__))
+NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
 
 /* Moves every parameter once. Gradients are spent by it: the next backward pass overwrites them,
  * so that zeroing costs nothing (until then ng_grad still shows them). Where no backward pass has

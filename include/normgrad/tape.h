@@ -25,8 +25,8 @@ NG_API void ng_tape_seed(ng_tape *tape, uint64_t seed);
 
 /* Switches recording on or off and returns what it was. While it is off, results need no
  * gradient and nothing is kept for a backward pass:
- *     bool was = ng_tape_record(tape, false);  ...evaluate...  ng_tape_record(tape, was); */
-NG_API bool ng_tape_record(ng_tape *tape, bool on);
+ *     bool was = ng_tape_set_recording(tape, false);  ...evaluate...  ng_tape_set_recording(tape, was); */
+NG_API bool ng_tape_set_recording(ng_tape *tape, bool on);
 NG_API bool ng_tape_recording(const ng_tape *tape);
 
 /* What the tape holds now: recorded ops, and bytes in use and kept. */
@@ -55,13 +55,13 @@ NG_API ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy);
  * record        record the gradients too, so that they can be differentiated again
  * allow_unused  an input that no output depends on has gradient 0, in place of NG_EGRAD */
 typedef struct {
-    ng_tensor **gradients;
     ng_tensor *const *cotangents;
     bool record, allow_unused;
+    ng_tensor **gradients;
 } ng_gradients_options;
 #define ng_gradients(tape, outputs, n_outputs, inputs, n_inputs, ...)                              \
     ng_gradients_with(tape, outputs, n_outputs, inputs, n_inputs,                                  \
-                      (ng_gradients_options){.gradients = __VA_ARGS__})
+                      NG_NAMED(ng_gradients_options, gradients, __VA_ARGS__))
 NG_API ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                                    ng_tensor *const *inputs, int n_inputs,
                                    ng_gradients_options options);
@@ -69,11 +69,11 @@ NG_API ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int
 /* The gradient of one output with respect to one input, with the settings of ng_gradients; the
  * cotangent has y's shape, default ones: ng_gradient(tape, y, x, .record = true). */
 typedef struct {
-    ng_tensor *x;
     ng_tensor *cotangent;
     bool record, allow_unused; /* as in ng_gradients */
+    ng_tensor *x;
 } ng_gradient_options;
-#define ng_gradient(tape, y, ...) ng_gradient_with(tape, y, (ng_gradient_options){.x = __VA_ARGS__})
+#define ng_gradient(tape, y, ...) ng_gradient_with(tape, y, NG_NAMED(ng_gradient_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options);
 
 /* x's value as a constant: no gradient flows through it. The gradient checker holds it fixed while
@@ -82,11 +82,11 @@ NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_opti
  * by_definition  the constant is what the formula says, as AdaNorm's does of its factor, and no
  *                oversight: the checker counts it apart */
 typedef struct {
-    ng_tensor *x;
     bool by_definition;
+    ng_tensor *x;
 } ng_detach_options;
 #define ng_detach(tape, ...)                                                                       \
-    ng_detach_with(tape, NG_HERE, (ng_detach_options){.x = __VA_ARGS__})
+    ng_detach_with(tape, NG_HERE, NG_NAMED(ng_detach_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options);
 
 /* The place where it is written, "my_norm.c:42". */

@@ -335,9 +335,9 @@ static bool evaluate_repeatedly(ng_subject *subject, ng_check_report *report)
  * then.) */
 static bool unrecorded_is_the_same(ng_subject *subject, ng_check_report *report)
 {
-    bool was = ng_tape_record(subject->tape, false);
+    bool was = ng_tape_set_recording(subject->tape, false);
     bool ok = ng_subject_values(subject, subject->plus, report);
-    ng_tape_record(subject->tape, was);
+    ng_tape_set_recording(subject->tape, was);
     return ok && same_bits(subject->base, subject->plus, subject->n_values,
                            "the result, not recorded,", report);
 }

@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,13 @@ const char *ng_version(void)
 {
     return VERSION_TEXT(NG_VERSION_MAJOR, NG_VERSION_MINOR, NG_VERSION_PATCH);
 }
+
+double ng_option(double value, double standard)
+{
+    return value == 0 && !signbit(value) ? standard : value;
+}
+
+double ng_exactly(double value) { return value == 0 ? NG_ZERO : value; }
 
 bool ng_failed(void) { return record.failures > 0; }
 

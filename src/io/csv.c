@@ -10,13 +10,13 @@ static const char function[] = "ng_dataset_read_csv";
 
 /* A walk over lines: at, stop is the line's text without its end. */
 typedef struct {
-    const ng_csv_options *options;
+    const ng_dataset_read_csv_options *options;
     const char *next, *end; /* what is not yet read */
     const char *at, *stop;  /* the line */
     int64_t line;           /* its number, from 1 */
 } ng_lines;
 
-static ng_lines begin_lines(const ng_csv_options *options, const char *text, int64_t size)
+static ng_lines begin_lines(const ng_dataset_read_csv_options *options, const char *text, int64_t size)
 {
     const bool marked = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0; /* UTF-8's signature */
     return (ng_lines){.options = options, .next = text + (marked ? 3 : 0), .end = text + size};
@@ -179,10 +179,10 @@ static bool parse_row(const ng_lines *lines, const ng_target *to, int64_t row)
 }
 
 /* Checks the options that need no file, and puts the defaults in. */
-static bool complete_options(ng_csv_options *options)
+static bool complete_options(ng_dataset_read_csv_options *options)
 {
     if (!options->delimiter) options->delimiter = ',';
-    if (options->scale == 0) options->scale = 1;
+    options->scale = ng_option(options->scale, 1);
 
     const char d = options->delimiter;
     const bool letter = (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z');
@@ -203,7 +203,8 @@ static bool complete_options(ng_csv_options *options)
 }
 
 /* Counts the samples that follow; the columns are those of the first. */
-static bool measure(ng_lines lines, const ng_csv_options *options, int64_t *rows, ng_target *to)
+static bool measure(ng_lines lines, const ng_dataset_read_csv_options *options, int64_t *rows,
+                    ng_target *to)
 {
     *rows = 0;
     while (next_row(&lines))
@@ -225,7 +226,7 @@ static bool measure(ng_lines lines, const ng_csv_options *options, int64_t *rows
     return false;
 }
 
-static ng_dataset *parse(const ng_csv_options *options, const char *text, int64_t size)
+static ng_dataset *parse(const ng_dataset_read_csv_options *options, const char *text, int64_t size)
 {
     ng_lines lines = begin_lines(options, text, size);
     ng_target to = {.scale = options->scale};
@@ -245,7 +246,7 @@ static ng_dataset *parse(const ng_csv_options *options, const char *text, int64_
     return NULL;
 }
 
-ng_dataset *ng_dataset_read_csv_with(ng_csv_options options)
+ng_dataset *ng_dataset_read_csv_with(ng_dataset_read_csv_options options)
 {
     if (!ng_given(function, "path", options.path) || !complete_options(&options)) return NULL;
     int64_t size;

@@ -240,7 +240,7 @@ static ng_tensor *batch_of(ng_tape *tape, const ng_tensor *from, const int64_t *
 }
 
 bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
-                           ng_batch_options options)
+                           ng_dataset_batch_options options)
 {
     static const char function[] = "ng_dataset_batch";
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "tape", tape) ||

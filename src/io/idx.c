@@ -82,14 +82,14 @@ static ng_tensor *labels_new(const ng_idx *file)
     return y;
 }
 
-static ng_dataset *read_pair(const ng_idx_options *options, ng_idx *images, ng_idx *labels)
+static ng_dataset *read_pair(const char *path, const ng_dataset_read_idx_options *options,
+                             ng_idx *images, ng_idx *labels)
 {
-    if (!read_idx(options->images, 3, images)) return NULL;
+    if (!read_idx(path, 3, images)) return NULL;
     if (options->labels && !read_idx(options->labels, 1, labels)) return NULL;
     if (options->labels && images->dim[0] != labels->dim[0]) {
         ng_fail(NG_EPARSE, "%s: %lld images in %s, but %lld labels in %s", function,
-                (long long)images->dim[0], options->images, (long long)labels->dim[0],
-                options->labels);
+                (long long)images->dim[0], path, (long long)labels->dim[0], options->labels);
         return NULL;
     }
     ng_tensor *x = images_new(images, options->scale, options->dtype);
@@ -99,10 +99,10 @@ static ng_dataset *read_pair(const ng_idx_options *options, ng_idx *images, ng_i
                                               : NG_NONE);
 }
 
-ng_dataset *ng_dataset_read_idx_with(ng_idx_options options)
+ng_dataset *ng_dataset_read_idx_with(const char *images, ng_dataset_read_idx_options options)
 {
-    if (!ng_given(function, "images", options.images)) return NULL;
-    if (options.scale == 0) options.scale = 1.0 / 255;
+    if (!ng_given(function, "images", images)) return NULL;
+    options.scale = ng_option(options.scale, 1.0 / 255);
     /* 1e30: times 255 still within a float */
     if (!(fabs(options.scale) <= 1e30)) {
         ng_fail(NG_EVALUE, "%s: scale %g, expected at most 1e30", function, options.scale);
@@ -114,9 +114,9 @@ ng_dataset *ng_dataset_read_idx_with(ng_idx_options options)
         return NULL;
     }
 
-    ng_idx images = {0}, labels = {0};
-    ng_dataset *dataset = read_pair(&options, &images, &labels);
-    ng_free(images.bytes);
+    ng_idx pixels = {0}, labels = {0};
+    ng_dataset *dataset = read_pair(images, &options, &pixels, &labels);
+    ng_free(pixels.bytes);
     ng_free(labels.bytes);
     return dataset;
 }

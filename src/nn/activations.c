@@ -13,13 +13,13 @@
     A(softplus, "Softplus")
 
 typedef struct {
-    ng_module_class class;
+    ng_module_class base;
     ng_tensor *(*op)(ng_tape *tape, ng_tensor *x);
 } activation_class;
 
 static ng_tensor *activation_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return ((const activation_class *)self->class)->op(tape, x);
+    return ((const activation_class *)self->type)->op(tape, x);
 }
 
 #define CLASS(op_name, shown)                                                                      \
@@ -30,7 +30,7 @@ ACTIVATIONS(CLASS)
 #define CONSTRUCTOR(op_name, shown)                                                                \
     ng_module *ng_##op_name##_new(void)                                                            \
     {                                                                                              \
-        return ng_module_built(ng_module_new(&op_name##_class.class));                             \
+        return ng_module_built(ng_module_new(&op_name##_class.base));                              \
     }
 ACTIVATIONS(CONSTRUCTOR)
 

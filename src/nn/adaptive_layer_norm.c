@@ -4,7 +4,7 @@
 
 typedef struct {
     ng_module base;
-    ng_adaptive_layer_norm_options options;
+    ng_adaptive_layer_norm_new_options options;
     ng_module *gamma, *beta; /* projected: Linear(dim, dim) each */
     ng_module *modulation;   /* conditioned: Linear(condition, 2 dim or 3 dim) */
 } adaptive;
@@ -33,7 +33,7 @@ static ng_tensor *projected_forward(ng_module *self, ng_tape *tape, ng_tensor *x
 
 static void projected_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_adaptive_layer_norm_options *options = &((const adaptive *)self)->options;
+    const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
     snprintf(text, bytes, "%lld, projected, eps=%g", (long long)options->dim, options->eps);
 }
 
@@ -66,14 +66,14 @@ static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, ng_tensor 
 
 static void conditioned_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_adaptive_layer_norm_options *options = &((const adaptive *)self)->options;
+    const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
     snprintf(text, bytes, "%lld, condition=%lld%s, eps=%g", (long long)options->dim,
              (long long)options->condition, options->gate ? ", gate" : "", options->eps);
 }
 
 static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
                                                   .size = sizeof(adaptive),
-                                                  .forward_with = conditioned_forward,
+                                                  .forward_given = conditioned_forward,
                                                   .describe = conditioned_describe};
 
 /* ---- AdaNorm: y = C (1 - k xhat) * xhat, the factor held constant. Xu et al. 2019 ---- */
@@ -81,7 +81,7 @@ static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
 static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const adaptive *layer = (const adaptive *)self;
-    const ng_adaptive_layer_norm_options *options = &layer->options;
+    const ng_adaptive_layer_norm_new_options *options = &layer->options;
     ng_tensor *xhat = normalize(layer, tape, x);
     if (!xhat) return NULL;
     ng_tensor *base = options->raw ? x : xhat;
@@ -92,7 +92,7 @@ static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 
 static void adanorm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_adaptive_layer_norm_options *options = &((const adaptive *)self)->options;
+    const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
     snprintf(text, bytes, "%lld, AdaNorm, C=%g, k=%g%s%s, eps=%g", (long long)options->dim,
              options->scale, options->k, options->raw ? ", raw" : "",
              options->differentiate ? ", differentiated" : "", options->eps);
@@ -115,7 +115,7 @@ static bool belongs_to(ng_adaptive_form form, ng_adaptive_form own, bool given, 
     return false;
 }
 
-static bool options_accepted(const ng_adaptive_layer_norm_options *options)
+static bool options_accepted(const ng_adaptive_layer_norm_new_options *options)
 {
     const ng_adaptive_form form = options->form;
     const char *condition = "NG_ADAPTIVE_CONDITIONED", *adanorm = "NG_ADAPTIVE_ADANORM";
@@ -132,21 +132,21 @@ static bool options_accepted(const ng_adaptive_layer_norm_options *options)
            ng_option_range(name, "k", options->k, -HUGE_VAL, HUGE_VAL) &&
            belongs_to(form, c, options->condition != 0, "condition", condition) &&
            belongs_to(form, c, options->gate, "gate", condition) &&
-           belongs_to(form, a, options->scale != 0, "scale", adanorm) &&
-           belongs_to(form, a, options->k != 0, "k", adanorm) &&
+           belongs_to(form, a, ng_option_given(options->scale), "scale", adanorm) &&
+           belongs_to(form, a, ng_option_given(options->k), "k", adanorm) &&
            belongs_to(form, a, options->differentiate, "differentiate", adanorm) &&
            belongs_to(form, a, options->raw, "raw", adanorm);
 }
 
-ng_module *ng_adaptive_layer_norm_create(ng_adaptive_layer_norm_options options)
+ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options)
 {
     static const ng_module_class *const classes[] = {&projected_class, &conditioned_class,
                                                      &adanorm_class};
     if (!options_accepted(&options)) return NULL;
     const bool conditioned = options.form == NG_ADAPTIVE_CONDITIONED;
-    options.eps = ng_option_or(options.eps, conditioned ? 1e-6 : 1e-5);
-    options.scale = ng_option_or(options.scale, 1);
-    options.k = ng_option_or(options.k, 0.1);
+    options.eps = ng_option(options.eps, conditioned ? 1e-6 : 1e-5);
+    options.scale = ng_option(options.scale, 1);
+    options.k = ng_option(options.k, 0.1);
 
     adaptive *self = (adaptive *)ng_module_new(classes[options.form]);
     if (!self) return NULL;

@@ -7,7 +7,7 @@
 
 typedef struct {
     ng_module base;
-    ng_adaptive_residual_options options;
+    ng_adaptive_residual_new_options options;
     ng_module *inner, *modulation; /* modulation: Linear(condition, 3 dim), from zero */
 } adaptive_residual;
 
@@ -43,17 +43,17 @@ static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_t
 
 static void adaptive_residual_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_adaptive_residual_options *options = &((const adaptive_residual *)self)->options;
+    const ng_adaptive_residual_new_options *options = &((const adaptive_residual *)self)->options;
     snprintf(text, bytes, "%lld, condition=%lld, eps=%g", (long long)options->dim,
              (long long)options->condition, options->eps);
 }
 
 static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidual",
                                                         .size = sizeof(adaptive_residual),
-                                                        .forward_with = adaptive_residual_forward,
+                                                        .forward_given = adaptive_residual_forward,
                                                         .describe = adaptive_residual_describe};
 
-static adaptive_residual *self_new(const ng_adaptive_residual_options *options)
+static adaptive_residual *self_new(const ng_adaptive_residual_new_options *options)
 {
     static const char name[] = "ng_adaptive_residual_new";
     if (!ng_option_positive(name, "dim", options->dim, "features") ||
@@ -63,9 +63,9 @@ static adaptive_residual *self_new(const ng_adaptive_residual_options *options)
     return (adaptive_residual *)ng_module_new(&adaptive_residual_class);
 }
 
-ng_module *ng_adaptive_residual_create(ng_adaptive_residual_options options)
+ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)
 {
-    options.eps = ng_option_or(options.eps, 1e-6);
+    options.eps = ng_option(options.eps, 1e-6);
     adaptive_residual *self = self_new(&options);
     if (!self) {
         ng_module_free(options.inner);

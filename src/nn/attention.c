@@ -5,7 +5,8 @@
 
 typedef struct {
     ng_module base;
-    ng_multi_head_attention_options options;
+    int64_t dim;
+    ng_multi_head_attention_new_options options;
     ng_tensor *in_weight;       /* (3 dim, dim): q, k, v */
     ng_tensor *in_bias;         /* (3 dim), or NG_NONE */
     ng_tensor *out_weight;      /* (dim, dim) */
@@ -17,7 +18,7 @@ typedef struct {
 static ng_tensor *part_of(const attention *layer, ng_tape *tape, ng_tensor *qkv, int64_t part,
                           ng_module *norm)
 {
-    const int64_t dim = layer->options.dim, heads = layer->options.heads;
+    const int64_t dim = layer->dim, heads = layer->options.heads;
     ng_tensor *x = ng_slice(tape, qkv, -1, part * dim, (part + 1) * dim);
     if (!norm || !x) return x;
     const ng_shape shape = x->shape;
@@ -29,8 +30,8 @@ static ng_tensor *part_of(const attention *layer, ng_tape *tape, ng_tensor *qkv,
  * them. */
 static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *qkv, ng_tensor *mask)
 {
-    const ng_multi_head_attention_options *o = &layer->options;
-    const int64_t dim = o->dim, head = dim / o->heads;
+    const ng_multi_head_attention_new_options *o = &layer->options;
+    const int64_t dim = layer->dim, head = dim / o->heads;
     const double dropout = layer->base.training ? o->dropout : 0;
     if (!layer->q_norm) {
         if (o->rotary)
@@ -52,9 +53,9 @@ static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *qkv, 
 static bool shapes_fit(const attention *layer, const ng_tensor *x, const ng_tensor *mask)
 {
     const ng_shape shape = x->shape;
-    if (shape.rank != 3 || shape.dim[2] != layer->options.dim) {
+    if (shape.rank != 3 || shape.dim[2] != layer->dim) {
         ng_fail(NG_ESHAPE, "MultiHeadAttention: x is %s, expected (N, T, %lld)",
-                ng_shape_print(shape).text, (long long)layer->options.dim);
+                ng_shape_print(shape).text, (long long)layer->dim);
         return false;
     }
     if (ng_is_none(mask) || ng_shape_equal(mask->shape, NG_SHAPE(shape.dim[0], shape.dim[1])))
@@ -64,8 +65,8 @@ static bool shapes_fit(const attention *layer, const ng_tensor *x, const ng_tens
     return false;
 }
 
-static ng_tensor *attention_forward_with(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                         ng_tensor *mask)
+static ng_tensor *attention_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                          ng_tensor *mask)
 {
     const attention *layer = (const attention *)self;
     if (!shapes_fit(layer, x, mask)) return NULL;
@@ -76,15 +77,15 @@ static ng_tensor *attention_forward_with(ng_module *self, ng_tape *tape, ng_tens
 
 static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return attention_forward_with(self, tape, x, NG_NONE);
+    return attention_forward_given(self, tape, x, NG_NONE);
 }
 
 /* Each of the four matrices as Xavier has it, v's and the last one times the gain. */
 static void attention_init(ng_module *self, ng_rng *rng)
 {
     attention *layer = (attention *)self;
-    const int64_t square = layer->options.dim * layer->options.dim;
-    const double deviation = 1 / sqrt((double)layer->options.dim), gain = layer->options.gain;
+    const int64_t square = layer->dim * layer->dim;
+    const double deviation = 1 / sqrt((double)layer->dim), gain = layer->options.gain;
     ng_fill_normal(layer->in_weight, 0, deviation, rng);
     for (int64_t i = 2 * square; i < 3 * square; i++)
         ng_set(layer->in_weight, i, gain * ng_get(layer->in_weight, i));
@@ -96,10 +97,11 @@ static void attention_init(ng_module *self, ng_rng *rng)
 
 static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_multi_head_attention_options *o = &((const attention *)self)->options;
+    const attention *layer = (const attention *)self;
+    const ng_multi_head_attention_new_options *o = &layer->options;
     char dropout[32] = "";
     if (o->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%g", o->dropout);
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s", (long long)o->dim, (long long)o->heads,
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s", (long long)layer->dim, (long long)o->heads,
              o->causal ? ", causal" : "", o->rotary ? ", rotary" : "", dropout,
              o->no_bias ? ", no bias" : "");
 }
@@ -107,38 +109,40 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .size = sizeof(attention),
                                                 .forward = attention_forward,
-                                                .forward_with = attention_forward_with,
+                                                .forward_given = attention_forward_given,
                                                 .init = attention_init,
                                                 .describe = attention_describe};
 
-static bool options_accepted(const ng_multi_head_attention_options *o)
+static bool options_accepted(int64_t dim, const ng_multi_head_attention_new_options *o)
 {
     static const char name[] = "ng_multi_head_attention_new";
-    if (!ng_option_positive(name, "dim", o->dim, "features") ||
+    if (!ng_option_positive(name, "dim", dim, "features") ||
         !ng_option_positive(name, "heads", o->heads, "heads") ||
         !ng_option_range(name, "dropout", o->dropout, 0, 1) ||
         !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
         !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL))
         return false;
-    if (o->dim % o->heads != 0) {
+    if (dim % o->heads != 0) {
         ng_fail(NG_EVALUE, "%s: %lld heads, expected a number that divides dim %lld", name,
-                (long long)o->heads, (long long)o->dim);
+                (long long)o->heads, (long long)dim);
         return false;
     }
-    if (!o->rotary || o->dim / o->heads % 2 == 0) return true;
+    if (!o->rotary || dim / o->heads % 2 == 0) return true;
     ng_fail(NG_EVALUE, "%s: heads of %lld features, expected an even number for rotary positions",
-            name, (long long)(o->dim / o->heads));
+            name, (long long)(dim / o->heads));
     return false;
 }
 
-ng_module *ng_multi_head_attention_create(ng_multi_head_attention_options options)
+ng_module *ng_multi_head_attention_new_with(int64_t dim,
+                                            ng_multi_head_attention_new_options options)
 {
-    options.gain = ng_option_or(options.gain, 1);
-    if (!options_accepted(&options)) return NULL;
+    options.gain = ng_option(options.gain, 1);
+    if (!options_accepted(dim, &options)) return NULL;
     attention *self = (attention *)ng_module_new(&attention_class);
     if (!self) return NULL;
     ng_module *base = &self->base;
-    const int64_t dim = options.dim, head = dim / options.heads;
+    const int64_t head = dim / options.heads;
+    self->dim = dim;
     self->options = options;
     self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(3 * dim, dim));
     self->in_bias =

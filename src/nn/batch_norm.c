@@ -4,7 +4,7 @@
 
 typedef struct {
     ng_module base;
-    ng_batch_norm_module_options options;
+    ng_batch_norm_new_options options;
     ng_batch_state state; /* with a running variance */
 } batch_norm;
 
@@ -19,25 +19,24 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
                            bool training)
 {
     const ng_batch_state *state = &layer->state;
-    return ng_ghost_batch_norm(
-        tape, x, .gamma = state->gamma, .beta = state->beta, .running_mean = state->mean,
-        .running_var = state->spread, .size = layer->options.ghost, .eps = layer->options.eps,
-        .momentum = momentum, .training = training, .combine = layer->options.combined);
+    return ng_ghost_batch_norm(tape, x, state->gamma, state->beta, state->mean, state->spread,
+                               .size = layer->options.ghost, .eps = layer->options.eps,
+                               .momentum = momentum, .training = training,
+                               .combine = layer->options.combined);
 }
 
 static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     batch_norm *layer = (batch_norm *)self;
-    const ng_batch_norm_module_options *options = &layer->options;
+    const ng_batch_norm_new_options *options = &layer->options;
     const bool training = uses_batch(layer), counts = training && !options->no_running_stats;
     const ng_batch_state *state = &layer->state;
     const double seen = counts ? ng_item(state->batches) : 0;
     if (!ng_batch_channels_fit("BatchNorm", x, options->channels)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     ng_tensor *y = options->ghost ? in_parts(layer, tape, x, momentum, training)
-                                  : ng_batch_norm(tape, x, .gamma = state->gamma,
-                                                  .beta = state->beta, .running_mean = state->mean,
-                                                  .running_var = state->spread, .eps = options->eps,
+                                  : ng_batch_norm(tape, x, state->gamma, state->beta, state->mean,
+                                                  state->spread, .eps = options->eps,
                                                   .momentum = momentum, .training = training);
     if (y && counts) ng_batch_state_count(state, tape);
     return y;
@@ -51,7 +50,7 @@ static void batch_norm_init(ng_module *self, ng_rng *rng)
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_batch_norm_module_options *options = &((const batch_norm *)self)->options;
+    const ng_batch_norm_new_options *options = &((const batch_norm *)self)->options;
     char momentum[40] = "";
     if (options->cumulative)
         snprintf(momentum, sizeof momentum, ", cumulative");
@@ -72,10 +71,10 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .init = batch_norm_init,
                                                  .describe = batch_norm_describe};
 
-static bool options_accepted(const ng_batch_norm_module_options *options)
+static bool options_accepted(const ng_batch_norm_new_options *options)
 {
     static const char name[] = "ng_batch_norm_new";
-    if (options->cumulative && options->momentum != 0) {
+    if (options->cumulative && ng_option_given(options->momentum)) {
         ng_fail(NG_EVALUE, "%s: both .cumulative and .momentum, expected one of them", name);
         return false;
     }
@@ -97,11 +96,11 @@ static bool options_accepted(const ng_batch_norm_module_options *options)
            ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
 }
 
-ng_module *ng_batch_norm_create(ng_batch_norm_module_options options)
+ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
 {
     if (!options_accepted(&options)) return NULL;
-    options.eps = ng_option_or(options.eps, 1e-5);
-    options.momentum = ng_option_or(options.momentum, 0.1);
+    options.eps = ng_option(options.eps, 1e-5);
+    options.momentum = ng_option(options.momentum, 0.1);
 
     batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
     if (!self) return NULL;

@@ -4,12 +4,12 @@
 
 typedef struct {
     ng_module base;
-    ng_batch_renorm_module_options options;
+    ng_batch_renorm_new_options options;
     ng_batch_state state; /* with a running deviation */
 } batch_renorm;
 
 /* How far the limits are open after `seen` batches: 0 during the warm-up, then rising to 1. */
-static double opening(const ng_batch_renorm_module_options *options, double seen)
+static double opening(const ng_batch_renorm_new_options *options, double seen)
 {
     const double past = seen - (double)options->warmup;
     if (past < 0) return 0;
@@ -19,16 +19,15 @@ static double opening(const ng_batch_renorm_module_options *options, double seen
 static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     batch_renorm *layer = (batch_renorm *)self;
-    const ng_batch_renorm_module_options *options = &layer->options;
+    const ng_batch_renorm_new_options *options = &layer->options;
     const bool training = self->training && !self->frozen;
     const ng_batch_state *state = &layer->state;
     const double open = opening(options, ng_item(state->batches));
     if (!ng_batch_channels_fit("BatchRenorm", x, options->channels)) return NULL;
-    ng_tensor *y = ng_batch_renorm(tape, x, .gamma = state->gamma, .beta = state->beta,
-                                   .running_mean = state->mean, .running_deviation = state->spread,
-                                   .eps = options->eps, .momentum = options->momentum,
-                                   .r_max = 1 + open * (options->r_max - 1),
-                                   .d_max = open * options->d_max, .training = training);
+    ng_tensor *y = ng_batch_renorm(
+        tape, x, state->gamma, state->beta, state->mean, state->spread, .eps = options->eps,
+        .momentum = options->momentum, .r_max = 1 + open * (options->r_max - 1),
+        .d_max = ng_exactly(open * options->d_max), .training = training);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
 }
@@ -41,7 +40,7 @@ static void batch_renorm_init(ng_module *self, ng_rng *rng)
 
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_batch_renorm_module_options *options = &((const batch_renorm *)self)->options;
+    const ng_batch_renorm_new_options *options = &((const batch_renorm *)self)->options;
     snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s",
              (long long)options->channels, options->eps, options->momentum, options->r_max,
              options->d_max, options->no_affine ? ", no affine" : "");
@@ -53,7 +52,7 @@ static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .init = batch_renorm_init,
                                                    .describe = batch_renorm_describe};
 
-static bool options_accepted(const ng_batch_renorm_module_options *options)
+static bool options_accepted(const ng_batch_renorm_new_options *options)
 {
     static const char name[] = "ng_batch_renorm_new";
     if (options->warmup < 0 || options->ramp < 0) {
@@ -68,12 +67,12 @@ static bool options_accepted(const ng_batch_renorm_module_options *options)
            ng_option_range(name, "d_max", options->d_max, 0, HUGE_VAL);
 }
 
-ng_module *ng_batch_renorm_create(ng_batch_renorm_module_options options)
+ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
 {
-    options.eps = ng_option_or(options.eps, 1e-5);
-    options.momentum = ng_option_or(options.momentum, 0.1);
-    options.r_max = ng_option_or(options.r_max, 3);
-    options.d_max = ng_option_or(options.d_max, 5);
+    options.eps = ng_option(options.eps, 1e-5);
+    options.momentum = ng_option(options.momentum, 0.1);
+    options.r_max = ng_option(options.r_max, 3);
+    options.d_max = ng_option(options.d_max, 5);
     if (!options_accepted(&options)) return NULL;
 
     batch_renorm *self = (batch_renorm *)ng_module_new(&batch_renorm_class);

@@ -4,12 +4,12 @@
 
 typedef struct {
     ng_module base;
-    ng_detach_norm_module_options options;
+    ng_detach_norm_new_options options;
 } detach_norm;
 
 static ng_tensor *detach_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    const ng_detach_norm_module_options *options = &((const detach_norm *)self)->options;
+    const ng_detach_norm_new_options *options = &((const detach_norm *)self)->options;
     if (ng_rank(x) < 1 || ng_dim(x, -1) != options->dim) {
         ng_fail(NG_ESHAPE, "DetachNorm: x is %s, expected its last dimension to be %lld",
                 ng_shape_print(x->shape).text, (long long)options->dim);
@@ -21,7 +21,7 @@ static ng_tensor *detach_norm_forward(ng_module *self, ng_tape *tape, ng_tensor 
 
 static void detach_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_detach_norm_module_options *options = &((const detach_norm *)self)->options;
+    const ng_detach_norm_new_options *options = &((const detach_norm *)self)->options;
     snprintf(text, bytes, "%lld, eps=%g%s%s", (long long)options->dim, options->eps,
              options->mean_flows ? ", mean flows" : "",
              options->deviation_flows ? ", deviation flows" : "");
@@ -32,9 +32,9 @@ static const ng_module_class detach_norm_class = {.name = "DetachNorm",
                                                   .forward = detach_norm_forward,
                                                   .describe = detach_norm_describe};
 
-ng_module *ng_detach_norm_create(ng_detach_norm_module_options options)
+ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options)
 {
-    options.eps = ng_option_or(options.eps, 1e-5);
+    options.eps = ng_option(options.eps, 1e-5);
     if (!ng_option_positive("ng_detach_norm_new", "dim", options.dim, "features")) return NULL;
     if (!ng_option_range("ng_detach_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
 

@@ -4,7 +4,7 @@
 
 typedef struct {
     ng_module base;
-    ng_dynamic_tanh_options options;
+    ng_dynamic_tanh_new_options options;
     ng_tensor *alpha;        /* (1) */
     ng_tensor *gamma, *beta; /* (dim), or NG_NONE */
 } dynamic_tanh;
@@ -32,7 +32,7 @@ static void dynamic_tanh_init(ng_module *self, ng_rng *rng)
 
 static void dynamic_tanh_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_dynamic_tanh_options *options = &((const dynamic_tanh *)self)->options;
+    const ng_dynamic_tanh_new_options *options = &((const dynamic_tanh *)self)->options;
     snprintf(text, bytes, "%lld, alpha=%g%s", (long long)options->dim, options->alpha,
              options->no_affine ? ", no affine" : "");
 }
@@ -43,10 +43,10 @@ static const ng_module_class dynamic_tanh_class = {.name = "DynamicTanh",
                                                    .init = dynamic_tanh_init,
                                                    .describe = dynamic_tanh_describe};
 
-ng_module *ng_dynamic_tanh_create(ng_dynamic_tanh_options options)
+ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options)
 {
     static const char name[] = "ng_dynamic_tanh_new";
-    options.alpha = ng_option_or(options.alpha, 0.5);
+    options.alpha = ng_option(options.alpha, 0.5);
     if (!ng_option_positive(name, "dim", options.dim, "features")) return NULL;
     if (!ng_option_range(name, "alpha", options.alpha, -HUGE_VAL, HUGE_VAL)) return NULL;
 

@@ -4,7 +4,8 @@
 
 typedef struct {
     ng_module base;
-    ng_embedding_options options;
+    int64_t count;
+    ng_embedding_new_options options;
     ng_tensor *weight; /* (count, dim) */
 } embedding;
 
@@ -16,23 +17,23 @@ static void embedding_init(ng_module *self, ng_rng *rng)
 
 static void embedding_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_embedding_options *options = &((const embedding *)self)->options;
-    snprintf(text, bytes, "%lld, %lld", (long long)options->count, (long long)options->dim);
+    const embedding *layer = (const embedding *)self;
+    snprintf(text, bytes, "%lld, %lld", (long long)layer->count, (long long)layer->options.dim);
 }
 
-static ng_module *embedding_create(const char *function, const ng_module_class *class,
-                                   ng_embedding_options options)
+static ng_module *embedding_create(const char *function, const ng_module_class *type, int64_t count,
+                                   ng_embedding_new_options options)
 {
-    options.deviation = ng_option_or(options.deviation, 1);
-    if (!ng_option_positive(function, "count", options.count, "rows") ||
+    options.deviation = ng_option(options.deviation, 1);
+    if (!ng_option_positive(function, "count", count, "rows") ||
         !ng_option_positive(function, "dim", options.dim, "features") ||
         !ng_option_range(function, "deviation", options.deviation, 0, HUGE_VAL))
         return NULL;
-    embedding *self = (embedding *)ng_module_new(class);
+    embedding *self = (embedding *)ng_module_new(type);
     if (!self) return NULL;
+    self->count = count;
     self->options = options;
-    self->weight =
-        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.count, options.dim));
+    self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(count, options.dim));
     return ng_module_built(&self->base);
 }
 
@@ -58,7 +59,7 @@ static bool ids_known(const ng_tensor *ids, int64_t count)
 static ng_tensor *embedding_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
 {
     const embedding *layer = (const embedding *)self;
-    if (!ids_known(ids, layer->options.count)) return NULL;
+    if (!ids_known(ids, layer->count)) return NULL;
     return ng_gather_rows(tape, layer->weight, ids);
 }
 
@@ -68,9 +69,9 @@ static const ng_module_class embedding_class = {.name = "Embedding",
                                                 .init = embedding_init,
                                                 .describe = embedding_describe};
 
-ng_module *ng_embedding_create(ng_embedding_options options)
+ng_module *ng_embedding_new_with(int64_t count, ng_embedding_new_options options)
 {
-    return embedding_create("ng_embedding_new", &embedding_class, options);
+    return embedding_create("ng_embedding_new", &embedding_class, count, options);
 }
 
 /* ---- Learned positions: y[..., t, :] = x[..., t, :] + weight[t] ---- */
@@ -78,7 +79,7 @@ ng_module *ng_embedding_create(ng_embedding_options options)
 static ng_tensor *positions_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const embedding *layer = (const embedding *)self;
-    const int64_t length = layer->options.count, dim = layer->options.dim;
+    const int64_t length = layer->count, dim = layer->options.dim;
     if (x->shape.rank < 2 || ng_dim(x, -1) != dim) {
         ng_fail(NG_ESHAPE, "LearnedPositions: x is %s, expected (..., T, %lld)",
                 ng_shape_print(x->shape).text, (long long)dim);
@@ -101,7 +102,7 @@ static const ng_module_class positions_class = {.name = "LearnedPositions",
                                                 .init = embedding_init,
                                                 .describe = embedding_describe};
 
-ng_module *ng_learned_positions_create(ng_embedding_options options)
+ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_options options)
 {
-    return embedding_create("ng_learned_positions_new", &positions_class, options);
+    return embedding_create("ng_learned_positions_new", &positions_class, length, options);
 }

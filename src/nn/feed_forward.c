@@ -5,7 +5,7 @@
 
 typedef struct {
     ng_module base;
-    ng_feed_forward_options options;
+    ng_feed_forward_new_options options;
     ng_tensor *in_weight, *in_bias;   /* (hidden, dim), or (2 hidden, dim) for SwiGLU */
     ng_tensor *out_weight, *out_bias; /* (dim, hidden) */
 } feed_forward;
@@ -39,7 +39,7 @@ static ng_tensor *feed_forward_forward(ng_module *self, ng_tape *tape, ng_tensor
 static void feed_forward_init(ng_module *self, ng_rng *rng)
 {
     feed_forward *layer = (feed_forward *)self;
-    const ng_feed_forward_options *o = &layer->options;
+    const ng_feed_forward_new_options *o = &layer->options;
     const double deviation = o->gain * sqrt(2 / (double)(o->dim + o->hidden));
     ng_fill_normal(layer->in_weight, 0, deviation, rng);
     ng_fill_normal(layer->out_weight, 0, deviation, rng);
@@ -50,7 +50,7 @@ static void feed_forward_init(ng_module *self, ng_rng *rng)
 
 static void feed_forward_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_feed_forward_options *o = &((const feed_forward *)self)->options;
+    const ng_feed_forward_new_options *o = &((const feed_forward *)self)->options;
     snprintf(text, bytes, "%lld, hidden=%lld, %s%s", (long long)o->dim, (long long)o->hidden,
              activation_names[o->activation], o->no_bias ? ", no bias" : "");
 }
@@ -61,7 +61,7 @@ static const ng_module_class feed_forward_class = {.name = "FeedForward",
                                                    .init = feed_forward_init,
                                                    .describe = feed_forward_describe};
 
-static bool options_accepted(const ng_feed_forward_options *o)
+static bool options_accepted(const ng_feed_forward_new_options *o)
 {
     static const char name[] = "ng_feed_forward_new";
     if ((unsigned)o->activation > NG_FEED_FORWARD_SWIGLU) {
@@ -74,11 +74,11 @@ static bool options_accepted(const ng_feed_forward_options *o)
            ng_option_range(name, "gain", o->gain, 0, HUGE_VAL);
 }
 
-ng_module *ng_feed_forward_create(ng_feed_forward_options options)
+ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
 {
     const bool gated = options.activation == NG_FEED_FORWARD_SWIGLU;
     if (options.hidden == 0) options.hidden = gated ? (8 * options.dim + 2) / 3 : 4 * options.dim;
-    options.gain = ng_option_or(options.gain, 1);
+    options.gain = ng_option(options.gain, 1);
     if (!options_accepted(&options)) return NULL;
     feed_forward *self = (feed_forward *)ng_module_new(&feed_forward_class);
     if (!self) return NULL;

@@ -13,7 +13,7 @@ static bool channels_fit(const ng_module *self, const ng_tensor *x)
 {
     const int64_t channels = ((const group_norm *)self)->channels;
     if (ng_rank(x) >= 2 && ng_dim(x, 1) == channels) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", self->class->name,
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", self->type->name,
             ng_shape_print(x->shape).text, (long long)channels);
     return false;
 }
@@ -22,8 +22,8 @@ static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 {
     const group_norm *layer = (const group_norm *)self;
     if (!channels_fit(self, x)) return NULL;
-    return ng_group_norm(tape, x, .gamma = layer->gamma, .beta = layer->beta,
-                         .groups = layer->groups, .eps = layer->eps);
+    return ng_group_norm(tape, x, layer->gamma, layer->beta, .groups = layer->groups,
+                         .eps = layer->eps);
 }
 
 static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -72,37 +72,36 @@ static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
                                                     .init = group_norm_init,
                                                     .describe = instance_norm_describe};
 
-static ng_module *create(const ng_module_class *class, int64_t channels, int64_t groups, double eps,
+static ng_module *create(const ng_module_class *type, int64_t channels, int64_t groups, double eps,
                          bool affine)
 {
-    group_norm *self = (group_norm *)ng_module_new(class);
+    group_norm *self = (group_norm *)ng_module_new(type);
     if (!self) return NULL;
     const ng_shape shape = NG_SHAPE(channels);
     self->channels = channels;
     self->groups = groups;
-    self->eps = ng_option_or(eps, 1e-5);
+    self->eps = ng_option(eps, 1e-5);
     self->gamma = affine ? ng_module_add_parameter(&self->base, "weight", shape) : NG_NONE;
     self->beta = affine ? ng_module_add_parameter(&self->base, "bias", shape) : NG_NONE;
     return ng_module_built(&self->base);
 }
 
-ng_module *ng_group_norm_create(ng_group_norm_module_options options)
+ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options)
 {
     static const char name[] = "ng_group_norm_new";
     if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_option_positive(name, "groups", options.groups, "groups") ||
+        !ng_option_positive(name, "groups", groups, "groups") ||
         !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL))
         return NULL;
-    if (options.channels % options.groups != 0) {
+    if (options.channels % groups != 0) {
         ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of %lld channels", name,
-                (long long)options.groups, (long long)options.channels);
+                (long long)groups, (long long)options.channels);
         return NULL;
     }
-    return create(&group_norm_class, options.channels, options.groups, options.eps,
-                  !options.no_affine);
+    return create(&group_norm_class, options.channels, groups, options.eps, !options.no_affine);
 }
 
-ng_module *ng_instance_norm_create(ng_instance_norm_options options)
+ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
 {
     static const char name[] = "ng_instance_norm_new";
     if (!ng_option_positive(name, "channels", options.channels, "channels") ||

@@ -5,8 +5,9 @@
 
 typedef struct {
     ng_module base;
-    ng_layer_norm_options options; /* with the shape, whichever way it was given */
-    ng_tensor *gamma, *beta;       /* of that shape, or NG_NONE */
+    ng_layer_norm_over_new_options options;
+    bool channels_first;
+    ng_tensor *gamma, *beta; /* of options.shape, or NG_NONE */
 } layer_norm;
 
 /* Whether x ends in the normalized shape; without gamma and beta nobody else would ask. */
@@ -36,10 +37,10 @@ static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tenso
 static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const layer_norm *layer = (const layer_norm *)self;
-    const ng_layer_norm_options *options = &layer->options;
-    if (options->channels_first) return over_channels(layer, tape, x);
+    const ng_layer_norm_over_new_options *options = &layer->options;
+    if (layer->channels_first) return over_channels(layer, tape, x);
     if (!ends_in(x, options->shape)) return NULL;
-    return ng_row_norm(tape, x, .gamma = layer->gamma, .beta = layer->beta, .eps = options->eps,
+    return ng_row_norm(tape, x, layer->gamma, layer->beta, .eps = options->eps,
                        .dims = options->shape.rank, .unbiased = options->unbiased);
 }
 
@@ -53,14 +54,15 @@ static void layer_norm_init(ng_module *self, ng_rng *rng)
 
 static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_layer_norm_options *options = &((const layer_norm *)self)->options;
+    const layer_norm *layer = (const layer_norm *)self;
+    const ng_layer_norm_over_new_options *options = &layer->options;
     char dim[24];
     snprintf(dim, sizeof dim, "%lld", (long long)options->shape.dim[0]);
     snprintf(text, bytes, "%s, eps=%g%s%s%s",
              options->shape.rank == 1 ? dim : ng_shape_print(options->shape).text, options->eps,
              options->no_affine ? ", no affine" : (options->no_bias ? ", no bias" : ""),
              options->unbiased ? ", unbiased" : "",
-             options->channels_first ? ", channels first" : "");
+             layer->channels_first ? ", channels first" : "");
 }
 
 static const ng_module_class layer_norm_class = {.name = "LayerNorm",
@@ -69,44 +71,49 @@ static const ng_module_class layer_norm_class = {.name = "LayerNorm",
                                                  .init = layer_norm_init,
                                                  .describe = layer_norm_describe};
 
-/* Turns dim into a shape of one dimension; false with an error where the shape is no shape. */
-static bool settle_shape(ng_layer_norm_options *options)
+static ng_module *create(const char *function, ng_layer_norm_over_new_options options,
+                         bool channels_first)
 {
-    if (options->dim != 0 && options->shape.rank != 0) {
-        ng_fail(NG_EVALUE, "ng_layer_norm_new: both dim %lld and shape %s, expected one of them",
-                (long long)options->dim, ng_shape_print(options->shape).text);
-        return false;
+    options.eps = ng_option(options.eps, 1e-5);
+    for (int i = 0; i < options.shape.rank && i < NG_MAX_RANK; i++)
+        if (!ng_option_positive(function, "dim", options.shape.dim[i], "features")) return NULL;
+    if (!ng_option_range(function, "eps", options.eps, 0, HUGE_VAL) ||
+        ng_shape_size(function, options.shape) < 0)
+        return NULL;
+    if (options.shape.rank == 0) {
+        ng_fail(NG_EVALUE, "%s: the shape has no dimension, expected at least one", function);
+        return NULL;
     }
-    if (options->shape.rank == 0) options->shape = NG_SHAPE(options->dim);
-    for (int i = 0; i < options->shape.rank && i < NG_MAX_RANK; i++)
-        if (!ng_option_positive("ng_layer_norm_new", "dim", options->shape.dim[i], "features"))
-            return false;
-    if (options->channels_first && options->shape.rank != 1) {
-        ng_fail(NG_EVALUE, "ng_layer_norm_new: .channels_first with shape %s, expected dim",
-                ng_shape_print(options->shape).text);
-        return false;
-    }
-    if (options->channels_first && options->unbiased) {
-        ng_fail(NG_EVALUE, "ng_layer_norm_new: both .channels_first and .unbiased, expected one of "
-                           "them");
-        return false;
-    }
-    return ng_shape_size("ng_layer_norm_new", options->shape) >= 0;
-}
-
-ng_module *ng_layer_norm_create(ng_layer_norm_options options)
-{
-    options.eps = ng_option_or(options.eps, 1e-5);
-    if (!settle_shape(&options)) return NULL;
-    if (!ng_option_range("ng_layer_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
 
     layer_norm *self = (layer_norm *)ng_module_new(&layer_norm_class);
     if (!self) return NULL;
     self->options = options;
+    self->channels_first = channels_first;
     self->gamma =
         options.no_affine ? NG_NONE : ng_module_add_parameter(&self->base, "weight", options.shape);
     self->beta = options.no_affine || options.no_bias
                      ? NG_NONE
                      : ng_module_add_parameter(&self->base, "bias", options.shape);
     return ng_module_built(&self->base);
+}
+
+ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options)
+{
+    return create("ng_layer_norm_over_new", options, false);
+}
+
+ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
+{
+    static const char name[] = "ng_layer_norm_new";
+    if (options.channels_first && options.unbiased) {
+        ng_fail(NG_EVALUE, "%s: both .channels_first and .unbiased, expected one of them", name);
+        return NULL;
+    }
+    return create(name,
+                  (ng_layer_norm_over_new_options){.eps = options.eps,
+                                                   .no_bias = options.no_bias,
+                                                   .no_affine = options.no_affine,
+                                                   .unbiased = options.unbiased,
+                                                   .shape = NG_SHAPE(options.dim)},
+                  options.channels_first);
 }

@@ -4,7 +4,8 @@
 
 typedef struct {
     ng_module base;
-    ng_linear_options options;
+    int64_t in;
+    ng_linear_new_options options;
     ng_tensor *weight; /* (out, in) */
     ng_tensor *bias;   /* (out), or NG_NONE */
 } linear;
@@ -18,17 +19,18 @@ static ng_tensor *linear_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 static void linear_init(ng_module *self, ng_rng *rng)
 {
     linear *layer = (linear *)self;
-    const ng_linear_options *options = &layer->options;
+    const ng_linear_new_options *options = &layer->options;
     ng_init(layer->weight, options->init, options->init_value, rng);
     if (options->no_bias) return;
-    const double bound = options->init == NG_INIT_DEFAULT ? 1 / sqrt((double)options->in) : 0;
+    const double bound = options->init == NG_INIT_DEFAULT ? 1 / sqrt((double)layer->in) : 0;
     ng_fill_uniform(layer->bias, -bound, bound, rng);
 }
 
 static void linear_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_linear_options *options = &((const linear *)self)->options;
-    snprintf(text, bytes, "%lld, %lld%s", (long long)options->in, (long long)options->out,
+    const linear *layer = (const linear *)self;
+    const ng_linear_new_options *options = &layer->options;
+    snprintf(text, bytes, "%lld, %lld%s", (long long)layer->in, (long long)options->out,
              options->no_bias ? ", no bias" : "");
 }
 
@@ -48,17 +50,17 @@ static bool init_accepted(ng_init_kind kind, double value)
     return ng_option_range("ng_linear_new", "init_value", value, low, HUGE_VAL);
 }
 
-ng_module *ng_linear_create(ng_linear_options options)
+ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options)
 {
-    if (!ng_option_positive("ng_linear_new", "in", options.in, "features")) return NULL;
+    if (!ng_option_positive("ng_linear_new", "in", in, "features")) return NULL;
     if (!ng_option_positive("ng_linear_new", "out", options.out, "features")) return NULL;
     if (!init_accepted(options.init, options.init_value)) return NULL;
 
     linear *self = (linear *)ng_module_new(&linear_class);
     if (!self) return NULL;
+    self->in = in;
     self->options = options;
-    self->weight =
-        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.out, options.in));
+    self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.out, in));
     self->bias = options.no_bias
                      ? NG_NONE
                      : ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.out));

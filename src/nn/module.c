@@ -46,16 +46,16 @@ static void path_free(ng_path *path)
 
 /* ---- Make and free ------------------------------------------------------------------------ */
 
-ng_module *ng_module_new(const ng_module_class *class)
+ng_module *ng_module_new(const ng_module_class *type)
 {
-    if (!ng_given("ng_module_new", "class", class)) return NULL;
-    ng_module *self = ng_calloc("ng_module_new", 1, class->size);
+    if (!ng_given("ng_module_new", "type", type)) return NULL;
+    ng_module *self = ng_calloc("ng_module_new", 1, type->size);
     struct ng_registry *registry = ng_calloc("ng_module_new", 1, sizeof *registry);
     if (!self || !registry) {
         ng_free(self), ng_free(registry);
         return NULL;
     }
-    self->class = class;
+    self->type = type;
     self->training = true;
     self->registry = registry;
     return self;
@@ -63,7 +63,7 @@ ng_module *ng_module_new(const ng_module_class *class)
 
 static void module_destroy(ng_module *self)
 {
-    if (self->class->destroy) self->class->destroy(self);
+    if (self->type->destroy) self->type->destroy(self);
     struct ng_registry *registry = self->registry;
     for (int i = 0; i < registry->count; i++) {
         ng_entry *entry = &registry->entries[i];
@@ -93,12 +93,12 @@ static bool name_accepted(const char *function, const ng_module *self, const cha
     if (!ng_given(function, "name", name)) return false;
     if (!*name || strchr(name, '.')) {
         ng_fail(NG_EVALUE, "%s: name \"%s\" in a %s, expected one without '.'", function, name,
-                self->class->name);
+                self->type->name);
         return false;
     }
     for (int i = 0; i < self->registry->count; i++)
         if (strcmp(entry_name(self, &self->registry->entries[i]), name) == 0) {
-            ng_fail(NG_EVALUE, "%s: a %s has two entries named \"%s\"", function, self->class->name,
+            ng_fail(NG_EVALUE, "%s: a %s has two entries named \"%s\"", function, self->type->name,
                     name);
             return false;
         }
@@ -213,7 +213,7 @@ static bool is_as_drawn(const ng_module *self)
 static void draw(ng_module *self, uint64_t seed, const char *path)
 {
     ng_rng rng = stream_of(seed, path);
-    if (self->class->init) self->class->init(self, &rng);
+    if (self->type->init) self->type->init(self, &rng);
     note_drawn(self);
 }
 
@@ -250,7 +250,7 @@ ng_module *ng_module_built(ng_module *self)
     if (self->registry->failed) {
         if (!ng_failed())
             ng_fail(NG_ESTATE, "ng_module_built: the %s lacks what could not be added to it",
-                    self->class->name);
+                    self->type->name);
         ng_module_free(self);
         return NULL;
     }
@@ -316,7 +316,7 @@ static bool is_shallow(const ng_module *self, const ng_module *child)
 {
     if (depth_of(self) + 1 + child->registry->height < NG_MAX_DEPTH) return true;
     ng_fail(NG_EVALUE, "ng_module_add_child: a %s in a %s nests modules more than %d deep",
-            child->class->name, self->class->name, NG_MAX_DEPTH);
+            child->type->name, self->type->name, NG_MAX_DEPTH);
     return false;
 }
 
@@ -324,12 +324,12 @@ static bool may_adopt(ng_module *self, const char *name, const ng_module *child)
 {
     if (root_of(self) == child) {
         ng_fail(NG_ESTATE, "ng_module_add_child: the %s \"%s\" would contain itself",
-                child->class->name, name ? name : "");
+                child->type->name, name ? name : "");
         return false;
     }
     if (child->registry->parent) {
         ng_fail(NG_ESTATE, "ng_module_add_child: the %s \"%s\" already belongs to a %s",
-                child->class->name, name ? name : "", child->registry->parent->class->name);
+                child->type->name, name ? name : "", child->registry->parent->type->name);
         return false;
     }
     return true;
@@ -427,7 +427,7 @@ ng_tensor *ng_module_find(ng_module *module, const char *name)
     ng_tensor *found = find_tensor(module, module, name);
     if (!found)
         ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
-                module->class->name, name);
+                module->type->name, name);
     return found;
 }
 
@@ -477,7 +477,7 @@ static ng_tensor *failed_in(const ng_module *module, int64_t failures_before)
     if (!ng_failed()) ng_fail(NG_ENULL, "forward returned NULL without an error");
     const ng_module *root = module;
     while (root->registry->parent) root = root->registry->parent;
-    ng_locate_error(ng_module_path(root, module), module->class->name);
+    ng_locate_error(ng_module_path(root, module), module->type->name);
     return NULL;
 }
 
@@ -493,25 +493,25 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
     if (!forward_given("ng_forward", module, tape, x)) return NULL;
     const int64_t failures = ng_failures();
     ng_tensor *y = NULL;
-    if (module->class->forward)
-        y = module->class->forward(module, tape, x);
-    else if (module->class->forward_with)
-        ng_fail(NG_ESTATE, "ng_forward: needs a condition, expected ng_forward_with");
+    if (module->type->forward)
+        y = module->type->forward(module, tape, x);
+    else if (module->type->forward_given)
+        ng_fail(NG_ESTATE, "ng_forward: needs a condition, expected ng_forward_given");
     else
         ng_fail(NG_ESTATE, "ng_forward: the class has no forward function");
     return y ? y : failed_in(module, failures);
 }
 
-ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
+ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
 {
-    static const char function[] = "ng_forward_with";
+    static const char function[] = "ng_forward_given";
     if (!forward_given(function, module, tape, x) || !ng_given(function, "condition", condition))
         return NULL;
     if (!ng_is_none(condition) && !ng_usable(function, "the condition", 0, tape, condition))
         return NULL;
-    if (!module->class->forward_with || ng_is_none(condition)) return ng_forward(module, tape, x);
+    if (!module->type->forward_given || ng_is_none(condition)) return ng_forward(module, tape, x);
     const int64_t failures = ng_failures();
-    ng_tensor *y = module->class->forward_with(module, tape, x, condition);
+    ng_tensor *y = module->type->forward_given(module, tape, x, condition);
     return y ? y : failed_in(module, failures);
 }
 
@@ -619,6 +619,8 @@ ng_status ng_module_to(ng_module *module, ng_dtype dtype)
 }
 
 /* ---- Options of constructors --------------------------------------------------------------- */
+
+bool ng_option_given(double value) { return value != 0 || signbit(value); }
 
 bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what)
 {

@@ -58,6 +58,9 @@ bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_n
 /* Frees a child that `self` does not take, unless it is another's or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);
 
+/* Whether a setting was given, be it as NG_ZERO. */
+bool ng_option_given(double value);
+
 /* Whether an option is a positive count; else an error such as
  * "ng_linear_new: in is 0, expected a positive number of features". */
 bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what);
@@ -66,11 +69,5 @@ bool ng_option_positive(const char *function, const char *option, int64_t value,
  * side is -HUGE_VAL or HUGE_VAL. */
 bool ng_option_range(const char *function, const char *option, double value, double low,
                      double below);
-
-/* An option whose zero means its default. */
-static inline double ng_option_or(double value, double standard)
-{
-    return value == 0.0 ? standard : value;
-}
 
 #endif

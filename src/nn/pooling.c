@@ -11,7 +11,7 @@ typedef struct {
 
 enum { SETTINGS = 4 };
 
-static void settings_of(const ng_window *w, setting settings[SETTINGS])
+static void settings_of(const ng_window_options *w, setting settings[SETTINGS])
 {
     settings[0] = (setting){"kernel", w->kernel, w->kernel_h, w->kernel_w};
     settings[1] = (setting){"stride", w->stride, w->stride_h, w->stride_w};
@@ -23,7 +23,7 @@ static void settings_of(const ng_window *w, setting settings[SETTINGS])
     }
 }
 
-bool ng_window_accepted(const char *function, const ng_window *window)
+bool ng_window_accepted(const char *function, const ng_window_options *window)
 {
     setting settings[SETTINGS];
     settings_of(window, settings);
@@ -40,7 +40,7 @@ bool ng_window_accepted(const char *function, const ng_window *window)
     return true;
 }
 
-ng_window_print ng_window_text(const ng_window *window)
+ng_window_print ng_window_text(const ng_window_options *window)
 {
     ng_window_print print = {""};
     setting settings[SETTINGS];
@@ -64,18 +64,18 @@ ng_window_print ng_window_text(const ng_window *window)
 /* ---- Max and average ----------------------------------------------------------------------- */
 
 typedef struct {
-    ng_module_class class;
-    ng_tensor *(*op)(ng_tape *tape, ng_tensor *x, ng_window window);
+    ng_module_class base;
+    ng_tensor *(*op)(ng_tape *tape, ng_tensor *x, ng_window_options window);
 } pool_class;
 
 typedef struct {
     ng_module base;
-    ng_window window;
+    ng_window_options window;
 } pool;
 
 static ng_tensor *pool_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return ((const pool_class *)self->class)->op(tape, x, ((const pool *)self)->window);
+    return ((const pool_class *)self->type)->op(tape, x, ((const pool *)self)->window);
 }
 
 static void pool_describe(const ng_module *self, char *text, size_t bytes)
@@ -91,20 +91,20 @@ static const pool_class avg_pool_class = {
     {.name = "AvgPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
     ng_avg_pool2d_with};
 
-static ng_module *make_pool(const char *function, const pool_class *class, ng_window window)
+static ng_module *make_pool(const char *function, const pool_class *type, ng_window_options window)
 {
     if (!ng_window_accepted(function, &window)) return NULL;
-    pool *self = (pool *)ng_module_new(&class->class);
+    pool *self = (pool *)ng_module_new(&type->base);
     if (self) self->window = window;
     return self ? ng_module_built(&self->base) : NULL;
 }
 
-ng_module *ng_max_pool2d_create(ng_window window)
+ng_module *ng_max_pool2d_new_with(ng_window_options window)
 {
     return make_pool("ng_max_pool2d_new", &max_pool_class, window);
 }
 
-ng_module *ng_avg_pool2d_create(ng_window window)
+ng_module *ng_avg_pool2d_new_with(ng_window_options window)
 {
     return make_pool("ng_avg_pool2d_new", &avg_pool_class, window);
 }

@@ -4,21 +4,21 @@
 
 typedef struct {
     ng_module base;
-    ng_rms_norm_options options;
+    ng_rms_norm_new_options options;
     ng_tensor *gamma; /* (dim), or NG_NONE */
 } rms_norm;
 
 static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const rms_norm *layer = (const rms_norm *)self;
-    const ng_rms_norm_options *options = &layer->options;
+    const ng_rms_norm_new_options *options = &layer->options;
     if (ng_rank(x) < 1 || ng_dim(x, -1) != options->dim) {
         ng_fail(NG_ESHAPE, "RMSNorm: x is %s, expected its last dimension to be %lld",
                 ng_shape_print(x->shape).text, (long long)options->dim);
         return NULL;
     }
-    return ng_row_norm(tape, x, .gamma = layer->gamma, .beta = NG_NONE, .eps = options->eps,
-                       .dims = 1, .rms = true, .partial = options->partial);
+    return ng_row_norm(tape, x, layer->gamma, NG_NONE, .eps = options->eps, .dims = 1, .rms = true,
+                       .partial = options->partial);
 }
 
 static void rms_norm_init(ng_module *self, ng_rng *rng)
@@ -30,7 +30,7 @@ static void rms_norm_init(ng_module *self, ng_rng *rng)
 
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_rms_norm_options *options = &((const rms_norm *)self)->options;
+    const ng_rms_norm_new_options *options = &((const rms_norm *)self)->options;
     char partial[40] = "";
     if (options->partial < 1) snprintf(partial, sizeof partial, ", partial=%g", options->partial);
     snprintf(text, bytes, "%lld, eps=%g%s%s", (long long)options->dim, options->eps, partial,
@@ -50,10 +50,10 @@ static bool partial_accepted(double partial)
     return false;
 }
 
-ng_module *ng_rms_norm_create(ng_rms_norm_options options)
+ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 {
-    options.eps = ng_option_or(options.eps, 1e-6);
-    options.partial = ng_option_or(options.partial, 1);
+    options.eps = ng_option(options.eps, 1e-6);
+    options.partial = ng_option(options.partial, 1);
     if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features")) return NULL;
     if (!ng_option_range("ng_rms_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
     if (!partial_accepted(options.partial)) return NULL;

@@ -20,25 +20,29 @@ static ng_module *rms_norm_partial(void) { return ng_rms_norm_new(5, .partial = 
 static ng_module *adaptive_projected(void) { return ng_adaptive_layer_norm_new(4); }
 static ng_module *adaptive_conditioned(void)
 {
-    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 3);
+    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3);
 }
 static ng_module *adaptive_gated(void)
 {
-    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_CONDITIONED, .condition = 3, .gate = true);
+    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3,
+                                      .gate = true);
 }
-static ng_module *adanorm(void) { return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM); }
+static ng_module *adanorm(void)
+{
+    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM);
+}
 static ng_module *adanorm_differentiated(void)
 {
-    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
+    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
                                       .differentiate = true);
 }
 static ng_module *adanorm_raw(void)
 {
-    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .raw = true);
+    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true);
 }
 static ng_module *adanorm_raw_differentiated(void)
 {
-    return ng_adaptive_layer_norm_new(4, NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
+    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
                                       .differentiate = true);
 }
 
@@ -79,9 +83,9 @@ static ng_module *residual(void)
 static ng_module *residual_conditioned(void) { return ng_residual_new(adaptive_conditioned()); }
 
 static ng_module *layer_norm_channels(void) { return ng_layer_norm_new(3, .channels_first = true); }
-static ng_module *group_norm(void) { return ng_group_norm_new(4, 2); }
-static ng_module *group_norm_features(void) { return ng_group_norm_new(6, 2); }
-static ng_module *group_norm_no_affine(void) { return ng_group_norm_new(4, 2, .no_affine = true); }
+static ng_module *group_norm(void) { return ng_group_norm_new(2, 4); }
+static ng_module *group_norm_features(void) { return ng_group_norm_new(2, 6); }
+static ng_module *group_norm_no_affine(void) { return ng_group_norm_new(2, 4, .no_affine = true); }
 static ng_module *instance_norm(void) { return ng_instance_norm_new(3); }
 static ng_module *instance_norm_affine(void) { return ng_instance_norm_new(3, .affine = true); }
 static ng_module *scale_norm(void) { return ng_scale_norm_new(5); }
@@ -128,17 +132,17 @@ static ng_module *spectral_norm_iterated(void)
     return ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3);
 }
 
-static ng_module *conv2d(void) { return ng_conv2d_new(2, 3, .kernel = 2); }
+static ng_module *conv2d(void) { return ng_conv2d_new(2, 3, 2); }
 static ng_module *weight_norm_conv2d(void) { return ng_weight_norm_new(conv2d()); }
 static ng_module *spectral_norm_conv2d(void) { return ng_spectral_norm_new(conv2d()); }
 static ng_module *conv2d_no_bias(void)
 {
-    return ng_conv2d_new(2, 3, .kernel = 1, .stride = 2, .no_bias = true);
+    return ng_conv2d_new(2, 3, 1, .stride = 2, .no_bias = true);
 }
 static ng_module *conv2d_all(void)
 {
-    return ng_conv2d_new(2, 4, .kernel = 3, .kernel_w = 2, .stride_w = 2, .padding = 1,
-                         .dilation_w = 2, .groups = 2);
+    return ng_conv2d_new(2, 4, 3, .kernel_w = 2, .stride_w = 2, .padding = 1, .dilation_w = 2,
+                         .groups = 2);
 }
 static ng_module *max_pool2d(void) { return ng_max_pool2d_new(2); }
 static ng_module *avg_pool2d(void)
@@ -148,9 +152,8 @@ static ng_module *avg_pool2d(void)
 static ng_module *residual_convolution(void)
 {
     return ng_sequential_new(
-        ng_residual_new(ng_sequential_new(
-            ng_conv2d_new(2, 2, .kernel = 3, .padding = 1, .no_bias = true), ng_batch_norm_new(2),
-            ng_silu_new())),
+        ng_residual_new(ng_sequential_new(ng_conv2d_new(2, 2, 3, .padding = 1, .no_bias = true),
+                                          ng_batch_norm_new(2), ng_silu_new())),
         ng_global_avg_pool_new(), ng_linear_new(2, 2));
 }
 
@@ -227,7 +230,7 @@ static ng_module *transformer_rotary(void)
 #define X_AWAY(...) X(__VA_ARGS__), .avoid = 0.05
 #define CONDITION(...) .name = "condition", .shape = {__VA_ARGS__}
 
-#define IDS(below, ...)                                                                           \
+#define IDS(below, ...)                                                                            \
     .name = "ids", .shape = {__VA_ARGS__}, .index = true, .high = (below), .constant = true
 
 static const ng_check_row_spec rows[] = {
@@ -354,9 +357,7 @@ static const ng_check_row_spec rows[] = {
      .inputs = {{X(2, {3, 4})}}},
 
     {.name = "Conv2d", .module = conv2d, .inputs = {{X(4, {2, 2, 3, 3})}}},
-    {.name = "WeightNorm (Conv2d)",
-     .module = weight_norm_conv2d,
-     .inputs = {{X(4, {2, 2, 3, 3})}}},
+    {.name = "WeightNorm (Conv2d)", .module = weight_norm_conv2d, .inputs = {{X(4, {2, 2, 3, 3})}}},
     {.name = "SpectralNorm (Conv2d)",
      .module = spectral_norm_conv2d,
      .inputs = {{X(4, {2, 2, 3, 3})}}},
@@ -366,9 +367,7 @@ static const ng_check_row_spec rows[] = {
      .inputs = {{X(4, {1, 2, 3, 4})}}},
     {.name = "MaxPool2d", .module = max_pool2d, .inputs = {{X(4, {2, 2, 2, 4})}}},
     {.name = "AvgPool2d", .module = avg_pool2d, .inputs = {{X(4, {2, 1, 4, 4})}}},
-    {.name = "GlobalAvgPool",
-     .module = ng_global_avg_pool_new,
-     .inputs = {{X(4, {2, 2, 2, 3})}}},
+    {.name = "GlobalAvgPool", .module = ng_global_avg_pool_new, .inputs = {{X(4, {2, 2, 2, 3})}}},
     {.name = "Flatten", .module = ng_flatten_new, .inputs = {{X(4, {2, 2, 2, 1})}}},
     {.name = "Sequential (residual convolution)",
      .module = residual_convolution,
@@ -404,9 +403,7 @@ static const ng_check_row_spec rows[] = {
     {.name = "TransformerBlock (sandwich)",
      .module = block_sandwich,
      .inputs = {{X(3, {2, 3, 4})}}},
-    {.name = "TransformerBlock (DeepNorm)",
-     .module = block_deep,
-     .inputs = {{X(3, {2, 3, 4})}}},
+    {.name = "TransformerBlock (DeepNorm)", .module = block_deep, .inputs = {{X(3, {2, 3, 4})}}},
     {.name = "TransformerBlock (BatchNorm)", .module = block_batch, .inputs = {{X(3, {2, 3, 4})}}},
     {.name = "TransformerBlock (no norm)", .module = block_no_norm, .inputs = {{X(3, {2, 2, 4})}}},
     {.name = "Transformer", .module = transformer, .inputs = {{IDS(5, 2, {2, 3})}}},

@@ -4,7 +4,7 @@
 
 typedef struct {
     ng_module base;
-    ng_scale_norm_options options;
+    ng_scale_norm_new_options options;
     ng_tensor *g; /* (1) */
 } scale_norm;
 
@@ -28,7 +28,7 @@ static void scale_norm_init(ng_module *self, ng_rng *rng)
 
 static void scale_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_scale_norm_options *options = &((const scale_norm *)self)->options;
+    const ng_scale_norm_new_options *options = &((const scale_norm *)self)->options;
     snprintf(text, bytes, "%lld, eps=%g", (long long)options->dim, options->eps);
 }
 
@@ -38,9 +38,9 @@ static const ng_module_class scale_norm_class = {.name = "ScaleNorm",
                                                  .init = scale_norm_init,
                                                  .describe = scale_norm_describe};
 
-ng_module *ng_scale_norm_create(ng_scale_norm_options options)
+ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
 {
-    options.eps = ng_option_or(options.eps, 1e-10);
+    options.eps = ng_option(options.eps, 1e-10);
     if (!ng_option_positive("ng_scale_norm_new", "dim", options.dim, "features")) return NULL;
     if (!ng_option_range("ng_scale_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
 

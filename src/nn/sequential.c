@@ -8,19 +8,19 @@ static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *
     return x;
 }
 
-static ng_tensor *sequential_forward_with(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                          ng_tensor *condition)
+static ng_tensor *sequential_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                           ng_tensor *condition)
 {
     ng_module *child;
     for (int i = 0; x && (child = ng_module_child(self, i)); i++)
-        x = ng_forward_with(child, tape, x, condition);
+        x = ng_forward_given(child, tape, x, condition);
     return x;
 }
 
 static const ng_module_class sequential_class = {.name = "Sequential",
                                                  .size = sizeof(ng_module),
                                                  .forward = sequential_forward,
-                                                 .forward_with = sequential_forward_with};
+                                                 .forward_given = sequential_forward_given};
 
 static bool append(ng_module *self, ng_module *module)
 {
@@ -36,7 +36,7 @@ static bool came_before(ng_module *const *modules, int index)
     return false;
 }
 
-ng_module *ng_sequential_create(ng_module *const *modules, int count)
+ng_module *ng_sequential_from(ng_module *const *modules, int count)
 {
     ng_module *self = ng_module_new(&sequential_class);
     for (int i = 0; i < count; i++)
@@ -51,10 +51,10 @@ ng_status ng_sequential_add(ng_module *sequential, ng_module *module)
         ng_module_free(module);
         return ng_newest_status();
     }
-    if (sequential->class != &sequential_class) {
+    if (sequential->type != &sequential_class) {
         ng_module_refuse(sequential, module);
         return ng_fail(NG_EVALUE, "%s: to a %s, expected a Sequential", function,
-                       sequential->class->name);
+                       sequential->type->name);
     }
     return append(sequential, module) ? NG_OK : ng_newest_status();
 }

@@ -36,9 +36,9 @@ static row row_of(const ng_module *root, const ng_module *module)
 {
     row line = {.path = ""};
     append(line.path, ng_module_path(root, module), "", "");
-    append(line.layer, module->class->name, "", "");
+    append(line.layer, module->type->name, "", "");
     char settings[CELL - 3] = "";
-    if (module->class->describe) module->class->describe(module, settings, sizeof settings);
+    if (module->type->describe) module->type->describe(module, settings, sizeof settings);
     if (*settings) append(line.layer, "(", settings, ")");
 
     int64_t count = 0;

@@ -15,7 +15,8 @@ typedef struct {
 
 typedef struct {
     ng_module base;
-    ng_transformer_block_options options;
+    int64_t dim;
+    ng_transformer_block_new_options options;
     double alpha;
     branch attention, feed_forward;
 } block;
@@ -32,7 +33,7 @@ static ng_tensor *through(const block *layer, const branch *b, ng_tape *tape, ng
 {
     const bool first = norm_comes_first(layer->options.placement);
     ng_tensor *y = first ? ng_forward(b->norm, tape, x) : x;
-    y = ng_forward_with(b->f, tape, y, mask);
+    y = ng_forward_given(b->f, tape, y, mask);
     if (b->after) y = ng_forward(b->after, tape, y);
     if (b->dropout) y = ng_forward(b->dropout, tape, y);
     if (layer->alpha != 1) x = ng_mul_scalar(tape, x, layer->alpha);
@@ -40,7 +41,7 @@ static ng_tensor *through(const block *layer, const branch *b, ng_tape *tape, ng
     return first ? y : ng_forward(b->norm, tape, y);
 }
 
-static ng_tensor *block_forward_with(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *block_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     const block *layer = (const block *)self;
     x = through(layer, &layer->attention, tape, x, mask);
@@ -49,7 +50,7 @@ static ng_tensor *block_forward_with(ng_module *self, ng_tape *tape, ng_tensor *
 
 static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return block_forward_with(self, tape, x, NG_NONE);
+    return block_forward_given(self, tape, x, NG_NONE);
 }
 
 static void block_describe(const ng_module *self, char *text, size_t bytes)
@@ -57,26 +58,26 @@ static void block_describe(const ng_module *self, char *text, size_t bytes)
     const block *layer = (const block *)self;
     const char *name = placement_names[layer->options.placement];
     if (layer->options.placement == NG_NORM_DEEP)
-        snprintf(text, bytes, "%lld, %s, alpha=%.4g", (long long)layer->options.dim, name,
-                 layer->alpha);
+        snprintf(text, bytes, "%lld, %s, alpha=%.4g", (long long)layer->dim, name, layer->alpha);
     else
-        snprintf(text, bytes, "%lld, %s", (long long)layer->options.dim, name);
+        snprintf(text, bytes, "%lld, %s", (long long)layer->dim, name);
 }
 
 static const ng_module_class block_class = {.name = "TransformerBlock",
                                             .size = sizeof(block),
                                             .forward = block_forward,
-                                            .forward_with = block_forward_with,
+                                            .forward_given = block_forward_given,
                                             .describe = block_describe};
 
-static bool block_options_accepted(const char *function, const ng_transformer_block_options *o)
+static bool block_options_accepted(const char *function, int64_t dim,
+                                   const ng_transformer_block_new_options *o)
 {
     if ((unsigned)o->placement > NG_NORM_DEEP) {
         ng_fail(NG_EVALUE, "%s: placement is %d, expected an ng_norm_placement", function,
                 (int)o->placement);
         return false;
     }
-    return ng_option_positive(function, "dim", o->dim, "features") &&
+    return ng_option_positive(function, "dim", dim, "features") &&
            ng_option_positive(function, "heads", o->heads, "heads") &&
            ng_option_positive(function, "layers", o->layers, "layers") &&
            ng_option_range(function, "dropout", o->dropout, 0, 1);
@@ -85,41 +86,42 @@ static bool block_options_accepted(const char *function, const ng_transformer_bl
 /* Registers what stands around f, which is named `name`: norm_<name> and so on. */
 static branch branch_around(block *self, const char *name, ng_module *f)
 {
-    const ng_transformer_block_options *o = &self->options;
+    const ng_transformer_block_new_options *o = &self->options;
     ng_module *base = &self->base;
     char label[48];
     branch b = {.f = ng_module_add_child(base, name, f)};
     snprintf(label, sizeof label, "%s_norm", name);
-    b.norm = ng_module_add_child(base, label, o->norm(o->dim));
+    b.norm = ng_module_add_child(base, label, o->norm(self->dim));
     snprintf(label, sizeof label, "%s_after", name);
     if (o->placement == NG_NORM_SANDWICH)
-        b.after = ng_module_add_child(base, label, o->norm(o->dim));
+        b.after = ng_module_add_child(base, label, o->norm(self->dim));
     snprintf(label, sizeof label, "%s_dropout", name);
     if (o->dropout > 0) b.dropout = ng_module_add_child(base, label, ng_dropout_new(o->dropout));
     return b;
 }
 
-ng_module *ng_transformer_block_create(ng_transformer_block_options options)
+ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_options options)
 {
     if (!options.norm) options.norm = ng_norm_layer;
     if (options.layers == 0) options.layers = 1;
-    if (!block_options_accepted("ng_transformer_block_new", &options)) return NULL;
+    if (!block_options_accepted("ng_transformer_block_new", dim, &options)) return NULL;
     block *self = (block *)ng_module_new(&block_class);
     if (!self) return NULL;
 
     const bool deep = options.placement == NG_NORM_DEEP;
     const double layers = (double)options.layers, gain = deep ? pow(8 * layers, -0.25) : 1;
+    self->dim = dim;
     self->options = options;
     self->alpha = deep ? pow(2 * layers, 0.25) : 1;
     self->attention =
         branch_around(self, "attention",
                       ng_multi_head_attention_new(
-                          options.dim, options.heads, .causal = options.causal,
-                          .rotary = options.rotary, .qk_norm = options.qk_norm,
-                          .dropout = options.dropout, .no_bias = options.no_bias, .gain = gain));
+                          dim, options.heads, .causal = options.causal, .rotary = options.rotary,
+                          .qk_norm = options.qk_norm, .dropout = options.dropout,
+                          .no_bias = options.no_bias, .gain = gain));
     self->feed_forward = branch_around(
         self, "feed_forward",
-        ng_feed_forward_new(options.dim, .hidden = options.hidden, .activation = options.activation,
+        ng_feed_forward_new(dim, .hidden = options.hidden, .activation = options.activation,
                             .no_bias = options.no_bias, .gain = gain));
     return ng_module_built(&self->base);
 }
@@ -128,7 +130,7 @@ ng_module *ng_transformer_block_create(ng_transformer_block_options options)
 
 typedef struct {
     ng_module base;
-    ng_transformer_options options;
+    ng_transformer_new_options options;
     ng_module *embedding, *positions, *dropout, *blocks, *norm, *head;
 } transformer;
 
@@ -146,27 +148,27 @@ static bool ids_fit(const transformer *net, const ng_tensor *ids)
     return false;
 }
 
-static ng_tensor *transformer_forward_with(ng_module *self, ng_tape *tape, ng_tensor *ids,
-                                           ng_tensor *mask)
+static ng_tensor *transformer_forward_given(ng_module *self, ng_tape *tape, ng_tensor *ids,
+                                            ng_tensor *mask)
 {
     const transformer *net = (const transformer *)self;
     if (!ids_fit(net, ids)) return NULL;
     ng_tensor *x = ng_forward(net->embedding, tape, ids);
     if (net->positions) x = ng_forward(net->positions, tape, x);
     if (net->dropout) x = ng_forward(net->dropout, tape, x);
-    x = ng_forward_with(net->blocks, tape, x, mask);
+    x = ng_forward_given(net->blocks, tape, x, mask);
     if (net->norm) x = ng_forward(net->norm, tape, x);
     return ng_forward(net->head, tape, x);
 }
 
 static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
 {
-    return transformer_forward_with(self, tape, ids, NG_NONE);
+    return transformer_forward_given(self, tape, ids, NG_NONE);
 }
 
 static void transformer_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_transformer_options *o = &((const transformer *)self)->options;
+    const ng_transformer_new_options *o = &((const transformer *)self)->options;
     snprintf(text, bytes, "%lld ids, length=%lld, %s", (long long)o->vocabulary,
              (long long)o->length, placement_names[o->placement]);
 }
@@ -174,12 +176,12 @@ static void transformer_describe(const ng_module *self, char *text, size_t bytes
 static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .size = sizeof(transformer),
                                                   .forward = transformer_forward,
-                                                  .forward_with = transformer_forward_with,
+                                                  .forward_given = transformer_forward_given,
                                                   .describe = transformer_describe};
 
-static ng_module *blocks_of(const ng_transformer_options *o)
+static ng_module *blocks_of(const ng_transformer_new_options *o)
 {
-    ng_module *blocks = ng_sequential_create(NULL, 0);
+    ng_module *blocks = ng_sequential_from(NULL, 0);
     for (int64_t i = 0; blocks && i < o->layers; i++) {
         ng_module *added = ng_transformer_block_new(
             o->dim, o->heads, .hidden = o->hidden, .norm = o->norm, .qk_norm = o->qk_norm,
@@ -195,7 +197,7 @@ static ng_module *blocks_of(const ng_transformer_options *o)
 
 static int64_t or_count(int64_t value, int64_t standard) { return value == 0 ? standard : value; }
 
-static bool transformer_options_accepted(const ng_transformer_options *o)
+static bool transformer_options_accepted(const ng_transformer_new_options *o)
 {
     static const char name[] = "ng_transformer_new";
     if ((unsigned)o->positions > NG_POSITIONS_NONE) {
@@ -209,7 +211,7 @@ static bool transformer_options_accepted(const ng_transformer_options *o)
            ng_option_range(name, "dropout", o->dropout, 0, 1);
 }
 
-ng_module *ng_transformer_create(ng_transformer_options options)
+ng_module *ng_transformer_new_with(ng_transformer_new_options options)
 {
     if (!options.norm) options.norm = ng_norm_layer;
     options.dim = or_count(options.dim, 128);

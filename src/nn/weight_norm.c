@@ -17,7 +17,7 @@ typedef struct {
 static ng_tensor **slot_of(ng_module *module, const ng_tensor *weight)
 {
     ng_tensor **const words = (ng_tensor **)(void *)module;
-    for (size_t i = sizeof(ng_module) / sizeof *words; i < module->class->size / sizeof *words; i++)
+    for (size_t i = sizeof(ng_module) / sizeof *words; i < module->type->size / sizeof *words; i++)
         if (memcmp(&words[i], &weight, sizeof weight) == 0) return &words[i];
     return NULL;
 }
@@ -40,7 +40,7 @@ static bool wrap(const char *function, ng_module *inner, reparameterized *r)
     r->slot = r->weight ? slot_of(inner, r->weight) : NULL;
     if (inner && !r->slot)
         ng_fail(NG_EVALUE, "%s: a %s has no parameter \"weight\" of its own", function,
-                inner->class->name);
+                inner->type->name);
     return r->slot != NULL;
 }
 
@@ -96,7 +96,7 @@ static const ng_module_class weight_norm_class = {.name = "WeightNorm",
                                                   .init = weight_norm_init,
                                                   .describe = weight_norm_describe};
 
-ng_module *ng_weight_norm_create(ng_weight_norm_options options)
+ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
 {
     reparameterized r;
     weight_norm *self = wrap("ng_weight_norm_new", options.inner, &r)
@@ -118,7 +118,7 @@ ng_module *ng_weight_norm_create(ng_weight_norm_options options)
 typedef struct {
     ng_module base;
     reparameterized r;
-    ng_spectral_norm_options options;
+    ng_spectral_norm_new_options options;
     ng_tensor *u, *v; /* (out), (n): W's first singular vectors, as far as they are known */
 } spectral_norm;
 
@@ -132,16 +132,16 @@ static ng_tensor *unit(ng_tape *tape, ng_tensor *x, double eps)
 /* Power iteration: v = W^T u / ||W^T u||, then u = W v / ||W v||, as often as asked. */
 static bool iterate(const spectral_norm *layer, ng_tape *tape, ng_tensor **u, ng_tensor **v)
 {
-    const ng_spectral_norm_options *options = &layer->options;
+    const ng_spectral_norm_new_options *options = &layer->options;
     const int64_t out = layer->u->size, n = layer->v->size;
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *matrix = ng_reshape(tape, layer->r.weight, NG_SHAPE(out, n));
     ng_tensor *left = ng_reshape(tape, layer->u, NG_SHAPE(out, 1)), *right = NULL;
     for (int i = 0; i < options->iterations; i++) {
         right = unit(tape, ng_matmul(tape, matrix, left, .transpose_a = true), options->eps);
         left = unit(tape, ng_matmul(tape, matrix, right), options->eps);
     }
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     *u = ng_detach(tape, ng_reshape(tape, left, NG_SHAPE(out)), .by_definition = true);
     *v = ng_detach(tape, ng_reshape(tape, right, NG_SHAPE(n)), .by_definition = true);
     return *u && *v;
@@ -180,7 +180,7 @@ static void spectral_norm_init(ng_module *self, ng_rng *rng)
 
 static void spectral_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_spectral_norm_options *options = &((const spectral_norm *)self)->options;
+    const ng_spectral_norm_new_options *options = &((const spectral_norm *)self)->options;
     snprintf(text, bytes, "iterations=%d, eps=%g", options->iterations, options->eps);
 }
 
@@ -190,18 +190,18 @@ static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",
                                                     .init = spectral_norm_init,
                                                     .describe = spectral_norm_describe};
 
-static bool spectral_options_accepted(const ng_spectral_norm_options *options)
+static bool spectral_options_accepted(const ng_spectral_norm_new_options *options)
 {
     static const char name[] = "ng_spectral_norm_new";
     return ng_option_positive(name, "iterations", options->iterations, "iterations") &&
            ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
 }
 
-ng_module *ng_spectral_norm_create(ng_spectral_norm_options options)
+ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
 {
     reparameterized r;
     if (options.iterations == 0) options.iterations = 1;
-    options.eps = ng_option_or(options.eps, 1e-12);
+    options.eps = ng_option(options.eps, 1e-12);
     spectral_norm *self =
         spectral_options_accepted(&options) && wrap("ng_spectral_norm_new", options.inner, &r)
             ? (spectral_norm *)ng_module_new(&spectral_norm_class)

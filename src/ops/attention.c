@@ -230,7 +230,7 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
 {
     ng_attention_shape *s = &saved.shape;
     s->causal = options->causal;
-    s->scale = options->scale != 0 ? options->scale : s->dim > 0 ? 1 / sqrt((double)s->dim) : 1;
+    s->scale = ng_option(options->scale, s->dim > 0 ? 1 / sqrt((double)s->dim) : 1);
     s->dropout = options->dropout;
     const int64_t rows = ng_shape_size(function, NG_SHAPE(s->batches, s->heads, s->queries));
     if (rows < 0 || !settings_fit(function, s, inputs[3])) return NULL;
@@ -256,16 +256,16 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
     return y;
 }
 
-ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_attention_options options)
+ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, ng_tensor *v,
+                             ng_attention_options options)
 {
-    ng_tensor *const inputs[] = {q, options.k, options.v, options.mask};
+    ng_tensor *const inputs[] = {q, k, v, options.mask};
     if (!ng_accepts("ng_attention", tape, 3, inputs) ||
         !ng_accepts_optional("ng_attention", tape, 4, inputs))
         return NULL;
     attention_attributes saved = {.apart = options.heads == 0};
-    const bool fits = saved.apart
-                          ? shape_apart(q, options.k, options.v, &saved.shape)
-                          : shape_beside(q, options.k, options.v, options.heads, &saved.shape);
+    const bool fits = saved.apart ? shape_apart(q, k, v, &saved.shape)
+                                  : shape_beside(q, k, v, options.heads, &saved.shape);
     return fits ? attend("ng_attention", tape, inputs, saved, &options) : NULL;
 }
 

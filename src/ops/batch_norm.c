@@ -25,6 +25,13 @@ typedef struct {
     double *mean, *rstd; /* (channels), the tape's */
 } batch_norm_attributes;
 
+/* The operands and settings of one call. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *running_mean, *running_var;
+    double eps, momentum;
+    bool training;
+} batch_norm_call;
+
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
 static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -79,7 +86,7 @@ static const ng_op batch_norm_op = {
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
-static bool operands_given(const ng_batch_norm_options *o)
+static bool operands_given(const batch_norm_call *o)
 {
     static const char function[] = "ng_batch_norm";
     return ng_given(function, "x", o->x) && ng_norm_given(function, "gamma", o->gamma) &&
@@ -98,7 +105,7 @@ static bool channels_fit(const char *name, const ng_tensor *c, const ng_tensor *
     return false;
 }
 
-static bool shapes_ok(const ng_batch_norm_options *o)
+static bool shapes_ok(const batch_norm_call *o)
 {
     const ng_shape shape = o->x->shape;
     if (shape.rank < 2 || shape.rank > 4) {
@@ -112,7 +119,7 @@ static bool shapes_ok(const ng_batch_norm_options *o)
            channels_fit("running_var", o->running_var, o->x);
 }
 
-static bool settings_ok(const ng_batch_norm_options *o)
+static bool settings_ok(const batch_norm_call *o)
 {
     if (!(o->eps >= 0 && isfinite(o->eps))) {
         ng_fail(NG_EVALUE, "ng_batch_norm: eps = %g, expected a finite number of at least 0",
@@ -129,7 +136,7 @@ static bool settings_ok(const ng_batch_norm_options *o)
 
 /* Running statistics are constants that training writes to: they can be neither differentiated
  * nor a tape's. */
-static bool running_ok(const ng_batch_norm_options *o)
+static bool running_ok(const batch_norm_call *o)
 {
     if (!o->training && (ng_is_none(o->running_mean) || ng_is_none(o->running_var))) {
         ng_fail(NG_EVALUE,
@@ -151,7 +158,7 @@ static bool running_ok(const ng_batch_norm_options *o)
 
 /* ---- Statistics --------------------------------------------------------------------------- */
 
-static void read_running(const ng_batch_norm_options *o, double *mean, double *var)
+static void read_running(const batch_norm_call *o, double *mean, double *var)
 {
     for (int64_t c = 0; c < o->running_mean->size; c++) {
         mean[c] = ng_tensor_load(o->running_mean, c);
@@ -169,9 +176,8 @@ void ng_move_running(ng_tensor *running, const double *batch, double factor, dou
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_batch_norm_options options)
+static ng_tensor *batch_norm(ng_tape *tape, const batch_norm_call *o)
 {
-    const ng_batch_norm_options *o = &options;
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_var};
     if (!operands_given(o) || !ng_accepts("ng_batch_norm", tape, 1, inputs) ||
         !ng_accepts_optional("ng_batch_norm", tape, 5, inputs) || !shapes_ok(o) ||
@@ -218,18 +224,28 @@ ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_batch_norm_options options)
     return y;
 }
 
+ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                              ng_tensor *running_mean, ng_batch_norm_options options)
+{
+    const batch_norm_call call = {.x = x,
+                                  .gamma = gamma,
+                                  .beta = beta,
+                                  .running_mean = running_mean,
+                                  .running_var = options.running_var,
+                                  .eps = ng_option(options.eps, 1e-5),
+                                  .momentum = ng_option(options.momentum, 0.1),
+                                  .training = options.training};
+    return batch_norm(tape, &call);
+}
+
 /* ---- Rows of the op table ----------------------------------------------------------------- */
 
-NG_ROW_CALL(row_training,
-            ng_batch_norm(tape, in[0], .gamma = in[1], .beta = in[2], .running_mean = NG_NONE,
-                          .running_var = NG_NONE, .eps = 1e-5, .training = true))
-NG_ROW_CALL(row_training_plain,
-            ng_batch_norm(tape, in[0], .gamma = NG_NONE, .beta = NG_NONE, .running_mean = NG_NONE,
-                          .running_var = NG_NONE, .eps = 1e-5, .training = true))
-NG_ROW_CALL(row_eval, ng_batch_norm(tape, in[0], .gamma = in[1], .beta = in[2],
-                                    .running_mean = in[3], .running_var = in[4], .eps = 1e-5))
-NG_ROW_CALL(row_eval_plain, ng_batch_norm(tape, in[0], .gamma = NG_NONE, .beta = NG_NONE,
-                                          .running_mean = in[1], .running_var = in[2], .eps = 1e-5))
+NG_ROW_CALL(row_training, ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .eps = 1e-5,
+                                        .training = true))
+NG_ROW_CALL(row_training_plain, ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, NG_NONE, NG_NONE,
+                                              .eps = 1e-5, .training = true))
+NG_ROW_CALL(row_eval, ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5))
+NG_ROW_CALL(row_eval_plain, ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5))
 
 #define CHANNEL_INPUT(label)                                                                       \
     {                                                                                              \

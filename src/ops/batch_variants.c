@@ -49,7 +49,14 @@ static bool momentum_ok(const char *function, double momentum)
 
 static const char renorm[] = "ng_batch_renorm";
 
-static bool renorm_ok(ng_tape *tape, const ng_batch_renorm_options *o, ng_column_norm_shape *shape)
+/* The operands and settings of one call. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *running_mean, *running_deviation;
+    double eps, momentum, r_max, d_max;
+    bool training;
+} renorm_call;
+
+static bool renorm_ok(ng_tape *tape, const renorm_call *o, ng_column_norm_shape *shape)
 {
     ng_tensor *inputs[] = {o->x, o->running_mean, o->running_deviation, o->gamma, o->beta};
     if (!ng_given(renorm, "x", o->x) || !ng_norm_given(renorm, "gamma", o->gamma) ||
@@ -78,8 +85,8 @@ typedef struct {
     double *mean, *deviation;
 } batch_statistics;
 
-static bool statistics_of(ng_tape *tape, const ng_batch_renorm_options *o,
-                          const ng_column_norm_shape *shape, batch_statistics *batch)
+static bool statistics_of(ng_tape *tape, const renorm_call *o, const ng_column_norm_shape *shape,
+                          batch_statistics *batch)
 {
     double *memory = ng_tape_memory(tape, 2 * (size_t)shape->channels * sizeof *memory);
     if (!memory) return false;
@@ -97,8 +104,8 @@ static double clip(double value, double low, double high)
 }
 
 /* r and d (C), detached: what the checker's replay holds fixed. */
-static bool corrections(ng_tape *tape, const ng_batch_renorm_options *o,
-                        const batch_statistics *batch, ng_tensor **r, ng_tensor **d)
+static bool corrections(ng_tape *tape, const renorm_call *o, const batch_statistics *batch,
+                        ng_tensor **r, ng_tensor **d)
 {
     const int64_t channels = o->running_mean->size;
     *r = ng_result(tape, o->x->dtype, NG_SHAPE(channels));
@@ -117,7 +124,7 @@ static bool corrections(ng_tape *tape, const ng_batch_renorm_options *o,
 
 /* Training: (xhat r + d) gamma + beta is batch normalization with gamma r for gamma and
  * gamma d + beta for beta. */
-static ng_tensor *renorm_training(ng_tape *tape, const ng_batch_renorm_options *o,
+static ng_tensor *renorm_training(ng_tape *tape, const renorm_call *o,
                                   const ng_column_norm_shape *shape)
 {
     batch_statistics batch;
@@ -130,8 +137,8 @@ static ng_tensor *renorm_training(ng_tape *tape, const ng_batch_renorm_options *
     }
     if (o->beta != NG_NONE) shift = ng_add(tape, shift, o->beta);
     if (!scale || !shift) return NULL;
-    ng_tensor *y = ng_batch_norm(tape, o->x, .gamma = scale, .beta = shift, .running_mean = NG_NONE,
-                                 .running_var = NG_NONE, .eps = o->eps, .training = true);
+    ng_tensor *y =
+        ng_batch_norm(tape, o->x, scale, shift, NG_NONE, NG_NONE, .eps = o->eps, .training = true);
     if (y && ng_tape_is_live(tape)) {
         ng_move_running(o->running_mean, batch.mean, 1, o->momentum);
         ng_move_running(o->running_deviation, batch.deviation, 1, o->momentum);
@@ -139,16 +146,30 @@ static ng_tensor *renorm_training(ng_tape *tape, const ng_batch_renorm_options *
     return y;
 }
 
-ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_batch_renorm_options options)
+static ng_tensor *batch_renorm(ng_tape *tape, const renorm_call *o)
 {
-    const ng_batch_renorm_options *o = &options;
     ng_column_norm_shape shape;
     if (!renorm_ok(tape, o, &shape)) return NULL;
     if (o->training) return renorm_training(tape, o, &shape);
     ng_tensor *var = ng_square(tape, o->running_deviation);
     if (!var) return NULL;
-    return ng_batch_norm(tape, o->x, .gamma = o->gamma, .beta = o->beta,
-                         .running_mean = o->running_mean, .running_var = var);
+    return ng_batch_norm(tape, o->x, o->gamma, o->beta, o->running_mean, var, .eps = NG_ZERO);
+}
+
+ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                                ng_tensor *running_mean, ng_batch_renorm_options options)
+{
+    const renorm_call call = {.x = x,
+                              .gamma = gamma,
+                              .beta = beta,
+                              .running_mean = running_mean,
+                              .running_deviation = options.running_deviation,
+                              .eps = ng_option(options.eps, 1e-5),
+                              .momentum = ng_option(options.momentum, 0.1),
+                              .r_max = ng_option(options.r_max, 3),
+                              .d_max = ng_option(options.d_max, 5),
+                              .training = options.training};
+    return batch_renorm(tape, &call);
 }
 
 /* ---- In sub-batches: ghost batch normalization, Hoffer, Hubara & Soudry 2017 ----------------
@@ -158,23 +179,30 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_batch_renorm_options options)
 
 static const char ghost[] = "ng_ghost_batch_norm";
 
-static int64_t parts_of(const ng_ghost_batch_norm_options *o)
+/* The operands and settings of one call. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta, *running_mean, *running_var;
+    int64_t size;
+    double eps, momentum;
+    bool training, combine;
+} ghost_call;
+
+static int64_t parts_of(const ghost_call *o)
 {
     return (o->x->shape.dim[0] + o->size - 1) / o->size;
 }
 
-static ng_tensor *part_of(ng_tape *tape, const ng_ghost_batch_norm_options *o, int64_t part)
+static ng_tensor *part_of(ng_tape *tape, const ghost_call *o, int64_t part)
 {
     const int64_t first = part * o->size, count = o->x->shape.dim[0];
     const int64_t last = first + o->size < count ? first + o->size : count;
     return ng_slice(tape, o->x, 0, first, last);
 }
 
-static ng_tensor *batch_norm_of(ng_tape *tape, const ng_ghost_batch_norm_options *o, ng_tensor *x)
+static ng_tensor *batch_norm_of(ng_tape *tape, const ghost_call *o, ng_tensor *x)
 {
-    return ng_batch_norm(tape, x, .gamma = o->gamma, .beta = o->beta,
-                         .running_mean = o->running_mean, .running_var = o->running_var,
-                         .eps = o->eps, .momentum = o->momentum, .training = o->training);
+    return ng_batch_norm(tape, x, o->gamma, o->beta, o->running_mean, o->running_var, .eps = o->eps,
+                         .momentum = o->momentum, .training = o->training);
 }
 
 /* Where a running statistic stood, should a later sub-batch fail. */
@@ -192,7 +220,7 @@ static void put_back(ng_tensor *x, const double *values)
 }
 
 /* Each sub-batch by itself, one after the other. */
-static ng_tensor *each_alone(ng_tape *tape, const ng_ghost_batch_norm_options *o)
+static ng_tensor *each_alone(ng_tape *tape, const ghost_call *o)
 {
     const int64_t count = parts_of(o);
     ng_tensor **y = ng_tape_memory(tape, (size_t)count * sizeof *y);
@@ -208,8 +236,7 @@ static ng_tensor *each_alone(ng_tape *tape, const ng_ghost_batch_norm_options *o
     return NULL;
 }
 
-static bool ghost_ok(ng_tape *tape, const ng_ghost_batch_norm_options *o,
-                     ng_column_norm_shape *shape)
+static bool ghost_ok(ng_tape *tape, const ghost_call *o, ng_column_norm_shape *shape)
 {
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_var};
     if (!ng_given(ghost, "x", o->x) || !ng_norm_given(ghost, "gamma", o->gamma) ||
@@ -232,33 +259,44 @@ static bool ghost_ok(ng_tape *tape, const ng_ghost_batch_norm_options *o,
     return false;
 }
 
-ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_ghost_batch_norm_options options)
+static ng_tensor *ghost_batch_norm(ng_tape *tape, const ghost_call *o)
 {
-    const ng_ghost_batch_norm_options *o = &options;
     ng_column_norm_shape shape;
     if (!ghost_ok(tape, o, &shape)) return NULL;
     const bool whole = !o->training || o->combine || o->size >= shape.outer;
     return whole ? batch_norm_of(tape, o, o->x) : each_alone(tape, o);
 }
 
+ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                                    ng_tensor *running_mean, ng_ghost_batch_norm_options options)
+{
+    const ghost_call call = {.x = x,
+                             .gamma = gamma,
+                             .beta = beta,
+                             .running_mean = running_mean,
+                             .running_var = options.running_var,
+                             .size = options.size,
+                             .eps = options.eps,
+                             .momentum = options.momentum,
+                             .training = options.training,
+                             .combine = options.combine};
+    return ghost_batch_norm(tape, &call);
+}
+
 /* ---- Rows of the op table ----------------------------------------------------------------- */
 
-NG_ROW_CALL(row_renorm, ng_batch_renorm(tape, in[0], .gamma = in[1], .beta = in[2],
-                                        .running_mean = in[3], .running_deviation = in[4],
-                                        .eps = 1e-5, .r_max = 1.2, .d_max = 0.5, .training = true))
+NG_ROW_CALL(row_renorm,
+            ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5,
+                            .momentum = NG_ZERO, .r_max = 1.2, .d_max = 0.5, .training = true))
 NG_ROW_CALL(row_renorm_plain,
-            ng_batch_renorm(tape, in[0], .gamma = NG_NONE, .beta = NG_NONE, .running_mean = in[1],
-                            .running_deviation = in[2], .eps = 1e-5, .r_max = 10, .d_max = 10,
-                            .training = true))
-NG_ROW_CALL(row_renorm_eval, ng_batch_renorm(tape, in[0], .gamma = in[1], .beta = in[2],
-                                             .running_mean = in[3], .running_deviation = in[4]))
-NG_ROW_CALL(row_ghost,
-            ng_ghost_batch_norm(tape, in[0], .gamma = in[1], .beta = in[2], .running_mean = NG_NONE,
-                                .running_var = NG_NONE, .size = 3, .eps = 1e-5, .training = true))
+            ng_batch_renorm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5,
+                            .momentum = NG_ZERO, .r_max = 10, .d_max = 10, .training = true))
+NG_ROW_CALL(row_renorm_eval, ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4]))
+NG_ROW_CALL(row_ghost, ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3,
+                                           .eps = 1e-5, .training = true))
 NG_ROW_CALL(row_combined,
-            ng_ghost_batch_norm(tape, in[0], .gamma = in[1], .beta = in[2], .running_mean = NG_NONE,
-                                .running_var = NG_NONE, .size = 3, .eps = 1e-5, .training = true,
-                                .combine = true))
+            ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3, .eps = 1e-5,
+                                .training = true, .combine = true))
 
 #define RUNNING_MEAN                                                                               \
     {                                                                                              \

@@ -43,16 +43,17 @@ static const ng_op conv2d_op = {
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
-static bool operands_given(const ng_tensor *x, const ng_conv2d_options *o)
+static bool operands_given(const ng_tensor *x, const ng_tensor *weight, const ng_tensor *bias)
 {
     static const char function[] = "ng_conv2d";
-    return ng_given(function, "x", x) && ng_given(function, "weight", o->weight) &&
-           ng_norm_given(function, "bias", o->bias);
+    return ng_given(function, "x", x) && ng_given(function, "weight", weight) &&
+           ng_norm_given(function, "bias", bias);
 }
 
-static bool weight_fits(const ng_tensor *x, const ng_conv2d_options *o, int64_t groups)
+static bool weight_fits(const ng_tensor *x, const ng_tensor *w, const ng_tensor *bias,
+                        int64_t groups)
 {
-    const ng_shape shape = x->shape, weight = o->weight->shape;
+    const ng_shape shape = x->shape, weight = w->shape;
     const int64_t channels = shape.dim[1];
     if (weight.rank != 4 || ng_shape_span(weight, 0, 4) == 0) {
         ng_fail(NG_ESHAPE, "ng_conv2d: weight is %s, expected (O, C / groups, kernel_h, kernel_w)",
@@ -72,32 +73,33 @@ static bool weight_fits(const ng_tensor *x, const ng_conv2d_options *o, int64_t 
         return false;
     }
     const ng_shape expected = NG_SHAPE(weight.dim[0]);
-    if (ng_is_none(o->bias) || ng_shape_equal(o->bias->shape, expected)) return true;
+    if (ng_is_none(bias) || ng_shape_equal(bias->shape, expected)) return true;
     ng_fail(NG_ESHAPE, "ng_conv2d: bias is %s and weight %s, expected bias %s",
-            ng_shape_print(o->bias->shape).text, ng_shape_print(weight).text,
+            ng_shape_print(bias->shape).text, ng_shape_print(weight).text,
             ng_shape_print(expected).text);
     return false;
 }
 
-static bool shape_of(const ng_tensor *x, const ng_conv2d_options *o, ng_conv_shape *s)
+static bool shape_of(const ng_tensor *x, const ng_tensor *w, const ng_conv2d_options *o,
+                     ng_conv_shape *s)
 {
-    const ng_shape weight = o->weight->shape;
+    const ng_shape weight = w->shape;
     *s = (ng_conv_shape){.images = x->shape.dim[0],
                          .channels = x->shape.dim[1],
                          .outputs = weight.dim[0],
                          .groups = o->groups == 0 ? 1 : o->groups};
-    const ng_window window = {.kernel_h = weight.dim[2],
-                              .kernel_w = weight.dim[3],
-                              .stride = o->stride,
-                              .stride_h = o->stride_h,
-                              .stride_w = o->stride_w,
-                              .padding = o->padding,
-                              .padding_h = o->padding_h,
-                              .padding_w = o->padding_w,
-                              .dilation = o->dilation,
-                              .dilation_h = o->dilation_h,
-                              .dilation_w = o->dilation_w};
-    if (!weight_fits(x, o, s->groups) ||
+    const ng_window_options window = {.kernel_h = weight.dim[2],
+                                      .kernel_w = weight.dim[3],
+                                      .stride = o->stride,
+                                      .stride_h = o->stride_h,
+                                      .stride_w = o->stride_w,
+                                      .padding = o->padding,
+                                      .padding_h = o->padding_h,
+                                      .padding_w = o->padding_w,
+                                      .dilation = o->dilation,
+                                      .dilation_h = o->dilation_h,
+                                      .dilation_w = o->dilation_w};
+    if (!weight_fits(x, w, o->bias, s->groups) ||
         !ng_windows_of("ng_conv2d", x->shape, &window, &s->windows))
         return false;
     s->windows.planes = s->channels;
@@ -106,13 +108,13 @@ static bool shape_of(const ng_tensor *x, const ng_conv2d_options *o, ng_conv_sha
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_conv2d_options options)
+ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv2d_options options)
 {
-    ng_tensor *const inputs[] = {x, options.weight, options.bias};
+    ng_tensor *const inputs[] = {x, weight, options.bias};
     ng_conv_shape shape;
-    if (!operands_given(x, &options) || !ng_accepts("ng_conv2d", tape, 2, inputs) ||
+    if (!operands_given(x, weight, options.bias) || !ng_accepts("ng_conv2d", tape, 2, inputs) ||
         !ng_accepts_optional("ng_conv2d", tape, 3, inputs) || !ng_is_image("ng_conv2d", x->shape) ||
-        !shape_of(x, &options, &shape))
+        !shape_of(x, weight, &options, &shape))
         return NULL;
     const ng_windows *w = &shape.windows;
     ng_tensor *y =
@@ -120,7 +122,7 @@ ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_conv2d_options options
     void *scratch =
         y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(x->dtype, &shape, false)) : NULL;
     if (!scratch) return NULL;
-    ng_conv(x->dtype, &shape, x->data, options.weight->data, options.bias->data, y->data, scratch);
+    ng_conv(x->dtype, &shape, x->data, weight->data, options.bias->data, y->data, scratch);
     return ng_record(tape, &conv2d_op, y, inputs, 3, &shape, sizeof shape);
 }
 

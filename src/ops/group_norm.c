@@ -21,6 +21,13 @@ typedef struct {
     double *mean, *rstd; /* (N, groups), the tape's */
 } group_norm_attributes;
 
+/* The operands and settings of one call. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta;
+    int64_t groups;
+    double eps;
+} group_norm_call;
+
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
 static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -99,7 +106,7 @@ static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, 
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *group_norm(const char *function, ng_tape *tape, const ng_group_norm_options *o)
+static ng_tensor *group_norm(const char *function, ng_tape *tape, const group_norm_call *o)
 {
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
     group_norm_attributes saved;
@@ -124,33 +131,36 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, const ng_group
     return ng_record(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
 
-ng_tensor *ng_group_norm_with(ng_tape *tape, ng_group_norm_options options)
+ng_tensor *ng_group_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                              ng_group_norm_options options)
 {
-    return group_norm("ng_group_norm", tape, &options);
+    const group_norm_call call = {.x = x,
+                                  .gamma = gamma,
+                                  .beta = options.beta,
+                                  .groups = options.groups,
+                                  .eps = ng_option(options.eps, 1e-5)};
+    return group_norm("ng_group_norm", tape, &call);
 }
 
 ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                             double eps)
 {
     const bool has_channels = x && !ng_is_none(x) && x->shape.rank >= 2;
-    const ng_group_norm_options options = {.x = x,
-                                           .gamma = gamma,
-                                           .beta = beta,
-                                           .groups = has_channels ? x->shape.dim[1] : 1,
-                                           .eps = eps};
-    return group_norm("ng_instance_norm", tape, &options);
+    const group_norm_call call = {.x = x,
+                                  .gamma = gamma,
+                                  .beta = beta,
+                                  .groups = has_channels ? x->shape.dim[1] : 1,
+                                  .eps = eps};
+    return group_norm("ng_instance_norm", tape, &call);
 }
 
 /* ---- Rows of the op table ----------------------------------------------------------------- */
 
-NG_ROW_CALL(row_group,
-            ng_group_norm(tape, in[0], .gamma = in[1], .beta = in[2], .groups = 2, .eps = 1e-5))
+NG_ROW_CALL(row_group, ng_group_norm(tape, in[0], in[1], in[2], .groups = 2, .eps = 1e-5))
 NG_ROW_CALL(row_group_no_gamma,
-            ng_group_norm(tape, in[0], .gamma = NG_NONE, .beta = in[1], .groups = 2, .eps = 1e-5))
-NG_ROW_CALL(row_group_no_beta,
-            ng_group_norm(tape, in[0], .gamma = in[1], .beta = NG_NONE, .groups = 1, .eps = 1e-5))
-NG_ROW_CALL(row_group_plain,
-            ng_group_norm(tape, in[0], .gamma = NG_NONE, .beta = NG_NONE, .groups = 2, .eps = 1e-5))
+            ng_group_norm(tape, in[0], NG_NONE, in[1], .groups = 2, .eps = 1e-5))
+NG_ROW_CALL(row_group_no_beta, ng_group_norm(tape, in[0], in[1], NG_NONE, .groups = 1, .eps = 1e-5))
+NG_ROW_CALL(row_group_plain, ng_group_norm(tape, in[0], NG_NONE, NG_NONE, .groups = 2, .eps = 1e-5))
 NG_ROW_CALL(row_instance, ng_instance_norm(tape, in[0], in[1], in[2], 1e-5))
 NG_ROW_CALL(row_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
 

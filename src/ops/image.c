@@ -28,7 +28,7 @@ static bool settle(const char *function, const char *name, int64_t own, int64_t 
     return false;
 }
 
-static bool settings_of(const char *function, const ng_window *o, ng_windows *w)
+static bool settings_of(const char *function, const ng_window_options *o, ng_windows *w)
 {
     const int64_t kernel[] = {o->kernel_h, o->kernel_w}, stride[] = {o->stride_h, o->stride_w};
     const int64_t padding[] = {o->padding_h, o->padding_w};
@@ -42,7 +42,7 @@ static bool settings_of(const char *function, const ng_window *o, ng_windows *w)
     return true;
 }
 
-bool ng_windows_of(const char *function, ng_shape image, const ng_window *window,
+bool ng_windows_of(const char *function, ng_shape image, const ng_window_options *window,
                    ng_windows *windows)
 {
     ng_windows *w = windows;
@@ -67,16 +67,16 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window *window
                                             image.dim[1])) >= 0;
 }
 
-ng_window ng_window_of(const ng_windows *w)
+ng_window_options ng_window_of(const ng_windows *w)
 {
-    return (ng_window){.kernel_h = w->kernel[0],
-                       .kernel_w = w->kernel[1],
-                       .stride_h = w->stride[0],
-                       .stride_w = w->stride[1],
-                       .padding_h = w->padding[0],
-                       .padding_w = w->padding[1],
-                       .dilation_h = w->dilation[0],
-                       .dilation_w = w->dilation[1]};
+    return (ng_window_options){.kernel_h = w->kernel[0],
+                               .kernel_w = w->kernel[1],
+                               .stride_h = w->stride[0],
+                               .stride_w = w->stride[1],
+                               .padding_h = w->padding[0],
+                               .padding_w = w->padding[1],
+                               .dilation_h = w->dilation[0],
+                               .dilation_w = w->dilation[1]};
 }
 
 /* ---- unfold and fold: each is the other's gradient ----------------------------------------- */
@@ -99,7 +99,7 @@ static ng_status unfold_backward(ng_tape *tape, const ng_node *node, const ng_te
 static const ng_op unfold_op = {
     .name = "unfold", .gradient = unfold_gradient, .backward = unfold_backward};
 
-ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window window)
+ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
     ng_windows w;
     if (!ng_accepts("ng_unfold", tape, 1, &x) || !ng_is_image("ng_unfold", x->shape) ||
@@ -130,7 +130,7 @@ static bool columns_fit(const ng_shape columns, const ng_windows *w)
 }
 
 ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64_t width,
-                        ng_window window)
+                        ng_window_options window)
 {
     ng_windows w;
     ng_shape shape = NG_SHAPE(1, 1, height, width);
@@ -203,8 +203,8 @@ static const ng_op avg_pool_op = {
     .name = "avg_pool2d", .backward = avg_pool_backward, .definition = avg_pool_definition};
 
 /* A result for pooled x, whose windows are put into *w. */
-static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x, ng_window window,
-                         ng_windows *w)
+static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x,
+                         ng_window_options window, ng_windows *w)
 {
     if (!ng_accepts(function, tape, 1, &x) || !ng_is_image(function, x->shape)) return NULL;
     if (window.stride == 0) {
@@ -223,7 +223,7 @@ static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x, ng_w
                      NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->out[0], w->out[1]));
 }
 
-ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window)
+ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
     ng_windows w;
     ng_tensor *y = pooled("ng_max_pool2d", tape, x, window, &w);
@@ -232,7 +232,7 @@ ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window)
     return ng_record(tape, &max_pool_op, y, &x, 1, &w, sizeof w);
 }
 
-ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window window)
+ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
     ng_windows w;
     ng_tensor *y = pooled("ng_avg_pool2d", tape, x, window, &w);

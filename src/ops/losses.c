@@ -121,7 +121,7 @@ ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
     if (!pair_ok("ng_huber", tape, x, &options)) return NULL;
-    const double delta = options.delta == 0 ? 1 : options.delta;
+    const double delta = ng_option(options.delta, 1);
     if (!(delta > 0)) {
         ng_fail(NG_EVALUE, "ng_huber: delta = %g, expected a positive number", delta);
         return NULL;

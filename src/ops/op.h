@@ -78,11 +78,11 @@ void ng_move_running(ng_tensor *running, const double *batch, double factor, dou
 
 /* The window with every setting settled, over images (N, C, H, W); windows->planes is the number of
  * channels of all images. False with an error for a window that does not fit. */
-bool ng_windows_of(const char *function, ng_shape image, const ng_window *window,
+bool ng_windows_of(const char *function, ng_shape image, const ng_window_options *window,
                    ng_windows *windows);
 
 /* Settled windows by name, for the definitions. */
-ng_window ng_window_of(const ng_windows *windows);
+ng_window_options ng_window_of(const ng_windows *windows);
 
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);

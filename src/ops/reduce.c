@@ -221,10 +221,10 @@ ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
 static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
 {
     const double limit = x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *largest = reduce(tape, &max_op, max_pass, x, *r, kept_shape(x->shape, r));
     ng_tensor *shift = ng_clamp(tape, largest, -limit, limit);
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return shift;
 }
 
@@ -256,10 +256,10 @@ ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
     if (!accepts("ng_logsumexp", tape, &options, &r) ||
         !has_elements("ng_logsumexp", options.x, &r))
         return NULL;
-    const bool was = ng_tape_record(tape, false);
+    const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y =
         ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), reduced_shape(&options, &r));
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     return ng_record(tape, &logsumexp_op, y, &options.x, 1, &r, sizeof r);
 }
 

@@ -75,7 +75,7 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
     const rotary_attributes a = {.dim = options.dim != 0 ? options.dim : features,
                                  .over = options.over != 0 ? options.over : features,
                                  .start = options.start,
-                                 .base = options.base == 0.0 ? 10000 : options.base};
+                                 .base = ng_option(options.base, 10000)};
     if (a.dim < 2 || a.dim % 2 != 0 || a.over < 0 || a.over > features || a.over % a.dim != 0) {
         ng_fail(NG_ESHAPE,
                 "ng_rotary: heads of dim %lld in %lld of %lld features, expected an even dim that "

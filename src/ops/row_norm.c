@@ -23,6 +23,15 @@ typedef struct {
     double *mean, *rstd; /* (rows), the tape's; no mean for RMSNorm */
 } row_norm_attributes;
 
+/* The operands and settings of one call. */
+typedef struct {
+    ng_tensor *x, *gamma, *beta;
+    double eps;
+    int dims;
+    bool rms, unbiased;
+    double partial;
+} row_norm_call;
+
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
 static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -81,7 +90,7 @@ static ng_shape trailing(ng_shape shape, int dims)
     return last;
 }
 
-static bool operands_given(const char *function, const ng_row_norm_options *o)
+static bool operands_given(const char *function, const row_norm_call *o)
 {
     return ng_given(function, "x", o->x) && ng_norm_given(function, "gamma", o->gamma) &&
            ng_norm_given(function, "beta", o->beta);
@@ -99,7 +108,7 @@ static bool affine_fits(const char *function, const char *name, const ng_tensor 
 }
 
 /* How many trailing dimensions make a row; 0 with an error. */
-static int row_dims(const char *function, const ng_row_norm_options *o)
+static int row_dims(const char *function, const row_norm_call *o)
 {
     const ng_tensor *affine = ng_is_none(o->gamma) ? o->beta : o->gamma;
     int dims = o->dims;
@@ -110,18 +119,18 @@ static int row_dims(const char *function, const ng_row_norm_options *o)
     return 0;
 }
 
-static bool settings_ok(const char *function, const ng_row_norm_options *o)
+static bool settings_ok(const char *function, const row_norm_call *o)
 {
     if (!(o->eps >= 0 && isfinite(o->eps))) {
         ng_fail(NG_EVALUE, "%s: eps = %g, expected a finite number of at least 0", function,
                 o->eps);
         return false;
     }
-    if (!(o->partial >= 0 && o->partial <= 1)) {
+    if (!(o->partial > 0 && o->partial <= 1)) {
         ng_fail(NG_EVALUE, "%s: partial = %g, expected 0 < partial <= 1", function, o->partial);
         return false;
     }
-    if (o->partial > 0 && o->partial < 1 && !o->rms) {
+    if (o->partial < 1 && !o->rms) {
         ng_fail(NG_EVALUE, "%s: partial statistics are for .rms, not for centred rows", function);
         return false;
     }
@@ -136,13 +145,13 @@ static bool settings_ok(const char *function, const ng_row_norm_options *o)
  * product may lose to rounding: 0.29 of 100 is 29. */
 static int64_t share_of(int64_t n, double partial)
 {
-    if (partial == 0 || partial == 1) return n;
+    if (partial == 1) return n;
     const int64_t over = (int64_t)(partial * (double)n + 1e-9);
     return over < 1 ? 1 : over;
 }
 
 /* The kernel's view of x; false with an error for rows that are too short. */
-static bool rows_of(const char *function, const ng_row_norm_options *o, int dims,
+static bool rows_of(const char *function, const row_norm_call *o, int dims,
                     ng_row_norm_shape *shape)
 {
     const ng_shape x = o->x->shape;
@@ -162,7 +171,7 @@ static bool rows_of(const char *function, const ng_row_norm_options *o, int dims
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *row_norm(const char *function, ng_tape *tape, const ng_row_norm_options *o)
+static ng_tensor *row_norm(const char *function, ng_tape *tape, const row_norm_call *o)
 {
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
     if (!operands_given(function, o) || !ng_accepts(function, tape, 1, inputs) ||
@@ -187,22 +196,31 @@ static ng_tensor *row_norm(const char *function, ng_tape *tape, const ng_row_nor
                      sizeof saved);
 }
 
-ng_tensor *ng_row_norm_with(ng_tape *tape, ng_row_norm_options options)
+ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                            ng_row_norm_options options)
 {
-    return row_norm("ng_row_norm", tape, &options);
+    const row_norm_call call = {.x = x,
+                                .gamma = gamma,
+                                .beta = options.beta,
+                                .eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5),
+                                .dims = options.dims,
+                                .rms = options.rms,
+                                .unbiased = options.unbiased,
+                                .partial = ng_option(options.partial, 1)};
+    return row_norm("ng_row_norm", tape, &call);
 }
 
 ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
 {
-    const ng_row_norm_options options = {.x = x, .gamma = gamma, .beta = beta, .eps = eps};
-    return row_norm("ng_layer_norm", tape, &options);
+    const row_norm_call call = {.x = x, .gamma = gamma, .beta = beta, .eps = eps, .partial = 1};
+    return row_norm("ng_layer_norm", tape, &call);
 }
 
 ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps)
 {
-    const ng_row_norm_options options = {
-        .x = x, .gamma = gamma, .beta = NG_NONE, .eps = eps, .rms = true};
-    return row_norm("ng_rms_norm", tape, &options);
+    const row_norm_call call = {
+        .x = x, .gamma = gamma, .beta = NG_NONE, .eps = eps, .rms = true, .partial = 1};
+    return row_norm("ng_rms_norm", tape, &call);
 }
 
 /* ---- Rows of the op table ----------------------------------------------------------------- */
@@ -212,15 +230,13 @@ NG_ROW_CALL(row_layer_norm_no_gamma, ng_layer_norm(tape, in[0], NG_NONE, in[1], 
 NG_ROW_CALL(row_layer_norm_no_beta, ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-5))
 NG_ROW_CALL(row_layer_norm_plain, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
 NG_ROW_CALL(row_layer_norm_unbiased,
-            ng_row_norm(tape, in[0], .gamma = in[1], .beta = in[2], .eps = 1e-6, .unbiased = true))
-NG_ROW_CALL(row_row_norm_dims,
-            ng_row_norm(tape, in[0], .gamma = NG_NONE, .beta = NG_NONE, .eps = 1e-5, .dims = 2))
+            ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .unbiased = true))
+NG_ROW_CALL(row_row_norm_dims, ng_row_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5, .dims = 2))
 NG_ROW_CALL(row_rms_norm, ng_rms_norm(tape, in[0], in[1], 1e-6))
 NG_ROW_CALL(row_rms_norm_plain, ng_rms_norm(tape, in[0], NG_NONE, 1e-6))
-NG_ROW_CALL(row_rms_norm_beta,
-            ng_row_norm(tape, in[0], .gamma = in[1], .beta = in[2], .eps = 1e-6, .rms = true))
-NG_ROW_CALL(row_rms_norm_partial, ng_row_norm(tape, in[0], .gamma = in[1], .beta = NG_NONE,
-                                              .eps = 1e-6, .rms = true, .partial = 0.5))
+NG_ROW_CALL(row_rms_norm_beta, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .rms = true))
+NG_ROW_CALL(row_rms_norm_partial,
+            ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
 
 const ng_check_row_spec ng_rows_norm[] = {
     {.name = "layer_norm",

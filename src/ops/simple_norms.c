@@ -60,11 +60,12 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
 {
     static const char name[] = "ng_detach_norm";
     ng_tensor *x = options.x;
-    if (!ng_accepts(name, tape, 1, &x) || !has_rows(name, x) || !ng_norm_eps_ok(name, options.eps))
+    const double eps = ng_option(options.eps, 1e-5);
+    if (!ng_accepts(name, tape, 1, &x) || !has_rows(name, x) || !ng_norm_eps_ok(name, eps))
         return NULL;
     if (!options.detach_mean && !options.detach_deviation)
-        return ng_row_norm(tape, x, .gamma = NG_NONE, .beta = NG_NONE, .eps = options.eps);
-    const ng_norm_constants near = constants_near(tape, x, options.eps);
+        return ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = options.eps);
+    const ng_norm_constants near = constants_near(tape, x, eps);
     ng_tensor *z = ng_norm_near(tape, x, near);
     ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(-1), .keepdim = true);

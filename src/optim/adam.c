@@ -31,20 +31,20 @@ static void adam_move(const ng_optimizer *self, const ng_kernels *kernels, const
 static const ng_optimizer_class adam_class = {"Adam", sizeof(adam), adam_move};
 static const ng_optimizer_class adamw_class = {"AdamW", sizeof(adam), adam_move};
 
-static ng_optimizer *make(const ng_optimizer_class *class, const char *name,
-                          ng_adam_options options, bool decoupled)
+static ng_optimizer *make(const ng_optimizer_class *type, const char *name,
+                          ng_adam_new_options options, bool decoupled)
 {
-    options.lr = ng_option_or(options.lr, 1e-3);
-    options.beta1 = ng_option_or(options.beta1, 0.9);
-    options.beta2 = ng_option_or(options.beta2, 0.999);
-    options.eps = ng_option_or(options.eps, 1e-8);
+    options.lr = ng_option(options.lr, 1e-3);
+    options.beta1 = ng_option(options.beta1, 0.9);
+    options.beta2 = ng_option(options.beta2, 0.999);
+    options.eps = ng_option(options.eps, 1e-8);
     if (!ng_option_range(name, "beta1", options.beta1, 0, 1) ||
         !ng_option_range(name, "beta2", options.beta2, 0, 1) ||
         !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL) ||
         !ng_option_range(name, "weight_decay", options.weight_decay, 0, HUGE_VAL))
         return NULL;
     adam *self =
-        (adam *)ng_optimizer_make(class, name, options.module, options.lr, options.schedule, 2);
+        (adam *)ng_optimizer_make(type, name, options.module, options.lr, options.schedule, 2);
     if (!self) return NULL;
     self->beta1 = options.beta1;
     self->beta2 = options.beta2;
@@ -54,15 +54,13 @@ static ng_optimizer *make(const ng_optimizer_class *class, const char *name,
     return &self->base;
 }
 
-ng_optimizer *ng_adam_create(ng_adam_options options)
+ng_optimizer *ng_adam_new_with(ng_adam_new_options options)
 {
     return make(&adam_class, "ng_adam_new", options, false);
 }
 
-ng_optimizer *ng_adamw_create(ng_adam_options options)
+ng_optimizer *ng_adamw_new_with(ng_adam_new_options options)
 {
-    options.weight_decay = options.weight_decay < 0 && isfinite(options.weight_decay)
-                               ? 0
-                               : ng_option_or(options.weight_decay, 0.01);
+    options.weight_decay = ng_option(options.weight_decay, 0.01);
     return make(&adamw_class, "ng_adamw_new", options, true);
 }

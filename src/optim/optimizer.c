@@ -96,15 +96,15 @@ static bool collect(const char *function, ng_optimizer *self)
 
 /* ---- Make and free ------------------------------------------------------------------------- */
 
-ng_optimizer *ng_optimizer_make(const ng_optimizer_class *class, const char *function,
+ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states)
 {
     if (!ng_given(function, "module", module)) return NULL;
     if (!ng_option_range(function, "lr", lr, 0, HUGE_VAL)) return NULL;
     if (!ng_schedule_accepted(function, &schedule)) return NULL;
-    ng_optimizer *self = ng_calloc(function, 1, class->size);
+    ng_optimizer *self = ng_calloc(function, 1, type->size);
     if (!self) return NULL;
-    self->class = class;
+    self->type = type;
     self->lr = lr;
     self->schedule = schedule;
     self->states = states;
@@ -166,7 +166,7 @@ static void move(const ng_optimizer *self, ng_moved *moved, double lr)
     weight->grad_spent = true;
     if (!weight->requires_grad) return;
     moved->steps++;
-    self->class->move(self, ng_kernels_for(moved->dtype), moved, lr);
+    self->type->move(self, ng_kernels_for(moved->dtype), moved, lr);
     ng_touch(weight);
 }
 

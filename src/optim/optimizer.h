@@ -29,7 +29,7 @@ typedef struct {
 } ng_optimizer_class;
 
 struct ng_optimizer {
-    const ng_optimizer_class *class;
+    const ng_optimizer_class *type;
     ng_module *module;
     int64_t parameters; /* of the module's tree when they were collected */
     double lr; /* the base rate */
@@ -41,8 +41,8 @@ struct ng_optimizer {
     int count;
 };
 
-/* An optimizer of class->size with its parameters collected and its state made. */
-ng_optimizer *ng_optimizer_make(const ng_optimizer_class *class, const char *function,
+/* An optimizer of type->size with its parameters collected and its state made. */
+ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states);
 
 /* Whether a schedule makes sense; else an error naming `function`. */

@@ -29,11 +29,11 @@ static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, co
 
 static const ng_optimizer_class rmsprop_class = {"RMSProp", sizeof(rmsprop), rmsprop_move};
 
-ng_optimizer *ng_rmsprop_create(ng_rmsprop_options options)
+ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options)
 {
     static const char name[] = "ng_rmsprop_new";
-    options.alpha = ng_option_or(options.alpha, 0.99);
-    options.eps = ng_option_or(options.eps, 1e-8);
+    options.alpha = ng_option(options.alpha, 0.99);
+    options.eps = ng_option(options.eps, 1e-8);
     if (!ng_option_range(name, "alpha", options.alpha, 0, 1) ||
         !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL) ||
         !ng_option_range(name, "momentum", options.momentum, 0, HUGE_VAL) ||
@@ -42,7 +42,7 @@ ng_optimizer *ng_rmsprop_create(ng_rmsprop_options options)
     const int states = 1 + (options.centered ? 1 : 0) + (options.momentum > 0 ? 1 : 0);
     rmsprop *self =
         (rmsprop *)ng_optimizer_make(&rmsprop_class, name, options.module,
-                                     ng_option_or(options.lr, 0.01), options.schedule, states);
+                                     ng_option(options.lr, 0.01), options.schedule, states);
     if (!self) return NULL;
     self->alpha = options.alpha;
     self->eps = options.eps;

@@ -35,7 +35,7 @@ static double factor_after(const ng_schedule *schedule, int64_t step)
     switch (schedule->kind) {
     case NG_SCHEDULE_CONSTANT: return 1;
     case NG_SCHEDULE_STEP:
-        return pow(ng_option_or(schedule->factor, 0.1), (double)(step / schedule->every));
+        return pow(ng_option(schedule->factor, 0.1), (double)(step / schedule->every));
     case NG_SCHEDULE_COSINE:
     case NG_SCHEDULE_LINEAR: break;
     }

@@ -25,7 +25,7 @@ static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const 
 
 static const ng_optimizer_class sgd_class = {"SGD", sizeof(sgd), sgd_move};
 
-static bool options_accepted(const ng_sgd_options *options)
+static bool options_accepted(const ng_sgd_new_options *options)
 {
     static const char name[] = "ng_sgd_new";
     if (options->nesterov && (options->momentum == 0 || options->dampening != 0)) {
@@ -40,11 +40,11 @@ static bool options_accepted(const ng_sgd_options *options)
            ng_option_range(name, "weight_decay", options->weight_decay, 0, HUGE_VAL);
 }
 
-ng_optimizer *ng_sgd_create(ng_sgd_options options)
+ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options)
 {
     if (!options_accepted(&options)) return NULL;
     sgd *self = (sgd *)ng_optimizer_make(&sgd_class, "ng_sgd_new", options.module,
-                                         ng_option_or(options.lr, 0.01), options.schedule,
+                                         ng_option(options.lr, 0.01), options.schedule,
                                          options.momentum > 0 ? 1 : 0);
     if (!self) return NULL;
     self->momentum = options.momentum;

@@ -122,9 +122,8 @@ enum { FEW = 3 }; /* inputs, for which the lists below stand on the stack */
 static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
 {
     ng_slot few[FEW] = {{NULL, false}};
-    ng_slot *slots = node->n_inputs <= FEW
-                         ? few
-                         : zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
+    ng_slot *slots =
+        node->n_inputs <= FEW ? few : zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
     if (!slots) return false;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
@@ -152,9 +151,9 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
 static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const int64_t failures = ng_failures();
-    const bool was = ng_tape_record(s->tape, s->record);
+    const bool was = ng_tape_set_recording(s->tape, s->record);
     node->op->gradient(s->tape, node, dy, dx);
-    ng_tape_record(s->tape, was);
+    ng_tape_set_recording(s->tape, was);
     for (int i = 0; i < node->n_inputs; i++) {
         if (!wants(s, node->inputs[i]) || dx[i]) continue;
         if (ng_failures() == failures)
@@ -214,16 +213,16 @@ static void put_back(const ng_node *node, const aside *kept, ng_tensor **dx)
 static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_node *boundary = s->tape->last;
-    const bool was = ng_tape_record(s->tape, true);
+    const bool was = ng_tape_set_recording(s->tape, true);
     ng_tensor *y = node->op->definition(s->tape, node);
-    ng_tape_record(s->tape, was);
+    ng_tape_set_recording(s->tape, was);
     if (!y || !matches(s, node->op, dy, y)) return false;
 
     const aside *kept = put_aside(s->tape, node);
     if (!kept) return false;
     sweep inner = {.function = s->function, .tape = s->tape, .record = s->record};
-    const bool done = !y->requires_grad
-                      || (deliver(&inner, y, dy) && walk(&inner, s->tape->last, boundary));
+    const bool done =
+        !y->requires_grad || (deliver(&inner, y, dy) && walk(&inner, s->tape->last, boundary));
     put_back(node, kept, dx);
     return done;
 }
@@ -264,12 +263,11 @@ static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
         return false;
     }
     ng_tensor *few[FEW] = {NULL};
-    ng_tensor **dx = node->n_inputs <= FEW
-                         ? few
-                         : zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
+    ng_tensor **dx =
+        node->n_inputs <= FEW ? few : zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
     if (!dx) return false;
-    return (op->gradient ? run_rule(s, node, dy, dx) : differentiate_definition(s, node, dy, dx))
-           && deliver_all(s, node, dx);
+    return (op->gradient ? run_rule(s, node, dy, dx) : differentiate_definition(s, node, dy, dx)) &&
+           deliver_all(s, node, dx);
 }
 
 /* Keeps what has arrived at x, now that it is complete, where it was asked for. */
@@ -394,8 +392,8 @@ static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_output
     for (int i = 0; i < n_outputs; i++) {
         ng_tensor *y = outputs[i];
         if (!y->wanted) continue;
-        ng_tensor *dy = cotangents ? cotangents[i]
-                                   : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        ng_tensor *dy =
+            cotangents ? cotangents[i] : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
         if (!dy || !deliver(s, y, dy)) return false;
     }
     return true;
@@ -409,8 +407,7 @@ static bool fill_unreached(sweep *s, bool allow_unused)
             ng_fail(NG_EGRAD, "%s: no output depends on input %d", s->function, i + 1);
             return false;
         }
-        s->gradients[i] =
-            ng_result_full(s->tape, s->inputs[i]->dtype, s->inputs[i]->shape, 0.0);
+        s->gradients[i] = ng_result_full(s->tape, s->inputs[i]->dtype, s->inputs[i]->shape, 0.0);
         if (!s->gradients[i]) return false;
     }
     return true;
@@ -480,12 +477,12 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
                .n_inputs = n_inputs};
     const ng_node *newest = tape->last;
     mark_paths(tape, inputs, n_inputs);
-    const bool was = ng_tape_record(tape, options.record);
+    const bool was = ng_tape_set_recording(tape, options.record);
     const ng_tape_mode mode = begin_sweep(tape, options.record);
     bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
     well = walk(&s, newest, NULL) && well;
     tape->mode = mode;
-    ng_tape_record(tape, was);
+    ng_tape_set_recording(tape, was);
     unmark_paths(tape, inputs, n_inputs);
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i]->cotangent) note(&s, inputs[i]);
@@ -499,11 +496,11 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
 ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options)
 {
     ng_tensor *gradient = NULL;
-    ng_gradients_with(tape, &y, 1, &options.x, 1,
-                      (ng_gradients_options){
-                          .gradients = &gradient,
-                          .cotangents = options.cotangent ? &options.cotangent : NULL,
-                          .record = options.record,
-                          .allow_unused = options.allow_unused});
+    ng_gradients_with(
+        tape, &y, 1, &options.x, 1,
+        (ng_gradients_options){.gradients = &gradient,
+                               .cotangents = options.cotangent ? &options.cotangent : NULL,
+                               .record = options.record,
+                               .allow_unused = options.allow_unused});
     return gradient;
 }

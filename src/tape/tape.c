@@ -61,9 +61,9 @@ void ng_tape_seed(ng_tape *tape, uint64_t seed)
     if (ng_given("ng_tape_seed", "tape", tape)) tape->rng = tape->seeded = ng_rng_seeded(seed);
 }
 
-bool ng_tape_record(ng_tape *tape, bool on)
+bool ng_tape_set_recording(ng_tape *tape, bool on)
 {
-    if (!ng_given("ng_tape_record", "tape", tape)) return false;
+    if (!ng_given("ng_tape_set_recording", "tape", tape)) return false;
     const bool was = tape->recording;
     tape->recording = on;
     return was;
@@ -171,8 +171,7 @@ static bool input_ok(const char *function, const ng_tape *tape, int i, const ng_
 {
     if (!ng_usable(function, "operand", i + 1, tape, x)) return false;
     if (x->dtype == NG_I64) {
-        ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function,
-                i + 1);
+        ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function, i + 1);
         return false;
     }
     return true;
@@ -217,8 +216,7 @@ bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const
     return accepts(function, tape, count, inputs, false);
 }
 
-bool ng_accepts_optional(const char *function, ng_tape *tape, int count,
-                         ng_tensor *const *inputs)
+bool ng_accepts_optional(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
 {
     return accepts(function, tape, count, inputs, true);
 }
