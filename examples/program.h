@@ -56,7 +56,8 @@ static inline int program_end(int status)
     if (ng_failed()) complain("%s", ng_error_text()), failed = true;
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("cannot write to standard output: %s", errno ? strerror(errno) : "see above");
+        complain("cannot write to standard output: %s",
+                 errno ? strerror(errno) : "it failed on the way");
         failed = true;
     }
     return failed && status == EXIT_SUCCESS ? EXIT_FAILED : status;
