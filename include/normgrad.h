@@ -5,9 +5,21 @@
  *     tape.h       recording and gradients              gradcheck.h  the gradient checker
  *     ops.h        differentiable operations            data.h, history.h   data in, figures out
  *
+ * How names and calls are made:
+ *
+ *     ng_exp(tape, x)               an operation: the tape that owns the result, then the operands
+ *     ng_linear_new(64, 128)        an object of yours, as from _read and _from; _free gives it back
+ *     ng_module_save(net, path)     what is done with an object: its noun, then the verb
+ *     ng_tape_set_recording(t, on)  _set changes a state, which ng_tape_recording(t) tells
+ *     ng_forward_given(net, t, x, c)   _given: with a condition
+ *     ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true)     settings: named, last, optional
+ *     ng_sum_with(tape, options)    what that macro calls: the last argument and the settings in a
+ *                                   struct, ng_sum_options or that of its family, ng_reduce_options
+ *     0, or nothing, in a setting is its default; NG_ZERO is 0; an argument is taken as it is
+ *
  * Three owners. What a _new, _read or _from function gives is yours, and goes back with _free
  * (which takes NULL). A module owns its parameters. A tape owns all that is computed on it, until
- * ng_tape_reset. Errors pass through: see core.h. Zero in an option always means its default.
+ * ng_tape_reset. Errors pass through: see core.h.
  *
  *     ng_module *net = ng_sequential_new(
  *         ng_linear_new(64, 128), ng_layer_norm_new(128), ng_relu_new(), ng_linear_new(128, 10));

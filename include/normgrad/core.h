@@ -12,6 +12,17 @@
 #define NG_VERSION_PATCH 0
 
 /* What the shared library exports; a function that takes a format of printf's. */
+/* In C++ a header's functions are C's, and what macros write here is no concern of -Wextra, which
+ * would name every setting that is left out. */
+#ifdef __cplusplus
+#pragma GCC system_header
+#define NG_BEGIN_C extern "C" {
+#define NG_END_C }
+#else
+#define NG_BEGIN_C
+#define NG_END_C
+#endif
+
 #if defined(__GNUC__)
 #define NG_API __attribute__((visibility("default")))
 #define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))
@@ -33,16 +44,26 @@
  * in the order of their struct.
  *
  * NG_NAMED writes the struct of settings, whose last member takes the last argument: a value
- * without a name then has no place to go, which compilers object to without being asked. */
+ * without a name then has no place to go, which compilers object to without being asked.
+ * NG_NAMED_TWO is the same for the last two. */
 #define NG_ZERO (-0.0)
 #ifdef __cplusplus
 #define NG_NAMED(type, member, ...) NG_NAMED_LAST(type, member, __VA_ARGS__, )
 #define NG_NAMED_LAST(type, member, first, ...)                                                    \
-    ((void)sizeof(char[#__VA_ARGS__[0] == '.' || #__VA_ARGS__[0] == '\0' ? 1 : -1]),               \
-     __extension__ type{__VA_ARGS__.member = first})
+    (NG_EACH_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.member = first})
+#define NG_NAMED_TWO(type, before, value, member, ...)                                             \
+    NG_NAMED_TWO_LAST(type, before, value, member, __VA_ARGS__, )
+#define NG_NAMED_TWO_LAST(type, before, value, member, first, ...)                                 \
+    (NG_EACH_NAMED(#__VA_ARGS__),                                                                  \
+     __extension__ type{__VA_ARGS__.before = value, .member = first})
+#define NG_EACH_NAMED(text) (void)sizeof(char[text[0] == '.' || text[0] == '\0' ? 1 : -1])
 #else
 #define NG_NAMED(type, member, ...) ((type){.member = __VA_ARGS__})
+#define NG_NAMED_TWO(type, before, value, member, ...)                                             \
+    ((type){.before = (value), .member = __VA_ARGS__})
 #endif
+
+NG_BEGIN_C
 
 /* What a setting says: the standard value where it is 0, else itself (NG_ZERO included). */
 NG_API double ng_option(double value, double standard);
@@ -142,5 +163,7 @@ NG_API uint64_t ng_rng_next(ng_rng *rng);                /* 64 random bits */
 NG_API double ng_rng_uniform(ng_rng *rng);               /* [0, 1), 53 bits */
 NG_API double ng_rng_normal(ng_rng *rng);                /* mean 0, variance 1 */
 NG_API int64_t ng_rng_below(ng_rng *rng, int64_t bound); /* 0 .. bound - 1, unbiased */
+
+NG_END_C
 
 #endif

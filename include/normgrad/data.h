@@ -4,6 +4,8 @@
 
 #include <normgrad/tape.h>
 
+NG_BEGIN_C
+
 /* `count` samples x (count, features...) with labels (int64) or targets y, or none. */
 typedef struct ng_dataset ng_dataset;
 
@@ -76,5 +78,7 @@ NG_API bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t in
                                   ng_dataset_batch_options options);
 
 NG_API void ng_dataset_free(ng_dataset *dataset); /* takes NULL */
+
+NG_END_C
 
 #endif

@@ -27,6 +27,8 @@
 
 #include <normgrad/nn.h>
 
+NG_BEGIN_C
+
 /* A function under test: computes its output on the tape from inputs and context. */
 typedef ng_tensor *ng_check_call(ng_tape *tape, ng_tensor *const *inputs, void *context);
 
@@ -39,8 +41,6 @@ typedef enum {
 
 /* The settings of every check. */
 typedef struct {
-    ng_tensor *const *inputs; /* double, yours, copied; int64 ones are handed on unchecked */
-    int n_inputs;             /* how many */
     void *context;            /* handed to the function as it is */
     int order;                /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
@@ -51,6 +51,8 @@ typedef struct {
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */
     const bool *constant;     /* inputs that are handed on unchecked; default: none */
     bool detached_moves;      /* detached values are not held fixed, but for those by definition */
+    ng_tensor *const *inputs; /* double, yours, copied; int64 ones are handed on unchecked */
+    int n_inputs;             /* how many */
 } ng_check_options;
 
 /* What was found. Strings live in the report. */
@@ -82,17 +84,16 @@ typedef struct {
 /* Checks a function of inputs. A function that fails, gives NaN, gives other bits when it is run
  * again, has no gradient to an input, or leaves nothing to compare, has not passed; nor have inputs
  * that are missing or NG_NONE, and options without meaning (a tolerance below 0, order 3). */
-#define ng_check_function(call, ...)                                                               \
-    ng_check_function_with(call, (ng_check_options){.inputs = NG_CHECK_INPUTS(__VA_ARGS__)})
-#define NG_CHECK_INPUTS(array, ...) (array), .n_inputs = __VA_ARGS__
+#define ng_check_function(call, list, ...)                                                         \
+    ng_check_function_with(call, NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
 
 /* Checks a module, with respect to its input x (double), its condition where a second input is
  * given, and each of its parameters. The module works in double during the check and is given back
  * as it was, values, gradients and all. Parameters, and buffers of more than one element, that
  * stand at their initial 0 or 1 are randomised for the check: a gamma of 1 hides its absence. */
-#define ng_check_module(module, ...)                                                               \
-    ng_check_module_with(module, (ng_check_options){.inputs = NG_CHECK_INPUTS(__VA_ARGS__)})
+#define ng_check_module(module, list, ...)                                                         \
+    ng_check_module_with(module, NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
 /* One line: name, order, derivatives compared, worst relative error (NG_CHECK_TAYLOR: slope), its
@@ -150,5 +151,7 @@ typedef enum {
     NG_BROADCAST_BOTH      /* inputs[0] has 1 for its last, inputs[1] loses its first */
 } ng_broadcast_side;
 NG_API ng_check_row_spec ng_row_broadcast(const ng_check_row_spec *row, ng_broadcast_side side);
+
+NG_END_C
 
 #endif

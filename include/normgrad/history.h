@@ -4,6 +4,8 @@
 
 #include <normgrad/core.h>
 
+NG_BEGIN_C
+
 /* A history has blocks (say, one per run), each with its own series. In the file
  *
  *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.2.0
@@ -48,5 +50,7 @@ NG_API ng_status ng_history_write(const ng_history *history, const char *path);
 NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
 
 NG_API void ng_history_free(ng_history *history); /* takes NULL */
+
+NG_END_C
 
 #endif

@@ -5,6 +5,8 @@
 
 #include <normgrad/ops.h>
 
+NG_BEGIN_C
+
 typedef struct ng_module ng_module;
 
 /* How deep modules may stand in one another; deeper is NG_EVALUE. */
@@ -198,10 +200,20 @@ NG_API ng_module *ng_dropout_new(double p);
 
 /* One after the other; children are named 0, 1, 2... At most 63 modules in a call; more are
  * added with ng_sequential_add. Whatever happens, the modules are no longer yours. */
+NG_API ng_module *ng_sequential_from(ng_module *const *modules, int count);
+#ifndef __cplusplus
 #define ng_sequential_new(...)                                                                     \
     ng_sequential_from((ng_module *[]){__VA_ARGS__},                                               \
                        (int)(sizeof((ng_module *[]){__VA_ARGS__}) / sizeof(ng_module *)))
-NG_API ng_module *ng_sequential_from(ng_module *const *modules, int count);
+#else
+NG_END_C
+static inline ng_module *ng_sequential_of_list(std::initializer_list<ng_module *> modules)
+{
+    return ng_sequential_from(modules.begin(), (int)modules.size());
+}
+#define ng_sequential_new(...) ng_sequential_of_list({__VA_ARGS__})
+NG_BEGIN_C
+#endif
 NG_API ng_status ng_sequential_add(ng_module *sequential, ng_module *module);
 
 /* y = x + inner(x); the child is named inner and belongs to the residual, whatever happens. */
@@ -515,5 +527,7 @@ NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_modu
 /* Ends a constructor: draws the parameters and returns self, or frees it and returns NULL if
  * anything could not be registered since it was made. */
 NG_API ng_module *ng_module_built(ng_module *self);
+
+NG_END_C
 
 #endif

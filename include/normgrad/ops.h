@@ -9,6 +9,8 @@
 
 #include <normgrad/tape.h>
 
+NG_BEGIN_C
+
 /* ---- Constants on the tape ---------------------------------------------------------------- */
 
 NG_API ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
@@ -478,5 +480,7 @@ typedef struct {
 } ng_rotary_options;
 #define ng_rotary(tape, ...) ng_rotary_with(tape, NG_NAMED(ng_rotary_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options);
+
+NG_END_C
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <normgrad/nn.h>
 
+NG_BEGIN_C
+
 /* ---- Learning-rate schedules ---------------------------------------------------------------
  *
  * A plain value that gives the factor of the base rate at each step (0, 1, 2...). A warm-up of w
@@ -106,5 +108,7 @@ NG_API ng_status ng_clip_grad_value(ng_module *module, double limit);
 
 /* Sets every gradient to zero, for loops that do not step. */
 NG_API void ng_zero_grads(ng_module *module);
+
+NG_END_C
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <normgrad/tensor.h>
 
+NG_BEGIN_C
+
 /* A tape is used by one thread at a time; different tapes are independent. */
 typedef struct ng_tape ng_tape;
 NG_API ng_tape *ng_tape_new(void);
@@ -175,5 +177,7 @@ NG_API ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_ten
 
 /* The op that made x, or NULL for a leaf and a constant. */
 NG_API const ng_node *ng_node_of(const ng_tensor *x);
+
+NG_END_C
 
 #endif

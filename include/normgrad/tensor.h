@@ -5,6 +5,8 @@
 #include <normgrad/core.h>
 #include <stdio.h>
 
+NG_BEGIN_C
+
 #define NG_MAX_RANK 8 /* the most dimensions a shape may have */
 
 /* An array of numbers, with or without a history. Made by the functions below, or on a tape. */
@@ -26,10 +28,12 @@ typedef struct {
     int64_t dim[NG_MAX_RANK]; /* the length of each, 0 or more */
 } ng_shape;
 
+#ifndef __cplusplus
 #define NG_SHAPE(...)                                                                              \
     ((ng_shape){.rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                 \
                 .dim = {__VA_ARGS__}})
 #define NG_SCALAR ((ng_shape){0, {0}})
+#endif
 
 /* Axes of a reduction; negative ones count from the last. No axes at all means every axis. */
 typedef struct {
@@ -37,12 +41,52 @@ typedef struct {
     int axis[NG_MAX_RANK];
 } ng_axes;
 
+#ifndef __cplusplus
 #define NG_AXES(...)                                                                               \
     ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
 
-/* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4). */
+#endif
+
+/* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4); a list of tensors and
+ * its length, for ng_concat: NG_TENSORS(a, b). */
+#ifndef __cplusplus
 #define NG_VALUES(...)                                                                             \
     (const double[]){__VA_ARGS__}, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+#define NG_TENSORS(...)                                                                            \
+    (ng_tensor *[]){__VA_ARGS__}, (int)(sizeof((ng_tensor *[]){__VA_ARGS__}) / sizeof(ng_tensor *))
+#endif
+
+#ifdef __cplusplus /* the same, without C's compound literals */
+NG_END_C
+#include <initializer_list>
+#include <type_traits>
+template <typename... T> std::integral_constant<int64_t, sizeof...(T)> ng_count_of(T...);
+static inline ng_shape ng_shape_of_list(std::initializer_list<int64_t> lengths)
+{
+    ng_shape shape = {(int)lengths.size(), {0}};
+    int at = 0;
+    for (int64_t length : lengths)
+        if (at < NG_MAX_RANK) shape.dim[at++] = length;
+    return shape;
+}
+static inline ng_axes ng_axes_of_list(std::initializer_list<int> list)
+{
+    ng_axes axes = {(int)list.size(), {0}};
+    int at = 0;
+    for (int axis : list)
+        if (at < NG_MAX_RANK) axes.axis[at++] = axis;
+    return axes;
+}
+#define NG_SHAPE(...) ng_shape_of_list({__VA_ARGS__})
+#define NG_SCALAR (ng_shape{0, {0}})
+#define NG_AXES(...) ng_axes_of_list({__VA_ARGS__})
+#define NG_VALUES(...)                                                                             \
+    std::initializer_list<double>{__VA_ARGS__}.begin(), decltype(ng_count_of(__VA_ARGS__))::value
+#define NG_TENSORS(...)                                                                            \
+    std::initializer_list<ng_tensor *>{__VA_ARGS__}.begin(),                                       \
+        (int)decltype(ng_count_of(__VA_ARGS__))::value
+NG_BEGIN_C
+#endif
 
 /* Stands for an optional tensor that is left out (NULL would mean: an earlier call failed). */
 NG_API extern ng_tensor ng_none_tensor;
@@ -126,5 +170,7 @@ NG_API bool ng_has_grad(const ng_tensor *x);
 /* Sets the gradient to zero. A training loop need not: the first backward pass after an
  * optimizer's step overwrites in place of adding. */
 NG_API void ng_zero_grad(ng_tensor *x);
+
+NG_END_C
 
 #endif
