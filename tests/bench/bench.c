@@ -16,7 +16,8 @@
 /* ---- The cases ------------------------------------------------------------------------------ */
 
 static const char *const groups[] = {"norm_forward", "norm_backward", "pointwise", "step",
-                                     "overhead",     "memory",        "scale"};
+                                     "overhead",     "memory",        "scale",     "busy"};
+enum { MOST_COPIES = 4 };
 
 static void add_case(bench_results *results, const char *group, const char *name, const char *shape,
                      const char *dtype)
@@ -87,9 +88,12 @@ static void add_cases(bench_results *results)
     add_steps(results);
     static const char *const chains[] = {"add", "mul", "tanh"};
     for (int i = 0; i < 3; i++) add_case(results, "overhead", chains[i], "1x1", "f32");
+    add_case(results, "overhead", "loop", "1x1", "f32");
     add_case(results, "memory", "idle_kib", "784-1024*2-10@256", "f32");
     add_case(results, "memory", "peak_kib", "784-1024*2-10@256", "f32");
     add_scale(results);
+    add_case(results, "busy", "transformer-4x128", "8x128*2", "f32");
+    add_case(results, "busy", "transformer-4x128", "8x128*4", "f32");
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------ */
@@ -113,7 +117,8 @@ static bool takes_part(bench_engine engine, const bench_case *what)
     const bool norm = !strncmp(what->group, "norm_", 5);
     const int64_t size = what->rows * what->columns;
     if (engine == NORMGRAD || engine == ROOF) return true;
-    if (strcmp(what->dtype, "f32")) return false;
+    if (strcmp(what->dtype, "f32") || !strcmp(what->group, "busy") || !strcmp(what->name, "loop"))
+        return false;
     if (engine == KERNEL) return norm && size <= 128 * 128;
     if (engine == PYTORCH_PLAIN) return norm && size * 4 > 32 << 20;
     return true;
@@ -182,12 +187,41 @@ static void measure_memory(bench_results *results, bench_engine engine, int idle
     child_stop(&child);
 }
 
+/* Several processes at once on the same processors, each with so many threads: what one of them
+ * takes. */
+static void measure_busy(bench_results *results, int which)
+{
+    const bench_options *options = &results->options;
+    const bench_case *what = &results->cases[which];
+    static bench_child copies[MOST_THREADS][MOST_COPIES];
+    static double times[MOST_THREADS][MOST_ROUNDS];
+    for (int t = 0; t < options->n_threads; t++)
+        for (int64_t i = 0; i < what->copies; i++) {
+            child_start(&copies[t][i], NORMGRAD, options->threads[t]);
+            child_ask(&copies[t][i], "open %s %s %s %s", what->group, what->name, what->shape,
+                      what->dtype);
+        }
+    for (int round = 0; round < options->rounds; round++) {
+        progress(results, which, round);
+        for (int t = 0; t < options->n_threads; t++)
+            times[t][round] = child_time_together(copies[t], what->copies,
+                                                  20 * options->milliseconds, options->least);
+    }
+    for (int t = 0; t < options->n_threads; t++) {
+        results->median[which][NORMGRAD][t] = bench_median(times[t], options->rounds);
+        for (int64_t i = 0; i < what->copies; i++) child_stop(&copies[t][i]);
+    }
+    progress(results, -1, 0);
+}
+
 static void measure_all(bench_results *results, bench_children children)
 {
     for (int which = 0; which < results->n_cases; which++) {
         if (!strcmp(results->cases[which].name, "idle_kib")) {
             measure_memory(results, NORMGRAD, which, which + 1);
             measure_memory(results, PYTORCH, which, which + 1);
+        } else if (!strcmp(results->cases[which].group, "busy")) {
+            measure_busy(results, which);
         } else if (strcmp(results->cases[which].group, "memory")) {
             measure(results, children, which);
         }
@@ -217,7 +251,7 @@ static void start_all(bench_results *results, bench_children children)
         }
     }
     progress(results, -1, 0);
-    if (!results->engine[PYTORCH][0])
+    if (!results->engine[PYTORCH][0] && needed(results, PYTORCH))
         puts("PyTorch is missing, and left out. To install it: make deps-bench");
     if (!results->engine[ONEDNN][0] && needed(results, ONEDNN))
         puts("oneDNN is missing, and left out. To install it: make deps-bench");
@@ -231,7 +265,7 @@ static const char usage[] =
     "Times normgrad, PyTorch, oneDNN and the machine's own limit, in turns, and prints tables.\n"
     "\n"
     "  -g, --group=NAME     only one group: norm_forward, norm_backward, pointwise, step,\n"
-    "                       overhead, memory or scale\n"
+    "                       overhead, memory, scale or busy\n"
     "  -q, --quick          fewer cases, shorter bursts: under 40 seconds\n"
     "  -t, --threads=LIST   numbers of threads, at most 4 of them (default 1,2)\n"
     "  -o, --output=FOLDER  where results.tsv is written (default build/bench)\n"

@@ -30,6 +30,9 @@ const char *child_ask(bench_child *child, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void child_stop(bench_child *child);
 
+/* Has all of them time at once; the mean of their answers, 0 if one is gone. */
+double child_time_together(bench_child *children, int64_t count, double milliseconds, int least);
+
 /* ---- What was measured --------------------------------------------------------------------- */
 
 typedef struct {

@@ -115,6 +115,8 @@ bool child_start(bench_child *child, bench_engine engine, int threads)
     return true;
 }
 
+static void let_threads_sleep(void) { nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL); }
+
 const char *child_ask(bench_child *child, const char *format, ...)
 {
     if (!child->pid) return "";
@@ -125,8 +127,21 @@ const char *child_ask(bench_child *child, const char *format, ...)
     fputc('\n', child->to);
     fflush(child->to);
     const char *line = answer(child);
-    nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL);
+    let_threads_sleep();
     return line;
+}
+
+double child_time_together(bench_child *children, int64_t count, double milliseconds, int least)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!children[i].pid) return 0;
+        fprintf(children[i].to, "time %g %d\n", milliseconds, least);
+    }
+    for (int64_t i = 0; i < count; i++) fflush(children[i].to);
+    for (int64_t i = 0; i < count; i++) sum += atof(answer(&children[i]));
+    let_threads_sleep();
+    return sum / (double)count;
 }
 
 void child_stop(bench_child *child)

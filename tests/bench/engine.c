@@ -53,7 +53,8 @@ bool bench_parse_shape(bench_case *what)
     what->rows = strtoll(text, &end, 10);
     if (*end == 'x') {
         what->columns = strtoll(end + 1, &end, 10);
-        return *end == '\0' && what->rows > 0 && what->columns > 0;
+        what->copies = *end == '*' ? strtoll(end + 1, &end, 10) : 1;
+        return what->copies > 0 && *end == '\0' && what->rows > 0 && what->columns > 0;
     }
     for (what->widths = 0;; text = end + 1) {
         const int64_t width = strtoll(text, &end, 10);

@@ -2,6 +2,7 @@
  * uses it; and the engine kernel: the loops of its norms alone. */
 #include "engine.h"
 #include "kernels/kernels.h"
+#include "kernels/parallel.h"
 #include <normgrad.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,9 +151,8 @@ static bool open_op(const bench_case *what, bench_job *job)
     const bool chain = !strcmp(what->group, "overhead");
     const double spread = chain ? 1e-3 : 0.5; /* a thousand factors leave the range of float */
     for (int i = 0; i < s->n_inputs; i++)
-        s->inputs[i] = ng_require_grad(ng_uniform_new(dtype, i && ops[op].row ? row : matrix,
-                                                      i ? 1 - spread : -2, i ? 1 + spread : 2,
-                                                      &rng));
+        s->inputs[i] = ng_require_grad(ng_uniform_new(
+            dtype, i && ops[op].row ? row : matrix, i ? 1 - spread : -2, i ? 1 + spread : 2, &rng));
     s->mean = ng_zeros_new(dtype, row);
     s->var = ng_ones_new(dtype, row);
     s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->rows));
@@ -242,8 +242,36 @@ static bool open_step(const bench_case *what, bench_job *job)
     return works(job);
 }
 
+/* ---- A parallel loop ------------------------------------------------------------------------ */
+
+enum { GRAINS = 64, FACTORS = 100 };
+
+/* A loop of about ten microseconds, hardly worth sharing: how much several threads gain of it is
+ * what sharing leaves. */
+static void multiply_factors(const void *arguments, int64_t begin, int64_t end)
+{
+    volatile double last = 0;
+    (void)arguments;
+    for (int64_t i = begin; i < end; i++) {
+        double x = (double)i;
+        for (int k = 0; k < FACTORS; k++) x *= 1.0000001;
+        last = x;
+    }
+    (void)last;
+}
+
+static void share_loop(void *state, int variant)
+{
+    (void)state, (void)variant;
+    ng_share_out(multiply_factors, NULL, GRAINS, 1);
+}
+
 static bool open_normgrad(const bench_case *what, bench_job *job)
 {
+    if (!strcmp(what->name, "loop")) {
+        *job = (bench_job){NULL, NULL, share_loop, NULL, 1, 1};
+        return true;
+    }
     return what->widths || what->layers ? open_step(what, job) : open_op(what, job);
 }
 
