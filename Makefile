@@ -123,17 +123,21 @@ FLAGS.coverage = -O0 --coverage
 # What a program must be linked with, where the library is.
 SANITIZE = $(filter -fsanitize%,$(FLAGS.$(VARIANT)))
 
-COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -Iinclude
 LAST   = $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFLAGS)
+
+# What the compiler says of the processor that it compiles for, as NAME=VALUE.
+MACROS := $(shell $(CC) -std=c11 $(CPPFLAGS) $(CFLAGS) -dM -E -x c /dev/null 2>/dev/null | \
+    sed -n 's/^.define \([^ ]*\) \([^ ]*\)$$/\1=\2/p')
+# Float's arithmetic is to be float's: not the x87's, nor double's as s390x has it under C11.
+PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i386__=1,$(MACROS)),\
+    -msse2 -mfpmath=sse,-fexcess-precision=fast))
+COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(PRECISION) $(WARNINGS) -pthread -Iinclude
 KERNEL = -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
 
 # The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on.
-ISAS = baseline
-ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
-ISAS += avx2 avx512
+ISAS = baseline $(if $(filter __x86_64__=1,$(MACROS)),avx2 avx512) $(if $(filter __aarch64__=1,$(MACROS)),neon)
 ISA.avx2   = -mavx2 -mfma
 ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512
-endif
 TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa)_$(real).o))
 words_of = $(subst _, ,$(basename $(@F)))
 
@@ -409,9 +413,10 @@ headers:
 	    $(CC) -std=$$std -pedantic $(WARNINGS) -Werror -Iinclude -fsyntax-only -x c $$header || exit 1; \
 	done; done
 
-## lint: the public headers in every C since C99; tabs, stray spaces and long lines
+## lint: the public headers in every C since C99; tabs, stray spaces and long lines; src/README.md
 .PHONY: lint
 lint: headers
+	$(Q)tests/map.sh
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 
 ## clean: removes everything that was built

@@ -146,7 +146,7 @@ NG_API int ng_threads(void);
  *
  * Kernels are compiled for several instruction sets; the best that the processor has is chosen when
  * the first is wanted, or the one that the environment variable NORMGRAD_ISA names then (baseline,
- * avx2 or avx512). If that cannot be had, the call records NG_EVALUE, and the best is used.
+ * avx2, avx512 or neon). If that cannot be had, the call records NG_EVALUE, and the best is used.
  */
 
 /* ---- Random numbers -----------------------------------------------------------------------

@@ -86,13 +86,10 @@ typedef struct {
 /* What a * b is more than `product`, its rounded value. */
 NG_INLINE float left_over(float a, float b, float product)
 {
-#ifdef __FMA__
-    return fmaf(a, b, -product);
-#else
+    if (NG_FUSES) return __builtin_fmaf(a, b, -product);
     const float split = 4097, a1 = a * split - (a * split - a), b1 = b * split - (b * split - b);
     const float a2 = a - a1, b2 = b - b1; /* Dekker's product */
     return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2;
-#endif
 }
 
 /* The smaller of |x| and limit; limit for a NaN. The bits of positive numbers are in the order of

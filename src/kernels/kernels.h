@@ -142,7 +142,7 @@ typedef struct {
 
 /* A table: one pointer for each line of kernels.def. */
 typedef struct {
-    const char *isa; /* "baseline", "avx2", "avx512" */
+    const char *isa; /* "baseline", "avx2", "avx512", "neon" */
 #define X(returns, name, arguments) returns(*name) arguments;
 #include "kernels/kernels.def"
 #undef X

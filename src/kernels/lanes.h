@@ -8,17 +8,6 @@
 #include "kernels/walk.h"
 #include <math.h>
 #include <string.h>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
-#if defined(__AVX512F__)
-#define NG_VECTOR 64 /* bytes */
-#elif defined(__AVX2__)
-#define NG_VECTOR 32
-#else
-#define NG_VECTOR 16
-#endif
 
 /* Of two functions the one for REAL; F(sqrt) is REAL's function of math.h. */
 #define OF_REAL(of_float, of_double) _Generic((REAL)0, float : of_float, double : of_double)
@@ -27,57 +16,27 @@
 #define NG_INLINE static inline __attribute__((always_inline))
 #define NG_APART __attribute__((noinline))
 
+/* All of the instruction set ISA is in its own file isa_ISA.h:
+ *
+ *     NG_VECTOR               bytes in a vector; wide and floats are one of doubles and of floats
+ *     NG_FUSES                whether a b + c is rounded once
+ *     GEMM_ROWS               rows of a product's tile that stay in registers, two vectors wide
+ *     ATTENTION_ROWS          likewise of attention's products
+ *     NORM_ROWS               rows that go together in a norm's gradient
+ *     load_f32, store_f32     LANES floats as doubles, and back
+ *     low_half, high_half     halves of floats as doubles
+ *     stream_...              stores to aligned memory past the caches, where there are such;
+ *                             stream_end orders them before what other threads are told next
+ *     fused_floats, _wide     a b + c of each element, as fused()
+ *     wide_sum                the sum of the elements, in an order that does not change */
+#define ISA_TEXT_OF(file) #file
+#define ISA_TEXT(file) ISA_TEXT_OF(file)
+#define ISA_FILE_OF(isa) ISA_TEXT(isa_##isa.h)
+#define ISA_FILE(isa) ISA_FILE_OF(isa)
+#include ISA_FILE(ISA)
+
 /* Sums run in `LANES` doubles side by side, whose order of addition is fixed by the source. */
 #define LANES ((int)(NG_VECTOR / sizeof(double)))
-typedef double wide __attribute__((vector_size(NG_VECTOR)));
-
-/* LANES elements as doubles, and back. gcc converts a generic vector of floats by halves, at three
- * times the cost of the instruction for it. */
-#if defined(__AVX512F__)
-NG_INLINE wide load_f32(const float *x) { return (wide)_mm512_cvtps_pd(_mm256_loadu_ps(x)); }
-NG_INLINE void store_f32(float *x, wide v) { _mm256_storeu_ps(x, _mm512_cvtpd_ps((__m512d)v)); }
-#elif defined(__AVX2__)
-NG_INLINE wide load_f32(const float *x) { return (wide)_mm256_cvtps_pd(_mm_loadu_ps(x)); }
-NG_INLINE void store_f32(float *x, wide v) { _mm_storeu_ps(x, _mm256_cvtpd_ps((__m256d)v)); }
-#else
-typedef float narrow __attribute__((vector_size(NG_VECTOR / 2)));
-NG_INLINE wide load_f32(const float *x)
-{
-    narrow v;
-    memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, wide);
-}
-NG_INLINE void store_f32(float *x, wide v)
-{
-    const narrow narrowed = __builtin_convertvector(v, narrow);
-    memcpy(x, &narrowed, sizeof narrowed);
-}
-#endif
-
-/* A full vector of floats, and its halves as doubles. */
-typedef float floats __attribute__((vector_size(NG_VECTOR)));
-#if defined(__AVX512F__)
-NG_INLINE wide low_half(floats v)
-{
-    return (wide)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v));
-}
-NG_INLINE wide high_half(floats v)
-{
-    return (wide)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1));
-}
-#elif defined(__AVX2__)
-NG_INLINE wide low_half(floats v)
-{
-    return (wide)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v));
-}
-NG_INLINE wide high_half(floats v)
-{
-    return (wide)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1));
-}
-#else
-NG_INLINE wide low_half(floats v) { return (wide){(double)v[0], (double)v[1]}; }
-NG_INLINE wide high_half(floats v) { return (wide){(double)v[2], (double)v[3]}; }
-#endif
 
 NG_INLINE wide load_f64(const double *x)
 {
@@ -88,49 +47,11 @@ NG_INLINE wide load_f64(const double *x)
 NG_INLINE wide wide_of(double value) { return value - (wide){0}; }
 NG_INLINE void store_f64(double *x, wide v) { memcpy(x, &v, sizeof v); }
 
-/* Stores of aligned x past the caches, where the instruction set has one; stream_end orders them
- * before what other threads are told next. */
-#if defined(__AVX512F__)
-NG_INLINE void stream_f32(float *x, wide v) { _mm256_stream_ps(x, _mm512_cvtpd_ps((__m512d)v)); }
-NG_INLINE void stream_f64(double *x, wide v) { _mm512_stream_pd(x, (__m512d)v); }
-NG_INLINE void stream_vector(void *x, wide v) { _mm512_stream_pd(x, (__m512d)v); }
-NG_INLINE void stream_end(void) { _mm_sfence(); }
-#elif defined(__AVX2__)
-NG_INLINE void stream_f32(float *x, wide v) { _mm_stream_ps(x, _mm256_cvtpd_ps((__m256d)v)); }
-NG_INLINE void stream_f64(double *x, wide v) { _mm256_stream_pd(x, (__m256d)v); }
-NG_INLINE void stream_vector(void *x, wide v) { _mm256_stream_pd(x, (__m256d)v); }
-NG_INLINE void stream_end(void) { _mm_sfence(); }
-#else
-NG_INLINE void stream_f32(float *x, wide v) { store_f32(x, v); }
-NG_INLINE void stream_f64(double *x, wide v) { store_f64(x, v); }
-NG_INLINE void stream_vector(void *x, wide v) { memcpy(x, &v, sizeof v); }
-NG_INLINE void stream_end(void) {}
-#endif
-
-NG_INLINE double wide_sum(wide v)
-{
-#if defined(__AVX512F__)
-    const __m256d half = _mm512_castpd512_pd256((__m512d)v) + _mm512_extractf64x4_pd((__m512d)v, 1);
-#elif defined(__AVX2__)
-    const __m256d half = (__m256d)v;
-#endif
-#if defined(__AVX2__)
-    const __m128d pair = _mm256_castpd256_pd128(half) + _mm256_extractf128_pd(half, 1);
-    return pair[0] + pair[1];
-#else
-    return v[0] + v[1];
-#endif
-}
-
 /* a b + c, rounded once where the instruction set can; elsewhere twice. What a compiler would fuse
  * in one copy of an inlined function and not in another is so the same in both. */
 NG_INLINE double fused(double a, double b, double c)
 {
-#ifdef __FP_FAST_FMA
-    return __builtin_fma(a, b, c);
-#else
-    return a * b + c;
-#endif
+    return NG_FUSES ? __builtin_fma(a, b, c) : a * b + c;
 }
 
 /* glibc has vector versions of these in libmvec; told so, gcc calls them from plain loops. They
@@ -172,19 +93,7 @@ NG_INLINE vec spread(REAL value) { return value - (vec){0}; }
 #define store OF_REAL(store_f32, store_f64)
 #define stream_wide OF_REAL(stream_f32, stream_f64)
 
-/* a b + c of each element, as fused(). */
-NG_INLINE vec fused_vec(vec a, vec b, vec c)
-{
-#if defined(__AVX512F__)
-    if (sizeof(REAL) == sizeof(float)) return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-    return (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif defined(__AVX2__) && defined(__FMA__)
-    if (sizeof(REAL) == sizeof(float)) return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-    return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#else
-    return a * b + c;
-#endif
-}
+#define fused_vec OF_REAL(fused_floats, fused_wide)
 
 /* to (+)= a b; stored past the caches if `stream`. */
 NG_INLINE void put_product(REAL *to, vec a, vec b, bool add, const bool stream)

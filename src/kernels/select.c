@@ -16,6 +16,8 @@ static bool has_avx512(void)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && has_avx2();
 }
+#elif defined(__aarch64__)
+static bool has_neon(void) { return true; } /* which has it always */
 #endif
 
 static bool has_baseline(void) { return true; }

@@ -6,6 +6,8 @@
 
 #if defined(__x86_64__)
 #define NG_ISAS(X) X(avx512) X(avx2) X(baseline)
+#elif defined(__aarch64__)
+#define NG_ISAS(X) X(neon) X(baseline)
 #else
 #define NG_ISAS(X) X(baseline)
 #endif

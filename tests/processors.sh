@@ -1,0 +1,72 @@
+#!/bin/bash
+# The library on other processors and another C library, as far as their cross compilers are found:
+# 64-bit ARM (NEON), s390x (big-endian), 32-bit x86, and musl. Each is built without a warning; the
+# tests are run under qemu's user mode where Check for that processor can be had from Debian's
+# packages, which are unpacked in the build folder and not installed.
+#     tests/processors.sh [aarch64] [s390x] [i686] [musl]       CK_RUN_SUITE and CFLAGS are passed on
+set -uo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+
+# say PROCESSOR RESULT
+say() { printf '%-8s %s\n' "$@"; }
+
+# check_for DEBIAN_NAME FOLDER: unpacks Check for that processor.
+check_for() (
+    [ -d "$2/usr" ] && exit
+    mkdir -p "$2" && cd "$2" && apt-get download "check:$1" "libsubunit-dev:$1" && for package in *.deb; do
+        dpkg-deb -x "$package" . || exit
+    done
+) >/dev/null 2>&1
+
+# built PROCESSOR MAKE'S ARGUMENTS...
+built() {
+    local name=$1 log=build/$1.log
+    shift
+    mkdir -p build
+    if make BUILD="build/$name" WERROR=1 "$@" >"$log" 2>&1; then return 0; fi
+    say "$name" "FAILED: make BUILD=build/$name $* (see $log)"
+    tail -n 20 "$log"
+    failed=1
+    return 1
+}
+
+# cross PROCESSOR DEBIAN_NAME FOLDER_OF_LIBRARIES RUN_WITH
+cross() {
+    local name=$1 prefix=$1-linux-gnu root=build/$1/check log=build/$1.log
+    command -v "$prefix-gcc" >/dev/null || { say "$name" "passed over: no $prefix-gcc"; return; }
+    local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" BLAS=0)
+    built "$name" "${tools[@]}" all || return
+    check_for "$2" "$root" || { say "$name" "built; not run: no Check for $2 (dpkg --add-architecture $2, apt-get update)"; return; }
+    command -v "$4" >/dev/null || { say "$name" "built; not run: no $4"; return; }
+    built "$name" "${tools[@]}" CFLAGS="-I$root/usr/include ${CFLAGS-}" \
+        CHECK_LIBS="-L$root/usr/lib/$3 -l:libcheck.a -l:libsubunit.a -lrt -lm" \
+        "build/$name/release/tests/runner" || return
+    if "$4" -L "/usr/$prefix" "build/$name/release/tests/runner" >"$log" 2>&1; then
+        say "$name" "$(grep Checks: "$log" | tail -n 1)"
+    else
+        say "$name" "FAILED (see $log)"
+        tail -n 20 "$log"
+        failed=1
+    fi
+}
+
+# A program of musl's runs here as it is.
+musl() {
+    command -v musl-gcc >/dev/null || { say musl 'passed over: no musl-gcc'; return; }
+    built musl CC=musl-gcc BLAS=0 LDFLAGS=-static all && build/musl/examples/xor >build/musl.log 2>&1 &&
+        say musl 'built, and examples/xor runs' || failed=1
+}
+
+for name in "${@:-aarch64 s390x i686 musl}"; do
+    for one in $name; do
+        case $one in
+        aarch64) cross aarch64 arm64 aarch64-linux-gnu qemu-aarch64 ;;
+        s390x) cross s390x s390x s390x-linux-gnu qemu-s390x ;;
+        i686) cross i686 i386 i386-linux-gnu qemu-i386 ;;
+        musl) musl ;;
+        *) echo "tests/processors.sh: no processor is called $one" >&2; exit 2 ;;
+        esac
+    done
+done
+exit $failed
