@@ -240,6 +240,13 @@ programs: $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
 	$(Q)tests/programs.sh $(OUT)/programs $(CLAIMS:%=$(PROGRAMS)/%) \
 	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -l program_end examples/*.c))
 
+# Use of memory after its life, which the library of VARIANT=asan catches.
+.PHONY: lifetimes
+lifetimes: $(STATIC)
+	$(if $(filter asan,$(VARIANT)),,$(error lifetimes needs VARIANT=asan))
+	$(Q)tests/lifetimes.sh $(OUT)/lifetimes $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) \
+	    $(LIBS) $(LDLIBS)
+
 # CK_RUN_SUITE=name runs one suite; CK_FORK=no all of them in one process.
 .PHONY: suite
 suite: $(RUNNER)
@@ -269,7 +276,7 @@ $(OUT)/tests/suites.h: FORCE | $(OUT)/tests/
 .PHONY: check-asan check-ubsan check-tsan
 check-asan check-ubsan:
 	+$(Q)ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
-	    $(MAKE) --no-print-directory VARIANT=$(@:check-%=%) suite
+	    $(MAKE) --no-print-directory VARIANT=$(@:check-%=%) suite $(if $(filter %asan,$@),lifetimes)
 check-tsan:
 	+$(Q)TSAN_OPTIONS=allocator_may_return_null=1:$$TSAN_OPTIONS CK_FORK=no \
 	    $(MAKE) --no-print-directory VARIANT=tsan suite

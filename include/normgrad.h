@@ -19,7 +19,7 @@
  *
  * Three owners. What a _new, _read or _from function gives is yours, and goes back with _free
  * (which takes NULL). A module owns its parameters. A tape owns all that is computed on it, until
- * ng_tape_reset. Errors pass through: see core.h.
+ * ng_tape_reset; till then its operands must live: see tensor.h. Errors pass through: see core.h.
  *
  *     ng_module *net = ng_sequential_new(
  *         ng_linear_new(64, 128), ng_layer_norm_new(128), ng_relu_new(), ng_linear_new(128, 10));

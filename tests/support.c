@@ -1,4 +1,5 @@
 #include "support.h"
+#include "core/arena.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -170,6 +171,17 @@ static _Atomic bool only_once, refused;
 
 int64_t allocations_made(void) { return made; }
 int64_t allocations_live(void) { return live; }
+
+void expect_none_allocated(const char *file, int line, int64_t since)
+{
+#ifdef NG_ARENA_FORGETS
+    (void)file, (void)line, (void)since;
+#else
+    _mark_point(file, line);
+    if (made != since)
+        fail_at(file, line, "%lld allocations, expected none", (long long)(made - since));
+#endif
+}
 
 static void refuse_after(int64_t count, bool once)
 {

@@ -59,6 +59,10 @@ bool long_double_is_long(void);
 int64_t allocations_made(void); /* since the test began */
 int64_t allocations_live(void); /* not yet freed */
 
+/* A tape has kept its memory: nothing was allocated since allocations_made() gave `made`. Under
+ * AddressSanitizer, where a tape keeps none (core/arena.h), nothing is asserted. */
+#define assert_none_allocated_since(made) expect_none_allocated(__FILE__, __LINE__, made)
+
 /* From now on `count` more allocations succeed, then every one fails, or only the next one. */
 void allocations_fail_after(int64_t count);
 void allocations_fail_once_after(int64_t count);
@@ -95,5 +99,6 @@ void expect_same_bits(const char *file, int line, const char *what, const ng_ten
                       const ng_tensor *b);
 void expect_ok(const char *file, int line, const char *what, bool ok);
 void expect_error(const char *file, int line, ng_status status, const char *part);
+void expect_none_allocated(const char *file, int line, int64_t made);
 
 #endif

@@ -1131,7 +1131,7 @@ START_TEST(training_allocates_nothing_once_warm)
         assert_ok(ng_optimizer_step(adam));
         ng_tape_reset(tape);
     }
-    ck_assert_int_eq(allocations_made() - warm, 0);
+    assert_none_allocated_since(warm);
     ng_optimizer_free(adam), ng_module_free(net);
 }
 END_TEST

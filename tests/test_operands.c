@@ -217,9 +217,9 @@ END_TEST
 
 /* ---- Every public function that takes a tensor ---------------------------------------------
  *
- * With the operands of its row a call works. With any of them replaced by NG_NONE, a tensor of another
- * tape, a stale view, one of another dtype or NULL, it works or answers with an error that begins
- * with the function's name. */
+ * With the operands of its row a call works. With any of them replaced by NG_NONE, a tensor of
+ * another tape, a stale view, one of another dtype or NULL, it works or answers with an error that
+ * begins with the function's name. */
 
 /* The kinds of operands: a letter's shape, in double unless said. */
 static const ng_shape shape_of_kind[128] = {

@@ -441,7 +441,7 @@ START_TEST(reset_keeps_memory_and_ends_all)
         ck_assert_int_eq(ng_tape_used(tape).bytes_used, 0);
         if (step == 1) made = allocations_made();
     }
-    ck_assert_int_eq(allocations_made(), made);
+    assert_none_allocated_since(made);
     ng_tape_free(tape), ng_tensor_free(x);
 }
 END_TEST
@@ -463,7 +463,7 @@ END_TEST
 START_TEST(a_tape_frees_what_it_was_given)
 {
     ng_tape *tape = ng_tape_new();
-    const int64_t before = allocations_live();
+    int64_t kept = 0; /* by the tape, for itself */
     for (int step = 0; step < 3; step++) {
         ng_tensor *x = ng_tape_own(tape, leaf(3)),
                   *c = ng_tape_own(tape, ng_full_new(NG_F64, NG_SCALAR, 2));
@@ -475,8 +475,9 @@ START_TEST(a_tape_frees_what_it_was_given)
         ck_assert_int_eq(ng_set(x, 0, 4), NG_ESTATE);
         assert_error(NG_ESTATE, "belongs to a tape and is read-only");
         ng_tape_reset(tape);
+        if (step == 0) kept = allocations_live();
     }
-    ck_assert_int_eq(allocations_live(), before + 1); /* the tape's memory */
+    ck_assert_int_eq(allocations_live(), kept);
     assert_ok(ng_tape_own(tape, leaf(1)));
     ng_tape_free(tape);
     ck_assert_int_eq(allocations_live(), 0);

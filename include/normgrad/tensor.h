@@ -1,4 +1,15 @@
-/* Tensors: dense, row-major arrays of up to 8 dimensions, in NumPy's order of dimensions. */
+/* Tensors: dense, row-major arrays of up to 8 dimensions, in NumPy's order of dimensions.
+ *
+ * Every tensor has one of three owners, who ends its life:
+ *     you       what a _new, _read or _from function gave     ng_tensor_free
+ *     a module  its parameters and buffers                    ng_module_free
+ *     a tape    all that is computed on it, and what it was   ng_tape_reset, ng_tape_free
+ *               given by ng_tape_own
+ * A tape keeps pointers to the operands of what it has recorded, and a view (ng_reshape, ng_detach)
+ * shows the memory of another tensor. So what was an operand on a tape, yours or a module's, with or
+ * without a gradient, must live until that tape is reset: free it after, or hand it over with
+ * ng_tape_own. Freed earlier it is noticed at best ("an operand was changed"); in a program that is
+ * linked with the debug library (make VARIANT=asan, README.md) the line that uses it is caught. */
 #ifndef NORMGRAD_TENSOR_H
 #define NORMGRAD_TENSOR_H
 

@@ -2,14 +2,8 @@
 #include "core/alloc.h"
 #include <stdlib.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define HAS_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_ASAN 1
-#endif
-#endif
-#ifdef HAS_ASAN
+/* Memory that was not asked for yet is poisoned. */
+#ifdef NG_ARENA_FORGETS
 #include <sanitizer/asan_interface.h>
 #define POISON(memory, bytes) ASAN_POISON_MEMORY_REGION(memory, bytes)
 #define UNPOISON(memory, bytes) ASAN_UNPOISON_MEMORY_REGION(memory, bytes)
@@ -91,25 +85,6 @@ static void release_older(ng_arena *arena)
     arena->block->older = NULL;
 }
 
-void ng_arena_reset(ng_arena *arena)
-{
-    if (!arena->block) return;
-    if (arena->block->older) {
-        ng_arena_block *joint = block_new(arena->kept);
-        if (joint) {
-            joint->older = arena->block;
-            arena->block = joint;
-            arena->kept += joint->size;
-            release_older(arena);
-        }
-    }
-    for (ng_arena_block *block = arena->block; block; block = block->older) {
-        POISON(bytes_of(block), (size_t)block->size);
-        block->used = 0;
-    }
-    arena->used = 0;
-}
-
 void ng_arena_release(ng_arena *arena)
 {
     if (!arena->block) return;
@@ -117,3 +92,29 @@ void ng_arena_release(ng_arena *arena)
     block_free(arena->block);
     *arena = (ng_arena){0};
 }
+
+#ifdef NG_ARENA_FORGETS
+
+void ng_arena_reset(ng_arena *arena) { ng_arena_release(arena); }
+
+#else
+
+static void join_blocks(ng_arena *arena)
+{
+    ng_arena_block *joint = block_new(arena->kept);
+    if (!joint) return;
+    joint->older = arena->block;
+    arena->block = joint;
+    arena->kept += joint->size;
+    release_older(arena);
+}
+
+void ng_arena_reset(ng_arena *arena)
+{
+    if (!arena->block) return;
+    if (arena->block->older) join_blocks(arena);
+    for (ng_arena_block *block = arena->block; block; block = block->older) block->used = 0;
+    arena->used = 0;
+}
+
+#endif

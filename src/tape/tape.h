@@ -53,9 +53,9 @@ ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape);
 /* Whether the tape and each of the operands was given; a NULL is noted. */
 bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tensor *const *inputs);
 
-/* Whether x can be read on this tape: it is not NG_NONE, lives here or on no tape, and is no view of
- * memory that is gone. The error calls it by its role, and by its number where that is not 0:
- * "ng_add: operand 2 lives on another tape". */
+/* Whether x can be read on this tape: it is not NG_NONE, lives here or on no tape, and is no stale
+ * view. The error calls it by its role, and by its number where that is not 0: "ng_add: operand 2
+ * lives on another tape". */
 bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
                const ng_tensor *x);
 
