@@ -1,4 +1,5 @@
-/* AVX2 with FMA. Included by lanes.h, where its words are explained. */
+/* AVX2 with FMA.
+ * lanes.h includes it, and says what each word means. */
 
 #include <immintrin.h>
 

@@ -1,4 +1,5 @@
-/* AVX-512 (F, VL, DQ, BW) with FMA. Included by lanes.h, where its words are explained. */
+/* AVX-512 (F, VL, DQ, BW) with FMA.
+ * lanes.h includes it, and says what each word means. */
 
 #include <immintrin.h>
 

@@ -1,4 +1,5 @@
-/* Any processor of this architecture, in the compiler's own vectors. Included by lanes.h, where its words are explained. */
+/* Any processor of this architecture, in the compiler's own vectors.
+ * lanes.h includes it, and says what each word means. */
 
 #define NG_VECTOR 16
 #define NG_FUSES 0

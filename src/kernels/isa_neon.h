@@ -1,4 +1,5 @@
-/* NEON of 64-bit ARM, which has 32 registers and no stores past the caches. Included by lanes.h, where its words are explained. */
+/* NEON of 64-bit ARM, which has 32 registers and no stores past the caches.
+ * lanes.h includes it, and says what each word means. */
 
 #include <arm_neon.h>
 
