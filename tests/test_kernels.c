@@ -1,5 +1,5 @@
 /* Kernels of every table (instruction set and dtype) against plain long-double loops, and their
- * hard cases. test_tables.c runs the comparisons, compare_...; those that are not here stand there. */
+ * hard cases. test_tables.c runs the comparisons, compare_...; the others stand there. */
 #include "table.h"
 
 /* ---- Pointwise ---------------------------------------------------------------------------- */
