@@ -164,7 +164,7 @@ $(OUT)/objects: FORCE | $(OUT)/tests/
 
 # ---- What is missing is named -------------------------------------------------------------------
 
-.PHONY: needs-check needs-gnuplot needs-valgrind needs-clang-format needs-doxygen
+.PHONY: needs-check needs-gnuplot needs-valgrind needs-clang-format needs-doxygen needs-pkg-config
 needs-check:
 	$(call need,$(has_check),Check,$(or $(filter check check-dev check-devel,$(PACKAGES)),check))
 needs-gnuplot:
@@ -175,6 +175,8 @@ needs-clang-format:
 	$(call need,command -v clang-format,clang-format,clang-format)
 needs-doxygen:
 	$(call need,command -v doxygen,Doxygen,doxygen)
+needs-pkg-config:
+	$(call need,command -v pkg-config,pkg-config,$(or $(filter pkg%,$(PACKAGES)),pkg-config))
 
 # ---- The library and the examples ---------------------------------------------------------------
 
@@ -225,7 +227,7 @@ $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%): $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(O
 
 ## check: all tests, the README's example, the programs, then every gradient through the checker
 .PHONY: check
-check: suite walkthrough programs $(GRADCHECK)
+check: suite walkthrough programs misuse cxx $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
 
 # The norm that README.md adds, taken from its text.
@@ -331,7 +333,7 @@ demo: needs-gnuplot $(PROGRAMS)/digits
 RESULTS = $(CLAIMS:%=$(OUT)/plots/%.log)
 TIMED   = $(filter %/rms_cost.log,$(RESULTS))
 
-## plots: runs the experiment on every claim, draws their figures, writes plots/claims.tsv (use -j)
+## plots: runs the experiment on every claim, draws their figures, writes plots/claims.tsv
 .PHONY: plots
 plots: $(RESULTS)
 	$(Q){ printf 'id\tsource\tclaim\tmeasured\tverdict\n'; sed -n 's/^claim\t//p' $^; } > plots/claims.tsv
@@ -356,7 +358,7 @@ $(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick
 DOCS  = $(BUILD)/docs
 PAGES = $(DOCS)/man/man3
 
-## docs: the reference from the headers: build/docs/html/index.html, build/docs/man
+## docs: the reference, from the headers, in build/docs/html and build/docs/man
 .PHONY: docs
 docs: needs-doxygen $(PAGES)/normgrad.3
 	$(Q)rm -rf $(DOCS)/html
@@ -400,9 +402,23 @@ uninstall: $(PAGES)/normgrad.3
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad' '$(DESTDIR)$(DATADIR)'
 	for page in $(PAGES)/*.3; do rm -f '$(DESTDIR)$(MANDIR)/man3/'"$${page##*/}"; done
 
+# Calls that a compiler must object to, and a program in C++: with the compilers at hand; check-cxx
+# with all there are.
+.PHONY: misuse cxx
+misuse:
+	$(Q)CC='$(CC)' CXX='$(CXX_FOUND)' tests/misuse.sh $(OUT)/misuse quick
+cxx: $(SHARED)
+	$(if $(CXX_FOUND),$(Q)CXX='$(CXX_FOUND)' tests/cxx.sh $(OUT)/cxx quick '-L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)')
+
+## check-cxx: wrong calls in every C since C99 and C++ since C++17, a program in C++; gcc and clang
+.PHONY: check-cxx
+check-cxx: $(SHARED)
+	$(Q)tests/misuse.sh $(OUT)/misuse full
+	$(Q)tests/cxx.sh $(OUT)/cxx full '-L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)'
+
 ## check-install: programs outside the tree by pkg-config and CMake; README's lines without root
 .PHONY: check-install
-check-install: all
+check-install: needs-pkg-config all
 	+$(Q)CC='$(CC)' tests/outside.sh $(OUT)/outside
 	+$(Q)tests/rootless.sh $(OUT)/rootless '$(MAKEOVERRIDES)'
 
@@ -413,17 +429,23 @@ STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.h src/*/*.c src/*/*
 format: needs-clang-format
 	$(Q)clang-format -i $(filter-out include/normgrad/ops.h,$(STYLED))
 
-# A user's program may be in any C since C99, and pedantic.
+# A user's program may be in any C since C99 or any C++ since C++17, and pedantic. C++ is left
+# out where no compiler for it is found.
+CXX_FOUND = $(firstword $(foreach c,$(CXX) g++ clang++,$(shell command -v $(c))))
+compile = echo "\#include <$(2)>" | $(1) -pedantic -Werror -Iinclude -fsyntax-only -
+INCLUDED = normgrad.h $(HEADERS:include/%=%)
 .PHONY: headers
 headers:
-	$(Q)for std in c99 c11 c17 c2x; do for header in include/normgrad.h $(HEADERS); do \
-	    $(CC) -std=$$std -pedantic $(WARNINGS) -Werror -Iinclude -fsyntax-only -x c $$header || exit 1; \
-	done; done
+	$(Q)for std in c99 c11 c17 c2x; do for header in $(INCLUDED); do \
+	    $(call compile,$(CC) -std=$$std $(WARNINGS) -x c,$$header) || exit 1; done; done
+	$(if $(CXX_FOUND),$(Q)for std in c++17 c++20 c++2b; do for header in $(INCLUDED); do \
+	    $(call compile,$(CXX_FOUND) -std=$$std -Wall -Wextra -x c++,$$header) || exit 1; done; done)
 
-## lint: the public headers in every C since C99; tabs, stray spaces and long lines; src/README.md
+## lint: the headers in C and C++, a sentence for each declaration; tabs, stray spaces and long lines
 .PHONY: lint
 lint: headers
 	$(Q)tests/map.sh
+	$(Q)tests/reference.sh $(OUT)/reference
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 
 ## clean: removes everything that was built
@@ -436,6 +458,8 @@ clean:
 help:
 	@sed -n 's/^## //p' Makefile | awk -F': ' '{ printf "%-15s %s\n", $$1, $$2 }'
 	@echo
+	@echo 'Every processor is used; -j1 and so on say how many. VARIANT=asan, ubsan, tsan or coverage'
+	@echo 'builds the library and its tests for these, in build/asan and so on.'
 	@echo 'V=1 shows commands, WERROR=1 makes warnings errors, BLAS=0 leaves OpenBLAS out.'
 
 .PHONY: FORCE

@@ -38,7 +38,8 @@ function read_header(    i) {
         else if (lines[i] ~ /^\/\*/) i = read_comment(i)
         else if (lines[i] ~ /^ +\/\*/) i = read_late_comment(i)
         else if (lines[i] ~ /^#/) i = read_directive(i)
-        else if (lines[i] !~ /^(extern "C"|})/) i = read_declaration(i)
+        else if (lines[i] ~ /^NG_END_C/) i = behind_the_cxx(i)
+        else if (lines[i] !~ /^NG_BEGIN_C/) i = read_declaration(i)
     }
     end_block()
     close_section()
@@ -67,7 +68,7 @@ function read_late_comment(i,    text) {
     while (lines[i] !~ /\*\//) text = text "\n" lines[++i]
     if (count) {
         own[count] = own[count] (own[count] == "" ? "" : " ") flow(inside(text))
-        shown = shown "\n" text
+        parts[count] = parts[count] "\n" text
     }
     return i
 }
@@ -93,8 +94,7 @@ function read_declaration(i,    text, bare) {
         text = text "\n" lines[++i]
         bare = without_comments(text)
     }
-    if (bare ~ /^typedef struct [a-z_]+ [a-z_]+;/ && defined_here(bare)) shown = shown (shown == "" ? "" : "\n") text
-    else add(name_of(bare), kind_of(bare), text)
+    if (bare !~ /^typedef struct [a-z_]+ [a-z_]+;/ || !defined_here(bare)) add(name_of(bare), kind_of(bare), text)
     return i
 }
 
@@ -104,6 +104,12 @@ function defined_here(bare,    k) {
     sub(/ .*/, "", bare)
     for (k = 1; k <= NR; k++) if (lines[k] ~ ("^struct " bare " *{")) return 1
     return 0
+}
+
+# What only C++ sees, between C's end and its next beginning, is not of the manual.
+function behind_the_cxx(i) {
+    while (i < NR && lines[i] !~ /^NG_BEGIN_C/) i++
+    return i
 }
 
 function depth(s) { return gsub(/{/, "", s) - gsub(/}/, "", s) }
@@ -143,28 +149,51 @@ function name_of(bare) {
 function add(name, kind, text) {
     names[++count] = name
     kinds[count] = kind
-    texts[count] = text
+    texts[count] = parts[count] = text
     own[count] = ""
-    if (kind == "macro") text = usage(text)
-    if (kind == "inline") text = substr(text, 1, index(text, ")")) ";"
-    shown = shown (shown == "" ? "" : "\n") text
-    text = texts[count]
+    if (kind == "struct") structs[name] = text
+    sub(/^NG_API /, "", parts[count])
+    if (kind == "inline") parts[count] = substr(text, 1, index(text, ")")) ";"
     if (kind !~ /struct|enum/ && match(text, /\/\*/)) own[count] = flow(inside(substr(text, RSTART)))
 }
 
-# How a macro is called, with "..." told by name where NG_NAMED says it.
-function usage(text,    call, first, comment) {
-    comment = match(text, / *\/\*.*\*\//) ? substr(text, RSTART, RLENGTH) : ""
+# The declarations of a block as a page shows them: how macros are called, then what the header says.
+function shown(    k, calls, rest) {
+    for (k = 1; k <= count; k++)
+        if (kinds[k] == "macro") calls = calls usage(k) "\n"
+        else rest = rest (rest == "" ? "" : "\n") parts[k]
+    return calls (calls != "" && rest != "" ? "\n" : "") rest
+}
+
+# A macro like a prototype: what it gives and what it takes, where NG_NAMED tells.
+function usage(k,    text, call, type, last, j, result, taken) {
+    text = parts[k]
     gsub(/[ \t]*\\\n[ \t]*/, " ", text)
     call = text
     sub(/^# *define +/, "", call)
     call = substr(call, 1, index(call, ")"))
-    if (match(text, /NG_NAMED\([a-z0-9_]+, *[a-z0-9_]+/)) {
-        first = substr(text, RSTART, RLENGTH)
-        sub(/.*, */, "", first)
-        sub(/\.\.\.\)$/, first ", .option = value...)", call)
+    if (!match(text, /NG_NAMED\([a-z0-9_]+, *[a-z0-9_]+/)) return call
+    type = last = substr(text, RSTART + 9, RLENGTH - 9)
+    sub(/,.*/, "", type)
+    sub(/.*, */, "", last)
+    taken = call
+    gsub(/^[^(]*\(|\.\.\.\)$/, "", taken)
+    for (j = 1; j <= count; j++) if (names[j] == names[k] "_with") {
+        result = taken = flow(without_comments(texts[j]))
+        sub(/^NG_API /, "", result)
+        sub(/ng_[a-z0-9_]+_with\(.*/, "", result)
+        sub(/^[^(]*\(/, "", taken)
+        sub(/[a-z0-9_]+ [a-z]+\);.*$/, "", taken)
     }
-    return call comment
+    return result names[k] "(" taken member_of(type, last) ", .option = value...);"
+}
+
+# "int64_t dim", of a struct of this header.
+function member_of(type, name,    j) {
+    if (!(type in structs)) return name
+    split_members(structs[type])
+    for (j = 1; j <= members; j++) if (member[j] ~ ("[ *]" name "$")) return member[j]
+    return name
 }
 
 # The text of a comment, without its marks.
@@ -245,7 +274,7 @@ function end_block(    page, k) {
     if (count && lint) find_missing()
     else if (count && (section == "" || (block_text != "" && block_text != section_text))) {
         page = doxygen() ? first_name(principals()) : ""
-        open_page(page, section == "" || man != "" ? topic : section, principals(), block_text, shown)
+        open_page(page, section == "" || man != "" ? topic : section, principals(), block_text, shown())
         for (k = 1; k <= count && doxygen(); k++) print_declaration(k, page)
         close_page()
         link(all_names())
@@ -255,11 +284,11 @@ function end_block(    page, k) {
             for (k = 1; k <= count; k++) print_declaration(k, section)
             close_page()
         }
-        section_shown = section_shown (section_shown == "" ? "" : "\n\n") shown
+        section_shown = section_shown (section_shown == "" ? "" : "\n\n") shown()
         section_names = section_names (section_names == "" ? "" : ", ") all_names()
     }
     count = 0
-    shown = block_text = ""
+    block_text = ""
 }
 
 function all_names(    k, s) {
@@ -308,7 +337,6 @@ function open_man(title, parent, text, code) {
     print title " \\- " escaped(first_sentence(text)) > sheet
     if (code != "") {
         print ".SH SYNOPSIS\n.nf\n#include <" file ">\n" > sheet
-        gsub(/NG_API /, "", code)
         print verbatim(code) "\n.fi" > sheet
     }
     print ".SH DESCRIPTION" > sheet
@@ -316,9 +344,21 @@ function open_man(title, parent, text, code) {
     if (title != topic) {
         contents = contents "\n.TP\n" title "\n" escaped(first_sentence(text))
         print ".SH SEE ALSO" > sheet
+        print_related(code)
         print ".BR " parent " (3)" > sheet
     }
     close(sheet)
+}
+
+# Options and reports that a page speaks of and does not show.
+function print_related(code,    name, told) {
+    told = code
+    while (match(told, /ng_[a-z0-9_]+_(options|report)/)) {
+        name = substr(told, RSTART, RLENGTH)
+        told = substr(told, RSTART + RLENGTH)
+        if (!index(code, "} " name ";") && !((sheet, name) in related)) print ".BR " name " (3)," > sheet
+        related[sheet, name]
+    }
 }
 
 # Every name on a page leads to it.
@@ -365,7 +405,7 @@ function print_run(mode, run) {
 
 function print_fixed(text,    part, n, k) {
     if (man != "") {
-        print ".PP\n.RS 4\n.nf\n" verbatim(text) "\n.fi\n.RE" > sheet
+        print ".PP\n.RS 4\n.nf\n" escaped(text) "\n.fi\n.RE" > sheet
         return
     }
     n = split(text, part, "\n")

@@ -107,6 +107,7 @@ END {
     }
 }'
 [ -s "$folder/right" ] || fail 'no macro of the headers uses NG_NAMED'
+! grep -nE '\(ng_[a-z0-9_]+_options\) *\{' include/normgrad/*.h >&2 || fail 'options that are not NG_NAMED'
 calls=$(wc -l <"$folder/wrong")
 for which in right wrong; do
     for suffix in c cc; do

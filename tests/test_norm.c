@@ -726,6 +726,29 @@ END_TEST
 
 /* ---- Second order ------------------------------------------------------------------------- */
 
+/* Of t beside 0, normalized with eps = 1/4 and weighed with 1 and 2, is left -t / sqrt(1 + t^2). */
+START_TEST(layer_norm_and_batch_norm_have_a_third_derivative)
+{
+    const double at = 0.7, u = 1 + at * at;
+    const double expected[] = {-at / sqrt(u), -pow(u, -1.5), 3 * at * pow(u, -2.5),
+                               3 * pow(u, -2.5) - 15 * at * at * pow(u, -3.5)};
+    ng_tensor *t = leaf(VALUES(NG_F64, NG_SHAPE(1, 1), at));
+    ng_tensor *one = VALUES(NG_F64, NG_SHAPE(1), 1), *zero = VALUES(NG_F64, NG_SHAPE(1), 0);
+    ng_tensor *weights = VALUES(NG_F64, NG_SHAPE(2), 1, 2);
+    ng_tensor *xhat =
+        _i == 0 ? ng_layer_norm(tape, ng_pad(tape, t, 1, 0, 1), NG_NONE, NG_NONE, 0.25)
+                : ng_reshape(tape,
+                             ng_batch_norm(tape, ng_pad(tape, t, 0, 0, 1), one, zero, NG_NONE,
+                                           NG_NONE, .eps = 0.25, .training = true),
+                             NG_SHAPE(2));
+    ng_tensor *y = ng_sum(tape, ng_mul(tape, xhat, weights));
+    for (int order = 0; order < 4; order++) {
+        assert_close(ng_item(y), expected[order], 1e-14);
+        y = ng_sum(tape, ng_gradient(tape, y, t, .record = true));
+    }
+}
+END_TEST
+
 /* Two elements, eps 0: xhat is (-1, 1) whatever x, so all derivatives are 0; with RMSNorm of
  * (a, b), y1 = a / r with r^2 = (a^2 + b^2) / 2: dy1/da = b^2 / (2 r^3), and again
  * d2y1/da2 = -3 a b^2 / (4 r^5). */
@@ -1028,6 +1051,7 @@ Suite *norm_suite(void)
     tcase_add_test(t, running_statistics_stay_while_the_checker_moves_inputs);
     tcase_add_test(t, statistics_changed_before_backward_are_noticed);
     tcase_add_test(t, second_derivative_of_rms_norm);
+    tcase_add_loop_test(t, layer_norm_and_batch_norm_have_a_third_derivative, 0, 2);
     tcase_add_loop_test(t, float_agrees_with_double, 0, 3);
     tcase_add_loop_test(t, same_bits_with_any_number_of_threads, 0, 3 * SHARED);
     tcase_add_test(t, nothing_is_recorded_for_constants);

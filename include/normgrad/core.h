@@ -11,7 +11,6 @@
 #define NG_VERSION_MINOR 2
 #define NG_VERSION_PATCH 0
 
-/* What the shared library exports; a function that takes a format of printf's. */
 /* In C++ a header's functions are C's, and what macros write here is no concern of -Wextra, which
  * would name every setting that is left out. */
 #ifdef __cplusplus
@@ -23,6 +22,7 @@
 #define NG_END_C
 #endif
 
+/* What the shared library exports; a function that takes a format of printf's. */
 #if defined(__GNUC__)
 #define NG_API __attribute__((visibility("default")))
 #define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))

@@ -20,7 +20,7 @@ typedef struct {
     bool header;      /* the first line holds names */
     char delimiter;   /* default ',' */
     ng_dtype dtype;   /* of the features; default float */
-    const char *path;
+    const char *path; /* of the file */
 } ng_dataset_read_csv_options;
 #define ng_dataset_read_csv(...)                                                                   \
     ng_dataset_read_csv_with(NG_NAMED(ng_dataset_read_csv_options, path, __VA_ARGS__))

@@ -49,8 +49,8 @@ NG_API void ng_module_free(ng_module *module);
  * A name lives as long as the module. */
 typedef struct {
     const char *name; /* "3.norm.weight" */
-    ng_tensor *tensor;
-    ng_module *owner;
+    ng_tensor *tensor; /* its own, not a copy */
+    ng_module *owner; /* the module that registered it */
 } ng_named_tensor;
 NG_API bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter);
 NG_API bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer);
@@ -96,7 +96,7 @@ NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *
 typedef struct {
     bool no_bias;
     ng_init_kind init; /* of the weight; the bias is then 0 */
-    double init_value;
+    double init_value; /* with NG_INIT_NORMAL and NG_INIT_CONSTANT */
     int64_t out;
 } ng_linear_new_options;
 #define ng_linear_new(in, ...)                                                                     \
@@ -107,10 +107,10 @@ NG_API ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options);
  *     ng_layer_norm_new(128)   ng_layer_norm_new(128, .eps = 1e-6) */
 typedef struct {
     double eps; /* default 1e-5 */
-    bool no_bias, no_affine;
+    bool no_bias, no_affine; /* without beta; without both */
     bool unbiased;       /* variance over n - 1 */
     bool channels_first; /* over the channels of (N, dim, ...) instead, at each position */
-    int64_t dim;
+    int64_t dim; /* features */
 } ng_layer_norm_new_options;
 #define ng_layer_norm_new(...)                                                                     \
     ng_layer_norm_new_with(NG_NAMED(ng_layer_norm_new_options, dim, __VA_ARGS__))
@@ -120,9 +120,9 @@ NG_API ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options);
  *     ng_layer_norm_over_new(NG_SHAPE(4, 8), .eps = 1e-6) */
 typedef struct {
     double eps; /* default 1e-5 */
-    bool no_bias, no_affine;
-    bool unbiased;
-    ng_shape shape;
+    bool no_bias, no_affine; /* without beta; without both */
+    bool unbiased; /* variance over n - 1 */
+    ng_shape shape; /* of those dimensions */
 } ng_layer_norm_over_new_options;
 #define ng_layer_norm_over_new(...)                                                                \
     ng_layer_norm_over_new_with(NG_NAMED(ng_layer_norm_over_new_options, shape, __VA_ARGS__))
@@ -131,9 +131,9 @@ NG_API ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options opt
 /* RMSNorm over the last dimension; parameter weight (gamma, 1). */
 typedef struct {
     double eps; /* default 1e-6 */
-    bool no_affine;
+    bool no_affine; /* without gamma */
     double partial; /* share of the features that the statistic reads; default 1 */
-    int64_t dim;
+    int64_t dim; /* features */
 } ng_rms_norm_new_options;
 #define ng_rms_norm_new(...)                                                                       \
     ng_rms_norm_new_with(NG_NAMED(ng_rms_norm_new_options, dim, __VA_ARGS__))
@@ -156,14 +156,14 @@ typedef enum {
     NG_ADAPTIVE_ADANORM
 } ng_adaptive_form;
 typedef struct {
-    ng_adaptive_form form;
+    ng_adaptive_form form; /* default NG_ADAPTIVE_PROJECTED */
     double eps;        /* default 1e-5; conditioned 1e-6 */
     int64_t condition; /* features of c */
     bool gate;
     double scale; /* C, default 1 */
     double k;     /* default 0.1 */
     bool differentiate, raw;
-    int64_t dim;
+    int64_t dim; /* features of x */
 } ng_adaptive_layer_norm_new_options;
 #define ng_adaptive_layer_norm_new(...)                                                            \
     ng_adaptive_layer_norm_new_with(NG_NAMED(ng_adaptive_layer_norm_new_options, dim, __VA_ARGS__))
@@ -180,7 +180,7 @@ typedef struct {
     bool frozen;   /* always the running statistics, with weight and bias trainable */
     int64_t ghost; /* train in sub-batches of so many samples, each with its own statistics, */
     bool combined; /* or with theirs put together: ng_ghost_batch_norm in ops.h */
-    int64_t channels;
+    int64_t channels; /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
     ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
@@ -196,6 +196,7 @@ NG_API ng_module *ng_sigmoid_new(void);
 NG_API ng_module *ng_softplus_new(void);
 NG_API ng_module *ng_leaky_relu_new(double slope);
 
+/* Dropout with probability p, in training only. */
 NG_API ng_module *ng_dropout_new(double p);
 
 /* One after the other; children are named 0, 1, 2... At most 63 modules in a call; more are
@@ -225,8 +226,8 @@ NG_API ng_module *ng_residual_new(ng_module *inner);
  * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(8, 32) */
 typedef struct {
     double eps; /* default 1e-5 */
-    bool no_affine;
-    int64_t channels;
+    bool no_affine; /* without parameters */
+    int64_t channels; /* C, a multiple of the groups */
 } ng_group_norm_new_options;
 #define ng_group_norm_new(groups, ...)                                                             \
     ng_group_norm_new_with(groups, NG_NAMED(ng_group_norm_new_options, channels, __VA_ARGS__))
@@ -237,7 +238,7 @@ NG_API ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_optio
 typedef struct {
     double eps; /* default 1e-5 */
     bool affine;
-    int64_t channels;
+    int64_t channels; /* C */
 } ng_instance_norm_new_options;
 #define ng_instance_norm_new(...)                                                                  \
     ng_instance_norm_new_with(NG_NAMED(ng_instance_norm_new_options, channels, __VA_ARGS__))
@@ -259,8 +260,8 @@ NG_API ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options);
  */
 typedef struct {
     double eps; /* default 1e-5 */
-    bool mean_flows, deviation_flows;
-    int64_t dim;
+    bool mean_flows, deviation_flows; /* the gradient through it */
+    int64_t dim; /* features */
 } ng_detach_norm_new_options;
 #define ng_detach_norm_new(...)                                                                    \
     ng_detach_norm_new_with(NG_NAMED(ng_detach_norm_new_options, dim, __VA_ARGS__))
@@ -270,8 +271,8 @@ NG_API ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options);
  * number, from 0.5), weight (1) and bias (0). Zhu, Chen, He, LeCun & Liu 2025. */
 typedef struct {
     double alpha; /* where alpha starts; default 0.5 */
-    bool no_affine;
-    int64_t dim;
+    bool no_affine; /* without weight and bias */
+    int64_t dim; /* features */
 } ng_dynamic_tanh_new_options;
 #define ng_dynamic_tanh_new(...)                                                                   \
     ng_dynamic_tanh_new_with(NG_NAMED(ng_dynamic_tanh_new_options, dim, __VA_ARGS__))
@@ -285,8 +286,8 @@ typedef struct {
     double momentum;     /* default 0.1 */
     double r_max, d_max; /* default 3 and 5 */
     int64_t warmup, ramp;
-    bool no_affine;
-    int64_t channels;
+    bool no_affine; /* without weight and bias */
+    int64_t channels; /* C */
 } ng_batch_renorm_new_options;
 #define ng_batch_renorm_new(...)                                                                   \
     ng_batch_renorm_new_with(NG_NAMED(ng_batch_renorm_new_options, channels, __VA_ARGS__))
@@ -337,8 +338,9 @@ NG_API ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options
  * ng_conv2d and ng_window_options in ops.h; the kernel has no default.
  *     ng_conv2d_new(1, 16, 3, .padding = 1)   ng_conv2d_new(16, 32, 3, .kernel_w = 5, .stride = 2) */
 typedef struct {
-    int64_t stride, padding, dilation, groups;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+    int64_t stride, padding, dilation, groups; /* for rows and columns alike */
+    int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
+    int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
     bool no_bias; /* as before a BatchNorm, which would take it out again */
     int64_t kernel;
 } ng_conv2d_new_options;
@@ -391,7 +393,7 @@ NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
  * as Xavier's normal for each matrix of (dim, dim). Vaswani et al. 2017.
  *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms) */
 typedef struct {
-    bool causal, no_bias;
+    bool causal, no_bias; /* no position sees a later one; without in_bias, out_bias */
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
     ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
@@ -409,15 +411,15 @@ NG_API ng_module *ng_multi_head_attention_new_with(int64_t dim,
  * + b_2, where a and b are halves of x W_1^T + b_1 (Shazeer 2020). Parameters in_weight (hidden,
  * dim), twice as high for SwiGLU, in_bias, out_weight (dim, hidden), out_bias. */
 typedef enum {
-    NG_FEED_FORWARD_GELU = 0,
-    NG_FEED_FORWARD_GELU_TANH,
-    NG_FEED_FORWARD_RELU,
-    NG_FEED_FORWARD_SWIGLU
+    NG_FEED_FORWARD_GELU = 0,  /* f = gelu */
+    NG_FEED_FORWARD_GELU_TANH, /* f = gelu_tanh */
+    NG_FEED_FORWARD_RELU,      /* f = relu */
+    NG_FEED_FORWARD_SWIGLU     /* two halves, multiplied */
 } ng_feed_forward_activation;
 typedef struct {
     int64_t hidden; /* default 4 dim; for SwiGLU 8/3 dim, so that the weights are as many */
-    ng_feed_forward_activation activation;
-    bool no_bias;
+    ng_feed_forward_activation activation; /* default NG_FEED_FORWARD_GELU */
+    bool no_bias; /* without b_1 and b_2 */
     double gain; /* factor of the drawn weights; default 1 */
     int64_t dim;
 } ng_feed_forward_new_options;
@@ -442,13 +444,13 @@ typedef enum {
 typedef struct {
     int64_t hidden;      /* of the feed-forward */
     ng_norm_maker *norm; /* default ng_norm_layer */
-    ng_norm_placement placement;
+    ng_norm_placement placement; /* default NG_NORM_PRE */
     int64_t layers; /* of the whole stack, for NG_NORM_DEEP; default 1 */
-    ng_feed_forward_activation activation;
+    ng_feed_forward_activation activation; /* of the feed-forward */
     double dropout; /* of the attention weights, and of what each branch adds */
-    bool causal, rotary, no_bias;
-    ng_norm_maker *qk_norm;
-    int64_t heads;
+    bool causal, rotary, no_bias; /* as in ng_multi_head_attention_new */
+    ng_norm_maker *qk_norm; /* the same */
+    int64_t heads; /* divides dim */
 } ng_transformer_block_new_options;
 #define ng_transformer_block_new(dim, ...)                                                         \
     ng_transformer_block_new_with(dim,                                                             \
@@ -460,19 +462,23 @@ NG_API ng_module *ng_transformer_block_new_with(int64_t dim,
  * Children embedding, positions, blocks (a Sequential), norm (where the placement is pre or
  * sandwich: the others end in one) and head. The condition of ng_forward_given is a key mask (N, T).
  *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
-typedef enum { NG_POSITIONS_LEARNED = 0, NG_POSITIONS_ROTARY, NG_POSITIONS_NONE } ng_positions;
+typedef enum {
+    NG_POSITIONS_LEARNED = 0, /* ng_learned_positions_new, after the embedding */
+    NG_POSITIONS_ROTARY,      /* in every attention */
+    NG_POSITIONS_NONE         /* only the causal mask tells them */
+} ng_positions;
 typedef struct {
     int64_t dim, heads, layers, length; /* default 128, 4, 4, 128 */
     int64_t hidden;                     /* of the feed-forward */
     ng_norm_maker *norm;                /* default ng_norm_layer */
-    ng_norm_placement placement;
-    ng_positions positions;
-    ng_feed_forward_activation activation;
+    ng_norm_placement placement; /* default NG_NORM_PRE */
+    ng_positions positions; /* default NG_POSITIONS_LEARNED */
+    ng_feed_forward_activation activation; /* of the feed-forward */
     double dropout;     /* of the embedded ids, and in the blocks */
     bool bidirectional; /* every position sees every other */
     bool no_bias;       /* in attention and feed-forward */
-    ng_norm_maker *qk_norm;
-    int64_t vocabulary;
+    ng_norm_maker *qk_norm; /* of each head of q and k */
+    int64_t vocabulary; /* ids are 0 .. vocabulary - 1 */
 } ng_transformer_new_options;
 #define ng_transformer_new(...)                                                                    \
     ng_transformer_new_with(NG_NAMED(ng_transformer_new_options, vocabulary, __VA_ARGS__))
@@ -493,7 +499,9 @@ typedef struct {
     const char *name; /* "LayerNorm" */
     size_t size;      /* of the struct that embeds ng_module */
 
+    /* The output for x. */
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
+    /* Or, of a module that takes a condition, for both. */
     ng_tensor *(*forward_given)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
 
     /* Draws the module's own parameters; children have drawn theirs before. */
@@ -506,10 +514,11 @@ typedef struct {
     void (*describe)(const ng_module *self, char *text, size_t bytes);
 } ng_module_class;
 
+/* What every module begins with. */
 struct ng_module {
-    const ng_module_class *type;
-    bool training;
-    bool frozen;
+    const ng_module_class *type; /* its functions */
+    bool training; /* what ng_train and ng_eval say */
+    bool frozen; /* what ng_freeze and ng_unfreeze say */
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 

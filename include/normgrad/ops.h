@@ -13,9 +13,11 @@ NG_BEGIN_C
 
 /* ---- Constants on the tape ---------------------------------------------------------------- */
 
+/* Every element is `value`, 0 or 1; the latter two in the shape and dtype of x. */
 NG_API ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
 NG_API ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x);
 NG_API ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x);
+
 NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype);
                                 /* y = x in another dtype; a constant if that is NG_I64 */
 
@@ -74,7 +76,7 @@ NG_API ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x);
 
 /* ---- Reductions ---------------------------------------------------------------------------
  *
- * Over .axes (default: every axis). .keepdim leaves each reduced axis with length 1. */
+ * Of x over .axes (default: every axis). .keepdim leaves each reduced axis with length 1. */
 typedef struct {
     ng_axes axes;
     bool keepdim;
@@ -163,12 +165,16 @@ NG_API ng_tensor *ng_equal(ng_tape *tape, ng_tensor *a, ng_tensor *b);         /
 NG_API ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis);     /* y = e^x / sum e^x */
 NG_API ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis); /* y = x - ln sum e^x */
 
-/* The mean, the sum, or one loss for each element or row. */
-typedef enum { NG_MEAN = 0, NG_SUM, NG_EACH } ng_reduction;
+/* What becomes of the losses of all elements or rows. */
+typedef enum {
+    NG_MEAN = 0, /* their mean */
+    NG_SUM,      /* their sum */
+    NG_EACH      /* all of them */
+} ng_reduction;
 
 /* Losses of a prediction against a target of the same shape. */
 typedef struct {
-    ng_reduction reduction;
+    ng_reduction reduction; /* default NG_MEAN */
     double delta; /* ng_huber: where square turns into line; default 1 */
     ng_tensor *target;
 } ng_loss_options;
@@ -193,7 +199,7 @@ NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
  * Rows whose label is .ignored (when .ignore is set) count for nothing, also not in the mean; a
  * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error. */
 typedef struct {
-    ng_reduction reduction;
+    ng_reduction reduction; /* default NG_MEAN */
     double smoothing;
     bool ignore;
     int64_t ignored;
@@ -305,7 +311,7 @@ NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, doubl
  * Xu et al. 2019. With neither it is LayerNorm without gamma and beta, their LayerNorm-simple. */
 typedef struct {
     double eps; /* default 1e-5 */
-    bool detach_mean, detach_deviation;
+    bool detach_mean, detach_deviation; /* hold it constant in the gradient */
     ng_tensor *x;
 } ng_detach_norm_options;
 #define ng_detach_norm(tape, ...)                                                                 \
@@ -342,8 +348,9 @@ NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *g
 
 /* Batch normalization in sub-batches of `size` samples (the last one takes what is left), as the
  * workers of a data-parallel job see them; gamma, beta and running statistics as in ng_batch_norm.
- * In training each sub-batch is normalized by its own mean and variance, and the running statistics
- * move once for each, in order: ghost batch normalization, Hoffer, Hubara & Soudry 2017. With
+ * In training each sub-batch is normalized by its own mean and variance, and running_mean and
+ * running_var move once for each, in order: ghost batch normalization, Hoffer, Hubara & Soudry
+ * 2017. With
  * .combine the statistics of the sub-batches are put together,
  *     mean = (sum n_i mean_i) / n    var = (sum n_i (var_i + (mean_i - mean)^2)) / n
  * and all are normalized by these (synchronized BatchNorm): equal to ng_batch_norm of the whole
@@ -384,7 +391,8 @@ NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng
  * dilation  distance between neighbours within the window, default 1 */
 typedef struct {
     int64_t stride, padding, dilation;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+    int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
+    int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
     int64_t kernel;
 } ng_window_options;
 
@@ -395,7 +403,7 @@ typedef struct {
  *     ng_conv2d(tape, x, weight, bias, .padding = 1) */
 typedef struct {
     int64_t stride, padding, dilation, groups;
-    int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+    int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w; /* rows; columns */
     ng_tensor *bias;
 } ng_conv2d_options;
 #define ng_conv2d(tape, x, weight, ...)                                                           \
@@ -453,7 +461,7 @@ NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, n
                                     ng_attention_options options);
 
 /* The same with q, k and v as thirds of one tensor's features: qkv (N, T, 3 H D), mask (N, T) or
- * NG_NONE -> (N, T, H D). */
+ * NG_NONE -> (N, T, H D); heads, scale, causal and dropout as above. */
 typedef struct {
     int64_t heads;
     double scale;

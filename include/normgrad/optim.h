@@ -18,8 +18,8 @@ typedef enum {
     NG_SCHEDULE_LINEAR        /* from 1 to floor over `steps`, then floor */
 } ng_schedule_kind;
 typedef struct {
-    ng_schedule_kind kind;
-    int64_t warmup;
+    ng_schedule_kind kind; /* default NG_SCHEDULE_CONSTANT */
+    int64_t warmup; /* w, default 0 */
     int64_t steps; /* cosine, linear: length, without the warm-up */
     int64_t every; /* step: length of a stair */
     double factor; /* step: default 0.1 */
@@ -43,7 +43,7 @@ typedef struct {
     double lr; /* default 0.01 */
     double momentum, dampening, weight_decay;
     bool nesterov;
-    ng_schedule schedule;
+    ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_sgd_new_options;
 #define ng_sgd_new(...) ng_sgd_new_with(NG_NAMED(ng_sgd_new_options, module, __VA_ARGS__))
@@ -58,7 +58,7 @@ typedef struct {
     double beta1, beta2; /* default 0.9, 0.999 */
     double eps;          /* default 1e-8 */
     double weight_decay; /* default 0; AdamW 0.01 */
-    ng_schedule schedule;
+    ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_adam_new_options;
 #define ng_adam_new(...) ng_adam_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
@@ -72,9 +72,9 @@ typedef struct {
     double lr;    /* default 0.01 */
     double alpha; /* default 0.99 */
     double eps;   /* default 1e-8 */
-    double momentum, weight_decay;
+    double momentum, weight_decay; /* g += weight_decay w comes first */
     bool centered;
-    ng_schedule schedule;
+    ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_rmsprop_new_options;
 #define ng_rmsprop_new(...)                                                                        \
@@ -90,7 +90,7 @@ NG_API ng_status ng_optimizer_step(ng_optimizer *optimizer);
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */
 NG_API ng_status ng_optimizer_set_lr(ng_optimizer *optimizer, double lr); /* the base rate */
 NG_API int64_t ng_optimizer_steps(const ng_optimizer *optimizer);         /* taken so far */
-NG_API void ng_optimizer_free(ng_optimizer *optimizer);
+NG_API void ng_optimizer_free(ng_optimizer *optimizer);                   /* takes NULL */
 
 /* ---- Gradients of a whole module ----------------------------------------------------------- */
 

@@ -132,6 +132,7 @@ typedef struct {
     bool accumulate;
 } ng_slot;
 
+/* What an op is called, and how it is differentiated. */
 struct ng_op {
     const char *name; /* "cube", for messages and graphs */
 

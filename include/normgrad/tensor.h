@@ -38,7 +38,6 @@ typedef struct {
     int rank;                 /* how many dimensions, 0 to 8 */
     int64_t dim[NG_MAX_RANK]; /* the length of each, 0 or more */
 } ng_shape;
-
 #ifndef __cplusplus
 #define NG_SHAPE(...)                                                                              \
     ((ng_shape){.rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                 \
@@ -51,7 +50,6 @@ typedef struct {
     int count; /* how many, 0 to 8 */
     int axis[NG_MAX_RANK];
 } ng_axes;
-
 #ifndef __cplusplus
 #define NG_AXES(...)                                                                               \
     ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})

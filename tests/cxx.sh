@@ -1,0 +1,34 @@
+#!/bin/sh
+# A C++ program outside the tree compiles without a warning, links and runs.
+#
+#     tests/cxx.sh FOLDER quick|full LIBRARIES
+#
+# quick: $CXX in C++17; full: g++ and clang++, as far as they are there, from C++17 to C++23.
+set -eu
+folder=$1
+mode=$2
+libraries=$3
+mkdir -p "$folder"
+if [ "$mode" = full ]; then
+    compilers='g++ clang++' standards='c++17 c++20 c++2b'
+else
+    compilers=${CXX:-c++} standards=c++17
+fi
+
+tried=0
+for compiler in $compilers; do
+    command -v "$compiler" >/dev/null || continue
+    for standard in $standards; do
+        $compiler -std=$standard -Wall -Wextra -pedantic -Werror -Iinclude tests/outside/program.cc \
+            $libraries -o "$folder/program" || {
+            echo "cxx: $compiler -std=$standard does not compile tests/outside/program.cc" >&2
+            exit 1
+        }
+        "$folder/program" >"$folder/output" || {
+            echo "cxx: the program made by $compiler -std=$standard fails" >&2
+            exit 1
+        }
+        tried=$((tried + 1))
+    done
+done
+echo "cxx: $tried C++ compilers and standards: $(cat "$folder/output")"
