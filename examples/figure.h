@@ -1,4 +1,5 @@
-/* What comes of a program: PREFIX.dat, and PREFIX.svg and PREFIX.png, which gnuplot draws from it by a
+/* What comes of a program: PREFIX.dat, and PREFIX.svg and PREFIX.png, which gnuplot draws from it
+ * by a
  * script of plots/. */
 #ifndef EXAMPLES_FIGURE_H
 #define EXAMPLES_FIGURE_H

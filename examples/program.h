@@ -164,7 +164,8 @@ static inline const char *place_with(const places *all, const char *name, char *
     return NULL;
 }
 
-/* The path of a data file. Where there is none, says where it was looked for and ends the program. */
+/* The path of a data file. Where there is none, says where it was looked for and ends the
+ * program. */
 static inline const char *find_data(const char *name)
 {
     static char path[2048];

@@ -8,7 +8,7 @@
  * How names and calls are made:
  *
  *     ng_exp(tape, x)               an operation: the tape that owns the result, then the operands
- *     ng_linear_new(64, 128)        an object of yours, as from _read and _from; _free gives it back
+ *     ng_linear_new(64, 128)        an object of yours, as from _read, _from; _free gives it back
  *     ng_module_save(net, path)     what is done with an object: its noun, then the verb
  *     ng_tape_set_recording(t, on)  _set changes a state, which ng_tape_recording(t) tells
  *     ng_forward_given(net, t, x, c)   _given: with a condition

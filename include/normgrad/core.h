@@ -123,7 +123,8 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 /* ---- Threads ------------------------------------------------------------------------------
  *
  * Kernels share large work among threads; results have the same bits for any count. ng_set_threads
- * bounds the count by NG_MOST_THREADS; 0, as at the start, means OMP_NUM_THREADS, or else one thread
+ * bounds the count by NG_MOST_THREADS; 0, as at the start, means OMP_NUM_THREADS, or else one
+ * thread
  * for each processor that the process may use: by its affinity (taskset) and by the quotas of its
  * control groups, rounded up.
  *

@@ -85,7 +85,8 @@ typedef struct {
  * again, has no gradient to an input, or leaves nothing to compare, has not passed; nor have inputs
  * that are missing or NG_NONE, and options without meaning (a tolerance below 0, order 3). */
 #define ng_check_function(call, list, ...)                                                         \
-    ng_check_function_with(call, NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+    ng_check_function_with(call,                                                                   \
+                           NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
 
 /* Checks a module, with respect to its input x (double), its condition where a second input is
@@ -93,7 +94,8 @@ NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_opti
  * as it was, values, gradients and all. Parameters, and buffers of more than one element, that
  * stand at their initial 0 or 1 are randomised for the check: a gamma of 1 hides its absence. */
 #define ng_check_module(module, list, ...)                                                         \
-    ng_check_module_with(module, NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+    ng_check_module_with(module,                                                                   \
+                         NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
 /* One line: name, order, derivatives compared, worst relative error (NG_CHECK_TAYLOR: slope), its

@@ -336,7 +336,8 @@ NG_API ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options
 /* Convolution of x (N, in, H, W); weight (out, in / groups, kernel_h, kernel_w), bias (out), both
  * drawn from U(-b, b), b = 1 / sqrt(in / groups kernel_h kernel_w). The settings are those of
  * ng_conv2d and ng_window_options in ops.h; the kernel has no default.
- *     ng_conv2d_new(1, 16, 3, .padding = 1)   ng_conv2d_new(16, 32, 3, .kernel_w = 5, .stride = 2) */
+ *     ng_conv2d_new(1, 16, 3, .padding = 1)
+ *     ng_conv2d_new(16, 32, 3, .kernel_w = 5, .stride = 2) */
 typedef struct {
     int64_t stride, padding, dilation, groups; /* for rows and columns alike */
     int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
@@ -460,7 +461,8 @@ NG_API ng_module *ng_transformer_block_new_with(int64_t dim,
 
 /* Transformer, a language model: int64 ids (N, T) -> logits (N, T, vocabulary), T at most length.
  * Children embedding, positions, blocks (a Sequential), norm (where the placement is pre or
- * sandwich: the others end in one) and head. The condition of ng_forward_given is a key mask (N, T).
+ * sandwich: the others end in one) and head. The condition of ng_forward_given is a key mask
+ * (N, T).
  *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
 typedef enum {
     NG_POSITIONS_LEARNED = 0, /* ng_learned_positions_new, after the embedding */

@@ -180,7 +180,8 @@ typedef struct {
 } ng_loss_options;
 #define ng_mse(tape, x, ...) ng_mse_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 #define ng_l1(tape, x, ...) ng_l1_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
-#define ng_huber(tape, x, ...) ng_huber_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
+#define ng_huber(tape, x, ...)                                                                    \
+    ng_huber_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 #define ng_binary_cross_entropy(tape, logits, ...)                                                \
     ng_binary_cross_entropy_with(tape, logits, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 NG_API ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
@@ -414,8 +415,10 @@ NG_API ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
 /* Largest and mean value in each window: (N, C, H, W) -> (N, C, OH, OW); padding is at most half
  * of the kernel. Equals share the gradient of max pooling; zeros of the padding count in a mean.
  *     ng_max_pool2d(tape, x, 2)   ng_avg_pool2d(tape, x, 3, .stride = 2, .padding = 1) */
-#define ng_max_pool2d(tape, x, ...) ng_max_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
-#define ng_avg_pool2d(tape, x, ...) ng_avg_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+#define ng_max_pool2d(tape, x, ...)                                                               \
+    ng_max_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+#define ng_avg_pool2d(tape, x, ...)                                                               \
+    ng_avg_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
 NG_API ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
 NG_API ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
 
@@ -427,7 +430,8 @@ NG_API ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x); /* (N, ...) -> (N, al
 /* Every window as a column: (N, C, H, W) -> (N, C kernel_h kernel_w, OH OW); and back, windows
  * that overlap adding up. Each is the other's gradient.
  *     ng_unfold(tape, x, 3, .padding = 1)   ng_fold(tape, columns, 8, 8, 3, .padding = 1) */
-#define ng_unfold(tape, x, ...) ng_unfold_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
+#define ng_unfold(tape, x, ...)                                                                   \
+    ng_unfold_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
 #define ng_fold(tape, columns, height, width, ...)                                                \
     ng_fold_with(tape, columns, height, width, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
 NG_API ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window);

@@ -17,7 +17,8 @@ NG_API void ng_tape_reset(ng_tape *tape);
 
 /* Hands a tensor of your own to the tape, which frees it at its next reset, and returns it:
  *     ng_tensor *x = ng_tape_own(tape, ng_normal_new(NG_F32, NG_SHAPE(32, 64), 0, 1, &rng));
- * From then on it is read-only and lives on this tape alone, as a result does; it stays a leaf, with
+ * From then on it is read-only and lives on this tape alone, as a result does; it stays a leaf,
+ * with
  * its gradient. A tensor that this tape owns already is returned as it is. NG_ESTATE for a module's
  * tensor, a leaf's gradient and what lives on another tape. After any error x is still yours. */
 NG_API ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x);
@@ -27,7 +28,9 @@ NG_API void ng_tape_seed(ng_tape *tape, uint64_t seed);
 
 /* Switches recording on or off and returns what it was. While it is off, results need no
  * gradient and nothing is kept for a backward pass:
- *     bool was = ng_tape_set_recording(tape, false);  ...evaluate...  ng_tape_set_recording(tape, was); */
+ *     bool was = ng_tape_set_recording(tape, false);
+ *     ...evaluate...
+ *     ng_tape_set_recording(tape, was); */
 NG_API bool ng_tape_set_recording(ng_tape *tape, bool on);
 NG_API bool ng_tape_recording(const ng_tape *tape);
 
@@ -75,7 +78,8 @@ typedef struct {
     bool record, allow_unused; /* as in ng_gradients */
     ng_tensor *x;
 } ng_gradient_options;
-#define ng_gradient(tape, y, ...) ng_gradient_with(tape, y, NG_NAMED(ng_gradient_options, x, __VA_ARGS__))
+#define ng_gradient(tape, y, ...)                                                                 \
+    ng_gradient_with(tape, y, NG_NAMED(ng_gradient_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options);
 
 /* x's value as a constant: no gradient flows through it. The gradient checker holds it fixed while

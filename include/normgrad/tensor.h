@@ -6,7 +6,8 @@
  *     a tape    all that is computed on it, and what it was   ng_tape_reset, ng_tape_free
  *               given by ng_tape_own
  * A tape keeps pointers to the operands of what it has recorded, and a view (ng_reshape, ng_detach)
- * shows the memory of another tensor. So what was an operand on a tape, yours or a module's, with or
+ * shows the memory of another tensor. So what was an operand on a tape, yours or a module's,
+ * with or
  * without a gradient, must live until that tape is reset: free it after, or hand it over with
  * ng_tape_own. Freed earlier it is noticed at best ("an operand was changed"); in a program that is
  * linked with the debug library (make VARIANT=asan, README.md) the line that uses it is caught. */
@@ -56,7 +57,8 @@ typedef struct {
 
 #endif
 
-/* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4); a list of tensors and
+/* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4); a list of
+ * tensors and
  * its length, for ng_concat: NG_TENSORS(a, b). */
 #ifndef __cplusplus
 #define NG_VALUES(...)                                                                             \
@@ -103,7 +105,8 @@ NG_API extern ng_tensor ng_none_tensor;
 
 /* ---- Make (yours: give back with ng_tensor_free) ------------------------------------------ */
 
-/* Of one value, or drawn from a generator: uniform in [low, high), normal with mean and deviation. */
+/* Of one value, or drawn from a generator: uniform in [low, high), normal with mean and
+ * deviation. */
 NG_API ng_tensor *ng_zeros_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_ones_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value);

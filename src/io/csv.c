@@ -16,7 +16,8 @@ typedef struct {
     int64_t line;           /* its number, from 1 */
 } ng_lines;
 
-static ng_lines begin_lines(const ng_dataset_read_csv_options *options, const char *text, int64_t size)
+static ng_lines begin_lines(const ng_dataset_read_csv_options *options, const char *text,
+                            int64_t size)
 {
     const bool marked = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0; /* UTF-8's signature */
     return (ng_lines){.options = options, .next = text + (marked ? 3 : 0), .end = text + size};

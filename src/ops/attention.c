@@ -5,7 +5,8 @@
  * features, q (N, T, H D), as a Linear leaves them; ng_self_attention reads q, k and v from one
  * tensor (N, T, 3 H D). The kernels take strides, so that none of these is copied into another.
  *
- * Kept for the backward pass: y, and of each row of scores its maximum and sum e^(score - max). The T x T weights are
+ * Kept for the backward pass: y, and of each row of scores its maximum and sum e^(score - max).
+ * The T x T weights are
  * computed again, a block at a time. Dao et al. 2022. So is the mask of dropout, from its seed. */
 #include "kernels/dropout.h"
 #include "ops/op.h"

@@ -20,7 +20,8 @@
 enum { BENCH_LAYERS = 80, BENCH_VOCABULARY = 96 };
 
 /* A shape is "4096x768", rows and columns, "8x128*4", the same in so many copies at once, or
- * "64-128*3-10@32", a network's widths (128 three times) and its batch. The case "transformer-4x128" is a language model of 4 layers of width 128
+ * "64-128*3-10@32", a network's widths (128 three times) and its batch. The case
+ * "transformer-4x128" is a language model of 4 layers of width 128
  * that reads rows of so many characters. */
 typedef struct {
     char group[24], name[32], shape[48], dtype[8];
