@@ -584,8 +584,9 @@ static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool w
     double *scratch = doubles(ng_row_norm_scratch(&s));
     const ng_norm_gradients to = {
         or_null(dx, true), or_null(dgamma, with_gamma), or_null(dbeta, with_beta), add, add, add};
-    k->row_norm(&s, x, gamma, beta, y, s.center ? mean : NULL, rstd);
-    k->row_norm_backward(&s, x, gamma, mean, rstd, dy, to, scratch);
+    const ng_statistics statistics = {s.center ? mean : NULL, doubles(rows), rstd};
+    k->row_norm(&s, x, gamma, beta, y, statistics);
+    k->row_norm_backward(&s, x, gamma, statistics, dy, to, scratch);
 
     long double *sum = keep(2 * n, sizeof *sum), *sum_b = sum + n;
     for (int64_t row = 0; row < rows; row++) {
@@ -721,10 +722,11 @@ START_TEST(a_constant_row_gives_exactly_beta)
             const char *x = constant(n, values[v]), *gamma = uniform(n, 1, 2),
                        *beta = uniform(n, 1, 2);
             char *y = make(n);
-            double mean, rstd;
-            k->row_norm(&shape, x, gamma, beta, y, &mean, &rstd);
+            double mean, low, rstd;
+            const ng_statistics to = {&mean, &low, &rstd};
+            k->row_norm(&shape, x, gamma, beta, y, to);
             expect_bits("constant row", y, beta, n);
-            k->row_norm(&bare, x, gamma, beta, y, &mean, &rstd);
+            k->row_norm(&bare, x, gamma, beta, y, to);
             ck_assert(n == 1 || isnan(get(y, 0))); /* 0 / 0 */
             release();
         }
@@ -739,10 +741,11 @@ START_TEST(one_feature_gives_beta_and_no_gradient)
         const char *x = uniform(2, 1, 9), *gamma = uniform(1, 1, 2), *beta = uniform(1, 1, 2);
         const char *dy = uniform(2, 1, 2);
         char *y = make(2), *dx = constant(2, 5), *dgamma = constant(1, 5), *dbeta = make(1);
-        double mean[2], rstd[2], scratch[2];
+        double mean[2], low[2], rstd[2], scratch[2];
+        const ng_statistics statistics = {mean, low, rstd};
         ck_assert_int_le(ng_row_norm_scratch(&shape), 2);
-        k->row_norm(&shape, x, gamma, beta, y, mean, rstd);
-        k->row_norm_backward(&shape, x, gamma, mean, rstd, dy,
+        k->row_norm(&shape, x, gamma, beta, y, statistics);
+        k->row_norm_backward(&shape, x, gamma, statistics, dy,
                              (ng_norm_gradients){.dx = dx, .dgamma = dgamma, .dbeta = dbeta},
                              scratch);
         for (int i = 0; i < 2; i++) {
@@ -764,10 +767,11 @@ START_TEST(a_bad_element_spoils_its_own_row_only)
         const ng_row_norm_shape shape = {3, 33, 33, 1e-5, c % 2, false};
         char *x = uniform(3 * 33, -1, 1), *dy = uniform(3 * 33, -1, 1), *y = make(3 * 33);
         char *dx = make(3 * 33);
-        double mean[3], rstd[3];
+        double mean[3], low[3], rstd[3];
+        const ng_statistics statistics = {c % 2 ? mean : NULL, low, rstd};
         put(x, 33 + 30, bad[c / 2]);
-        k->row_norm(&shape, x, NULL, NULL, y, mean, rstd);
-        k->row_norm_backward(&shape, x, NULL, mean, rstd, dy, (ng_norm_gradients){.dx = dx}, NULL);
+        k->row_norm(&shape, x, NULL, NULL, y, statistics);
+        k->row_norm_backward(&shape, x, NULL, statistics, dy, (ng_norm_gradients){.dx = dx}, NULL);
         for (int i = 0; i < 3 * 33; i++) {
             /* x / sqrt(Inf) is 0 for the finite elements of a row that is not centred */
             const bool spoilt = i / 33 == 1 && (c % 2 || c / 2 == 0 || i == 33 + 30);
@@ -796,10 +800,13 @@ static void check_column_norm(ng_column_norm_shape s, bool affine, bool fixed, b
     char *beta = or_null(uniform(channels, -1, 1), affine), *dx = constant(size, 1);
     char *dgamma = constant(channels, 1), *dbeta = constant(channels, 1);
     double *mean = doubles(channels), *var = doubles(channels), *rstd = doubles(channels);
-    k->column_statistics(&s, x, mean, var);
-    k->inverse_deviation(rstd, var, s.eps, channels);
-    k->column_norm(&s, x, mean, rstd, gamma, beta, y);
-    k->column_norm_backward(&s, x, gamma, mean, rstd, dy, fixed,
+    double *plain = doubles(channels);
+    const ng_statistics statistics = {mean, doubles(channels), rstd};
+    k->column_statistics(&s, x, statistics, var);
+    k->inverse_deviation(plain, var, s.eps, channels);
+    for (int64_t c = 0; c < channels; c++) assert_close(plain[c], rstd[c], 1e-15);
+    k->column_norm(&s, x, statistics, gamma, beta, y);
+    k->column_norm_backward(&s, x, gamma, statistics, dy, fixed,
                             (ng_norm_gradients){dx, dgamma, dbeta, add, add, add});
 
     for (int64_t c = 0; c < channels; c++) {
@@ -846,9 +853,10 @@ START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
 {
     if (!use_table(_i)) return;
     for (int inner = 1; inner < 8; inner += 6) {
-        double mean[3], var[3];
+        double mean[3], low[3], rstd[3], var[3];
         const char *x = constant(11 * 3 * inner, 0.1);
-        k->column_statistics(&(ng_column_norm_shape){11, 3, inner, 0}, x, mean, var);
+        k->column_statistics(&(ng_column_norm_shape){11, 3, inner, 0}, x,
+                             (ng_statistics){mean, low, rstd}, var);
         for (int c = 0; c < 3; c++) ck_assert(mean[c] == (double)get(x, 0) && var[c] == 0);
         release();
     }
@@ -1084,7 +1092,7 @@ enum { OUTPUTS = 21 };
 /* Runs large work of every kind into y (OUTPUTS, LARGE). */
 static void run_all(const char *x, const char *z, const int64_t *labels, char *y)
 {
-    static double mean[LARGE_ROWS], rstd[LARGE_ROWS], kept[2 * LARGE_ROWS], columns[3 * 301];
+    static double mean[LARGE_ROWS], rstd[LARGE_ROWS], kept[2 * LARGE_ROWS], columns[4 * 301];
     static double scratch[2 * 301 * 64];
     const size_t step = (size_t)LARGE * ng_dtype_bytes(dtype);
     const int64_t rows = LARGE_ROWS, n = 301;
@@ -1102,16 +1110,17 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     k->softmax(x, NEXT, rows, n);
     k->cross_entropy(x, labels, NEXT, kept, rows, n, 0.1, false, 0);
     k->cross_entropy_backward(x, labels, kept, z, true, 1, NEXT, rows, n, 0.1, false, 0, false);
-    k->row_norm(&row, x, z, z, NEXT, mean, rstd);
+    k->row_norm(&row, x, z, z, NEXT, (ng_statistics){.mean = mean, .rstd = rstd});
     ng_norm_gradients to = {.dx = NEXT};
     to.dgamma = NEXT;
     to.dbeta = NEXT;
-    k->row_norm_backward(&row, x, z, mean, rstd, z, to, scratch);
+    k->row_norm_backward(&row, x, z, (ng_statistics){.mean = mean, .rstd = rstd}, z, to, scratch);
     for (int inner = 1; inner < 8; inner += 6) { /* 301 channels, then 43 of 7 */
         const ng_column_norm_shape column = {rows, n / inner, inner, 0};
-        k->column_statistics(&column, x, columns, columns + 301);
-        k->column_norm(&column, x, columns, columns + 301, NULL, NULL, NEXT);
-        k->column_norm_backward(&column, x, NULL, columns, columns + 301, z, false,
+        const ng_statistics statistics = {columns, columns + 301, columns + 2 * 301};
+        k->column_statistics(&column, x, statistics, columns + 3 * 301);
+        k->column_norm(&column, x, statistics, NULL, NULL, NEXT);
+        k->column_norm_backward(&column, x, NULL, statistics, z, false,
                                 (ng_norm_gradients){.dx = NEXT});
     }
     k->gemm(false, true, rows, rows / 2, n, x, n, z, n, NULL, NEXT, rows / 2, false);

@@ -666,7 +666,7 @@ START_TEST(channel_kernels_do_what_they_say)
             dgamma[i] = dbeta[i] = i;
         }
         k->channel_affine(&s, x, gamma, beta, y);
-        k->channel_sums(&s, x, mean, rstd, dy,
+        k->channel_sums(&s, x, (ng_statistics){.mean = mean, .rstd = rstd}, dy,
                         (ng_norm_gradients){.dgamma = dgamma, .dbeta = dbeta, .add_dbeta = true});
         for (int64_t i = 0; i < size; i++) {
             const int64_t c = i / inner % 6, row = i / inner / 6 * 2 + c / 3;

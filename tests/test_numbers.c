@@ -222,11 +222,11 @@ static const struct {
     {NG_F32, 0.5, 2, 1e-5},      {NG_F32, 1e6, 1, 1e-5},       {NG_F32, 1e30, 1e30, 1e-5},
     {NG_F32, 3e37, 5e37, 1e-5},  {NG_F32, 1e-30, 1e-30, 1e-5}, {NG_F32, 1e-30, 1e-30, 0},
     {NG_F32, 2e-38, 1e-37, 0},   {NG_F32, 100, 1e-4, 1e-12},   {NG_F64, 0.5, 2, 1e-5},
-    {NG_F64, 1e6, 1, 1e-5},      {NG_F64, 1e9, 1, 1e-5},       {NG_F64, 1e12, 1, 0},
+    {NG_F64, 1e6, 1, 1e-5},      {NG_F64, 1e9, 1, 1e-5},       {NG_F64, 1e12, 1, 1e-5},
     {NG_F64, 1e30, 1e30, 1e-5},  {NG_F64, 1e200, 1e200, 1e-5}, {NG_F64, 2e307, 2.5e307, 1e-5},
-    {NG_F64, 1e-200, 1e-200, 0}, {NG_F64, 1e-308, 1e-307, 0},  {NG_F64, 1e-308, 1e-307, 1e-5},
+    {NG_F64, 1e-200, 1e-200, 0}, {NG_F64, 1e-303, 1e-302, 0},  {NG_F64, 1e-305, 1e-304, 1e-5},
 };
-enum { RANGES = sizeof ranges / sizeof *ranges, FLOAT_RANGES = 8 };
+enum { RANGES = sizeof ranges / sizeof *ranges };
 
 static problem pose(const norm_case *norm, place size, int range)
 {
@@ -240,8 +240,8 @@ static problem pose(const norm_case *norm, place size, int range)
                      .eps = norm->call == weight ? 0 : ranges[range].eps};
 }
 
-/* A double keeps 1e-15 of the terms, a few roundings, and a float 1e-6. */
-static double tolerance_of(ng_dtype dtype) { return dtype == NG_F32 ? 1e-6 : 2e-15; }
+/* A few roundings, of double a dozen: sums here are of up to 12,000 terms. */
+static double tolerance_of(ng_dtype dtype) { return dtype == NG_F32 ? 1e-6 : 3e-15; }
 
 static void check_norm(const norm_case *norm, place size, int range, bool record)
 {
@@ -572,8 +572,8 @@ Suite *numbers_suite(void)
     Suite *suite = suite_create("numbers");
     TCase *t = tcase_create("numbers");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, norms_keep_their_digits_at_any_size, 0, FLOAT_RANGES);
-    tcase_add_loop_test(t, recorded_gradients_of_norms_keep_their_digits_too, 0, FLOAT_RANGES);
+    tcase_add_loop_test(t, norms_keep_their_digits_at_any_size, 0, RANGES);
+    tcase_add_loop_test(t, recorded_gradients_of_norms_keep_their_digits_too, 0, RANGES);
     tcase_add_loop_test(t, second_order_of_norms_in_float_agrees_with_double, 0, NORMS);
     tcase_add_loop_test(t, detached_norms_keep_their_digits, 0, 15);
     tcase_add_test(t, spectral_norm_takes_sigma_in_double);

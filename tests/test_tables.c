@@ -95,7 +95,7 @@ static void check_channel_sums(const ng_group_shape *s)
         char *dgamma = constant(s->channels, 1), *dbeta = constant(s->channels, 1);
         double *mean = doubles(rows), *rstd = doubles(rows);
         for (int64_t r = 0; r < rows; r++) mean[r] = 10 + 0.01 * (double)r, rstd[r] = 1 + (double)r;
-        k->channel_sums(s, x, mean, rstd, dy,
+        k->channel_sums(s, x, (ng_statistics){.mean = mean, .rstd = rstd}, dy,
                         (ng_norm_gradients){.dgamma = or_null(dgamma, mode & 1),
                                             .dbeta = or_null(dbeta, mode & 2),
                                             .add_dgamma = add,

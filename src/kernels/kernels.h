@@ -74,6 +74,14 @@ typedef struct {
     int64_t outer, channels, groups, inner;
 } ng_group_shape;
 
+/* Of each row, or column, that is normalized: rstd, and the mean as the sum of two numbers, the
+ * second what the first has lost to rounding, without which x - mean would lose digits of double
+ * rows far from zero. mean is NULL where nothing is centred, low where it is 0: in float, whose
+ * means, double, need none, and of statistics that are given. */
+typedef struct {
+    double *mean, *low, *rstd;
+} ng_statistics;
+
 /* Destinations of a backward norm kernel; a NULL pointer is not wanted. */
 typedef struct {
     void *dx, *dgamma, *dbeta;

@@ -21,8 +21,8 @@
 
 typedef struct {
     ng_column_norm_shape shape;
-    bool fixed;          /* the statistics are constants */
-    double *mean, *rstd; /* (channels), the tape's */
+    bool fixed;               /* the statistics are constants */
+    ng_statistics statistics; /* (channels), the tape's */
 } batch_norm_attributes;
 
 /* The operands and settings of one call. */
@@ -42,8 +42,8 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
     const ng_norm_gradients gradients = {dx[0].data,       dx[1].data,       dx[2].data,
                                          dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
-    ng_kernels_for(x->dtype)->column_norm_backward(&saved->shape, x->data, gamma->data, saved->mean,
-                                                   saved->rstd, dy->data, saved->fixed, gradients);
+    ng_kernels_for(x->dtype)->column_norm_backward(
+        &saved->shape, x->data, gamma->data, saved->statistics, dy->data, saved->fixed, gradients);
     return NG_OK;
 }
 
@@ -68,8 +68,8 @@ static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
         var = ng_add_scalar(tape, per_channel(tape, node->inputs[4], x), saved->shape.eps);
     } else {
         const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-        const ng_norm_constants near = ng_norm_constants_of(
-            tape, x->dtype, channels_of(x), saved->mean, saved->rstd, saved->shape.eps);
+        const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, channels_of(x),
+                                                            &saved->statistics, saved->shape.eps);
         z = ng_norm_near(tape, x, near);
         mean = ng_mean(tape, z, .axes = all_but_channel, .keepdim = true);
         var = ng_variance(tape, z, .axes = all_but_channel, .keepdim = true);
@@ -199,26 +199,25 @@ static ng_tensor *batch_norm(ng_tape *tape, const batch_norm_call *o)
     }
 
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    double *memory = y ? ng_tape_memory(tape, 3 * (size_t)channels * sizeof(double)) : NULL;
-    if (!memory) return NULL;
-    double *const var = memory + 2 * channels;
-    saved.mean = memory;
-    saved.rstd = memory + channels;
+    double *var = y ? ng_tape_memory(tape, (size_t)channels * sizeof *var) : NULL;
+    if (!var || !ng_statistics_new(tape, x, channels, true, &saved.statistics)) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    if (o->training)
-        kernels->column_statistics(&saved.shape, x->data, saved.mean, var);
-    else
-        read_running(o, saved.mean, var);
-    kernels->inverse_deviation(saved.rstd, var, o->eps, channels);
-    kernels->column_norm(&saved.shape, x->data, saved.mean, saved.rstd, o->gamma->data,
-                         o->beta->data, y->data);
+    if (o->training) {
+        kernels->column_statistics(&saved.shape, x->data, saved.statistics, var);
+    } else {
+        saved.statistics.low = NULL;
+        read_running(o, saved.statistics.mean, var);
+        kernels->inverse_deviation(saved.statistics.rstd, var, o->eps, channels);
+    }
+    kernels->column_norm(&saved.shape, x->data, saved.statistics, o->gamma->data, o->beta->data,
+                         y->data);
 
     /* The batch's own statistics are functions of x; running ones are inputs, so that a backward
      * pass after they were changed is noticed. */
     y = ng_record(tape, &batch_norm_op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
     if (y && o->training && ng_tape_is_live(tape)) {
         const double unbiased = (double)count / (double)(count - 1);
-        ng_move_running(o->running_mean, saved.mean, 1, o->momentum);
+        ng_move_running(o->running_mean, saved.statistics.mean, 1, o->momentum);
         ng_move_running(o->running_var, var, unbiased, o->momentum);
     }
     return y;

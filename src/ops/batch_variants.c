@@ -88,13 +88,16 @@ typedef struct {
 static bool statistics_of(ng_tape *tape, const renorm_call *o, const ng_column_norm_shape *shape,
                           batch_statistics *batch)
 {
-    double *memory = ng_tape_memory(tape, 2 * (size_t)shape->channels * sizeof *memory);
+    const size_t channels = (size_t)shape->channels;
+    double *memory = ng_tape_memory(tape, 3 * channels * sizeof *memory);
     if (!memory) return false;
-    *batch = (batch_statistics){memory, memory + shape->channels};
+    *batch = (batch_statistics){memory, memory + channels};
+    ng_column_norm_shape with_eps = *shape;
+    with_eps.eps = o->eps;
+    const ng_statistics to = {.mean = batch->mean, .rstd = batch->deviation};
     ng_kernels_for(o->x->dtype)
-        ->column_statistics(shape, o->x->data, batch->mean, batch->deviation);
-    for (int64_t c = 0; c < shape->channels; c++)
-        batch->deviation[c] = sqrt(batch->deviation[c] + o->eps);
+        ->column_statistics(&with_eps, o->x->data, to, memory + 2 * channels);
+    for (size_t c = 0; c < channels; c++) batch->deviation[c] = 1 / batch->deviation[c];
     return true;
 }
 

@@ -18,7 +18,7 @@
 typedef struct {
     ng_group_shape shape; /* (N, C, positions) */
     double eps;
-    double *mean, *rstd; /* (N, positions), the tape's */
+    ng_statistics statistics; /* (N, positions), the tape's */
 } channel_norm_attributes;
 
 /* One sample, (C, positions), as the column kernels see it. */
@@ -38,14 +38,22 @@ static void *at_sample(const ng_tensor *x, void *data, const channel_norm_attrib
     return (char *)data + (size_t)elements * ng_dtype_bytes(x->dtype);
 }
 
+/* Those of a sample's columns. */
+static ng_statistics statistics_at(const channel_norm_attributes *saved, int64_t sample)
+{
+    const ng_statistics *s = &saved->statistics;
+    const int64_t first = sample * saved->shape.inner;
+    return (ng_statistics){s->mean + first, s->low ? s->low + first : NULL, s->rstd + first};
+}
+
 /* y = xhat, by the statistics at hand. */
 static void normalize(const ng_tensor *x, const channel_norm_attributes *saved, void *y)
 {
     const ng_column_norm_shape shape = sample_of(saved);
     for (int64_t n = 0; n < saved->shape.outer; n++)
-        ng_kernels_for(x->dtype)->column_norm(
-            &shape, at_sample(x, x->data, saved, n), saved->mean + n * saved->shape.inner,
-            saved->rstd + n * saved->shape.inner, NULL, NULL, at_sample(x, y, saved, n));
+        ng_kernels_for(x->dtype)->column_norm(&shape, at_sample(x, x->data, saved, n),
+                                              statistics_at(saved, n), NULL, NULL,
+                                              at_sample(x, y, saved, n));
 }
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
@@ -55,8 +63,8 @@ static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, 
     const ng_column_norm_shape shape = sample_of(saved);
     for (int64_t n = 0; n < saved->shape.outer; n++)
         ng_kernels_for(x->dtype)->column_norm_backward(
-            &shape, at_sample(x, x->data, saved, n), NULL, saved->mean + n * saved->shape.inner,
-            saved->rstd + n * saved->shape.inner, at_sample(x, g, saved, n), false,
+            &shape, at_sample(x, x->data, saved, n), NULL, statistics_at(saved, n),
+            at_sample(x, g, saved, n), false,
             (ng_norm_gradients){.dx = at_sample(x, dx.data, saved, n), .add_dx = dx.accumulate});
 }
 
@@ -68,11 +76,11 @@ static ng_status affine_sums(ng_tape *tape, const ng_node *node, const ng_tensor
     const ng_tensor *x = node->inputs[0];
     ng_group_shape shape = saved->shape;
     shape.groups = 1;
-    double *unit = ng_tape_memory(tape, 2 * (size_t)shape.outer * sizeof *unit);
-    if (!unit) return NG_ENOMEM;
-    for (int64_t n = 0; n < shape.outer; n++) unit[n] = 0, unit[shape.outer + n] = 1;
+    ng_statistics unit;
+    if (!ng_statistics_new(tape, x, shape.outer, false, &unit)) return NG_ENOMEM;
+    for (int64_t n = 0; n < shape.outer; n++) unit.rstd[n] = 1;
     normalize(x, saved, scratch);
-    ng_kernels_for(x->dtype)->channel_sums(&shape, scratch, unit, unit + shape.outer, dy->data,
+    ng_kernels_for(x->dtype)->channel_sums(&shape, scratch, unit, dy->data,
                                            (ng_norm_gradients){.dgamma = dx[1].data,
                                                                .dbeta = dx[2].data,
                                                                .add_dgamma = dx[1].accumulate,
@@ -110,7 +118,7 @@ static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
     ng_shape positions = x->shape;
     positions.dim[1] = 1;
     const ng_norm_constants near =
-        ng_norm_constants_of(tape, x->dtype, positions, saved->mean, saved->rstd, saved->eps);
+        ng_norm_constants_of(tape, x->dtype, positions, &saved->statistics, saved->eps);
     ng_tensor *z = ng_norm_near(tape, x, near);
     ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(1), .keepdim = true);
@@ -141,15 +149,13 @@ static bool shapes_ok(const ng_tensor *x, const ng_tensor *gamma, const ng_tenso
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static void statistics(const ng_tensor *x, const channel_norm_attributes *saved)
+/* var: scratch, (positions) */
+static void take_statistics(const ng_tensor *x, const channel_norm_attributes *saved, double *var)
 {
     const ng_column_norm_shape shape = sample_of(saved);
-    const int64_t positions = saved->shape.inner, count = saved->shape.outer * positions;
     for (int64_t n = 0; n < saved->shape.outer; n++)
         ng_kernels_for(x->dtype)->column_statistics(&shape, at_sample(x, x->data, saved, n),
-                                                    saved->mean + n * positions,
-                                                    saved->rstd + n * positions);
-    ng_kernels_for(x->dtype)->inverse_deviation(saved->rstd, saved->rstd, saved->eps, count);
+                                                    statistics_at(saved, n), var);
 }
 
 ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
@@ -163,12 +169,10 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
     const int64_t positions = x->size / samples / channels;
     channel_norm_attributes saved = {.shape = {samples, channels, channels, positions}, .eps = eps};
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    double *memory =
-        y ? ng_tape_memory(tape, 2 * (size_t)(samples * positions) * sizeof *memory) : NULL;
-    if (!memory) return NULL;
-    saved.mean = memory;
-    saved.rstd = memory + samples * positions;
-    statistics(x, &saved);
+    double *var = y ? ng_tape_memory(tape, (size_t)positions * sizeof *var) : NULL;
+    if (!var || !ng_statistics_new(tape, x, samples * positions, true, &saved.statistics))
+        return NULL;
+    take_statistics(x, &saved, var);
     normalize(x, &saved, y->data);
     if (gamma->data || beta->data)
         ng_kernels_for(x->dtype)->channel_affine(&saved.shape, y->data, gamma->data, beta->data,

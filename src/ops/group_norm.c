@@ -18,7 +18,7 @@
 typedef struct {
     ng_group_shape shape;
     ng_row_norm_shape rows;
-    double *mean, *rstd; /* (N, groups), the tape's */
+    ng_statistics statistics; /* (N, groups), the tape's */
 } group_norm_attributes;
 
 /* The operands and settings of one call. */
@@ -48,10 +48,10 @@ static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const n
         g = scaled;
     }
     if (affine.dgamma || affine.dbeta)
-        kernels->channel_sums(&saved->shape, x->data, saved->mean, saved->rstd, dy->data, affine);
+        kernels->channel_sums(&saved->shape, x->data, saved->statistics, dy->data, affine);
     if (dx[0].data)
         kernels->row_norm_backward(
-            &saved->rows, x->data, NULL, saved->mean, saved->rstd, g,
+            &saved->rows, x->data, NULL, saved->statistics, g,
             (ng_norm_gradients){.dx = dx[0].data, .add_dx = dx[0].accumulate}, NULL);
     return NG_OK;
 }
@@ -63,7 +63,7 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
     ng_tensor *group = ng_reshape(tape, x, NG_SHAPE(rows->rows, rows->n));
     const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, NG_SHAPE(rows->rows, 1),
-                                                        saved->mean, saved->rstd, rows->eps);
+                                                        &saved->statistics, rows->eps);
     group = ng_norm_near(tape, group, near);
     ng_tensor *mean = ng_mean(tape, group, .axes = NG_AXES(1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, group, .axes = NG_AXES(1), .keepdim = true);
@@ -120,12 +120,9 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, const group_no
 
     const ng_tensor *x = o->x, *gamma = o->gamma, *beta = o->beta;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    double *memory = y ? ng_tape_memory(tape, 2 * (size_t)saved.rows.rows * sizeof *memory) : NULL;
-    if (!memory) return NULL;
-    saved.mean = memory;
-    saved.rstd = memory + saved.rows.rows;
+    if (!y || !ng_statistics_new(tape, x, saved.rows.rows, true, &saved.statistics)) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    kernels->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.mean, saved.rstd);
+    kernels->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.statistics);
     if (gamma->data || beta->data)
         kernels->channel_affine(&saved.shape, y->data, gamma->data, beta->data, y->data);
     return ng_record(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);

@@ -10,6 +10,18 @@ bool ng_norm_given(const char *function, const char *name, const ng_tensor *oper
     return operand != NULL;
 }
 
+bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool center,
+                       ng_statistics *statistics)
+{
+    const bool low = center && x->dtype == NG_F64;
+    double *memory =
+        ng_tape_memory(tape, (size_t)count * (size_t)(1 + center + low) * sizeof *memory);
+    *statistics = (ng_statistics){.rstd = memory,
+                                  .mean = memory && center ? memory + count : NULL,
+                                  .low = memory && low ? memory + 2 * count : NULL};
+    return memory != NULL;
+}
+
 bool ng_norm_eps_ok(const char *function, double eps)
 {
     if (eps >= 0 && isfinite(eps)) return true;
@@ -43,8 +55,9 @@ static double scale_near(double mean, double rstd, ng_dtype dtype)
 }
 
 ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape shape,
-                                       const double *mean, const double *rstd, double eps)
+                                       const ng_statistics *statistics, double eps)
 {
+    const double *mean = statistics->mean, *rstd = statistics->rstd;
     const ng_norm_constants none = {NULL, NULL, NULL};
     ng_norm_constants c = {.scale = ng_result(tape, dtype, shape),
                            .shift = mean ? ng_result(tape, dtype, shape) : NULL,

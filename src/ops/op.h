@@ -49,6 +49,10 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
 /* ng_given for an operand that NG_NONE may leave out. */
 bool ng_norm_given(const char *function, const char *name, const ng_tensor *operand);
 
+/* Memory of the tape for the statistics of `count` rows or columns of x; false if there is none. */
+bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool center,
+                       ng_statistics *statistics);
+
 /* Whether eps is finite and at least 0. */
 bool ng_norm_eps_ok(const char *function, double eps);
 
@@ -59,13 +63,13 @@ bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,
 /* Where a norm is composed of ops, it is that of z = scale x - shift, with eps scale^2 for eps.
  * scale, powers of 2, and shift are constants of a shape that broadcasts against x. They change no
  * normalized value, but z has a mean near 0 and a deviation near 1, so that x far from 0, or near
- * the ends of its dtype's range, keeps its digits. Of the statistics mean and rstd, one of each for
- * each constant; mean, and then shift, is NULL where x is not centred. */
+ * the ends of its dtype's range, keeps its digits. One of each for each of the statistics;
+ * shift is NULL where x is not centred. */
 typedef struct {
     ng_tensor *scale, *shift, *eps;
 } ng_norm_constants;
 ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape shape,
-                                       const double *mean, const double *rstd, double eps);
+                                       const ng_statistics *statistics, double eps);
 ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants);
 
 /* A tensor (C) as it broadcasts against x (N, C, ...): (C, 1...). */

@@ -20,7 +20,7 @@
 
 typedef struct {
     ng_row_norm_shape shape;
-    double *mean, *rstd; /* (rows), the tape's; no mean for RMSNorm */
+    ng_statistics statistics; /* (rows), the tape's; no mean for RMSNorm */
 } row_norm_attributes;
 
 /* The operands and settings of one call. */
@@ -47,8 +47,8 @@ static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_
     }
     const ng_norm_gradients gradients = {dx[0].data,       dx[1].data,       dx[2].data,
                                          dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
-    ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, gamma->data, saved->mean,
-                                                saved->rstd, dy->data, gradients, scratch);
+    ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, gamma->data,
+                                                saved->statistics, dy->data, gradients, scratch);
     return NG_OK;
 }
 
@@ -59,7 +59,7 @@ static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
     ng_tensor *row = ng_reshape(tape, x, NG_SHAPE(shape->rows, shape->n));
     const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, NG_SHAPE(shape->rows, 1),
-                                                        saved->mean, saved->rstd, shape->eps);
+                                                        &saved->statistics, shape->eps);
     row = ng_norm_near(tape, row, near);
     if (shape->center)
         row = ng_sub(tape, row, ng_mean(tape, row, .axes = NG_AXES(1), .keepdim = true));
@@ -186,12 +186,10 @@ static ng_tensor *row_norm(const char *function, ng_tape *tape, const row_norm_c
         return NULL;
 
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    const size_t statistics = (size_t)saved.shape.rows * sizeof(double);
-    saved.rstd = y ? ng_tape_memory(tape, statistics) : NULL;
-    saved.mean = saved.rstd && !o->rms ? ng_tape_memory(tape, statistics) : NULL;
-    if (!saved.rstd || (!saved.mean && !o->rms)) return NULL;
+    if (!y || !ng_statistics_new(tape, x, saved.shape.rows, !o->rms, &saved.statistics))
+        return NULL;
     ng_kernels_for(x->dtype)->row_norm(&saved.shape, x->data, o->gamma->data, o->beta->data,
-                                       y->data, saved.mean, saved.rstd);
+                                       y->data, saved.statistics);
     return ng_record(tape, o->rms ? &rms_norm_op : &layer_norm_op, y, inputs, 3, &saved,
                      sizeof saved);
 }

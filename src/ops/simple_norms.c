@@ -43,12 +43,12 @@ static ng_norm_constants constants_near(ng_tape *tape, ng_tensor *x, double eps)
     const ng_row_norm_shape shape = {.rows = rows, .n = n, .over = n, .eps = eps, .center = true};
     ng_shape kept = x->shape;
     kept.dim[kept.rank - 1] = 1;
-    double *statistics = ng_tape_memory(tape, 2 * (size_t)rows * sizeof *statistics);
+    ng_statistics statistics;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    if (!statistics || !y) return (ng_norm_constants){NULL, NULL, NULL};
-    double *mean = statistics, *rstd = statistics + rows;
-    ng_kernels_for(x->dtype)->row_norm(&shape, x->data, NULL, NULL, y->data, mean, rstd);
-    ng_norm_constants c = ng_norm_constants_of(tape, x->dtype, kept, mean, rstd, eps);
+    if (!y || !ng_statistics_new(tape, x, rows, true, &statistics))
+        return (ng_norm_constants){NULL, NULL, NULL};
+    ng_kernels_for(x->dtype)->row_norm(&shape, x->data, NULL, NULL, y->data, statistics);
+    ng_norm_constants c = ng_norm_constants_of(tape, x->dtype, kept, &statistics, eps);
     c.scale = ng_detach(tape, c.scale, .by_definition = true);
     c.shift = ng_detach(tape, c.shift, .by_definition = true);
     c.eps = ng_detach(tape, c.eps, .by_definition = true);
