@@ -46,9 +46,7 @@ static int64_t by_all(place at, place size) { return (void)at, (void)size, 0; }
         (void)gamma, (void)beta, (void)eps;                                                        \
         return expression;                                                                         \
     }
-#define BATCH(x)                                                                                   \
-    ng_batch_norm(tape, x, gamma, beta, NG_NONE,                  \
-                  NG_NONE, .eps = eps, .training = true)
+#define BATCH(x) ng_batch_norm(tape, x, gamma, beta, NG_NONE, NG_NONE, .eps = eps, .training = true)
 
 static ng_tensor *as_rows(ng_tensor *x) { return ng_reshape(tape, x, NG_SHAPE(-1, ng_dim(x, 2))); }
 
@@ -219,12 +217,24 @@ static const struct {
     ng_dtype dtype;
     double mean, deviation, eps;
 } ranges[] = {
-    {NG_F32, 0.5, 2, 1e-5},      {NG_F32, 1e6, 1, 1e-5},       {NG_F32, 1e30, 1e30, 1e-5},
-    {NG_F32, 3e37, 5e37, 1e-5},  {NG_F32, 1e-30, 1e-30, 1e-5}, {NG_F32, 1e-30, 1e-30, 0},
-    {NG_F32, 2e-38, 1e-37, 0},   {NG_F32, 100, 1e-4, 1e-12},   {NG_F64, 0.5, 2, 1e-5},
-    {NG_F64, 1e6, 1, 1e-5},      {NG_F64, 1e9, 1, 1e-5},       {NG_F64, 1e12, 1, 1e-5},
-    {NG_F64, 1e30, 1e30, 1e-5},  {NG_F64, 1e200, 1e200, 1e-5}, {NG_F64, 2e307, 2.5e307, 1e-5},
-    {NG_F64, 1e-200, 1e-200, 0}, {NG_F64, 1e-303, 1e-302, 0},  {NG_F64, 1e-305, 1e-304, 1e-5},
+    {NG_F32, 0.5, 2, 1e-5},
+    {NG_F32, 1e6, 1, 1e-5},
+    {NG_F32, 1e30, 1e30, 1e-5},
+    {NG_F32, 3e37, 5e37, 1e-5},
+    {NG_F32, 1e-30, 1e-30, 1e-5},
+    {NG_F32, 1e-30, 1e-30, NG_ZERO},
+    {NG_F32, 2e-38, 1e-37, NG_ZERO},
+    {NG_F32, 100, 1e-4, 1e-12},
+    {NG_F64, 0.5, 2, 1e-5},
+    {NG_F64, 1e6, 1, 1e-5},
+    {NG_F64, 1e9, 1, 1e-5},
+    {NG_F64, 1e12, 1, 1e-5},
+    {NG_F64, 1e30, 1e30, 1e-5},
+    {NG_F64, 1e200, 1e200, 1e-5},
+    {NG_F64, 2e307, 2.5e307, 1e-5},
+    {NG_F64, 1e-200, 1e-200, NG_ZERO},
+    {NG_F64, 1e-303, 1e-302, NG_ZERO},
+    {NG_F64, 1e-305, 1e-304, 1e-5},
 };
 enum { RANGES = sizeof ranges / sizeof *ranges };
 
@@ -237,7 +247,7 @@ static problem pose(const norm_case *norm, place size, int range)
                      .gamma = normal(dtype, affine, 1, 0.3, 11),
                      .beta = normal(dtype, affine, 0, 0.3, 12),
                      .dy = normal(dtype, shape, 0, 0.1, 13),
-                     .eps = norm->call == weight ? 0 : ranges[range].eps};
+                     .eps = norm->call == weight ? NG_ZERO : ranges[range].eps};
 }
 
 /* A few roundings, of double a dozen: sums here are of up to 12,000 terms. */
@@ -314,7 +324,7 @@ START_TEST(detached_norms_keep_their_digits)
     static const double means[] = {0.5, 1e6, 1e30, 3e37, 1e-30},
                         spreads[] = {2, 1, 1e30, 5e37, 1e-30};
     const ng_shape shape = NG_SHAPE(4, 5);
-    const double eps = _i % 5 == 4 ? 0 : 1e-5;
+    const double eps = _i % 5 == 4 ? NG_ZERO : 1e-5;
     const bool mean = _i / 5 != 1, deviation = _i / 5 != 0;
     ng_tensor *x = normal(NG_F32, shape, means[_i % 5], spreads[_i % 5], 7);
     ng_tensor *exact = ng_require_grad(own(ng_copy_new(x, NG_F64)));
