@@ -949,6 +949,15 @@ START_TEST(options_without_sense_are_refused)
 {
     const ng_adaptive_form conditioned = NG_ADAPTIVE_CONDITIONED;
     REFUSED(ng_linear_new(3, -2), "ng_linear_new: out is -2");
+    const int64_t sizes[] = {INT64_MAX, INT64_MAX / 3, INT64_MIN, INT64_C(1) << 49};
+    for (int i = 0; i < 4; i++) {
+        REFUSED(ng_linear_new(3, sizes[i]), "ng_linear_new: out is");
+        REFUSED(ng_feed_forward_new(sizes[i]), "ng_feed_forward_new: dim is");
+        REFUSED(ng_feed_forward_new(4, .hidden = sizes[i]), "ng_feed_forward_new: hidden is");
+        REFUSED(ng_multi_head_attention_new(sizes[i], 1), "ng_multi_head_attention_new: dim is");
+        REFUSED(ng_adaptive_residual_new(ng_relu_new(), .dim = sizes[i], .condition = 1),
+                "ng_adaptive_residual_new: dim is");
+    }
     REFUSED(ng_linear_new(3, 2, .init = (ng_init_kind)50), "ng_linear_new: init is 50");
     REFUSED(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1), "init_value is -1");
     REFUSED(ng_layer_norm_new(0), "ng_layer_norm_new: dim is 0");

@@ -2,9 +2,11 @@
  * is invariant to, what training leaves behind, and errors. Derivatives are the op table's and the
  * checker's. */
 #include "fixture.h"
+#include "core/tensor.h"
 #include "golden.h"
 #include "kernels/kernels.h"
 #include "support.h"
+#include <pthread.h>
 #include <unistd.h>
 
 /* ---- What every test has -------------------------------------------------------------------- */
@@ -936,7 +938,7 @@ START_TEST(spectral_norm_is_saved_and_keeps_its_vectors_when_adopted)
 }
 END_TEST
 
-/* A layer of one's own, whose forward function reads the weight that it was given in any way. */
+/* A layer of one's own. */
 typedef struct {
     ng_module base;
     double scale;
@@ -946,7 +948,7 @@ typedef struct {
 static ng_tensor *scaled_forward(ng_module *self, ng_tape *on, ng_tensor *x)
 {
     const scaled *layer = (const scaled *)self;
-    return ng_matmul(on, ng_mul_scalar(on, x, layer->scale), layer->weight);
+    return ng_matmul(on, ng_mul_scalar(on, x, layer->scale), ng_stand_in(on, layer->weight));
 }
 
 static void scaled_init(ng_module *self, ng_rng *rng)
@@ -971,6 +973,66 @@ START_TEST(weight_norm_takes_any_module_with_a_weight)
                          1e-14);
     ck_assert(ng_check_module(layer, &x, 1, .order = 2).passed);
     ng_module_free(layer);
+}
+END_TEST
+
+START_TEST(a_wrapped_module_that_does_not_ask_for_its_weight_is_told_so)
+{
+    ng_module *layer = ng_weight_norm_new(ng_layer_norm_new(4)); /* reads gamma itself */
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(3, 4), 1);
+    ck_assert_ptr_null(ng_forward(layer, tape, x));
+    assert_error(NG_ESTATE, "WeightNorm: LayerNorm does not read its weight with ng_stand_in");
+    ng_module_free(layer);
+}
+END_TEST
+
+/* ---- One module, several threads ------------------------------------------------------------ */
+
+typedef struct {
+    ng_module *net;
+    const ng_tensor *x, *expected;
+    int wrong;
+} reader;
+
+/* Forward passes on a tape of the thread's own; counts those that differ. */
+static void *read_often(void *argument)
+{
+    reader *r = argument;
+    ng_tape *own_tape = ng_tape_new();
+    ng_tensor *x = ng_copy_new(r->x, NG_F32);
+    if (own_tape) ng_tape_set_recording(own_tape, false);
+    for (int i = 0; i < 500; i++) {
+        const ng_tensor *y = ng_forward(r->net, own_tape, x);
+        const size_t bytes = (size_t)r->expected->size * sizeof(float);
+        r->wrong += !y || memcmp(y->data, r->expected->data, bytes) != 0;
+        ng_tape_reset(own_tape);
+    }
+    ng_tensor_free(x), ng_tape_free(own_tape);
+    return NULL;
+}
+
+START_TEST(a_network_in_evaluation_serves_several_threads)
+{
+    enum { READERS = 4 };
+    ng_module *net = ng_sequential_new(
+        ng_weight_norm_new(ng_linear_new(6, 8)), ng_batch_norm_new(8), ng_gelu_new(),
+        ng_spectral_norm_new(ng_linear_new(8, 8)), ng_layer_norm_new(8),
+        ng_weight_norm_new(ng_linear_new(8, 5), .whole = true));
+    ng_eval(net);
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(3, 6), 1);
+    const ng_tensor *expected = ng_forward(net, tape, x);
+    assert_ok(expected);
+    reader readers[READERS];
+    pthread_t threads[READERS];
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = (reader){net, x, expected, 0};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, read_often, &readers[i]), 0);
+    }
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_int_eq(readers[i].wrong, 0);
+    }
+    ng_module_free(net);
 }
 END_TEST
 
@@ -1172,6 +1234,8 @@ Suite *norms_suite(void)
     tcase_add_test(t, spectral_norm_divides_by_the_largest_singular_value);
     tcase_add_test(t, spectral_norm_is_saved_and_keeps_its_vectors_when_adopted);
     tcase_add_test(t, weight_norm_takes_any_module_with_a_weight);
+    tcase_add_test(t, a_wrapped_module_that_does_not_ask_for_its_weight_is_told_so);
+    tcase_add_test(t, a_network_in_evaluation_serves_several_threads);
     tcase_add_test(t, ops_say_what_is_wrong);
     tcase_add_test(t, layers_say_what_is_wrong);
     tcase_add_test(t, every_allocation_may_fail);

@@ -12,7 +12,11 @@ typedef struct ng_module ng_module;
 /* How deep modules may stand in one another; deeper is NG_EVALUE. */
 #define NG_MAX_DEPTH 256
 
-/* ---- Use a network ------------------------------------------------------------------------ */
+/* ---- Use a network ------------------------------------------------------------------------
+ *
+ * Threads: several may use one network at the same time where nobody changes it: in evaluation
+ * (ng_eval), each on a tape of its own whose recording is off. Reading it is no change; training,
+ * ng_backward, ng_gradient, a step, ng_train, ng_eval, ng_module_to and loading are. */
 
 /* The module's output for x, recorded on the tape. */
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
@@ -36,7 +40,10 @@ NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
 /* Draws every parameter anew and puts buffers back, as in a new module, in streams given by `seed`
  * and the parameter's path: the same network with the same seed has the same weights. A new
  * module has seed 0; when it is given to another one, weights that nobody has set follow their
- * new path, so that two equal layers of a network differ. */
+ * new path, so that two equal layers of a network differ.
+ *
+ * So two equal networks that were made one after the other are one model, until each has a seed of
+ * its own:  for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i); */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
 /* Frees a module with its children, parameters and buffers; a child is left to its parent. */
@@ -307,8 +314,8 @@ typedef struct {
     ng_adaptive_residual_new_with(NG_NAMED(ng_adaptive_residual_new_options, inner, __VA_ARGS__))
 NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options);
 
-/* Weight normalization of a module that has a parameter "weight" (out, ...) and keeps it in its own
- * struct, as Linear does:  weight = g v / ||v||, a length g and a direction v for each output, or
+/* Weight normalization of a module that has a parameter "weight" (out, ...) and reads it with
+ * ng_stand_in, as Linear, Conv2d and Embedding do:  weight = g v / ||v||, a length g and a direction v for each output, or
  * with .whole one for all. Parameters g (from ||v||, so that nothing changes at first) and
  * inner.weight, which is v. inner belongs to the new module, whatever happens. Salimans & Kingma
  * 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
@@ -534,6 +541,11 @@ NG_API ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
                                        double value);
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
+
+/* What a forward function reads in the place of a parameter, in this pass on this tape: the parameter
+ * itself, or what WeightNorm or SpectralNorm puts there. A module of your own that these shall wrap
+ * reads its "weight" so; one that does not is told so, with NG_ESTATE. */
+NG_API ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter);
 
 /* Ends a constructor: draws the parameters and returns self, or frees it and returns NULL if
  * anything could not be registered since it was made. */

@@ -20,7 +20,7 @@ static ng_tensor *conv2d_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
                 ng_shape_print(x->shape).text, (long long)layer->in);
         return NULL;
     }
-    return ng_conv2d(tape, x, layer->weight, layer->bias, .stride = o->stride,
+    return ng_conv2d(tape, x, ng_stand_in(tape, layer->weight), layer->bias, .stride = o->stride,
                      .padding = o->padding, .dilation = o->dilation, .groups = o->groups,
                      .stride_h = o->stride_h, .stride_w = o->stride_w, .padding_h = o->padding_h,
                      .padding_w = o->padding_w, .dilation_h = o->dilation_h,

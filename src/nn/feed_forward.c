@@ -69,14 +69,14 @@ static bool options_accepted(const ng_feed_forward_new_options *o)
                 (int)o->activation);
         return false;
     }
-    return ng_option_positive(name, "dim", o->dim, "features") &&
-           ng_option_positive(name, "hidden", o->hidden, "features") &&
+    return ng_option_positive(name, "hidden", o->hidden, "features") &&
            ng_option_range(name, "gain", o->gain, 0, HUGE_VAL);
 }
 
 ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
 {
     const bool gated = options.activation == NG_FEED_FORWARD_SWIGLU;
+    if (!ng_option_positive("ng_feed_forward_new", "dim", options.dim, "features")) return NULL;
     if (options.hidden == 0) options.hidden = gated ? (8 * options.dim + 2) / 3 : 4 * options.dim;
     options.gain = ng_option(options.gain, 1);
     if (!options_accepted(&options)) return NULL;

@@ -13,7 +13,7 @@ typedef struct {
 static ng_tensor *linear_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const linear *layer = (const linear *)self;
-    return ng_linear(tape, x, layer->weight, layer->bias);
+    return ng_linear(tape, x, ng_stand_in(tape, layer->weight), layer->bias);
 }
 
 static void linear_init(ng_module *self, ng_rng *rng)

@@ -515,6 +515,18 @@ ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_t
     return y ? y : failed_in(module, failures);
 }
 
+ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter)
+{
+    if (!ng_given("ng_stand_in", "tape", tape) || !ng_given("ng_stand_in", "parameter", parameter))
+        return NULL;
+    for (ng_replaced *r = tape->replaced; r; r = r->older) {
+        if (r->parameter != parameter) continue;
+        r->used = true;
+        return r->value;
+    }
+    return parameter;
+}
+
 static void set_training(ng_module *module, bool training)
 {
     if (!module) return;
@@ -624,9 +636,13 @@ bool ng_option_given(double value) { return value != 0 || signbit(value); }
 
 bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what)
 {
-    if (value > 0) return true;
-    ng_fail(NG_EVALUE, "%s: %s is %lld, expected a positive number of %s", function, option,
-            (long long)value, what);
+    if (value > 0 && value <= NG_OPTION_MOST) return true;
+    if (value <= 0)
+        ng_fail(NG_EVALUE, "%s: %s is %lld, expected a positive number of %s", function, option,
+                (long long)value, what);
+    else
+        ng_fail(NG_EVALUE, "%s: %s is %lld, expected at most %lld %s", function, option,
+                (long long)value, (long long)NG_OPTION_MOST, what);
     return false;
 }
 

@@ -61,6 +61,9 @@ void ng_module_refuse(ng_module *self, ng_module *child);
 /* Whether a setting was given, be it as NG_ZERO. */
 bool ng_option_given(double value);
 
+/* The largest count: small multiples of it are no overflow, and no memory holds as much. */
+#define NG_OPTION_MOST (INT64_C(1) << 48)
+
 /* Whether an option is a positive count; else an error such as
  * "ng_linear_new: in is 0, expected a positive number of features". */
 bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what);

@@ -5,22 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The wrapped module's parameter, and where in the module's own struct it is kept. */
+/* The wrapped module and its parameter. */
 typedef struct {
     ng_module *inner;
     ng_tensor *weight;
-    ng_tensor **slot;
 } reparameterized;
-
-/* A module keeps the tensors it has registered in the struct that embeds ng_module: the member that
- * holds `weight` is the one its forward function reads. */
-static ng_tensor **slot_of(ng_module *module, const ng_tensor *weight)
-{
-    ng_tensor **const words = (ng_tensor **)(void *)module;
-    for (size_t i = sizeof(ng_module) / sizeof *words; i < module->type->size / sizeof *words; i++)
-        if (memcmp(&words[i], &weight, sizeof weight) == 0) return &words[i];
-    return NULL;
-}
 
 /* The parameter "weight" of the module itself, not of a child. */
 static ng_tensor *weight_of(ng_module *module)
@@ -35,23 +24,27 @@ static ng_tensor *weight_of(ng_module *module)
 /* Finds the weight; an error where there is none to take the place of. */
 static bool wrap(const char *function, ng_module *inner, reparameterized *r)
 {
-    r->inner = inner;
-    r->weight = inner ? weight_of(inner) : NULL;
-    r->slot = r->weight ? slot_of(inner, r->weight) : NULL;
-    if (inner && !r->slot)
+    if (!ng_given(function, "inner", inner)) return false;
+    *r = (reparameterized){inner, weight_of(inner)};
+    if (!r->weight)
         ng_fail(NG_EVALUE, "%s: a %s has no parameter \"weight\" of its own", function,
                 inner->type->name);
-    return r->slot != NULL;
+    return r->weight != NULL;
 }
 
+/* The inner module's output with `weight` in the place of its own, for this call on this tape: the
+ * module itself is left alone, so that several threads may use it. */
 static ng_tensor *forward_by(const reparameterized *r, ng_tensor *weight, ng_tape *tape,
                              ng_tensor *x)
 {
     if (!weight) return NULL;
-    *r->slot = weight;
+    ng_replaced replaced = {.parameter = r->weight, .value = weight, .older = tape->replaced};
+    tape->replaced = &replaced;
     ng_tensor *y = ng_forward(r->inner, tape, x);
-    *r->slot = r->weight;
-    return y;
+    tape->replaced = replaced.older;
+    if (!y || replaced.used) return y;
+    ng_fail(NG_ESTATE, "%s does not read its weight with ng_stand_in", r->inner->type->name);
+    return NULL;
 }
 
 /* ---- WeightNorm: w = g v / ||v||, v being inner's weight. Salimans & Kingma 2016 ------------ */

@@ -21,8 +21,17 @@ typedef struct {
     bool moves; /* replay: not held, the value of the run is handed out */
 } ng_detached;
 
+/* A parameter in whose place a forward pass uses something else; lives on the stack of the call. */
+typedef struct ng_replaced {
+    const ng_tensor *parameter;
+    ng_tensor *value;
+    bool used; /* somebody has asked */
+    struct ng_replaced *older;
+} ng_replaced;
+
 struct ng_tape {
     ng_arena arena;
+    ng_replaced *replaced; /* the newest first */
     const char *function; /* the op at work, for messages */
     ng_node *first, *last;
     ng_tensor *owned; /* what was handed to it, the newest first, linked by next_owned */
