@@ -523,7 +523,9 @@ START_TEST(layers_refuse_options_without_sense)
     REFUSED(ng_conv2d_new(4, 6, 3, .groups = 3), NG_EVALUE,
             "ng_conv2d_new: groups is 3, expected a divisor of in = 4 and out = 6");
     REFUSED(ng_conv2d_new(4, 6, 3, .groups = -2), NG_EVALUE, "ng_conv2d_new: groups is -2");
-    REFUSED(ng_conv2d_new(INT64_MAX, 6, 3), NG_ESHAPE, "more elements than memory can hold");
+    REFUSED(ng_conv2d_new(INT64_MAX, 6, 3), NG_EVALUE,
+            "in is 9223372036854775807, expected at most");
+    REFUSED(ng_conv2d_new(1 << 30, 1 << 30, 9), NG_ESHAPE, "more elements than memory can hold");
     REFUSED(ng_max_pool2d_new(0), NG_EVALUE, "ng_max_pool2d_new: kernel is 0");
     REFUSED(ng_avg_pool2d_new(2, .padding_h = -1), NG_EVALUE, "ng_avg_pool2d_new: padding is -1");
     ng_module *layer = ng_conv2d_new(3, 2, 1);
