@@ -36,8 +36,8 @@ static ng_tensor *rms_norm(op_state *s)
 
 static ng_tensor *batch_norm(op_state *s)
 {
-    return ng_batch_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], .running_mean = s->mean,
-                         .running_var = s->var, .eps = eps, .momentum = 0.1, .training = true);
+    return ng_batch_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], s->mean, s->var,
+                         .eps = eps, .momentum = 0.1, .training = true);
 }
 
 static ng_tensor *gelu(op_state *s) { return ng_gelu(s->tape, s->inputs[0]); }
@@ -304,6 +304,11 @@ static ng_column_norm_shape column_shape(const kernel_state *s)
     return (ng_column_norm_shape){.outer = s->rows, .channels = s->n, .inner = 1, .eps = eps};
 }
 
+static ng_statistics statistics_of(const kernel_state *s)
+{
+    return (ng_statistics){.mean = s->columns || s->center ? s->mean : NULL, .rstd = s->rstd};
+}
+
 static void kernel_forward(void *state, int variant)
 {
     const kernel_state *s = state;
@@ -311,13 +316,12 @@ static void kernel_forward(void *state, int variant)
     if (!s->columns) {
         const ng_row_norm_shape shape = row_shape(s);
         s->kernels->row_norm(&shape, s->x, s->gamma, s->center ? s->beta : NULL, s->y,
-                             s->center ? s->mean : NULL, s->rstd);
+                             statistics_of(s));
         return;
     }
     const ng_column_norm_shape shape = column_shape(s);
-    s->kernels->column_statistics(&shape, s->x, s->mean, s->var);
-    s->kernels->inverse_deviation(s->rstd, s->var, eps, s->n);
-    s->kernels->column_norm(&shape, s->x, s->mean, s->rstd, s->gamma, s->beta, s->y);
+    s->kernels->column_statistics(&shape, s->x, statistics_of(s), s->var);
+    s->kernels->column_norm(&shape, s->x, statistics_of(s), s->gamma, s->beta, s->y);
 }
 
 static void kernel_backward(void *state, int variant)
@@ -328,13 +332,13 @@ static void kernel_backward(void *state, int variant)
         .dx = s->dx, .dgamma = s->dgamma, .dbeta = s->columns || s->center ? s->dbeta : NULL};
     if (s->columns) {
         const ng_column_norm_shape shape = column_shape(s);
-        s->kernels->column_norm_backward(&shape, s->x, s->gamma, s->mean, s->rstd, s->dy, false,
+        s->kernels->column_norm_backward(&shape, s->x, s->gamma, statistics_of(s), s->dy, false,
                                          gradients);
         return;
     }
     const ng_row_norm_shape shape = row_shape(s);
-    s->kernels->row_norm_backward(&shape, s->x, s->gamma, s->center ? s->mean : NULL, s->rstd,
-                                  s->dy, gradients, s->scratch);
+    s->kernels->row_norm_backward(&shape, s->x, s->gamma, statistics_of(s), s->dy, gradients,
+                                  s->scratch);
 }
 
 static void close_kernel(void *state)
