@@ -338,11 +338,11 @@ static double train_step(run *r)
     draw_batch(r, &r->rng, 0, r->job->text.train);
     ng_tensor *logits = ng_forward(r->net, r->tape, r->ids);
     ng_tensor *loss = ng_cross_entropy(r->tape, logits, r->labels);
-    ng_backward(r->tape, loss);
+    if (ng_backward(r->tape, loss)) return (double)NAN;
     const double norm = ng_grad_norm(r->net);
     if (isfinite(norm)) {
         ng_clip_grad_norm(r->net, 1);
-        ng_optimizer_step(r->optimizer);
+        if (ng_optimizer_step(r->optimizer)) return (double)NAN;
     }
     const double value = ng_item(loss);
     ng_tape_reset(r->tape);

@@ -93,8 +93,7 @@ static double train(ng_module *net, int steps)
         ng_fill_normal(x, 0, 1, &rng);
         ng_tensor *largest = ng_argmax(tape, x, 1);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), largest);
-        ng_backward(tape, loss);
-        ng_optimizer_step(adam);
+        if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
         value = ng_item(loss);
         if (step % 100 == 0) printf("step %3d  loss %.4f\n", step, value);
         ng_tape_reset(tape);

@@ -49,9 +49,8 @@ int main(int argc, char **argv)
 
     ng_tape *tape = ng_tape_new();
     ng_tensor *y = softsign(tape, x);
-    ng_backward(tape, ng_sum(tape, y));
-    puts("     x   softsign(x)     slope");
-    for (int i = 0; i < 4; i++)
+    if (ng_backward(tape, ng_sum(tape, y)) == NG_OK) puts("     x   softsign(x)     slope");
+    for (int i = 0; i < 4 && !ng_failed(); i++)
         printf("%6.3f  %12.3f  %8.3f\n", ng_get(x, i), ng_get(y, i), ng_get(ng_grad(x), i));
     puts("");
 

@@ -24,8 +24,7 @@ static inline double train_pass(ng_module *net, ng_optimizer *optimizer, ng_tape
          ng_dataset_batch(data, tape, i, options.batch, &batch, .drop_last = options.drop_last);
          i++) {
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-        ng_backward(tape, loss);
-        ng_optimizer_step(optimizer);
+        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
         sum += ng_item(loss) * (double)batch.size;
         seen += (double)batch.size;
         ng_tape_reset(tape);

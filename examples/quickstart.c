@@ -38,8 +38,7 @@ int main(int argc, char **argv)
         for (int i = 0; ng_dataset_batch(train, tape, i, 64, &batch); i++) {
             ng_tensor *logits = ng_forward(net, tape, batch.x);
             ng_tensor *loss = ng_cross_entropy(tape, logits, batch.y);
-            ng_backward(tape, loss);
-            ng_optimizer_step(adam);
+            if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
             loss_sum += ng_item(loss) * (double)batch.size;
             ng_tape_reset(tape); /* every intermediate is gone */
         }

@@ -14,8 +14,7 @@ int main(int argc, char **argv)
 
     for (int step = 0; step <= 300 && !ng_failed(); step++) {
         ng_tensor *loss = ng_binary_cross_entropy(tape, ng_forward(net, tape, x), y);
-        ng_backward(tape, loss);
-        ng_optimizer_step(adam);
+        if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
         if (step % 100 == 0) printf("step %3d  loss %.4f\n", step, ng_item(loss));
         ng_tape_reset(tape);
     }

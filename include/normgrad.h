@@ -27,8 +27,7 @@
  *     ng_tape *tape = ng_tape_new();
  *     for (int step = 0; step < 100; step++) {
  *         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
- *         ng_backward(tape, loss);
- *         ng_optimizer_step(adam);
+ *         if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
  *         ng_tape_reset(tape);
  *     }
  *     if (ng_failed()) fprintf(stderr, "%s\n", ng_error_text());

@@ -100,7 +100,7 @@ static int parameter_after_its_module(void)
 static int gradient_after_its_leaf(void)
 {
     ng_tensor *x = input();
-    ng_backward(tape, loss_of(x));
+    if (ng_backward(tape, loss_of(x))) return 1;
     ng_tensor *gradient = ng_grad(x);
     ng_tape_reset(tape);
     ng_tensor_free(x);

@@ -106,8 +106,8 @@ static training start_training(uint64_t seed)
 static void train(training *t)
 {
     ng_tensor *logits = ng_forward(t->net, t->tape, t->x);
-    ng_backward(t->tape, ng_cross_entropy(t->tape, logits, t->labels));
-    ng_optimizer_step(t->adam);
+    ng_tensor *loss = ng_cross_entropy(t->tape, logits, t->labels);
+    if (ng_backward(t->tape, loss) || ng_optimizer_step(t->adam)) return; /* ng_failed tells */
     ng_tape_reset(t->tape);
 }
 

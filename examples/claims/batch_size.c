@@ -85,8 +85,10 @@ static void train(ng_module *net, int network, ng_tape *tape, ng_dataset *data, 
     for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
         ng_dataset_shuffle(data, (uint64_t)epoch);
         for (int i = 0; ng_dataset_batch(data, tape, i, batch, &b, .drop_last = true); i++) {
-            ng_backward(tape, ng_cross_entropy(tape, logits_of(net, network, tape, b.x), b.y));
-            ng_optimizer_step(sgd);
+            if (ng_backward(tape,
+                            ng_cross_entropy(tape, logits_of(net, network, tape, b.x), b.y)) ||
+                ng_optimizer_step(sgd))
+                break;
             ng_tape_reset(tape);
             lab_goes_on();
         }

@@ -122,8 +122,7 @@ static double differentiate(ng_module *net, ng_tape *tape, const ng_batch *batch
 {
     ng_zero_grads(net);
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
-    ng_backward(tape, loss);
-    return ng_item(loss);
+    return ng_backward(tape, loss) == NG_OK ? ng_item(loss) : (double)NAN;
 }
 
 /* What was seen in training: of each look and seed, [look * seeds + seed], */
@@ -197,7 +196,7 @@ static void train(int kind, double rate, int s, bool looking, record *r)
         const double loss = differentiate(net, tape, &batch);
         r->all[s] += loss / steps;
         if (step >= steps - epoch) r->last[s] += loss / epoch;
-        ng_optimizer_step(descent);
+        if (ng_optimizer_step(descent)) break;
         ng_tape_reset(tape);
     }
     if (!isfinite(r->last[s])) r->all[s] = r->last[s] = (double)INFINITY; /* it flew away */

@@ -106,8 +106,7 @@ static double learn_pixels(const lab_norm *norm, double lr, uint64_t seed)
             ng_dataset_shuffle(train, (uint64_t)++epoch);
             ng_dataset_batch(train, tape, i = 0, IMAGES, &b);
         }
-        ng_backward(tape, pixel_loss(net, tape, b.x));
-        ng_optimizer_step(adam);
+        if (ng_backward(tape, pixel_loss(net, tape, b.x)) || ng_optimizer_step(adam)) break;
         ng_tape_reset(tape);
     }
     double sum = 0;

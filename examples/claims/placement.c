@@ -66,9 +66,10 @@ static double last_gradient(int depth, int placement, uint64_t seed)
     ng_module *net = make_network(vocabulary, depth, placement, seed);
     ng_tape *tape = ng_tape_new();
     ng_dataset_batch(text, tape, 0, BATCH, &batch);
-    ng_backward(tape, ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y));
+    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+    const bool done = ng_backward(tape, loss) == NG_OK;
     snprintf(weight, sizeof weight, "blocks.%d.feed_forward.out_weight", depth - 1);
-    const double norm = norm_of(ng_grad(ng_module_find(net, weight)));
+    const double norm = done ? norm_of(ng_grad(ng_module_find(net, weight))) : (double)NAN;
     ng_tape_free(tape), ng_module_free(net);
     ng_dataset_free(text), ng_dataset_free(rest);
     lab_goes_on();
@@ -120,8 +121,7 @@ static void train(run *r, int s, int placement, double rate, bool warm)
         if (step % batches == 0) ng_dataset_shuffle(text, (uint64_t)step);
         ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-        ng_backward(tape, loss);
-        ng_optimizer_step(adam);
+        if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
         r->loss[step / part][s] += ng_item(loss) / part;
         ng_tape_reset(tape);
     }

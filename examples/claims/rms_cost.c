@@ -106,8 +106,8 @@ static double time_step(ng_module *net, ng_optimizer *adam, ng_tape *tape, ng_da
     ng_batch b;
     ng_dataset_batch(data, tape, 0, 64, &b);
     const double began = progress_clock();
-    ng_backward(tape, ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y));
-    ng_optimizer_step(adam);
+    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
+    if (ng_backward(tape, loss) || ng_optimizer_step(adam)) return (double)NAN;
     const double seconds = progress_clock() - began;
     ng_tape_reset(tape);
     return seconds;

@@ -98,8 +98,7 @@ static void play(games *g, int s, int inputs, int team, double rate)
         late[pass] = ng_item(ng_mean(tape, error));
         if (pass > 0) g->swinging[s] += fabs(late[pass] - late[pass - 1]);
         g->miss[s] = sqrt(ng_item(loss));
-        ng_backward(tape, loss);
-        ng_optimizer_step(descent);
+        if (ng_backward(tape, loss) || ng_optimizer_step(descent)) break;
         ng_tape_reset(tape);
     }
     g->swinging[s] -= fabs(late[passes - 1] - late[0]);

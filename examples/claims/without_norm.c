@@ -82,13 +82,14 @@ static result train(int kind, int64_t windows, double rate, uint64_t seed)
     for (int step = 0; step < steps && lab_goes_on(); step++) {
         if (step % batches == 0) ng_dataset_shuffle(text, (uint64_t)step);
         ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
-        ng_backward(tape, ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y));
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+        if (ng_backward(tape, loss)) break;
         if (!isfinite(ng_grad_norm(net))) {
             r.last = (double)INFINITY;
             break;
         }
         ng_clip_grad_norm(net, 1);
-        ng_optimizer_step(adam);
+        if (ng_optimizer_step(adam)) break;
         ng_tape_reset(tape);
         if ((step + 1) % (steps / LOOKS) != 0) continue;
         r.last = lab_evaluate(net, tape, held_out).loss;

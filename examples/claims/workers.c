@@ -152,7 +152,7 @@ static double step_apart(ng_module *net, ng_tape *tape, const ng_batch *parts,
     for (int k = 0; k < workers; k++) {
         move_statistics(INTO_NETWORK, net, &own[k]);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, parts[k].x), parts[k].y);
-        ng_backward(tape, ng_mul_scalar(tape, loss, 1.0 / workers));
+        if (ng_backward(tape, ng_mul_scalar(tape, loss, 1.0 / workers))) return (double)NAN;
         move_statistics(FROM_NETWORK, net, &own[k]);
         sum += ng_item(loss) / workers;
     }
@@ -172,8 +172,7 @@ static double step_together(ng_module *net, ng_tape *tape, const ng_batch *parts
         loss = k == 0 ? part : ng_add(tape, loss, part);
     }
     loss = ng_mul_scalar(tape, loss, 1.0 / workers);
-    ng_backward(tape, loss);
-    return ng_item(loss);
+    return ng_backward(tape, loss) == NG_OK ? ng_item(loss) : (double)NAN;
 }
 
 typedef struct {
@@ -202,7 +201,7 @@ static outcome run(int method, int workers, ng_dataset **shards, ng_dataset *val
             o.loss += (method == COMBINED ? step_together(net, tape, parts, workers)
                                           : step_apart(net, tape, parts, own, workers)) /
                       steps;
-            ng_optimizer_step(adam);
+            if (ng_optimizer_step(adam)) break;
             ng_tape_reset(tape);
         }
     }

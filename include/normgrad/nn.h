@@ -78,8 +78,8 @@ NG_API void ng_fprint_summary(FILE *stream, const ng_module *module);
 /* Writes parameters and buffers by name; reads them back into a module of the same structure. A
  * missing, extra or differently shaped tensor is an error that names it, and nothing is changed.
  * The file is replaced only when it is complete and on the disk (ng_file_write in history.h). */
-NG_API ng_status ng_module_save(const ng_module *module, const char *path);
-NG_API ng_status ng_module_load(ng_module *module, const char *path);
+NG_API NG_MUST_CHECK ng_status ng_module_save(const ng_module *module, const char *path);
+NG_API NG_MUST_CHECK ng_status ng_module_load(ng_module *module, const char *path);
 
 /* ---- Layers ------------------------------------------------------------------------------- */
 
@@ -315,10 +315,10 @@ typedef struct {
 NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options);
 
 /* Weight normalization of a module that has a parameter "weight" (out, ...) and reads it with
- * ng_stand_in, as Linear, Conv2d and Embedding do:  weight = g v / ||v||, a length g and a direction v for each output, or
- * with .whole one for all. Parameters g (from ||v||, so that nothing changes at first) and
- * inner.weight, which is v. inner belongs to the new module, whatever happens. Salimans & Kingma
- * 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
+ * ng_stand_in, as Linear, Conv2d and Embedding do:  weight = g v / ||v||, a length g and a
+ * direction v for each output, or with .whole one for all. Parameters g (from ||v||, so that
+ * nothing changes at first) and inner.weight, which is v. inner belongs to the new module,
+ * whatever happens. Salimans & Kingma 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
     ng_module *inner;
@@ -542,9 +542,9 @@ NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_sha
                                        double value);
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
 
-/* What a forward function reads in the place of a parameter, in this pass on this tape: the parameter
- * itself, or what WeightNorm or SpectralNorm puts there. A module of your own that these shall wrap
- * reads its "weight" so; one that does not is told so, with NG_ESTATE. */
+/* What a forward function reads in the place of a parameter, in this pass on this tape: the
+ * parameter itself, or what WeightNorm or SpectralNorm puts there. A module of your own that these
+ * shall wrap reads its "weight" so; one that does not is told so, with NG_ESTATE. */
 NG_API ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter);
 
 /* Ends a constructor: draws the parameters and returns self, or frees it and returns NULL if

@@ -225,9 +225,9 @@ NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
  *
  * What a norm gives, forward and backward, is in float within 1e-5 of the result where its terms do
  * not cancel, and within 1e-6 of the terms where they do; in double within a dozen roundings of the
- * terms, 3e-15. That holds for a mean of any size beside the deviation and for x near either end of
- * its dtype's range, as long as 1 / deviation is a double, for rows and columns of every length, and
- * for gradients that are recorded as for those that are not.
+ * terms, 3e-15. That holds for a mean of any size beside the deviation and for x near either end
+ * of its dtype's range, as long as 1 / deviation is a double, for rows and columns of every length,
+ * and for gradients that are recorded as for those that are not.
  */
 
 /* y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions of x, those of gamma

@@ -85,7 +85,7 @@ NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
  * so that zeroing costs nothing (until then ng_grad still shows them). Where no backward pass has
  * reached any parameter since the last step, there is nothing to do: NG_ESTATE. Gradients are taken
  * as they are: NaN moves a weight to NaN (ng_clip_grad_norm refuses it). */
-NG_API ng_status ng_optimizer_step(ng_optimizer *optimizer);
+NG_API NG_MUST_CHECK ng_status ng_optimizer_step(ng_optimizer *optimizer);
 
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */
 NG_API ng_status ng_optimizer_set_lr(ng_optimizer *optimizer, double lr); /* the base rate */

@@ -45,10 +45,10 @@ NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 
 /* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss
  * depends on. `loss` has one element. May be called again, for another loss or the same. */
-NG_API ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
+NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
 /* The same for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */
-NG_API ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy);
+NG_API NG_MUST_CHECK ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy);
 
 /* Gradients of any outputs with respect to any inputs (leaves or intermediates), contracted with
  * cotangents and summed over the outputs: gradients[j] = sum_i cotangents[i] . d outputs[i] / d

@@ -186,8 +186,11 @@ static void step(void *state, int variant)
     const step_state *s = state;
     (void)variant;
     ng_tensor *logits = ng_forward(s->net, s->tape, s->x);
-    ng_backward(s->tape, ng_cross_entropy(s->tape, logits, s->labels));
-    ng_optimizer_step(s->adam);
+    ng_tensor *loss = ng_cross_entropy(s->tape, logits, s->labels);
+    if (ng_backward(s->tape, loss) || ng_optimizer_step(s->adam)) {
+        fprintf(stderr, "%s\n", ng_error_text());
+        exit(1);
+    }
     ng_tape_reset(s->tape);
 }
 
@@ -304,9 +307,10 @@ static ng_column_norm_shape column_shape(const kernel_state *s)
     return (ng_column_norm_shape){.outer = s->rows, .channels = s->n, .inner = 1, .eps = eps};
 }
 
+/* Float statistics: no second number of the mean. */
 static ng_statistics statistics_of(const kernel_state *s)
 {
-    return (ng_statistics){.mean = s->columns || s->center ? s->mean : NULL, .rstd = s->rstd};
+    return (ng_statistics){.mean = s->center || s->columns ? s->mean : NULL, .rstd = s->rstd};
 }
 
 static void kernel_forward(void *state, int variant)

@@ -22,8 +22,7 @@ int main(void)
     double first = 0, last = 0;
     for (int step = 0; step < 200; step++) {
         ng_tensor *loss = ng_mse(tape, ng_forward(net, tape, x), target);
-        ng_backward(tape, loss);
-        ng_optimizer_step(adam);
+        if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
         last = ng_item(loss);
         if (step == 0) first = last;
         ng_tape_reset(tape);
