@@ -280,7 +280,7 @@ check-asan check-ubsan:
 	+$(Q)ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
 	    $(MAKE) --no-print-directory VARIANT=$(@:check-%=%) suite $(if $(filter %asan,$@),lifetimes)
 check-tsan:
-	+$(Q)TSAN_OPTIONS=allocator_may_return_null=1:$$TSAN_OPTIONS CK_FORK=no \
+	+$(Q)TSAN_OPTIONS=allocator_may_return_null=1:die_after_fork=0:$$TSAN_OPTIONS CK_FORK=no \
 	    $(MAKE) --no-print-directory VARIANT=tsan suite
 
 ## check-valgrind: the tests under valgrind's memcheck
