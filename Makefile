@@ -405,16 +405,17 @@ uninstall: $(PAGES)/normgrad.3
 # Calls that a compiler must object to, and a program in C++: with the compilers at hand; check-cxx
 # with all there are.
 .PHONY: misuse cxx
+BUILT_HERE = -L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)
 misuse:
 	$(Q)CC='$(CC)' CXX='$(CXX_FOUND)' tests/misuse.sh $(OUT)/misuse quick
 cxx: $(SHARED)
-	$(if $(CXX_FOUND),$(Q)CXX='$(CXX_FOUND)' tests/cxx.sh $(OUT)/cxx quick '-L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)')
+	$(if $(CXX_FOUND),$(Q)CXX='$(CXX_FOUND)' tests/cxx.sh $(OUT)/cxx quick '$(BUILT_HERE)')
 
 ## check-cxx: wrong calls in every C since C99 and C++ since C++17, a program in C++; gcc and clang
 .PHONY: check-cxx
 check-cxx: $(SHARED)
 	$(Q)tests/misuse.sh $(OUT)/misuse full
-	$(Q)tests/cxx.sh $(OUT)/cxx full '-L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)'
+	$(Q)tests/cxx.sh $(OUT)/cxx full '$(BUILT_HERE)'
 
 ## check-install: programs outside the tree by pkg-config and CMake; README's lines without root
 .PHONY: check-install

@@ -563,7 +563,8 @@ START_TEST(order_2_sees_what_is_wrong_at_order_1)
         ck_assert_int_eq(report.compared, mode == 0 ? 16 : 3);
         ck_assert_ptr_null(strstr(report.message, "second"));
     }
-    ng_check_row_spec row = {.name = "spoiled square", .inputs = {{"x", NG_SHAPE(3)}}};
+    ng_check_row_spec row = {.name = "spoiled square",
+                             .inputs = {{.name = "x", .shape = NG_SHAPE(3)}}};
     row.call = flipped_square;
     ng_check_report report = ng_check_row(&row, (ng_check_options){.order = 2});
     expect_says(&report, "the sign is flipped");
@@ -1156,9 +1157,9 @@ typedef struct {
 static ng_tensor *normed_network(ng_tape *tape, ng_tensor *const *in, bool batch)
 {
     ng_tensor *h = ng_matmul(tape, in[0], in[1]);
-    h = batch ? ng_batch_norm(tape, h, in[2], in[3], NG_NONE,
-                              NG_NONE, .eps = 1e-5, .training = true)
-              : ng_layer_norm(tape, h, in[2], in[3], 1e-5);
+    h = batch
+            ? ng_batch_norm(tape, h, in[2], in[3], NG_NONE, NG_NONE, .eps = 1e-5, .training = true)
+            : ng_layer_norm(tape, h, in[2], in[3], 1e-5);
     return ng_matmul(tape, ng_gelu(tape, h), in[4]);
 }
 

@@ -101,14 +101,14 @@ void compare_maps(void)
             const int64_t n = sizes[s];
             const char *x = uniform(n, only_positive(map) ? 0.01 : -6, 6), *dy = uniform(n, -1, 1);
             char *y = make(n), *dx = make(n), *sum = constant(n, 3);
-            k->map(map, x, y, n, a, b);
+            k->map((ng_map)map, x, y, n, a, b);
             for (int64_t i = 0; i < n; i++) {
                 const double floor = map == NG_MAP_AFFINE ? 1 : 0;
                 expect("map", y, i, map_value(map, get(x, i), la, lb), 100, floor);
             }
             if (has_slope(map)) {
-                k->map_backward(map, x, y, dy, dx, n, a, b, false);
-                k->map_backward(map, x, y, dy, sum, n, a, b, true);
+                k->map_backward((ng_map)map, x, y, dy, dx, n, a, b, false);
+                k->map_backward((ng_map)map, x, y, dy, sum, n, a, b, true);
                 for (int64_t i = 0; i < n; i++) {
                     const long double slope = map_slope(map, get(x, i), la, lb) * get(dy, i);
                     expect("slope", dx, i, slope, 200, 0.01);
@@ -126,7 +126,7 @@ START_TEST(a_nan_stays_a_nan_in_every_map)
         for (int at = 0; at < 19; at++) {
             char *x = constant(19, 0.75), *y = make(19);
             put(x, at, nan_value);
-            k->map(map, x, y, 19, 0.5, 2);
+            k->map((ng_map)map, x, y, 19, 0.5, 2);
             for (int i = 0; i < 19; i++)
                 ck_assert_msg((i == at) == (bool)isnan(get(y, i)), "%s %s map %d element %d",
                               k->isa, ng_dtype_name(dtype), map, i);
@@ -175,8 +175,8 @@ START_TEST(activations_have_their_limits_and_tails)
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
-        k->map(cases[c].map, x, y, 33, 0, 0);
-        k->map_backward(cases[c].map, x, y, dy, dx, 33, 0, 0, false);
+        k->map((ng_map)cases[c].map, x, y, 33, 0, 0);
+        k->map_backward((ng_map)cases[c].map, x, y, dy, dx, 33, 0, 0, false);
         for (int i = 0; i < 33; i++) {
             expect("limit", y, i, (long double)cases[c].y, 1, 0);
             if (!isnan(cases[c].slope))
@@ -188,7 +188,7 @@ START_TEST(activations_have_their_limits_and_tails)
     static const int tailed[] = {NG_MAP_SIGMOID, NG_MAP_SOFTPLUS, NG_MAP_SILU, NG_MAP_GELU};
     for (int c = 0; c < 4; c++) {
         char *x = constant(17, -10), *y = make(17);
-        k->map(tailed[c], x, y, 17, 0, 0);
+        k->map((ng_map)tailed[c], x, y, 17, 0, 0);
         for (int i = 0; i < 17; i++) expect("tail", y, i, map_value(tailed[c], -10, 0, 0), 500, 0);
         release();
     }
@@ -212,7 +212,7 @@ START_TEST(exponentials_are_right_to_the_last_digits)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         const char *x = uniform(n, cases[c].low, cases[c].high);
         char *y = make(n);
-        k->map(cases[c].map, x, y, n, 0, 0);
+        k->map((ng_map)cases[c].map, x, y, n, 0, 0);
         for (int64_t i = 0; i < n; i++) {
             const long double at = get(x, i);
             const bool loses = dtype == NG_F64 && cases[c].map == NG_MAP_GELU;
@@ -290,7 +290,7 @@ void compare_binary(void)
             char *y = make(n);
             const ng_walk walk = ng_walk_broadcast(cases[c].result, cases[c].a, cases[c].b);
             ck_assert_int_eq(walk.size, n);
-            k->binary(op, &walk, a, b, y);
+            k->binary((ng_binary)op, &walk, a, b, y);
             for (int64_t i = 0; i < n; i++)
                 expect("binary", y, i,
                        binary_value(op, get(a, broadcast_offset(cases[c].result, cases[c].a, i)),
@@ -308,7 +308,7 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
         put(a, 3, nan_value);
         put(b, 19, nan_value);
         const ng_walk walk = ng_walk_broadcast(NG_SHAPE(21), NG_SHAPE(21), NG_SHAPE(21));
-        k->binary(op, &walk, a, b, y);
+        k->binary((ng_binary)op, &walk, a, b, y);
         for (int i = 0; i < 21; i++) ck_assert((bool)isnan(get(y, i)) == (i == 3 || i == 19));
         release();
     }

@@ -49,7 +49,7 @@ static void compare_move_toward(void)
         k->move_toward(running, batch, 1.25, 0.1, n);
         for (int64_t i = 0; i < n; i++) {
             const long double old = get(from, i);
-            expect("running", running, i, old + 0.1L * (1.25L * batch[i] - old), 2, 1);
+            expect("running", running, i, old + 0.1L * (1.25L * (long double)batch[i] - old), 2, 1);
         }
         release();
     }
@@ -107,7 +107,8 @@ static void check_channel_sums(const ng_group_shape *s)
                     const int64_t at = (o * s->channels + c) * s->inner + i;
                     const int64_t r = o * s->groups + c / (s->channels / s->groups);
                     sum += get(dy, at);
-                    sum_x += get(dy, at) * (get(x, at) - mean[r]) * rstd[r];
+                    sum_x +=
+                        get(dy, at) * (get(x, at) - (long double)mean[r]) * (long double)rstd[r];
                 }
             const double terms = (double)(s->outer * s->inner);
             expect("dgamma", dgamma, c, mode & 1 ? sum_x + add : 1, 2, 10 * terms);
@@ -360,7 +361,8 @@ static void check_head(const attention_case *c, long double *dk, long double *dv
             ds[j] *= kept(c, i, j);
             delta += p[j] * ds[j];
         }
-        for (int64_t j = 0; j < s->keys; j++) ds[j] = p[j] * (ds[j] - delta) * s->scale;
+        for (int64_t j = 0; j < s->keys; j++)
+            ds[j] = p[j] * (ds[j] - delta) * (long double)s->scale;
         for (int64_t d = 0; d < s->dim; d++) {
             long double y = 0, dq = c->add;
             for (int64_t j = 0; j < s->keys; j++) {
