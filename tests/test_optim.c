@@ -266,6 +266,7 @@ START_TEST(a_parameter_reached_late_takes_its_first_step_then)
     assert_ok(ng_optimizer_step(adam));
     assert_close(ng_get(b.weight, 0), start[0] + 0.1, 1e-7); /* eps 1e-8 beside 0.7 */
     ck_assert_int_eq(ng_optimizer_steps(adam), 5);
+    b.module = other.module = NULL; /* both's */
     ng_optimizer_free(adam), ng_module_free(both);
     bench_free(&b), bench_free(&other);
 }
@@ -333,6 +334,7 @@ START_TEST(a_layer_that_is_added_later_is_taken_up)
         assert_same_bits(grown.weight, alone.weight);
     }
     assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
+    grown.module = added.module = NULL; /* net's */
     ng_optimizer_free(adam), ng_optimizer_free(same), ng_module_free(net);
     bench_free(&grown), bench_free(&alone), bench_free(&added);
 }
