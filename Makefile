@@ -131,8 +131,9 @@ MACROS := $(shell $(CC) -std=c11 $(CPPFLAGS) $(CFLAGS) -dM -E -x c /dev/null 2>/
 # Float's arithmetic is to be float's: not the x87's, nor double's as s390x has it under C11.
 PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i386__=1,$(MACROS)),\
     -msse2 -mfpmath=sse,-fexcess-precision=fast))
-COMMON = -std=c11 -D_GNU_SOURCE -O2 -g $(PRECISION) $(WARNINGS) -pthread -Iinclude
-KERNEL = -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
+# No product and sum are fused but where the source says so: bits do not rest on the compiler.
+COMMON = -std=c11 -D_GNU_SOURCE -O2 -g -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
+KERNEL = -O3 -fno-math-errno -fno-trapping-math
 
 # The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on.
 ISAS = baseline $(if $(filter __x86_64__=1,$(MACROS)),avx2 avx512) $(if $(filter __aarch64__=1,$(MACROS)),neon)

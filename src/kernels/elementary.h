@@ -15,15 +15,15 @@
 NG_INLINE float exp_reduced(float x, float tail, float *shifted)
 {
     const float to_integer = 0x1.8p23f; /* added, it leaves a whole number in the last bits */
-    *shifted = x * (float)M_LOG2E + to_integer;
+    *shifted = fused_f32(x, (float)M_LOG2E, to_integer);
     const float n = *shifted - to_integer;
-    const float r = (x - n * 0.693359375f) + (n * 2.12194440e-4f + tail);
+    const float r = fused_f32(n, -0.693359375f, x) + fused_f32(n, 2.12194440e-4f, tail);
     float p = 1.38142177e-3f;
-    p = p * r + 8.36889858e-3f;
-    p = p * r + 4.16684058e-2f;
-    p = p * r + 1.66665191e-1f;
-    p = p * r + 4.99999933e-1f;
-    return p * (r * r) + r + 1;
+    p = fused_f32(p, r, 8.36889858e-3f);
+    p = fused_f32(p, r, 4.16684058e-2f);
+    p = fused_f32(p, r, 1.66665191e-1f);
+    p = fused_f32(p, r, 4.99999933e-1f);
+    return fused_f32(p, r * r, r) + 1;
 }
 
 NG_INLINE float power_of_two(int32_t n)
@@ -69,11 +69,11 @@ NG_INLINE float tanh_f32(float x)
 {
     const float far = fabsf(x), a = far > 20 ? 20 : far, z = a * a;
     float p = -5.70498872745e-3f;
-    p = p * z + 2.06390887954e-2f;
-    p = p * z - 5.37397155531e-2f;
-    p = p * z + 1.33314422036e-1f;
-    p = p * z - 3.33332819422e-1f;
-    const float near = p * z * a + a, rest = 1 - 2 / (exp_between(2 * a, 0) + 1);
+    p = fused_f32(p, z, 2.06390887954e-2f);
+    p = fused_f32(p, z, -5.37397155531e-2f);
+    p = fused_f32(p, z, 1.33314422036e-1f);
+    p = fused_f32(p, z, -3.33332819422e-1f);
+    const float near = fused_f32(p * z, a, a), rest = 1 - 2 / (exp_between(2 * a, 0) + 1);
     return copysignf(a < 0.625f ? near : rest, x);
 }
 
@@ -115,14 +115,14 @@ NG_INLINE normal_f32 normal_at_f32(float x)
     const float a = magnitude_up_to(x, NORMAL_END);
     const float q = 1 / (a + 3), u = (a - 3) * q;
     float p = -2.62245394e-4f;
-    p = p * u - 8.96687850e-4f;
-    p = p * u + 1.07444736e-3f;
-    p = p * u + 6.91923242e-3f;
-    p = p * u - 1.04801116e-2f;
-    p = p * u - 4.72551211e-2f;
-    p = p * u + 2.30019407e-1f;
-    p = p * u - 5.09332337e-1f;
-    p = p * u + 7.29083668e-1f;
+    p = fused_f32(p, u, -8.96687850e-4f);
+    p = fused_f32(p, u, 1.07444736e-3f);
+    p = fused_f32(p, u, 6.91923242e-3f);
+    p = fused_f32(p, u, -1.04801116e-2f);
+    p = fused_f32(p, u, -4.72551211e-2f);
+    p = fused_f32(p, u, 2.30019407e-1f);
+    p = fused_f32(p, u, -5.09332337e-1f);
+    p = fused_f32(p, u, 7.29083668e-1f);
 
     const float half = a * -0.5f, exponent = a * half;
     const float bell = exp_between(exponent, left_over(a, half, exponent));

@@ -47,11 +47,17 @@ NG_INLINE wide load_f64(const double *x)
 NG_INLINE wide wide_of(double value) { return value - (wide){0}; }
 NG_INLINE void store_f64(double *x, wide v) { memcpy(x, &v, sizeof v); }
 
-/* a b + c, rounded once where the instruction set can; elsewhere twice. What a compiler would fuse
- * in one copy of an inlined function and not in another is so the same in both. */
-NG_INLINE double fused(double a, double b, double c)
+/* a b + c, rounded once where the instruction set can; elsewhere twice. The kernels are compiled
+ * without leave to fuse anything else: what a compiler fuses in one copy of a loop and not in
+ * another would give other bits in each. */
+NG_INLINE double fused_f64(double a, double b, double c)
 {
     return NG_FUSES ? __builtin_fma(a, b, c) : a * b + c;
+}
+
+NG_INLINE float fused_f32(float a, float b, float c)
+{
+    return NG_FUSES ? __builtin_fmaf(a, b, c) : a * b + c;
 }
 
 /* glibc has vector versions of these in libmvec; told so, gcc calls them from plain loops. They
@@ -93,6 +99,8 @@ NG_INLINE vec spread(REAL value) { return value - (vec){0}; }
 #define store OF_REAL(store_f32, store_f64)
 #define stream_wide OF_REAL(stream_f32, stream_f64)
 
+/* a b + c: of one REAL, and of each element. */
+#define fused OF_REAL(fused_f32, fused_f64)
 #define fused_vec OF_REAL(fused_floats, fused_wide)
 
 /* to (+)= a b; stored past the caches if `stream`. */
@@ -149,19 +157,19 @@ NG_INLINE double square_run(const REAL *x, int64_t n, double scale, double shift
         const wide q = load(x + i + LANES) * scale - shift;
         const wide r = load(x + i + 2 * LANES) * scale - shift;
         const wide s = load(x + i + 3 * LANES) * scale - shift;
-        a += p * p;
-        b += q * q;
-        c += r * r;
-        d += s * s;
+        a = fused_wide(p, p, a);
+        b = fused_wide(q, q, b);
+        c = fused_wide(r, r, c);
+        d = fused_wide(s, s, d);
     }
     for (; i + LANES <= n; i += LANES) {
         const wide p = load(x + i) * scale - shift;
-        a += p * p;
+        a = fused_wide(p, p, a);
     }
     double sum = wide_sum((a + b) + (c + d));
     for (; i < n; i++) {
         const double p = (double)x[i] * scale - shift;
-        sum += p * p;
+        sum = fused_f64(p, p, sum);
     }
     return sum;
 }
@@ -172,14 +180,14 @@ static double dot_run(const REAL *x, const REAL *y, int64_t n)
     wide a = {0}, b = {0}, c = {0}, d = {0};
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        a += load(x + i) * load(y + i);
-        b += load(x + i + LANES) * load(y + i + LANES);
-        c += load(x + i + 2 * LANES) * load(y + i + 2 * LANES);
-        d += load(x + i + 3 * LANES) * load(y + i + 3 * LANES);
+        a = fused_wide(load(x + i), load(y + i), a);
+        b = fused_wide(load(x + i + LANES), load(y + i + LANES), b);
+        c = fused_wide(load(x + i + 2 * LANES), load(y + i + 2 * LANES), c);
+        d = fused_wide(load(x + i + 3 * LANES), load(y + i + 3 * LANES), d);
     }
-    for (; i + LANES <= n; i += LANES) a += load(x + i) * load(y + i);
+    for (; i + LANES <= n; i += LANES) a = fused_wide(load(x + i), load(y + i), a);
     double sum = wide_sum((a + b) + (c + d));
-    for (; i < n; i++) sum += (double)x[i] * (double)y[i];
+    for (; i < n; i++) sum = fused_f64((double)x[i], (double)y[i], sum);
     return sum;
 }
 
@@ -203,7 +211,7 @@ NG_INLINE double quick_dot(const REAL *x, const REAL *y, int64_t n)
         for (; i + VEC <= end; i += VEC) s[0] = fused_vec(load_vec(x + i), load_vec(y + i), s[0]);
         sum += vec_sum((s[0] + s[1]) + (s[2] + s[3]));
     }
-    for (; i < n; i++) sum += (double)x[i] * (double)y[i];
+    for (; i < n; i++) sum = fused_f64((double)x[i], (double)y[i], sum);
     return sum;
 }
 
