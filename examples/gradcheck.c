@@ -15,9 +15,9 @@ static const char help[] =
     "values are not held fixed, but for those that are constant by definition. Then plants faults\n"
     "into gradients and sees whether each is caught.\n"
     "\n"
-    "  --only NAME    only rows and faults whose name contains NAME\n"
+    "  --only NAME    only cases and faults whose name contains NAME\n"
     "  --order 1|2    how far: gradients (1), or gradients of gradients too (2, the default)\n"
-    "  --fast         rows along random directions only\n"
+    "  --fast         cases along random directions only\n"
     "  --seed N       of inputs, cotangents and directions (default 0)\n"
     "  --sweep FILE   instead of checking, write the error of a central difference against its\n"
     "                 step to FILE, in double and in float, which plots/gradcheck_error.gp draws\n"
@@ -40,7 +40,7 @@ typedef struct {
 } options;
 
 typedef struct {
-    int64_t rows, compared, wrong_rows, faults, missed;
+    int64_t cases, compared, wrong_cases, faults, missed;
 } totals;
 
 /* ---- Print --------------------------------------------------------------------------------- */
@@ -71,52 +71,51 @@ static void print(const char *name, const ng_check_report *report)
     if (!report->passed) colour("0");
 }
 
-/* ---- Rows ---------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-/* One row: a line for every element (or the directions, with --fast), and one more for each other
+/* One case: a line for every element (or the directions, with --fast), and one more for each other
  * mode that did not pass. */
-static void check_row(const ng_check_row_spec *row, const char *name, const options *chosen,
-                      totals *sum)
+static void check_one(const ng_case *spec, const char *name, const options *chosen, totals *sum)
 {
     bool passed = true;
     ng_check_mode first = chosen->fast ? NG_CHECK_FAST : NG_CHECK_ELEMENTS;
     ng_check_mode last = chosen->fast ? NG_CHECK_FAST : NG_CHECK_TAYLOR;
     for (ng_check_mode mode = first; mode <= last; mode++) {
-        ng_check_report report = ng_check_row(row, (ng_check_options){.order = chosen->order,
-                                                                      .mode = mode,
-                                                                      .seed = chosen->seed,
-                                                                      .detached_moves = true});
+        ng_check_report report = ng_check_case(spec, (ng_check_options){.order = chosen->order,
+                                                                        .mode = mode,
+                                                                        .seed = chosen->seed,
+                                                                        .detached_moves = true});
         if (mode == first || !report.passed) print(name, &report);
         passed = passed && report.passed;
         sum->compared += report.compared;
     }
-    sum->rows++;
-    sum->wrong_rows += !passed;
+    sum->cases++;
+    sum->wrong_cases += !passed;
 }
 
-static void check_broadcasting(const ng_check_row_spec *row, const options *chosen, totals *sum)
+static void check_broadcasting(const ng_case *spec, const options *chosen, totals *sum)
 {
     static const char *const sides[] = {"left", "right", "both sides"};
     for (int side = NG_BROADCAST_LEFT; side <= NG_BROADCAST_BOTH; side++) {
         char name[96];
-        ng_check_row_spec narrow = ng_row_broadcast(row, (ng_broadcast_side)side);
-        snprintf(name, sizeof name, "%s, broadcast on %s%s", row->name, side < 2 ? "the " : "",
+        ng_case narrow = ng_case_broadcast(spec, (ng_broadcast_side)side);
+        snprintf(name, sizeof name, "%s, broadcast on %s%s", spec->name, side < 2 ? "the " : "",
                  sides[side]);
-        check_row(&narrow, name, chosen, sum);
+        check_one(&narrow, name, chosen, sum);
     }
 }
 
-static void check_table(const char *title, const ng_check_row_spec *row_at(int index),
-                        const options *chosen, totals *sum)
+static void check_table(const char *title, const ng_case *case_at(int index), const options *chosen,
+                        totals *sum)
 {
-    const ng_check_row_spec *row;
+    const ng_case *spec;
     bool begun = false;
-    for (int i = 0; (row = row_at(i)); i++) {
-        if (!strstr(row->name, chosen->only)) continue;
+    for (int i = 0; (spec = case_at(i)); i++) {
+        if (!strstr(spec->name, chosen->only)) continue;
         if (!begun) heading(title);
         begun = true;
-        check_row(row, row->name, chosen, sum);
-        if (row->broadcasts) check_broadcasting(row, chosen, sum);
+        check_one(spec, spec->name, chosen, sum);
+        if (spec->broadcasts) check_broadcasting(spec, chosen, sum);
     }
 }
 
@@ -571,15 +570,15 @@ static int read_options(int argc, char **argv, options *chosen)
 
 static int conclude(const options *chosen, const totals *sum)
 {
-    if (sum->rows + sum->faults == 0) {
-        complain("no row and no fault has \"%s\" in its name", chosen->only);
+    if (sum->cases + sum->faults == 0) {
+        complain("no case and no fault has \"%s\" in its name", chosen->only);
         return 2;
     }
-    bool ok = sum->wrong_rows == 0 && sum->missed == 0;
+    bool ok = sum->wrong_cases == 0 && sum->missed == 0;
     putchar('\n');
     colour(ok ? "32" : "31");
-    printf("%lld of %lld rows passed, %lld derivatives compared",
-           (long long)(sum->rows - sum->wrong_rows), (long long)sum->rows,
+    printf("%lld of %lld cases passed, %lld derivatives compared",
+           (long long)(sum->cases - sum->wrong_cases), (long long)sum->cases,
            (long long)sum->compared);
     if (sum->faults > 0) {
         printf("; %lld of %lld faults caught", (long long)(sum->faults - sum->missed),
@@ -600,8 +599,8 @@ int main(int argc, char **argv)
     if (chosen.sweep) return program_end(sweep(&chosen));
 
     on_terminal = isatty(STDOUT_FILENO);
-    check_table("Ops", ng_op_row, &chosen, &sum);
-    check_table("Layers", ng_layer_row, &chosen, &sum);
+    check_table("Ops", ng_op_case, &chosen, &sum);
+    check_table("Layers", ng_layer_case, &chosen, &sum);
     plant_faults(&chosen, &sum);
     return program_end(conclude(&chosen, &sum));
 }

@@ -7,7 +7,7 @@
 #include <normgrad.h>
 #include <string.h>
 
-/* Rows of ng_op_row. (Norms that detach something are left out: their gradient is not that of
+/* Cases of ng_op_case. (Norms that detach something are left out: their gradient is not that of
  * their value.) */
 static const char *const swept_norms[] = {"layer_norm",   "rms_norm",
                                           "batch_norm",   "group_norm (N, C)",
@@ -20,11 +20,11 @@ enum { SWEPT_NORMS = sizeof swept_norms / sizeof *swept_norms };
 enum { SWEEP_STEPS = 113 };
 static inline double sweep_step(int index) { return pow(10, -index / 8.0); }
 
-static inline const ng_check_row_spec *swept_row(const char *name)
+static inline const ng_case *swept_case(const char *name)
 {
-    const ng_check_row_spec *row;
-    for (int i = 0; (row = ng_op_row(i)); i++)
-        if (strcmp(row->name, name) == 0) return row;
+    const ng_case *spec;
+    for (int i = 0; (spec = ng_op_case(i)); i++)
+        if (strcmp(spec->name, name) == 0) return spec;
     return NULL;
 }
 
@@ -47,7 +47,7 @@ static inline ng_tensor *doubtful_call(ng_tape *tape, ng_tensor *const *in, void
 {
     static const ng_op op = {.name = "norm under doubt", .definition = doubtful_definition};
     const doubtful_norm *doubtful = context;
-    ng_tensor *given[NG_ROW_INPUTS];
+    ng_tensor *given[NG_CASE_INPUTS];
     const bool was = ng_tape_set_recording(tape, false);
     for (int i = 0; i < doubtful->inputs; i++)
         given[i] = ng_cast(tape, in[i], doubtful->in_float ? NG_F32 : NG_F64);
@@ -56,13 +56,13 @@ static inline ng_tensor *doubtful_call(ng_tape *tape, ng_tensor *const *in, void
     return ng_record(tape, &op, y, in, doubtful->inputs, doubtful, sizeof *doubtful);
 }
 
-/* Inputs as the row says; their number. */
-static inline int draw_inputs(const ng_check_row_spec *row, uint64_t seed, ng_tensor **inputs)
+/* Inputs as the case says; their number. */
+static inline int draw_inputs(const ng_case *spec, uint64_t seed, ng_tensor **inputs)
 {
     int count = 0;
     ng_rng rng = ng_rng_seeded(seed);
-    for (; count < NG_ROW_INPUTS && row->inputs[count].name; count++)
-        inputs[count] = ng_row_input_new(&row->inputs[count], &rng);
+    for (; count < NG_CASE_INPUTS && spec->inputs[count].name; count++)
+        inputs[count] = ng_case_input_new(&spec->inputs[count], &rng);
     return count;
 }
 
@@ -70,16 +70,16 @@ static inline int draw_inputs(const ng_check_row_spec *row, uint64_t seed, ng_te
  * the library's in double; with in_float the differences are of values in float. */
 static inline ng_status sweep_norm(const char *name, bool in_float, uint64_t seed, double *errors)
 {
-    const ng_check_row_spec *row = swept_row(name);
-    ng_tensor *inputs[NG_ROW_INPUTS];
+    const ng_case *spec = swept_case(name);
+    ng_tensor *inputs[NG_CASE_INPUTS];
     double steps[SWEEP_STEPS];
     for (int i = 0; i < SWEEP_STEPS; i++) steps[i] = sweep_step(i);
-    const int count = draw_inputs(row, seed, inputs);
-    doubtful_norm doubtful = {row->call, count, true, 1};
+    const int count = draw_inputs(spec, seed, inputs);
+    doubtful_norm doubtful = {spec->call, count, true, 1};
     const ng_check_options options = {
         .inputs = inputs, .n_inputs = count, .seed = seed, .context = in_float ? &doubtful : NULL};
     const ng_status status =
-        ng_check_sweep(in_float ? doubtful_call : row->call, options, steps, errors, SWEEP_STEPS);
+        ng_check_sweep(in_float ? doubtful_call : spec->call, options, steps, errors, SWEEP_STEPS);
     for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
     return status;
 }

@@ -3,7 +3,8 @@
  *     core.h       errors, threads, random numbers      nn.h         layers and networks
  *     tensor.h     arrays of numbers                    optim.h      optimizers and schedules
  *     tape.h       recording and gradients              gradcheck.h  the gradient checker
- *     ops.h        differentiable operations            data.h, history.h   data in, figures out
+ *     ops.h        differentiable operations            cases.h      ops and layers to try out
+ *     data.h, history.h   data in, figures out
  *
  * How names and calls are made:
  *
@@ -36,6 +37,7 @@
 #ifndef NORMGRAD_H
 #define NORMGRAD_H
 
+#include <normgrad/cases.h>
 #include <normgrad/core.h>
 #include <normgrad/data.h>
 #include <normgrad/gradcheck.h>

@@ -38,15 +38,15 @@ static ng_tensor *normal(uint64_t seed, ng_shape shape, double scale)
 /* ---- The tables ---------------------------------------------------------------------------- */
 
 /* Both orders in every mode; and nothing that is detached by mistake, so that it may move. */
-static void expect_row(const ng_check_row_spec *row, const char *side)
+static void expect_case(const ng_case *spec, const char *side)
 {
     char what[128];
-    snprintf(what, sizeof what, "%s %s", row->name, side);
+    snprintf(what, sizeof what, "%s %s", spec->name, side);
     for (int mode = 0; mode < 3; mode++) {
         for (uint64_t seed = 0; seed < 3; seed++) {
-            ng_check_report report = ng_check_row(
-                row, (ng_check_options){
-                         .order = 2, .mode = modes[mode], .seed = seed, .detached_moves = true});
+            ng_check_report report = ng_check_case(
+                spec, (ng_check_options){
+                          .order = 2, .mode = modes[mode], .seed = seed, .detached_moves = true});
             expect_passed(&report, what);
             ck_assert_int_eq(report.order, 2);
             ck_assert_int_eq(report.detached, 0);
@@ -54,20 +54,20 @@ static void expect_row(const ng_check_row_spec *row, const char *side)
     }
 }
 
-static void expect_row_and_broadcasts(const ng_check_row_spec *row)
+static void expect_case_and_broadcasts(const ng_case *spec)
 {
     static const char *const sides[] = {"(left)", "(right)", "(both)"};
-    expect_row(row, "");
-    for (int side = 0; side < 3 && row->broadcasts; side++) {
-        ng_check_row_spec narrow = ng_row_broadcast(row, (ng_broadcast_side)side);
-        expect_row(&narrow, sides[side]);
+    expect_case(spec, "");
+    for (int side = 0; side < 3 && spec->broadcasts; side++) {
+        ng_case narrow = ng_case_broadcast(spec, (ng_broadcast_side)side);
+        expect_case(&narrow, sides[side]);
     }
 }
 
-START_TEST(every_op_has_right_gradients) { expect_row_and_broadcasts(ng_op_row(_i)); }
+START_TEST(every_op_has_right_gradients) { expect_case_and_broadcasts(ng_op_case(_i)); }
 END_TEST
 
-START_TEST(every_layer_has_right_gradients) { expect_row_and_broadcasts(ng_layer_row(_i)); }
+START_TEST(every_layer_has_right_gradients) { expect_case_and_broadcasts(ng_layer_case(_i)); }
 END_TEST
 
 /* ---- No false alarm ------------------------------------------------------------------------ */
@@ -563,10 +563,9 @@ START_TEST(order_2_sees_what_is_wrong_at_order_1)
         ck_assert_int_eq(report.compared, mode == 0 ? 16 : 3);
         ck_assert_ptr_null(strstr(report.message, "second"));
     }
-    ng_check_row_spec row = {.name = "spoiled square",
-                             .inputs = {{.name = "x", .shape = NG_SHAPE(3)}}};
-    row.call = flipped_square;
-    ng_check_report report = ng_check_row(&row, (ng_check_options){.order = 2});
+    ng_case spec = {.name = "spoiled square", .inputs = {{.name = "x", .shape = NG_SHAPE(3)}}};
+    spec.call = flipped_square;
+    ng_check_report report = ng_check_case(&spec, (ng_check_options){.order = 2});
     expect_says(&report, "the sign is flipped");
 }
 END_TEST
@@ -758,8 +757,8 @@ START_TEST(wrong_use_is_explained)
     expect_says(&report, "inputs are missing: -1 were announced");
     report = ng_check_module(NULL, &x, 1);
     expect_says(&report, "no module");
-    report = ng_check_row(NULL, (ng_check_options){0});
-    expect_says(&report, "no row");
+    report = ng_check_case(NULL, (ng_check_options){0});
+    expect_says(&report, "no case");
     ng_tensor_free(x);
 }
 END_TEST
@@ -792,7 +791,7 @@ START_TEST(options_without_meaning_are_refused)
         ck_assert_int_eq(report.compared, 0);
         report = ng_check_module_with(module, options);
         expect_says(&report, wrong[i].says);
-        report = ng_check_row(ng_op_row(0), options);
+        report = ng_check_case(ng_op_case(0), options);
         expect_says(&report, wrong[i].says);
         ck_assert_int_eq(ng_check_sweep(square, options, &step, &error, 1), NG_EVALUE);
         assert_error(NG_EVALUE, wrong[i].says);
@@ -847,13 +846,13 @@ START_TEST(ties_are_kinks)
 {
     ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 2, 3)),
                        ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 5, 0))};
-    ng_check_row_spec row = {0};
-    const ng_check_row_spec *each;
-    for (int i = 0; (each = ng_op_row(i)); i++) {
-        if (!strcmp(each->name, "maximum")) row = *each;
+    ng_case spec = {0};
+    const ng_case *each;
+    for (int i = 0; (each = ng_op_case(i)); i++) {
+        if (!strcmp(each->name, "maximum")) spec = *each;
     }
-    ck_assert_ptr_nonnull(row.call);
-    ng_check_report report = ng_check_function(row.call, in, 2);
+    ck_assert_ptr_nonnull(spec.call);
+    ng_check_report report = ng_check_function(spec.call, in, 2);
     expect_passed(&report, "maximum with a tie");
     ck_assert_int_eq(report.kinks, 2);
     ng_tensor_free(in[0]), ng_tensor_free(in[1]);
@@ -1132,11 +1131,11 @@ START_TEST(modules_that_detach_on_purpose_say_so)
     static const char *const names[] = {"AdaNorm", "AdaNorm (raw)", "DetachNorm", "BatchRenorm",
                                         "SpectralNorm"};
     int found = 0;
-    const ng_check_row_spec *row;
-    for (int i = 0; (row = ng_layer_row(i)); i++) {
+    const ng_case *spec;
+    for (int i = 0; (spec = ng_layer_case(i)); i++) {
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            if (strcmp(row->name, names[k]) != 0) continue;
-            ng_check_report report = ng_check_row(row, (ng_check_options){.order = 2});
+            if (strcmp(spec->name, names[k]) != 0) continue;
+            ng_check_report report = ng_check_case(spec, (ng_check_options){.order = 2});
             expect_passed(&report, names[k]);
             ck_assert_msg(report.constants > 0, "%s", names[k]);
             ck_assert_int_eq(report.detached, 0);
@@ -1575,23 +1574,23 @@ START_TEST(a_report_prints_one_line_and_two_more_where_it_failed)
 }
 END_TEST
 
-/* ---- Rows ---------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-START_TEST(inputs_of_rows_are_drawn_as_asked)
+START_TEST(inputs_of_cases_are_drawn_as_asked)
 {
     ng_rng rng = ng_rng_seeded(1);
-    ng_row_input uniform = {"x", NG_SHAPE(100), .low = -2, .high = 3, .avoid = 0.5};
-    ng_row_input index = {"i", NG_SHAPE(100), .low = 0, .high = 4, .index = true};
-    ng_tensor *x = ng_row_input_new(&uniform, &rng), *i = ng_row_input_new(&index, &rng);
+    ng_case_input uniform = {"x", NG_SHAPE(100), .low = -2, .high = 3, .avoid = 0.5};
+    ng_case_input index = {"i", NG_SHAPE(100), .low = 0, .high = 4, .index = true};
+    ng_tensor *x = ng_case_input_new(&uniform, &rng), *i = ng_case_input_new(&index, &rng);
     ck_assert_int_eq(ng_dtype_of(i), NG_I64);
     for (int k = 0; k < 100; k++) {
         ck_assert(ng_get(x, k) >= -2 && ng_get(x, k) < 3 && fabs(ng_get(x, k)) >= 0.5);
         ck_assert(ng_get(i, k) >= 0 && ng_get(i, k) <= 3);
     }
-    ng_row_input nowhere = {"x", NG_SHAPE(2), .low = 0, .high = 1, .avoid = 2};
-    ck_assert_ptr_null(ng_row_input_new(&nowhere, &rng));
+    ng_case_input nowhere = {"x", NG_SHAPE(2), .low = 0, .high = 1, .avoid = 2};
+    ck_assert_ptr_null(ng_case_input_new(&nowhere, &rng));
     assert_error(NG_EVALUE, "x has no value in [0, 1)");
-    ck_assert_ptr_null(ng_row_input_new(NULL, &rng));
+    ck_assert_ptr_null(ng_case_input_new(NULL, &rng));
     ng_tensor_free(x), ng_tensor_free(i);
 }
 END_TEST
@@ -1643,8 +1642,8 @@ static void add_tables(Suite *suite)
 {
     int ops = 0, layers = 0;
     TCase *tables = tcase_create("tables");
-    while (ng_op_row(ops)) ops++;
-    while (ng_layer_row(layers)) layers++;
+    while (ng_op_case(ops)) ops++;
+    while (ng_layer_case(layers)) layers++;
     tcase_set_timeout(tables, 120);
     tcase_add_loop_test(tables, every_op_has_right_gradients, 0, ops);
     tcase_add_loop_test(tables, every_layer_has_right_gradients, 0, layers);
@@ -1760,7 +1759,7 @@ static void add_telling(Suite *suite)
     tcase_add_test(telling, lines_and_parabolas_pass_taylor);
     tcase_add_test(telling, a_sweep_shows_truncation_and_rounding);
     tcase_add_test(telling, a_report_prints_one_line_and_two_more_where_it_failed);
-    tcase_add_test(telling, inputs_of_rows_are_drawn_as_asked);
+    tcase_add_test(telling, inputs_of_cases_are_drawn_as_asked);
     suite_add_tcase(suite, telling);
 }
 

@@ -167,9 +167,9 @@ END_TEST
 
 START_TEST(summary_describes_every_layer_of_the_table)
 {
-    const ng_check_row_spec *row;
-    for (int i = 0; (row = ng_layer_row(i)); i++) {
-        ng_module *layer = row->module();
+    const ng_case *spec;
+    for (int i = 0; (spec = ng_layer_case(i)); i++) {
+        ng_module *layer = spec->module();
         assert_ok(layer);
         char *text = summary_of(layer);
         ck_assert_ptr_nonnull(strstr(text, layer->type->name));
@@ -717,9 +717,9 @@ START_TEST(residual_adds_its_input)
 }
 END_TEST
 
-static ng_tensor *input_of(const ng_row_input *input, ng_dtype dtype, ng_rng *rng)
+static ng_tensor *input_of(const ng_case_input *input, ng_dtype dtype, ng_rng *rng)
 {
-    ng_tensor *drawn = ng_row_input_new(input, rng);
+    ng_tensor *drawn = ng_case_input_new(input, rng);
     if (input->index) return drawn;
     ng_tensor *x = ng_copy_new(drawn, dtype);
     ng_tensor_free(drawn);
@@ -728,19 +728,19 @@ static ng_tensor *input_of(const ng_row_input *input, ng_dtype dtype, ng_rng *rn
 
 START_TEST(every_layer_of_the_table_runs_in_both_dtypes)
 {
-    ck_assert_ptr_nonnull(ng_layer_row(37));
-    const ng_check_row_spec *row;
-    for (int i = 0; (row = ng_layer_row(i / 2)); i++) {
+    ck_assert_ptr_nonnull(ng_layer_case(37));
+    const ng_case *spec;
+    for (int i = 0; (spec = ng_layer_case(i / 2)); i++) {
         const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
         ng_rng rng = ng_rng_seeded(5);
         ng_tape *tape = ng_tape_new();
-        ng_module *layer = row->module();
+        ng_module *layer = spec->module();
         assert_ok(ng_module_to(layer, dtype));
-        if (row->eval) ng_eval(layer);
-        ng_tensor *x = input_of(&row->inputs[0], dtype, &rng);
-        ng_tensor *c = row->inputs[1].name ? input_of(&row->inputs[1], dtype, &rng) : NG_NONE;
+        if (spec->eval) ng_eval(layer);
+        ng_tensor *x = input_of(&spec->inputs[0], dtype, &rng);
+        ng_tensor *c = spec->inputs[1].name ? input_of(&spec->inputs[1], dtype, &rng) : NG_NONE;
         const ng_tensor *y = ng_forward_given(layer, tape, x, c);
-        ck_assert_msg(y != NULL, "%s: %s", row->name, ng_error_text());
+        ck_assert_msg(y != NULL, "%s: %s", spec->name, ng_error_text());
         ck_assert(ng_dtype_of(y) == dtype);
         for (int64_t k = 0; k < ng_size(y); k++) ck_assert(isfinite(ng_get(y, k)));
         ng_tensor_free(x), ng_tensor_free(c), ng_module_free(layer), ng_tape_free(tape);

@@ -5,45 +5,45 @@
 #include "tape/tape.h"
 #include <unistd.h>
 
-/* ---- Rows of the tables, run on inputs of other shapes -------------------------------------- */
+/* ---- Cases, run on inputs of other shapes -------------------------------------------------- */
 
 static int op_count(void)
 {
     int count = 0;
-    while (ng_op_row(count)) count++;
+    while (ng_op_case(count)) count++;
     return count;
 }
 
 static int layer_count(void)
 {
     int count = 0;
-    while (ng_layer_row(count)) count++;
+    while (ng_layer_case(count)) count++;
     return count;
 }
 
 /* The ops, then the layers. */
-static const ng_check_row_spec *row_at(int index)
+static const ng_case *case_at(int index)
 {
-    return index < op_count() ? ng_op_row(index) : ng_layer_row(index - op_count());
+    return index < op_count() ? ng_op_case(index) : ng_layer_case(index - op_count());
 }
 
-/* How a row is run. */
+/* How a case is run. */
 typedef struct {
     ng_dtype dtype;
     bool record;    /* the gradients */
-    bool constants; /* the row's constants require gradients too */
+    bool constants; /* the case's constants require gradients too */
 } manner;
 
 /* What a run gives, as copies: the result, and the gradient to each input; NULL where an error
  * says why not. */
 typedef struct {
-    ng_tensor *y, *gradients[NG_ROW_INPUTS];
+    ng_tensor *y, *gradients[NG_CASE_INPUTS];
 } outcome;
 
 static void outcome_free(outcome *o)
 {
     ng_tensor_free(o->y);
-    for (int i = 0; i < NG_ROW_INPUTS; i++) ng_tensor_free(o->gradients[i]);
+    for (int i = 0; i < NG_CASE_INPUTS; i++) ng_tensor_free(o->gradients[i]);
 }
 
 /* A copy of a result; its absence and an error come together. */
@@ -55,9 +55,9 @@ static ng_tensor *told(const char *name, const ng_tensor *result)
     return result ? ng_copy_new(result, ng_dtype_of(result)) : NULL;
 }
 
-static ng_tensor *drawn(const ng_row_input *input, ng_rng *rng, const manner *how)
+static ng_tensor *drawn(const ng_case_input *input, ng_rng *rng, const manner *how)
 {
-    ng_tensor *x = ng_row_input_new(input, rng);
+    ng_tensor *x = ng_case_input_new(input, rng);
     assert_ok(x);
     if (input->index) return x;
     ng_tensor *converted = ng_copy_new(x, how->dtype);
@@ -65,34 +65,34 @@ static ng_tensor *drawn(const ng_row_input *input, ng_rng *rng, const manner *ho
     return input->constant && !how->constants ? converted : ng_require_grad(converted);
 }
 
-static ng_tensor *called(const ng_check_row_spec *row, ng_module *module, ng_tensor **inputs)
+static ng_tensor *called(const ng_case *spec, ng_module *module, ng_tensor **inputs)
 {
-    if (row->call) return row->call(tape, inputs, NULL);
-    if (row->inputs[1].name) return ng_forward_given(module, tape, inputs[0], inputs[1]);
+    if (spec->call) return spec->call(tape, inputs, NULL);
+    if (spec->inputs[1].name) return ng_forward_given(module, tape, inputs[0], inputs[1]);
     return ng_forward(module, tape, inputs[0]);
 }
 
-static outcome run(const ng_check_row_spec *row, const manner *how)
+static outcome run(const ng_case *spec, const manner *how)
 {
-    ng_tensor *inputs[NG_ROW_INPUTS] = {NULL};
+    ng_tensor *inputs[NG_CASE_INPUTS] = {NULL};
     ng_rng rng = ng_rng_seeded(7);
-    for (int i = 0; i < NG_ROW_INPUTS && row->inputs[i].name; i++)
-        inputs[i] = drawn(&row->inputs[i], &rng, how);
-    ng_module *module = row->module ? row->module() : NULL;
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+        inputs[i] = drawn(&spec->inputs[i], &rng, how);
+    ng_module *module = spec->module ? spec->module() : NULL;
     if (module) assert_ok(ng_module_to(module, how->dtype));
-    if (row->eval) ng_eval(module);
+    if (spec->eval) ng_eval(module);
 
     ng_tape_seed(tape, 3);
-    ng_tensor *y = called(row, module, inputs);
-    outcome o = {.y = told(row->name, y)};
-    for (int i = 0; i < NG_ROW_INPUTS; i++) {
+    ng_tensor *y = called(spec, module, inputs);
+    outcome o = {.y = told(spec->name, y)};
+    for (int i = 0; i < NG_CASE_INPUTS; i++) {
         if (!y || !ng_requires_grad(y) || !inputs[i] || !ng_requires_grad(inputs[i])) continue;
         ng_tensor *dx =
             ng_gradient(tape, y, inputs[i], .record = how->record, .allow_unused = true);
         ck_assert(!dx || ng_shape_equal(ng_shape_of(dx), ng_shape_of(inputs[i])));
-        o.gradients[i] = told(row->name, dx);
+        o.gradients[i] = told(spec->name, dx);
     }
-    for (int i = 0; i < NG_ROW_INPUTS; i++) ng_tensor_free(inputs[i]);
+    for (int i = 0; i < NG_CASE_INPUTS; i++) ng_tensor_free(inputs[i]);
     ng_module_free(module);
     return o;
 }
@@ -109,14 +109,14 @@ static void soil(int byte)
 }
 
 /* The same bits, whatever stood in the tape's memory before. */
-static void assert_well_defined(const ng_check_row_spec *row, const manner *how)
+static void assert_well_defined(const ng_case *spec, const manner *how)
 {
     soil(0xff);
-    outcome one = run(row, how);
+    outcome one = run(spec, how);
     soil(0x11);
-    outcome two = run(row, how);
+    outcome two = run(spec, how);
     if (one.y) assert_same_bits(one.y, two.y);
-    for (int i = 0; i < NG_ROW_INPUTS; i++)
+    for (int i = 0; i < NG_CASE_INPUTS; i++)
         if (one.gradients[i]) assert_same_bits(one.gradients[i], two.gradients[i]);
     outcome_free(&one);
     outcome_free(&two);
@@ -128,40 +128,40 @@ static const manner manners[] = {
 };
 #define EACH_MANNER(how) for (const manner *how = manners; how < manners + 6; how++)
 
-START_TEST(every_element_that_a_row_gives_was_written)
+START_TEST(every_element_that_a_case_gives_was_written)
 {
-    EACH_MANNER(how) assert_well_defined(row_at(_i), how);
+    EACH_MANNER(how) assert_well_defined(case_at(_i), how);
 }
 END_TEST
 
 /* ---- Empty along an axis ------------------------------------------------------------------- */
 
-/* The row with `from` replaced by `to` wherever it is the length of an axis; or along one axis of
- * one input. */
-static ng_check_row_spec with_length(const ng_check_row_spec *row, int64_t from, int64_t to)
+/* The case with `from` replaced by `to` wherever it is the length of an axis; or along one axis
+ * of one input. */
+static ng_case with_length(const ng_case *spec, int64_t from, int64_t to)
 {
-    ng_check_row_spec other = *row;
-    for (int i = 0; i < NG_ROW_INPUTS && row->inputs[i].name; i++)
-        for (int d = 0; d < row->inputs[i].shape.rank; d++)
-            if (row->inputs[i].shape.dim[d] == from) other.inputs[i].shape.dim[d] = to;
+    ng_case other = *spec;
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+        for (int d = 0; d < spec->inputs[i].shape.rank; d++)
+            if (spec->inputs[i].shape.dim[d] == from) other.inputs[i].shape.dim[d] = to;
     return other;
 }
 
-static ng_check_row_spec with_axis(const ng_check_row_spec *row, int input, int axis, int64_t to)
+static ng_case with_axis(const ng_case *spec, int input, int axis, int64_t to)
 {
-    ng_check_row_spec other = *row;
+    ng_case other = *spec;
     other.inputs[input].shape.dim[axis] = to;
     return other;
 }
 
 /* In turn every axis of every input, alone and with all that are as long. */
-START_TEST(every_row_works_or_answers_where_an_axis_is_empty)
+START_TEST(every_case_works_or_answers_where_an_axis_is_empty)
 {
-    const ng_check_row_spec *row = row_at(_i);
-    for (int i = 0; i < NG_ROW_INPUTS && row->inputs[i].name; i++)
-        for (int d = 0; d < row->inputs[i].shape.rank; d++) {
-            const ng_check_row_spec alone = with_axis(row, i, d, 0);
-            const ng_check_row_spec joint = with_length(row, row->inputs[i].shape.dim[d], 0);
+    const ng_case *spec = case_at(_i);
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+        for (int d = 0; d < spec->inputs[i].shape.rank; d++) {
+            const ng_case alone = with_axis(spec, i, d, 0);
+            const ng_case joint = with_length(spec, spec->inputs[i].shape.dim[d], 0);
             EACH_MANNER(how)
             {
                 assert_well_defined(&alone, how);
@@ -172,10 +172,10 @@ START_TEST(every_row_works_or_answers_where_an_axis_is_empty)
 END_TEST
 
 /* Whether there can be inputs of these shapes: they are empty, or no larger than in the table. */
-static bool can_be_made(const ng_check_row_spec *row)
+static bool can_be_made(const ng_case *spec)
 {
-    for (int i = 0; i < NG_ROW_INPUTS && row->inputs[i].name; i++) {
-        const ng_shape shape = row->inputs[i].shape;
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++) {
+        const ng_shape shape = spec->inputs[i].shape;
         double size = 1, without_zeros = 1;
         for (int d = 0; d < shape.rank; d++) {
             size *= (double)shape.dim[d];
@@ -186,27 +186,27 @@ static bool can_be_made(const ng_check_row_spec *row)
     return true;
 }
 
-static void run_if_it_can_be_made(const ng_check_row_spec *row, const manner *how)
+static void run_if_it_can_be_made(const ng_case *spec, const manner *how)
 {
-    if (!can_be_made(row)) return;
-    outcome o = run(row, how);
+    if (!can_be_made(spec)) return;
+    outcome o = run(spec, how);
     outcome_free(&o);
 }
 
 /* The same with 2^40 in place of another length: work that is done for each of so many nothings
  * would not end. */
-START_TEST(every_row_is_done_at_once_with_what_is_empty_and_huge)
+START_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge)
 {
     const int64_t huge = INT64_C(1) << 40;
-    const ng_check_row_spec *row = row_at(_i);
-    for (int i = 0; i < NG_ROW_INPUTS && row->inputs[i].name; i++)
-        for (int d = 0; d < row->inputs[i].shape.rank; d++)
-            for (int e = 0; e < row->inputs[i].shape.rank; e++) {
-                const ng_shape shape = row->inputs[i].shape;
+    const ng_case *spec = case_at(_i);
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+        for (int d = 0; d < spec->inputs[i].shape.rank; d++)
+            for (int e = 0; e < spec->inputs[i].shape.rank; e++) {
+                const ng_shape shape = spec->inputs[i].shape;
                 if (shape.dim[d] == shape.dim[e] || shape.dim[e] == 1) continue;
-                const ng_check_row_spec empty = with_length(row, shape.dim[d], 0);
-                const ng_check_row_spec joint = with_length(&empty, shape.dim[e], huge);
-                const ng_check_row_spec alone = with_axis(&empty, i, e, huge);
+                const ng_case empty = with_length(spec, shape.dim[d], 0);
+                const ng_case joint = with_length(&empty, shape.dim[e], huge);
+                const ng_case alone = with_axis(&empty, i, e, huge);
                 for (int k = 0; k < 2; k++) {
                     run_if_it_can_be_made(&joint, &manners[k]);
                     run_if_it_can_be_made(&alone, &manners[k]);
@@ -548,12 +548,12 @@ static TCase *add_case(Suite *suite, const char *name)
 Suite *operands_suite(void)
 {
     Suite *suite = suite_create("operands");
-    const int rows = op_count() + layer_count();
+    const int cases = op_count() + layer_count();
 
     TCase *empty = add_case(suite, "empty");
-    tcase_add_loop_test(empty, every_element_that_a_row_gives_was_written, 0, rows);
-    tcase_add_loop_test(empty, every_row_works_or_answers_where_an_axis_is_empty, 0, rows);
-    tcase_add_loop_test(empty, every_row_is_done_at_once_with_what_is_empty_and_huge, 0, rows);
+    tcase_add_loop_test(empty, every_element_that_a_case_gives_was_written, 0, cases);
+    tcase_add_loop_test(empty, every_case_works_or_answers_where_an_axis_is_empty, 0, cases);
+    tcase_add_loop_test(empty, every_case_is_done_at_once_with_what_is_empty_and_huge, 0, cases);
 
     TCase *strange_operands = tcase_create("strange");
     tcase_add_checked_fixture(strange_operands, begin_calls, end_calls);

@@ -1,5 +1,5 @@
-/* Ops against closed forms and worked values, their errors, and every row of the table in each of
- * the ways in which the library computes it. */
+/* Ops against closed forms and worked values, their errors, and every case of them in each of the
+ * ways in which the library computes it. */
 #include "fixture.h"
 #include "ops/op.h"
 #include "support.h"
@@ -949,26 +949,26 @@ START_TEST(one_element_tensors_reduce_to_themselves)
 }
 END_TEST
 
-/* ---- Every row of the table ---------------------------------------------------------------- */
+/* ---- Every case of an op ------------------------------------------------------------------- */
 
-static int row_count(void)
+static int case_count(void)
 {
     int count = 0;
-    while (ng_op_row(count)) count++;
+    while (ng_op_case(count)) count++;
     return count;
 }
 
-/* One run of a row: its inputs, their gradients, and the op's result on the tape. */
+/* One run of a case: its inputs, their gradients, and the op's result on the tape. */
 typedef struct {
     int count, n_wanted;
-    ng_tensor *inputs[NG_ROW_INPUTS], *wanted[NG_ROW_INPUTS], *gradients[NG_ROW_INPUTS];
+    ng_tensor *inputs[NG_CASE_INPUTS], *wanted[NG_CASE_INPUTS], *gradients[NG_CASE_INPUTS];
     ng_tensor *y, *dy;
 } run;
 
 /* Values that float holds exactly, so that both dtypes see the same numbers. */
-static ng_tensor *drawn(const ng_row_input *input, ng_rng *rng, ng_dtype dtype)
+static ng_tensor *drawn(const ng_case_input *input, ng_rng *rng, ng_dtype dtype)
 {
-    ng_tensor *x = own(ng_row_input_new(input, rng));
+    ng_tensor *x = own(ng_case_input_new(input, rng));
     if (input->index) return x;
     ng_tensor *rounded = own(ng_copy_new(x, NG_F32));
     return dtype == NG_F32 ? rounded : own(ng_copy_new(rounded, NG_F64));
@@ -988,38 +988,38 @@ static void gradients_of(run *r, ng_tensor *y, bool record, ng_tensor **gradient
                            .record = record, .allow_unused = true));
 }
 
-static run run_row(const ng_check_row_spec *row, ng_dtype dtype)
+static run run_case(const ng_case *spec, ng_dtype dtype)
 {
     run r = {.count = 0};
     ng_rng rng = ng_rng_seeded(7);
-    for (int i = 0; i < NG_ROW_INPUTS && row->inputs[i].name; i++) {
-        ng_tensor *x = drawn(&row->inputs[i], &rng, dtype);
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++) {
+        ng_tensor *x = drawn(&spec->inputs[i], &rng, dtype);
         r.inputs[r.count++] = x;
-        if (row->inputs[i].index || row->inputs[i].constant) continue;
+        if (spec->inputs[i].index || spec->inputs[i].constant) continue;
         r.wanted[r.n_wanted++] = ng_require_grad(x);
     }
     ng_tape_seed(tape, 3);
-    r.y = row->call(tape, r.inputs, NULL);
+    r.y = spec->call(tape, r.inputs, NULL);
     assert_ok(r.y);
-    ck_assert_msg(ng_node_of(r.y) != NULL, "%s recorded nothing", row->name);
+    ck_assert_msg(ng_node_of(r.y) != NULL, "%s recorded nothing", spec->name);
     r.dy = cotangent_of(r.y);
     gradients_of(&r, r.y, false, r.gradients);
     return r;
 }
 
 /* Fused against composed. Both round some tens of times in double, at values up to a few tens. */
-START_TEST(every_row_agrees_with_its_definition)
+START_TEST(every_case_agrees_with_its_definition)
 {
     const double near = 1e-11;
-    const ng_check_row_spec *row = ng_op_row(_i);
-    run r = run_row(row, NG_F64);
+    const ng_case *spec = ng_op_case(_i);
+    run r = run_case(spec, NG_F64);
     const ng_node *const last = tape->last;
     for (const ng_node *node = tape->first; node; node = node == last ? NULL : node->next) {
         if (!node->op->definition) continue;
         ng_tensor *composed = node->op->definition(tape, node);
         assert_tensors_close(node->output, composed, near);
         if (node->output != r.y) continue;
-        ng_tensor *gradients[NG_ROW_INPUTS];
+        ng_tensor *gradients[NG_CASE_INPUTS];
         gradients_of(&r, composed, false, gradients);
         for (int i = 0; i < r.n_wanted; i++)
             assert_tensors_close(r.gradients[i], gradients[i], near);
@@ -1028,23 +1028,23 @@ START_TEST(every_row_agrees_with_its_definition)
 END_TEST
 
 /* The gradient as kernels give it, against the recorded one, of rules and definitions. */
-START_TEST(every_row_has_the_same_gradient_recorded_or_not)
+START_TEST(every_case_has_the_same_gradient_recorded_or_not)
 {
-    run r = run_row(ng_op_row(_i), NG_F64);
-    ng_tensor *gradients[NG_ROW_INPUTS];
+    run r = run_case(ng_op_case(_i), NG_F64);
+    ng_tensor *gradients[NG_CASE_INPUTS];
     gradients_of(&r, r.y, true, gradients);
     for (int i = 0; i < r.n_wanted; i++) assert_tensors_close(r.gradients[i], gradients[i], 1e-11);
 }
 END_TEST
 
 /* The op twice on the same inputs: the second of the two kernels adds to what the first left. */
-START_TEST(every_row_adds_to_gradients_that_are_there)
+START_TEST(every_case_adds_to_gradients_that_are_there)
 {
-    const ng_check_row_spec *row = ng_op_row(_i);
-    run r = run_row(row, NG_F64);
-    ng_tensor *gradients[NG_ROW_INPUTS];
+    const ng_case *spec = ng_op_case(_i);
+    run r = run_case(spec, NG_F64);
+    ng_tensor *gradients[NG_CASE_INPUTS];
     ng_tape_seed(tape, 3);
-    gradients_of(&r, ng_add(tape, r.y, row->call(tape, r.inputs, NULL)), false, gradients);
+    gradients_of(&r, ng_add(tape, r.y, spec->call(tape, r.inputs, NULL)), false, gradients);
     for (int i = 0; i < r.n_wanted; i++)
         assert_tensors_close(gradients[i], ng_mul_scalar(tape, r.gradients[i], 2), 1e-11);
 }
@@ -1070,23 +1070,23 @@ static void assert_float_near_double(const char *name, const ng_tensor *single,
                       ng_get(single, i), ng_get(exact, i));
 }
 
-START_TEST(every_row_in_float_is_near_double)
+START_TEST(every_case_in_float_is_near_double)
 {
-    const ng_check_row_spec *row = ng_op_row(_i);
-    const run single = run_row(row, NG_F32), exact = run_row(row, NG_F64);
+    const ng_case *spec = ng_op_case(_i);
+    const run single = run_case(spec, NG_F32), exact = run_case(spec, NG_F64);
     ck_assert_int_eq(ng_dtype_of(single.y), NG_F32);
-    assert_float_near_double(row->name, single.y, exact.y);
+    assert_float_near_double(spec->name, single.y, exact.y);
     for (int i = 0; i < exact.n_wanted; i++)
-        assert_float_near_double(row->name, single.gradients[i], exact.gradients[i]);
+        assert_float_near_double(spec->name, single.gradients[i], exact.gradients[i]);
 }
 END_TEST
 
-START_TEST(every_row_gives_the_same_bits_again)
+START_TEST(every_case_gives_the_same_bits_again)
 {
-    const ng_check_row_spec *row = ng_op_row(_i);
+    const ng_case *spec = ng_op_case(_i);
     for (int k = 0; k < 2; k++) {
         const ng_dtype dtype = k ? NG_F32 : NG_F64;
-        const run first = run_row(row, dtype), second = run_row(row, dtype);
+        const run first = run_case(spec, dtype), second = run_case(spec, dtype);
         assert_same_bits(first.y, second.y);
         for (int i = 0; i < first.n_wanted; i++)
             assert_same_bits(first.gradients[i], second.gradients[i]);
@@ -1106,7 +1106,7 @@ static void assert_stops_at_itself(const run *r, bool record)
 /* y beside the inputs that it is made of. */
 static void assert_goes_on_from_itself(const char *name, const run *r, bool record)
 {
-    ng_tensor *inputs[NG_ROW_INPUTS + 1] = {r->y}, *found[NG_ROW_INPUTS + 1];
+    ng_tensor *inputs[NG_CASE_INPUTS + 1] = {r->y}, *found[NG_CASE_INPUTS + 1];
     for (int i = 0; i < r->n_wanted; i++) inputs[i + 1] = r->wanted[i];
     ng_tensor *tripled = ng_mul_scalar(tape, r->y, 3);
     assert_ok(ng_gradients(tape, &tripled, 1, inputs, r->n_wanted + 1, found, .cotangents = &r->dy,
@@ -1116,21 +1116,21 @@ static void assert_goes_on_from_itself(const char *name, const run *r, bool reco
         assert_float_near_double(name, found[i + 1], ng_mul_scalar(tape, r->gradients[i], 3));
 }
 
-START_TEST(the_gradient_to_every_rows_own_result_is_the_cotangent)
+START_TEST(the_gradient_to_every_results_own_node_is_the_cotangent)
 {
     for (int k = 0; k < 4; k++) {
-        const ng_check_row_spec *row = ng_op_row(_i);
-        const run r = run_row(row, k & 1 ? NG_F32 : NG_F64);
+        const ng_case *spec = ng_op_case(_i);
+        const run r = run_case(spec, k & 1 ? NG_F32 : NG_F64);
         assert_stops_at_itself(&r, k & 2);
-        assert_goes_on_from_itself(row->name, &r, k & 2);
+        assert_goes_on_from_itself(spec->name, &r, k & 2);
     }
 }
 END_TEST
 
 /* Each input alone: the gradient is the same as beside the others. */
-START_TEST(every_row_gives_each_gradient_alone)
+START_TEST(every_case_gives_each_gradient_alone)
 {
-    const run r = run_row(ng_op_row(_i), NG_F64);
+    const run r = run_case(ng_op_case(_i), NG_F64);
     for (int i = 0; i < 2 * r.n_wanted; i++) {
         ng_tensor *alone = ng_gradient(tape, r.y, r.wanted[i / 2], .cotangent = r.dy,
                                        .record = i % 2, .allow_unused = true);
@@ -1140,9 +1140,9 @@ START_TEST(every_row_gives_each_gradient_alone)
 END_TEST
 
 /* Frozen after it was recorded, a graph is swept as if the leaf had never required a gradient. */
-START_TEST(every_row_passes_over_leaves_that_were_frozen_since)
+START_TEST(every_case_passes_over_leaves_that_were_frozen_since)
 {
-    const run r = run_row(ng_op_row(_i), NG_F64);
+    const run r = run_case(ng_op_case(_i), NG_F64);
     for (int i = 0; i < r.n_wanted; i++) r.wanted[i]->requires_grad = false;
     assert_ok(ng_backward_from(tape, r.y, r.dy));
     for (int i = 0; i < r.n_wanted; i++) ck_assert(!ng_has_grad(r.wanted[i]));
@@ -1229,14 +1229,15 @@ Suite *ops_suite(void)
     tcase_add_test(edges, one_element_tensors_reduce_to_themselves);
 
     TCase *table = add_case(suite, "table of ops");
-    tcase_add_loop_test(table, every_row_agrees_with_its_definition, 0, row_count());
-    tcase_add_loop_test(table, every_row_has_the_same_gradient_recorded_or_not, 0, row_count());
-    tcase_add_loop_test(table, every_row_adds_to_gradients_that_are_there, 0, row_count());
-    tcase_add_loop_test(table, every_row_in_float_is_near_double, 0, row_count());
-    tcase_add_loop_test(table, every_row_gives_the_same_bits_again, 0, row_count());
-    tcase_add_loop_test(table, the_gradient_to_every_rows_own_result_is_the_cotangent, 0,
-                        row_count());
-    tcase_add_loop_test(table, every_row_gives_each_gradient_alone, 0, row_count());
-    tcase_add_loop_test(table, every_row_passes_over_leaves_that_were_frozen_since, 0, row_count());
+    tcase_add_loop_test(table, every_case_agrees_with_its_definition, 0, case_count());
+    tcase_add_loop_test(table, every_case_has_the_same_gradient_recorded_or_not, 0, case_count());
+    tcase_add_loop_test(table, every_case_adds_to_gradients_that_are_there, 0, case_count());
+    tcase_add_loop_test(table, every_case_in_float_is_near_double, 0, case_count());
+    tcase_add_loop_test(table, every_case_gives_the_same_bits_again, 0, case_count());
+    tcase_add_loop_test(table, the_gradient_to_every_results_own_node_is_the_cotangent, 0,
+                        case_count());
+    tcase_add_loop_test(table, every_case_gives_each_gradient_alone, 0, case_count());
+    tcase_add_loop_test(table, every_case_passes_over_leaves_that_were_frozen_since, 0,
+                        case_count());
     return suite;
 }

@@ -107,15 +107,15 @@ static void measure_vees(int precision, double *found[FINDINGS])
 
 /* The number that is differentiated: the norm's output at inputs + h directions, contracted with a
  * cotangent. Its slope along them, by the exact gradient, is left in *slope where that is asked. */
-static double contracted(const ng_check_row_spec *row, ng_tensor **inputs, ng_tensor **directions,
+static double contracted(const ng_case *spec, ng_tensor **inputs, ng_tensor **directions,
                          int count, double h, uint64_t seed, double *slope)
 {
-    ng_tensor *moved[NG_ROW_INPUTS], *gradients[NG_ROW_INPUTS];
+    ng_tensor *moved[NG_CASE_INPUTS], *gradients[NG_CASE_INPUTS];
     ng_tape *tape = ng_tape_new();
     ng_rng rng = ng_rng_seeded(seed ^ 0x5eed);
     for (int i = 0; i < count; i++)
         moved[i] = ng_add(tape, inputs[i], ng_mul_scalar(tape, directions[i], h));
-    ng_tensor *y = row->call(tape, moved, NULL);
+    ng_tensor *y = spec->call(tape, moved, NULL);
     ng_tensor *cotangent = ng_normal_new(NG_F64, ng_shape_of(y), 0, 1, &rng);
     ng_tensor *sum = ng_sum(tape, ng_mul(tape, y, cotangent));
     const double value = ng_item(sum);
@@ -138,18 +138,18 @@ static const struct {
 static double taylor_step(int index) { return pow(10, -index / 4.0); }
 
 /* One run: remainders[gradient][step][run], over the slope. */
-static void measure_remainders(const ng_check_row_spec *row, ng_tensor **inputs, int count,
+static void measure_remainders(const ng_case *spec, ng_tensor **inputs, int count,
                                uint64_t seed, double *remainders[GRADIENTS][STEPS], int run)
 {
-    ng_tensor *directions[NG_ROW_INPUTS];
+    ng_tensor *directions[NG_CASE_INPUTS];
     ng_rng rng = ng_rng_seeded(seed ^ 0xd14ec7);
     double slope;
     for (int i = 0; i < count; i++)
         directions[i] = ng_normal_new(NG_F64, ng_shape_of(inputs[i]), 0, 1, &rng);
-    const double base = contracted(row, inputs, directions, count, 0, seed, &slope);
+    const double base = contracted(spec, inputs, directions, count, 0, seed, &slope);
     for (int s = 0; s < STEPS; s++) {
         const double h = taylor_step(s);
-        const double change = contracted(row, inputs, directions, count, h, seed, NULL) - base;
+        const double change = contracted(spec, inputs, directions, count, h, seed, NULL) - base;
         for (int g = 0; g < GRADIENTS; g++)
             remainders[g][s][run] = fabs(change - h * gradients[g].factor * slope) / fabs(slope);
     }
@@ -163,14 +163,14 @@ static void measure_taylor(double *found[FINDINGS])
     for (int g = 0; g < GRADIENTS; g++)
         for (int s = 0; s < STEPS; s++) remainders[g][s] = lab_numbers(runs);
     for (int run = 0; run < runs && lab_goes_on(); run++) {
-        const ng_check_row_spec *row = swept_row(swept_norms[run / lab_seeds()]);
+        const ng_case *spec = swept_case(swept_norms[run / lab_seeds()]);
         const uint64_t seed = lab_seed(run % lab_seeds());
-        ng_tensor *inputs[NG_ROW_INPUTS];
-        const int count = draw_inputs(row, seed, inputs);
+        ng_tensor *inputs[NG_CASE_INPUTS];
+        const int count = draw_inputs(spec, seed, inputs);
         for (int i = 0; i < count; i++) ng_require_grad(inputs[i]);
-        measure_remainders(row, inputs, count, seed, remainders, run);
+        measure_remainders(spec, inputs, count, seed, remainders, run);
         for (int g = 0; g < GRADIENTS; g++) {
-            doubtful_norm doubtful = {row->call, count, false, gradients[g].factor};
+            doubtful_norm doubtful = {spec->call, count, false, gradients[g].factor};
             const ng_check_report report =
                 ng_check_function(doubtful_call, inputs, count, .mode = NG_CHECK_TAYLOR,
                                   .seed = seed, .context = &doubtful);

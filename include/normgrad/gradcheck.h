@@ -25,12 +25,10 @@
 #ifndef NORMGRAD_GRADCHECK_H
 #define NORMGRAD_GRADCHECK_H
 
+#include <normgrad/cases.h>
 #include <normgrad/nn.h>
 
 NG_BEGIN_C
-
-/* A function under test: computes its output on the tape from inputs and context. */
-typedef ng_tensor *ng_check_call(ng_tape *tape, ng_tensor *const *inputs, void *context);
 
 /* How much is compared. */
 typedef enum {
@@ -110,49 +108,21 @@ NG_API void ng_check_print_head(FILE *stream);
 NG_API ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, const double *steps,
                                 double *errors, int count);
 
-/* ---- The table of ops and layers -----------------------------------------------------------
- *
- * Every op of the library has rows in this table, with inputs to be checked on; so has every
- * layer in each of its modes. The library's tests and the gradcheck program loop over it. Your
- * own rows are checked the same way: ng_check_row(&row, ...).
- */
-typedef struct {
-    const char *name; /* "gamma"; NULL ends the list */
-    ng_shape shape;   /* of the input */
-    double low, high; /* drawn uniformly from [low, high); both 0: normal values */
-    double avoid;     /* keep |value| above this, to stay clear of a kink at 0 */
-    bool index;       /* int64 values in low .. high - 1 */
-    bool constant;    /* handed on, not differentiated */
-} ng_row_input;
+/* ---- Cases, of cases.h --------------------------------------------------------------------- */
 
-/* A row: an op or a layer, and what it is checked on. */
-#define NG_ROW_INPUTS 6 /* the most a row may have */
-typedef struct {
-    const char *name;           /* "matmul (transposed b)" */
-    ng_check_call *call;        /* an op; or */
-    ng_module *(*module)(void); /* a layer's constructor, checked on inputs[0] (and condition) */
-    bool eval;                  /* a layer's mode */
-    bool broadcasts; /* two operands that broadcast: also checked on the left, right, both */
-    ng_row_input inputs[NG_ROW_INPUTS]; /* up to the first without a name */
-} ng_check_row_spec;
+/* Draws one input of a case, in double (int64 for indices); yours. */
+NG_API ng_tensor *ng_case_input_new(const ng_case_input *input, ng_rng *rng);
 
-/* One row after the other, from 0; NULL past the last. */
-NG_API const ng_check_row_spec *ng_op_row(int index);
-NG_API const ng_check_row_spec *ng_layer_row(int index);
+/* Checks one case, as the options say (their inputs are not used). */
+NG_API ng_check_report ng_check_case(const ng_case *spec, ng_check_options options);
 
-/* Draws one input of a row, in double (int64 for indices); yours. */
-NG_API ng_tensor *ng_row_input_new(const ng_row_input *input, ng_rng *rng);
-
-/* Checks one row with the given order, mode and seed (the options' inputs are not used). */
-NG_API ng_check_report ng_check_row(const ng_check_row_spec *row, ng_check_options options);
-
-/* A row's operands inputs[0] and inputs[1] in shapes that broadcast. */
+/* A case's operands inputs[0] and inputs[1] in shapes that broadcast. */
 typedef enum {
     NG_BROADCAST_LEFT = 0, /* inputs[0] loses its first dimension */
     NG_BROADCAST_RIGHT,    /* inputs[1] has 1 for its last */
     NG_BROADCAST_BOTH      /* inputs[0] has 1 for its last, inputs[1] loses its first */
 } ng_broadcast_side;
-NG_API ng_check_row_spec ng_row_broadcast(const ng_check_row_spec *row, ng_broadcast_side side);
+NG_API ng_case ng_case_broadcast(const ng_case *spec, ng_broadcast_side side);
 
 NG_END_C
 

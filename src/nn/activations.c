@@ -63,3 +63,19 @@ ng_module *ng_leaky_relu_new(double slope)
     if (self) self->slope = slope;
     return self ? ng_module_built(&self->base) : NULL;
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_leaky_relu(void) { return ng_leaky_relu_new(0.1); }
+
+const ng_case ng_layer_cases_activations[] = {
+    {.name = "ReLU", .module = ng_relu_new, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "LeakyReLU", .module = case_leaky_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "GELU", .module = ng_gelu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "GELUTanh", .module = ng_gelu_tanh_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SiLU", .module = ng_silu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "Tanh", .module = ng_tanh_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "Sigmoid", .module = ng_sigmoid_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "Softplus", .module = ng_softplus_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+};
+const int ng_layer_cases_activations_count = NG_CASE_COUNT(ng_layer_cases_activations);

@@ -156,3 +156,45 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
     }
     return ng_module_built(base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_attention(void) { return ng_multi_head_attention_new(4, 2); }
+static ng_module *case_attention_causal(void)
+{
+    return ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true);
+}
+static ng_module *case_attention_dropout(void)
+{
+    return ng_multi_head_attention_new(4, 2, .dropout = 0.3);
+}
+static ng_module *case_attention_qk_norm(void)
+{
+    return ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
+                                       .qk_norm = ng_norm_rms);
+}
+static ng_module *case_attention_qk_layer_norm(void)
+{
+    return ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer);
+}
+
+const ng_case ng_layer_cases_attention[] = {
+    {.name = "MultiHeadAttention", .module = case_attention, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "MultiHeadAttention (causal, rotary)",
+     .module = case_attention_causal,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "MultiHeadAttention (dropout)",
+     .module = case_attention_dropout,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "MultiHeadAttention (dropout, eval)",
+     .module = case_attention_dropout,
+     .eval = true,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "MultiHeadAttention (QK-RMSNorm, causal, rotary)",
+     .module = case_attention_qk_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "MultiHeadAttention (QK-LayerNorm)",
+     .module = case_attention_qk_layer_norm,
+     .inputs = {NG_CASE_ANY("x", 1, 3, 6)}},
+};
+const int ng_layer_cases_attention_count = NG_CASE_COUNT(ng_layer_cases_attention);

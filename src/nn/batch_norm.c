@@ -109,3 +109,72 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
                                      options.no_affine, options.no_running_stats);
     return ng_module_built(&self->base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_batch_norm(void) { return ng_batch_norm_new(3); }
+static ng_module *case_batch_norm_cumulative(void)
+{
+    return ng_batch_norm_new(3, .cumulative = true);
+}
+static ng_module *case_batch_norm_no_affine(void)
+{
+    return ng_batch_norm_new(3, .no_affine = true);
+}
+
+/* Running statistics away from 0 and 1, where they would hide a mistake. */
+static ng_module *with_statistics(ng_module *module)
+{
+    if (!module) return NULL;
+    ng_fill(ng_module_find(module, "running_mean"), 0.4);
+    ng_fill(ng_module_find(module, "running_var"), 2.3);
+    return module;
+}
+static ng_module *case_batch_norm_seen(void) { return with_statistics(ng_batch_norm_new(3)); }
+static ng_module *case_batch_norm_frozen(void)
+{
+    return with_statistics(ng_batch_norm_new(3, .frozen = true));
+}
+static ng_module *case_batch_norm_no_running_stats(void)
+{
+    return ng_batch_norm_new(3, .no_running_stats = true);
+}
+static ng_module *case_batch_norm_ghost(void) { return ng_batch_norm_new(3, .ghost = 3); }
+static ng_module *case_batch_norm_combined(void)
+{
+    return ng_batch_norm_new(3, .ghost = 3, .combined = true);
+}
+
+const ng_case ng_layer_cases_batch_norm[] = {
+    {.name = "BatchNorm", .module = case_batch_norm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
+    {.name = "BatchNorm (N, C, L)",
+     .module = case_batch_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "BatchNorm (N, C, H, W)",
+     .module = case_batch_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
+    {.name = "BatchNorm (cumulative)",
+     .module = case_batch_norm_cumulative,
+     .inputs = {NG_CASE_ANY("x", 5, 3)}},
+    {.name = "BatchNorm (no affine)",
+     .module = case_batch_norm_no_affine,
+     .inputs = {NG_CASE_ANY("x", 5, 3)}},
+    {.name = "BatchNorm (eval)",
+     .module = case_batch_norm_seen,
+     .eval = true,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "BatchNorm (frozen)",
+     .module = case_batch_norm_frozen,
+     .inputs = {NG_CASE_ANY("x", 5, 3)}},
+    {.name = "BatchNorm (eval, no running stats)",
+     .module = case_batch_norm_no_running_stats,
+     .eval = true,
+     .inputs = {NG_CASE_ANY("x", 5, 3)}},
+    {.name = "BatchNorm (ghost)",
+     .module = case_batch_norm_ghost,
+     .inputs = {NG_CASE_ANY("x", 8, 3)}},
+    {.name = "BatchNorm (ghost, combined)",
+     .module = case_batch_norm_combined,
+     .inputs = {NG_CASE_ANY("x", 7, 3)}},
+};
+const int ng_layer_cases_batch_norm_count = NG_CASE_COUNT(ng_layer_cases_batch_norm);

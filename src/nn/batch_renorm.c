@@ -82,3 +82,40 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
                                      options.no_affine, false);
     return ng_module_built(&self->base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_batch_renorm(void)
+{
+    return ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4);
+}
+static ng_module *case_batch_renorm_warming_up(void) { return ng_batch_renorm_new(3, .warmup = 5); }
+static ng_module *case_batch_renorm_no_affine(void)
+{
+    return ng_batch_renorm_new(3, .no_affine = true);
+}
+static ng_module *case_batch_renorm_seen(void)
+{
+    ng_module *module = ng_batch_renorm_new(3);
+    ng_fill(module ? ng_module_find(module, "running_mean") : NULL, 0.4);
+    ng_fill(module ? ng_module_find(module, "running_deviation") : NULL, 1.5);
+    return module;
+}
+
+const ng_case ng_layer_cases_batch_renorm[] = {
+    {.name = "BatchRenorm", .module = case_batch_renorm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
+    {.name = "BatchRenorm (N, C, H, W)",
+     .module = case_batch_renorm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
+    {.name = "BatchRenorm (warming up)",
+     .module = case_batch_renorm_warming_up,
+     .inputs = {NG_CASE_ANY("x", 5, 3)}},
+    {.name = "BatchRenorm (no affine)",
+     .module = case_batch_renorm_no_affine,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "BatchRenorm (eval)",
+     .module = case_batch_renorm_seen,
+     .eval = true,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+};
+const int ng_layer_cases_batch_renorm_count = NG_CASE_COUNT(ng_layer_cases_batch_renorm);

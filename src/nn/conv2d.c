@@ -105,3 +105,27 @@ ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_options opt
         options.no_bias ? NG_NONE : ng_module_add_parameter(&self->base, "bias", NG_SHAPE(out));
     return ng_module_built(&self->base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_conv2d(void) { return ng_conv2d_new(2, 3, 2); }
+static ng_module *case_conv2d_no_bias(void)
+{
+    return ng_conv2d_new(2, 3, 1, .stride = 2, .no_bias = true);
+}
+static ng_module *case_conv2d_all(void)
+{
+    return ng_conv2d_new(2, 4, 3, .kernel_w = 2, .stride_w = 2, .padding = 1, .dilation_w = 2,
+                         .groups = 2);
+}
+
+const ng_case ng_layer_cases_conv2d[] = {
+    {.name = "Conv2d", .module = case_conv2d, .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    {.name = "Conv2d (no bias)",
+     .module = case_conv2d_no_bias,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    {.name = "Conv2d (stride, padding, dilation, groups)",
+     .module = case_conv2d_all,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
+};
+const int ng_layer_cases_conv2d_count = NG_CASE_COUNT(ng_layer_cases_conv2d);

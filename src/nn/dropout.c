@@ -28,3 +28,16 @@ ng_module *ng_dropout_new(double p)
     if (self) self->p = p;
     return self ? ng_module_built(&self->base) : NULL;
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_dropout(void) { return ng_dropout_new(0.3); }
+
+const ng_case ng_layer_cases_dropout[] = {
+    {.name = "Dropout", .module = case_dropout, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "Dropout (eval)",
+     .module = case_dropout,
+     .eval = true,
+     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+};
+const int ng_layer_cases_dropout_count = NG_CASE_COUNT(ng_layer_cases_dropout);

@@ -106,3 +106,19 @@ ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_option
 {
     return embedding_create("ng_learned_positions_new", &positions_class, length, options);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_embedding(void) { return ng_embedding_new(5, 3); }
+static ng_module *case_learned_positions(void) { return ng_learned_positions_new(4, 2); }
+
+const ng_case ng_layer_cases_embedding[] = {
+    {.name = "Embedding", .module = case_embedding, .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
+    {.name = "LearnedPositions",
+     .module = case_learned_positions,
+     .inputs = {NG_CASE_ANY("x", 2, 4, 2)}},
+    {.name = "LearnedPositions (shorter)",
+     .module = case_learned_positions,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+};
+const int ng_layer_cases_embedding_count = NG_CASE_COUNT(ng_layer_cases_embedding);

@@ -93,3 +93,24 @@ ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
         options.no_bias ? NG_NONE : ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim));
     return ng_module_built(base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_feed_forward(void) { return ng_feed_forward_new(3); }
+static ng_module *case_feed_forward_tanh(void)
+{
+    return ng_feed_forward_new(3, .hidden = 4, .activation = NG_FEED_FORWARD_GELU_TANH);
+}
+static ng_module *case_swiglu(void)
+{
+    return ng_feed_forward_new(3, .activation = NG_FEED_FORWARD_SWIGLU, .no_bias = true);
+}
+
+const ng_case ng_layer_cases_feed_forward[] = {
+    {.name = "FeedForward", .module = case_feed_forward, .inputs = {NG_CASE_ANY("x", 2, 3)}},
+    {.name = "FeedForward (GELUTanh)",
+     .module = case_feed_forward_tanh,
+     .inputs = {NG_CASE_ANY("x", 2, 3)}},
+    {.name = "FeedForward (SwiGLU)", .module = case_swiglu, .inputs = {NG_CASE_ANY("x", 1, 2, 3)}},
+};
+const int ng_layer_cases_feed_forward_count = NG_CASE_COUNT(ng_layer_cases_feed_forward);

@@ -132,3 +132,21 @@ static const ng_module_class flatten_class = {
     .name = "Flatten", .size = sizeof(ng_module), .forward = flatten_forward};
 
 ng_module *ng_flatten_new(void) { return ng_module_built(ng_module_new(&flatten_class)); }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_max_pool2d(void) { return ng_max_pool2d_new(2); }
+static ng_module *case_avg_pool2d(void)
+{
+    return ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1);
+}
+
+const ng_case ng_layer_cases_pooling[] = {
+    {.name = "MaxPool2d", .module = case_max_pool2d, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 4)}},
+    {.name = "AvgPool2d", .module = case_avg_pool2d, .inputs = {NG_CASE_ANY("x", 2, 1, 4, 4)}},
+    {.name = "GlobalAvgPool",
+     .module = ng_global_avg_pool_new,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 2, 3)}},
+    {.name = "Flatten", .module = ng_flatten_new, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 1)}},
+};
+const int ng_layer_cases_pooling_count = NG_CASE_COUNT(ng_layer_cases_pooling);

@@ -50,3 +50,12 @@ ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
     self->g = ng_module_add_parameter(&self->base, "g", NG_SHAPE(1));
     return ng_module_built(&self->base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_scale_norm(void) { return ng_scale_norm_new(5); }
+
+const ng_case ng_layer_cases_scale_norm[] = {
+    {.name = "ScaleNorm", .module = case_scale_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
+};
+const int ng_layer_cases_scale_norm_count = NG_CASE_COUNT(ng_layer_cases_scale_norm);

@@ -240,3 +240,68 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
         ng_linear_new(options.dim, options.vocabulary, .init = NG_INIT_NORMAL, .init_value = 0.02));
     return ng_module_built(base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_block_pre(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,
+                                    .activation = NG_FEED_FORWARD_SWIGLU);
+}
+static ng_module *case_block_post(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST, .dropout = 0.2);
+}
+static ng_module *case_block_sandwich(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_SANDWICH,
+                                    .qk_norm = ng_norm_rms);
+}
+static ng_module *case_block_deep(void)
+{
+    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3);
+}
+static ng_module *case_block_batch(void)
+{
+    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch);
+}
+static ng_module *case_block_no_norm(void)
+{
+    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none);
+}
+static ng_module *case_transformer(void)
+{
+    return ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3);
+}
+static ng_module *case_transformer_rotary(void)
+{
+    return ng_transformer_new(5, .dim = 4, .heads = 1, .layers = 1, .hidden = 3,
+                              .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
+                              .positions = NG_POSITIONS_ROTARY, .bidirectional = true);
+}
+
+const ng_case ng_layer_cases_transformer[] = {
+    {.name = "TransformerBlock (pre)",
+     .module = case_block_pre,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "TransformerBlock (post)",
+     .module = case_block_post,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "TransformerBlock (sandwich)",
+     .module = case_block_sandwich,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "TransformerBlock (DeepNorm)",
+     .module = case_block_deep,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "TransformerBlock (BatchNorm)",
+     .module = case_block_batch,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "TransformerBlock (no norm)",
+     .module = case_block_no_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 4)}},
+    {.name = "Transformer", .module = case_transformer, .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
+    {.name = "Transformer (rotary, DeepNorm)",
+     .module = case_transformer_rotary,
+     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
+};
+const int ng_layer_cases_transformer_count = NG_CASE_COUNT(ng_layer_cases_transformer);

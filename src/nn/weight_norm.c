@@ -212,3 +212,41 @@ ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
     self->options = options;
     return ng_module_built(&self->base);
 }
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+static ng_module *case_weight_norm(void) { return ng_weight_norm_new(ng_linear_new(4, 3)); }
+static ng_module *case_weight_norm_whole(void)
+{
+    return ng_weight_norm_new(ng_linear_new(4, 3), .whole = true);
+}
+static ng_module *case_spectral_norm(void) { return ng_spectral_norm_new(ng_linear_new(4, 3)); }
+static ng_module *case_spectral_norm_iterated(void)
+{
+    return ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3);
+}
+static ng_module *case_conv2d(void) { return ng_conv2d_new(2, 3, 2); }
+static ng_module *case_weight_norm_conv2d(void) { return ng_weight_norm_new(case_conv2d()); }
+static ng_module *case_spectral_norm_conv2d(void) { return ng_spectral_norm_new(case_conv2d()); }
+
+const ng_case ng_layer_cases_weight_norm[] = {
+    {.name = "WeightNorm", .module = case_weight_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "WeightNorm (whole)",
+     .module = case_weight_norm_whole,
+     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SpectralNorm", .module = case_spectral_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SpectralNorm (3 iterations)",
+     .module = case_spectral_norm_iterated,
+     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SpectralNorm (eval)",
+     .module = case_spectral_norm,
+     .eval = true,
+     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "WeightNorm (Conv2d)",
+     .module = case_weight_norm_conv2d,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    {.name = "SpectralNorm (Conv2d)",
+     .module = case_spectral_norm_conv2d,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+};
+const int ng_layer_cases_weight_norm_count = NG_CASE_COUNT(ng_layer_cases_weight_norm);

@@ -75,25 +75,25 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
     return ng_map_record("ng_leaky_relu", tape, &leaky_relu_op, x, NG_MAP_LEAKY_RELU, slope, 0);
 }
 
-/* ---- Rows -------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_tanh, ng_tanh(tape, in[0]))
-NG_ROW_CALL(row_sigmoid, ng_sigmoid(tape, in[0]))
-NG_ROW_CALL(row_relu, ng_relu(tape, in[0]))
-NG_ROW_CALL(row_leaky_relu, ng_leaky_relu(tape, in[0], 0.1))
-NG_ROW_CALL(row_gelu, ng_gelu(tape, in[0]))
-NG_ROW_CALL(row_gelu_tanh, ng_gelu_tanh(tape, in[0]))
-NG_ROW_CALL(row_silu, ng_silu(tape, in[0]))
-NG_ROW_CALL(row_softplus, ng_softplus(tape, in[0]))
+NG_CASE_CALL(case_tanh, ng_tanh(tape, in[0]))
+NG_CASE_CALL(case_sigmoid, ng_sigmoid(tape, in[0]))
+NG_CASE_CALL(case_relu, ng_relu(tape, in[0]))
+NG_CASE_CALL(case_leaky_relu, ng_leaky_relu(tape, in[0], 0.1))
+NG_CASE_CALL(case_gelu, ng_gelu(tape, in[0]))
+NG_CASE_CALL(case_gelu_tanh, ng_gelu_tanh(tape, in[0]))
+NG_CASE_CALL(case_silu, ng_silu(tape, in[0]))
+NG_CASE_CALL(case_softplus, ng_softplus(tape, in[0]))
 
-const ng_check_row_spec ng_rows_activations[] = {
-    {.name = "tanh", .call = row_tanh, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "sigmoid", .call = row_sigmoid, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "relu", .call = row_relu, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
-    {.name = "leaky_relu", .call = row_leaky_relu, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
-    {.name = "gelu", .call = row_gelu, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "gelu_tanh", .call = row_gelu_tanh, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "silu", .call = row_silu, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "softplus", .call = row_softplus, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+const ng_case ng_op_cases_activations[] = {
+    {.name = "tanh", .call = case_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "sigmoid", .call = case_sigmoid, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "relu", .call = case_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "leaky_relu", .call = case_leaky_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "gelu", .call = case_gelu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "gelu_tanh", .call = case_gelu_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "silu", .call = case_silu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "softplus", .call = case_softplus, .inputs = {NG_CASE_ANY("x", 3, 4)}},
 };
-const int ng_rows_activations_count = NG_ROW_COUNT(ng_rows_activations);
+const int ng_op_cases_activations_count = NG_CASE_COUNT(ng_op_cases_activations);

@@ -152,60 +152,60 @@ ng_tensor *ng_pow_scalar(ng_tape *tape, ng_tensor *x, double p)
     return ng_map_record("ng_pow_scalar", tape, &pow_scalar_op, x, map, p, 0);
 }
 
-/* ---- Rows -------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_add, ng_add(tape, in[0], in[1]))
-NG_ROW_CALL(row_sub, ng_sub(tape, in[0], in[1]))
-NG_ROW_CALL(row_mul, ng_mul(tape, in[0], in[1]))
-NG_ROW_CALL(row_div, ng_div(tape, in[0], in[1]))
-NG_ROW_CALL(row_pow, ng_pow(tape, in[0], in[1]))
-NG_ROW_CALL(row_maximum, ng_maximum(tape, in[0], in[1]))
-NG_ROW_CALL(row_minimum, ng_minimum(tape, in[0], in[1]))
-NG_ROW_CALL(row_add_scalar, ng_add_scalar(tape, in[0], 1.5))
-NG_ROW_CALL(row_mul_scalar, ng_mul_scalar(tape, in[0], -2.5))
-NG_ROW_CALL(row_scalar_sub, ng_scalar_sub(tape, 1.5, in[0]))
-NG_ROW_CALL(row_scalar_div, ng_scalar_div(tape, 1.5, in[0]))
-NG_ROW_CALL(row_pow_scalar_2, ng_pow_scalar(tape, in[0], 2))
-NG_ROW_CALL(row_pow_scalar_3, ng_pow_scalar(tape, in[0], 3))
-NG_ROW_CALL(row_pow_scalar_root, ng_pow_scalar(tape, in[0], -0.75))
+NG_CASE_CALL(case_add, ng_add(tape, in[0], in[1]))
+NG_CASE_CALL(case_sub, ng_sub(tape, in[0], in[1]))
+NG_CASE_CALL(case_mul, ng_mul(tape, in[0], in[1]))
+NG_CASE_CALL(case_div, ng_div(tape, in[0], in[1]))
+NG_CASE_CALL(case_pow, ng_pow(tape, in[0], in[1]))
+NG_CASE_CALL(case_maximum, ng_maximum(tape, in[0], in[1]))
+NG_CASE_CALL(case_minimum, ng_minimum(tape, in[0], in[1]))
+NG_CASE_CALL(case_add_scalar, ng_add_scalar(tape, in[0], 1.5))
+NG_CASE_CALL(case_mul_scalar, ng_mul_scalar(tape, in[0], -2.5))
+NG_CASE_CALL(case_scalar_sub, ng_scalar_sub(tape, 1.5, in[0]))
+NG_CASE_CALL(case_scalar_div, ng_scalar_div(tape, 1.5, in[0]))
+NG_CASE_CALL(case_pow_scalar_2, ng_pow_scalar(tape, in[0], 2))
+NG_CASE_CALL(case_pow_scalar_3, ng_pow_scalar(tape, in[0], 3))
+NG_CASE_CALL(case_pow_scalar_root, ng_pow_scalar(tape, in[0], -0.75))
 
-const ng_check_row_spec ng_rows_arithmetic[] = {
+const ng_case ng_op_cases_arithmetic[] = {
     {.name = "add",
-     .call = row_add,
+     .call = case_add,
      .broadcasts = true,
-     .inputs = {NG_ROW_ANY("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
+     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
     {.name = "sub",
-     .call = row_sub,
+     .call = case_sub,
      .broadcasts = true,
-     .inputs = {NG_ROW_ANY("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
+     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
     {.name = "mul",
-     .call = row_mul,
+     .call = case_mul,
      .broadcasts = true,
-     .inputs = {NG_ROW_ANY("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
+     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
     {.name = "div",
-     .call = row_div,
+     .call = case_div,
      .broadcasts = true,
-     .inputs = {NG_ROW_ANY("a", 3, 4), NG_ROW_NOT_ZERO("b", 3, 4)}},
+     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_NOT_ZERO("b", 3, 4)}},
     {.name = "pow",
-     .call = row_pow,
+     .call = case_pow,
      .broadcasts = true,
-     .inputs = {NG_ROW_POSITIVE("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
+     .inputs = {NG_CASE_POSITIVE("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
     {.name = "maximum",
-     .call = row_maximum,
+     .call = case_maximum,
      .broadcasts = true,
-     .inputs = {NG_ROW_ANY("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
+     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
     {.name = "minimum",
-     .call = row_minimum,
+     .call = case_minimum,
      .broadcasts = true,
-     .inputs = {NG_ROW_ANY("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
-    {.name = "add_scalar", .call = row_add_scalar, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "mul_scalar", .call = row_mul_scalar, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "scalar_sub", .call = row_scalar_sub, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "scalar_div", .call = row_scalar_div, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
-    {.name = "pow_scalar (p = 2)", .call = row_pow_scalar_2, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "pow_scalar (p = 3)", .call = row_pow_scalar_3, .inputs = {NG_ROW_ANY("x", 3, 4)}},
+     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
+    {.name = "add_scalar", .call = case_add_scalar, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "mul_scalar", .call = case_mul_scalar, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "scalar_sub", .call = case_scalar_sub, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "scalar_div", .call = case_scalar_div, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "pow_scalar (p = 2)", .call = case_pow_scalar_2, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "pow_scalar (p = 3)", .call = case_pow_scalar_3, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "pow_scalar (p = -0.75)",
-     .call = row_pow_scalar_root,
-     .inputs = {NG_ROW_POSITIVE("x", 3, 4)}},
+     .call = case_pow_scalar_root,
+     .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
 };
-const int ng_rows_arithmetic_count = NG_ROW_COUNT(ng_rows_arithmetic);
+const int ng_op_cases_arithmetic_count = NG_CASE_COUNT(ng_op_cases_arithmetic);

@@ -283,7 +283,7 @@ ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attenti
     return attend("ng_self_attention", tape, inputs, saved, &same);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
 /* Normal values become a mask: 1 where they exceed -0.7, about three quarters. */
 static ng_tensor *mask_of(ng_tape *tape, ng_tensor *x)
@@ -291,55 +291,58 @@ static ng_tensor *mask_of(ng_tape *tape, ng_tensor *x)
     return ng_greater(tape, x, ng_full(tape, ng_dtype_of(x), NG_SCALAR, -0.7));
 }
 
-NG_ROW_CALL(row_attention, ng_attention(tape, in[0], in[1], in[2], NG_NONE))
-NG_ROW_CALL(row_attention_causal, ng_attention(tape, in[0], in[1], in[2], NG_NONE, .causal = true))
-NG_ROW_CALL(row_attention_mask,
-            ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .scale = 0.7))
-NG_ROW_CALL(row_attention_beside,
-            ng_attention(tape, in[0], in[1], in[2], NG_NONE, .heads = 2, .causal = true))
-NG_ROW_CALL(row_attention_dropout,
-            ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .dropout = 0.4))
-NG_ROW_CALL(row_self_attention, ng_self_attention(tape, in[0], NG_NONE, .heads = 2))
-NG_ROW_CALL(row_self_attention_causal,
-            ng_self_attention(tape, in[0], mask_of(tape, in[1]), .heads = 2, .causal = true))
-NG_ROW_CALL(row_self_attention_dropout,
-            ng_self_attention(tape, in[0], NG_NONE, .heads = 2, .causal = true, .dropout = 0.3))
+NG_CASE_CALL(case_attention, ng_attention(tape, in[0], in[1], in[2], NG_NONE))
+NG_CASE_CALL(case_attention_causal,
+             ng_attention(tape, in[0], in[1], in[2], NG_NONE, .causal = true))
+NG_CASE_CALL(case_attention_mask,
+             ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .scale = 0.7))
+NG_CASE_CALL(case_attention_beside,
+             ng_attention(tape, in[0], in[1], in[2], NG_NONE, .heads = 2, .causal = true))
+NG_CASE_CALL(case_attention_dropout,
+             ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .dropout = 0.4))
+NG_CASE_CALL(case_self_attention, ng_self_attention(tape, in[0], NG_NONE, .heads = 2))
+NG_CASE_CALL(case_self_attention_causal,
+             ng_self_attention(tape, in[0], mask_of(tape, in[1]), .heads = 2, .causal = true))
+NG_CASE_CALL(case_self_attention_dropout,
+             ng_self_attention(tape, in[0], NG_NONE, .heads = 2, .causal = true, .dropout = 0.3))
 
 #define MASK(...)                                                                                  \
     {                                                                                              \
-        .name = "mask", .shape = NG_ROW_SHAPE(__VA_ARGS__), .constant = true                       \
+        .name = "mask", .shape = NG_CASE_SHAPE(__VA_ARGS__), .constant = true                      \
     }
 
-const ng_check_row_spec ng_rows_attention[] = {
+const ng_case ng_op_cases_attention[] = {
     {.name = "attention",
-     .call = row_attention,
-     .inputs = {NG_ROW_ANY("q", 1, 2, 3, 2), NG_ROW_ANY("k", 1, 2, 4, 2),
-                NG_ROW_ANY("v", 1, 2, 4, 2)}},
+     .call = case_attention,
+     .inputs = {NG_CASE_ANY("q", 1, 2, 3, 2), NG_CASE_ANY("k", 1, 2, 4, 2),
+                NG_CASE_ANY("v", 1, 2, 4, 2)}},
     {.name = "attention (causal)",
-     .call = row_attention_causal,
-     .inputs = {NG_ROW_ANY("q", 2, 1, 3, 2), NG_ROW_ANY("k", 2, 1, 3, 2),
-                NG_ROW_ANY("v", 2, 1, 3, 2)}},
+     .call = case_attention_causal,
+     .inputs = {NG_CASE_ANY("q", 2, 1, 3, 2), NG_CASE_ANY("k", 2, 1, 3, 2),
+                NG_CASE_ANY("v", 2, 1, 3, 2)}},
     {.name = "attention (causal, more queries than keys)",
-     .call = row_attention_causal,
-     .inputs = {NG_ROW_ANY("q", 1, 2, 5, 2), NG_ROW_ANY("k", 1, 2, 3, 2),
-                NG_ROW_ANY("v", 1, 2, 3, 2)}},
+     .call = case_attention_causal,
+     .inputs = {NG_CASE_ANY("q", 1, 2, 5, 2), NG_CASE_ANY("k", 1, 2, 3, 2),
+                NG_CASE_ANY("v", 1, 2, 3, 2)}},
     {.name = "attention (key mask)",
-     .call = row_attention_mask,
-     .inputs = {NG_ROW_ANY("q", 2, 1, 2, 3), NG_ROW_ANY("k", 2, 1, 4, 3),
-                NG_ROW_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
+     .call = case_attention_mask,
+     .inputs = {NG_CASE_ANY("q", 2, 1, 2, 3), NG_CASE_ANY("k", 2, 1, 4, 3),
+                NG_CASE_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
     {.name = "attention (heads side by side, causal)",
-     .call = row_attention_beside,
-     .inputs = {NG_ROW_ANY("q", 1, 2, 4), NG_ROW_ANY("k", 1, 3, 4), NG_ROW_ANY("v", 1, 3, 4)}},
+     .call = case_attention_beside,
+     .inputs = {NG_CASE_ANY("q", 1, 2, 4), NG_CASE_ANY("k", 1, 3, 4), NG_CASE_ANY("v", 1, 3, 4)}},
     {.name = "attention (key mask, dropout)",
-     .call = row_attention_dropout,
-     .inputs = {NG_ROW_ANY("q", 2, 1, 2, 3), NG_ROW_ANY("k", 2, 1, 4, 3),
-                NG_ROW_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
-    {.name = "self_attention", .call = row_self_attention, .inputs = {NG_ROW_ANY("qkv", 2, 3, 6)}},
+     .call = case_attention_dropout,
+     .inputs = {NG_CASE_ANY("q", 2, 1, 2, 3), NG_CASE_ANY("k", 2, 1, 4, 3),
+                NG_CASE_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
+    {.name = "self_attention",
+     .call = case_self_attention,
+     .inputs = {NG_CASE_ANY("qkv", 2, 3, 6)}},
     {.name = "self_attention (causal, key mask)",
-     .call = row_self_attention_causal,
-     .inputs = {NG_ROW_ANY("qkv", 2, 4, 12), MASK(2, 4)}},
+     .call = case_self_attention_causal,
+     .inputs = {NG_CASE_ANY("qkv", 2, 4, 12), MASK(2, 4)}},
     {.name = "self_attention (causal, dropout)",
-     .call = row_self_attention_dropout,
-     .inputs = {NG_ROW_ANY("qkv", 2, 4, 12)}},
+     .call = case_self_attention_dropout,
+     .inputs = {NG_CASE_ANY("qkv", 2, 4, 12)}},
 };
-const int ng_rows_attention_count = NG_ROW_COUNT(ng_rows_attention);
+const int ng_op_cases_attention_count = NG_CASE_COUNT(ng_op_cases_attention);

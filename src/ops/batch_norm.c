@@ -237,63 +237,64 @@ ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_
     return batch_norm(tape, &call);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_training, ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .eps = 1e-5,
-                                        .training = true))
-NG_ROW_CALL(row_training_plain, ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, NG_NONE, NG_NONE,
-                                              .eps = 1e-5, .training = true))
-NG_ROW_CALL(row_eval, ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5))
-NG_ROW_CALL(row_eval_plain, ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5))
+NG_CASE_CALL(case_training, ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .eps = 1e-5,
+                                          .training = true))
+NG_CASE_CALL(case_training_plain, ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, NG_NONE, NG_NONE,
+                                                .eps = 1e-5, .training = true))
+NG_CASE_CALL(case_eval, ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5))
+NG_CASE_CALL(case_eval_plain,
+             ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5))
 
 #define CHANNEL_INPUT(label)                                                                       \
     {                                                                                              \
-        .name = label, .shape = NG_ROW_SHAPE(3)                                                    \
+        .name = label, .shape = NG_CASE_SHAPE(3)                                                   \
     }
 #define RUNNING_MEAN                                                                               \
     {                                                                                              \
-        .name = "running_mean", .shape = NG_ROW_SHAPE(3), .constant = true                         \
+        .name = "running_mean", .shape = NG_CASE_SHAPE(3), .constant = true                        \
     }
 #define RUNNING_VAR                                                                                \
     {                                                                                              \
-        .name = "running_var", .shape = NG_ROW_SHAPE(3), .low = 0.5, .high = 2, .constant = true   \
+        .name = "running_var", .shape = NG_CASE_SHAPE(3), .low = 0.5, .high = 2, .constant = true  \
     }
 
-const ng_check_row_spec ng_rows_batch_norm[] = {
+const ng_case ng_op_cases_batch_norm[] = {
     {.name = "batch_norm",
-     .call = row_training,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(5, 3)},
+     .call = case_training,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)},
                 CHANNEL_INPUT("gamma"),
                 CHANNEL_INPUT("beta")}},
     {.name = "batch_norm (N, C, L)",
-     .call = row_training,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(2, 3, 4)},
+     .call = case_training,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 4)},
                 CHANNEL_INPUT("gamma"),
                 CHANNEL_INPUT("beta")}},
     {.name = "batch_norm (N, C, H, W)",
-     .call = row_training,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(2, 3, 2, 2)},
+     .call = case_training,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 2, 2)},
                 CHANNEL_INPUT("gamma"),
                 CHANNEL_INPUT("beta")}},
     {.name = "batch_norm (no affine)",
-     .call = row_training_plain,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(5, 3)}}},
+     .call = case_training_plain,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)}}},
     {.name = "batch_norm (eval)",
-     .call = row_eval,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(5, 3)},
+     .call = case_eval,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)},
                 CHANNEL_INPUT("gamma"),
                 CHANNEL_INPUT("beta"),
                 RUNNING_MEAN,
                 RUNNING_VAR}},
     {.name = "batch_norm (eval, N, C, L)",
-     .call = row_eval,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(2, 3, 4)},
+     .call = case_eval,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 4)},
                 CHANNEL_INPUT("gamma"),
                 CHANNEL_INPUT("beta"),
                 RUNNING_MEAN,
                 RUNNING_VAR}},
     {.name = "batch_norm (eval, no affine)",
-     .call = row_eval_plain,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(5, 3)}, RUNNING_MEAN, RUNNING_VAR}},
+     .call = case_eval_plain,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)}, RUNNING_MEAN, RUNNING_VAR}},
 };
-const int ng_rows_batch_norm_count = NG_ROW_COUNT(ng_rows_batch_norm);
+const int ng_op_cases_batch_norm_count = NG_CASE_COUNT(ng_op_cases_batch_norm);

@@ -286,54 +286,54 @@ ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamm
     return ghost_batch_norm(tape, &call);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_renorm,
-            ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5,
-                            .momentum = NG_ZERO, .r_max = 1.2, .d_max = 0.5, .training = true))
-NG_ROW_CALL(row_renorm_plain,
-            ng_batch_renorm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5,
-                            .momentum = NG_ZERO, .r_max = 10, .d_max = 10, .training = true))
-NG_ROW_CALL(row_renorm_eval, ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4]))
-NG_ROW_CALL(row_ghost, ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3,
-                                           .eps = 1e-5, .training = true))
-NG_ROW_CALL(row_combined,
-            ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3, .eps = 1e-5,
-                                .training = true, .combine = true))
+NG_CASE_CALL(case_renorm,
+             ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5,
+                             .momentum = NG_ZERO, .r_max = 1.2, .d_max = 0.5, .training = true))
+NG_CASE_CALL(case_renorm_plain,
+             ng_batch_renorm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5,
+                             .momentum = NG_ZERO, .r_max = 10, .d_max = 10, .training = true))
+NG_CASE_CALL(case_renorm_eval, ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4]))
+NG_CASE_CALL(case_ghost, ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3,
+                                             .eps = 1e-5, .training = true))
+NG_CASE_CALL(case_combined,
+             ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3,
+                                 .eps = 1e-5, .training = true, .combine = true))
 
 #define RUNNING_MEAN                                                                               \
     {                                                                                              \
-        .name = "running_mean", .shape = NG_ROW_SHAPE(3), .constant = true                         \
+        .name = "running_mean", .shape = NG_CASE_SHAPE(3), .constant = true                        \
     }
 #define RUNNING_DEVIATION                                                                          \
     {                                                                                              \
-        .name = "running_deviation", .shape = NG_ROW_SHAPE(3), .low = 0.5, .high = 2,              \
+        .name = "running_deviation", .shape = NG_CASE_SHAPE(3), .low = 0.5, .high = 2,             \
         .constant = true                                                                           \
     }
-#define AFFINE NG_ROW_ANY("gamma", 3), NG_ROW_ANY("beta", 3)
+#define AFFINE NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)
 
-const ng_check_row_spec ng_rows_batch_variants[] = {
+const ng_case ng_op_cases_batch_variants[] = {
     {.name = "batch_renorm",
-     .call = row_renorm,
-     .inputs = {NG_ROW_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
+     .call = case_renorm,
+     .inputs = {NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
     {.name = "batch_renorm (N, C, L)",
-     .call = row_renorm,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
+     .call = case_renorm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
     {.name = "batch_renorm (no affine)",
-     .call = row_renorm_plain,
-     .inputs = {NG_ROW_ANY("x", 5, 3), RUNNING_MEAN, RUNNING_DEVIATION}},
+     .call = case_renorm_plain,
+     .inputs = {NG_CASE_ANY("x", 5, 3), RUNNING_MEAN, RUNNING_DEVIATION}},
     {.name = "batch_renorm (eval)",
-     .call = row_renorm_eval,
-     .inputs = {NG_ROW_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "ghost_batch_norm", .call = row_ghost, .inputs = {NG_ROW_ANY("x", 8, 3), AFFINE}},
+     .call = case_renorm_eval,
+     .inputs = {NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
+    {.name = "ghost_batch_norm", .call = case_ghost, .inputs = {NG_CASE_ANY("x", 8, 3), AFFINE}},
     {.name = "ghost_batch_norm (N, C, L)",
-     .call = row_ghost,
-     .inputs = {NG_ROW_ANY("x", 4, 3, 3), AFFINE}},
+     .call = case_ghost,
+     .inputs = {NG_CASE_ANY("x", 4, 3, 3), AFFINE}},
     {.name = "ghost_batch_norm (combined)",
-     .call = row_combined,
-     .inputs = {NG_ROW_ANY("x", 8, 3), AFFINE}},
+     .call = case_combined,
+     .inputs = {NG_CASE_ANY("x", 8, 3), AFFINE}},
     {.name = "ghost_batch_norm (combined, N, C, H, W)",
-     .call = row_combined,
-     .inputs = {NG_ROW_ANY("x", 4, 3, 2, 2), AFFINE}},
+     .call = case_combined,
+     .inputs = {NG_CASE_ANY("x", 4, 3, 2, 2), AFFINE}},
 };
-const int ng_rows_batch_variants_count = NG_ROW_COUNT(ng_rows_batch_variants);
+const int ng_op_cases_batch_variants_count = NG_CASE_COUNT(ng_op_cases_batch_variants);

@@ -180,22 +180,22 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
     return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_both, ng_channel_norm(tape, in[0], in[1], in[2], 1e-5))
-NG_ROW_CALL(row_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], 1e-5))
-NG_ROW_CALL(row_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+NG_CASE_CALL(case_both, ng_channel_norm(tape, in[0], in[1], in[2], 1e-5))
+NG_CASE_CALL(case_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], 1e-5))
+NG_CASE_CALL(case_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
 
-const ng_check_row_spec ng_rows_channel_norm[] = {
+const ng_case ng_op_cases_channel_norm[] = {
     {.name = "channel_norm (N, C)",
-     .call = row_both,
-     .inputs = {NG_ROW_ANY("x", 3, 5), NG_ROW_ANY("gamma", 5), NG_ROW_ANY("beta", 5)}},
+     .call = case_both,
+     .inputs = {NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("gamma", 5), NG_CASE_ANY("beta", 5)}},
     {.name = "channel_norm (N, C, H, W)",
-     .call = row_both,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 2, 3), NG_ROW_ANY("gamma", 3), NG_ROW_ANY("beta", 3)}},
+     .call = case_both,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 3), NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)}},
     {.name = "channel_norm (no gamma)",
-     .call = row_no_gamma,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4), NG_ROW_ANY("beta", 3)}},
-    {.name = "channel_norm (no affine)", .call = row_plain, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_no_gamma,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("beta", 3)}},
+    {.name = "channel_norm (no affine)", .call = case_plain, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
 };
-const int ng_rows_channel_norm_count = NG_ROW_COUNT(ng_rows_channel_norm);
+const int ng_op_cases_channel_norm_count = NG_CASE_COUNT(ng_op_cases_channel_norm);

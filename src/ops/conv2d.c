@@ -126,41 +126,42 @@ ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_con
     return ng_record(tape, &conv2d_op, y, inputs, 3, &shape, sizeof shape);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_conv, ng_conv2d(tape, in[0], in[1], in[2]))
-NG_ROW_CALL(row_conv_no_bias, ng_conv2d(tape, in[0], in[1], NG_NONE))
-NG_ROW_CALL(row_conv_same, ng_conv2d(tape, in[0], in[1], in[2], .padding = 1))
-NG_ROW_CALL(row_conv_stride, ng_conv2d(tape, in[0], in[1], in[2], .stride = 2, .padding = 1))
-NG_ROW_CALL(row_conv_dilation, ng_conv2d(tape, in[0], in[1], in[2], .dilation = 2, .padding_h = 1))
-NG_ROW_CALL(row_conv_groups, ng_conv2d(tape, in[0], in[1], in[2], .padding_w = 1, .groups = 2))
-NG_ROW_CALL(row_conv_all, ng_conv2d(tape, in[0], in[1], in[2], .stride_w = 2, .padding = 2,
-                                    .padding_w = 1, .dilation_h = 2, .groups = 2))
+NG_CASE_CALL(case_conv, ng_conv2d(tape, in[0], in[1], in[2]))
+NG_CASE_CALL(case_conv_no_bias, ng_conv2d(tape, in[0], in[1], NG_NONE))
+NG_CASE_CALL(case_conv_same, ng_conv2d(tape, in[0], in[1], in[2], .padding = 1))
+NG_CASE_CALL(case_conv_stride, ng_conv2d(tape, in[0], in[1], in[2], .stride = 2, .padding = 1))
+NG_CASE_CALL(case_conv_dilation,
+             ng_conv2d(tape, in[0], in[1], in[2], .dilation = 2, .padding_h = 1))
+NG_CASE_CALL(case_conv_groups, ng_conv2d(tape, in[0], in[1], in[2], .padding_w = 1, .groups = 2))
+NG_CASE_CALL(case_conv_all, ng_conv2d(tape, in[0], in[1], in[2], .stride_w = 2, .padding = 2,
+                                      .padding_w = 1, .dilation_h = 2, .groups = 2))
 
-#define ROW(text, function, bias, x_shape, weight_shape)                                           \
+#define CASE(text, function, bias, x_shape, weight_shape)                                          \
     {                                                                                              \
         .name = text, .call = function,                                                            \
         .inputs = {{.name = "x", .shape = x_shape},                                                \
                    {.name = "weight", .shape = weight_shape},                                      \
-                   {.name = bias, .shape = NG_ROW_SHAPE(2)}},                                      \
+                   {.name = bias, .shape = NG_CASE_SHAPE(2)}},                                     \
     }
 
-const ng_check_row_spec ng_rows_conv2d[] = {
-    ROW("conv2d", row_conv, "bias", NG_ROW_SHAPE(2, 2, 3, 4), NG_ROW_SHAPE(2, 2, 2, 3)),
-    ROW("conv2d (no bias)", row_conv_no_bias, NULL, NG_ROW_SHAPE(2, 1, 3, 3),
-        NG_ROW_SHAPE(2, 1, 2, 2)),
-    ROW("conv2d (1 x 1)", row_conv, "bias", NG_ROW_SHAPE(2, 3, 2, 2), NG_ROW_SHAPE(2, 3, 1, 1)),
-    ROW("conv2d (padding)", row_conv_same, "bias", NG_ROW_SHAPE(1, 2, 3, 4),
-        NG_ROW_SHAPE(2, 2, 3, 3)),
-    ROW("conv2d (stride)", row_conv_stride, "bias", NG_ROW_SHAPE(2, 1, 4, 5),
-        NG_ROW_SHAPE(2, 1, 3, 3)),
-    ROW("conv2d (dilation)", row_conv_dilation, "bias", NG_ROW_SHAPE(1, 2, 4, 4),
-        NG_ROW_SHAPE(2, 2, 2, 2)),
-    ROW("conv2d (groups)", row_conv_groups, "bias", NG_ROW_SHAPE(1, 4, 3, 3),
-        NG_ROW_SHAPE(2, 2, 2, 2)),
-    ROW("conv2d (depthwise)", row_conv_groups, "bias", NG_ROW_SHAPE(2, 2, 3, 3),
-        NG_ROW_SHAPE(2, 1, 2, 2)),
-    ROW("conv2d (stride, padding, dilation, groups)", row_conv_all, "bias",
-        NG_ROW_SHAPE(1, 2, 3, 5), NG_ROW_SHAPE(2, 1, 2, 3)),
+const ng_case ng_op_cases_conv2d[] = {
+    CASE("conv2d", case_conv, "bias", NG_CASE_SHAPE(2, 2, 3, 4), NG_CASE_SHAPE(2, 2, 2, 3)),
+    CASE("conv2d (no bias)", case_conv_no_bias, NULL, NG_CASE_SHAPE(2, 1, 3, 3),
+         NG_CASE_SHAPE(2, 1, 2, 2)),
+    CASE("conv2d (1 x 1)", case_conv, "bias", NG_CASE_SHAPE(2, 3, 2, 2), NG_CASE_SHAPE(2, 3, 1, 1)),
+    CASE("conv2d (padding)", case_conv_same, "bias", NG_CASE_SHAPE(1, 2, 3, 4),
+         NG_CASE_SHAPE(2, 2, 3, 3)),
+    CASE("conv2d (stride)", case_conv_stride, "bias", NG_CASE_SHAPE(2, 1, 4, 5),
+         NG_CASE_SHAPE(2, 1, 3, 3)),
+    CASE("conv2d (dilation)", case_conv_dilation, "bias", NG_CASE_SHAPE(1, 2, 4, 4),
+         NG_CASE_SHAPE(2, 2, 2, 2)),
+    CASE("conv2d (groups)", case_conv_groups, "bias", NG_CASE_SHAPE(1, 4, 3, 3),
+         NG_CASE_SHAPE(2, 2, 2, 2)),
+    CASE("conv2d (depthwise)", case_conv_groups, "bias", NG_CASE_SHAPE(2, 2, 3, 3),
+         NG_CASE_SHAPE(2, 1, 2, 2)),
+    CASE("conv2d (stride, padding, dilation, groups)", case_conv_all, "bias",
+         NG_CASE_SHAPE(1, 2, 3, 5), NG_CASE_SHAPE(2, 1, 2, 3)),
 };
-const int ng_rows_conv2d_count = NG_ROW_COUNT(ng_rows_conv2d);
+const int ng_op_cases_conv2d_count = NG_CASE_COUNT(ng_op_cases_conv2d);

@@ -27,13 +27,13 @@ ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p)
     return y;
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_dropout, ng_dropout(tape, in[0], 0.3))
+NG_CASE_CALL(case_dropout, ng_dropout(tape, in[0], 0.3))
 
-const ng_check_row_spec ng_rows_dropout[] = {
+const ng_case ng_op_cases_dropout[] = {
     {.name = "dropout",
-     .call = row_dropout,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(5, 7)}}},
+     .call = case_dropout,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 7)}}},
 };
-const int ng_rows_dropout_count = NG_ROW_COUNT(ng_rows_dropout);
+const int ng_op_cases_dropout_count = NG_CASE_COUNT(ng_op_cases_dropout);

@@ -91,42 +91,46 @@ ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high)
     return ng_map_record("ng_clamp", tape, &clamp_op, x, NG_MAP_CLAMP, low, high);
 }
 
-/* ---- Rows -------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_neg, ng_neg(tape, in[0]))
-NG_ROW_CALL(row_abs, ng_abs(tape, in[0]))
-NG_ROW_CALL(row_square, ng_square(tape, in[0]))
-NG_ROW_CALL(row_reciprocal, ng_reciprocal(tape, in[0]))
-NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
-NG_ROW_CALL(row_log, ng_log(tape, in[0]))
-NG_ROW_CALL(row_sqrt, ng_sqrt(tape, in[0]))
-NG_ROW_CALL(row_rsqrt, ng_rsqrt(tape, in[0]))
-NG_ROW_CALL(row_sin, ng_sin(tape, in[0]))
-NG_ROW_CALL(row_cos, ng_cos(tape, in[0]))
-NG_ROW_CALL(row_erf, ng_erf(tape, in[0]))
-NG_ROW_CALL(row_clamp_inside, ng_clamp(tape, in[0], -4, 4))
-NG_ROW_CALL(row_clamp_below, ng_clamp(tape, in[0], 0, (double)INFINITY))
-NG_ROW_CALL(row_clamp_above, ng_clamp(tape, in[0], -(double)INFINITY, 0.1))
+NG_CASE_CALL(case_neg, ng_neg(tape, in[0]))
+NG_CASE_CALL(case_abs, ng_abs(tape, in[0]))
+NG_CASE_CALL(case_square, ng_square(tape, in[0]))
+NG_CASE_CALL(case_reciprocal, ng_reciprocal(tape, in[0]))
+NG_CASE_CALL(case_exp, ng_exp(tape, in[0]))
+NG_CASE_CALL(case_log, ng_log(tape, in[0]))
+NG_CASE_CALL(case_sqrt, ng_sqrt(tape, in[0]))
+NG_CASE_CALL(case_rsqrt, ng_rsqrt(tape, in[0]))
+NG_CASE_CALL(case_sin, ng_sin(tape, in[0]))
+NG_CASE_CALL(case_cos, ng_cos(tape, in[0]))
+NG_CASE_CALL(case_erf, ng_erf(tape, in[0]))
+NG_CASE_CALL(case_clamp_inside, ng_clamp(tape, in[0], -4, 4))
+NG_CASE_CALL(case_clamp_below, ng_clamp(tape, in[0], 0, (double)INFINITY))
+NG_CASE_CALL(case_clamp_above, ng_clamp(tape, in[0], -(double)INFINITY, 0.1))
 
 #define WITHIN(bound)                                                                              \
     {                                                                                              \
-        .name = "x", .shape = NG_ROW_SHAPE(3, 4), .low = -(bound), .high = bound                   \
+        .name = "x", .shape = NG_CASE_SHAPE(3, 4), .low = -(bound), .high = bound                  \
     }
 
-const ng_check_row_spec ng_rows_elementwise[] = {
-    {.name = "neg", .call = row_neg, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "abs", .call = row_abs, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
-    {.name = "square", .call = row_square, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "reciprocal", .call = row_reciprocal, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
-    {.name = "exp", .call = row_exp, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "log", .call = row_log, .inputs = {NG_ROW_POSITIVE("x", 3, 4)}},
-    {.name = "sqrt", .call = row_sqrt, .inputs = {NG_ROW_POSITIVE("x", 3, 4)}},
-    {.name = "rsqrt", .call = row_rsqrt, .inputs = {NG_ROW_POSITIVE("x", 3, 4)}},
-    {.name = "sin", .call = row_sin, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "cos", .call = row_cos, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "erf", .call = row_erf, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "clamp (nothing clamped)", .call = row_clamp_inside, .inputs = {WITHIN(3)}},
-    {.name = "clamp (from below)", .call = row_clamp_below, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
-    {.name = "clamp (from above)", .call = row_clamp_above, .inputs = {NG_ROW_NOT_ZERO("x", 3, 4)}},
+const ng_case ng_op_cases_elementwise[] = {
+    {.name = "neg", .call = case_neg, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "abs", .call = case_abs, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "square", .call = case_square, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "reciprocal", .call = case_reciprocal, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "exp", .call = case_exp, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "log", .call = case_log, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
+    {.name = "sqrt", .call = case_sqrt, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
+    {.name = "rsqrt", .call = case_rsqrt, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
+    {.name = "sin", .call = case_sin, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "cos", .call = case_cos, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "erf", .call = case_erf, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "clamp (nothing clamped)", .call = case_clamp_inside, .inputs = {WITHIN(3)}},
+    {.name = "clamp (from below)",
+     .call = case_clamp_below,
+     .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "clamp (from above)",
+     .call = case_clamp_above,
+     .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
 };
-const int ng_rows_elementwise_count = NG_ROW_COUNT(ng_rows_elementwise);
+const int ng_op_cases_elementwise_count = NG_CASE_COUNT(ng_op_cases_elementwise);

@@ -151,46 +151,48 @@ ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_te
     return group_norm("ng_instance_norm", tape, &call);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_group, ng_group_norm(tape, in[0], in[1], in[2], .groups = 2, .eps = 1e-5))
-NG_ROW_CALL(row_group_no_gamma,
-            ng_group_norm(tape, in[0], NG_NONE, in[1], .groups = 2, .eps = 1e-5))
-NG_ROW_CALL(row_group_no_beta, ng_group_norm(tape, in[0], in[1], NG_NONE, .groups = 1, .eps = 1e-5))
-NG_ROW_CALL(row_group_plain, ng_group_norm(tape, in[0], NG_NONE, NG_NONE, .groups = 2, .eps = 1e-5))
-NG_ROW_CALL(row_instance, ng_instance_norm(tape, in[0], in[1], in[2], 1e-5))
-NG_ROW_CALL(row_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+NG_CASE_CALL(case_group, ng_group_norm(tape, in[0], in[1], in[2], .groups = 2, .eps = 1e-5))
+NG_CASE_CALL(case_group_no_gamma,
+             ng_group_norm(tape, in[0], NG_NONE, in[1], .groups = 2, .eps = 1e-5))
+NG_CASE_CALL(case_group_no_beta,
+             ng_group_norm(tape, in[0], in[1], NG_NONE, .groups = 1, .eps = 1e-5))
+NG_CASE_CALL(case_group_plain,
+             ng_group_norm(tape, in[0], NG_NONE, NG_NONE, .groups = 2, .eps = 1e-5))
+NG_CASE_CALL(case_instance, ng_instance_norm(tape, in[0], in[1], in[2], 1e-5))
+NG_CASE_CALL(case_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
 
-#define GAMMA(channels) NG_ROW_ANY("gamma", channels)
-#define BETA(channels) NG_ROW_ANY("beta", channels)
+#define GAMMA(channels) NG_CASE_ANY("gamma", channels)
+#define BETA(channels) NG_CASE_ANY("beta", channels)
 
-const ng_check_row_spec ng_rows_group_norm[] = {
+const ng_case ng_op_cases_group_norm[] = {
     {.name = "group_norm (N, C)",
-     .call = row_group,
-     .inputs = {NG_ROW_ANY("x", 2, 6), GAMMA(6), BETA(6)}},
+     .call = case_group,
+     .inputs = {NG_CASE_ANY("x", 2, 6), GAMMA(6), BETA(6)}},
     {.name = "group_norm (N, C, L)",
-     .call = row_group,
-     .inputs = {NG_ROW_ANY("x", 2, 4, 3), GAMMA(4), BETA(4)}},
+     .call = case_group,
+     .inputs = {NG_CASE_ANY("x", 2, 4, 3), GAMMA(4), BETA(4)}},
     {.name = "group_norm (N, C, H, W)",
-     .call = row_group,
-     .inputs = {NG_ROW_ANY("x", 2, 4, 2, 3), GAMMA(4), BETA(4)}},
+     .call = case_group,
+     .inputs = {NG_CASE_ANY("x", 2, 4, 2, 3), GAMMA(4), BETA(4)}},
     {.name = "group_norm (no gamma)",
-     .call = row_group_no_gamma,
-     .inputs = {NG_ROW_ANY("x", 2, 4, 3), BETA(4)}},
+     .call = case_group_no_gamma,
+     .inputs = {NG_CASE_ANY("x", 2, 4, 3), BETA(4)}},
     {.name = "group_norm (no beta, one group)",
-     .call = row_group_no_beta,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 3), GAMMA(3)}},
+     .call = case_group_no_beta,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 3), GAMMA(3)}},
     {.name = "group_norm (no affine)",
-     .call = row_group_plain,
-     .inputs = {NG_ROW_ANY("x", 2, 4, 3)}},
+     .call = case_group_plain,
+     .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
     {.name = "instance_norm (N, C, L)",
-     .call = row_instance,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 5), GAMMA(3), BETA(3)}},
+     .call = case_instance,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 5), GAMMA(3), BETA(3)}},
     {.name = "instance_norm (N, C, H, W)",
-     .call = row_instance,
-     .inputs = {NG_ROW_ANY("x", 2, 2, 3, 2), GAMMA(2), BETA(2)}},
+     .call = case_instance,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 2), GAMMA(2), BETA(2)}},
     {.name = "instance_norm (no affine)",
-     .call = row_instance_plain,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 5)}},
+     .call = case_instance_plain,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 5)}},
 };
-const int ng_rows_group_norm_count = NG_ROW_COUNT(ng_rows_group_norm);
+const int ng_op_cases_group_norm_count = NG_CASE_COUNT(ng_op_cases_group_norm);

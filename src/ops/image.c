@@ -265,45 +265,47 @@ ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x)
     return ng_reshape(tape, x, NG_SHAPE(shape.dim[0], ng_shape_span(shape, 1, shape.rank)));
 }
 
-/* ---- Rows of the op table ------------------------------------------------------------------ */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_unfold, ng_unfold(tape, in[0], 2))
-NG_ROW_CALL(row_unfold_same, ng_unfold(tape, in[0], 3, .padding = 1))
-NG_ROW_CALL(row_unfold_all, ng_unfold(tape, in[0], 2, .kernel_w = 3, .stride_h = 2, .padding_w = 2,
-                                      .dilation_w = 2))
-NG_ROW_CALL(row_fold, ng_fold(tape, in[0], 3, 4, 2))
-NG_ROW_CALL(row_fold_all, ng_fold(tape, in[0], 5, 4, 2, .kernel_w = 3, .stride_h = 2,
-                                  .padding_w = 2, .dilation_w = 2))
-NG_ROW_CALL(row_max_pool, ng_max_pool2d(tape, in[0], 2))
-NG_ROW_CALL(row_max_pool_all,
-            ng_max_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .dilation_w = 2))
-NG_ROW_CALL(row_avg_pool, ng_avg_pool2d(tape, in[0], 2))
-NG_ROW_CALL(row_avg_pool_all,
-            ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride = 1, .padding = 1))
-NG_ROW_CALL(row_global_avg_pool, ng_global_avg_pool(tape, in[0]))
-NG_ROW_CALL(row_flatten, ng_flatten(tape, in[0]))
+NG_CASE_CALL(case_unfold, ng_unfold(tape, in[0], 2))
+NG_CASE_CALL(case_unfold_same, ng_unfold(tape, in[0], 3, .padding = 1))
+NG_CASE_CALL(case_unfold_all, ng_unfold(tape, in[0], 2, .kernel_w = 3, .stride_h = 2,
+                                        .padding_w = 2, .dilation_w = 2))
+NG_CASE_CALL(case_fold, ng_fold(tape, in[0], 3, 4, 2))
+NG_CASE_CALL(case_fold_all, ng_fold(tape, in[0], 5, 4, 2, .kernel_w = 3, .stride_h = 2,
+                                    .padding_w = 2, .dilation_w = 2))
+NG_CASE_CALL(case_max_pool, ng_max_pool2d(tape, in[0], 2))
+NG_CASE_CALL(case_max_pool_all,
+             ng_max_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .dilation_w = 2))
+NG_CASE_CALL(case_avg_pool, ng_avg_pool2d(tape, in[0], 2))
+NG_CASE_CALL(case_avg_pool_all,
+             ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride = 1, .padding = 1))
+NG_CASE_CALL(case_global_avg_pool, ng_global_avg_pool(tape, in[0]))
+NG_CASE_CALL(case_flatten, ng_flatten(tape, in[0]))
 
-const ng_check_row_spec ng_rows_image[] = {
-    {.name = "unfold", .call = row_unfold, .inputs = {NG_ROW_ANY("x", 2, 2, 3, 4)}},
-    {.name = "unfold (padding)", .call = row_unfold_same, .inputs = {NG_ROW_ANY("x", 1, 2, 3, 4)}},
+const ng_case ng_op_cases_image[] = {
+    {.name = "unfold", .call = case_unfold, .inputs = {NG_CASE_ANY("x", 2, 2, 3, 4)}},
+    {.name = "unfold (padding)",
+     .call = case_unfold_same,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
     {.name = "unfold (stride, padding, dilation)",
-     .call = row_unfold_all,
-     .inputs = {NG_ROW_ANY("x", 1, 2, 5, 4)}},
-    {.name = "fold", .call = row_fold, .inputs = {NG_ROW_ANY("columns", 2, 8, 6)}},
+     .call = case_unfold_all,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 5, 4)}},
+    {.name = "fold", .call = case_fold, .inputs = {NG_CASE_ANY("columns", 2, 8, 6)}},
     {.name = "fold (stride, padding, dilation)",
-     .call = row_fold_all,
-     .inputs = {NG_ROW_ANY("columns", 1, 12, 8)}},
-    {.name = "max_pool2d", .call = row_max_pool, .inputs = {NG_ROW_ANY("x", 2, 2, 4, 5)}},
+     .call = case_fold_all,
+     .inputs = {NG_CASE_ANY("columns", 1, 12, 8)}},
+    {.name = "max_pool2d", .call = case_max_pool, .inputs = {NG_CASE_ANY("x", 2, 2, 4, 5)}},
     {.name = "max_pool2d (stride, padding, dilation)",
-     .call = row_max_pool_all,
-     .inputs = {NG_ROW_ANY("x", 1, 2, 5, 6)}},
-    {.name = "avg_pool2d", .call = row_avg_pool, .inputs = {NG_ROW_ANY("x", 2, 2, 4, 5)}},
+     .call = case_max_pool_all,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 5, 6)}},
+    {.name = "avg_pool2d", .call = case_avg_pool, .inputs = {NG_CASE_ANY("x", 2, 2, 4, 5)}},
     {.name = "avg_pool2d (stride, padding)",
-     .call = row_avg_pool_all,
-     .inputs = {NG_ROW_ANY("x", 1, 2, 3, 4)}},
+     .call = case_avg_pool_all,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
     {.name = "global_avg_pool",
-     .call = row_global_avg_pool,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 2, 4)}},
-    {.name = "flatten", .call = row_flatten, .inputs = {NG_ROW_ANY("x", 2, 3, 2, 2)}},
+     .call = case_global_avg_pool,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 4)}},
+    {.name = "flatten", .call = case_flatten, .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
 };
-const int ng_rows_image_count = NG_ROW_COUNT(ng_rows_image);
+const int ng_op_cases_image_count = NG_CASE_COUNT(ng_op_cases_image);

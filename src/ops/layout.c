@@ -350,39 +350,39 @@ ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis
     return ng_record(tape, &concat_op, y, parts, count, &along, sizeof along);
 }
 
-/* ---- Rows -------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_reshape, ng_reshape(tape, in[0], NG_SHAPE(4, -1)))
-NG_ROW_CALL(row_permute, ng_permute(tape, in[0], NG_AXES(2, 0, 1)))
-NG_ROW_CALL(row_transpose, ng_transpose(tape, in[0], 1, -1))
-NG_ROW_CALL(row_broadcast_to, ng_broadcast_to(tape, in[0], NG_SHAPE(2, 3, 4)))
-NG_ROW_CALL(row_slice, ng_slice(tape, in[0], 1, 1, 3))
-NG_ROW_CALL(row_slice_negative, ng_slice(tape, in[0], -1, -3, -1))
-NG_ROW_CALL(row_slice_end, ng_slice(tape, in[0], 0, 1, NG_END))
-NG_ROW_CALL(row_pad, ng_pad(tape, in[0], 1, 1, 2))
-NG_ROW_CALL(row_concat, ng_concat(tape, in, 2, 0))
-NG_ROW_CALL(row_concat_three, ng_concat(tape, in, 3, 1))
-NG_ROW_CALL(row_concat_twice, ng_concat(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), 3, -1))
+NG_CASE_CALL(case_reshape, ng_reshape(tape, in[0], NG_SHAPE(4, -1)))
+NG_CASE_CALL(case_permute, ng_permute(tape, in[0], NG_AXES(2, 0, 1)))
+NG_CASE_CALL(case_transpose, ng_transpose(tape, in[0], 1, -1))
+NG_CASE_CALL(case_broadcast_to, ng_broadcast_to(tape, in[0], NG_SHAPE(2, 3, 4)))
+NG_CASE_CALL(case_slice, ng_slice(tape, in[0], 1, 1, 3))
+NG_CASE_CALL(case_slice_negative, ng_slice(tape, in[0], -1, -3, -1))
+NG_CASE_CALL(case_slice_end, ng_slice(tape, in[0], 0, 1, NG_END))
+NG_CASE_CALL(case_pad, ng_pad(tape, in[0], 1, 1, 2))
+NG_CASE_CALL(case_concat, ng_concat(tape, in, 2, 0))
+NG_CASE_CALL(case_concat_three, ng_concat(tape, in, 3, 1))
+NG_CASE_CALL(case_concat_twice, ng_concat(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), 3, -1))
 
-const ng_check_row_spec ng_rows_layout[] = {
-    {.name = "reshape", .call = row_reshape, .inputs = {NG_ROW_ANY("x", 3, 2, 4)}},
-    {.name = "permute", .call = row_permute, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "transpose", .call = row_transpose, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "broadcast_to", .call = row_broadcast_to, .inputs = {NG_ROW_ANY("x", 3, 1)}},
-    {.name = "slice", .call = row_slice, .inputs = {NG_ROW_ANY("x", 2, 4, 3)}},
+const ng_case ng_op_cases_layout[] = {
+    {.name = "reshape", .call = case_reshape, .inputs = {NG_CASE_ANY("x", 3, 2, 4)}},
+    {.name = "permute", .call = case_permute, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "transpose", .call = case_transpose, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "broadcast_to", .call = case_broadcast_to, .inputs = {NG_CASE_ANY("x", 3, 1)}},
+    {.name = "slice", .call = case_slice, .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
     {.name = "slice (negative bounds)",
-     .call = row_slice_negative,
-     .inputs = {NG_ROW_ANY("x", 2, 2, 4)}},
-    {.name = "slice (to the end)", .call = row_slice_end, .inputs = {NG_ROW_ANY("x", 3, 4)}},
-    {.name = "pad", .call = row_pad, .inputs = {NG_ROW_ANY("x", 2, 3, 2)}},
+     .call = case_slice_negative,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 4)}},
+    {.name = "slice (to the end)", .call = case_slice_end, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "pad", .call = case_pad, .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
     {.name = "concat",
-     .call = row_concat,
-     .inputs = {NG_ROW_ANY("a", 1, 3), NG_ROW_ANY("b", 2, 3)}},
+     .call = case_concat,
+     .inputs = {NG_CASE_ANY("a", 1, 3), NG_CASE_ANY("b", 2, 3)}},
     {.name = "concat (three, middle axis)",
-     .call = row_concat_three,
-     .inputs = {NG_ROW_ANY("a", 2, 1, 3), NG_ROW_ANY("b", 2, 2, 3), NG_ROW_ANY("c", 2, 3, 3)}},
+     .call = case_concat_three,
+     .inputs = {NG_CASE_ANY("a", 2, 1, 3), NG_CASE_ANY("b", 2, 2, 3), NG_CASE_ANY("c", 2, 3, 3)}},
     {.name = "concat (one part twice)",
-     .call = row_concat_twice,
-     .inputs = {NG_ROW_ANY("a", 2, 2), NG_ROW_ANY("b", 2, 3)}},
+     .call = case_concat_twice,
+     .inputs = {NG_CASE_ANY("a", 2, 2), NG_CASE_ANY("b", 2, 3)}},
 };
-const int ng_rows_layout_count = NG_ROW_COUNT(ng_rows_layout);
+const int ng_op_cases_layout_count = NG_CASE_COUNT(ng_op_cases_layout);

@@ -351,80 +351,82 @@ ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entr
     return ng_record(tape, &cross_entropy_op, y, inputs, 2, &a, sizeof a);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_mse, ng_mse(tape, in[0], in[1]))
-NG_ROW_CALL(row_mse_sum, ng_mse(tape, in[0], in[1], .reduction = NG_SUM))
-NG_ROW_CALL(row_mse_each, ng_mse(tape, in[0], in[1], .reduction = NG_EACH))
-NG_ROW_CALL(row_l1, ng_l1(tape, in[0], in[1]))
-NG_ROW_CALL(row_l1_sum, ng_l1(tape, in[0], in[1], .reduction = NG_SUM))
-NG_ROW_CALL(row_l1_each, ng_l1(tape, in[0], in[1], .reduction = NG_EACH))
-NG_ROW_CALL(row_huber, ng_huber(tape, in[0], in[1]))
-NG_ROW_CALL(row_huber_sum, ng_huber(tape, in[0], in[1], .reduction = NG_SUM, .delta = 0.6))
-NG_ROW_CALL(row_huber_each, ng_huber(tape, in[0], in[1], .reduction = NG_EACH, .delta = 2))
-NG_ROW_CALL(row_bce, ng_binary_cross_entropy(tape, in[0], in[1]))
-NG_ROW_CALL(row_bce_sum, ng_binary_cross_entropy(tape, in[0], in[1], .reduction = NG_SUM))
-NG_ROW_CALL(row_bce_each, ng_binary_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH))
-NG_ROW_CALL(row_cross_entropy, ng_cross_entropy(tape, in[0], in[1]))
-NG_ROW_CALL(row_cross_entropy_sum, ng_cross_entropy(tape, in[0], in[1], .reduction = NG_SUM))
-NG_ROW_CALL(row_cross_entropy_each, ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH))
-NG_ROW_CALL(row_cross_entropy_smoothing, ng_cross_entropy(tape, in[0], in[1], .smoothing = 0.2))
-NG_ROW_CALL(row_cross_entropy_ignored,
-            ng_cross_entropy(tape, in[0], in[1], .ignore = true, .ignored = 2))
-NG_ROW_CALL(row_cross_entropy_all,
-            ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH, .smoothing = 0.1,
-                             .ignore = true, .ignored = -1))
+NG_CASE_CALL(case_mse, ng_mse(tape, in[0], in[1]))
+NG_CASE_CALL(case_mse_sum, ng_mse(tape, in[0], in[1], .reduction = NG_SUM))
+NG_CASE_CALL(case_mse_each, ng_mse(tape, in[0], in[1], .reduction = NG_EACH))
+NG_CASE_CALL(case_l1, ng_l1(tape, in[0], in[1]))
+NG_CASE_CALL(case_l1_sum, ng_l1(tape, in[0], in[1], .reduction = NG_SUM))
+NG_CASE_CALL(case_l1_each, ng_l1(tape, in[0], in[1], .reduction = NG_EACH))
+NG_CASE_CALL(case_huber, ng_huber(tape, in[0], in[1]))
+NG_CASE_CALL(case_huber_sum, ng_huber(tape, in[0], in[1], .reduction = NG_SUM, .delta = 0.6))
+NG_CASE_CALL(case_huber_each, ng_huber(tape, in[0], in[1], .reduction = NG_EACH, .delta = 2))
+NG_CASE_CALL(case_bce, ng_binary_cross_entropy(tape, in[0], in[1]))
+NG_CASE_CALL(case_bce_sum, ng_binary_cross_entropy(tape, in[0], in[1], .reduction = NG_SUM))
+NG_CASE_CALL(case_bce_each, ng_binary_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH))
+NG_CASE_CALL(case_cross_entropy, ng_cross_entropy(tape, in[0], in[1]))
+NG_CASE_CALL(case_cross_entropy_sum, ng_cross_entropy(tape, in[0], in[1], .reduction = NG_SUM))
+NG_CASE_CALL(case_cross_entropy_each, ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH))
+NG_CASE_CALL(case_cross_entropy_smoothing, ng_cross_entropy(tape, in[0], in[1], .smoothing = 0.2))
+NG_CASE_CALL(case_cross_entropy_ignored,
+             ng_cross_entropy(tape, in[0], in[1], .ignore = true, .ignored = 2))
+NG_CASE_CALL(case_cross_entropy_all,
+             ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH, .smoothing = 0.1,
+                              .ignore = true, .ignored = -1))
 
 #define PAIR                                                                                       \
     {                                                                                              \
-        {.name = "x", .shape = NG_ROW_SHAPE(3, 4)}, { .name = "t", .shape = NG_ROW_SHAPE(3, 4) }   \
+        {.name = "x", .shape = NG_CASE_SHAPE(3, 4)}, { .name = "t", .shape = NG_CASE_SHAPE(3, 4) } \
     }
 #define LOGITS_AND_PROBABILITIES                                                                   \
     {                                                                                              \
-        {.name = "logits", .shape = NG_ROW_SHAPE(3, 4)},                                           \
+        {.name = "logits", .shape = NG_CASE_SHAPE(3, 4)},                                          \
         {                                                                                          \
-            .name = "t", .shape = NG_ROW_SHAPE(3, 4), .low = 0, .high = 1                          \
+            .name = "t", .shape = NG_CASE_SHAPE(3, 4), .low = 0, .high = 1                         \
         }                                                                                          \
     }
 #define LOGITS_AND_LABELS(rows, lowest, highest)                                                   \
     {                                                                                              \
-        {.name = "logits", .shape = NG_ROW_SHAPE(rows, 4)},                                        \
+        {.name = "logits", .shape = NG_CASE_SHAPE(rows, 4)},                                       \
         {                                                                                          \
-            .name = "labels", .shape = NG_ROW_SHAPE(rows), .low = (lowest), .high = (highest) + 1, \
-            .index = true                                                                          \
+            .name = "labels", .shape = NG_CASE_SHAPE(rows), .low = (lowest),                       \
+            .high = (highest) + 1, .index = true                                                   \
         }                                                                                          \
     }
 
-const ng_check_row_spec ng_rows_losses[] = {
-    {.name = "mse", .call = row_mse, .inputs = PAIR},
-    {.name = "mse (sum)", .call = row_mse_sum, .inputs = PAIR},
-    {.name = "mse (each)", .call = row_mse_each, .inputs = PAIR},
-    {.name = "l1", .call = row_l1, .inputs = PAIR},
-    {.name = "l1 (sum)", .call = row_l1_sum, .inputs = PAIR},
-    {.name = "l1 (each)", .call = row_l1_each, .inputs = PAIR},
-    {.name = "huber", .call = row_huber, .inputs = PAIR},
-    {.name = "huber (sum, delta 0.6)", .call = row_huber_sum, .inputs = PAIR},
-    {.name = "huber (each, delta 2)", .call = row_huber_each, .inputs = PAIR},
-    {.name = "binary_cross_entropy", .call = row_bce, .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "binary_cross_entropy (sum)", .call = row_bce_sum, .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "binary_cross_entropy (each)",
-     .call = row_bce_each,
+const ng_case ng_op_cases_losses[] = {
+    {.name = "mse", .call = case_mse, .inputs = PAIR},
+    {.name = "mse (sum)", .call = case_mse_sum, .inputs = PAIR},
+    {.name = "mse (each)", .call = case_mse_each, .inputs = PAIR},
+    {.name = "l1", .call = case_l1, .inputs = PAIR},
+    {.name = "l1 (sum)", .call = case_l1_sum, .inputs = PAIR},
+    {.name = "l1 (each)", .call = case_l1_each, .inputs = PAIR},
+    {.name = "huber", .call = case_huber, .inputs = PAIR},
+    {.name = "huber (sum, delta 0.6)", .call = case_huber_sum, .inputs = PAIR},
+    {.name = "huber (each, delta 2)", .call = case_huber_each, .inputs = PAIR},
+    {.name = "binary_cross_entropy", .call = case_bce, .inputs = LOGITS_AND_PROBABILITIES},
+    {.name = "binary_cross_entropy (sum)",
+     .call = case_bce_sum,
      .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "cross_entropy", .call = row_cross_entropy, .inputs = LOGITS_AND_LABELS(6, 0, 3)},
+    {.name = "binary_cross_entropy (each)",
+     .call = case_bce_each,
+     .inputs = LOGITS_AND_PROBABILITIES},
+    {.name = "cross_entropy", .call = case_cross_entropy, .inputs = LOGITS_AND_LABELS(6, 0, 3)},
     {.name = "cross_entropy (sum)",
-     .call = row_cross_entropy_sum,
+     .call = case_cross_entropy_sum,
      .inputs = LOGITS_AND_LABELS(6, 0, 3)},
     {.name = "cross_entropy (each)",
-     .call = row_cross_entropy_each,
+     .call = case_cross_entropy_each,
      .inputs = LOGITS_AND_LABELS(6, 0, 3)},
     {.name = "cross_entropy (smoothing)",
-     .call = row_cross_entropy_smoothing,
+     .call = case_cross_entropy_smoothing,
      .inputs = LOGITS_AND_LABELS(6, 0, 3)},
     {.name = "cross_entropy (ignored label)",
-     .call = row_cross_entropy_ignored,
+     .call = case_cross_entropy_ignored,
      .inputs = LOGITS_AND_LABELS(12, 1, 3)},
     {.name = "cross_entropy (each, smoothing, ignored label)",
-     .call = row_cross_entropy_all,
+     .call = case_cross_entropy_all,
      .inputs = LOGITS_AND_LABELS(12, -1, 1)},
 };
-const int ng_rows_losses_count = NG_ROW_COUNT(ng_rows_losses);
+const int ng_op_cases_losses_count = NG_CASE_COUNT(ng_op_cases_losses);

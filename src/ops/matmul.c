@@ -239,60 +239,61 @@ ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *
     return ng_record(tape, &linear_op, y, inputs, 3, NULL, 0);
 }
 
-/* ---- Rows -------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_matmul, ng_matmul(tape, in[0], in[1]))
-NG_ROW_CALL(row_matmul_ta, ng_matmul(tape, in[0], in[1], .transpose_a = true))
-NG_ROW_CALL(row_matmul_tb, ng_matmul(tape, in[0], in[1], .transpose_b = true))
-NG_ROW_CALL(row_matmul_tab, ng_matmul(tape, in[0], in[1], .transpose_a = true, .transpose_b = true))
-NG_ROW_CALL(row_linear, ng_linear(tape, in[0], in[1], in[2]))
-NG_ROW_CALL(row_linear_no_bias, ng_linear(tape, in[0], in[1], NG_NONE))
+NG_CASE_CALL(case_matmul, ng_matmul(tape, in[0], in[1]))
+NG_CASE_CALL(case_matmul_ta, ng_matmul(tape, in[0], in[1], .transpose_a = true))
+NG_CASE_CALL(case_matmul_tb, ng_matmul(tape, in[0], in[1], .transpose_b = true))
+NG_CASE_CALL(case_matmul_tab,
+             ng_matmul(tape, in[0], in[1], .transpose_a = true, .transpose_b = true))
+NG_CASE_CALL(case_linear, ng_linear(tape, in[0], in[1], in[2]))
+NG_CASE_CALL(case_linear_no_bias, ng_linear(tape, in[0], in[1], NG_NONE))
 
-const ng_check_row_spec ng_rows_matmul[] = {
+const ng_case ng_op_cases_matmul[] = {
     {.name = "matmul",
-     .call = row_matmul,
-     .inputs = {NG_ROW_ANY("a", 2, 3), NG_ROW_ANY("b", 3, 4)}},
+     .call = case_matmul,
+     .inputs = {NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 3, 4)}},
     {.name = "matmul (transposed a)",
-     .call = row_matmul_ta,
-     .inputs = {NG_ROW_ANY("a", 3, 2), NG_ROW_ANY("b", 3, 4)}},
+     .call = case_matmul_ta,
+     .inputs = {NG_CASE_ANY("a", 3, 2), NG_CASE_ANY("b", 3, 4)}},
     {.name = "matmul (transposed b)",
-     .call = row_matmul_tb,
-     .inputs = {NG_ROW_ANY("a", 2, 3), NG_ROW_ANY("b", 4, 3)}},
+     .call = case_matmul_tb,
+     .inputs = {NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 4, 3)}},
     {.name = "matmul (both transposed)",
-     .call = row_matmul_tab,
-     .inputs = {NG_ROW_ANY("a", 3, 2), NG_ROW_ANY("b", 4, 3)}},
+     .call = case_matmul_tab,
+     .inputs = {NG_CASE_ANY("a", 3, 2), NG_CASE_ANY("b", 4, 3)}},
     {.name = "matmul (batch)",
-     .call = row_matmul,
-     .inputs = {NG_ROW_ANY("a", 2, 2, 3), NG_ROW_ANY("b", 2, 3, 2)}},
+     .call = case_matmul,
+     .inputs = {NG_CASE_ANY("a", 2, 2, 3), NG_CASE_ANY("b", 2, 3, 2)}},
     {.name = "matmul (batch, both transposed)",
-     .call = row_matmul_tab,
-     .inputs = {NG_ROW_ANY("a", 2, 3, 2), NG_ROW_ANY("b", 2, 2, 3)}},
+     .call = case_matmul_tab,
+     .inputs = {NG_CASE_ANY("a", 2, 3, 2), NG_CASE_ANY("b", 2, 2, 3)}},
     {.name = "matmul (batch x one)",
-     .call = row_matmul,
-     .inputs = {NG_ROW_ANY("a", 2, 2, 3), NG_ROW_ANY("b", 3, 2)}},
+     .call = case_matmul,
+     .inputs = {NG_CASE_ANY("a", 2, 2, 3), NG_CASE_ANY("b", 3, 2)}},
     {.name = "matmul (batch x one, transposed b)",
-     .call = row_matmul_tb,
-     .inputs = {NG_ROW_ANY("a", 2, 2, 3), NG_ROW_ANY("b", 2, 3)}},
+     .call = case_matmul_tb,
+     .inputs = {NG_CASE_ANY("a", 2, 2, 3), NG_CASE_ANY("b", 2, 3)}},
     {.name = "matmul (one x batch)",
-     .call = row_matmul,
-     .inputs = {NG_ROW_ANY("a", 2, 3), NG_ROW_ANY("b", 2, 3, 2)}},
+     .call = case_matmul,
+     .inputs = {NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 2, 3, 2)}},
     {.name = "matmul (broadcast batches)",
-     .call = row_matmul,
-     .inputs = {NG_ROW_ANY("a", 2, 1, 2, 3), NG_ROW_ANY("b", 3, 3, 2)}},
+     .call = case_matmul,
+     .inputs = {NG_CASE_ANY("a", 2, 1, 2, 3), NG_CASE_ANY("b", 3, 3, 2)}},
     {.name = "matmul (broadcast batches, transposed a)",
-     .call = row_matmul_ta,
-     .inputs = {NG_ROW_ANY("a", 3, 3, 2), NG_ROW_ANY("b", 2, 1, 3, 2)}},
+     .call = case_matmul_ta,
+     .inputs = {NG_CASE_ANY("a", 3, 3, 2), NG_CASE_ANY("b", 2, 1, 3, 2)}},
     {.name = "linear",
-     .call = row_linear,
-     .inputs = {NG_ROW_ANY("x", 4, 3), NG_ROW_ANY("weight", 2, 3), NG_ROW_ANY("bias", 2)}},
+     .call = case_linear,
+     .inputs = {NG_CASE_ANY("x", 4, 3), NG_CASE_ANY("weight", 2, 3), NG_CASE_ANY("bias", 2)}},
     {.name = "linear (leading dimensions)",
-     .call = row_linear,
-     .inputs = {NG_ROW_ANY("x", 2, 2, 3), NG_ROW_ANY("weight", 2, 3), NG_ROW_ANY("bias", 2)}},
+     .call = case_linear,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3), NG_CASE_ANY("weight", 2, 3), NG_CASE_ANY("bias", 2)}},
     {.name = "linear (one row)",
-     .call = row_linear,
-     .inputs = {NG_ROW_ANY("x", 3), NG_ROW_ANY("weight", 2, 3), NG_ROW_ANY("bias", 2)}},
+     .call = case_linear,
+     .inputs = {NG_CASE_ANY("x", 3), NG_CASE_ANY("weight", 2, 3), NG_CASE_ANY("bias", 2)}},
     {.name = "linear (no bias)",
-     .call = row_linear_no_bias,
-     .inputs = {NG_ROW_ANY("x", 4, 3), NG_ROW_ANY("weight", 2, 3)}},
+     .call = case_linear_no_bias,
+     .inputs = {NG_CASE_ANY("x", 4, 3), NG_CASE_ANY("weight", 2, 3)}},
 };
-const int ng_rows_matmul_count = NG_ROW_COUNT(ng_rows_matmul);
+const int ng_op_cases_matmul_count = NG_CASE_COUNT(ng_op_cases_matmul);

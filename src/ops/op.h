@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "kernels/kernels.h"
+#include "tape/case.h"
 #include "tape/tape.h"
-#include <normgrad/gradcheck.h>
 #include <normgrad/ops.h>
 
 /* Whether a gradient rule has to find the gradient of the node's input i. */
@@ -91,54 +91,15 @@ ng_window_options ng_window_of(const ng_windows *windows);
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);
 
-/* ---- Rows of the table --------------------------------------------------------------------
- *
- *     NG_ROW_CALL(row_exp, ng_exp(tape, in[0]))
- *     const ng_check_row_spec ng_rows_family[] = {
- *         {.name = "exp", .call = row_exp, .inputs = {NG_ROW_ANY("x", 3, 4)}},
- *     };
- *     const int ng_rows_family_count = NG_ROW_COUNT(ng_rows_family);
- */
-#define NG_ROW_CALL(name, expression)                                                              \
-    static ng_tensor *name(ng_tape *tape, ng_tensor *const *in, void *context)                     \
-    {                                                                                              \
-        (void)context;                                                                             \
-        return expression;                                                                         \
-    }
+/* ---- Cases ---------------------------------------------------------------------------------- */
 
-/* NG_SHAPE for static tables, where a compound literal is no constant. */
-#define NG_ROW_SHAPE(...)                                                                          \
-    {                                                                                              \
-        .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ }  \
-    }
-
-/* Inputs by name and shape: of normal values; of such away from 0; of values in [0.5, 2). */
-#define NG_ROW_ANY(label, ...)                                                                     \
-    {                                                                                              \
-        .name = label, .shape = NG_ROW_SHAPE(__VA_ARGS__)                                          \
-    }
-#define NG_ROW_NOT_ZERO(label, ...)                                                                \
-    {                                                                                              \
-        .name = label, .shape = NG_ROW_SHAPE(__VA_ARGS__), .avoid = 0.3                            \
-    }
-#define NG_ROW_POSITIVE(label, ...)                                                                \
-    {                                                                                              \
-        .name = label, .shape = NG_ROW_SHAPE(__VA_ARGS__), .low = 0.5, .high = 2                   \
-    }
-
-#define NG_ROW_COUNT(rows) ((int)(sizeof(rows) / sizeof((rows)[0])))
-
-/* Every family that has rows, in the order of the table. */
+/* Every family that has cases, in their order: `ng_op_cases_family` and its count. */
 #define NG_FAMILIES(family)                                                                        \
     family(arithmetic) family(elementwise) family(activations) family(reduce) family(matmul)       \
         family(layout) family(select) family(softmax) family(losses) family(dropout) family(norm)  \
             family(batch_norm) family(group_norm) family(simple_norms) family(batch_variants)      \
                 family(weight_norm) family(channel_norm) family(image) family(conv2d)              \
                     family(swiglu) family(attention) family(rotary)
-
-#define NG_DECLARE_ROWS(family)                                                                    \
-    extern const ng_check_row_spec ng_rows_##family[];                                             \
-    extern const int ng_rows_##family##_count;
-NG_FAMILIES(NG_DECLARE_ROWS)
+NG_FAMILIES(NG_DECLARE_OP_CASES)
 
 #endif

@@ -283,62 +283,63 @@ ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
     return y;
 }
 
-/* ---- Rows -------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_sum, ng_sum(tape, in[0]))
-NG_ROW_CALL(row_sum_first, ng_sum(tape, in[0], .axes = NG_AXES(0)))
-NG_ROW_CALL(row_sum_middle, ng_sum(tape, in[0], .axes = NG_AXES(1), .keepdim = true))
-NG_ROW_CALL(row_sum_last, ng_sum(tape, in[0], .axes = NG_AXES(-1)))
-NG_ROW_CALL(row_sum_outer, ng_sum(tape, in[0], .axes = NG_AXES(0, 2)))
-NG_ROW_CALL(row_mean, ng_mean(tape, in[0]))
-NG_ROW_CALL(row_mean_middle, ng_mean(tape, in[0], .axes = NG_AXES(1)))
-NG_ROW_CALL(row_mean_outer, ng_mean(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
-NG_ROW_CALL(row_variance, ng_variance(tape, in[0]))
-NG_ROW_CALL(row_variance_last, ng_variance(tape, in[0], .axes = NG_AXES(-1), .keepdim = true))
-NG_ROW_CALL(row_variance_unbiased,
-            ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .unbiased = true))
-NG_ROW_CALL(row_max, ng_max(tape, in[0]))
-NG_ROW_CALL(row_max_middle, ng_max(tape, in[0], .axes = NG_AXES(1)))
-NG_ROW_CALL(row_max_outer, ng_max(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
-NG_ROW_CALL(row_logsumexp, ng_logsumexp(tape, in[0]))
-NG_ROW_CALL(row_logsumexp_last, ng_logsumexp(tape, in[0], .axes = NG_AXES(-1)))
-NG_ROW_CALL(row_logsumexp_outer, ng_logsumexp(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
-NG_ROW_CALL(row_sum_to, ng_sum_to(tape, in[0], NG_SHAPE(3, 1)))
-NG_ROW_CALL(row_sum_to_scalar, ng_sum_to(tape, in[0], NG_SCALAR))
+NG_CASE_CALL(case_sum, ng_sum(tape, in[0]))
+NG_CASE_CALL(case_sum_first, ng_sum(tape, in[0], .axes = NG_AXES(0)))
+NG_CASE_CALL(case_sum_middle, ng_sum(tape, in[0], .axes = NG_AXES(1), .keepdim = true))
+NG_CASE_CALL(case_sum_last, ng_sum(tape, in[0], .axes = NG_AXES(-1)))
+NG_CASE_CALL(case_sum_outer, ng_sum(tape, in[0], .axes = NG_AXES(0, 2)))
+NG_CASE_CALL(case_mean, ng_mean(tape, in[0]))
+NG_CASE_CALL(case_mean_middle, ng_mean(tape, in[0], .axes = NG_AXES(1)))
+NG_CASE_CALL(case_mean_outer, ng_mean(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_variance, ng_variance(tape, in[0]))
+NG_CASE_CALL(case_variance_last, ng_variance(tape, in[0], .axes = NG_AXES(-1), .keepdim = true))
+NG_CASE_CALL(case_variance_unbiased,
+             ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .unbiased = true))
+NG_CASE_CALL(case_max, ng_max(tape, in[0]))
+NG_CASE_CALL(case_max_middle, ng_max(tape, in[0], .axes = NG_AXES(1)))
+NG_CASE_CALL(case_max_outer, ng_max(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_logsumexp, ng_logsumexp(tape, in[0]))
+NG_CASE_CALL(case_logsumexp_last, ng_logsumexp(tape, in[0], .axes = NG_AXES(-1)))
+NG_CASE_CALL(case_logsumexp_outer,
+             ng_logsumexp(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_sum_to, ng_sum_to(tape, in[0], NG_SHAPE(3, 1)))
+NG_CASE_CALL(case_sum_to_scalar, ng_sum_to(tape, in[0], NG_SCALAR))
 
-const ng_check_row_spec ng_rows_reduce[] = {
-    {.name = "sum", .call = row_sum, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "sum (first axis)", .call = row_sum_first, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+const ng_case ng_op_cases_reduce[] = {
+    {.name = "sum", .call = case_sum, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "sum (first axis)", .call = case_sum_first, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "sum (middle axis, keepdim)",
-     .call = row_sum_middle,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "sum (last axis)", .call = row_sum_last, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "sum (outer axes)", .call = row_sum_outer, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "mean", .call = row_mean, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "mean (middle axis)", .call = row_mean_middle, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_sum_middle,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "sum (last axis)", .call = case_sum_last, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "sum (outer axes)", .call = case_sum_outer, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "mean", .call = case_mean, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "mean (middle axis)", .call = case_mean_middle, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "mean (outer axes, keepdim)",
-     .call = row_mean_outer,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "variance", .call = row_variance, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_mean_outer,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "variance", .call = case_variance, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "variance (last axis, keepdim)",
-     .call = row_variance_last,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_variance_last,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "variance (unbiased)",
-     .call = row_variance_unbiased,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "max", .call = row_max, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "max (middle axis)", .call = row_max_middle, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_variance_unbiased,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "max", .call = case_max, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "max (middle axis)", .call = case_max_middle, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "max (outer axes, keepdim)",
-     .call = row_max_outer,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "logsumexp", .call = row_logsumexp, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_max_outer,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "logsumexp", .call = case_logsumexp, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "logsumexp (last axis)",
-     .call = row_logsumexp_last,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_logsumexp_last,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "logsumexp (outer axes, keepdim)",
-     .call = row_logsumexp_outer,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "sum_to", .call = row_sum_to, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
-    {.name = "sum_to (scalar)", .call = row_sum_to_scalar, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+     .call = case_logsumexp_outer,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "sum_to", .call = case_sum_to, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "sum_to (scalar)", .call = case_sum_to_scalar, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
 };
-const int ng_rows_reduce_count = NG_ROW_COUNT(ng_rows_reduce);
+const int ng_op_cases_reduce_count = NG_CASE_COUNT(ng_op_cases_reduce);

@@ -90,15 +90,15 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
     return rotate(tape, x, &a);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_rotary, ng_rotary(tape, in[0]))
-NG_ROW_CALL(row_rotary_part, ng_rotary(tape, in[0], .dim = 2, .over = 4, .base = 50, .start = 3))
+NG_CASE_CALL(case_rotary, ng_rotary(tape, in[0]))
+NG_CASE_CALL(case_rotary_part, ng_rotary(tape, in[0], .dim = 2, .over = 4, .base = 50, .start = 3))
 
-const ng_check_row_spec ng_rows_rotary[] = {
-    {.name = "rotary", .call = row_rotary, .inputs = {NG_ROW_ANY("x", 2, 3, 4)}},
+const ng_case ng_op_cases_rotary[] = {
+    {.name = "rotary", .call = case_rotary, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "rotary (heads, part of the features)",
-     .call = row_rotary_part,
-     .inputs = {NG_ROW_ANY("x", 2, 3, 5)}},
+     .call = case_rotary_part,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 5)}},
 };
-const int ng_rows_rotary_count = NG_ROW_COUNT(ng_rows_rotary);
+const int ng_op_cases_rotary_count = NG_CASE_COUNT(ng_op_cases_rotary);

@@ -221,71 +221,71 @@ ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps
     return row_norm("ng_rms_norm", tape, &call);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_layer_norm, ng_layer_norm(tape, in[0], in[1], in[2], 1e-5))
-NG_ROW_CALL(row_layer_norm_no_gamma, ng_layer_norm(tape, in[0], NG_NONE, in[1], 1e-5))
-NG_ROW_CALL(row_layer_norm_no_beta, ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-5))
-NG_ROW_CALL(row_layer_norm_plain, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
-NG_ROW_CALL(row_layer_norm_unbiased,
-            ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .unbiased = true))
-NG_ROW_CALL(row_row_norm_dims, ng_row_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5, .dims = 2))
-NG_ROW_CALL(row_rms_norm, ng_rms_norm(tape, in[0], in[1], 1e-6))
-NG_ROW_CALL(row_rms_norm_plain, ng_rms_norm(tape, in[0], NG_NONE, 1e-6))
-NG_ROW_CALL(row_rms_norm_beta, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .rms = true))
-NG_ROW_CALL(row_rms_norm_partial,
-            ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
+NG_CASE_CALL(case_layer_norm, ng_layer_norm(tape, in[0], in[1], in[2], 1e-5))
+NG_CASE_CALL(case_layer_norm_no_gamma, ng_layer_norm(tape, in[0], NG_NONE, in[1], 1e-5))
+NG_CASE_CALL(case_layer_norm_no_beta, ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-5))
+NG_CASE_CALL(case_layer_norm_plain, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+NG_CASE_CALL(case_layer_norm_unbiased,
+             ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .unbiased = true))
+NG_CASE_CALL(case_row_norm_dims, ng_row_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5, .dims = 2))
+NG_CASE_CALL(case_rms_norm, ng_rms_norm(tape, in[0], in[1], 1e-6))
+NG_CASE_CALL(case_rms_norm_plain, ng_rms_norm(tape, in[0], NG_NONE, 1e-6))
+NG_CASE_CALL(case_rms_norm_beta, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .rms = true))
+NG_CASE_CALL(case_rms_norm_partial,
+             ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
 
-const ng_check_row_spec ng_rows_norm[] = {
+const ng_case ng_op_cases_norm[] = {
     {.name = "layer_norm",
-     .call = row_layer_norm,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(2, 3, 5)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(5)},
-                {.name = "beta", .shape = NG_ROW_SHAPE(5)}}},
+     .call = case_layer_norm,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 5)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(5)},
+                {.name = "beta", .shape = NG_CASE_SHAPE(5)}}},
     {.name = "layer_norm (no gamma)",
-     .call = row_layer_norm_no_gamma,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
-                {.name = "beta", .shape = NG_ROW_SHAPE(5)}}},
+     .call = case_layer_norm_no_gamma,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
+                {.name = "beta", .shape = NG_CASE_SHAPE(5)}}},
     {.name = "layer_norm (no beta)",
-     .call = row_layer_norm_no_beta,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(5)}}},
+     .call = case_layer_norm_no_beta,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(5)}}},
     {.name = "layer_norm (no affine)",
-     .call = row_layer_norm_plain,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+     .call = case_layer_norm_plain,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
     {.name = "layer_norm (two dimensions)",
-     .call = row_layer_norm,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 2, 4)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(2, 4)},
-                {.name = "beta", .shape = NG_ROW_SHAPE(2, 4)}}},
+     .call = case_layer_norm,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 2, 4)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(2, 4)},
+                {.name = "beta", .shape = NG_CASE_SHAPE(2, 4)}}},
     {.name = "layer_norm (two dimensions, no affine)",
-     .call = row_row_norm_dims,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 2, 4)}}},
+     .call = case_row_norm_dims,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 2, 4)}}},
     {.name = "layer_norm (unbiased)",
-     .call = row_layer_norm_unbiased,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(5)},
-                {.name = "beta", .shape = NG_ROW_SHAPE(5)}}},
+     .call = case_layer_norm_unbiased,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(5)},
+                {.name = "beta", .shape = NG_CASE_SHAPE(5)}}},
     {.name = "layer_norm (one feature)",
-     .call = row_layer_norm,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(4, 1)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(1)},
-                {.name = "beta", .shape = NG_ROW_SHAPE(1)}}},
+     .call = case_layer_norm,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(4, 1)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(1)},
+                {.name = "beta", .shape = NG_CASE_SHAPE(1)}}},
     {.name = "rms_norm",
-     .call = row_rms_norm,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(5)}}},
+     .call = case_rms_norm,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(5)}}},
     {.name = "rms_norm (no affine)",
-     .call = row_rms_norm_plain,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+     .call = case_rms_norm_plain,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
     {.name = "rms_norm (beta, two dimensions)",
-     .call = row_rms_norm_beta,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 2, 3)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(2, 3)},
-                {.name = "beta", .shape = NG_ROW_SHAPE(2, 3)}}},
+     .call = case_rms_norm_beta,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 2, 3)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(2, 3)},
+                {.name = "beta", .shape = NG_CASE_SHAPE(2, 3)}}},
     {.name = "rms_norm (partial)",
-     .call = row_rms_norm_partial,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 7)},
-                {.name = "gamma", .shape = NG_ROW_SHAPE(7)}}},
+     .call = case_rms_norm_partial,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 7)},
+                {.name = "gamma", .shape = NG_CASE_SHAPE(7)}}},
 };
-const int ng_rows_norm_count = NG_ROW_COUNT(ng_rows_norm);
+const int ng_op_cases_norm_count = NG_CASE_COUNT(ng_op_cases_norm);

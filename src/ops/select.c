@@ -204,38 +204,38 @@ COMPARISON(greater_equal, NG_BINARY_GREATER_EQUAL)
 COMPARISON(less, NG_BINARY_LESS)
 COMPARISON(equal, NG_BINARY_EQUAL)
 
-/* ---- Rows -------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_tensor *row_where(ng_tape *tape, ng_tensor *const *in, void *context)
+static ng_tensor *case_where(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     (void)context;
     ng_tensor *zero = ng_full(tape, ng_dtype_of(in[0]), NG_SCALAR, 0);
     return ng_where(tape, ng_greater(tape, in[0], zero), in[1], in[2]);
 }
 
-NG_ROW_CALL(row_gather, ng_gather_rows(tape, in[0], in[1]))
-NG_ROW_CALL(row_scatter, ng_scatter_add_rows(tape, in[0], in[1], 5))
+NG_CASE_CALL(case_gather, ng_gather_rows(tape, in[0], in[1]))
+NG_CASE_CALL(case_scatter, ng_scatter_add_rows(tape, in[0], in[1], 5))
 
 #define CONDITION(...)                                                                             \
     {                                                                                              \
-        .name = "condition", .shape = NG_ROW_SHAPE(__VA_ARGS__), .constant = true                  \
-    }
-#define INDEX(...)                                                                                 \
-    {                                                                                              \
-        .name = "index", .shape = NG_ROW_SHAPE(__VA_ARGS__), .index = true, .high = 5              \
+        .name = "condition", .shape = NG_CASE_SHAPE(__VA_ARGS__), .constant = true                 \
     }
 
-const ng_check_row_spec ng_rows_select[] = {
-    {.name = "gather_rows", .call = row_gather, .inputs = {NG_ROW_ANY("table", 5, 3), INDEX(4)}},
+const ng_case ng_op_cases_select[] = {
+    {.name = "gather_rows",
+     .call = case_gather,
+     .inputs = {NG_CASE_ANY("table", 5, 3), NG_CASE_INDEX("index", 5, 4)}},
     {.name = "gather_rows (two-dimensional index)",
-     .call = row_gather,
-     .inputs = {NG_ROW_ANY("table", 5, 2, 2), INDEX(2, 3)}},
-    {.name = "scatter_add_rows", .call = row_scatter, .inputs = {NG_ROW_ANY("x", 7, 3), INDEX(7)}},
+     .call = case_gather,
+     .inputs = {NG_CASE_ANY("table", 5, 2, 2), NG_CASE_INDEX("index", 5, 2, 3)}},
+    {.name = "scatter_add_rows",
+     .call = case_scatter,
+     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("index", 5, 7)}},
     {.name = "where",
-     .call = row_where,
-     .inputs = {CONDITION(3, 4), NG_ROW_ANY("a", 3, 4), NG_ROW_ANY("b", 3, 4)}},
+     .call = case_where,
+     .inputs = {CONDITION(3, 4), NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
     {.name = "where (broadcasting)",
-     .call = row_where,
-     .inputs = {CONDITION(3, 1), NG_ROW_ANY("a", 4), NG_ROW_ANY("b", 2, 1, 1)}},
+     .call = case_where,
+     .inputs = {CONDITION(3, 1), NG_CASE_ANY("a", 4), NG_CASE_ANY("b", 2, 1, 1)}},
 };
-const int ng_rows_select_count = NG_ROW_COUNT(ng_rows_select);
+const int ng_op_cases_select_count = NG_CASE_COUNT(ng_op_cases_select);

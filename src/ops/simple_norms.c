@@ -137,44 +137,44 @@ ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_ten
     return ng_record(tape, &dynamic_tanh_op, y, inputs, 4, NULL, 0);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_scale_norm, ng_scale_norm(tape, in[0], in[1], 0))
-NG_ROW_CALL(row_scale_norm_eps, ng_scale_norm(tape, in[0], in[1], 0.3))
-NG_ROW_CALL(row_detach_both,
-            ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true, .detach_deviation = true))
-NG_ROW_CALL(row_detach_mean, ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true))
-NG_ROW_CALL(row_detach_deviation,
-            ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_deviation = true))
-NG_ROW_CALL(row_detach_neither, ng_detach_norm(tape, in[0], .eps = 1e-5))
-NG_ROW_CALL(row_dynamic_tanh, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]))
-NG_ROW_CALL(row_dynamic_tanh_no_gamma, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, in[2]))
-NG_ROW_CALL(row_dynamic_tanh_plain, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, NG_NONE))
+NG_CASE_CALL(case_scale_norm, ng_scale_norm(tape, in[0], in[1], 0))
+NG_CASE_CALL(case_scale_norm_eps, ng_scale_norm(tape, in[0], in[1], 0.3))
+NG_CASE_CALL(case_detach_both, ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true,
+                                              .detach_deviation = true))
+NG_CASE_CALL(case_detach_mean, ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true))
+NG_CASE_CALL(case_detach_deviation,
+             ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_deviation = true))
+NG_CASE_CALL(case_detach_neither, ng_detach_norm(tape, in[0], .eps = 1e-5))
+NG_CASE_CALL(case_dynamic_tanh, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]))
+NG_CASE_CALL(case_dynamic_tanh_no_gamma, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, in[2]))
+NG_CASE_CALL(case_dynamic_tanh_plain, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, NG_NONE))
 
-const ng_check_row_spec ng_rows_simple_norms[] = {
+const ng_case ng_op_cases_simple_norms[] = {
     {.name = "scale_norm",
-     .call = row_scale_norm,
-     .inputs = {NG_ROW_ANY("x", 3, 5), NG_ROW_ANY("g", 1)}},
+     .call = case_scale_norm,
+     .inputs = {NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("g", 1)}},
     {.name = "scale_norm (eps)",
-     .call = row_scale_norm_eps,
-     .inputs = {NG_ROW_ANY("x", 2, 2, 3), NG_ROW_ANY("g", 1)}},
-    {.name = "detach_norm (both)", .call = row_detach_both, .inputs = {NG_ROW_ANY("x", 3, 5)}},
+     .call = case_scale_norm_eps,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3), NG_CASE_ANY("g", 1)}},
+    {.name = "detach_norm (both)", .call = case_detach_both, .inputs = {NG_CASE_ANY("x", 3, 5)}},
     {.name = "detach_norm (deviation)",
-     .call = row_detach_deviation,
-     .inputs = {NG_ROW_ANY("x", 3, 5)}},
-    {.name = "detach_norm (mean)", .call = row_detach_mean, .inputs = {NG_ROW_ANY("x", 3, 5)}},
+     .call = case_detach_deviation,
+     .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    {.name = "detach_norm (mean)", .call = case_detach_mean, .inputs = {NG_CASE_ANY("x", 3, 5)}},
     {.name = "detach_norm (neither)",
-     .call = row_detach_neither,
-     .inputs = {NG_ROW_ANY("x", 3, 5)}},
+     .call = case_detach_neither,
+     .inputs = {NG_CASE_ANY("x", 3, 5)}},
     {.name = "dynamic_tanh",
-     .call = row_dynamic_tanh,
-     .inputs = {NG_ROW_ANY("x", 2, 2, 4), NG_ROW_ANY("alpha", 1), NG_ROW_ANY("gamma", 4),
-                NG_ROW_ANY("beta", 4)}},
+     .call = case_dynamic_tanh,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 4), NG_CASE_ANY("alpha", 1), NG_CASE_ANY("gamma", 4),
+                NG_CASE_ANY("beta", 4)}},
     {.name = "dynamic_tanh (no gamma)",
-     .call = row_dynamic_tanh_no_gamma,
-     .inputs = {NG_ROW_ANY("x", 3, 4), NG_ROW_ANY("alpha", 1), NG_ROW_ANY("beta", 4)}},
+     .call = case_dynamic_tanh_no_gamma,
+     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("alpha", 1), NG_CASE_ANY("beta", 4)}},
     {.name = "dynamic_tanh (no affine)",
-     .call = row_dynamic_tanh_plain,
-     .inputs = {NG_ROW_ANY("x", 3, 4), NG_ROW_ANY("alpha", 1)}},
+     .call = case_dynamic_tanh_plain,
+     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("alpha", 1)}},
 };
-const int ng_rows_simple_norms_count = NG_ROW_COUNT(ng_rows_simple_norms);
+const int ng_op_cases_simple_norms_count = NG_CASE_COUNT(ng_op_cases_simple_norms);

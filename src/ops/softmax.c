@@ -100,29 +100,29 @@ ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis)
     return along("ng_log_softmax", tape, &log_softmax_op, x, axis);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_softmax, ng_softmax(tape, in[0], -1))
-NG_ROW_CALL(row_softmax_first, ng_softmax(tape, in[0], 0))
-NG_ROW_CALL(row_softmax_middle, ng_softmax(tape, in[0], 1))
-NG_ROW_CALL(row_log_softmax, ng_log_softmax(tape, in[0], -1))
-NG_ROW_CALL(row_log_softmax_first, ng_log_softmax(tape, in[0], 0))
+NG_CASE_CALL(case_softmax, ng_softmax(tape, in[0], -1))
+NG_CASE_CALL(case_softmax_first, ng_softmax(tape, in[0], 0))
+NG_CASE_CALL(case_softmax_middle, ng_softmax(tape, in[0], 1))
+NG_CASE_CALL(case_log_softmax, ng_log_softmax(tape, in[0], -1))
+NG_CASE_CALL(case_log_softmax_first, ng_log_softmax(tape, in[0], 0))
 
-const ng_check_row_spec ng_rows_softmax[] = {
+const ng_case ng_op_cases_softmax[] = {
     {.name = "softmax",
-     .call = row_softmax,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+     .call = case_softmax,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
     {.name = "softmax (axis 0)",
-     .call = row_softmax_first,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(4, 3)}}},
+     .call = case_softmax_first,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(4, 3)}}},
     {.name = "softmax (axis 1 of 3)",
-     .call = row_softmax_middle,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(2, 4, 3)}}},
+     .call = case_softmax_middle,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 4, 3)}}},
     {.name = "log_softmax",
-     .call = row_log_softmax,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(3, 5)}}},
+     .call = case_log_softmax,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
     {.name = "log_softmax (axis 0)",
-     .call = row_log_softmax_first,
-     .inputs = {{.name = "x", .shape = NG_ROW_SHAPE(4, 3)}}},
+     .call = case_log_softmax_first,
+     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(4, 3)}}},
 };
-const int ng_rows_softmax_count = NG_ROW_COUNT(ng_rows_softmax);
+const int ng_op_cases_softmax_count = NG_CASE_COUNT(ng_op_cases_softmax);

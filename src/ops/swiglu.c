@@ -45,12 +45,12 @@ ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
     return ng_record(tape, &swiglu_op, y, &x, 1, NULL, 0);
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_swiglu, ng_swiglu(tape, in[0]))
+NG_CASE_CALL(case_swiglu, ng_swiglu(tape, in[0]))
 
-const ng_check_row_spec ng_rows_swiglu[] = {
-    {.name = "swiglu", .call = row_swiglu, .inputs = {NG_ROW_ANY("x", 2, 3, 8)}},
-    {.name = "swiglu (one row)", .call = row_swiglu, .inputs = {NG_ROW_ANY("x", 6)}},
+const ng_case ng_op_cases_swiglu[] = {
+    {.name = "swiglu", .call = case_swiglu, .inputs = {NG_CASE_ANY("x", 2, 3, 8)}},
+    {.name = "swiglu (one row)", .call = case_swiglu, .inputs = {NG_CASE_ANY("x", 6)}},
 };
-const int ng_rows_swiglu_count = NG_ROW_COUNT(ng_rows_swiglu);
+const int ng_op_cases_swiglu_count = NG_CASE_COUNT(ng_op_cases_swiglu);

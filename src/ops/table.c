@@ -1,20 +1,7 @@
-/* The table of ops: the rows of every family, one after the other. */
+/* The cases of all ops, family by family. */
 #include "ops/op.h"
 
-typedef struct {
-    const ng_check_row_spec *rows;
-    const int *count;
-} family;
+#define LIST(family) {ng_op_cases_##family, &ng_op_cases_##family##_count},
+static const ng_case_list lists[] = {NG_FAMILIES(LIST)};
 
-#define ROWS(name) {ng_rows_##name, &ng_rows_##name##_count},
-static const family families[] = {NG_FAMILIES(ROWS)};
-
-const ng_check_row_spec *ng_op_row(int index)
-{
-    if (index < 0) return NULL;
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        if (index < *families[i].count) return &families[i].rows[index];
-        index -= *families[i].count;
-    }
-    return NULL;
-}
+const ng_case *ng_op_case(int index) { return ng_case_at(lists, NG_CASE_COUNT(lists), index); }

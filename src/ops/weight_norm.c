@@ -63,31 +63,31 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
     return y && y->dtype != w->dtype ? ng_cast(tape, y, w->dtype) : y;
 }
 
-/* ---- Rows of the op table ----------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_ROW_CALL(row_weight_norm, ng_weight_norm(tape, in[0], in[1]))
-NG_ROW_CALL(row_spectral_norm, ng_spectral_norm(tape, in[0], in[1], in[2]))
+NG_CASE_CALL(case_weight_norm, ng_weight_norm(tape, in[0], in[1]))
+NG_CASE_CALL(case_spectral_norm, ng_spectral_norm(tape, in[0], in[1], in[2]))
 
 #define CONSTANT(label, n)                                                                         \
     {                                                                                              \
-        .name = label, .shape = NG_ROW_SHAPE(n), .low = 0.5, .high = 2, .constant = true           \
+        .name = label, .shape = NG_CASE_SHAPE(n), .low = 0.5, .high = 2, .constant = true          \
     }
 
-const ng_check_row_spec ng_rows_weight_norm[] = {
+const ng_case ng_op_cases_weight_norm[] = {
     {.name = "weight_norm",
-     .call = row_weight_norm,
-     .inputs = {NG_ROW_ANY("v", 3, 4), NG_ROW_ANY("g", 3)}},
+     .call = case_weight_norm,
+     .inputs = {NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 3)}},
     {.name = "weight_norm (kernel)",
-     .call = row_weight_norm,
-     .inputs = {NG_ROW_ANY("v", 2, 3, 2, 2), NG_ROW_ANY("g", 2)}},
+     .call = case_weight_norm,
+     .inputs = {NG_CASE_ANY("v", 2, 3, 2, 2), NG_CASE_ANY("g", 2)}},
     {.name = "weight_norm (whole)",
-     .call = row_weight_norm,
-     .inputs = {NG_ROW_ANY("v", 3, 4), NG_ROW_ANY("g", 1)}},
+     .call = case_weight_norm,
+     .inputs = {NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 1)}},
     {.name = "spectral_norm",
-     .call = row_spectral_norm,
-     .inputs = {NG_ROW_POSITIVE("w", 3, 4), CONSTANT("u", 3), CONSTANT("v", 4)}},
+     .call = case_spectral_norm,
+     .inputs = {NG_CASE_POSITIVE("w", 3, 4), CONSTANT("u", 3), CONSTANT("v", 4)}},
     {.name = "spectral_norm (kernel)",
-     .call = row_spectral_norm,
-     .inputs = {NG_ROW_POSITIVE("w", 2, 2, 1, 2), CONSTANT("u", 2), CONSTANT("v", 4)}},
+     .call = case_spectral_norm,
+     .inputs = {NG_CASE_POSITIVE("w", 2, 2, 1, 2), CONSTANT("u", 2), CONSTANT("v", 4)}},
 };
-const int ng_rows_weight_norm_count = NG_ROW_COUNT(ng_rows_weight_norm);
+const int ng_op_cases_weight_norm_count = NG_CASE_COUNT(ng_op_cases_weight_norm);

@@ -1,0 +1,71 @@
+/* How the files of ops and layers write their cases down.
+ *
+ *     NG_CASE_CALL(case_exp, ng_exp(tape, in[0]))
+ *     const ng_case ng_op_cases_family[] = {
+ *         {.name = "exp", .call = case_exp, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+ *     };
+ *     const int ng_op_cases_family_count = NG_CASE_COUNT(ng_op_cases_family);
+ */
+#ifndef NG_TAPE_CASE_H
+#define NG_TAPE_CASE_H
+
+#include <normgrad/cases.h>
+
+#define NG_CASE_CALL(name, expression)                                                             \
+    static ng_tensor *name(ng_tape *tape, ng_tensor *const *in, void *context)                     \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return expression;                                                                         \
+    }
+
+/* NG_SHAPE for static tables, where a compound literal is no constant. */
+#define NG_CASE_SHAPE(...)                                                                         \
+    {                                                                                              \
+        .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ }  \
+    }
+
+/* Inputs by name and shape: of normal values; of such away from 0; of values in [0.5, 2); of
+ * indices from 0 to below a number. */
+#define NG_CASE_ANY(label, ...)                                                                    \
+    {                                                                                              \
+        .name = label, .shape = NG_CASE_SHAPE(__VA_ARGS__)                                         \
+    }
+#define NG_CASE_NOT_ZERO(label, ...)                                                               \
+    {                                                                                              \
+        .name = label, .shape = NG_CASE_SHAPE(__VA_ARGS__), .avoid = 0.3                           \
+    }
+#define NG_CASE_POSITIVE(label, ...)                                                               \
+    {                                                                                              \
+        .name = label, .shape = NG_CASE_SHAPE(__VA_ARGS__), .low = 0.5, .high = 2                  \
+    }
+#define NG_CASE_INDEX(label, below, ...)                                                           \
+    {                                                                                              \
+        .name = label, .shape = NG_CASE_SHAPE(__VA_ARGS__), .index = true, .high = below           \
+    }
+
+#define NG_CASE_COUNT(cases) ((int)(sizeof(cases) / sizeof((cases)[0])))
+
+#define NG_DECLARE_OP_CASES(family)                                                                \
+    extern const ng_case ng_op_cases_##family[];                                                   \
+    extern const int ng_op_cases_##family##_count;
+#define NG_DECLARE_LAYER_CASES(file)                                                               \
+    extern const ng_case ng_layer_cases_##file[];                                                  \
+    extern const int ng_layer_cases_##file##_count;
+
+/* The lists of several files, one after the other. */
+typedef struct {
+    const ng_case *cases;
+    const int *count;
+} ng_case_list;
+
+static inline const ng_case *ng_case_at(const ng_case_list *lists, int n_lists, int index)
+{
+    if (index < 0) return NULL;
+    for (int i = 0; i < n_lists; i++) {
+        if (index < *lists[i].count) return &lists[i].cases[index];
+        index -= *lists[i].count;
+    }
+    return NULL;
+}
+
+#endif
