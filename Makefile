@@ -208,6 +208,14 @@ $(SHARED): $(OBJECTS) $(OUT)/objects
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
 
+# One line for each file of ops/ and nn/ that ends with cases: their table.c makes a table of it.
+HAVE_CASES := $(shell grep -l '^const ng_case ng_[a-z]*_cases_' $(SOURCES))
+CASE_TABLES = $(OUT)/src/ops/table.o $(OUT)/src/nn/table.o
+$(CASE_TABLES): OWN += -I$(OUT)/src
+$(CASE_TABLES): %/table.o: %/cases.h
+$(CASE_TABLES:table.o=cases.h): $(OUT)/%/cases.h: FORCE
+	$(call remember,$(patsubst $*/%.c,CASES(%),$(filter $*/%,$(HAVE_CASES))))
+
 # For the build systems of others: pkg-config and CMake.
 $(PC) $(CMAKE): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \

@@ -74,13 +74,4 @@ bool ng_option_positive(const char *function, const char *option, int64_t value,
 bool ng_option_range(const char *function, const char *option, double value, double low,
                      double below);
 
-/* Every file that ends with cases, in their order: `ng_layer_cases_file` and its count. */
-#define NG_LAYER_FILES(file)                                                                       \
-    file(linear) file(layer_norm) file(rms_norm) file(adaptive_layer_norm) file(batch_norm)        \
-    file(activations) file(dropout) file(sequential) file(residual) file(group_norm)               \
-    file(scale_norm) file(detach_norm) file(dynamic_tanh) file(batch_renorm)                       \
-    file(adaptive_residual) file(weight_norm) file(conv2d) file(pooling) file(embedding)           \
-    file(attention) file(feed_forward) file(transformer)
-NG_LAYER_FILES(NG_DECLARE_LAYER_CASES)
-
 #endif

@@ -1,31 +1,6 @@
 /* Arithmetic of two tensors, broadcasting, and of a tensor and a number. */
 #include "ops/op.h"
 
-/* y = f(a, b): a (...), b (...) -> their broadcast shape. Operands of one shape take the short
- * way, on which nothing is copied that small tensors would notice. */
-ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
-                            ng_tensor *b, ng_binary binary)
-{
-    ng_tensor *const inputs[] = {a, b};
-    if (!ng_accepts(function, tape, 2, inputs)) return NULL;
-    ng_walk walk;
-    ng_tensor *y;
-    if (ng_shape_equal(a->shape, b->shape)) {
-        y = ng_result(tape, a->dtype, a->shape);
-        walk.rank = 1;
-        walk.size = walk.dim[0] = a->size;
-        walk.a[0] = walk.b[0] = 1;
-    } else {
-        ng_shape shape;
-        if (!ng_shape_broadcast(function, a->shape, b->shape, &shape)) return NULL;
-        y = ng_result(tape, a->dtype, shape);
-        walk = ng_walk_broadcast(shape, a->shape, b->shape);
-    }
-    if (!y) return NULL;
-    ng_kernels_for(a->dtype)->binary(binary, &walk, a->data, b->data, y->data);
-    return ng_record(tape, op, y, inputs, 2, NULL, 0);
-}
-
 /* ---- Gradient rules: da and db are in the shape of y, and are summed back to a's and b's --- */
 
 /* Where a wins over b 1, where it loses 0, and 1/2 in a tie: (1 + [a > b] - [a < b]) / 2. */

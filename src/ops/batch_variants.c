@@ -3,80 +3,22 @@
 #include "ops/op.h"
 #include <math.h>
 
-/* x (N, C, ...) as the kernels see it; false with an error where x has no channels or a channel
- * has too few values for training. */
-static bool columns_of(const char *function, const ng_tensor *x, bool training,
-                       ng_column_norm_shape *shape)
-{
-    if (x->shape.rank < 2 || x->shape.rank > 4) {
-        ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C), (N, C, L) or (N, C, H, W)",
-                function, ng_shape_print(x->shape).text);
-        return false;
-    }
-    *shape = (ng_column_norm_shape){.outer = x->shape.dim[0],
-                                    .channels = x->shape.dim[1],
-                                    .inner = ng_shape_span(x->shape, 2, x->shape.rank)};
-    if (!training || shape->outer * shape->inner >= 2) return true;
-    ng_fail(NG_ESHAPE, "%s: training needs more than one value per channel, got shape %s", function,
-            ng_shape_print(x->shape).text);
-    return false;
-}
-
-/* Running statistics are constants that training writes to: neither differentiated nor a tape's. */
-static bool running_ok(const char *function, const char *name, const ng_tensor *running,
-                       bool training)
-{
-    if (running->requires_grad) {
-        ng_fail(NG_EGRAD, "%s: %s has no gradient, but requires one", function, name);
-        return false;
-    }
-    if (training && running->tape) {
-        ng_fail(NG_ESTATE, "%s: training updates %s, but it belongs to a tape and is read-only",
-                function, name);
-        return false;
-    }
-    return true;
-}
-
-static bool momentum_ok(const char *function, double momentum)
-{
-    if (momentum >= 0 && momentum <= 1) return true;
-    ng_fail(NG_EVALUE, "%s: momentum = %g, expected 0 <= momentum <= 1", function, momentum);
-    return false;
-}
-
 /* ---- Batch renormalization. Ioffe 2017 ------------------------------------------------------ */
 
-static const char renorm[] = "ng_batch_renorm";
-
-/* The operands and settings of one call. */
 typedef struct {
-    ng_tensor *x, *gamma, *beta, *running_mean, *running_deviation;
-    double eps, momentum, r_max, d_max;
-    bool training;
+    ng_batch_call batch; /* with a running deviation */
+    double r_max, d_max;
 } renorm_call;
 
-static bool renorm_ok(ng_tape *tape, const renorm_call *o, ng_column_norm_shape *shape)
+static bool renorm_accepts(ng_tape *tape, const renorm_call *o, ng_column_norm_shape *shape)
 {
-    ng_tensor *inputs[] = {o->x, o->running_mean, o->running_deviation, o->gamma, o->beta};
-    if (!ng_given(renorm, "x", o->x) || !ng_norm_given(renorm, "gamma", o->gamma) ||
-        !ng_norm_given(renorm, "beta", o->beta) ||
-        !ng_norm_given(renorm, "running_mean", o->running_mean) ||
-        !ng_norm_given(renorm, "running_deviation", o->running_deviation))
+    const ng_batch_call *b = &o->batch;
+    ng_tensor *needed[] = {b->x, b->running_mean, b->running_spread};
+    if (!ng_batch_accepts(tape, b, shape) || !ng_accepts(b->function, tape, 3, needed))
         return false;
-    if (!ng_accepts(renorm, tape, 3, inputs) || !ng_accepts_optional(renorm, tape, 5, inputs) ||
-        !columns_of(renorm, o->x, o->training, shape) ||
-        !ng_channels_fit(renorm, "gamma", o->gamma, o->x) ||
-        !ng_channels_fit(renorm, "beta", o->beta, o->x) ||
-        !ng_channels_fit(renorm, "running_mean", o->running_mean, o->x) ||
-        !ng_channels_fit(renorm, "running_deviation", o->running_deviation, o->x) ||
-        !running_ok(renorm, "running_mean", o->running_mean, o->training) ||
-        !running_ok(renorm, "running_deviation", o->running_deviation, o->training) ||
-        !ng_norm_eps_ok(renorm, o->eps) || !momentum_ok(renorm, o->momentum))
-        return false;
-    if (!o->training || (o->r_max >= 1 && o->d_max >= 0)) return true;
-    ng_fail(NG_EVALUE, "%s: r_max = %g and d_max = %g, expected r_max >= 1 and d_max >= 0", renorm,
-            o->r_max, o->d_max);
+    if (!b->training || (o->r_max >= 1 && o->d_max >= 0)) return true;
+    ng_fail(NG_EVALUE, "%s: r_max = %g and d_max = %g, expected r_max >= 1 and d_max >= 0",
+            b->function, o->r_max, o->d_max);
     return false;
 }
 
@@ -85,18 +27,15 @@ typedef struct {
     double *mean, *deviation;
 } batch_statistics;
 
-static bool statistics_of(ng_tape *tape, const renorm_call *o, const ng_column_norm_shape *shape,
+static bool statistics_of(ng_tape *tape, const ng_tensor *x, const ng_column_norm_shape *shape,
                           batch_statistics *batch)
 {
     const size_t channels = (size_t)shape->channels;
     double *memory = ng_tape_memory(tape, 3 * channels * sizeof *memory);
     if (!memory) return false;
     *batch = (batch_statistics){memory, memory + channels};
-    ng_column_norm_shape with_eps = *shape;
-    with_eps.eps = o->eps;
     const ng_statistics to = {.mean = batch->mean, .rstd = batch->deviation};
-    ng_kernels_for(o->x->dtype)
-        ->column_statistics(&with_eps, o->x->data, to, memory + 2 * channels);
+    ng_kernels_for(x->dtype)->column_statistics(shape, x->data, to, memory + 2 * channels);
     for (size_t c = 0; c < channels; c++) batch->deviation[c] = 1 / batch->deviation[c];
     return true;
 }
@@ -110,13 +49,13 @@ static double clip(double value, double low, double high)
 static bool corrections(ng_tape *tape, const renorm_call *o, const batch_statistics *batch,
                         ng_tensor **r, ng_tensor **d)
 {
-    const int64_t channels = o->running_mean->size;
-    *r = ng_result(tape, o->x->dtype, NG_SHAPE(channels));
-    *d = ng_result(tape, o->x->dtype, NG_SHAPE(channels));
+    const ng_tensor *mean = o->batch.running_mean, *deviation = o->batch.running_spread;
+    *r = ng_result(tape, mean->dtype, mean->shape);
+    *d = ng_result(tape, mean->dtype, mean->shape);
     if (!*r || !*d) return false;
-    for (int64_t c = 0; c < channels; c++) {
-        const double sigma = ng_tensor_load(o->running_deviation, c);
-        const double off = (batch->mean[c] - ng_tensor_load(o->running_mean, c)) / sigma;
+    for (int64_t c = 0; c < mean->size; c++) {
+        const double sigma = ng_tensor_load(deviation, c);
+        const double off = (batch->mean[c] - ng_tensor_load(mean, c)) / sigma;
         ng_tensor_store(*r, c, clip(batch->deviation[c] / sigma, 1 / o->r_max, o->r_max));
         ng_tensor_store(*d, c, clip(off, -o->d_max, o->d_max));
     }
@@ -130,48 +69,52 @@ static bool corrections(ng_tape *tape, const renorm_call *o, const batch_statist
 static ng_tensor *renorm_training(ng_tape *tape, const renorm_call *o,
                                   const ng_column_norm_shape *shape)
 {
+    const ng_batch_call *b = &o->batch;
     batch_statistics batch;
     ng_tensor *scale, *shift;
-    if (!statistics_of(tape, o, shape, &batch) || !corrections(tape, o, &batch, &scale, &shift))
+    if (!statistics_of(tape, b->x, shape, &batch) || !corrections(tape, o, &batch, &scale, &shift))
         return NULL;
-    if (o->gamma != NG_NONE) {
-        scale = ng_mul(tape, o->gamma, scale);
-        shift = ng_mul(tape, o->gamma, shift);
+    if (b->gamma != NG_NONE) {
+        scale = ng_mul(tape, b->gamma, scale);
+        shift = ng_mul(tape, b->gamma, shift);
     }
-    if (o->beta != NG_NONE) shift = ng_add(tape, shift, o->beta);
+    if (b->beta != NG_NONE) shift = ng_add(tape, shift, b->beta);
     if (!scale || !shift) return NULL;
     ng_tensor *y =
-        ng_batch_norm(tape, o->x, scale, shift, NG_NONE, NG_NONE, .eps = o->eps, .training = true);
+        ng_batch_norm(tape, b->x, scale, shift, NG_NONE, NG_NONE, .eps = b->eps, .training = true);
     if (y && ng_tape_is_live(tape)) {
-        ng_move_running(o->running_mean, batch.mean, 1, o->momentum);
-        ng_move_running(o->running_deviation, batch.deviation, 1, o->momentum);
+        ng_move_running(b->running_mean, batch.mean, 1, b->momentum);
+        ng_move_running(b->running_spread, batch.deviation, 1, b->momentum);
     }
     return y;
 }
 
 static ng_tensor *batch_renorm(ng_tape *tape, const renorm_call *o)
 {
+    const ng_batch_call *b = &o->batch;
     ng_column_norm_shape shape;
-    if (!renorm_ok(tape, o, &shape)) return NULL;
-    if (o->training) return renorm_training(tape, o, &shape);
-    ng_tensor *var = ng_square(tape, o->running_deviation);
+    if (!renorm_accepts(tape, o, &shape)) return NULL;
+    if (b->training) return renorm_training(tape, o, &shape);
+    ng_tensor *var = ng_square(tape, b->running_spread);
     if (!var) return NULL;
-    return ng_batch_norm(tape, o->x, o->gamma, o->beta, o->running_mean, var, .eps = NG_ZERO);
+    return ng_batch_norm(tape, b->x, b->gamma, b->beta, b->running_mean, var, .eps = NG_ZERO);
 }
 
 ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                 ng_tensor *running_mean, ng_batch_renorm_options options)
 {
-    const renorm_call call = {.x = x,
-                              .gamma = gamma,
-                              .beta = beta,
-                              .running_mean = running_mean,
-                              .running_deviation = options.running_deviation,
-                              .eps = ng_option(options.eps, 1e-5),
-                              .momentum = ng_option(options.momentum, 0.1),
+    const renorm_call call = {.batch = {.function = "ng_batch_renorm",
+                                        .x = x,
+                                        .gamma = gamma,
+                                        .beta = beta,
+                                        .running_mean = running_mean,
+                                        .running_spread = options.running_deviation,
+                                        .spread = "running_deviation",
+                                        .eps = ng_option(options.eps, 1e-5),
+                                        .momentum = ng_option(options.momentum, 0.1),
+                                        .training = options.training},
                               .r_max = ng_option(options.r_max, 3),
-                              .d_max = ng_option(options.d_max, 5),
-                              .training = options.training};
+                              .d_max = ng_option(options.d_max, 5)};
     return batch_renorm(tape, &call);
 }
 
@@ -180,32 +123,23 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, n
  * Put together, the statistics of the sub-batches are those of the whole batch, which one process
  * takes at once. */
 
-static const char ghost[] = "ng_ghost_batch_norm";
-
-/* The operands and settings of one call. */
 typedef struct {
-    ng_tensor *x, *gamma, *beta, *running_mean, *running_var;
+    ng_batch_call batch; /* with a running variance */
     int64_t size;
-    double eps, momentum;
-    bool training, combine;
+    bool combine;
 } ghost_call;
-
-static int64_t parts_of(const ghost_call *o)
-{
-    return (o->x->shape.dim[0] + o->size - 1) / o->size;
-}
 
 static ng_tensor *part_of(ng_tape *tape, const ghost_call *o, int64_t part)
 {
-    const int64_t first = part * o->size, count = o->x->shape.dim[0];
+    const int64_t first = part * o->size, count = o->batch.x->shape.dim[0];
     const int64_t last = first + o->size < count ? first + o->size : count;
-    return ng_slice(tape, o->x, 0, first, last);
+    return ng_slice(tape, o->batch.x, 0, first, last);
 }
 
-static ng_tensor *batch_norm_of(ng_tape *tape, const ghost_call *o, ng_tensor *x)
+static ng_tensor *batch_norm_of(ng_tape *tape, const ng_batch_call *b, ng_tensor *x)
 {
-    return ng_batch_norm(tape, x, o->gamma, o->beta, o->running_mean, o->running_var, .eps = o->eps,
-                         .momentum = o->momentum, .training = o->training);
+    return ng_batch_norm(tape, x, b->gamma, b->beta, b->running_mean, b->running_spread,
+                         .eps = b->eps, .momentum = b->momentum, .training = b->training);
 }
 
 /* Where a running statistic stood, should a later sub-batch fail. */
@@ -225,63 +159,49 @@ static void put_back(ng_tensor *x, const double *values)
 /* Each sub-batch by itself, one after the other. */
 static ng_tensor *each_alone(ng_tape *tape, const ghost_call *o)
 {
-    const int64_t count = parts_of(o);
+    const ng_batch_call *b = &o->batch;
+    const int64_t count = (b->x->shape.dim[0] + o->size - 1) / o->size;
     ng_tensor **y = ng_tape_memory(tape, (size_t)count * sizeof *y);
-    const double *mean = y ? values_of(tape, o->running_mean) : NULL;
-    const double *var = mean ? values_of(tape, o->running_var) : NULL;
+    const double *mean = y ? values_of(tape, b->running_mean) : NULL;
+    const double *var = mean ? values_of(tape, b->running_spread) : NULL;
     if (!var) return NULL;
     int64_t done = 0;
-    while (done < count && (y[done] = batch_norm_of(tape, o, part_of(tape, o, done)))) done++;
+    while (done < count && (y[done] = batch_norm_of(tape, b, part_of(tape, o, done)))) done++;
     ng_tensor *joined = done == count ? ng_concat(tape, y, (int)count, 0) : NULL;
     if (joined || done == 0) return joined;
-    put_back(o->running_mean, mean);
-    put_back(o->running_var, var);
+    put_back(b->running_mean, mean);
+    put_back(b->running_spread, var);
     return NULL;
-}
-
-static bool ghost_ok(ng_tape *tape, const ghost_call *o, ng_column_norm_shape *shape)
-{
-    ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_var};
-    if (!ng_given(ghost, "x", o->x) || !ng_norm_given(ghost, "gamma", o->gamma) ||
-        !ng_norm_given(ghost, "beta", o->beta) ||
-        !ng_norm_given(ghost, "running_mean", o->running_mean) ||
-        !ng_norm_given(ghost, "running_var", o->running_var) ||
-        !ng_accepts(ghost, tape, 1, inputs) || !ng_accepts_optional(ghost, tape, 5, inputs) ||
-        !columns_of(ghost, o->x, o->training, shape) ||
-        !ng_channels_fit(ghost, "gamma", o->gamma, o->x) ||
-        !ng_channels_fit(ghost, "beta", o->beta, o->x) ||
-        !ng_channels_fit(ghost, "running_mean", o->running_mean, o->x) ||
-        !ng_channels_fit(ghost, "running_var", o->running_var, o->x) ||
-        !running_ok(ghost, "running_mean", o->running_mean, o->training) ||
-        !running_ok(ghost, "running_var", o->running_var, o->training) ||
-        !ng_norm_eps_ok(ghost, o->eps) || !momentum_ok(ghost, o->momentum))
-        return false;
-    if (o->size >= 1) return true;
-    ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of samples", ghost,
-            (long long)o->size);
-    return false;
 }
 
 static ng_tensor *ghost_batch_norm(ng_tape *tape, const ghost_call *o)
 {
+    const ng_batch_call *b = &o->batch;
     ng_column_norm_shape shape;
-    if (!ghost_ok(tape, o, &shape)) return NULL;
-    const bool whole = !o->training || o->combine || o->size >= shape.outer;
-    return whole ? batch_norm_of(tape, o, o->x) : each_alone(tape, o);
+    if (!ng_batch_accepts(tape, b, &shape)) return NULL;
+    if (o->size < 1) {
+        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of samples", b->function,
+                (long long)o->size);
+        return NULL;
+    }
+    const bool whole = !b->training || o->combine || o->size >= shape.outer;
+    return whole ? batch_norm_of(tape, b, b->x) : each_alone(tape, o);
 }
 
 ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                     ng_tensor *running_mean, ng_ghost_batch_norm_options options)
 {
-    const ghost_call call = {.x = x,
-                             .gamma = gamma,
-                             .beta = beta,
-                             .running_mean = running_mean,
-                             .running_var = options.running_var,
+    const ghost_call call = {.batch = {.function = "ng_ghost_batch_norm",
+                                       .x = x,
+                                       .gamma = gamma,
+                                       .beta = beta,
+                                       .running_mean = running_mean,
+                                       .running_spread = options.running_var,
+                                       .spread = "running_var",
+                                       .eps = ng_option(options.eps, 1e-5),
+                                       .momentum = ng_option(options.momentum, 0.1),
+                                       .training = options.training},
                              .size = options.size,
-                             .eps = options.eps,
-                             .momentum = options.momentum,
-                             .training = options.training,
                              .combine = options.combine};
     return ghost_batch_norm(tape, &call);
 }

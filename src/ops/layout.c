@@ -3,16 +3,6 @@
 #include "ops/op.h"
 #include <string.h>
 
-bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
-{
-    if (!ng_all_given(function, tape, count, inputs)) return false;
-    if (count == 0 || inputs[0]->dtype != NG_I64 || ng_is_none(inputs[0]))
-        return ng_accepts(function, tape, count, inputs);
-    for (int i = 0; i < count; i++)
-        if (!ng_accepts_index(function, tape, "an operand", inputs[i])) return false;
-    return true;
-}
-
 /* ---- reshape: the same memory ------------------------------------------------------------- */
 
 static void reshape_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)

@@ -72,8 +72,24 @@ ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape s
                                        const ng_statistics *statistics, double eps);
 ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants);
 
-/* A tensor (C) as it broadcasts against x (N, C, ...): (C, 1...). */
+/* The shape in which numbers per channel broadcast against x (N, C, ...), (C, 1...); a tensor (C)
+ * in it. */
+ng_shape ng_shape_per_channel(const ng_tensor *x);
 ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
+
+/* A call of a norm over the batch: its operands and the settings that all of them have. */
+typedef struct {
+    const char *function;
+    ng_tensor *x;                             /* (N, C), (N, C, L) or (N, C, H, W) */
+    ng_tensor *gamma, *beta;                  /* (C), or NG_NONE, as are the next two */
+    ng_tensor *running_mean, *running_spread; /* a variance, or a deviation: */
+    const char *spread;                       /* its name, "running_var" */
+    double eps, momentum;
+    bool training;
+} ng_batch_call;
+
+/* Whether operands and settings are in order; then *shape is x as the kernels see it. */
+bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call, ng_column_norm_shape *shape);
 
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
@@ -90,16 +106,5 @@ ng_window_options ng_window_of(const ng_windows *windows);
 
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);
-
-/* ---- Cases ---------------------------------------------------------------------------------- */
-
-/* Every family that has cases, in their order: `ng_op_cases_family` and its count. */
-#define NG_FAMILIES(family)                                                                        \
-    family(arithmetic) family(elementwise) family(activations) family(reduce) family(matmul)       \
-        family(layout) family(select) family(softmax) family(losses) family(dropout) family(norm)  \
-            family(batch_norm) family(group_norm) family(simple_norms) family(batch_variants)      \
-                family(weight_norm) family(channel_norm) family(image) family(conv2d)              \
-                    family(swiglu) family(attention) family(rotary)
-NG_FAMILIES(NG_DECLARE_OP_CASES)
 
 #endif

@@ -236,7 +236,7 @@ NG_CASE_CALL(case_rms_norm_beta, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1
 NG_CASE_CALL(case_rms_norm_partial,
              ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
 
-const ng_case ng_op_cases_norm[] = {
+const ng_case ng_op_cases_row_norm[] = {
     {.name = "layer_norm",
      .call = case_layer_norm,
      .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 5)},
@@ -288,4 +288,4 @@ const ng_case ng_op_cases_norm[] = {
      .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 7)},
                 {.name = "gamma", .shape = NG_CASE_SHAPE(7)}}},
 };
-const int ng_op_cases_norm_count = NG_CASE_COUNT(ng_op_cases_norm);
+const int ng_op_cases_row_norm_count = NG_CASE_COUNT(ng_op_cases_row_norm);

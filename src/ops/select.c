@@ -3,19 +3,6 @@
 
 /* ---- Index operands ----------------------------------------------------------------------- */
 
-bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index)
-{
-    if (!ng_given(function, "tape", tape) || !ng_given(function, what, index)) return false;
-    tape->function = function;
-    if (!ng_usable(function, what, 0, tape, index)) return false;
-    if (index->dtype != NG_I64) {
-        ng_fail(NG_EDTYPE, "%s: %s is %s, expected int64", function, what,
-                ng_dtype_name(index->dtype));
-        return false;
-    }
-    return true;
-}
-
 static bool within(const char *function, const ng_tensor *index, int64_t bound)
 {
     const int64_t *at = index->data;

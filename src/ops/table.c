@@ -1,7 +1,15 @@
-/* The cases of all ops, family by family. */
-#include "ops/op.h"
+/* The cases of all ops, file by file; those that have some are listed by the Makefile. */
+#include "tape/case.h"
 
-#define LIST(family) {ng_op_cases_##family, &ng_op_cases_##family##_count},
-static const ng_case_list lists[] = {NG_FAMILIES(LIST)};
+#define CASES(file)                                                                                \
+    extern const ng_case ng_op_cases_##file[];                                                     \
+    extern const int ng_op_cases_##file##_count;
+#include "ops/cases.h"
+#undef CASES
+
+#define CASES(file) {ng_op_cases_##file, &ng_op_cases_##file##_count},
+static const ng_case_list lists[] = {
+#include "ops/cases.h"
+};
 
 const ng_case *ng_op_case(int index) { return ng_case_at(lists, NG_CASE_COUNT(lists), index); }

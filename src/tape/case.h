@@ -1,10 +1,13 @@
 /* How the files of ops and layers write their cases down.
  *
  *     NG_CASE_CALL(case_exp, ng_exp(tape, in[0]))
- *     const ng_case ng_op_cases_family[] = {
+ *     const ng_case ng_op_cases_file[] = {
  *         {.name = "exp", .call = case_exp, .inputs = {NG_CASE_ANY("x", 3, 4)}},
  *     };
- *     const int ng_op_cases_family_count = NG_CASE_COUNT(ng_op_cases_family);
+ *     const int ng_op_cases_file_count = NG_CASE_COUNT(ng_op_cases_file);
+ *
+ * after the name of the file; ng_layer_cases_file where it is a layer's. The Makefile finds them,
+ * so that whatever stands there is tested.
  */
 #ifndef NG_TAPE_CASE_H
 #define NG_TAPE_CASE_H
@@ -44,13 +47,6 @@
     }
 
 #define NG_CASE_COUNT(cases) ((int)(sizeof(cases) / sizeof((cases)[0])))
-
-#define NG_DECLARE_OP_CASES(family)                                                                \
-    extern const ng_case ng_op_cases_##family[];                                                   \
-    extern const int ng_op_cases_##family##_count;
-#define NG_DECLARE_LAYER_CASES(file)                                                               \
-    extern const ng_case ng_layer_cases_##file[];                                                  \
-    extern const int ng_layer_cases_##file##_count;
 
 /* The lists of several files, one after the other. */
 typedef struct {

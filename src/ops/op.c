@@ -1,0 +1,75 @@
+/* What the op files share: checks of operands, and the recording of functions of each element. */
+#include "ops/op.h"
+
+/* ---- Operands ----------------------------------------------------------------------------- */
+
+bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index)
+{
+    if (!ng_given(function, "tape", tape) || !ng_given(function, what, index)) return false;
+    tape->function = function;
+    if (!ng_usable(function, what, 0, tape, index)) return false;
+    if (index->dtype != NG_I64) {
+        ng_fail(NG_EDTYPE, "%s: %s is %s, expected int64", function, what,
+                ng_dtype_name(index->dtype));
+        return false;
+    }
+    return true;
+}
+
+bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
+{
+    if (!ng_all_given(function, tape, count, inputs)) return false;
+    if (count == 0 || inputs[0]->dtype != NG_I64 || ng_is_none(inputs[0]))
+        return ng_accepts(function, tape, count, inputs);
+    for (int i = 0; i < count; i++)
+        if (!ng_accepts_index(function, tape, "an operand", inputs[i])) return false;
+    return true;
+}
+
+/* ---- Element by element ------------------------------------------------------------------- */
+
+ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
+                         ng_map map, double a, double b)
+{
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    if (!y) return NULL;
+    ng_kernels_for(x->dtype)->map(map, x->data, y->data, x->size, a, b);
+    const ng_map_attributes attributes = {map, a, b};
+    return ng_record(tape, op, y, &x, 1, &attributes, sizeof attributes);
+}
+
+ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
+{
+    (void)tape;
+    const ng_map_attributes *const f = node->attributes;
+    const ng_tensor *const x = node->inputs[0], *const y = node->output;
+    ng_kernels_for(x->dtype)->map_backward(f->map, x->data, y->data, dy->data, dx[0].data, x->size,
+                                           f->a, f->b, dx[0].accumulate);
+    return NG_OK;
+}
+
+/* y = f(a, b): a (...), b (...) -> their broadcast shape. Operands of one shape take the short
+ * way, on which nothing is copied that small tensors would notice. */
+ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
+                            ng_tensor *b, ng_binary binary)
+{
+    ng_tensor *const inputs[] = {a, b};
+    if (!ng_accepts(function, tape, 2, inputs)) return NULL;
+    ng_walk walk;
+    ng_tensor *y;
+    if (ng_shape_equal(a->shape, b->shape)) {
+        y = ng_result(tape, a->dtype, a->shape);
+        walk.rank = 1;
+        walk.size = walk.dim[0] = a->size;
+        walk.a[0] = walk.b[0] = 1;
+    } else {
+        ng_shape shape;
+        if (!ng_shape_broadcast(function, a->shape, b->shape, &shape)) return NULL;
+        y = ng_result(tape, a->dtype, shape);
+        walk = ng_walk_broadcast(shape, a->shape, b->shape);
+    }
+    if (!y) return NULL;
+    ng_kernels_for(a->dtype)->binary(binary, &walk, a->data, b->data, y->data);
+    return ng_record(tape, op, y, inputs, 2, NULL, 0);
+}

@@ -1,0 +1,71 @@
+/* Windows over images x (N, C, H, W): their settings settled, and whether they fit. */
+#include "ops/op.h"
+
+bool ng_is_image(const char *function, ng_shape shape)
+{
+    if (shape.rank == 4) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, H, W)", function, ng_shape_print(shape).text);
+    return false;
+}
+
+/* The setting of one direction if it is given, else that of both, else the default. */
+static bool settle(const char *function, const char *name, int64_t own, int64_t both,
+                   int64_t standard, int64_t least, int64_t *value)
+{
+    *value = own != 0 ? own : both != 0 ? both : standard;
+    if (*value >= least && *value <= INT32_MAX) return true;
+    ng_fail(NG_EVALUE, "%s: %s is %lld, expected %lld to %lld", function, name, (long long)*value,
+            (long long)least, (long long)INT32_MAX);
+    return false;
+}
+
+static bool settings_of(const char *function, const ng_window_options *o, ng_windows *w)
+{
+    const int64_t kernel[] = {o->kernel_h, o->kernel_w}, stride[] = {o->stride_h, o->stride_w};
+    const int64_t padding[] = {o->padding_h, o->padding_w};
+    const int64_t dilation[] = {o->dilation_h, o->dilation_w};
+    for (int i = 0; i < 2; i++)
+        if (!settle(function, "kernel", kernel[i], o->kernel, 0, 1, &w->kernel[i]) ||
+            !settle(function, "stride", stride[i], o->stride, 1, 1, &w->stride[i]) ||
+            !settle(function, "padding", padding[i], o->padding, 0, 0, &w->padding[i]) ||
+            !settle(function, "dilation", dilation[i], o->dilation, 1, 1, &w->dilation[i]))
+            return false;
+    return true;
+}
+
+bool ng_windows_of(const char *function, ng_shape image, const ng_window_options *window,
+                   ng_windows *windows)
+{
+    ng_windows *w = windows;
+    *w = (ng_windows){.planes = image.dim[0] * image.dim[1]};
+    if (!settings_of(function, window, w)) return false;
+    for (int i = 0; i < 2; i++) {
+        w->size[i] = image.dim[2 + i];
+        const int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
+        const int64_t padded = w->size[i] + 2 * w->padding[i];
+        if (reach > padded) {
+            ng_fail(NG_ESHAPE,
+                    "%s: a window of %lld %s on %lld (x is %s), expected one that fits into the "
+                    "padded image",
+                    function, (long long)reach, i == 0 ? "rows" : "columns", (long long)padded,
+                    ng_shape_print(image).text);
+            return false;
+        }
+        w->out[i] = (padded - reach) / w->stride[i] + 1;
+    }
+    /* The columns of one image must be addressable. */
+    return ng_shape_size(function, NG_SHAPE(w->kernel[0], w->kernel[1], w->out[0], w->out[1],
+                                            image.dim[1])) >= 0;
+}
+
+ng_window_options ng_window_of(const ng_windows *w)
+{
+    return (ng_window_options){.kernel_h = w->kernel[0],
+                               .kernel_w = w->kernel[1],
+                               .stride_h = w->stride[0],
+                               .stride_w = w->stride[1],
+                               .padding_h = w->padding[0],
+                               .padding_w = w->padding[1],
+                               .dilation_h = w->dilation[0],
+                               .dilation_w = w->dilation[1]};
+}
