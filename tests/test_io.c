@@ -846,15 +846,15 @@ static const struct {
     ng_status (*write)(const char *path);
     const char *begins; /* what the file begins with */
 } writers[] = {{"ng_history_write", write_history, "# what: short"},
-               {"ng_module_save", write_module, "NGRD"},
+               {"ng_module_save", write_module, ""},
                {"ng_tape_write_dot", write_graph, "digraph"},
                {"ng_file_write", write_bytes, "bbbb"}};
 enum { WRITERS = sizeof writers / sizeof writers[0] };
 
 static bool is_new(int writer, const char *path)
 {
-    const char *begins = writers[writer].begins;
-    return strncmp(content_of(path), begins, strlen(begins)) == 0;
+    const char *begins = writers[writer].begins, *content = content_of(path);
+    return strcmp(content, "old") != 0 && strncmp(content, begins, strlen(begins)) == 0;
 }
 
 /* Fails, says who could not write which file and why, and leaves no trace. */

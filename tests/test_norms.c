@@ -764,7 +764,7 @@ START_TEST(batch_renorm_warms_up_as_batch_norm)
         assert_tensors_close(ng_module_find(renorm, "running_mean"),
                              ng_module_find(batch, "running_mean"), 1e-14);
     }
-    assert_close(ng_item(ng_module_find(renorm, "batches")), 4, 0);
+    assert_close(ng_item(ng_module_find(renorm, "num_batches_tracked")), 4, 0);
     ng_module_free(renorm), ng_module_free(batch);
 }
 END_TEST
@@ -836,7 +836,7 @@ START_TEST(combined_sub_batches_have_their_statistics_put_together)
         assert_tensors_close(ng_gradient(tape, y, x, .cotangent = dy),
                              ng_gradient(tape, expected, x, .cotangent = dy), 1e-11);
         assert_ok(ng_forward(whole, tape, x));
-        static const char *const buffers[] = {"running_mean", "running_var", "batches"};
+        static const char *const buffers[] = {"running_mean", "running_var", "num_batches_tracked"};
         for (int k = 0; k < 3; k++)
             assert_same_bits(ng_module_find(parts, buffers[k]), ng_module_find(whole, buffers[k]));
         ng_tape_reset(tape); /* before the layers it reads are gone */
@@ -853,7 +853,7 @@ START_TEST(a_sub_batch_that_fails_moves_no_running_statistics)
     assert_error(NG_ESHAPE, "training needs more than one value per channel, got shape (1, 3)");
     assert_values(ng_module_find(layer, "running_mean"), 0, 0, 0, 0);
     assert_values(ng_module_find(layer, "running_var"), 0, 1, 1, 1);
-    assert_values(ng_module_find(layer, "batches"), 0, 0);
+    assert_values(ng_module_find(layer, "num_batches_tracked"), 0, 0);
     ng_eval(layer);
     assert_ok(ng_forward(layer, tape, x));
     ng_module_free(layer);

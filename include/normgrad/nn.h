@@ -75,11 +75,58 @@ NG_API int64_t ng_parameter_count(const ng_module *module); /* elements of all p
 NG_API void ng_summary(const ng_module *module);
 NG_API void ng_fprint_summary(FILE *stream, const ng_module *module);
 
-/* Writes parameters and buffers by name; reads them back into a module of the same structure. A
- * missing, extra or differently shaped tensor is an error that names it, and nothing is changed.
- * The file is replaced only when it is complete and on the disk (ng_file_write in history.h). */
+/* ---- Files --------------------------------------------------------------------------------
+ *
+ * A network's file is in the safetensors format, as Python's package of that name writes it and
+ * PyTorch's programs read it: safetensors.torch.load_file(path) gives a state_dict. Tensors have
+ * the names that ng_module_parameter and ng_module_buffer tell, which for single layers are
+ * PyTorch's, and their dtype (F32, F64, I64); bytes are little-endian on any machine. The file's
+ * metadata hold a digest of names, shapes and elements. */
+
+/* Writes parameters and buffers. The file is replaced only when it is complete and on the disk
+ * (ng_file_write in history.h). */
 NG_API NG_MUST_CHECK ng_status ng_module_save(const ng_module *module, const char *path);
-NG_API NG_MUST_CHECK ng_status ng_module_load(ng_module *module, const char *path);
+
+/* What ng_module_load has done, for .report. */
+typedef struct {
+    int64_t loaded; /* tensors of the module that were read */
+    int64_t kept;   /* tensors of the module that the file has not: as they were */
+    int64_t unused; /* tensors of the file that the module has not */
+    char names[512]; /* "kept: 4.weight, 4.bias; unused: fc.weight", cut where it is longer */
+} ng_load_report;
+
+/* Reads parameters and buffers by name into a module of the same structure, of any dtype: F16 and
+ * BF16 are widened, F32 and F64 converted, integers taken where they fit exactly. A tensor that is
+ * missing, left over or of another shape, a value beyond the module's dtype, and a file whose
+ * digest is not that of its content are errors that name it, and nothing is changed.
+ *
+ *     ng_module_load(net, "resnet.safetensors", .partial = true, .report = &report,
+ *                    .rename = NG_RENAME("module", "", "fc", "head"))
+ *
+ * partial  what the file has not keeps its value, and what the module has not is passed over; that
+ *          nothing at all fits is still an error
+ * verify   there must be a digest (files of other programs have none)
+ * rename   pairs of names, from and to: in the file's names each run of whole parts, as between
+ *          dots, that is the first becomes the second, or goes where that is ""; one pair after
+ *          the other. NG_RENAME("self_attn.in_proj_weight", "attention.in_weight")
+ * report   is told what was done, on success */
+typedef struct {
+    bool partial, verify;
+    const char *const *rename; /* NG_RENAME */
+    ng_load_report *report;
+    const char *path;
+} ng_module_load_options;
+#define ng_module_load(module, ...)                                                                \
+    ng_module_load_with(module, NG_NAMED(ng_module_load_options, path, __VA_ARGS__))
+NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
+                                                   ng_module_load_options options);
+
+/* A list of names that ends with NULL. */
+#ifndef __cplusplus
+#define NG_RENAME(...) ((const char *const[]){__VA_ARGS__, NULL})
+#else
+#define NG_RENAME(...) (std::initializer_list<const char *>{__VA_ARGS__, NULL}.begin())
+#endif
 
 /* ---- Layers ------------------------------------------------------------------------------- */
 
@@ -177,8 +224,8 @@ typedef struct {
 NG_API ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options);
 
 /* BatchNorm over (N, C), (N, C, L) or (N, C, H, W); parameters weight (1) and bias (0), buffers
- * running_mean (0), running_var (1) and batches (count). Training with one value per channel is
- * an error. */
+ * running_mean (0), running_var (1) and num_batches_tracked (an int64 scalar). Training with one
+ * value per channel is an error. */
 typedef struct {
     double eps;      /* default 1e-5 */
     double momentum; /* default 0.1 */
@@ -286,8 +333,8 @@ typedef struct {
 NG_API ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options);
 
 /* Batch renormalization as in ops.h; parameters weight (1) and bias (0), buffers running_mean (0),
- * running_deviation (1) and batches (count). For .warmup batches it is BatchNorm (r_max 1, d_max
- * 0); over the next .ramp batches the limits rise evenly to r_max and d_max. Ioffe 2017. */
+ * running_deviation (1) and num_batches_tracked. For .warmup batches it is BatchNorm (r_max 1,
+ * d_max 0); over the next .ramp batches the limits rise evenly to r_max and d_max. Ioffe 2017. */
 typedef struct {
     double eps;          /* default 1e-5 */
     double momentum;     /* default 0.1 */

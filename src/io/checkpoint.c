@@ -1,16 +1,8 @@
-/* Checkpoints: a module's parameters and buffers by name, in one little-endian file.
- *
- *     "NGRD"  version (u32)  count (u64)
- *     count times: bytes of the name (u32), the name, dtype (u32), rank (u32), dimensions (i64
- *     each), the elements
- *     FNV-1a of all bytes before (u64)
- */
+/* A module's parameters and buffers by name, in a file of the safetensors format. */
 #include "io/file.h"
+#include "io/safetensors.h"
 #include "nn/module.h"
 #include <string.h>
-
-static const char magic[4] = {'N', 'G', 'R', 'D'};
-enum { VERSION = 1, HEADER_BYTES = 16, CHECKSUM_BYTES = 8 };
 
 static const ng_entry_kind kinds[] = {NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER};
 
@@ -25,271 +17,190 @@ static int count_tensors(const ng_module *module)
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
-typedef struct {
-    ng_replacement *file;
-    uint64_t hash;
-} writer;
-
-static void put_bytes(writer *out, const void *bytes, size_t count)
-{
-    out->hash = ng_digest(out->hash, bytes, count);
-    ng_replacement_write(out->file, bytes, count);
-}
-
-static void put_number(writer *out, uint64_t value, int bytes)
-{
-    unsigned char little[8];
-    for (int i = 0; i < bytes; i++) little[i] = (unsigned char)(value >> 8 * i);
-    put_bytes(out, little, (size_t)bytes);
-}
-
-static void put_elements(writer *out, const ng_tensor *x)
-{
-    for (int64_t i = 0; i < x->size; i++) {
-        if (x->dtype == NG_F32) {
-            uint32_t bits;
-            memcpy(&bits, (const float *)x->data + i, sizeof bits);
-            put_number(out, bits, 4);
-        } else {
-            uint64_t bits;
-            memcpy(&bits, (const double *)x->data + i, sizeof bits);
-            put_number(out, bits, 8);
-        }
-    }
-}
-
-static void put_tensor(writer *out, const char *name, const ng_tensor *x)
-{
-    put_number(out, strlen(name), 4);
-    put_bytes(out, name, strlen(name));
-    put_number(out, (uint64_t)x->dtype, 4);
-    put_number(out, (uint64_t)x->shape.rank, 4);
-    for (int i = 0; i < x->shape.rank; i++) put_number(out, (uint64_t)x->shape.dim[i], 8);
-    put_elements(out, x);
-}
-
 ng_status ng_module_save(const ng_module *module, const char *path)
 {
     static const char function[] = "ng_module_save";
     if (!ng_given(function, "module", module) || !ng_given(function, "path", path))
         return ng_newest_status();
-    ng_replacement file;
-    const ng_status begun = ng_replacement_begin(&file, function, path);
-    if (begun != NG_OK) return begun;
-
-    writer out = {&file, NG_DIGEST_START};
-    put_bytes(&out, magic, sizeof magic);
-    put_number(&out, VERSION, 4);
-    put_number(&out, (uint64_t)count_tensors(module), 8);
+    const int count = count_tensors(module);
+    ng_stored *arrays = ng_calloc(function, count, sizeof *arrays);
+    if (!arrays) return NG_ENOMEM;
     ng_named_tensor tensor;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0, n = 0; k < 2; k++)
         for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++)
-            put_tensor(&out, tensor.name, tensor.tensor);
-    put_number(&out, out.hash, CHECKSUM_BYTES);
-    return ng_replacement_end(&file, NG_OK);
+            arrays[n++] = ng_stored_of(tensor.name, tensor.tensor);
+    const ng_status status = ng_safetensors_write(function, path, arrays, count, NULL, 0);
+    ng_free(arrays);
+    return status;
 }
 
-/* ---- Read ---------------------------------------------------------------------------------- */
+/* ---- Rename -------------------------------------------------------------------------------- */
 
-/* A file in memory, and how far it has been read. */
-typedef struct {
-    const char *path;
-    const unsigned char *bytes;
-    int64_t size, at;
-} reader;
+static const char load[] = "ng_module_load";
 
-/* A tensor as the file has it. */
-typedef struct {
-    const char *name;
-    int name_length;
-    ng_dtype dtype;
-    ng_shape shape;
-    int64_t size;
-    const unsigned char *elements;
-} saved_tensor;
-
-/* A tensor of the module, and what the file has for it. */
-typedef struct {
-    ng_named_tensor own;
-    saved_tensor saved;
-} match;
-
-static bool malformed(const reader *in, const char *what)
+/* How long the run of whole parts at `at`, the begin of a part, is that equals `from`; 0 if it is
+ * another one. */
+static size_t matches(const char *at, const char *from)
 {
-    ng_fail(NG_EPARSE, "ng_module_load: %s: %s", in->path, what);
-    return false;
+    const size_t length = strlen(from);
+    const bool same = strncmp(at, from, length) == 0;
+    return same && (at[length] == '.' || at[length] == '\0') ? length : 0;
 }
 
-static uint64_t number_at(const unsigned char *bytes, int count)
+/* name with each run of parts that is `from` in the form `to`; to be given back with ng_free. */
+static char *renamed(const char *name, const char *from, const char *to)
 {
-    uint64_t value = 0;
-    for (int i = 0; i < count; i++) value |= (uint64_t)bytes[i] << 8 * i;
-    return value;
-}
-
-/* The next `count` bytes; NULL with an error where the file has no more. */
-static const unsigned char *take(reader *in, int64_t count)
-{
-    if (count > in->size - in->at) {
-        ng_fail(NG_EPARSE, "ng_module_load: %s: cut short at byte %lld", in->path,
-                (long long)in->at);
-        return NULL;
+    ng_text text = {.function = load};
+    ng_text_add(&text, "", 0);
+    for (const char *at = name; *at;) {
+        const size_t found = matches(at, from), part = found ? found : strcspn(at, ".");
+        const char *put = found ? to : at;
+        const size_t length = found ? strlen(to) : part;
+        if (length > 0 && text.count > 0) ng_text_add(&text, ".", 1);
+        ng_text_add(&text, put, (int64_t)length);
+        at += part;
+        if (*at == '.') at++;
     }
-    in->at += count;
-    return in->bytes + in->at - count;
-}
-
-static bool take_number(reader *in, int bytes, uint64_t *value)
-{
-    const unsigned char *at = take(in, bytes);
-    if (at) *value = number_at(at, bytes);
-    return at != NULL;
-}
-
-static bool take_shape(reader *in, saved_tensor *saved)
-{
-    uint64_t rank;
-    if (!take_number(in, 4, &rank)) return false;
-    if (rank > NG_MAX_RANK) return malformed(in, "a tensor of more than 8 dimensions");
-    saved->shape.rank = (int)rank;
-    for (int i = 0; i < saved->shape.rank; i++) {
-        uint64_t dim;
-        if (!take_number(in, 8, &dim)) return false;
-        if (dim > INT64_MAX) return malformed(in, "a negative dimension");
-        saved->shape.dim[i] = (int64_t)dim;
-    }
-    saved->size = ng_shape_size("ng_module_load", saved->shape);
-    return saved->size >= 0 || malformed(in, "a tensor larger than memory");
-}
-
-static bool take_tensor(reader *in, saved_tensor *saved)
-{
-    uint64_t length, dtype;
-    *saved = (saved_tensor){.name = ""};
-    if (!take_number(in, 4, &length)) return false;
-    saved->name = (const char *)take(in, (int64_t)length);
-    saved->name_length = (int)length;
-    if (!saved->name || !take_number(in, 4, &dtype)) return false;
-    if (dtype != NG_F32 && dtype != NG_F64) return malformed(in, "a tensor of unknown dtype");
-    saved->dtype = (ng_dtype)dtype;
-    if (!take_shape(in, saved)) return false;
-    const int64_t bytes = (int64_t)ng_dtype_bytes(saved->dtype);
-    if (saved->size > INT64_MAX / bytes) return malformed(in, "a tensor larger than memory");
-    saved->elements = take(in, saved->size * bytes);
-    return saved->elements != NULL;
-}
-
-/* Checks the frame and leaves `in` between header and checksum. */
-static bool take_header(reader *in, uint64_t *count)
-{
-    uint64_t version;
-    if (in->size < HEADER_BYTES + CHECKSUM_BYTES || memcmp(in->bytes, magic, sizeof magic) != 0)
-        return malformed(in, "not a normgrad checkpoint, or cut short");
-    in->size -= CHECKSUM_BYTES;
-    if (ng_digest(NG_DIGEST_START, in->bytes, (size_t)in->size) !=
-        number_at(in->bytes + in->size, CHECKSUM_BYTES))
-        return malformed(in, "damaged: the checksum differs");
-    in->at = sizeof magic;
-    if (!take_number(in, 4, &version) || !take_number(in, 8, count)) return false;
-    if (version == VERSION) return true;
-    ng_fail(NG_EPARSE, "ng_module_load: %s: format version %lld, expected %d", in->path,
-            (long long)version, VERSION);
-    return false;
-}
-
-static void collect(const ng_module *module, match *matches)
-{
-    ng_named_tensor tensor;
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++)
-            matches++->own = tensor;
-}
-
-static match *find_match(match *matches, int count, const saved_tensor *saved)
-{
-    for (int i = 0; i < count; i++) {
-        const char *name = matches[i].own.name;
-        if (strlen(name) == (size_t)saved->name_length &&
-            memcmp(name, saved->name, strlen(name)) == 0)
-            return &matches[i];
-    }
+    if (!text.failed) return text.bytes;
+    ng_free(text.bytes);
     return NULL;
 }
 
-static bool assign(const reader *in, match *matches, int count, const saved_tensor *saved)
+static bool has_part(const char *name, const char *from)
 {
-    match *found = find_match(matches, count, saved);
-    if (!found) {
-        ng_fail(NG_EVALUE, "ng_module_load: %s has \"%.*s\", which the module has not", in->path,
-                saved->name_length, saved->name);
-        return false;
+    for (const char *at = name; *at; at += *at == '.') {
+        if (matches(at, from)) return true;
+        at += strcspn(at, ".");
     }
-    if (found->saved.elements) return malformed(in, "a tensor stands in it twice");
-    const ng_shape expected = found->own.tensor->shape;
-    if (!ng_shape_equal(expected, saved->shape)) {
-        ng_fail(NG_ESHAPE, "ng_module_load: %s has \"%s\" of shape %s, expected %s", in->path,
-                found->own.name, ng_shape_print(saved->shape).text, ng_shape_print(expected).text);
-        return false;
-    }
-    found->saved = *saved;
-    return true;
+    return false;
 }
 
-static bool take_all(reader *in, match *matches, int count)
+static bool pairs_accepted(const char *const *rename)
 {
-    uint64_t left;
-    saved_tensor saved;
-    if (!take_header(in, &left)) return false;
-    for (; left > 0; left--)
-        if (!take_tensor(in, &saved) || !assign(in, matches, count, &saved)) return false;
-    if (in->at != in->size) return malformed(in, "bytes after the last tensor");
-    for (int i = 0; i < count; i++)
-        if (!matches[i].saved.elements) {
-            ng_fail(NG_EVALUE, "ng_module_load: %s has no \"%s\"", in->path, matches[i].own.name);
+    for (int i = 0; rename && rename[i]; i += 2)
+        if (!rename[i + 1] || rename[i][0] == '\0') {
+            ng_fail(NG_EVALUE, "%s: .rename: \"%s\" %s", load, rename[i],
+                    rename[i + 1] ? "is renamed, expected a name" : "has no second name");
             return false;
         }
     return true;
 }
 
-/* The same dtype keeps its bits; another one is converted. */
-static void store(const match *found)
+/* Gives the file's tensors their new names; made[i] is the i-th's where it has one. */
+static bool rename_all(ng_safetensors *file, const char *const *rename, char **made)
 {
-    ng_tensor *x = found->own.tensor;
-    const saved_tensor *saved = &found->saved;
-    for (int64_t i = 0; i < saved->size; i++) {
-        if (saved->dtype == NG_F32) {
-            const uint32_t bits = (uint32_t)number_at(saved->elements + 4 * i, 4);
-            float value;
-            memcpy(&value, &bits, sizeof value);
-            if (x->dtype == NG_F32)
-                memcpy((float *)x->data + i, &bits, sizeof bits);
-            else
-                ng_tensor_store(x, i, (double)value);
-        } else {
-            const uint64_t bits = number_at(saved->elements + 8 * i, 8);
-            double value;
-            memcpy(&value, &bits, sizeof value);
-            ng_tensor_store(x, i, value);
+    for (int64_t i = 0; i < file->count; i++)
+        for (const char *const *pair = rename; pair && *pair; pair += 2) {
+            if (!has_part(file->arrays[i].name, pair[0])) continue;
+            char *name = renamed(file->arrays[i].name, pair[0], pair[1]);
+            if (!name) return false;
+            ng_free(made[i]);
+            file->arrays[i].name = made[i] = name;
         }
-    }
-    ng_touch(x);
+    return ng_safetensors_sort(file);
 }
 
-ng_status ng_module_load(ng_module *module, const char *path)
+/* ---- Read ---------------------------------------------------------------------------------- */
+
+/* A tensor of the module, and what the file has for it, or NULL. */
+typedef struct {
+    ng_named_tensor own;
+    const ng_stored *stored;
+} match;
+
+static void add_name(ng_load_report *report, const char *heading, int64_t before, const char *name)
 {
-    static const char function[] = "ng_module_load";
-    if (!ng_given(function, "module", module) || !ng_given(function, "path", path))
-        return ng_newest_status();
+    const size_t used = strlen(report->names), room = sizeof report->names - used;
+    const char *between = before > 0 ? ", " : used > 0 ? "; " : "";
+    snprintf(report->names + used, room, "%s%s%s", between, before > 0 ? "" : heading, name);
+}
+
+/* Finds what the file has for each tensor of the module. */
+static bool assign(const ng_safetensors *file, bool partial, match *matches_of, int count,
+                   ng_load_report *report)
+{
+    for (int i = 0; i < count; i++) {
+        const char *name = matches_of[i].own.name;
+        const ng_stored *stored = ng_safetensors_find(file, name);
+        matches_of[i].stored = stored;
+        if (!stored) {
+            add_name(report, "kept: ", report->kept++, name);
+            if (partial) continue;
+            ng_fail(NG_EVALUE, "%s: %s has no \"%s\"", load, file->path, name);
+            return false;
+        }
+        report->loaded++;
+        const ng_tensor *x = matches_of[i].own.tensor;
+        if (!ng_shape_equal(stored->shape, x->shape)) {
+            ng_fail(NG_ESHAPE, "%s: %s has \"%s\" of shape %s, expected %s", load, file->path, name,
+                    ng_shape_print(stored->shape).text, ng_shape_print(x->shape).text);
+            return false;
+        }
+        if (!ng_stored_fits(file, stored, x)) return false;
+    }
+    return true;
+}
+
+/* Whether the module has all that the file has, or need not. */
+static bool none_left(const ng_safetensors *file, bool partial, const match *matches_of, int count,
+                      ng_load_report *report, bool *used)
+{
+    for (int i = 0; i < count; i++)
+        if (matches_of[i].stored) used[matches_of[i].stored - file->arrays] = true;
+    for (int64_t i = 0; i < file->count; i++) {
+        if (used[i]) continue;
+        const char *name = file->arrays[i].name;
+        add_name(report, "unused: ", report->unused++, name);
+        if (partial) continue;
+        ng_fail(NG_EVALUE, "%s: %s has \"%s\", which the module has not", load, file->path, name);
+        return false;
+    }
+    if (report->loaded > 0 || count == 0) return true;
+    ng_fail(NG_EVALUE, "%s: %s has nothing for the module; %s", load, file->path, report->names);
+    return false;
+}
+
+static bool load_all(const ng_safetensors *file, bool partial, match *matches_of, int count,
+                     ng_load_report *report)
+{
+    bool *used = ng_calloc(load, file->count, sizeof *used);
+    const bool fits = used && assign(file, partial, matches_of, count, report) &&
+                      none_left(file, partial, matches_of, count, report, used);
+    for (int i = 0; fits && i < count; i++)
+        if (matches_of[i].stored) ng_stored_load(matches_of[i].stored, matches_of[i].own.tensor);
+    ng_free(used);
+    return fits;
+}
+
+static bool load_file(ng_module *module, const ng_module_load_options *options,
+                      ng_safetensors *file, ng_load_report *report)
+{
+    if (!ng_safetensors_open(file, load, options->path, options->verify)) return false;
     const int count = count_tensors(module);
-    match *matches = ng_calloc(function, count, sizeof *matches);
-    reader in = {.path = path};
-    if (matches) in.bytes = (unsigned char *)ng_file_read(function, path, &in.size);
+    const int64_t names = file->count;
+    match *matches_of = ng_calloc(load, count, sizeof *matches_of);
+    char **made = matches_of ? ng_calloc(load, names, sizeof *made) : NULL;
+    ng_named_tensor tensor;
+    for (int k = 0, n = 0; made && k < 2; k++)
+        for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++)
+            matches_of[n++].own = tensor;
+    const bool loaded = made && rename_all(file, options->rename, made) &&
+                        load_all(file, options->partial, matches_of, count, report);
+    for (int64_t i = 0; made && i < names; i++) ng_free(made[i]);
+    ng_free(made);
+    ng_free(matches_of);
+    return loaded;
+}
 
-    if (matches) collect(module, matches);
-    const bool complete = in.bytes && take_all(&in, matches, count);
-    for (int i = 0; complete && i < count; i++) store(&matches[i]);
-
-    ng_free((void *)in.bytes);
-    ng_free(matches);
-    return complete ? NG_OK : ng_newest_status();
+ng_status ng_module_load_with(ng_module *module, ng_module_load_options options)
+{
+    if (!ng_given(load, "module", module) || !ng_given(load, "path", options.path))
+        return ng_newest_status();
+    if (!pairs_accepted(options.rename)) return NG_EVALUE;
+    ng_safetensors file;
+    ng_load_report report = {0};
+    const bool loaded = load_file(module, &options, &file, &report);
+    ng_safetensors_close(&file);
+    if (loaded && options.report) *options.report = report;
+    return loaded ? NG_OK : ng_newest_status();
 }

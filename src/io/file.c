@@ -58,6 +58,49 @@ char *ng_file_read(const char *function, const char *path, int64_t *size)
     return bytes;
 }
 
+/* ---- Text ---- */
+
+void ng_text_add(ng_text *text, const void *bytes, int64_t count)
+{
+    if (text->failed) return;
+    if (text->room - text->count <= count) {
+        const int64_t room = 2 * (text->count + count) + 256;
+        char *more = ng_grow(text->function, text->bytes, text->count, room, 1);
+        if (!more) {
+            text->failed = true;
+            return;
+        }
+        text->bytes = more;
+        text->room = room;
+    }
+    memcpy(text->bytes + text->count, bytes, (size_t)count);
+    text->count += count;
+    text->bytes[text->count] = '\0';
+}
+
+void ng_text_print(ng_text *text, const char *format, ...)
+{
+    char piece[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(piece, sizeof piece, format, arguments);
+    va_end(arguments);
+    if (length < (int)sizeof piece) {
+        ng_text_add(text, piece, length);
+        return;
+    }
+    char *whole = text->failed ? NULL : ng_calloc(text->function, (int64_t)length + 1, 1);
+    if (!whole) {
+        text->failed = true;
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(whole, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    ng_text_add(text, whole, length);
+    ng_free(whole);
+}
+
 /* ---- Replacing ---- */
 
 /* Records the first failure; `where` tells the step from the others. */

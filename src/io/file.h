@@ -10,6 +10,17 @@
  * with NG_EIO, in the name of `function`. */
 char *ng_file_read(const char *function, const char *path, int64_t *size);
 
+/* Text that grows in memory; ng_free its bytes. After a failure, which is recorded in the name of
+ * `function`, nothing more is added. */
+typedef struct {
+    const char *function;
+    char *bytes; /* with a zero byte after them; NULL where nothing was added */
+    int64_t count, room;
+    bool failed;
+} ng_text;
+void ng_text_add(ng_text *text, const void *bytes, int64_t count);
+void ng_text_print(ng_text *text, const char *format, ...) NG_PRINTF(2, 3);
+
 /* A file that is written beside the one it will replace and brought to the disk before it takes
  * its place: a reader finds the old one or the new one, never a piece, after a crash as well.
  *

@@ -14,7 +14,7 @@ ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char 
     if (!no_running_stats) {
         state.mean = ng_module_add_buffer(base, "running_mean", shape, 0);
         state.spread = ng_module_add_buffer(base, spread, shape, 1);
-        state.batches = ng_module_add_buffer(base, "batches", NG_SHAPE(1), 0);
+        state.batches = ng_module_add_count(base, "num_batches_tracked");
     }
     return state;
 }

@@ -8,10 +8,10 @@ typedef struct {
     ng_tensor *gamma, *beta; /* (channels), or NG_NONE */
     ng_tensor *mean;         /* (channels): running, or NG_NONE */
     ng_tensor *spread;       /* likewise: a variance, or a deviation */
-    ng_tensor *batches;      /* (1): how many the running statistics have seen, or NULL */
+    ng_tensor *batches;      /* (): how many the running statistics have seen, or NULL */
 } ng_batch_state;
 
-/* Registers weight, bias, running_mean, `spread` and batches, but for those left out. */
+/* Registers weight, bias, running_mean, `spread` and num_batches_tracked, but those left out. */
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
                                   bool no_affine, bool no_running_stats);
 

@@ -133,11 +133,11 @@ static void *remember_failure(ng_module *self)
 }
 
 static ng_entry *add_tensor(const char *function, ng_module *self, const char *name,
-                            ng_entry_kind kind, ng_shape shape)
+                            ng_entry_kind kind, ng_dtype dtype, ng_shape shape)
 {
     ng_entry *entry = entry_prepare(function, self, name);
     if (!entry) return remember_failure(self);
-    ng_tensor *tensor = ng_tensor_make(function, NG_F32, shape);
+    ng_tensor *tensor = ng_tensor_make(function, dtype, shape);
     if (!tensor) {
         path_free(entry->path);
         return remember_failure(self);
@@ -157,7 +157,8 @@ static void count_parameters(ng_module *self, int64_t more)
 ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape)
 {
     if (!ng_given("ng_module_add_parameter", "self", self)) return NULL;
-    ng_entry *entry = add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, shape);
+    ng_entry *entry =
+        add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, NG_F32, shape);
     if (!entry) return NULL;
     count_parameters(self, 1);
     entry->tensor->requires_grad = !self->frozen;
@@ -167,11 +168,19 @@ ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape s
 ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape, double value)
 {
     if (!ng_given("ng_module_add_buffer", "self", self)) return NULL;
-    ng_entry *entry = add_tensor("ng_module_add_buffer", self, name, NG_ENTRY_BUFFER, shape);
+    ng_entry *entry =
+        add_tensor("ng_module_add_buffer", self, name, NG_ENTRY_BUFFER, NG_F32, shape);
     if (!entry) return NULL;
     entry->initial = value;
     ng_fill(entry->tensor, value);
     return entry->tensor;
+}
+
+ng_tensor *ng_module_add_count(ng_module *self, const char *name)
+{
+    ng_entry *entry =
+        add_tensor("ng_module_add_count", self, name, NG_ENTRY_BUFFER, NG_I64, NG_SCALAR);
+    return entry ? entry->tensor : NULL;
 }
 
 /* ---- Draw --------------------------------------------------------------------------------- */
@@ -575,6 +584,7 @@ static bool convert(ng_module *self, ng_dtype dtype)
         ng_entry *entry = &self->registry->entries[i];
         if (entry->child && !convert(entry->child, dtype)) return false;
         if (!entry->tensor || entry->tensor->dtype == dtype) continue;
+        if (entry->tensor->dtype == NG_I64) continue; /* a count stays one */
         entry->converted = ng_tensor_make("ng_module_to", dtype, entry->tensor->shape);
         if (!entry->converted) return false;
         ng_copy_values(entry->converted, entry->tensor);

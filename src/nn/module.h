@@ -56,6 +56,9 @@ const char *ng_module_path(const ng_module *root, const ng_module *module);
 /* The index-th parameter or buffer of the tree; false past the last. */
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found);
 
+/* A buffer that counts, from 0: an int64 scalar, which ng_module_to leaves as it is. */
+ng_tensor *ng_module_add_count(ng_module *self, const char *name);
+
 /* Frees a child that `self` does not take, unless it is another's or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);
 

@@ -1,0 +1,71 @@
+#include "folder.h"
+#include "support.h"
+#include <dirent.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+void make_test_folder(void)
+{
+    strcpy(folder, "/tmp/normgrad-test-XXXXXX");
+    if (!mkdtemp(folder)) abort();
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+void remove_test_folder(void) { nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS); }
+
+const char *in_folder(const char *name)
+{
+    static char paths[16][160];
+    static int next;
+    char *path = paths[next++ % 16];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+const char *put_file(const char *name, const void *bytes, size_t size)
+{
+    const char *path = in_folder(name);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+    return path;
+}
+
+const char *put_text(const char *name, const char *text)
+{
+    return put_file(name, text, strlen(text));
+}
+
+char *get_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s is not there", path);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    char *bytes = calloc(*size + 1, 1);
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert_uint_eq(fread(bytes, 1, *size, file), *size);
+    fclose(file);
+    return bytes;
+}
+
+int files_named(const char *part)
+{
+    int count = 0;
+    DIR *list = opendir(folder);
+    ck_assert_ptr_nonnull(list);
+    for (struct dirent *entry; (entry = readdir(list));)
+        count += entry->d_name[0] != '.' && strstr(entry->d_name, part) != NULL;
+    closedir(list);
+    return count;
+}

@@ -1,0 +1,24 @@
+/* A folder of a test's own, and whole files in it. */
+#ifndef NG_TESTS_FOLDER_H
+#define NG_TESTS_FOLDER_H
+
+#include <stddef.h>
+
+/* Fixture: makes the folder; removes it with all that is in it. */
+void make_test_folder(void);
+void remove_test_folder(void);
+
+/* The path of a name in it; good for the next fifteen calls. */
+const char *in_folder(const char *name);
+
+/* Writes a file in the folder and returns its path. */
+const char *put_file(const char *name, const void *bytes, size_t size);
+const char *put_text(const char *name, const char *text);
+
+/* All bytes of a file, with a zero byte after them; free them. */
+char *get_file(const char *path, size_t *size);
+
+/* How many files in the folder have names that contain `part`. */
+int files_named(const char *part);
+
+#endif

@@ -1,0 +1,515 @@
+/* Networks in files: the safetensors format, from and for other programs. */
+#include "folder.h"
+#include "golden.h"
+#include "support.h"
+
+/* ---- Tools --------------------------------------------------------------------------------- */
+
+static void set_up(void)
+{
+    make_test_folder();
+    golden_load("tests/golden/exchange.txt");
+}
+
+static void tear_down(void)
+{
+    golden_unload();
+    remove_test_folder();
+}
+
+/* A file with this header, and `bytes` zero bytes after it. */
+static const char *file_of(const char *header, size_t bytes)
+{
+    static char content[4096];
+    const size_t length = strlen(header);
+    memset(content, 0, sizeof content);
+    for (int i = 0; i < 8; i++) content[i] = (char)((uint64_t)length >> 8 * i);
+    memcpy(content + 8, header, length);
+    return put_file("it.safetensors", content, 8 + length + bytes);
+}
+
+static ng_module *in_double(ng_module *module)
+{
+    assert_ok(ng_module_to(module, NG_F64));
+    return module;
+}
+
+static const char *of_pytorch(const char *name)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "tests/golden/%s.safetensors", name);
+    return path;
+}
+
+/* ---- PyTorch's networks -------------------------------------------------------------------- */
+
+static ng_module *mlp(void)
+{
+    return ng_sequential_new(ng_linear_new(5, 7), ng_batch_norm_new(7), ng_relu_new(),
+                             ng_linear_new(7, 3));
+}
+
+static ng_module *conv(void)
+{
+    return ng_sequential_new(ng_conv2d_new(2, 4, 3, .padding = 1), ng_batch_norm_new(4),
+                             ng_relu_new(), ng_max_pool2d_new(2),
+                             ng_conv2d_new(4, 4, 2, .groups = 2), ng_flatten_new(),
+                             ng_linear_new(16, 3));
+}
+
+static ng_module *transformer(void)
+{
+    return ng_transformer_new(11, .dim = 8, .heads = 2, .layers = 2, .length = 6, .hidden = 16);
+}
+
+static const struct {
+    const char *name;
+    ng_module *(*make)(void);
+    const char *const *rename;
+} networks[] = {
+    {"mlp", mlp, NULL},
+    {"conv", conv, NULL},
+    {"transformer", transformer,
+     NG_RENAME("embed", "embedding", "positions", "positions.weight", "layers", "blocks", "norm1",
+               "attention_norm", "norm2", "feed_forward_norm", "self_attn.in_proj_weight",
+               "attention.in_weight", "self_attn.in_proj_bias", "attention.in_bias",
+               "self_attn.out_proj.weight", "attention.out_weight", "self_attn.out_proj.bias",
+               "attention.out_bias", "linear1.weight", "feed_forward.in_weight", "linear1.bias",
+               "feed_forward.in_bias", "linear2.weight", "feed_forward.out_weight", "linear2.bias",
+               "feed_forward.out_bias")},
+};
+enum { NETWORKS = sizeof networks / sizeof networks[0] };
+
+static void assert_computes_the_same(ng_module *net, const char *name)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = golden("%s/x", name), *y = golden("%s/y", name);
+    ng_tensor *ids = ng_copy_new(x, strcmp(name, "transformer") == 0 ? NG_I64 : NG_F64);
+    ng_eval(net);
+    ng_tensor *own = ng_forward(net, tape, ids);
+    assert_ok(own);
+    assert_tensors_close(own, y, 1e-12);
+    ng_tape_free(tape), ng_tensor_free(ids);
+}
+
+START_TEST(pytorchs_networks_give_pytorchs_outputs)
+{
+    ng_module *net = in_double(networks[_i].make());
+    assert_ok(ng_module_load(net, of_pytorch(networks[_i].name), .verify = true,
+                             .rename = networks[_i].rename));
+    assert_computes_the_same(net, networks[_i].name);
+
+    /* What we save of it gives them too. */
+    const char *path = in_folder("again.safetensors");
+    ng_module *again = in_double(networks[_i].make());
+    assert_ok(ng_module_save(net, path));
+    assert_ok(ng_module_load(again, path, .verify = true));
+    assert_computes_the_same(again, networks[_i].name);
+    ng_module_free(net), ng_module_free(again);
+}
+END_TEST
+
+START_TEST(a_saved_network_has_the_bytes_that_python_writes)
+{
+    ng_module *net = in_double(networks[_i].make());
+    const char *path = in_folder("it.safetensors");
+    assert_ok(ng_module_load(net, of_pytorch(networks[_i].name)));
+    assert_ok(ng_module_save(net, path));
+    size_t size, expected_size;
+    char *bytes = get_file(path, &size);
+    char *expected = get_file(of_pytorch(networks[_i].name), &expected_size);
+    ck_assert_uint_eq(size, expected_size);
+    for (size_t i = 0; i < size; i++)
+        ck_assert_msg(bytes[i] == expected[i], "byte %zu is %d, expected %d", i, bytes[i],
+                      expected[i]);
+    free(bytes), free(expected), ng_module_free(net);
+}
+END_TEST
+
+/* ---- Other dtypes -------------------------------------------------------------------------- */
+
+/* A module of one buffer, named as it is told. */
+typedef struct {
+    ng_module base;
+} keeper;
+static const ng_module_class keeper_class = {.name = "Keeper", .size = sizeof(keeper)};
+
+static ng_module *keeper_new(const char *name, ng_shape shape)
+{
+    ng_module *self = ng_module_new(&keeper_class);
+    ng_module_add_buffer(self, name, shape, 7);
+    return ng_module_built(self);
+}
+
+static const char *const kind_names[] = {"f16", "bf16", "bool", "u8", "i8", "i16", "i32", "i64"};
+
+START_TEST(every_dtype_is_read_as_what_pytorch_reads)
+{
+    const char *name = kind_names[_i];
+    ng_tensor *expected = golden("kinds/%s", name);
+    ng_module *into = in_double(keeper_new(name, ng_shape_of(expected)));
+    ng_load_report report;
+    assert_ok(ng_module_load(into, of_pytorch("kinds"), .partial = true, .report = &report));
+    ck_assert_int_eq(report.loaded, 1);
+    ck_assert_int_eq(report.kept, 0);
+    ck_assert_int_eq(report.unused, 8);
+    assert_same_bits(ng_module_find(into, name), expected);
+    ng_module_free(into);
+}
+END_TEST
+
+START_TEST(a_name_may_be_any_text)
+{
+    ng_module *net = keeper_new("größe \"\\\t", NG_SCALAR);
+    assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true));
+    assert_values(ng_module_find(net, "größe \"\\\t"), 0, 1.5);
+    ng_fill(ng_module_find(net, "größe \"\\\t"), 3);
+    assert_ok(ng_module_save(net, in_folder("it")));
+    ng_module *again = keeper_new("größe \"\\\t", NG_SCALAR);
+    assert_ok(ng_module_load(again, in_folder("it")));
+    assert_values(ng_module_find(again, "größe \"\\\t"), 0, 3);
+    ng_module_free(net), ng_module_free(again);
+
+    const char *escaped = file_of("{\"\\u0061\\/\\u00e9\\u20AC\\uD83D\\ude00\":"
+                                  "{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}",
+                                  4);
+    net = keeper_new("a/é€😀", NG_SCALAR);
+    assert_ok(ng_module_load(net, escaped));
+    assert_values(ng_module_find(net, "a/é€😀"), 0, 0);
+    ng_module_free(net);
+
+    net = keeper_new("\xff", NG_SCALAR);
+    ck_assert_int_eq(ng_module_save(net, in_folder("it")), NG_EVALUE);
+    assert_error(NG_EVALUE, "expected UTF-8");
+    ng_module_free(net);
+    net = keeper_new("__metadata__", NG_SCALAR);
+    ck_assert_int_eq(ng_module_save(net, in_folder("it")), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_module_save: a tensor is named \"__metadata__\"");
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(what_a_dtype_cannot_hold_is_refused)
+{
+    /* -2^31 is a float, 2^31 - 1 is none. */
+    ng_module *net = keeper_new("i32", NG_SHAPE(2));
+    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true), NG_EVALUE);
+    assert_error(NG_EVALUE, "\"i32\" (I32) has at index 1 what no float32 holds");
+    assert_values(ng_module_find(net, "i32"), 0, 7, 7);
+    ng_module_free(net);
+
+    ng_module *wide = in_double(keeper_new("x", NG_SHAPE(3))),
+              *narrow = keeper_new("x", NG_SHAPE(3));
+    ng_tensor *x = ng_module_find(wide, "x");
+    const double values[] = {(double)INFINITY, 3.4e38, 1e300};
+    for (int i = 0; i < 3; i++) ng_set(x, i, values[i]);
+    assert_ok(ng_module_save(wide, in_folder("it")));
+    ck_assert_int_eq(ng_module_load(narrow, in_folder("it")), NG_EVALUE);
+    assert_error(NG_EVALUE, "\"x\" (F64) has at index 2 what no float32 holds");
+    assert_values(ng_module_find(narrow, "x"), 0, 7, 7, 7);
+    ng_set(x, 2, (double)NAN);
+    assert_ok(ng_module_save(wide, in_folder("it")));
+    assert_ok(ng_module_load(narrow, in_folder("it")));
+    ck_assert(isinf(ng_get(ng_module_find(narrow, "x"), 0)));
+    ck_assert(isnan(ng_get(ng_module_find(narrow, "x"), 2)));
+    ng_module_free(wide), ng_module_free(narrow);
+
+    /* A count is a whole number. */
+    ng_module *norm = ng_batch_norm_new(1, .no_affine = true);
+    const char *half = file_of("{\"num_batches_tracked\":{\"dtype\":\"F16\",\"shape\":[],"
+                               "\"data_offsets\":[0,2]}}",
+                               2);
+    assert_ok(ng_module_load(norm, half, .partial = true));
+    size_t size;
+    char *bytes = get_file(half, &size);
+    bytes[size - 1] = 0x38; /* 0.5 */
+    half = put_file("it.safetensors", bytes, size);
+    free(bytes);
+    ck_assert_int_eq(ng_module_load(norm, half, .partial = true), NG_EVALUE);
+    assert_error(NG_EVALUE, "what no int64 holds");
+    ng_module_free(norm);
+}
+END_TEST
+
+/* ---- Parts of networks --------------------------------------------------------------------- */
+
+START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
+{
+    ng_module *saved = mlp();
+    const char *path = in_folder("it.safetensors");
+    assert_ok(ng_module_init(saved, 3));
+    assert_ok(ng_module_save(saved, path));
+
+    ng_module *other = ng_sequential_new(ng_linear_new(5, 7), ng_batch_norm_new(7), ng_relu_new(),
+                                         ng_dropout_new(0.5), ng_linear_new(7, 2));
+    ng_tensor *kept = ng_copy_new(ng_module_find(other, "4.weight"), NG_F32);
+    ck_assert_int_eq(ng_module_load(other, path), NG_EVALUE);
+    assert_error(NG_EVALUE, "has no \"4.weight\"");
+    ng_load_report report;
+    assert_ok(ng_module_load(other, path, .partial = true, .report = &report));
+    ck_assert_int_eq(report.loaded, 7);
+    ck_assert_int_eq(report.kept, 2);
+    ck_assert_int_eq(report.unused, 2);
+    ck_assert_str_eq(report.names, "kept: 4.weight, 4.bias; unused: 3.bias, 3.weight");
+    assert_same_bits(ng_module_find(other, "4.weight"), kept);
+    assert_same_bits(ng_module_find(other, "0.weight"), ng_module_find(saved, "0.weight"));
+
+    /* A part with another shape is no part that is missing. */
+    ck_assert_int_eq(ng_module_load(other, path, .partial = true, .rename = NG_RENAME("3", "4")),
+                     NG_ESHAPE);
+    assert_error(NG_ESHAPE, "\"4.weight\" of shape (3, 7), expected (2, 7)");
+    assert_same_bits(ng_module_find(other, "4.weight"), kept);
+
+    /* Nothing at all is no part. */
+    ng_module *stranger = ng_sequential_new(ng_residual_new(ng_linear_new(2, 2)));
+    ck_assert_int_eq(ng_module_load(stranger, path, .partial = true), NG_EVALUE);
+    assert_error(NG_EVALUE,
+                 "nothing for the module; kept: 0.inner.weight, 0.inner.bias; unused: 0.");
+    ng_tensor_free(kept);
+    ng_module_free(saved), ng_module_free(other), ng_module_free(stranger);
+}
+END_TEST
+
+START_TEST(names_change_by_whole_parts)
+{
+    static const struct {
+        const char *from, *to, *name, *expected;
+    } cases[] = {
+        {"a", "b", "a.weight", "b.weight"},
+        {"a", "b", "aa.weight", "aa.weight"},
+        {"a", "b", "x.a.weight", "x.b.weight"},
+        {"a.weight", "b", "x.a.weight", "x.b"},
+        {"a.w", "b", "x.a.weight", "x.a.weight"},
+        {"module", "", "module.weight", "weight"},
+        {"a", "", "x.a.weight", "x.weight"},
+        {"weight", "", "x.weight", "x"},
+        {"a", "b", "a.a.a", "b.b.b"},
+        {"a", "a.a", "x.a", "x.a.a"},
+        {"10", "1", "10.100.10", "1.100.1"},
+        {"x", "net.x", "x", "net.x"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char header[256];
+        snprintf(header, sizeof header,
+                 "{\"%s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", cases[i].name);
+        ng_module *net = ng_sequential_new(ng_relu_new());
+        ck_assert_int_eq(ng_module_load(net, file_of(header, 4),
+                                        .rename = NG_RENAME(cases[i].from, cases[i].to)),
+                         NG_EVALUE);
+        char expected[64];
+        snprintf(expected, sizeof expected, "has \"%s\", which", cases[i].expected);
+        assert_error(NG_EVALUE, expected);
+        ng_module_free(net);
+    }
+    ng_module *net = mlp();
+    ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0", "3")),
+                     NG_EVALUE);
+    assert_error(NG_EVALUE, "two tensors are named \"3.bias\"");
+    ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")), NG_EVALUE);
+    assert_error(NG_EVALUE, "\"0\" has no second name");
+    ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")),
+                     NG_EVALUE);
+    ng_module_free(net);
+}
+END_TEST
+
+/* ---- A strict reader ----------------------------------------------------------------------- */
+
+#define F32(name, at, end)                                                                         \
+    "\"" name "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" at "," end "]}"
+
+static const struct {
+    const char *header;
+    size_t bytes;
+    const char *problem; /* NULL: it is read */
+} headers[] = {
+    {"{" F32("x", "0", "4") "}", 4, NULL},
+    {"{" F32("x", "0", "4") "}   ", 4, NULL},
+    {" {" F32("x", "0", "4") "}", 4, "byte 0 of the header: expected '{'"},
+    {"{ \"x\" :\n{\"shape\":[ 1 ],\"data_offsets\":[0 , 4],\t\"dtype\":\"F32\" } }", 4, NULL},
+    {"{\"__metadata__\":{}," F32("x", "0", "4") "}", 4, NULL},
+    {"{\"__metadata__\":{\"a\":\"b\",\"c\":\"\"}," F32("x", "0", "4") "}", 4, NULL},
+    {"{" F32("x", "0", "4") ",\"__metadata__\":{\"a\":\"b\"}}", 4, NULL},
+    {"", 0, "expected '{'"},
+    {"[]", 0, "expected '{'"},
+    {"{}", 1, "1 bytes after the last tensor"},
+    {"{}x", 0, "nothing after the last '}'"},
+    {"{" F32("x", "0", "4") "}\0", 4, NULL},
+    {"{" F32("x", "0", "4"), 4, "expected '}'"},
+    {"{" F32("x", "0", "4") ",}", 4, "expected '\"'"},
+    {"{" F32("x", "0", "4") "," F32("x", "4", "8") "}", 8, "\"x\" stands in it twice"},
+    {"{" F32("x", "0", "4") "," F32("y", "0", "4") "}", 4, "does not begin where another one ends"},
+    {"{" F32("x", "0", "4") "," F32("y", "2", "6") "}", 6, "does not begin where another one ends"},
+    {"{" F32("x", "0", "4") "," F32("y", "8", "12") "}", 12,
+     "\"y\" does not begin where another one ends"},
+    {"{" F32("x", "4", "8") "}", 8, "\"x\" does not begin where another one ends"},
+    {"{" F32("x", "0", "4") "}", 3, "stands outside of the file"},
+    {"{" F32("x", "0", "4") "}", 5, "1 bytes after the last tensor"},
+    {"{" F32("x", "0", "8") "}", 8, "has other bytes than its shape asks for"},
+    {"{" F32("x", "4", "0") "}", 4, "stands outside of the file"},
+    {"{" F32("x", "0", "9223372036854775807") "}", 4, "stands outside of the file"},
+    {"{" F32("x", "0", "9223372036854775808") "}", 4, "a number below 2^63"},
+    {"{" F32("x", "-0", "4") "}", 4, "a whole number"},
+    {"{" F32("x", "00", "4") "}", 4, "a whole number"},
+    {"{" F32("x", "0", "4.0") "}", 4, "expected ']'"},
+    {"{" F32("x", "0,0", "4") "}", 4, "fewer numbers"},
+    {"{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "two offsets"},
+    {"{\"x\":{\"dtype\":\"F32\",\"shape\":[1]}}", 0, "lacks dtype, shape or data_offsets"},
+    {"{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+     "each of dtype, shape and data_offsets once"},
+    {"{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"more\":\"\"}}", 4,
+     "each of dtype, shape and data_offsets once"},
+    {"{\"x\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+     "dtype \"F8_E4M3\", expected one"},
+    {"{\"x\":{\"dtype\":1,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "expected '\"'"},
+    {"{\"x\":[]}", 0, "expected '{'"},
+    {"{\"x\":{}}", 0, "expected '\"'"},
+    {"{\"x\":{\"shape\":[[1]],\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "a whole number"},
+    {"{\"x\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
+     "fewer numbers"},
+    {"{\"x\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4,4],\"data_offsets\":[0,0]}}", 0,
+     "has other bytes than its shape asks for"},
+    {"{\"x\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904,8],\"data_offsets\":[0,0]}}", 0,
+     "of shape (0, "},
+    {"{\"__metadata__\":{\"a\":{}}}", 0, "expected '\"'"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "expected '\"'"},
+    {"{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0, "\"a\" stands in the metadata twice"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "one __metadata__"},
+    {"{\"__metadata__\":{\"digest\":\"fnv1a:0000000000000000\"}," F32("x", "0", "4") "}", 4,
+     "damaged or changed: the digest is"},
+    {"{\"\xc3\":1}", 0, "UTF-8"},
+    {"{\"\xc0\x80\":1}", 0, "UTF-8"},
+    {"{\"\xed\xa0\x80\":1}", 0, "UTF-8"},
+    {"{\"\xf4\x90\x80\x80\":1}", 0, "UTF-8"},
+    {"{\"a\nb\":1}", 0, "no control character"},
+    {"{\"\\x\":1}", 0, "a character after '\\'"},
+    {"{\"\\u0000\":1}", 0, "a character's four digits"},
+    {"{\"\\u12g4\":1}", 0, "a character's four digits"},
+    {"{\"\\ud800\":1}", 0, "the other half"},
+    {"{\"\\ud800\\u0041\":1}", 0, "the other half"},
+    {"{\"\\udc00\":1}", 0, "a character's four digits"},
+    {"{\"x", 0, "the end of a string"},
+    {"{\"x\\", 0, "a character after '\\'"},
+};
+enum { HEADERS = sizeof headers / sizeof headers[0] };
+
+START_TEST(a_header_is_read_strictly)
+{
+    ng_module *net = keeper_new("x", NG_SHAPE(1));
+    const char *path = file_of(headers[_i].header, headers[_i].bytes);
+    const ng_status status = ng_module_load(net, path);
+    if (headers[_i].problem) {
+        ck_assert_int_ne(status, NG_OK);
+        ck_assert_ptr_nonnull(strstr(ng_error_text(), path));
+        assert_error(status, headers[_i].problem);
+        assert_values(ng_module_find(net, "x"), 0, 7);
+    } else {
+        assert_ok(status);
+        assert_values(ng_module_find(net, "x"), 0, 0);
+    }
+    ng_module_free(net);
+}
+END_TEST
+
+/* Each byte of a file in turn set to several values, and every length: it is refused and changes
+ * nothing, or it is a file still, and a digest would have told. */
+START_TEST(nonsense_is_refused_without_harm)
+{
+    ng_module *net = ng_linear_new(1, 1), *twin = ng_linear_new(1, 1);
+    const char *path = in_folder("it.safetensors");
+    assert_ok(ng_module_save(net, path));
+    size_t size;
+    char *bytes = get_file(path, &size);
+    const char values[] = {0, 1, ' ', '"', '{', '}', ',', '9', 0x7f, (char)0x80, (char)0xff};
+    for (size_t i = 0; i < size; i++) {
+        const char was = bytes[i];
+        for (size_t k = 0; k < sizeof values; k++) {
+            if (values[k] == was) continue;
+            bytes[i] = values[k];
+            const ng_status status =
+                ng_module_load(net, put_file("bad", bytes, size), .verify = true);
+            /* A blank for a blank is nothing; all else is. */
+            ck_assert_int_ne(status, NG_OK);
+            ng_clear_error();
+            assert_same_bits(ng_module_find(net, "weight"), ng_module_find(twin, "weight"));
+        }
+        bytes[i] = was;
+    }
+    for (size_t length = 0; length < size; length++) {
+        ck_assert_int_eq(ng_module_load(net, put_file("bad", bytes, length)), NG_EPARSE);
+        ng_clear_error();
+    }
+    free(bytes), ng_module_free(net), ng_module_free(twin);
+}
+END_TEST
+
+START_TEST(memory_is_bounded_by_the_files_size)
+{
+    ng_module *net = keeper_new("x", NG_SHAPE(1));
+    char bytes[64] = {0};
+    for (int i = 0; i < 8; i++) {
+        memset(bytes, 0, sizeof bytes);
+        bytes[i] = 0x7f;
+        const int64_t made = allocations_made();
+        ck_assert_int_eq(ng_module_load(net, put_file("big", bytes, sizeof bytes)), NG_EPARSE);
+        ck_assert_int_le(allocations_made() - made, 1);
+        ng_clear_error();
+    }
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(a_digest_is_wanted_where_it_is_asked_for)
+{
+    ng_module *net = in_double(keeper_new("f16", NG_SHAPE(12)));
+    assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true));
+    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true, .verify = true),
+                     NG_EPARSE);
+    assert_error(NG_EPARSE, "there is no digest to verify it by");
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(loading_without_memory_changes_nothing)
+{
+    const int64_t before = allocations_live();
+    for (int i = 0, done = 0; !done; i++) {
+        ng_module *net = keeper_new("y", NG_SHAPE(12));
+        allocations_fail_after(i);
+        const ng_status status = ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                                                .rename = NG_RENAME("f16", "x", "x", "y"));
+        allocations_succeed();
+        done = status == NG_OK;
+        if (!done) assert_error(NG_ENOMEM, "out of memory");
+        ck_assert((ng_get(ng_module_find(net, "y"), 0) == 7) == !done);
+        ng_module_free(net);
+        ck_assert_int_eq(allocations_live(), before);
+    }
+}
+END_TEST
+
+Suite *files_suite(void)
+{
+    Suite *suite = suite_create("files");
+    TCase *exchange = tcase_create("exchange");
+    tcase_add_checked_fixture(exchange, set_up, tear_down);
+    tcase_add_loop_test(exchange, pytorchs_networks_give_pytorchs_outputs, 0, NETWORKS);
+    tcase_add_loop_test(exchange, a_saved_network_has_the_bytes_that_python_writes, 0, 2);
+    tcase_add_loop_test(exchange, every_dtype_is_read_as_what_pytorch_reads, 0,
+                        sizeof kind_names / sizeof kind_names[0]);
+    tcase_add_test(exchange, a_name_may_be_any_text);
+    tcase_add_test(exchange, what_a_dtype_cannot_hold_is_refused);
+    tcase_add_test(exchange, a_part_is_read_where_it_is_wanted_and_the_rest_is_named);
+    tcase_add_test(exchange, names_change_by_whole_parts);
+    tcase_add_test(exchange, loading_without_memory_changes_nothing);
+    suite_add_tcase(suite, exchange);
+
+    TCase *strict = tcase_create("strict");
+    tcase_add_checked_fixture(strict, make_test_folder, remove_test_folder);
+    tcase_add_loop_test(strict, a_header_is_read_strictly, 0, HEADERS);
+    tcase_add_test(strict, nonsense_is_refused_without_harm);
+    tcase_add_test(strict, memory_is_bounded_by_the_files_size);
+    tcase_add_test(strict, a_digest_is_wanted_where_it_is_asked_for);
+    suite_add_tcase(suite, strict);
+    return suite;
+}
