@@ -22,13 +22,7 @@ static ng_tensor *power_norm_forward(ng_module *module, ng_tape *tape, ng_tensor
     ng_tensor *power = ng_pow_scalar(tape, ng_abs(tape, x), self->p);
     ng_tensor *mean = ng_mean(tape, power, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *rnorm = ng_pow_scalar(tape, ng_add_scalar(tape, mean, self->eps), -1 / self->p);
-    return ng_mul(tape, ng_mul(tape, x, rnorm), self->gamma);
-}
-
-static void power_norm_init(ng_module *module, ng_rng *rng)
-{
-    (void)rng;
-    ng_fill(((power_norm *)module)->gamma, 1.0);
+    return ng_mul(tape, ng_mul(tape, x, rnorm), ng_stand_in(tape, self->gamma));
 }
 
 static void power_norm_describe(const ng_module *module, char *text, size_t bytes)
@@ -41,7 +35,6 @@ static const ng_module_class power_norm_class = {
     .name = "PowerNorm",
     .size = sizeof(power_norm),
     .forward = power_norm_forward,
-    .init = power_norm_init,
     .describe = power_norm_describe,
 };
 
@@ -51,8 +44,7 @@ typedef struct {
     double eps; /* default 1e-6 */
     int64_t dim;
 } power_norm_new_options;
-#define power_norm_new(...)                                                                        \
-    power_norm_new_with(NG_NAMED(power_norm_new_options, dim, __VA_ARGS__))
+#define power_norm_new(...) power_norm_new_with(NG_NAMED(power_norm_new_options, dim, __VA_ARGS__))
 
 static ng_module *power_norm_new_with(power_norm_new_options options)
 {
@@ -60,7 +52,7 @@ static ng_module *power_norm_new_with(power_norm_new_options options)
     if (!self) return NULL;
     self->p = ng_option(options.p, 2);
     self->eps = ng_option(options.eps, 1e-6);
-    self->gamma = ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(options.dim));
+    self->gamma = ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(options.dim), .value = 1);
     return ng_module_built(&self->base);
 }
 

@@ -2,6 +2,7 @@
 #include "nn/module.h"
 #include "support.h"
 #include "tape/tape.h"
+#include <math.h>
 #include <unistd.h>
 
 /* ---- Tools --------------------------------------------------------------------------------- */
@@ -817,6 +818,30 @@ START_TEST(your_own_module_is_like_any_other)
 }
 END_TEST
 
+static const ng_module_class plain_class = {.name = "Plain", .size = sizeof(ng_module)};
+
+START_TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
+{
+    ng_module *self = ng_module_new(&plain_class);
+    ng_tensor *seven = ng_module_add_parameter(self, "seven", NG_SHAPE(2), .value = 7);
+    ng_tensor *zero = ng_module_add_parameter(self, "zero", NG_SHAPE(2));
+    ng_tensor *meant = ng_module_add_parameter(self, "meant", NG_SHAPE(2), .value = NG_ZERO);
+    ck_assert_ptr_eq(ng_module_add_parameter(self, "none", NG_SHAPE(-1), .left_out = true),
+                     NG_NONE);
+    ck_assert_ptr_eq(ng_module_built(self), self);
+    ck_assert_int_eq(ng_parameter_count(self), 6);
+    for (int round = 0; round < 2; round++) {
+        assert_values(seven, 0, 7, 7);
+        assert_values(zero, 0, 0, 0);
+        assert_values(meant, 0, 0, 0);
+        ck_assert(!signbit(ng_get(meant, 0)));
+        ng_fill(seven, 1), ng_fill(zero, 1), ng_fill(meant, 1);
+        assert_ok(ng_module_init(self, 3));
+    }
+    ng_module_free(self);
+}
+END_TEST
+
 START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
 {
     ck_assert_ptr_null(shift_norm_new(-1));
@@ -1352,6 +1377,7 @@ Suite *nn_suite(void)
     suite_add_tcase(suite, layers);
     TCase *own = tcase_create("own modules");
     tcase_add_test(own, your_own_module_is_like_any_other);
+    tcase_add_test(own, a_parameter_starts_at_its_value_and_goes_back_to_it);
     tcase_add_test(own, a_constructor_that_failed_is_cleaned_up_at_its_end);
     tcase_add_test(own, a_module_that_was_built_before_fails_for_what_is_added_since);
     suite_add_tcase(suite, own);

@@ -440,7 +440,7 @@ static void begin_calls(void)
     set_up();
     rng = ng_rng_seeded(1);
     other = ng_tape_new();
-    a_linear = ng_linear_new(4, 4);
+    a_linear = ng_linear_new(4, 4, .no_bias = true);
     an_adaptive = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 4);
     sink = fopen("/dev/null", "w");
 }

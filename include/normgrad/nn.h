@@ -26,6 +26,31 @@ NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 NG_API ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x,
                                    ng_tensor *condition);
 
+/* The output with tensors of yours in the place of the module's parameters: one for each, in the
+ * order of ng_module_parameter, of its shape and dtype. It is a function of these, with gradients
+ * of any order to them, so that steps of gradient descent can themselves be differentiated (MAML:
+ * Finn, Abbeel & Levine 2017):
+ *
+ *     ng_gradients(tape, &loss, 1, w, n, g, .record = true);
+ *     for (int i = 0; i < n; i++) w[i] = ng_sub(tape, w[i], ng_mul_scalar(tape, g[i], lr));
+ *     y = ng_forward_using(net, tape, x, w, n);
+ *
+ * A parameter may stand for itself. Buffers are the module's own: running statistics move as in
+ * ng_forward. A wrong count is NG_EVALUE; NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
+ * the parameter. A layer of your own reads its parameters with ng_stand_in.
+ *
+ * condition    as in ng_forward_given; default none */
+typedef struct {
+    ng_tensor *condition;
+    int count; /* how many parameters */
+} ng_forward_using_options;
+#define ng_forward_using(module, tape, x, parameters, ...)                                         \
+    ng_forward_using_with(module, tape, x, parameters,                                             \
+                          NG_NAMED(ng_forward_using_options, count, __VA_ARGS__))
+NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                        ng_tensor *const *parameters,
+                                        ng_forward_using_options options);
+
 NG_API void ng_train(ng_module *module); /* dropout drops, BatchNorm uses the batch (the default) */
 NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses running statistics */
 
@@ -361,11 +386,11 @@ typedef struct {
     ng_adaptive_residual_new_with(NG_NAMED(ng_adaptive_residual_new_options, inner, __VA_ARGS__))
 NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options);
 
-/* Weight normalization of a module that has a parameter "weight" (out, ...) and reads it with
- * ng_stand_in, as Linear, Conv2d and Embedding do:  weight = g v / ||v||, a length g and a
- * direction v for each output, or with .whole one for all. Parameters g (from ||v||, so that
- * nothing changes at first) and inner.weight, which is v. inner belongs to the new module,
- * whatever happens. Salimans & Kingma 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
+/* Weight normalization of a module that has a parameter "weight" (out, ...) of its own, as Linear,
+ * Conv2d and Embedding have:  weight = g v / ||v||, a length g and a direction v for each output,
+ * or with .whole one for all. Parameters g (from ||v||, so that nothing changes at first) and
+ * inner.weight, which is v. inner belongs to the new module, whatever happens. Salimans & Kingma
+ * 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
     ng_module *inner;
@@ -550,6 +575,8 @@ NG_API ng_module *ng_transformer_new_with(ng_transformer_new_options options);
  *     if (self) self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(dim));
  *     ...
  *     return ng_module_built(&self->base);
+ *
+ * and its forward function reads the parameter as ng_stand_in(tape, self->weight).
  */
 typedef struct {
     const char *name; /* "LayerNorm" */
@@ -560,10 +587,11 @@ typedef struct {
     /* Or, of a module that takes a condition, for both. */
     ng_tensor *(*forward_given)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
 
-    /* Draws the module's own parameters; children have drawn theirs before. */
+    /* Draws the module's own parameters, but those that keep the value they were registered with;
+     * children have drawn theirs before. Optional, like the next two. */
     void (*init)(ng_module *self, ng_rng *rng);
 
-    /* Frees what is not registered. Optional, like the next. */
+    /* Frees what is not registered. */
     void (*destroy)(ng_module *self);
 
     /* Writes the settings as they stand between the parentheses of LayerNorm(128, eps=1e-05). */
@@ -581,17 +609,29 @@ struct ng_module {
 /* A zeroed instance of type->size with nothing registered yet. */
 NG_API ng_module *ng_module_new(const ng_module_class *type);
 
-/* Registers a new zero tensor or a child under a name without '.', and returns it; the module
- * owns it. A failure is remembered by the module for ng_module_built. A child is the module's
- * from this call on, also when it fails. */
-NG_API ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape);
+/* Registers a parameter under a name without '.', and returns it; the module owns it. A failure
+ * is remembered by the module for ng_module_built.
+ *     ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(dim), .value = 1) */
+typedef struct {
+    double value;  /* of every element, in a new module and before the class's init; default 0 */
+    bool left_out; /* nothing is registered, and NG_NONE returned */
+    ng_shape shape; /* of the parameter */
+} ng_module_add_parameter_options;
+#define ng_module_add_parameter(self, name, ...)                                                   \
+    ng_module_add_parameter_with(self, name,                                                       \
+                                 NG_NAMED(ng_module_add_parameter_options, shape, __VA_ARGS__))
+NG_API ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name,
+                                               ng_module_add_parameter_options options);
+
+/* The same for a buffer, with the value it starts at, and for a child, which is the module's from
+ * this call on, also when it fails. */
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
                                        double value);
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
 
-/* What a forward function reads in the place of a parameter, in this pass on this tape: the
- * parameter itself, or what WeightNorm or SpectralNorm puts there. A module of your own that these
- * shall wrap reads its "weight" so; one that does not is told so, with NG_ESTATE. */
+/* What a forward function reads in the place of its own parameter, in this pass on this tape: the
+ * parameter itself (or NG_NONE), or what WeightNorm, SpectralNorm or ng_forward_using puts there.
+ * With one of these about it, an op that is given the parameter itself is NG_ESTATE. */
 NG_API ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter);
 
 /* Ends a constructor: draws the parameters and returns self, or frees it and returns NULL if

@@ -70,9 +70,11 @@ static ng_tensor *attention_forward_given(ng_module *self, ng_tape *tape, ng_ten
 {
     const attention *layer = (const attention *)self;
     if (!shapes_fit(layer, x, mask)) return NULL;
-    ng_tensor *qkv = ng_linear(tape, x, layer->in_weight, layer->in_bias);
+    ng_tensor *qkv =
+        ng_linear(tape, x, ng_stand_in(tape, layer->in_weight), ng_stand_in(tape, layer->in_bias));
     ng_tensor *y = attend(layer, tape, qkv, mask);
-    return ng_linear(tape, y, layer->out_weight, layer->out_bias);
+    return ng_linear(tape, y, ng_stand_in(tape, layer->out_weight),
+                     ng_stand_in(tape, layer->out_bias));
 }
 
 static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -90,9 +92,6 @@ static void attention_init(ng_module *self, ng_rng *rng)
     for (int64_t i = 2 * square; i < 3 * square; i++)
         ng_set(layer->in_weight, i, gain * ng_get(layer->in_weight, i));
     ng_fill_normal(layer->out_weight, 0, gain * deviation, rng);
-    if (layer->options.no_bias) return;
-    ng_fill(layer->in_bias, 0);
-    ng_fill(layer->out_bias, 0);
 }
 
 static void attention_describe(const ng_module *self, char *text, size_t bytes)
@@ -146,10 +145,10 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
     self->options = options;
     self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(3 * dim, dim));
     self->in_bias =
-        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "in_bias", NG_SHAPE(3 * dim));
+        ng_module_add_parameter(base, "in_bias", NG_SHAPE(3 * dim), .left_out = options.no_bias);
     self->out_weight = ng_module_add_parameter(base, "out_weight", NG_SHAPE(dim, dim));
     self->out_bias =
-        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim));
+        ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim), .left_out = options.no_bias);
     if (options.qk_norm) {
         self->q_norm = ng_module_add_child(base, "q_norm", options.qk_norm(head));
         self->k_norm = ng_module_add_child(base, "k_norm", options.qk_norm(head));

@@ -15,14 +15,23 @@ static bool uses_batch(const batch_norm *layer)
     return layer->base.training && !layer->base.frozen && !layer->options.frozen;
 }
 
+static ng_tensor *at_once(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
+                          bool training)
+{
+    const ng_batch_state *state = &layer->state;
+    return ng_batch_norm(tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta),
+                         state->mean, state->spread, .eps = layer->options.eps,
+                         .momentum = momentum, .training = training);
+}
+
 static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
                            bool training)
 {
     const ng_batch_state *state = &layer->state;
-    return ng_ghost_batch_norm(tape, x, state->gamma, state->beta, state->mean, state->spread,
-                               .size = layer->options.ghost, .eps = layer->options.eps,
-                               .momentum = momentum, .training = training,
-                               .combine = layer->options.combined);
+    return ng_ghost_batch_norm(
+        tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta), state->mean,
+        state->spread, .size = layer->options.ghost, .eps = layer->options.eps,
+        .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
 static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -35,17 +44,9 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     if (!ng_batch_channels_fit("BatchNorm", x, options->channels)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     ng_tensor *y = options->ghost ? in_parts(layer, tape, x, momentum, training)
-                                  : ng_batch_norm(tape, x, state->gamma, state->beta, state->mean,
-                                                  state->spread, .eps = options->eps,
-                                                  .momentum = momentum, .training = training);
+                                  : at_once(layer, tape, x, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
     return y;
-}
-
-static void batch_norm_init(ng_module *self, ng_rng *rng)
-{
-    (void)rng;
-    ng_batch_state_init(&((const batch_norm *)self)->state);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -68,7 +69,6 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .size = sizeof(batch_norm),
                                                  .forward = batch_norm_forward,
-                                                 .init = batch_norm_init,
                                                  .describe = batch_norm_describe};
 
 static bool options_accepted(const ng_batch_norm_new_options *options)

@@ -24,18 +24,13 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor
     const ng_batch_state *state = &layer->state;
     const double open = opening(options, ng_item(state->batches));
     if (!ng_batch_channels_fit("BatchRenorm", x, options->channels)) return NULL;
-    ng_tensor *y = ng_batch_renorm(
-        tape, x, state->gamma, state->beta, state->mean, state->spread, .eps = options->eps,
-        .momentum = options->momentum, .r_max = 1 + open * (options->r_max - 1),
-        .d_max = ng_exactly(open * options->d_max), .training = training);
+    ng_tensor *y =
+        ng_batch_renorm(tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta),
+                        state->mean, state->spread, .eps = options->eps,
+                        .momentum = options->momentum, .r_max = 1 + open * (options->r_max - 1),
+                        .d_max = ng_exactly(open * options->d_max), .training = training);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
-}
-
-static void batch_renorm_init(ng_module *self, ng_rng *rng)
-{
-    (void)rng;
-    ng_batch_state_init(&((const batch_renorm *)self)->state);
 }
 
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
@@ -49,7 +44,6 @@ static void batch_renorm_describe(const ng_module *self, char *text, size_t byte
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .size = sizeof(batch_renorm),
                                                    .forward = batch_renorm_forward,
-                                                   .init = batch_renorm_init,
                                                    .describe = batch_renorm_describe};
 
 static bool options_accepted(const ng_batch_renorm_new_options *options)

@@ -15,9 +15,6 @@ typedef struct {
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
                                   bool no_affine, bool no_running_stats);
 
-/* gamma = 1, beta = 0 */
-void ng_batch_state_init(const ng_batch_state *state);
-
 /* Counts a batch that training has seen. */
 void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape);
 

@@ -20,11 +20,11 @@ static ng_tensor *conv2d_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
                 ng_shape_print(x->shape).text, (long long)layer->in);
         return NULL;
     }
-    return ng_conv2d(tape, x, ng_stand_in(tape, layer->weight), layer->bias, .stride = o->stride,
-                     .padding = o->padding, .dilation = o->dilation, .groups = o->groups,
-                     .stride_h = o->stride_h, .stride_w = o->stride_w, .padding_h = o->padding_h,
-                     .padding_w = o->padding_w, .dilation_h = o->dilation_h,
-                     .dilation_w = o->dilation_w);
+    return ng_conv2d(tape, x, ng_stand_in(tape, layer->weight), ng_stand_in(tape, layer->bias),
+                     .stride = o->stride, .padding = o->padding, .dilation = o->dilation,
+                     .groups = o->groups, .stride_h = o->stride_h, .stride_w = o->stride_w,
+                     .padding_h = o->padding_h, .padding_w = o->padding_w,
+                     .dilation_h = o->dilation_h, .dilation_w = o->dilation_w);
 }
 
 static void conv2d_init(ng_module *self, ng_rng *rng)
@@ -102,7 +102,7 @@ ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_options opt
         &self->base, "weight",
         NG_SHAPE(out, in / options.groups, options.kernel_h, options.kernel_w));
     self->bias =
-        options.no_bias ? NG_NONE : ng_module_add_parameter(&self->base, "bias", NG_SHAPE(out));
+        ng_module_add_parameter(&self->base, "bias", NG_SHAPE(out), .left_out = options.no_bias);
     return ng_module_built(&self->base);
 }
 

@@ -17,17 +17,8 @@ static ng_tensor *dynamic_tanh_forward(ng_module *self, ng_tape *tape, ng_tensor
                 ng_shape_print(x->shape).text, (long long)layer->options.dim);
         return NULL;
     }
-    return ng_dynamic_tanh(tape, x, layer->alpha, layer->gamma, layer->beta);
-}
-
-static void dynamic_tanh_init(ng_module *self, ng_rng *rng)
-{
-    (void)rng;
-    dynamic_tanh *layer = (dynamic_tanh *)self;
-    ng_fill(layer->alpha, layer->options.alpha);
-    if (layer->options.no_affine) return;
-    ng_fill(layer->gamma, 1);
-    ng_fill(layer->beta, 0);
+    return ng_dynamic_tanh(tape, x, ng_stand_in(tape, layer->alpha),
+                           ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta));
 }
 
 static void dynamic_tanh_describe(const ng_module *self, char *text, size_t bytes)
@@ -40,7 +31,6 @@ static void dynamic_tanh_describe(const ng_module *self, char *text, size_t byte
 static const ng_module_class dynamic_tanh_class = {.name = "DynamicTanh",
                                                    .size = sizeof(dynamic_tanh),
                                                    .forward = dynamic_tanh_forward,
-                                                   .init = dynamic_tanh_init,
                                                    .describe = dynamic_tanh_describe};
 
 ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options)
@@ -55,9 +45,10 @@ ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options)
     ng_module *base = &self->base;
     const ng_shape row = NG_SHAPE(options.dim);
     self->options = options;
-    self->alpha = ng_module_add_parameter(base, "alpha", NG_SHAPE(1));
-    self->gamma = options.no_affine ? NG_NONE : ng_module_add_parameter(base, "weight", row);
-    self->beta = options.no_affine ? NG_NONE : ng_module_add_parameter(base, "bias", row);
+    self->alpha = ng_module_add_parameter(base, "alpha", NG_SHAPE(1), .value = options.alpha);
+    self->gamma =
+        ng_module_add_parameter(base, "weight", row, .value = 1, .left_out = options.no_affine);
+    self->beta = ng_module_add_parameter(base, "bias", row, .left_out = options.no_affine);
     return ng_module_built(base);
 }
 

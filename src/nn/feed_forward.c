@@ -31,9 +31,11 @@ static ng_tensor *feed_forward_forward(ng_module *self, ng_tape *tape, ng_tensor
                 ng_shape_print(x->shape).text, (long long)layer->options.dim);
         return NULL;
     }
-    ng_tensor *inner = ng_linear(tape, x, layer->in_weight, layer->in_bias);
+    ng_tensor *inner =
+        ng_linear(tape, x, ng_stand_in(tape, layer->in_weight), ng_stand_in(tape, layer->in_bias));
     ng_tensor *active = activate(tape, inner, layer->options.activation);
-    return ng_linear(tape, active, layer->out_weight, layer->out_bias);
+    return ng_linear(tape, active, ng_stand_in(tape, layer->out_weight),
+                     ng_stand_in(tape, layer->out_bias));
 }
 
 static void feed_forward_init(ng_module *self, ng_rng *rng)
@@ -43,9 +45,6 @@ static void feed_forward_init(ng_module *self, ng_rng *rng)
     const double deviation = o->gain * sqrt(2 / (double)(o->dim + o->hidden));
     ng_fill_normal(layer->in_weight, 0, deviation, rng);
     ng_fill_normal(layer->out_weight, 0, deviation, rng);
-    if (o->no_bias) return;
-    ng_fill(layer->in_bias, 0);
-    ng_fill(layer->out_bias, 0);
 }
 
 static void feed_forward_describe(const ng_module *self, char *text, size_t bytes)
@@ -87,10 +86,10 @@ ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
     self->options = options;
     self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(first, dim));
     self->in_bias =
-        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "in_bias", NG_SHAPE(first));
+        ng_module_add_parameter(base, "in_bias", NG_SHAPE(first), .left_out = options.no_bias);
     self->out_weight = ng_module_add_parameter(base, "out_weight", NG_SHAPE(dim, hidden));
     self->out_bias =
-        options.no_bias ? NG_NONE : ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim));
+        ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim), .left_out = options.no_bias);
     return ng_module_built(base);
 }
 

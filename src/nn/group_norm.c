@@ -22,8 +22,8 @@ static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 {
     const group_norm *layer = (const group_norm *)self;
     if (!channels_fit(self, x)) return NULL;
-    return ng_group_norm(tape, x, layer->gamma, layer->beta, .groups = layer->groups,
-                         .eps = layer->eps);
+    return ng_group_norm(tape, x, ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta),
+                         .groups = layer->groups, .eps = layer->eps);
 }
 
 static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -35,15 +35,8 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
                 ng_shape_print(x->shape).text);
         return NULL;
     }
-    return ng_instance_norm(tape, x, layer->gamma, layer->beta, layer->eps);
-}
-
-static void group_norm_init(ng_module *self, ng_rng *rng)
-{
-    (void)rng;
-    group_norm *layer = (group_norm *)self;
-    if (!ng_is_none(layer->gamma)) ng_fill(layer->gamma, 1);
-    if (!ng_is_none(layer->beta)) ng_fill(layer->beta, 0);
+    return ng_instance_norm(tape, x, ng_stand_in(tape, layer->gamma),
+                            ng_stand_in(tape, layer->beta), layer->eps);
 }
 
 static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -63,13 +56,11 @@ static void instance_norm_describe(const ng_module *self, char *text, size_t byt
 static const ng_module_class group_norm_class = {.name = "GroupNorm",
                                                  .size = sizeof(group_norm),
                                                  .forward = group_norm_forward,
-                                                 .init = group_norm_init,
                                                  .describe = group_norm_describe};
 
 static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
                                                     .size = sizeof(group_norm),
                                                     .forward = instance_norm_forward,
-                                                    .init = group_norm_init,
                                                     .describe = instance_norm_describe};
 
 static ng_module *create(const ng_module_class *type, int64_t channels, int64_t groups, double eps,
@@ -81,8 +72,9 @@ static ng_module *create(const ng_module_class *type, int64_t channels, int64_t 
     self->channels = channels;
     self->groups = groups;
     self->eps = ng_option(eps, 1e-5);
-    self->gamma = affine ? ng_module_add_parameter(&self->base, "weight", shape) : NG_NONE;
-    self->beta = affine ? ng_module_add_parameter(&self->base, "bias", shape) : NG_NONE;
+    self->gamma =
+        ng_module_add_parameter(&self->base, "weight", shape, .value = 1, .left_out = !affine);
+    self->beta = ng_module_add_parameter(&self->base, "bias", shape, .left_out = !affine);
     return ng_module_built(&self->base);
 }
 

@@ -31,7 +31,8 @@ static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tenso
                 ng_shape_print(x->shape).text, (long long)channels);
         return NULL;
     }
-    return ng_channel_norm(tape, x, layer->gamma, layer->beta, layer->options.eps);
+    return ng_channel_norm(tape, x, ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta),
+                           layer->options.eps);
 }
 
 static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -40,16 +41,9 @@ static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     const ng_layer_norm_over_new_options *options = &layer->options;
     if (layer->channels_first) return over_channels(layer, tape, x);
     if (!ends_in(x, options->shape)) return NULL;
-    return ng_row_norm(tape, x, layer->gamma, layer->beta, .eps = options->eps,
-                       .dims = options->shape.rank, .unbiased = options->unbiased);
-}
-
-static void layer_norm_init(ng_module *self, ng_rng *rng)
-{
-    (void)rng;
-    layer_norm *layer = (layer_norm *)self;
-    if (!ng_is_none(layer->gamma)) ng_fill(layer->gamma, 1);
-    if (!ng_is_none(layer->beta)) ng_fill(layer->beta, 0);
+    return ng_row_norm(tape, x, ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta),
+                       .eps = options->eps, .dims = options->shape.rank,
+                       .unbiased = options->unbiased);
 }
 
 static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -68,7 +62,6 @@ static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class layer_norm_class = {.name = "LayerNorm",
                                                  .size = sizeof(layer_norm),
                                                  .forward = layer_norm_forward,
-                                                 .init = layer_norm_init,
                                                  .describe = layer_norm_describe};
 
 static ng_module *create(const char *function, ng_layer_norm_over_new_options options,
@@ -89,11 +82,10 @@ static ng_module *create(const char *function, ng_layer_norm_over_new_options op
     if (!self) return NULL;
     self->options = options;
     self->channels_first = channels_first;
-    self->gamma =
-        options.no_affine ? NG_NONE : ng_module_add_parameter(&self->base, "weight", options.shape);
-    self->beta = options.no_affine || options.no_bias
-                     ? NG_NONE
-                     : ng_module_add_parameter(&self->base, "bias", options.shape);
+    self->gamma = ng_module_add_parameter(&self->base, "weight", options.shape, .value = 1,
+                                          .left_out = options.no_affine);
+    self->beta = ng_module_add_parameter(&self->base, "bias", options.shape,
+                                         .left_out = options.no_affine || options.no_bias);
     return ng_module_built(&self->base);
 }
 

@@ -13,7 +13,7 @@ typedef struct {
 static ng_tensor *linear_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const linear *layer = (const linear *)self;
-    return ng_linear(tape, x, ng_stand_in(tape, layer->weight), layer->bias);
+    return ng_linear(tape, x, ng_stand_in(tape, layer->weight), ng_stand_in(tape, layer->bias));
 }
 
 static void linear_init(ng_module *self, ng_rng *rng)
@@ -61,9 +61,8 @@ ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options)
     self->in = in;
     self->options = options;
     self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.out, in));
-    self->bias = options.no_bias
-                     ? NG_NONE
-                     : ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.out));
+    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.out),
+                                         .left_out = options.no_bias);
     return ng_module_built(&self->base);
 }
 

@@ -149,20 +149,29 @@ static ng_entry *add_tensor(const char *function, ng_module *self, const char *n
     return entry;
 }
 
+static ng_tensor *fill_first(ng_entry *entry, double value)
+{
+    entry->initial = value;
+    ng_fill(entry->tensor, value);
+    return entry->tensor;
+}
+
 static void count_parameters(ng_module *self, int64_t more)
 {
     for (; self; self = self->registry->parent) self->registry->parameters += more;
 }
 
-ng_tensor *ng_module_add_parameter(ng_module *self, const char *name, ng_shape shape)
+ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name,
+                                        ng_module_add_parameter_options options)
 {
-    if (!ng_given("ng_module_add_parameter", "self", self)) return NULL;
-    ng_entry *entry =
-        add_tensor("ng_module_add_parameter", self, name, NG_ENTRY_PARAMETER, NG_F32, shape);
+    static const char function[] = "ng_module_add_parameter";
+    if (!ng_given(function, "self", self)) return NULL;
+    if (options.left_out) return NG_NONE;
+    ng_entry *entry = add_tensor(function, self, name, NG_ENTRY_PARAMETER, NG_F32, options.shape);
     if (!entry) return NULL;
     count_parameters(self, 1);
     entry->tensor->requires_grad = !self->frozen;
-    return entry->tensor;
+    return fill_first(entry, options.value == 0 ? 0 : options.value);
 }
 
 ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape, double value)
@@ -171,9 +180,7 @@ ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shap
     ng_entry *entry =
         add_tensor("ng_module_add_buffer", self, name, NG_ENTRY_BUFFER, NG_F32, shape);
     if (!entry) return NULL;
-    entry->initial = value;
-    ng_fill(entry->tensor, value);
-    return entry->tensor;
+    return fill_first(entry, value);
 }
 
 ng_tensor *ng_module_add_count(ng_module *self, const char *name)
@@ -239,7 +246,7 @@ static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        if (entry->kind == NG_ENTRY_BUFFER) ng_fill(entry->tensor, entry->initial);
+        if (entry->tensor) ng_fill(entry->tensor, entry->initial);
         if (entry->child) init_tree(root, entry->child, seed);
     }
     draw(self, seed, ng_module_path(root, self));
@@ -522,18 +529,6 @@ ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_t
     const int64_t failures = ng_failures();
     ng_tensor *y = module->type->forward_given(module, tape, x, condition);
     return y ? y : failed_in(module, failures);
-}
-
-ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter)
-{
-    if (!ng_given("ng_stand_in", "tape", tape) || !ng_given("ng_stand_in", "parameter", parameter))
-        return NULL;
-    for (ng_replaced *r = tape->replaced; r; r = r->older) {
-        if (r->parameter != parameter) continue;
-        r->used = true;
-        return r->value;
-    }
-    return parameter;
 }
 
 static void set_training(ng_module *module, bool training)

@@ -4,6 +4,7 @@
 
 #include "core/tensor.h"
 #include "tape/case.h"
+#include "tape/tape.h"
 #include <normgrad/nn.h>
 
 /* A path from the root of the tree, "3.norm.weight". When the root is given to another module the
@@ -22,7 +23,7 @@ typedef struct {
     ng_module *child;
     ng_tensor *tensor;
     ng_tensor *converted; /* during ng_module_to: the tensor in the dtype to come */
-    double initial;       /* of a buffer */
+    double initial;       /* what the tensor starts at */
     uint32_t version;     /* of a tensor when its module was drawn, */
     uint64_t digest;      /* and of its values: equal ones say that nobody wrote to it since */
 } ng_entry;
@@ -58,6 +59,11 @@ bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_n
 
 /* A buffer that counts, from 0: an int64 scalar, which ng_module_to leaves as it is. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
+
+/* ng_forward_given with other tensors in the place of parameters, for this call on this tape. The
+ * modules are left alone, so that several threads may use them. */
+ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
+                               ng_replaced replaced);
 
 /* Frees a child that `self` does not take, unless it is another's or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);

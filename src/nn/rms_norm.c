@@ -17,15 +17,8 @@ static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
                 ng_shape_print(x->shape).text, (long long)options->dim);
         return NULL;
     }
-    return ng_row_norm(tape, x, layer->gamma, NG_NONE, .eps = options->eps, .dims = 1, .rms = true,
-                       .partial = options->partial);
-}
-
-static void rms_norm_init(ng_module *self, ng_rng *rng)
-{
-    (void)rng;
-    rms_norm *layer = (rms_norm *)self;
-    if (!ng_is_none(layer->gamma)) ng_fill(layer->gamma, 1);
+    return ng_row_norm(tape, x, ng_stand_in(tape, layer->gamma), NG_NONE, .eps = options->eps,
+                       .dims = 1, .rms = true, .partial = options->partial);
 }
 
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -40,7 +33,6 @@ static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class rms_norm_class = {.name = "RMSNorm",
                                                .size = sizeof(rms_norm),
                                                .forward = rms_norm_forward,
-                                               .init = rms_norm_init,
                                                .describe = rms_norm_describe};
 
 static bool partial_accepted(double partial)
@@ -61,9 +53,8 @@ ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
     rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->gamma = options.no_affine
-                      ? NG_NONE
-                      : ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim));
+    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim), .value = 1,
+                                          .left_out = options.no_affine);
     return ng_module_built(&self->base);
 }
 

@@ -16,14 +16,7 @@ static ng_tensor *scale_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
                 ng_shape_print(x->shape).text, (long long)layer->options.dim);
         return NULL;
     }
-    return ng_scale_norm(tape, x, layer->g, layer->options.eps);
-}
-
-static void scale_norm_init(ng_module *self, ng_rng *rng)
-{
-    (void)rng;
-    scale_norm *layer = (scale_norm *)self;
-    ng_fill(layer->g, sqrt((double)layer->options.dim));
+    return ng_scale_norm(tape, x, ng_stand_in(tape, layer->g), layer->options.eps);
 }
 
 static void scale_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -35,7 +28,6 @@ static void scale_norm_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class scale_norm_class = {.name = "ScaleNorm",
                                                  .size = sizeof(scale_norm),
                                                  .forward = scale_norm_forward,
-                                                 .init = scale_norm_init,
                                                  .describe = scale_norm_describe};
 
 ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
@@ -47,7 +39,8 @@ ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
     scale_norm *self = (scale_norm *)ng_module_new(&scale_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->g = ng_module_add_parameter(&self->base, "g", NG_SHAPE(1));
+    self->g =
+        ng_module_add_parameter(&self->base, "g", NG_SHAPE(1), .value = sqrt((double)options.dim));
     return ng_module_built(&self->base);
 }
 

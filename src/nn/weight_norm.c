@@ -32,19 +32,13 @@ static bool wrap(const char *function, ng_module *inner, reparameterized *r)
     return r->weight != NULL;
 }
 
-/* The inner module's output with `weight` in the place of its own, for this call on this tape: the
- * module itself is left alone, so that several threads may use it. */
+/* The inner module's output with `weight` in the place of its own. */
 static ng_tensor *forward_by(const reparameterized *r, ng_tensor *weight, ng_tape *tape,
                              ng_tensor *x)
 {
     if (!weight) return NULL;
-    ng_replaced replaced = {.parameter = r->weight, .value = weight, .older = tape->replaced};
-    tape->replaced = &replaced;
-    ng_tensor *y = ng_forward(r->inner, tape, x);
-    tape->replaced = replaced.older;
-    if (!y || replaced.used) return y;
-    ng_fail(NG_ESTATE, "%s does not read its weight with ng_stand_in", r->inner->type->name);
-    return NULL;
+    const ng_replaced replaced = {.parameters = &r->weight, .values = &weight, .count = 1};
+    return ng_forward_replaced(r->inner, tape, x, NG_NONE, replaced);
 }
 
 /* ---- WeightNorm: w = g v / ||v||, v being inner's weight. Salimans & Kingma 2016 ------------ */
@@ -58,7 +52,8 @@ typedef struct {
 static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const weight_norm *layer = (const weight_norm *)self;
-    return forward_by(&layer->r, ng_weight_norm(tape, layer->r.weight, layer->g), tape, x);
+    ng_tensor *v = ng_stand_in(tape, layer->r.weight), *g = ng_stand_in(tape, layer->g);
+    return forward_by(&layer->r, ng_weight_norm(tape, v, g), tape, x);
 }
 
 /* g = ||v||: the layer starts as its inner one. */
@@ -123,12 +118,13 @@ static ng_tensor *unit(ng_tape *tape, ng_tensor *x, double eps)
 }
 
 /* Power iteration: v = W^T u / ||W^T u||, then u = W v / ||W v||, as often as asked. */
-static bool iterate(const spectral_norm *layer, ng_tape *tape, ng_tensor **u, ng_tensor **v)
+static bool iterate(const spectral_norm *layer, ng_tape *tape, ng_tensor *weight, ng_tensor **u,
+                    ng_tensor **v)
 {
     const ng_spectral_norm_new_options *options = &layer->options;
     const int64_t out = layer->u->size, n = layer->v->size;
     const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *matrix = ng_reshape(tape, layer->r.weight, NG_SHAPE(out, n));
+    ng_tensor *matrix = ng_reshape(tape, weight, NG_SHAPE(out, n));
     ng_tensor *left = ng_reshape(tape, layer->u, NG_SHAPE(out, 1)), *right = NULL;
     for (int i = 0; i < options->iterations; i++) {
         right = unit(tape, ng_matmul(tape, matrix, left, .transpose_a = true), options->eps);
@@ -144,10 +140,9 @@ static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
 {
     const spectral_norm *layer = (const spectral_norm *)self;
     const bool moves = self->training && !self->frozen;
-    ng_tensor *u = layer->u, *v = layer->v;
-    if (moves && !iterate(layer, tape, &u, &v)) return NULL;
-    ng_tensor *weight = ng_spectral_norm(tape, layer->r.weight, u, v);
-    ng_tensor *y = forward_by(&layer->r, weight, tape, x);
+    ng_tensor *weight = ng_stand_in(tape, layer->r.weight), *u = layer->u, *v = layer->v;
+    if (moves && !iterate(layer, tape, weight, &u, &v)) return NULL;
+    ng_tensor *y = forward_by(&layer->r, ng_spectral_norm(tape, weight, u, v), tape, x);
     if (y && moves && ng_tape_is_live(tape)) {
         ng_copy_values(layer->u, u);
         ng_copy_values(layer->v, v);

@@ -154,6 +154,18 @@ static bool refuse(ng_status code, const char *function, const char *role, int n
     return false;
 }
 
+/* Whether another tensor is to be read in x's place, unless x stands in itself. */
+static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
+{
+    for (const ng_replaced *r = tape ? tape->replaced : NULL; r; r = r->older) {
+        for (int i = 0; i < r->count; i++)
+            if (r->values[i] == x) return false;
+        for (int i = 0; i < r->count; i++)
+            if (r->parameters[i] == x) return true;
+    }
+    return false;
+}
+
 bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
                const ng_tensor *x)
 {
@@ -164,6 +176,9 @@ bool ng_usable(const char *function, const char *role, int number, const ng_tape
     if (ng_is_stale(x))
         return refuse(NG_ESTATE, function, role, number,
                       "is a view of a tensor that was since converted to another dtype");
+    if (is_replaced(tape, x))
+        return refuse(NG_ESTATE, function, role, number,
+                      "is a parameter that another tensor stands for: read it with ng_stand_in");
     return true;
 }
 

@@ -21,11 +21,11 @@ typedef struct {
     bool moves; /* replay: not held, the value of the run is handed out */
 } ng_detached;
 
-/* A parameter in whose place a forward pass uses something else; lives on the stack of the call. */
+/* Parameters in whose place a forward pass uses other tensors; lives on the stack of the call. */
 typedef struct ng_replaced {
-    const ng_tensor *parameter;
-    ng_tensor *value;
-    bool used; /* somebody has asked */
+    ng_tensor *const *parameters;
+    ng_tensor *const *values;
+    int count;
     struct ng_replaced *older;
 } ng_replaced;
 
