@@ -19,20 +19,32 @@ const char *ng_entry_path(const ng_module *root, const ng_entry *entry)
     return entry->path->text + (above ? strlen(above->text) + 1 : 0);
 }
 
-/* front.back, or back alone; it keeps `older` behind it. */
-static ng_path *path_new(const char *function, const char *front, const char *back, ng_path *older)
+/* `back` at the end of so many more bytes; it keeps `older` behind it. */
+static ng_path *path_new(const char *function, size_t room, const char *back, ng_path *older)
 {
-    const size_t front_length = front ? strlen(front) + 1 : 0;
-    const size_t bytes = sizeof(ng_path) + front_length + strlen(back) + 1;
+    const size_t bytes = sizeof(ng_path) + room + strlen(back) + 1;
     ng_path *path = ng_calloc(function, (int64_t)bytes, 1);
     if (!path) return NULL;
-    if (front) {
-        memcpy(path->text, front, front_length - 1);
-        path->text[front_length - 1] = '.';
-    }
-    strcpy(path->text + front_length, back);
+    path->text = strcpy(path->bytes + room, back);
     path->older = older;
     return path;
+}
+
+/* The path itself if `front` fits before it, else a copy before which it fits more than once, so
+ * that a path that grows step by step is seldom copied. */
+static ng_path *with_room(ng_path *path, const char *front)
+{
+    const size_t needed = strlen(front) + 1;
+    if ((size_t)(path->text - path->bytes) >= needed) return path;
+    return path_new("ng_module_add_child", 2 * needed + strlen(path->text), path->text, path);
+}
+
+/* front.path */
+static void prepend(ng_path *path, const char *front)
+{
+    const size_t length = strlen(front);
+    *--path->text = '.';
+    path->text = memcpy(path->text - length, front, length);
 }
 
 static void path_free(ng_path *path)
@@ -118,8 +130,10 @@ static ng_entry *entry_prepare(const char *function, ng_module *self, const char
         registry->entries = grown;
         registry->room = room;
     }
-    ng_path *path = path_new(function, registry->path ? registry->path->text : NULL, name, NULL);
+    const char *front = registry->path ? registry->path->text : NULL;
+    ng_path *path = path_new(function, front ? strlen(front) + 1 : 0, name, NULL);
     if (!path) return NULL;
+    if (front) prepend(path, front);
     ng_entry *entry = &registry->entries[registry->count];
     *entry = (ng_entry){.path = path};
     return entry;
@@ -228,8 +242,10 @@ static bool is_as_drawn(const ng_module *self)
 /* After the children: a module may start from what they have drawn. */
 static void draw(ng_module *self, uint64_t seed, const char *path)
 {
-    ng_rng rng = stream_of(seed, path);
-    if (self->type->init) self->type->init(self, &rng);
+    if (self->type->init) {
+        ng_rng rng = stream_of(seed, path);
+        self->type->init(self, &rng);
+    }
     note_drawn(self);
 }
 
@@ -282,12 +298,12 @@ static ng_module *root_of(ng_module *module)
     return module;
 }
 
-/* Makes next_path = front.path for everything below `self`; drop_paths takes them back. */
+/* Makes room for front.path in everything below `self`; drop_paths takes it back. */
 static bool prepare_paths(ng_module *self, const char *front)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        entry->next_path = path_new("ng_module_add_child", front, entry->path->text, entry->path);
+        entry->next_path = with_room(entry->path, front);
         if (!entry->next_path) return false;
         if (entry->child && !prepare_paths(entry->child, front)) return false;
     }
@@ -298,21 +314,22 @@ static void drop_paths(ng_module *self)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        ng_free(entry->next_path);
+        if (entry->next_path != entry->path) ng_free(entry->next_path);
         entry->next_path = NULL;
         if (entry->child) drop_paths(entry->child);
     }
 }
 
-static void commit_paths(ng_module *self)
+static void commit_paths(ng_module *self, const char *front)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
         entry->path = entry->next_path;
         entry->next_path = NULL;
+        prepend(entry->path, front);
         if (!entry->child) continue;
         entry->child->registry->path = entry->path;
-        commit_paths(entry->child);
+        commit_paths(entry->child, front);
     }
 }
 
@@ -377,7 +394,7 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     int height = child->registry->height + 1;
     for (ng_module *above = self; above; above = above->registry->parent, height++)
         if (above->registry->height < height) above->registry->height = height;
-    commit_paths(child);
+    commit_paths(child, entry->path->text);
     draw_again(root_of(self), child);
     return child;
 }

@@ -8,10 +8,12 @@
 #include <normgrad/nn.h>
 
 /* A path from the root of the tree, "3.norm.weight". When the root is given to another module the
- * path grows at its front; the older text is kept, because its readers may still hold it. */
+ * path grows at its front, into bytes that are kept free there: what its readers hold is still its
+ * end. An older one is kept for the same reason. */
 typedef struct ng_path {
     struct ng_path *older;
-    char text[];
+    char *text;
+    char bytes[];
 } ng_path;
 
 typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD } ng_entry_kind;
@@ -19,7 +21,7 @@ typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD } ng_entry_ki
 typedef struct {
     ng_entry_kind kind;
     ng_path *path;      /* the registered name is its tail */
-    ng_path *next_path; /* during adoption: the path to come */
+    ng_path *next_path; /* during adoption: the path, or a copy with enough room */
     ng_module *child;
     ng_tensor *tensor;
     ng_tensor *converted; /* during ng_module_to: the tensor in the dtype to come */
