@@ -4,7 +4,8 @@
  *     tensor.h     arrays of numbers                    optim.h      optimizers and schedules
  *     tape.h       recording and gradients              gradcheck.h  the gradient checker
  *     ops.h        differentiable operations            cases.h      ops and layers to try out
- *     data.h, history.h   data in, figures out
+ *     data.h       data in, in batches                  training.h   saved, and taken up again
+ *     history.h    figures out
  *
  * How names and calls are made:
  *
@@ -47,5 +48,6 @@
 #include <normgrad/optim.h>
 #include <normgrad/tape.h>
 #include <normgrad/tensor.h>
+#include <normgrad/training.h>
 
 #endif

@@ -35,6 +35,11 @@ NG_API ng_status ng_history_log(ng_history *history, const char *series, int64_t
 /* Writes the whole history to a file, which is replaced only when it is complete. */
 NG_API ng_status ng_history_write(const ng_history *history, const char *path);
 
+/* Reads back what ng_history_write has written, with the nine digits that stand there, to be gone
+ * on with: the last block is the one that is written to. Yours. A file of another form is
+ * NG_EPARSE, which names file and line. */
+NG_API ng_history *ng_history_read(const char *path);
+
 /* Writes `size` bytes to a file: what all functions of the library do that write one, for a .dat
  * that is no history.
  *

@@ -91,6 +91,8 @@ const ng_tensor *ng_dataset_y(const ng_dataset *dataset)
     return ng_given("ng_dataset_y", "dataset", dataset) ? dataset->y : NULL;
 }
 
+int64_t *ng_dataset_order(ng_dataset *dataset) { return dataset->order; }
+
 /* ---- Rows ---- */
 
 /* The shape of `count` samples of x. */

@@ -9,4 +9,7 @@
  * NULL x or y is passed on. */
 ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y);
 
+/* order[i] is the sample that is handed out as number i: a permutation of 0 .. count - 1. */
+int64_t *ng_dataset_order(ng_dataset *dataset);
+
 #endif

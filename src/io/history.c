@@ -2,10 +2,11 @@
  *
  * Each series keeps its points in the order of their steps. A step is mostly logged after those
  * before it, so that the search for its place ends at once. */
-#include "io/file.h"
+#include "io/history.h"
+#include <errno.h>
 #include <math.h>
-#include <normgrad/history.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -130,18 +131,18 @@ static series *find_series(const block *b, const char *name)
     return NULL;
 }
 
-static series *add_series(block *b, const char *name)
+static series *add_series(const char *function, block *b, const char *name)
 {
     void *array = b->series;
-    if (!reserve("ng_history_log", &array, b->count, &b->capacity, sizeof(series))) return NULL;
+    if (!reserve(function, &array, b->count, &b->capacity, sizeof(series))) return NULL;
     b->series = array;
-    char *copy = ng_copy_text("ng_history_log", name);
+    char *copy = ng_copy_text(function, name);
     if (!copy) return NULL;
     b->series[b->count] = (series){.name = copy};
     return &b->series[b->count++];
 }
 
-static bool add_point(series *s, int64_t step, double value)
+static bool add_point(const char *function, series *s, int64_t step, double value)
 {
     int64_t i = s->count;
     while (i > 0 && s->points[i - 1].step > step) i--;
@@ -150,7 +151,7 @@ static bool add_point(series *s, int64_t step, double value)
         return true;
     }
     void *array = s->points;
-    if (!reserve("ng_history_log", &array, s->count, &s->capacity, sizeof(point))) return false;
+    if (!reserve(function, &array, s->count, &s->capacity, sizeof(point))) return false;
     s->points = array;
     memmove(s->points + i + 1, s->points + i, (size_t)(s->count - i) * sizeof(point));
     s->points[i] = (point){step, value};
@@ -181,9 +182,9 @@ ng_status ng_history_log(ng_history *history, const char *name, int64_t step, do
 
     block *b = &history->blocks[history->count - 1];
     series *s = find_series(b, name);
-    if (!s) s = add_series(b, name);
+    if (!s) s = add_series(function, b, name);
     if (!s) return NG_ENOMEM;
-    if (add_point(s, step, value)) return NG_OK;
+    if (add_point(function, s, step, value)) return NG_OK;
     drop_empty_series(b, s);
     return NG_ENOMEM;
 }
@@ -272,45 +273,57 @@ static int step_width(const block *b)
 }
 
 /* `width` holds each column's, the steps' first. The last column needs none. */
-static void write_block(ng_replacement *file, const block *b, const int *width)
+static void print_block(ng_text *text, const block *b, const int *width)
 {
-    ng_replacement_print(file, "%-*s", width[0], "step");
+    ng_text_print(text, "%-*s", b->count ? width[0] : 0, "step");
     for (int64_t i = 0; i < b->count; i++)
-        ng_replacement_print(file, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
-                             b->series[i].name);
-    ng_replacement_print(file, "\n");
+        ng_text_print(text, "  %-*s", i + 1 < b->count ? width[i + 1] : 0, b->series[i].name);
+    ng_text_print(text, "\n");
 
     int64_t step = INT64_MIN;
     while (next_step(b, &step)) {
-        ng_replacement_print(file, "%-*s", width[0], print_step(step).text);
+        ng_text_print(text, "%-*s", width[0], print_step(step).text);
         for (int64_t i = 0; i < b->count; i++)
-            ng_replacement_print(file, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
-                                 print_at(&b->series[i], step).text);
-        ng_replacement_print(file, "\n");
+            ng_text_print(text, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
+                          print_at(&b->series[i], step).text);
+        ng_text_print(text, "\n");
         if (step == INT64_MAX) break;
         step++;
     }
 }
 
-static ng_status write_blocks(ng_replacement *file, const ng_history *history)
+static void print_blocks(ng_text *text, const ng_history *history, bool all)
 {
-    ng_replacement_print(file, "# what: %s; normgrad %s\n", history->what, ng_version());
+    ng_text_print(text, "# what: %s; normgrad %s\n", history->what, ng_version());
     bool first = true;
-    for (int64_t i = 0; i < history->count; i++) {
+    for (int64_t i = 0; i < history->count && !text->failed; i++) {
         const block *b = &history->blocks[i];
-        if (b->count == 0) continue;
-        int *width = ng_calloc("ng_history_write", b->count + 1, sizeof *width);
-        if (!width) return NG_ENOMEM;
+        if (b->count == 0 && !all) continue;
+        int *width = ng_calloc(text->function, b->count + 1, sizeof *width);
+        if (!width) {
+            text->failed = true;
+            return;
+        }
         width[0] = step_width(b);
         for (int64_t j = 0; j < b->count; j++) width[j + 1] = column_width(&b->series[j]);
 
-        ng_replacement_print(file, first ? "\n" : "\n\n");
-        if (b->name) ng_replacement_print(file, "# %s\n", b->name);
-        write_block(file, b, width);
+        ng_text_print(text, first ? "\n" : "\n\n");
+        if (b->name) ng_text_print(text, "# %s\n", b->name);
+        print_block(text, b, width);
         ng_free(width);
         first = false;
     }
-    return NG_OK;
+}
+
+void ng_history_print(const ng_history *history, bool all, ng_text *text)
+{
+    ng_c_locale locale;
+    if (!ng_c_locale_enter(text->function, &locale)) {
+        text->failed = true;
+        return;
+    }
+    print_blocks(text, history, all);
+    ng_c_locale_leave(&locale);
 }
 
 ng_status ng_history_write(const ng_history *history, const char *path)
@@ -319,14 +332,174 @@ ng_status ng_history_write(const ng_history *history, const char *path)
     if (!ng_given(function, "history", history) || !ng_given(function, "path", path))
         return ng_newest_status();
     ng_replacement file;
-    ng_status status = ng_replacement_begin(&file, function, path);
-    if (status != NG_OK) return status;
-    ng_c_locale locale;
-    if (ng_c_locale_enter(function, &locale)) {
-        status = write_blocks(&file, history);
-        ng_c_locale_leave(&locale);
-    } else {
-        status = NG_ENOMEM;
+    const ng_status begun = ng_replacement_begin(&file, function, path);
+    if (begun != NG_OK) return begun;
+    ng_text text = {.function = function};
+    ng_history_print(history, false, &text);
+    if (!text.failed) ng_replacement_write(&file, text.bytes, (size_t)text.count);
+    ng_free(text.bytes);
+    return ng_replacement_end(&file, text.failed ? NG_ENOMEM : NG_OK);
+}
+
+/* ---- Read ---- */
+
+/* A walk over the lines of a file that ends with a zero byte. */
+typedef struct {
+    const char *function, *path;
+    char *next, *end;
+    char *at; /* the line, ended with a zero byte */
+    int64_t line;
+    bool all; /* blocks without series too */
+} lines;
+
+static bool next_line(lines *in)
+{
+    if (in->next == in->end) return false;
+    in->at = in->next;
+    while (in->next < in->end && *in->next != '\n') in->next++;
+    char *stop = in->next;
+    if (in->next < in->end) in->next++;
+    if (stop > in->at && stop[-1] == '\r') stop--;
+    *stop = '\0';
+    in->line++;
+    return true;
+}
+
+static bool unread(const lines *in, const char *expected)
+{
+    ng_fail(NG_EPARSE, "%s: %s:%lld: expected %s", in->function, in->path, (long long)in->line,
+            expected);
+    return false;
+}
+
+/* The next word of the line; NULL at its end. */
+static char *next_word(char **at)
+{
+    char *word = *at + strspn(*at, " ");
+    if (*word == '\0') return NULL;
+    char *stop = word + strcspn(word, " ");
+    *at = *stop ? stop + 1 : stop;
+    *stop = '\0';
+    return word;
+}
+
+static bool parse_step(const char *word, int64_t *step)
+{
+    char *stop;
+    errno = 0;
+    *step = strtoll(word, &stop, 10);
+    const bool number = (*word >= '0' && *word <= '9') || (*word == '-' && word[1] != '\0');
+    return number && *stop == '\0' && errno == 0;
+}
+
+static bool parse_value(const char *word, double *value)
+{
+    if (strcmp(word, "NaN") == 0) return *value = (double)NAN, true;
+    if (strcmp(word, "Inf") == 0) return *value = HUGE_VAL, true;
+    if (strcmp(word, "-Inf") == 0) return *value = -HUGE_VAL, true;
+    if (word[strspn(word, "+-.0123456789eE")] != '\0') return false;
+    char *stop;
+    *value = strtod(word, &stop);
+    return stop != word && *stop == '\0' && isfinite(*value);
+}
+
+/* "step", and the names of the series. */
+static bool parse_names(const lines *in, block *b)
+{
+    char *at = in->at, *word = next_word(&at);
+    if (!word || strcmp(word, "step") != 0) return unread(in, "a line of names, from \"step\" on");
+    while ((word = next_word(&at))) {
+        if (!is_series_name(word) || find_series(b, word))
+            return unread(in, "names of series that differ, of letters, digits, '_', '-', '.'");
+        if (!add_series(in->function, b, word)) return false;
     }
-    return ng_replacement_end(&file, status);
+    return b->count > 0 || in->all || unread(in, "a series");
+}
+
+static bool parse_row(const lines *in, block *b, bool first, int64_t *step)
+{
+    char *at = in->at, *word = next_word(&at);
+    const int64_t before = *step;
+    if (!word || !parse_step(word, step)) return unread(in, "a step");
+    if (!first && *step <= before) return unread(in, "a step beyond the one before");
+    for (int64_t i = 0; i < b->count; i++) {
+        double value;
+        if (!(word = next_word(&at))) return unread(in, "a value for each series");
+        if (strcmp(word, "?") == 0) continue;
+        if (!parse_value(word, &value)) return unread(in, "a number, NaN, Inf, -Inf or ?");
+        if (!add_point(in->function, &b->series[i], *step, value)) return false;
+    }
+    return !next_word(&at) || unread(in, "no more values than series");
+}
+
+/* From its name, if it has one, to the blank line or the end behind it. */
+static bool parse_block(lines *in, ng_history *history)
+{
+    const bool named = in->at[0] == '#';
+    if (named && in->at[1] != ' ') return unread(in, "\"# \" and the block's name");
+    if (named && ng_history_block(history, in->at + 2) != NG_OK) return false;
+    if (!named && !add_block(in->function, history, NULL)) return false;
+    if (named && !next_line(in)) return unread(in, "a line of names");
+    block *b = &history->blocks[history->count - 1];
+    if (!parse_names(in, b)) return false;
+    int64_t step = 0;
+    for (bool first = true; next_line(in) && in->at[0] != '\0'; first = false)
+        if (!parse_row(in, b, first, &step)) return false;
+    for (int64_t i = 0; i < b->count; i++)
+        if (b->series[i].count == 0) return unread(in, "a value in each series before");
+    return true;
+}
+
+static ng_history *parse(lines *in)
+{
+    static const char opening[] = "# what: ", version[] = "; normgrad ";
+    if (!next_line(in) || strncmp(in->at, opening, strlen(opening)) != 0)
+        return unread(in, "\"# what: \", as ng_history_write begins"), NULL;
+    char *what = in->at + strlen(opening), *cut = NULL;
+    for (char *at = what; (at = strstr(at, version)); at++) cut = at;
+    if (!cut) return unread(in, "the version of normgrad"), NULL;
+    *cut = '\0';
+    ng_history *history = ng_history_new(what);
+    while (history && next_line(in)) {
+        if (in->at[0] == '\0' || parse_block(in, history)) continue;
+        ng_history_free(history);
+        return NULL;
+    }
+    return history;
+}
+
+ng_history *ng_history_parse(const char *function, const char *path, bool all, char *text,
+                             int64_t size)
+{
+    lines in = {.function = function, .path = path, .next = text, .end = text + size, .all = all};
+    ng_c_locale locale;
+    if (memchr(text, '\0', (size_t)size)) {
+        ng_fail(NG_EPARSE, "%s: %s: there is a zero byte in it", function, path);
+        return NULL;
+    }
+    if (!ng_c_locale_enter(function, &locale)) return NULL;
+    ng_history *history = parse(&in);
+    ng_c_locale_leave(&locale);
+    return history;
+}
+
+ng_history *ng_history_read(const char *path)
+{
+    static const char function[] = "ng_history_read";
+    if (!ng_given(function, "path", path)) return NULL;
+    int64_t size = 0;
+    char *text = ng_file_read(function, path, &size);
+    ng_history *history = text ? ng_history_parse(function, path, false, text, size) : NULL;
+    ng_free(text);
+    return history;
+}
+
+void ng_history_swap(ng_history *a, ng_history *b)
+{
+    const ng_history was = *a;
+    char *const what = a->what, *const other = b->what;
+    *a = *b;
+    *b = was;
+    a->what = what;
+    b->what = other;
 }

@@ -74,6 +74,17 @@ static size_t next_piece(pieces *p)
 
 /* ---- The digest ---------------------------------------------------------------------------- */
 
+/* Of the texts in the order of their keys, but for the digest's own. */
+static uint64_t digest_of_texts(uint64_t hash, const ng_stored_text *texts, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (strcmp(texts[i].key, digest_key) == 0) continue;
+        hash = ng_digest(hash, texts[i].key, strlen(texts[i].key) + 1);
+        hash = ng_digest(hash, texts[i].text, strlen(texts[i].text) + 1);
+    }
+    return hash;
+}
+
 /* Of an array's name and dtype with their zero bytes, rank and dimensions as u64. */
 static uint64_t digest_of_entry(uint64_t hash, const ng_stored *stored)
 {
@@ -161,11 +172,16 @@ static bool is_utf8(const char *text)
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
+ng_stored_kind ng_stored_kind_of(ng_dtype dtype)
+{
+    return dtype == NG_F32 ? NG_STORED_F32 : dtype == NG_F64 ? NG_STORED_F64 : NG_STORED_I64;
+}
+
+const char *ng_stored_kind_name(ng_stored_kind kind) { return kinds[kind].name; }
+
 ng_stored ng_stored_of(const char *name, const ng_tensor *x)
 {
-    static const ng_stored_kind of[] = {
-        [NG_F32] = NG_STORED_F32, [NG_F64] = NG_STORED_F64, [NG_I64] = NG_STORED_I64};
-    return (ng_stored){name, of[x->dtype], x->shape, x->size, x->data};
+    return (ng_stored){name, ng_stored_kind_of(x->dtype), x->shape, x->size, x->data};
 }
 
 static void print_string(ng_text *header, const char *text)
@@ -260,8 +276,8 @@ ng_status ng_safetensors_write(const char *function, const char *path, ng_stored
     ng_replacement file;
     const ng_status begun = ng_replacement_begin(&file, function, path);
     if (begun != NG_OK) return begun;
-    ng_text header =
-        header_of(function, arrays, count, texts, n_texts, digest_arrays(arrays, count));
+    const uint64_t hash = digest_of_texts(digest_arrays(arrays, count), texts, n_texts);
+    ng_text header = header_of(function, arrays, count, texts, n_texts, hash);
     if (!header.failed) ng_replacement_write(&file, header.bytes, (size_t)header.count);
     for (int i = 0; i < count && !header.failed; i++) {
         pieces p = {.stored = &arrays[i]};
@@ -569,6 +585,7 @@ static bool digest_holds(ng_safetensors *file, bool verify)
         hash = digest_of_entry(hash, stored);
         hash = ng_digest(hash, stored->bytes, (size_t)(stored->size * kinds[stored->kind].bytes));
     }
+    hash = digest_of_texts(hash, file->texts, file->n_texts);
     if (strcmp(promised, print_digest(hash).text) == 0) return true;
     ng_fail(NG_EPARSE, "%s: %s: damaged or changed: the digest is %s, expected %.22s",
             file->function, file->path, print_digest(hash).text, promised);
@@ -756,4 +773,23 @@ void ng_stored_load(const ng_stored *stored, ng_tensor *x)
 {
     for (int64_t i = 0; i < stored->size; i++) load_element(stored, i, x);
     ng_touch(x);
+}
+
+void ng_stored_copy(const ng_stored *stored, void *to)
+{
+    const int width = kinds[stored->kind].bytes;
+    const unsigned char *from = stored->bytes;
+    unsigned char *at = to;
+    for (int64_t i = 0; i < stored->size; i++, from += width, at += width) {
+        const uint64_t bits = number_at(from, width);
+        const uint8_t one = (uint8_t)bits;
+        const uint16_t two = (uint16_t)bits;
+        const uint32_t four = (uint32_t)bits;
+        switch (width) {
+        case 1: memcpy(at, &one, 1); break;
+        case 2: memcpy(at, &two, 2); break;
+        case 4: memcpy(at, &four, 4); break;
+        default: memcpy(at, &bits, 8); break;
+        }
+    }
 }

@@ -43,12 +43,15 @@ typedef struct {
 
 /* ---- Write ---- */
 
+ng_stored_kind ng_stored_kind_of(ng_dtype dtype);
+const char *ng_stored_kind_name(ng_stored_kind kind); /* "F32" */
+
 /* What is to be written of a tensor. */
 ng_stored ng_stored_of(const char *name, const ng_tensor *x);
 
-/* Replaces a file. `arrays` are put into the order of the file; a digest of them is added to the
- * texts, under the key "digest". Two of one name, and one that is no UTF-8 or "__metadata__", are
- * NG_EVALUE. */
+/* Replaces a file. `arrays` are put into the order of the file; the texts are given in the order of
+ * their keys, and a digest of all is added to them under the key "digest". Two arrays of one name,
+ * and a name that is no UTF-8 or "__metadata__", are NG_EVALUE. */
 ng_status ng_safetensors_write(const char *function, const char *path, ng_stored *arrays, int count,
                                const ng_stored_text *texts, int n_texts);
 
@@ -83,5 +86,8 @@ bool ng_stored_fits(const ng_safetensors *file, const ng_stored *stored, const n
 
 /* Fills x with a file's array that fits. */
 void ng_stored_load(const ng_stored *stored, ng_tensor *x);
+
+/* Copies a file's elements as they are, in the machine's order of bytes. */
+void ng_stored_copy(const ng_stored *stored, void *to);
 
 #endif

@@ -28,8 +28,18 @@ static void adam_move(const ng_optimizer *self, const ng_kernels *kernels, const
                   &step);
 }
 
-static const ng_optimizer_class adam_class = {"Adam", sizeof(adam), adam_move};
-static const ng_optimizer_class adamw_class = {"AdamW", sizeof(adam), adam_move};
+static int adam_settings(const ng_optimizer *self, ng_setting *settings)
+{
+    const adam *own = (const adam *)self;
+    settings[0] = (ng_setting){"beta1", own->beta1};
+    settings[1] = (ng_setting){"beta2", own->beta2};
+    settings[2] = (ng_setting){"eps", own->eps};
+    settings[3] = (ng_setting){"weight_decay", own->weight_decay};
+    return 4;
+}
+
+static const ng_optimizer_class adam_class = {"Adam", sizeof(adam), adam_move, adam_settings};
+static const ng_optimizer_class adamw_class = {"AdamW", sizeof(adam), adam_move, adam_settings};
 
 static ng_optimizer *make(const ng_optimizer_class *type, const char *name,
                           ng_adam_new_options options, bool decoupled)

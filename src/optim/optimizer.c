@@ -41,7 +41,7 @@ static bool renew_state(const char *function, ng_optimizer *self)
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
-static uint32_t passes_of(const ng_tensor *weight)
+uint32_t ng_passes_of(const ng_tensor *weight)
 {
     return weight->grad ? weight->grad->version : weight->passes;
 }
@@ -52,7 +52,7 @@ static ng_moved moved_new(const ng_named_tensor *parameter)
     const ng_tensor *weight = parameter->tensor;
     return (ng_moved){.weight = parameter->tensor,
                       .name = parameter->name,
-                      .seen = weight->grad_spent ? passes_of(weight) : weight->passes};
+                      .seen = weight->grad_spent ? ng_passes_of(weight) : weight->passes};
 }
 
 static const ng_moved *find_moved(const ng_optimizer *self, const ng_tensor *weight, int hint)
@@ -105,7 +105,7 @@ ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *func
     ng_optimizer *self = ng_calloc(function, 1, type->size);
     if (!self) return NULL;
     self->type = type;
-    self->lr = lr;
+    self->lr = self->first_lr = lr;
     self->schedule = schedule;
     self->states = states;
     self->module = module;
@@ -134,25 +134,30 @@ static const ng_moved *first_converted(const ng_optimizer *self)
     return NULL;
 }
 
-static ng_status follow_dtype(ng_optimizer *self)
+static ng_status follow_dtype(const char *function, ng_optimizer *self)
 {
     const ng_moved *converted = first_converted(self);
     if (!converted) return NG_OK;
-    if (self->steps == 0) return renew_state(step, self) ? NG_OK : NG_ENOMEM;
+    if (self->steps == 0) return renew_state(function, self) ? NG_OK : NG_ENOMEM;
     return ng_fail(NG_ESTATE,
-                   "ng_optimizer_step: \"%s\" is %s now and was %s at the first step, expected "
-                   "no change after it",
-                   converted->name, ng_dtype_name(converted->weight->dtype),
+                   "%s: \"%s\" is %s now and was %s at the first step, expected no change after it",
+                   function, converted->name, ng_dtype_name(converted->weight->dtype),
                    ng_dtype_name(converted->dtype));
 }
 
-/* Whether a backward pass has reached a parameter since this optimizer's last step. */
-static bool is_reached(const ng_moved *moved) { return passes_of(moved->weight) != moved->seen; }
+bool ng_optimizer_current(const char *function, ng_optimizer *self)
+{
+    if (follow_dtype(function, self) != NG_OK) return false;
+    const bool grown = self->parameters != self->module->registry->parameters;
+    return !grown || collect(function, self);
+}
+
+bool ng_is_reached(const ng_moved *moved) { return ng_passes_of(moved->weight) != moved->seen; }
 
 static bool any_reached(const ng_optimizer *self)
 {
     for (int i = 0; i < self->count; i++)
-        if (is_reached(&self->moved[i])) return true;
+        if (ng_is_reached(&self->moved[i])) return true;
     return false;
 }
 
@@ -161,8 +166,8 @@ static bool any_reached(const ng_optimizer *self)
 static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 {
     ng_tensor *weight = moved->weight;
-    if (!is_reached(moved)) return;
-    moved->seen = passes_of(weight);
+    if (!ng_is_reached(moved)) return;
+    moved->seen = ng_passes_of(weight);
     weight->grad_spent = true;
     if (!weight->requires_grad) return;
     moved->steps++;
@@ -173,10 +178,7 @@ static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 ng_status ng_optimizer_step(ng_optimizer *optimizer)
 {
     if (!ng_given(step, "optimizer", optimizer)) return ng_newest_status();
-    const ng_status status = follow_dtype(optimizer);
-    if (status != NG_OK) return status;
-    const bool grown = optimizer->parameters != optimizer->module->registry->parameters;
-    if (grown && !collect(step, optimizer)) return NG_ENOMEM;
+    if (!ng_optimizer_current(step, optimizer)) return ng_newest_status();
     if (!any_reached(optimizer))
         return ng_fail(NG_ESTATE,
                        "%s: no backward pass has reached a parameter since the last step", step);
@@ -206,4 +208,19 @@ ng_status ng_optimizer_set_lr(ng_optimizer *optimizer, double lr)
 int64_t ng_optimizer_steps(const ng_optimizer *optimizer)
 {
     return ng_given("ng_optimizer_steps", "optimizer", optimizer) ? optimizer->steps : -1;
+}
+
+int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS])
+{
+    const ng_schedule *schedule = &self->schedule;
+    const ng_setting common[] = {{"lr", self->first_lr},
+                                 {"schedule.kind", (double)schedule->kind},
+                                 {"schedule.warmup", (double)schedule->warmup},
+                                 {"schedule.steps", (double)schedule->steps},
+                                 {"schedule.every", (double)schedule->every},
+                                 {"schedule.factor", schedule->factor},
+                                 {"schedule.floor", schedule->floor}};
+    const int count = sizeof common / sizeof common[0];
+    memcpy(settings, common, sizeof common);
+    return count + self->type->settings(self, settings + count);
 }

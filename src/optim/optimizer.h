@@ -19,6 +19,13 @@ typedef struct {
     void *state[NG_OPTIMIZER_STATES];
 } ng_moved;
 
+/* A number that an optimizer was made with. */
+typedef struct {
+    const char *name;
+    double value;
+} ng_setting;
+enum { NG_SETTINGS = 16 }; /* at most */
+
 typedef struct {
     const char *name; /* "Adam" */
     size_t size;      /* of the struct that embeds ng_optimizer */
@@ -26,13 +33,16 @@ typedef struct {
     /* Moves one parameter along its gradient by the rate lr. */
     void (*move)(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                  double lr);
+
+    /* Lists its own settings and tells how many they are. */
+    int (*settings)(const ng_optimizer *self, ng_setting *settings);
 } ng_optimizer_class;
 
 struct ng_optimizer {
     const ng_optimizer_class *type;
     ng_module *module;
-    int64_t parameters; /* of the module's tree when they were collected */
-    double lr; /* the base rate */
+    int64_t parameters;  /* of the module's tree when they were collected */
+    double lr, first_lr; /* the base rate; that it was made with */
     ng_schedule schedule;
     int64_t steps;
     int states;  /* per parameter */
@@ -44,6 +54,18 @@ struct ng_optimizer {
 /* An optimizer of type->size with its parameters collected and its state made. */
 ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states);
+
+/* All numbers that an optimizer was made with, the schedule's too; how many. */
+int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS]);
+
+/* Takes up parameters that the module has got since, and a dtype that it has changed to before the
+ * first step; false with an error in the name of `function`. */
+bool ng_optimizer_current(const char *function, ng_optimizer *self);
+
+/* How many backward passes have reached a parameter; and whether one has since the last step, so
+ * that its gradient waits for the next. */
+uint32_t ng_passes_of(const ng_tensor *weight);
+bool ng_is_reached(const ng_moved *moved);
 
 /* Whether a schedule makes sense; else an error naming `function`. */
 bool ng_schedule_accepted(const char *function, const ng_schedule *schedule);

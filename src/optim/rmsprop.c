@@ -27,7 +27,19 @@ static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, co
                      weight->size, &step);
 }
 
-static const ng_optimizer_class rmsprop_class = {"RMSProp", sizeof(rmsprop), rmsprop_move};
+static int rmsprop_settings(const ng_optimizer *self, ng_setting *settings)
+{
+    const rmsprop *own = (const rmsprop *)self;
+    settings[0] = (ng_setting){"alpha", own->alpha};
+    settings[1] = (ng_setting){"eps", own->eps};
+    settings[2] = (ng_setting){"momentum", own->momentum};
+    settings[3] = (ng_setting){"weight_decay", own->weight_decay};
+    settings[4] = (ng_setting){"centered", own->centered};
+    return 5;
+}
+
+static const ng_optimizer_class rmsprop_class = {"RMSProp", sizeof(rmsprop), rmsprop_move,
+                                                 rmsprop_settings};
 
 ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options)
 {

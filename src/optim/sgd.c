@@ -23,7 +23,17 @@ static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const 
     kernels->sgd(weight->data, weight->grad->data, moved->state[0], weight->size, &step);
 }
 
-static const ng_optimizer_class sgd_class = {"SGD", sizeof(sgd), sgd_move};
+static int sgd_settings(const ng_optimizer *self, ng_setting *settings)
+{
+    const sgd *own = (const sgd *)self;
+    settings[0] = (ng_setting){"momentum", own->momentum};
+    settings[1] = (ng_setting){"dampening", own->dampening};
+    settings[2] = (ng_setting){"weight_decay", own->weight_decay};
+    settings[3] = (ng_setting){"nesterov", own->nesterov};
+    return 4;
+}
+
+static const ng_optimizer_class sgd_class = {"SGD", sizeof(sgd), sgd_move, sgd_settings};
 
 static bool options_accepted(const ng_sgd_new_options *options)
 {

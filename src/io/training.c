@@ -1,0 +1,252 @@
+/* The loop of a training: where it is, and when it is saved. */
+#include "io/training.h"
+#include "io/file.h"
+#include "optim/optimizer.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- Make and free ---- */
+
+static bool options_accepted(const ng_training_new_options *o)
+{
+    static const char name[] = "ng_training_new";
+    if (!ng_given(name, "optimizer", o->optimizer)) return false;
+    if (o->every < 0 || o->keep < 0 || o->keep > 1000) {
+        ng_fail(NG_EVALUE, "%s: every %lld steps, keep %lld files, expected at most 1000, or 0",
+                name, (long long)o->every, (long long)o->keep);
+        return false;
+    }
+    if (o->data && !o->tape) {
+        ng_fail(NG_EVALUE, "%s: .data without .tape, expected one for its batches", name);
+        return false;
+    }
+    return ng_option_range(name, "minutes", o->minutes, 0, 1e9);
+}
+
+ng_training *ng_training_new_with(ng_training_new_options options)
+{
+    if (!options_accepted(&options)) return NULL;
+    ng_training *self = ng_calloc("ng_training_new", 1, sizeof *self);
+    if (!self) return NULL;
+    if (options.path) self->path = ng_copy_text("ng_training_new", options.path);
+    if (options.path && !self->path) {
+        ng_free(self);
+        return NULL;
+    }
+    if (options.every == 0 && options.minutes == 0) options.minutes = 10;
+    if (options.keep == 0) options.keep = 1;
+    self->with = options;
+    self->with.path = self->path;
+    self->saved_time = seconds();
+    return self;
+}
+
+void ng_training_free(ng_training *training)
+{
+    if (!training) return;
+    for (int64_t i = 0; i < training->n_kept; i++) ng_free(training->kept[i].name);
+    ng_free(training->kept);
+    ng_free(training->path);
+    ng_free(training);
+}
+
+/* ---- What is kept for the user ---- */
+
+/* Under "kind.name", which no other has. */
+static ng_status keep(const char *function, ng_training *self, const char *kind, const char *name,
+                      ng_kept kept)
+{
+    const bool something = kept.memory || kept.tensor;
+    if (!ng_given(function, "training", self) || !ng_given(function, "name", name) ||
+        !ng_given(function, "what is to be kept", something ? self : NULL))
+        return ng_newest_status();
+    ng_text whole = {.function = function};
+    ng_text_print(&whole, "%s.%s", kind, name);
+    bool taken = false, made = !whole.failed;
+    for (int64_t i = 0; made && i < self->n_kept; i++)
+        taken = taken || strcmp(self->kept[i].name, whole.bytes) == 0;
+    if (made && !taken && self->n_kept == self->room) {
+        const int64_t room = 2 * self->room + 4;
+        ng_kept *grown = ng_grow(function, self->kept, self->n_kept, room, sizeof *grown);
+        made = grown;
+        if (grown) self->kept = grown, self->room = room;
+    }
+    if (taken || !made) {
+        ng_free(whole.bytes);
+        return taken ? ng_fail(NG_EVALUE, "%s: \"%s\" is kept already", function, name) : NG_ENOMEM;
+    }
+    kept.name = whole.bytes;
+    self->kept[self->n_kept++] = kept;
+    return NG_OK;
+}
+
+ng_status ng_training_keep_number(ng_training *training, const char *name, double *number)
+{
+    const ng_kept kept = {.kind = NG_STORED_F64, .memory = number};
+    return keep("ng_training_keep_number", training, "number", name, kept);
+}
+
+ng_status ng_training_keep_count(ng_training *training, const char *name, int64_t *count)
+{
+    const ng_kept kept = {.kind = NG_STORED_I64, .memory = count};
+    return keep("ng_training_keep_count", training, "count", name, kept);
+}
+
+ng_status ng_training_keep_rng(ng_training *training, const char *name, ng_rng *rng)
+{
+    const ng_kept kept = {.kind = NG_STORED_U64, .memory = rng};
+    return keep("ng_training_keep_rng", training, "rng", name, kept);
+}
+
+ng_status ng_training_keep_tensor(ng_training *training, const char *name, ng_tensor *x)
+{
+    static const char function[] = "ng_training_keep_tensor";
+    const ng_status status = ng_writable(function, x);
+    if (status != NG_OK) return status;
+    const ng_kept kept = {.tensor = x};
+    return keep(function, training, "tensor", name, kept);
+}
+
+/* ---- When it is saved ---- */
+
+/* The work that was begun is done. */
+static void count_work(ng_training *self)
+{
+    if (!self->working) return;
+    self->working = false;
+    self->at.step++;
+    if (self->in_epoch && self->with.data) self->at.batch++;
+}
+
+static bool save(const char *function, ng_training *self)
+{
+    if (!self->path) return true;
+    if (ng_training_write(function, self) != NG_OK) return false;
+    self->saved_step = self->at.step;
+    self->saved_time = seconds();
+    return true;
+}
+
+static bool is_due(const ng_training *self)
+{
+    if (self->at.step == self->saved_step) return false;
+    if (self->with.every > 0 && self->at.step - self->saved_step >= self->with.every) return true;
+    return self->with.minutes > 0 && seconds() - self->saved_time >= 60 * self->with.minutes;
+}
+
+/* Counts, and saves if it is time. False where the training ends here. */
+static bool goes_on(const char *function, ng_training *self)
+{
+    if (!ng_given(function, "training", self) || ng_failed() || self->over) return false;
+    count_work(self);
+    if (!self->stop) return !is_due(self) || save(function, self);
+    self->over = save(function, self);
+    return false;
+}
+
+ng_status ng_training_save(ng_training *training)
+{
+    static const char function[] = "ng_training_save";
+    if (!ng_given(function, "training", training)) return ng_newest_status();
+    if (!training->path) return ng_fail(NG_ESTATE, "%s: there is no path to save to", function);
+    count_work(training);
+    return save(function, training) ? NG_OK : ng_newest_status();
+}
+
+ng_status ng_training_resume_with(ng_training_resume_options options)
+{
+    static const char function[] = "ng_training_resume";
+    ng_training *self = options.training;
+    struct stat status;
+    if (!ng_given(function, "training", self)) return ng_newest_status();
+    if (!self->path && options.or_begin) return NG_OK;
+    if (!self->path) return ng_fail(NG_ESTATE, "%s: there is no path to read from", function);
+    if (options.or_begin && lstat(self->path, &status) != 0 && errno == ENOENT) return NG_OK;
+    if (!ng_training_read(function, self, options.changed)) return ng_newest_status();
+    self->working = self->over = false;
+    self->saved_step = self->at.step;
+    self->saved_time = seconds();
+    return NG_OK;
+}
+
+/* ---- The loop ---- */
+
+bool ng_training_epoch(ng_training *training, int64_t epochs)
+{
+    static const char function[] = "ng_training_epoch";
+    ng_training *self = training;
+    if (!ng_given(function, "training", self) || ng_failed() || self->over) return false;
+    count_work(self);
+    if (self->in_epoch && !self->taken_up) {
+        self->in_epoch = false;
+        self->at.epoch++;
+        self->at.batch = self->size = 0;
+    }
+    if (!goes_on(function, self)) return false;
+    if (self->at.epoch >= epochs) {
+        save(function, self);
+        return false;
+    }
+    const bool begins = !self->taken_up;
+    self->in_epoch = true;
+    self->taken_up = false;
+    if (!begins || !self->with.data || self->with.in_order) return true;
+    const uint64_t seed = self->with.seed + (uint64_t)self->at.epoch;
+    return ng_dataset_shuffle(self->with.data, seed) == NG_OK;
+}
+
+bool ng_training_batch_with(ng_training *training, int64_t size, ng_dataset_batch_options options)
+{
+    static const char function[] = "ng_training_batch";
+    ng_training *self = training;
+    if (!goes_on(function, self)) return false;
+    if (!self->with.data || !self->in_epoch || self->taken_up) {
+        ng_fail(NG_ESTATE, "%s: %s", function,
+                self->with.data ? "no epoch was begun, expected ng_training_epoch around it"
+                                : "the training has no data set");
+        return false;
+    }
+    if (self->at.batch > 0 && self->size != size) {
+        ng_fail(NG_ESTATE, "%s: batches of %lld, expected %lld as before in this epoch", function,
+                (long long)size, (long long)self->size);
+        return false;
+    }
+    self->size = size;
+    self->working =
+        ng_dataset_batch_with(self->with.data, self->with.tape, self->at.batch, size, options);
+    return self->working;
+}
+
+bool ng_training_step(ng_training *training, int64_t steps)
+{
+    static const char function[] = "ng_training_step";
+    if (!goes_on(function, training)) return false;
+    training->working = training->at.step < steps;
+    if (!training->working) save(function, training);
+    return training->working;
+}
+
+void ng_training_stop(ng_training *training)
+{
+    if (training) training->stop = 1;
+}
+
+bool ng_training_stopped(const ng_training *training)
+{
+    return ng_given("ng_training_stopped", "training", training) && training->stop;
+}
+
+ng_position ng_training_at(const ng_training *training)
+{
+    if (!ng_given("ng_training_at", "training", training)) return (ng_position){-1, -1, -1};
+    return training->at;
+}

@@ -1,0 +1,39 @@
+/* What a training is, for the loop that counts it and the file that keeps it. */
+#ifndef NG_IO_TRAINING_H
+#define NG_IO_TRAINING_H
+
+#include "io/safetensors.h"
+#include <normgrad/training.h>
+#include <signal.h>
+
+/* Something of the user's that is saved and taken up. */
+typedef struct {
+    char *name;          /* "number.loss" */
+    ng_stored_kind kind; /* of what is no tensor: a number, a count, or U64 for a generator */
+    void *memory;
+    ng_tensor *tensor; /* or NULL */
+} ng_kept;
+
+struct ng_training {
+    ng_training_new_options with;
+    char *path; /* a copy, or NULL */
+    ng_position at;
+    int64_t size;  /* of the batches of this epoch; 0 before the first */
+    bool in_epoch; /* between its begin and the next one's */
+    bool taken_up; /* in an epoch that ng_training_epoch has not gone on with yet */
+    bool working;  /* a step was begun that is not counted yet */
+    bool over;     /* was stopped, and has saved */
+    int64_t saved_step;
+    double saved_time; /* seconds */
+    volatile sig_atomic_t stop;
+    ng_kept *kept;
+    int64_t n_kept, room;
+};
+
+/* Writes the file and those before it. */
+ng_status ng_training_write(const char *function, ng_training *self);
+
+/* Takes up the file; after an error nothing has changed. */
+bool ng_training_read(const char *function, ng_training *self, bool changed);
+
+#endif

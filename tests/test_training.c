@@ -1,0 +1,637 @@
+/* Trainings that are stopped, killed and taken up: the bits are those of one that never was. */
+#include "folder.h"
+#include "support.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- A training with everything in it ------------------------------------------------------ */
+
+static ng_optimizer *make_sgd(ng_module *net) { return ng_sgd_new(net, .lr = 0.05); }
+
+static ng_optimizer *make_momentum(ng_module *net)
+{
+    return ng_sgd_new(net, .lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-3);
+}
+
+static ng_optimizer *make_adam(ng_module *net)
+{
+    return ng_adam_new(net, .lr = 0.01,
+                       .schedule = {.kind = NG_SCHEDULE_COSINE, .warmup = 3, .steps = 20});
+}
+
+static ng_optimizer *make_adamw(ng_module *net)
+{
+    return ng_adamw_new(net, .lr = 0.01, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 4});
+}
+
+static ng_optimizer *make_rmsprop(ng_module *net)
+{
+    return ng_rmsprop_new(net, .lr = 0.01, .momentum = 0.5, .centered = true);
+}
+
+static ng_optimizer *(*const makers[])(ng_module *net) = {make_sgd, make_momentum, make_adam,
+                                                          make_adamw, make_rmsprop};
+enum { OPTIMIZERS = sizeof makers / sizeof makers[0], EPOCHS = 3, SAMPLES = 22, SIZE = 4 };
+
+typedef struct {
+    ng_module *net;
+    ng_optimizer *optimizer;
+    ng_tape *tape;
+    ng_dataset *data;
+    ng_history *history;
+    ng_training *training;
+    ng_rng noise;
+    double loss_sum;
+    int64_t drawn;
+    ng_tensor *average; /* of the first weight */
+} run;
+
+static ng_dataset *make_data(void)
+{
+    ng_rng rng = ng_rng_seeded(11);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(SAMPLES, 5), 0, 1, &rng);
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(SAMPLES));
+    for (int i = 0; i < SAMPLES; i++) ng_set(y, i, (double)ng_rng_below(&rng, 3));
+    ng_dataset *data = ng_dataset_from(x, y);
+    ng_tensor_free(x), ng_tensor_free(y);
+    return data;
+}
+
+static ng_module *make_net(void)
+{
+    return ng_sequential_new(ng_linear_new(5, 6), ng_batch_norm_new(6), ng_relu_new(),
+                             ng_dropout_new(0.3), ng_weight_norm_new(ng_linear_new(6, 6)),
+                             ng_layer_norm_new(6), ng_linear_new(6, 3));
+}
+
+/* As a process begins: all is made anew. */
+static void begin(run *r, int optimizer, const char *path, int64_t every, int64_t keep)
+{
+    *r = (run){.net = make_net(), .tape = ng_tape_new(), .data = make_data()};
+    r->optimizer = makers[optimizer](r->net);
+    r->history = ng_history_new("a training");
+    r->noise = ng_rng_seeded(3);
+    r->average = ng_zeros_new(NG_F64, NG_SHAPE(6, 5));
+    ng_tape_seed(r->tape, 9);
+    ng_history_block(r->history, "a block");
+    r->training =
+        ng_training_new(r->optimizer, .tape = r->tape, .data = r->data, .history = r->history,
+                        .path = path, .every = every, .keep = keep, .seed = 5);
+    assert_ok(ng_training_keep_number(r->training, "loss", &r->loss_sum));
+    assert_ok(ng_training_keep_count(r->training, "drawn", &r->drawn));
+    assert_ok(ng_training_keep_rng(r->training, "noise", &r->noise));
+    assert_ok(ng_training_keep_tensor(r->training, "average", r->average));
+}
+
+static void end(run *r)
+{
+    ng_training_free(r->training), ng_history_free(r->history), ng_dataset_free(r->data);
+    ng_tape_free(r->tape), ng_optimizer_free(r->optimizer), ng_module_free(r->net);
+    ng_tensor_free(r->average);
+}
+
+/* One batch; the optimizer moves after every second one, so that gradients wait in between. */
+static bool work(run *r, const ng_batch *batch)
+{
+    ng_tensor *noise = ng_normal_new(NG_F32, ng_shape_of(batch->x), 0, 0.1, &r->noise);
+    ng_tensor *x = ng_add(r->tape, batch->x, ng_tape_own(r->tape, noise));
+    ng_tensor *loss = ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, x), batch->y);
+    if (ng_backward(r->tape, loss)) return false;
+    r->loss_sum += ng_item(loss);
+    if (++r->drawn % 2 == 0) {
+        ng_clip_grad_norm(r->net, 0.5);
+        if (ng_optimizer_step(r->optimizer)) return false;
+        const ng_tensor *weight = ng_module_find(r->net, "0.weight");
+        for (int64_t i = 0; i < ng_size(weight); i++)
+            ng_set(r->average, i, 0.9 * ng_get(r->average, i) + 0.1 * ng_get(weight, i));
+    }
+    ng_tape_reset(r->tape);
+    return true;
+}
+
+static int64_t stop_at = -1; /* the step after which a signal comes */
+
+/* Trains to the end, or for `steps` more. */
+static void train(run *r, int64_t steps)
+{
+    ng_batch batch;
+    while (ng_training_epoch(r->training, EPOCHS)) {
+        const ng_position at = ng_training_at(r->training);
+        if (at.batch == 0) r->loss_sum = 0;
+        if (at.epoch == 1 && at.batch == 0) assert_ok(ng_optimizer_set_lr(r->optimizer, 0.008));
+        if (at.epoch == 2 && at.batch == 0) ng_freeze(ng_module_child(r->net, 1));
+        while (ng_training_batch(r->training, SIZE, &batch)) {
+            if (steps-- == 0 || !work(r, &batch)) return;
+            if (ng_training_at(r->training).step + 1 == stop_at) ng_training_stop(r->training);
+        }
+        if (ng_training_stopped(r->training)) return;
+        ng_history_log(r->history, "loss", at.epoch, r->loss_sum);
+    }
+}
+
+/* The bytes of the file that a training leaves that nobody disturbs; free them. */
+static char *undisturbed(int optimizer, size_t *size)
+{
+    run r;
+    const char *path = in_folder("undisturbed");
+    begin(&r, optimizer, path, 1000, 1);
+    train(&r, 1000);
+    ck_assert_msg(!ng_failed(), "%s", ng_error_text());
+    end(&r);
+    return get_file(path, size);
+}
+
+static void assert_same_end(const char *path, const char *expected, size_t expected_size)
+{
+    size_t size;
+    char *bytes = get_file(path, &size);
+    ck_assert_uint_eq(size, expected_size);
+    for (size_t i = 0; i < size; i++)
+        ck_assert_msg(bytes[i] == expected[i], "byte %zu of the state differs", i);
+    free(bytes);
+}
+
+/* ---- Left at each step --------------------------------------------------------------------- */
+
+START_TEST(left_at_any_step_it_ends_with_the_same_bits)
+{
+    size_t size;
+    char *expected = undisturbed(_i, &size);
+    const char *path = in_folder("left");
+    const int batches = (SAMPLES + SIZE - 1) / SIZE;
+    for (int64_t left = 0; left < EPOCHS * batches; left++) {
+        run r;
+        begin(&r, _i, path, 1, 1);
+        train(&r, left); /* the work of a batch that was begun is lost */
+        end(&r);
+        begin(&r, _i, path, 1, 1);
+        assert_ok(ng_training_resume(r.training, .or_begin = left == 0));
+        ck_assert_int_eq(ng_training_at(r.training).step, left);
+        train(&r, 1000);
+        ck_assert_msg(!ng_failed(), "%s", ng_error_text());
+        end(&r);
+        assert_same_end(path, expected, size);
+        unlink(path);
+    }
+    free(expected);
+}
+END_TEST
+
+START_TEST(what_is_taken_up_in_the_same_process_replaces_what_is_there)
+{
+    size_t size;
+    char *expected = undisturbed(_i, &size);
+    const char *path = in_folder("again");
+    run r;
+    begin(&r, _i, path, 5, 1);
+    train(&r, 8);
+    assert_ok(ng_training_resume(r.training));
+    ck_assert_int_eq(ng_training_at(r.training).step, 5);
+    train(&r, 1000);
+    ck_assert_msg(!ng_failed(), "%s", ng_error_text());
+    end(&r);
+    assert_same_end(path, expected, size);
+    free(expected);
+}
+END_TEST
+
+START_TEST(a_stopped_training_saves_and_goes_on)
+{
+    size_t size;
+    char *expected = undisturbed(_i, &size);
+    const char *path = in_folder("stopped");
+    run r;
+    begin(&r, _i, path, 1000, 1);
+    ng_training_stop(r.training);
+    train(&r, 1000);
+    ck_assert(ng_training_stopped(r.training));
+    ck_assert_int_eq(ng_training_at(r.training).step, 0);
+    end(&r);
+    for (int64_t step = 3; step < 18; step += 5) {
+        begin(&r, _i, path, 1000, 1);
+        assert_ok(ng_training_resume(r.training));
+        stop_at = step;
+        train(&r, 1000);
+        ck_assert_int_eq(ng_training_at(r.training).step, step);
+        ck_assert(!ng_training_epoch(r.training, EPOCHS));
+        end(&r);
+    }
+    stop_at = -1;
+    begin(&r, _i, path, 1000, 1);
+    assert_ok(ng_training_resume(r.training));
+    train(&r, 1000);
+    end(&r);
+    assert_same_end(path, expected, size);
+    free(expected);
+}
+END_TEST
+
+/* ---- Killed -------------------------------------------------------------------------------- */
+
+static int64_t kills_wanted(void)
+{
+    const char *text = getenv("NORMGRAD_KILLS");
+    return text ? atoll(text) : 25;
+}
+
+static void sleep_for(double seconds)
+{
+    const struct timespec time = {(time_t)seconds,
+                                  (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    nanosleep(&time, NULL);
+}
+
+/* Trains in a process of its own, which is killed after `seconds`; whether it came to its end. */
+static bool survives(int optimizer, const char *path, double seconds)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        run r;
+        begin(&r, optimizer, path, 1, 3);
+        if (ng_training_resume(r.training, .or_begin = true) == NG_OK) train(&r, 1000);
+        _exit(ng_failed() ? 1 : 0);
+    }
+    sleep_for(seconds);
+    kill(child, SIGKILL);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFEXITED(status);
+}
+
+START_TEST(killed_at_random_moments_it_ends_with_the_same_bits)
+{
+    size_t size;
+    char *expected = undisturbed(_i, &size);
+    const char *path = in_folder("killed");
+    ng_rng rng = ng_rng_seeded((uint64_t)time(NULL) + (uint64_t)_i);
+    int64_t kills = 0;
+    double longest = 0.02;
+    while (kills < kills_wanted()) {
+        unlink(path);
+        while (!survives(_i, path, longest * ng_rng_uniform(&rng))) {
+            kills++;
+            longest *= 1.01; /* it ends on a slow machine, too */
+            ng_module *net = make_net();
+            ng_load_report report;
+            if (access(path, F_OK) == 0)
+                assert_ok(ng_module_load(net, path, .partial = true, .verify = true,
+                                         .rename = NG_RENAME("module", ""), .report = &report));
+            ng_module_free(net);
+        }
+        longest = fmax(0.01, 0.7 * longest);
+        assert_same_end(path, expected, size);
+    }
+    free(expected);
+}
+END_TEST
+
+/* ---- The files of the past ----------------------------------------------------------------- */
+
+START_TEST(the_last_files_are_kept_and_no_more)
+{
+    const char *path = in_folder("state");
+    run r;
+    begin(&r, 2, path, 4, 3);
+    train(&r, 1000); /* saves at 4, 8, 12, 16, and at the end */
+    end(&r);
+    ck_assert_int_eq(files_named("state"), 3);
+    const int64_t steps[] = {18, 16, 12};
+    for (int i = 0; i < 3; i++) {
+        char name[32] = "state";
+        if (i > 0) snprintf(name, sizeof name, "state.%d", i);
+        begin(&r, 2, in_folder(name), 4, 3);
+        assert_ok(ng_training_resume(r.training));
+        ck_assert_int_eq(ng_training_at(r.training).step, steps[i]);
+        end(&r);
+    }
+}
+END_TEST
+
+static void save_at(const char *path, int64_t step)
+{
+    run r;
+    begin(&r, 2, path, 1, 3);
+    train(&r, step);
+    end(&r);
+}
+
+/* Each call in turn is refused: the training says so and ends, and the file is whole. */
+START_TEST(whatever_fails_leaves_a_file_to_go_on_from)
+{
+    size_t size;
+    char *expected = undisturbed(2, &size);
+    const char *path = in_folder("state");
+    bool refused = true;
+    for (int64_t i = 0; refused; i++) {
+        save_at(path, 4);
+        run r;
+        begin(&r, 2, path, 1, 3);
+        assert_ok(ng_training_resume(r.training));
+        file_calls_fail_once_after(i, EIO);
+        train(&r, 1); /* and saves before the next */
+        refused = file_call_refused();
+        file_calls_succeed();
+        if (!refused) ck_assert(!ng_failed());
+        ng_clear_error();
+        end(&r);
+        ck_assert_int_eq(files_named(".tmp"), 0);
+        ck_assert_int_eq(files_named("state.0"), 0);
+
+        begin(&r, 2, path, 1000, 1);
+        assert_ok(ng_training_resume(r.training));
+        ck_assert_int_ge(ng_training_at(r.training).step, 4);
+        train(&r, 1000);
+        end(&r);
+        assert_same_end(path, expected, size);
+        for (int k = 0; k < 4; k++) {
+            char name[32];
+            snprintf(name, sizeof name, k ? "state.%d" : "state", k);
+            unlink(in_folder(name));
+        }
+    }
+    free(expected);
+}
+END_TEST
+
+START_TEST(a_full_disk_ends_the_training_with_its_reason)
+{
+    const char *path = in_folder("state");
+    run r;
+    begin(&r, 0, path, 1, 2);
+    train(&r, 3);
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    train(&r, 1000);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    ck_assert_ptr_nonnull(strstr(ng_error_text(), path));
+    assert_error(NG_EIO, "File too large");
+    end(&r);
+    begin(&r, 0, path, 1, 2);
+    assert_ok(ng_training_resume(r.training));
+    end(&r);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    const char *path = in_folder("state");
+    run r;
+    begin(&r, 2, path, 1000, 2);
+    train(&r, 5);
+    for (int i = 0;; i++) {
+        allocations_fail_after(i);
+        const ng_status status = ng_training_save(r.training);
+        allocations_succeed();
+        if (status == NG_OK) break;
+        assert_error(NG_ENOMEM, "ng_training_save: out of memory");
+    }
+    end(&r);
+    begin(&r, 2, path, 1000, 2);
+    for (int i = 0;; i++) {
+        allocations_fail_after(i);
+        const ng_status status = ng_training_resume(r.training);
+        allocations_succeed();
+        if (status == NG_OK) break;
+        assert_error(NG_ENOMEM, "out of memory");
+        ck_assert_int_eq(ng_training_at(r.training).step, 0);
+        ck_assert_int_eq(ng_optimizer_steps(r.optimizer), 0);
+    }
+    ck_assert_int_eq(ng_training_at(r.training).step, 6);
+    end(&r);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- What does not fit --------------------------------------------------------------------- */
+
+START_TEST(another_training_is_refused_with_the_difference)
+{
+    const char *path = in_folder("state");
+    save_at(path, 4);
+    run r;
+    begin(&r, 3, path, 1, 1);
+    ck_assert_int_eq(ng_training_resume(r.training), NG_EVALUE);
+    assert_error(NG_EVALUE, "is of an optimizer Adam, expected AdamW");
+    end(&r);
+
+    begin(&r, 2, path, 1, 1);
+    int64_t more = 0;
+    assert_ok(ng_training_keep_count(r.training, "more", &more));
+    ck_assert_int_eq(ng_training_resume(r.training), NG_EVALUE);
+    assert_error(NG_EVALUE, "\"count.more\" is missing");
+    ck_assert_int_eq(ng_training_keep_count(r.training, "more", &more), NG_EVALUE);
+    assert_error(NG_EVALUE, "\"more\" is kept already");
+    end(&r);
+
+    begin(&r, 2, path, 1, 1);
+    ng_training *less = ng_training_new(r.optimizer, .tape = r.tape, .data = r.data, .path = path);
+    ck_assert_int_eq(ng_training_resume(less), NG_EVALUE);
+    assert_error(NG_EVALUE, "is nothing that is kept here");
+    ng_training_free(less);
+    assert_ok(ng_module_to(r.net, NG_F64));
+    ck_assert_int_eq(ng_training_resume(r.training), NG_EDTYPE);
+    assert_error(NG_EDTYPE, "\"module.0.weight\" in F32, expected F64");
+    end(&r);
+
+    begin(&r, 2, path, 1, 1);
+    ng_optimizer *other = ng_adam_new(r.net, .lr = 0.01, .beta1 = 0.8);
+    ng_training *changed =
+        ng_training_new(other, .tape = r.tape, .data = r.data, .history = r.history, .path = path);
+    ng_training_keep_number(changed, "loss", &r.loss_sum);
+    ng_training_keep_count(changed, "drawn", &r.drawn);
+    ng_training_keep_rng(changed, "noise", &r.noise);
+    ng_training_keep_tensor(changed, "average", r.average);
+    ck_assert_int_eq(ng_training_resume(changed), NG_EVALUE);
+    assert_error(NG_EVALUE, "the optimizer's schedule.kind is 2, and here 0");
+    ck_assert_int_eq(ng_optimizer_steps(other), 0);
+    assert_ok(ng_training_resume(changed, .changed = true));
+    ck_assert_int_eq(ng_optimizer_steps(other), 2);
+    ng_training_free(changed), ng_optimizer_free(other);
+    end(&r);
+
+    begin(&r, 2, in_folder("nowhere"), 1, 1);
+    ck_assert_int_eq(ng_training_resume(r.training), NG_EIO);
+    assert_error(NG_EIO, "ng_training_resume: cannot open");
+    assert_ok(ng_training_resume(r.training, .or_begin = true));
+    end(&r);
+}
+END_TEST
+
+START_TEST(a_damaged_file_is_refused_and_changes_nothing)
+{
+    const char *path = in_folder("state");
+    save_at(path, 4);
+    size_t size;
+    char *bytes = get_file(path, &size);
+    run r;
+    begin(&r, 2, path, 1, 1);
+    ng_tensor *weight = ng_copy_new(ng_module_find(r.net, "0.weight"), NG_F32);
+    for (size_t i = 0; i < size; i += 7) {
+        bytes[i] ^= 0x40;
+        put_file("state", bytes, size);
+        bytes[i] ^= 0x40;
+        ck_assert_int_ne(ng_training_resume(r.training), NG_OK);
+        ng_clear_error();
+        if (i % 5 == 0) {
+            put_file("state", bytes, i);
+            ck_assert_int_eq(ng_training_resume(r.training), NG_EPARSE);
+            ng_clear_error();
+        }
+    }
+    assert_same_bits(weight, ng_module_find(r.net, "0.weight"));
+    ck_assert_int_eq(ng_training_at(r.training).step, 0);
+    free(bytes), ng_tensor_free(weight), end(&r);
+}
+END_TEST
+
+START_TEST(the_loop_says_what_is_missing)
+{
+    run r;
+    ng_batch batch;
+    begin(&r, 0, NULL, 1, 1);
+    ck_assert(!ng_training_batch(r.training, 4, &batch));
+    assert_error(NG_ESTATE, "no epoch was begun");
+    ck_assert_int_eq(ng_training_save(r.training), NG_ESTATE);
+    assert_error(NG_ESTATE, "there is no path to save to");
+    ck_assert(ng_training_epoch(r.training, 1));
+    ck_assert(ng_training_batch(r.training, 4, &batch));
+    ck_assert(!ng_training_batch(r.training, 5, &batch));
+    assert_error(NG_ESTATE, "batches of 5, expected 4");
+    ck_assert(!ng_training_epoch(r.training, 1));
+    ck_assert(!ng_failed());
+    end(&r);
+
+    ng_module *net = ng_linear_new(1, 1);
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_training *steps = ng_training_new(sgd);
+    int count = 0;
+    while (ng_training_step(steps, 7)) count++;
+    ck_assert_int_eq(count, 7);
+    ck_assert_int_eq(ng_training_at(steps).step, 7);
+    ck_assert(!ng_training_epoch(steps, 0));
+    ck_assert(ng_training_epoch(steps, 1));
+    ck_assert(!ng_training_batch(steps, 4, &batch));
+    assert_error(NG_ESTATE, "the training has no data set");
+    ng_training_free(steps), ng_training_free(NULL);
+
+    ng_dataset *data = make_data();
+    ck_assert_ptr_null(ng_training_new(sgd, .data = data));
+    assert_error(NG_EVALUE, ".data without .tape");
+    ck_assert_ptr_null(ng_training_new(sgd, .every = -1));
+    assert_error(NG_EVALUE, "every -1 steps");
+    ck_assert_ptr_null(ng_training_new(NULL));
+    assert_error(NG_ENULL, "ng_training_new: optimizer is NULL");
+    ng_dataset_free(data), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+/* ---- Histories that are read back ---------------------------------------------------------- */
+
+START_TEST(a_history_is_read_back_and_gone_on_with)
+{
+    ng_history *history = ng_history_new("what; normgrad and \"more\"");
+    ng_history_block(history, "LayerNorm, 1e-5");
+    ng_history_log(history, "loss", 0, 2.5);
+    ng_history_log(history, "accuracy", 3, 1.0 / 3);
+    ng_history_log(history, "loss", -4, (double)NAN);
+    ng_history_log(history, "loss", INT64_MAX, -HUGE_VAL);
+    ng_history_block(history, "# step");
+    ng_history_log(history, "b.c-d_e", 7, 1e-300);
+    assert_ok(ng_history_write(history, in_folder("a.dat")));
+    ng_history *again = ng_history_read(in_folder("a.dat"));
+    assert_ok(again);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ng_history_write(history, in_folder("a.dat")));
+        assert_ok(ng_history_write(again, in_folder("b.dat")));
+        size_t a_size, b_size;
+        char *a = get_file(in_folder("a.dat"), &a_size);
+        char *b = get_file(in_folder("b.dat"), &b_size);
+        ck_assert_str_eq(a, b);
+        free(a), free(b);
+        ng_history_log(history, "more", 8, 1), ng_history_log(again, "more", 8, 1);
+    }
+    ng_history_free(history), ng_history_free(again);
+}
+END_TEST
+
+static const struct {
+    const char *text, *problem;
+} histories[] = {
+    {"", "it.dat:0: expected \"# what: \""},
+    {"# what: a\n", "it.dat:1: expected the version"},
+    {"what: a; normgrad 1\n", "it.dat:1: expected \"# what: \""},
+    {"# what: a; normgrad 1\n\nstep a\n", "expected a value in each series before"},
+    {"# what: a; normgrad 1\n\nstep\n1\n", "it.dat:3: expected a series"},
+    {"# what: a; normgrad 1\n\nsteps a\n1 1\n", "it.dat:3: expected a line of names"},
+    {"# what: a; normgrad 1\n\nstep a a\n1 1 1\n", "it.dat:3: expected names of series"},
+    {"# what: a; normgrad 1\n\nstep a,b\n1 1\n", "it.dat:3: expected names of series"},
+    {"# what: a; normgrad 1\n\n#a\nstep a\n1 1\n", "it.dat:3: expected \"# \""},
+    {"# what: a; normgrad 1\n\n# a\n", "it.dat:3: expected a line of names"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1\n1 2\n", "it.dat:5: expected a step beyond"},
+    {"# what: a; normgrad 1\n\nstep a\nx 1\n", "it.dat:4: expected a step"},
+    {"# what: a; normgrad 1\n\nstep a\n- 1\n", "it.dat:4: expected a step"},
+    {"# what: a; normgrad 1\n\nstep a\n9223372036854775808 1\n", "it.dat:4: expected a step"},
+    {"# what: a; normgrad 1\n\nstep a\n1\n", "it.dat:4: expected a value for each series"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1 1\n", "it.dat:4: expected no more values"},
+    {"# what: a; normgrad 1\n\nstep a\n1 nan\n", "it.dat:4: expected a number"},
+    {"# what: a; normgrad 1\n\nstep a\n1 0x1\n", "it.dat:4: expected a number"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1e999\n", "it.dat:4: expected a number"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1-\n", "it.dat:4: expected a number"},
+    {"# what: a; normgrad 1\n\nstep a\n1 ?\n", "expected a value in each series"},
+    {"# what: a; normgrad 1\n\n# a\nstep a\n1 1\n\n\n# a\nstep a\n1 1\n", "\"a\" already"},
+};
+
+START_TEST(what_is_no_history_is_named_by_its_line)
+{
+    ck_assert_ptr_null(ng_history_read(put_text("it.dat", histories[_i].text)));
+    assert_error(ng_error_status(), histories[_i].problem);
+    ck_assert_ptr_null(ng_history_read(put_file("it.dat", "# what: a\0; normgrad 1\n", 24)));
+    assert_error(NG_EPARSE, "there is a zero byte in it");
+}
+END_TEST
+
+Suite *training_suite(void)
+{
+    Suite *suite = suite_create("training");
+    TCase *resume = tcase_create("resume");
+    tcase_add_checked_fixture(resume, make_test_folder, remove_test_folder);
+    tcase_add_loop_test(resume, left_at_any_step_it_ends_with_the_same_bits, 0, OPTIMIZERS);
+    tcase_add_loop_test(resume, what_is_taken_up_in_the_same_process_replaces_what_is_there, 0,
+                        OPTIMIZERS);
+    tcase_add_loop_test(resume, a_stopped_training_saves_and_goes_on, 0, OPTIMIZERS);
+    tcase_add_test(resume, the_last_files_are_kept_and_no_more);
+    tcase_add_test(resume, whatever_fails_leaves_a_file_to_go_on_from);
+    tcase_add_test(resume, a_full_disk_ends_the_training_with_its_reason);
+    tcase_add_test(resume, every_allocation_may_fail);
+    tcase_add_test(resume, another_training_is_refused_with_the_difference);
+    tcase_add_test(resume, a_damaged_file_is_refused_and_changes_nothing);
+    tcase_add_test(resume, the_loop_says_what_is_missing);
+    suite_add_tcase(suite, resume);
+
+    TCase *kills = tcase_create("kills");
+    tcase_add_checked_fixture(kills, make_test_folder, remove_test_folder);
+    tcase_add_loop_test(kills, killed_at_random_moments_it_ends_with_the_same_bits, 0, OPTIMIZERS);
+    if (kills_wanted() > 100) tcase_set_timeout(kills, 3600);
+    suite_add_tcase(suite, kills);
+
+    TCase *history = tcase_create("history read back");
+    tcase_add_checked_fixture(history, make_test_folder, remove_test_folder);
+    tcase_add_test(history, a_history_is_read_back_and_gone_on_with);
+    tcase_add_loop_test(history, what_is_no_history_is_named_by_its_line, 0,
+                        sizeof histories / sizeof histories[0]);
+    suite_add_tcase(suite, history);
+    return suite;
+}
