@@ -4,6 +4,7 @@
 #
 #     tests/lifetimes.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
 set -eu
+. tests/compile.sh
 folder=$1
 shift
 
@@ -151,13 +152,7 @@ int main(int argc, char **argv)
 }
 PROGRAM
 
-compile=
-while [ "$1" != -- ]; do
-    compile="$compile $1"
-    shift
-done
-shift
-$compile "$folder/lifetimes.c" "$@" -o "$folder/lifetimes" || fail "the program does not compile"
+compile "$folder/lifetimes.c" "$folder/lifetimes" "$@" || fail "the program does not compile"
 
 # Leaks are the tests' business, and the sanitizer cannot look for them everywhere.
 export ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}"

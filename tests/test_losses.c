@@ -462,8 +462,7 @@ END_TEST
 Suite *losses_suite(void)
 {
     Suite *suite = suite_create("losses");
-    TCase *t = tcase_create("losses");
-    tcase_add_checked_fixture(t, set_up, tear_down);
+    TCase *t = add_group(suite, "losses");
     tcase_add_test(t, softmax_of_logarithms_is_their_share);
     tcase_add_test(t, softmax_sums_to_one_along_any_axis);
     tcase_add_loop_test(t, softmax_is_finite_at_extremes, 0, 2);
@@ -497,6 +496,5 @@ Suite *losses_suite(void)
     tcase_add_test(t, dropout_draws_from_the_stream_of_the_tape);
     tcase_add_test(t, dropout_of_nothing_changes_nothing_and_draws_nothing);
     tcase_add_test(t, dropout_says_what_is_wrong);
-    suite_add_tcase(suite, t);
     return suite;
 }

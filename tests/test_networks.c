@@ -24,13 +24,6 @@ static int draw_parameters(ng_module *module, ng_tensor **values)
     return count;
 }
 
-static int layer_count(void)
-{
-    int count = 0;
-    while (ng_layer_case(count)) count++;
-    return count;
-}
-
 static ng_module *layer_of(const ng_case *spec)
 {
     ng_module *module = spec->module();
@@ -242,14 +235,13 @@ END_TEST
 Suite *networks_suite(void)
 {
     Suite *suite = suite_create("networks");
-    TCase *using = tcase_create("as functions");
-    tcase_add_checked_fixture(using, set_up, tear_down);
-    tcase_add_loop_test(using, every_layer_is_a_function_of_its_parameters, 0, layer_count());
+    TCase *using = add_group(suite, "as functions");
+    tcase_add_loop_test(using, every_layer_is_a_function_of_its_parameters, 0,
+                        case_count(ng_layer_case));
     tcase_add_test(using, the_gradient_through_two_inner_steps_is_that_of_differences);
     tcase_add_test(using, a_parameter_may_stand_for_itself);
     tcase_add_test(using, what_cannot_stand_for_a_parameter_is_told_by_its_name);
     tcase_add_test(using, a_layer_that_reads_its_parameter_itself_is_told_so);
     tcase_add_test(using, weight_norm_takes_a_norm);
-    suite_add_tcase(suite, using);
     return suite;
 }

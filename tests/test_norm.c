@@ -1005,8 +1005,7 @@ END_TEST
 Suite *norm_suite(void)
 {
     Suite *suite = suite_create("norm");
-    TCase *t = tcase_create("norm");
-    tcase_add_checked_fixture(t, set_up, tear_down);
+    TCase *t = add_group(suite, "norm");
     tcase_add_test(t, four_steps_of_document_003);
     tcase_add_test(t, layer_norm_of_document_000_has_unbiased_variance);
     tcase_add_test(t, layer_norm_of_document_001_has_biased_variance_and_affine);
@@ -1062,6 +1061,5 @@ Suite *norm_suite(void)
     tcase_add_test(t, null_that_an_earlier_failure_explains_is_passed_on);
     tcase_add_test(t, batch_norm_says_what_is_wrong);
     tcase_add_test(t, out_of_memory_leaves_running_statistics_alone);
-    suite_add_tcase(suite, t);
     return suite;
 }

@@ -1201,8 +1201,7 @@ Suite *norms_suite(void)
     tcase_add_test(figures, adaptive_residual_is_dits_block);
     suite_add_tcase(suite, figures);
 
-    TCase *t = tcase_create("norms");
-    tcase_add_checked_fixture(t, set_up, tear_down);
+    TCase *t = add_group(suite, "norms");
     tcase_add_loop_test(t, invariances_are_as_published, 0,
                         (int)(sizeof invariances / sizeof invariances[0]));
     tcase_add_test(t, one_group_is_layer_norm_of_the_sample);
@@ -1228,6 +1227,5 @@ Suite *norms_suite(void)
     tcase_add_test(t, layers_say_what_is_wrong);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, training_allocates_nothing_once_warm);
-    suite_add_tcase(suite, t);
     return suite;
 }

@@ -580,8 +580,7 @@ END_TEST
 Suite *numbers_suite(void)
 {
     Suite *suite = suite_create("numbers");
-    TCase *t = tcase_create("numbers");
-    tcase_add_checked_fixture(t, set_up, tear_down);
+    TCase *t = add_group(suite, "numbers");
     tcase_add_loop_test(t, norms_keep_their_digits_at_any_size, 0, RANGES);
     tcase_add_loop_test(t, recorded_gradients_of_norms_keep_their_digits_too, 0, RANGES);
     tcase_add_loop_test(t, second_order_of_norms_in_float_agrees_with_double, 0, NORMS);
@@ -594,6 +593,5 @@ Suite *numbers_suite(void)
     tcase_add_loop_test(t, equal_scores_share_alike, 0, 2 * SCORES);
     tcase_add_loop_test(t, scores_far_from_zero_keep_their_digits, 0, 80);
     tcase_add_test(t, causal_queries_before_every_key_give_zero);
-    suite_add_tcase(suite, t);
     return suite;
 }

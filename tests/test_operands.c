@@ -7,24 +7,11 @@
 
 /* ---- Cases, run on inputs of other shapes -------------------------------------------------- */
 
-static int op_count(void)
-{
-    int count = 0;
-    while (ng_op_case(count)) count++;
-    return count;
-}
-
-static int layer_count(void)
-{
-    int count = 0;
-    while (ng_layer_case(count)) count++;
-    return count;
-}
-
 /* The ops, then the layers. */
 static const ng_case *case_at(int index)
 {
-    return index < op_count() ? ng_op_case(index) : ng_layer_case(index - op_count());
+    const int ops = case_count(ng_op_case);
+    return index < ops ? ng_op_case(index) : ng_layer_case(index - ops);
 }
 
 /* How a case is run. */
@@ -537,20 +524,12 @@ END_TEST
 
 Suite *operands_suite(void);
 
-static TCase *add_case(Suite *suite, const char *name)
-{
-    TCase *group = tcase_create(name);
-    tcase_add_checked_fixture(group, set_up, tear_down);
-    suite_add_tcase(suite, group);
-    return group;
-}
-
 Suite *operands_suite(void)
 {
     Suite *suite = suite_create("operands");
-    const int cases = op_count() + layer_count();
+    const int cases = case_count(ng_op_case) + case_count(ng_layer_case);
 
-    TCase *empty = add_case(suite, "empty");
+    TCase *empty = add_group(suite, "empty");
     tcase_add_loop_test(empty, every_element_that_a_case_gives_was_written, 0, cases);
     tcase_add_loop_test(empty, every_case_works_or_answers_where_an_axis_is_empty, 0, cases);
     tcase_add_loop_test(empty, every_case_is_done_at_once_with_what_is_empty_and_huge, 0, cases);

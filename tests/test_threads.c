@@ -571,12 +571,10 @@ Suite *threads_suite(void)
     tcase_add_test(number, threads_of_the_pool_take_no_signals);
     suite_add_tcase(suite, number);
 
-    TCase *shortage = tcase_create("shortage");
-    tcase_add_checked_fixture(shortage, set_up, tear_down);
+    TCase *shortage = add_group(suite, "shortage");
     tcase_add_loop_test(shortage, fewer_threads_than_wanted_are_no_error, 0, 4);
     tcase_add_loop_test(shortage, a_product_without_memory_to_pack_into_has_the_same_bits, 0, 8);
     tcase_add_test(shortage, a_thread_with_a_small_stack_can_multiply);
-    suite_add_tcase(suite, shortage);
 
     TCase *programs = tcase_create("programs");
     tcase_add_test(programs, networks_that_are_trained_at_once_have_the_bits_they_have_alone);

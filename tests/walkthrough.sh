@@ -4,6 +4,7 @@
 #
 #     tests/walkthrough.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
 set -eu
+. tests/compile.sh
 folder=$1
 shift
 
@@ -17,26 +18,20 @@ awk -v first="$first" '$0 == first { on = 1 } /^```$/ { on = 0 } on' README.md |
     cmp -s - examples/quickstart.c || fail "README.md shows another examples/quickstart.c"
 
 # The file's name is in the first line of its block.
-source=$(sed -n 's|^/\* \(examples/[a-z0-9_]*\.c\): .*|\1|p' README.md)
-[ "$(echo "$source" | wc -w)" -eq 1 ] || fail "README.md shows '$source', expected one examples/NAME.c"
-program=${source%.c}
+file=$(sed -n 's|^/\* \(examples/[a-z0-9_]*\.c\): .*|\1|p' README.md)
+[ "$(echo "$file" | wc -w)" -eq 1 ] || fail "README.md shows '$file', expected one examples/NAME.c"
+program=${file%.c}
 grep -qF "make build/$program && build/$program" README.md ||
     fail "README.md does not say how build/$program is made and run"
 
 rm -rf "$folder"
 mkdir -p "$folder/examples"
-sed -n "\|^/\* $source: |,/^\`\`\`\$/p" README.md | sed '$d' > "$folder/$source"
+sed -n "\|^/\* $file: |,/^\`\`\`\$/p" README.md | sed '$d' > "$folder/$file"
 
-compile=
-while [ "$1" != -- ]; do
-    compile="$compile $1"
-    shift
-done
-shift
-$compile "$folder/$source" "$@" -o "$folder/$program" || fail "README.md's $source does not compile"
+compile "$folder/$file" "$folder/$program" "$@" || fail "README.md's $file does not compile"
 "$folder/$program" > "$folder/output" || {
     cat "$folder/output"
-    fail "README.md's $source says no"
+    fail "README.md's $file says no"
 }
 [ "$(grep -c ' ok$' "$folder/output")" -eq 1 ] || fail "a line was to say ok: $(cat "$folder/output")"
-echo "walkthrough: README.md's $source compiles, and its gradients are right"
+echo "walkthrough: README.md's $file compiles, and its gradients are right"

@@ -153,7 +153,11 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 #define NG_RENAME(...) (std::initializer_list<const char *>{__VA_ARGS__, NULL}.begin())
 #endif
 
-/* ---- Layers ------------------------------------------------------------------------------- */
+/* ---- Layers -------------------------------------------------------------------------------
+ *
+ * Weights are drawn when a layer is made, and again when it is given to another module, by its path
+ * in seed 0. No constructor takes a seed: two equal networks made one after the other start with
+ * the same weights, and differ after ng_module_init(net, seed). */
 
 /* How a weight is drawn. fan_in and fan_out are the sizes of what it reads and what it feeds. */
 typedef enum {

@@ -11,11 +11,7 @@ typedef struct {
 
 static ng_tensor *normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
 {
-    if (ng_rank(x) < 1 || ng_dim(x, -1) != layer->options.dim) {
-        ng_fail(NG_ESHAPE, "AdaptiveLayerNorm: x is %s, expected its last dimension to be %lld",
-                ng_shape_print(x->shape).text, (long long)layer->options.dim);
-        return NULL;
-    }
+    if (!ng_features_fit(&layer->base, x, layer->options.dim)) return NULL;
     return ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
 }
 

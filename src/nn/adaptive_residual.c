@@ -22,11 +22,7 @@ static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_t
 {
     const adaptive_residual *layer = (const adaptive_residual *)self;
     const int64_t dim = layer->options.dim;
-    if (ng_rank(x) < 1 || ng_dim(x, -1) != dim) {
-        ng_fail(NG_ESHAPE, "AdaptiveResidual: x is %s, expected its last dimension to be %lld",
-                ng_shape_print(x->shape).text, (long long)dim);
-        return NULL;
-    }
+    if (!ng_features_fit(self, x, dim)) return NULL;
     ng_tensor *c = ng_silu(tape, condition);
     ng_tensor *modulation = c ? ng_forward(layer->modulation, tape, c) : NULL;
     ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);

@@ -10,11 +10,7 @@ typedef struct {
 static ng_tensor *detach_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const ng_detach_norm_new_options *options = &((const detach_norm *)self)->options;
-    if (ng_rank(x) < 1 || ng_dim(x, -1) != options->dim) {
-        ng_fail(NG_ESHAPE, "DetachNorm: x is %s, expected its last dimension to be %lld",
-                ng_shape_print(x->shape).text, (long long)options->dim);
-        return NULL;
-    }
+    if (!ng_features_fit(self, x, options->dim)) return NULL;
     return ng_detach_norm(tape, x, .eps = options->eps, .detach_mean = !options->mean_flows,
                           .detach_deviation = !options->deviation_flows);
 }

@@ -12,11 +12,7 @@ typedef struct {
 static ng_tensor *dynamic_tanh_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const dynamic_tanh *layer = (const dynamic_tanh *)self;
-    if (ng_rank(x) < 1 || ng_dim(x, -1) != layer->options.dim) {
-        ng_fail(NG_ESHAPE, "DynamicTanh: x is %s, expected its last dimension to be %lld",
-                ng_shape_print(x->shape).text, (long long)layer->options.dim);
-        return NULL;
-    }
+    if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
     return ng_dynamic_tanh(tape, x, ng_stand_in(tape, layer->alpha),
                            ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta));
 }

@@ -26,11 +26,7 @@ static ng_tensor *activate(ng_tape *tape, ng_tensor *x, ng_feed_forward_activati
 static ng_tensor *feed_forward_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const feed_forward *layer = (const feed_forward *)self;
-    if (x->shape.rank < 1 || ng_dim(x, -1) != layer->options.dim) {
-        ng_fail(NG_ESHAPE, "FeedForward: x is %s, expected its last dimension to be %lld",
-                ng_shape_print(x->shape).text, (long long)layer->options.dim);
-        return NULL;
-    }
+    if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
     ng_tensor *inner =
         ng_linear(tape, x, ng_stand_in(tape, layer->in_weight), ng_stand_in(tape, layer->in_bias));
     ng_tensor *active = activate(tape, inner, layer->options.activation);

@@ -548,6 +548,14 @@ ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_t
     return y ? y : failed_in(module, failures);
 }
 
+bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)
+{
+    if (ng_rank(x) >= 1 && ng_dim(x, -1) == dim) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected its last dimension to be %lld", self->type->name,
+            ng_shape_print(x->shape).text, (long long)dim);
+    return false;
+}
+
 static void set_training(ng_module *module, bool training)
 {
     if (!module) return;

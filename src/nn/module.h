@@ -70,6 +70,9 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, n
 /* Frees a child that `self` does not take, unless it is another's or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);
 
+/* Whether x's last dimension is `dim`; else an error of the layer. */
+bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim);
+
 /* Whether a setting was given, be it as NG_ZERO. */
 bool ng_option_given(double value);
 

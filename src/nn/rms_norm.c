@@ -12,11 +12,7 @@ static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const rms_norm *layer = (const rms_norm *)self;
     const ng_rms_norm_new_options *options = &layer->options;
-    if (ng_rank(x) < 1 || ng_dim(x, -1) != options->dim) {
-        ng_fail(NG_ESHAPE, "RMSNorm: x is %s, expected its last dimension to be %lld",
-                ng_shape_print(x->shape).text, (long long)options->dim);
-        return NULL;
-    }
+    if (!ng_features_fit(self, x, options->dim)) return NULL;
     return ng_row_norm(tape, x, ng_stand_in(tape, layer->gamma), NG_NONE, .eps = options->eps,
                        .dims = 1, .rms = true, .partial = options->partial);
 }

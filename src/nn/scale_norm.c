@@ -11,11 +11,7 @@ typedef struct {
 static ng_tensor *scale_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const scale_norm *layer = (const scale_norm *)self;
-    if (ng_rank(x) < 1 || ng_dim(x, -1) != layer->options.dim) {
-        ng_fail(NG_ESHAPE, "ScaleNorm: x is %s, expected its last dimension to be %lld",
-                ng_shape_print(x->shape).text, (long long)layer->options.dim);
-        return NULL;
-    }
+    if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
     return ng_scale_norm(tape, x, ng_stand_in(tape, layer->g), layer->options.eps);
 }
 
