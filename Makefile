@@ -213,7 +213,7 @@ HAVE_CASES := $(shell grep -l '^const ng_case ng_[a-z]*_cases_' $(SOURCES))
 CASE_TABLES = $(OUT)/src/ops/table.o $(OUT)/src/nn/table.o
 $(CASE_TABLES): OWN += -I$(OUT)/src
 $(CASE_TABLES): %/table.o: %/cases.h
-$(CASE_TABLES:table.o=cases.h): $(OUT)/%/cases.h: FORCE
+$(CASE_TABLES:table.o=cases.h): $(OUT)/%/cases.h: FORCE | $$(@D)/
 	$(call remember,$(patsubst $*/%.c,CASES(%),$(filter $*/%,$(HAVE_CASES))))
 
 # For the build systems of others: pkg-config and CMake.
