@@ -166,6 +166,8 @@ START_TEST(wrong_access_names_what_came)
     assert_error(NG_ESHAPE, "ng_item: a tensor of shape (2, 3), expected one element");
     ck_assert(isnan(ng_at(x, 2, 0)));
     assert_error(NG_ESHAPE, "ng_at: index (2, 0) of a tensor of shape (2, 3)");
+    ck_assert(isnan(ng_at(x, 1, INT64_MAX)));
+    assert_error(NG_ESHAPE, "ng_at: index (1, 9223372036854775807)");
     ck_assert(isnan(ng_get(x, 6)));
     assert_error(NG_ESHAPE, "ng_get: index 6 of a tensor of 6 elements");
     ck_assert_ptr_null(ng_data_f64(x));

@@ -2,6 +2,8 @@
  * takes a tensor either works or answers with an error. */
 #include "fixture.h"
 #include "support.h"
+
+#include "core/arena.h"
 #include "tape/tape.h"
 #include <unistd.h>
 
@@ -79,20 +81,26 @@ static outcome run(const ng_case *spec, const manner *how)
         ck_assert(!dx || ng_shape_equal(ng_shape_of(dx), ng_shape_of(inputs[i])));
         o.gradients[i] = told(spec->name, dx);
     }
+    ng_tape_reset(tape); /* until then its operands live */
     for (int i = 0; i < NG_CASE_INPUTS; i++) ng_tensor_free(inputs[i]);
     ng_module_free(module);
     return o;
 }
 
-/* Fills the tape's memory with a byte: an element that is read before it was written has it. */
+/* Fills the tape's memory with a byte: an element that is read before it was written has it. Where
+ * a tape keeps no memory (core/arena.h) the sanitizer fills what is new. */
 static void soil(int byte)
 {
+#ifdef NG_ARENA_FORGETS
+    (void)byte;
+#else
     const size_t bytes = 1 << 20;
     ng_tape_reset(tape);
     void *memory = ng_tape_memory(tape, bytes);
     assert_ok(memory);
     memset(memory, byte, bytes);
     ng_tape_reset(tape);
+#endif
 }
 
 /* The same bits, whatever stood in the tape's memory before. */
@@ -180,25 +188,48 @@ static void run_if_it_can_be_made(const ng_case *spec, const manner *how)
     outcome_free(&o);
 }
 
+/* The lengths of the axes of all inputs, each once. */
+static int lengths_of(const ng_case *spec, int64_t lengths[NG_CASE_INPUTS * NG_MAX_RANK])
+{
+    int count = 0;
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+        for (int d = 0; d < spec->inputs[i].shape.rank; d++) {
+            const int64_t length = spec->inputs[i].shape.dim[d];
+            int at = 0;
+            while (at < count && lengths[at] != length) at++;
+            if (at == count) lengths[count++] = length;
+        }
+    return count;
+}
+
 /* The same with 2^40 in place of another length: work that is done for each of so many nothings
  * would not end. */
+static const int64_t huge = INT64_C(1) << 40;
+
+static void run_beside(const ng_case *empty, int64_t length)
+{
+    const ng_case joint = with_length(empty, length, huge);
+    for (int k = 0; k < 2; k++) run_if_it_can_be_made(&joint, &manners[k]);
+    for (int i = 0; i < NG_CASE_INPUTS && empty->inputs[i].name; i++)
+        for (int d = 0; d < empty->inputs[i].shape.rank; d++) {
+            if (empty->inputs[i].shape.dim[d] != length) continue;
+            const ng_case alone = with_axis(empty, i, d, huge);
+            for (int k = 0; k < 2; k++) run_if_it_can_be_made(&alone, &manners[k]);
+        }
+}
+
+/* One length or two are 0, a third is huge. */
 START_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge)
 {
-    const int64_t huge = INT64_C(1) << 40;
-    const ng_case *spec = case_at(_i);
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
-        for (int d = 0; d < spec->inputs[i].shape.rank; d++)
-            for (int e = 0; e < spec->inputs[i].shape.rank; e++) {
-                const ng_shape shape = spec->inputs[i].shape;
-                if (shape.dim[d] == shape.dim[e] || shape.dim[e] == 1) continue;
-                const ng_case empty = with_length(spec, shape.dim[d], 0);
-                const ng_case joint = with_length(&empty, shape.dim[e], huge);
-                const ng_case alone = with_axis(&empty, i, e, huge);
-                for (int k = 0; k < 2; k++) {
-                    run_if_it_can_be_made(&joint, &manners[k]);
-                    run_if_it_can_be_made(&alone, &manners[k]);
-                }
-            }
+    int64_t lengths[NG_CASE_INPUTS * NG_MAX_RANK];
+    const int count = lengths_of(case_at(_i), lengths);
+    for (int a = 0; a < count; a++)
+        for (int b = a; b < count; b++) {
+            const ng_case one = with_length(case_at(_i), lengths[a], 0);
+            const ng_case both = with_length(&one, lengths[b], 0);
+            for (int c = 0; c < count; c++)
+                if (c != a && c != b && lengths[c] != 1) run_beside(&both, lengths[c]);
+        }
 }
 END_TEST
 

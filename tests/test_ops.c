@@ -683,7 +683,8 @@ START_TEST(pad_puts_zeros_around)
     assert_values(y, 0, 0, 3, 0, 0, 0, 4, 0, 0);
     assert_gradient(ng_square(tape, y), x, 0, 6, 8);
     assert_fails(ng_pad(tape, x, 1, -1, 2), NG_EVALUE, "ng_pad: -1 before");
-    assert_fails(ng_pad(tape, x, 1, INT64_MAX, INT64_MAX), NG_EVALUE, "ng_pad");
+    assert_fails(ng_pad(tape, x, 1, INT64_MAX, 2), NG_EVALUE,
+                 "ng_pad: 9223372036854775807 before and 2 after");
     assert_fails(ng_pad(tape, x, 1, 0, INT64_MAX - 1), NG_ESHAPE, "more elements than memory");
 }
 END_TEST
@@ -898,6 +899,11 @@ START_TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
     assert_fails(ng_add(tape, row, column), NG_ESHAPE, "ng_add: ");
     assert_fails(ng_where(tape, row, column, row), NG_ESHAPE, "ng_where: ");
     assert_fails(ng_broadcast_to(tape, row, NG_SHAPE(huge, huge, 0)), NG_ESHAPE, "more elements");
+    ng_tensor *wide = zeros(NG_SHAPE(0, INT64_C(1) << 59)), *parts[17];
+    for (int i = 0; i < 17; i++) parts[i] = wide;
+    assert_shape(ng_concat(tape, parts, 1, 1), 0, INT64_C(1) << 59);
+    assert_fails(ng_concat(tape, parts, 3, 1), NG_ESHAPE, "more elements");
+    assert_fails(ng_concat(tape, parts, 17, 1), NG_ESHAPE, "ng_concat: axis 1 has more elements");
 }
 END_TEST
 

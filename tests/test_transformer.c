@@ -954,6 +954,8 @@ START_TEST(options_without_sense_are_refused)
     assert_error(NG_EVALUE, "vocabulary is 0");
     ck_assert_ptr_null(ng_transformer_new(65, .length = -1));
     assert_error(NG_EVALUE, "length is -1");
+    ck_assert_ptr_null(ng_transformer_new(65, .dim = 4, .layers = INT64_C(1) << 40));
+    assert_error(NG_EVALUE, "ng_transformer_new: layers is 1099511627776, expected at most 10000");
     ck_assert_ptr_null(ng_transformer_new(65, .placement = (ng_norm_placement)9));
     assert_error(NG_EVALUE, "placement is 9");
     ck_assert_ptr_null(ng_transformer_new(65, .dropout = 1));

@@ -12,6 +12,9 @@ typedef struct ng_module ng_module;
 /* How deep modules may stand in one another; deeper is NG_EVALUE. */
 #define NG_MAX_DEPTH 256
 
+/* How many layers a Transformer may have; more is NG_EVALUE. */
+#define NG_MAX_LAYERS 10000
+
 /* ---- Use a network ------------------------------------------------------------------------
  *
  * Threads: several may use one network at the same time where nobody changes it: in evaluation

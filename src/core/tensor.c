@@ -243,7 +243,7 @@ double ng_at_index(const ng_tensor *x, ng_shape index)
     bool inside = index.rank == x->shape.rank;
     for (int i = 0; inside && i < index.rank; i++) {
         inside = index.dim[i] >= 0 && index.dim[i] < x->shape.dim[i];
-        flat = flat * x->shape.dim[i] + index.dim[i];
+        if (inside) flat = flat * x->shape.dim[i] + index.dim[i];
     }
     if (inside) return ng_tensor_load(x, flat);
     ng_fail(NG_ESHAPE, "ng_at: index %s of a tensor of shape %s", ng_shape_print(index).text,

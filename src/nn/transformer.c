@@ -205,6 +205,11 @@ static bool transformer_options_accepted(const ng_transformer_new_options *o)
                 (int)o->positions);
         return false;
     }
+    if (o->layers > NG_MAX_LAYERS) {
+        ng_fail(NG_EVALUE, "%s: layers is %lld, expected at most %d", name, (long long)o->layers,
+                NG_MAX_LAYERS);
+        return false;
+    }
     return ng_option_positive(name, "vocabulary", o->vocabulary, "ids") &&
            ng_option_positive(name, "layers", o->layers, "layers") &&
            ng_option_positive(name, "length", o->length, "positions") &&

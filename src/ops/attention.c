@@ -46,7 +46,8 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
 {
     const ng_attention_shape *s = &saved->shape;
     ng_tensor *sees = ng_result_full(tape, dtype, NG_SHAPE(s->queries, s->keys), 1);
-    for (int64_t t = 0; sees && s->causal && t < s->queries; t++)
+    const int64_t rows = sees && sees->size > 0 && s->causal ? s->queries : 0;
+    for (int64_t t = 0; t < rows; t++)
         for (int64_t j = 0; j < s->keys; j++)
             if (j > t + s->keys - s->queries) ng_tensor_store(sees, t * s->keys + j, 0);
     if (ng_is_none(mask)) return sees;

@@ -272,8 +272,9 @@ ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t
     const int along = ng_axis_index("ng_pad", axis, x->shape.rank);
     if (along < 0) return NULL;
     ng_shape shape = x->shape;
-    if (before < 0 || after < 0 || __builtin_add_overflow(before, after, &after) ||
-        __builtin_add_overflow(shape.dim[along], after, &shape.dim[along])) {
+    int64_t both;
+    if (before < 0 || after < 0 || __builtin_add_overflow(before, after, &both) ||
+        __builtin_add_overflow(shape.dim[along], both, &shape.dim[along])) {
         ng_fail(NG_EVALUE, "ng_pad: %lld before and %lld after, expected numbers from 0",
                 (long long)before, (long long)after);
         return NULL;
@@ -309,6 +310,26 @@ static bool joins(ng_shape first, ng_shape other, int axis)
     return ng_shape_equal(first, other);
 }
 
+/* The first part's shape, with the lengths of all along the axis. */
+static bool joint_shape(ng_tensor *const *parts, int count, int axis, ng_shape *joint)
+{
+    *joint = parts[0]->shape;
+    int64_t *length = &joint->dim[axis];
+    for (int i = 1; i < count; i++) {
+        const ng_shape shape = parts[i]->shape;
+        if (!joins(parts[0]->shape, shape, axis)) {
+            ng_fail(NG_ESHAPE, "ng_concat: %s and %s differ beside axis %d",
+                    ng_shape_print(parts[0]->shape).text, ng_shape_print(shape).text, axis);
+            return false;
+        }
+        if (__builtin_add_overflow(*length, shape.dim[axis], length)) {
+            ng_fail(NG_ESHAPE, "ng_concat: axis %d has more elements than memory can hold", axis);
+            return false;
+        }
+    }
+    return true;
+}
+
 ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis)
 {
     if (tape && count < 1) {
@@ -316,18 +337,9 @@ ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis
         return NULL;
     }
     if (!ng_accepts_any("ng_concat", tape, count, parts)) return NULL;
-    ng_shape shape = parts[0]->shape;
-    const int along = ng_axis_index("ng_concat", axis, shape.rank);
-    if (along < 0) return NULL;
-    for (int i = 1; i < count; i++) {
-        if (!joins(parts[0]->shape, parts[i]->shape, along)) {
-            ng_fail(NG_ESHAPE, "ng_concat: %s and %s differ beside axis %d",
-                    ng_shape_print(parts[0]->shape).text, ng_shape_print(parts[i]->shape).text,
-                    along);
-            return NULL;
-        }
-        shape.dim[along] += parts[i]->shape.dim[along];
-    }
+    const int along = ng_axis_index("ng_concat", axis, parts[0]->shape.rank);
+    ng_shape shape;
+    if (along < 0 || !joint_shape(parts, count, along, &shape)) return NULL;
     ng_tensor *y = ng_result(tape, parts[0]->dtype, shape);
     if (!y) return NULL;
     int64_t from = 0;
