@@ -281,15 +281,16 @@ $(OUT)/tests/main.o: $(OUT)/tests/suites.h
 $(OUT)/tests/suites.h: FORCE | $(OUT)/tests/
 	$(call remember,$(patsubst tests/test_%.c,SUITE(%),$(filter tests/test_%.c,$(TESTS))))
 
+# In one process, for one to each test is what takes the sanitizers' time (CK_FORK=yes: one each).
 ## check-asan: the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 ## check-ubsan: the tests under UndefinedBehaviorSanitizer alone
 ## check-tsan: the tests under ThreadSanitizer
 .PHONY: check-asan check-ubsan check-tsan
 check-asan check-ubsan:
-	+$(Q)ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
+	+$(Q)ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS CK_FORK=$${CK_FORK-no} \
 	    $(MAKE) --no-print-directory VARIANT=$(@:check-%=%) suite $(if $(filter %asan,$@),lifetimes)
 check-tsan:
-	+$(Q)TSAN_OPTIONS=allocator_may_return_null=1:die_after_fork=0:$$TSAN_OPTIONS CK_FORK=no \
+	+$(Q)TSAN_OPTIONS=allocator_may_return_null=1:die_after_fork=0:$$TSAN_OPTIONS CK_FORK=$${CK_FORK-no} \
 	    $(MAKE) --no-print-directory VARIANT=tsan suite
 
 ## check-valgrind: the tests under valgrind's memcheck

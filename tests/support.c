@@ -195,6 +195,15 @@ void allocations_fail_once_after(int64_t count) { refuse_after(count, true); }
 void allocations_succeed(void) { refuse_after(INT64_MAX, false); }
 bool allocations_refused(void) { return refused; }
 
+int64_t next_to_refuse(int64_t n)
+{
+#ifdef NG_ARENA_FORGETS
+    return n + 1 + n / 32;
+#else
+    return n + 1;
+#endif
+}
+
 static bool granted(void)
 {
     if (allowed == INT64_MAX) return true;

@@ -69,6 +69,11 @@ void allocations_fail_once_after(int64_t count);
 void allocations_succeed(void);
 bool allocations_refused(void); /* whether any has failed since the last call of the above */
 
+/* Which allocation a test that refuses one after the other refuses after the n-th: the next. Under
+ * AddressSanitizer, where a tape asks for its memory at each step anew, the later they are the more
+ * are alike, and some are passed over. */
+int64_t next_to_refuse(int64_t n);
+
 /* From now on `count` more threads of the library's are started, then none. */
 void threads_fail_after(int count);
 

@@ -243,7 +243,7 @@ static void expect_to_survive(ng_module *(*norm)(int64_t width), void (*refuse_a
     ck_assert_msg(status == NG_OK, "without refusals: %s", ng_error_text());
 
     bool refused = true;
-    for (int64_t n = 0; refused; n++) {
+    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
         int64_t live = allocations_live();
         refuse_after(n);
         status = run(norm, &result);
@@ -322,7 +322,7 @@ START_TEST(a_refused_call_made_again_continues_with_the_same_bits)
     static outcome first, result;
     ck_assert_int_eq(run_with_retries(&first), NG_OK);
     bool refused = true;
-    for (int64_t n = 0; refused; n++) {
+    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
         int64_t live = allocations_live();
         allocations_fail_once_after(n);
         ng_status status = run_with_retries(&result);
