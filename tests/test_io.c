@@ -389,7 +389,7 @@ START_TEST(idx_header_must_fit_before_memory_is_asked_for)
     assert_bad_images(bytes, sizeof bytes, "0x00000903");
     bytes[2] = 8, bytes[7] = 0; /* no images */
     assert_bad_images(bytes, sizeof bytes, "dimension 0 is 0");
-    assert_bad_images("\x1f\x8b\x08\x00 gzip", 9, "gunzip");
+    assert_bad_images("\x1f\x8b\x08\x00 gzip", 9, "not as gzip does it");
     assert_bad_images(labels, sizeof labels, "0x00000801");
     /* 2^64 elements: 0 to a product that overflows, and as many bytes follow */
     static const unsigned char round[] = {0, 0, 8, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 4};
@@ -841,6 +841,33 @@ static ng_status write_bytes(const char *path)
     return ng_file_write(path, bytes, sizeof bytes);
 }
 
+static ng_status write_npy(const char *path)
+{
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2000));
+    const ng_status status = ng_tensor_save_npy(x, path);
+    ng_tensor_free(x);
+    return status;
+}
+
+static ng_status write_npz(const char *path)
+{
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2000));
+    const ng_npz_array arrays[] = {{"a", x}, {"b", x}};
+    const ng_status status = ng_tensors_save_npz(path, arrays, 2);
+    ng_tensor_free(x);
+    return status;
+}
+
+static ng_status write_training(const char *path)
+{
+    ng_module *net = ng_linear_new(20, 100);
+    ng_optimizer *adam = ng_adam_new(net);
+    ng_training *training = ng_training_new(adam, .path = path);
+    const ng_status status = ng_training_save(training);
+    ng_training_free(training), ng_optimizer_free(adam), ng_module_free(net);
+    return status;
+}
+
 static const struct {
     const char *name;
     ng_status (*write)(const char *path);
@@ -848,7 +875,10 @@ static const struct {
 } writers[] = {{"ng_history_write", write_history, "# what: short"},
                {"ng_module_save", write_module, ""},
                {"ng_tape_write_dot", write_graph, "digraph"},
-               {"ng_file_write", write_bytes, "bbbb"}};
+               {"ng_file_write", write_bytes, "bbbb"},
+               {"ng_tensor_save_npy", write_npy, "\x93NUMPY"},
+               {"ng_tensors_save_npz", write_npz, "PK"},
+               {"ng_training_save", write_training, ""}};
 enum { WRITERS = sizeof writers / sizeof writers[0] };
 
 static bool is_new(int writer, const char *path)

@@ -9,7 +9,7 @@ NG_BEGIN_C
 /* `count` samples x (count, features...) with labels (int64) or targets y, or none. */
 typedef struct ng_dataset ng_dataset;
 
-/* Reads comma-separated numbers, one sample a line. The last column is the label unless said. A
+/* Reads comma-separated numbers, one sample a line, from a file that may be compressed (.gz). The last column is the label unless said. A
  * bad cell, a line of another length or a label that is no integer is NG_EPARSE and names file,
  * line and column (both from 1); so is nan or inf. Blank lines are skipped; a carriage return ends
  * a line too. */
@@ -26,8 +26,8 @@ typedef struct {
     ng_dataset_read_csv_with(NG_NAMED(ng_dataset_read_csv_options, path, __VA_ARGS__))
 NG_API ng_dataset *ng_dataset_read_csv_with(ng_dataset_read_csv_options options);
 
-/* Reads MNIST's IDX files, images and labels (plain, not compressed): x (count, rows, cols), each
- * byte multiplied by `scale` (default 1/255). labels may be NULL. */
+/* Reads MNIST's IDX files, images and labels, as they are distributed (.gz) or unpacked:
+ * x (count, rows, cols), each byte multiplied by `scale` (default 1/255). labels may be NULL. */
 typedef struct {
     double scale;
     ng_dtype dtype;     /* of the features; default float */
@@ -37,6 +37,20 @@ typedef struct {
     ng_dataset_read_idx_with(images, NG_NAMED(ng_dataset_read_idx_options, labels, __VA_ARGS__))
 NG_API ng_dataset *ng_dataset_read_idx_with(const char *images,
                                             ng_dataset_read_idx_options options);
+
+/* Reads two arrays of a NumPy archive: x (count, features...) and y (count, ...); whole numbers in y
+ * are labels (int64), other numbers targets in the features' dtype. A number that the dtype cannot
+ * hold is NG_EVALUE.   ng_dataset_read_npz("mnist.npz", .x = "x_train", .y = "y_train") */
+typedef struct {
+    const char *x, *y; /* names of the arrays; default "x" and "y" */
+    bool no_label;     /* there is no y */
+    double scale;      /* multiplies every feature; default 1 */
+    ng_dtype dtype;    /* of the features; default float */
+    const char *path;  /* of the file */
+} ng_dataset_read_npz_options;
+#define ng_dataset_read_npz(...)                                                                   \
+    ng_dataset_read_npz_with(NG_NAMED(ng_dataset_read_npz_options, path, __VA_ARGS__))
+NG_API ng_dataset *ng_dataset_read_npz_with(ng_dataset_read_npz_options options);
 
 /* From tensors, copied: x (count, ...), y (count) or (count, ...) of any dtype, or NG_NONE. */
 NG_API ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y);
@@ -78,6 +92,31 @@ NG_API bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t in
                                   ng_dataset_batch_options options);
 
 NG_API void ng_dataset_free(ng_dataset *dataset); /* takes NULL */
+
+/* ---- NumPy's files -------------------------------------------------------------------------
+ *
+ * numpy.load reads what is saved here, and here is read what numpy.save, savez and savez_compressed
+ * write: bool, integers, float16 to float64, either order of bytes and of dimensions. */
+
+/* Saves any tensor's values; the file is replaced only when it is complete (history.h). */
+NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path);
+
+/* A tensor of yours: float64 of float64, float32 of float16 and float32, int64 of integers and bool.
+ * A file of another form is NG_EPARSE, a number beyond int64 NG_EVALUE. */
+NG_API ng_tensor *ng_tensor_load_npy(const char *path);
+
+/* The same for an array of an archive (.npz), by its name; one that is not there is NG_EVALUE, which
+ * tells those that are. Archives beyond 4 GB are not read. */
+NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
+
+/* Saves tensors as an archive, uncompressed:
+ *     ng_tensors_save_npz(path, (ng_npz_array[]){{"x", x}, {"y", y}}, 2) */
+typedef struct {
+    const char *name;        /* without ".npy" */
+    const ng_tensor *tensor; /* its values */
+} ng_npz_array;
+NG_API NG_MUST_CHECK ng_status ng_tensors_save_npz(const char *path, const ng_npz_array *arrays,
+                                                   int count);
 
 NG_END_C
 

@@ -2,6 +2,7 @@
  * parse them into their tensors. */
 #include "io/dataset.h"
 #include "io/file.h"
+#include "io/inflate.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,7 +252,7 @@ ng_dataset *ng_dataset_read_csv_with(ng_dataset_read_csv_options options)
 {
     if (!ng_given(function, "path", options.path) || !complete_options(&options)) return NULL;
     int64_t size;
-    char *text = ng_file_read(function, options.path, &size);
+    char *text = ng_file_read_unpacked(function, options.path, &size);
     if (!text) return NULL;
 
     ng_c_locale locale;

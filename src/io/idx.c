@@ -1,7 +1,7 @@
 /* MNIST's IDX files: a magic number 0x0000TTDD (type, number of dimensions), the dimensions as
  * 32-bit big-endian numbers, then the elements row by row. Type 8 is an unsigned byte. */
 #include "io/dataset.h"
-#include "io/file.h"
+#include "io/inflate.h"
 #include <math.h>
 
 static const char function[] = "ng_dataset_read_idx";
@@ -26,10 +26,6 @@ static bool check(const char *path, int64_t size, int rank, ng_idx *file)
 {
     const int64_t header = 4 + 4 * rank;
     const uint32_t magic = size >= 4 ? big_endian(file->bytes) : 0;
-    if (magic >> 16 == 0x1f8b) {
-        ng_fail(NG_EPARSE, "%s: %s is compressed: unpack it with gunzip", function, path);
-        return false;
-    }
     if (size < header || magic != (0x0800u | (unsigned)rank)) {
         ng_fail(NG_EPARSE,
                 "%s: %s: %lld bytes that begin with 0x%08x, expected an IDX file of "
@@ -63,7 +59,7 @@ static bool check(const char *path, int64_t size, int rank, ng_idx *file)
 static bool read_idx(const char *path, int rank, ng_idx *file)
 {
     int64_t size = 0;
-    file->bytes = ng_file_read(function, path, &size);
+    file->bytes = ng_file_read_unpacked(function, path, &size);
     return file->bytes && check(path, size, rank, file);
 }
 

@@ -1,0 +1,386 @@
+/* Arrays in NumPy's files, and compressed ones. */
+#include "folder.h"
+#include "support.h"
+#include <unistd.h>
+
+/* ---- Tools --------------------------------------------------------------------------------- */
+
+/* What make_numpy.py puts at index i. */
+static double value_at(char kind, int64_t i)
+{
+    switch (kind) {
+    case 'f': return (double)(3 * i - 7) / 2;
+    case 'i': return (double)(3 * i - 7);
+    case 'u': return (double)(3 * i);
+    default: return (double)(i % 2);
+    }
+}
+
+static void assert_is(ng_tensor *x, ng_dtype dtype, ng_shape shape, char kind)
+{
+    assert_ok(x);
+    ck_assert_int_eq(ng_dtype_of(x), dtype);
+    ck_assert_int_eq(ng_rank(x), shape.rank);
+    for (int i = 0; i < shape.rank; i++) ck_assert_int_eq(ng_dim(x, i), shape.dim[i]);
+    for (int64_t i = 0; i < ng_size(x); i++) ck_assert(ng_get(x, i) == value_at(kind, i));
+    ng_tensor_free(x);
+}
+
+/* ---- Read ---------------------------------------------------------------------------------- */
+
+static const char *const archives[] = {"tests/golden/numpy.npz",
+                                       "tests/golden/numpy_compressed.npz"};
+
+START_TEST(arrays_of_every_dtype_are_read)
+{
+    static const struct {
+        const char *name;
+        ng_dtype dtype;
+        char kind;
+    } all[] = {{"f2", NG_F32, 'f'}, {"f4", NG_F32, 'f'}, {"f8", NG_F64, 'f'}, {"i1", NG_I64, 'i'},
+               {"i2", NG_I64, 'i'}, {"i4", NG_I64, 'i'}, {"i8", NG_I64, 'i'}, {"u1", NG_I64, 'u'},
+               {"u2", NG_I64, 'u'}, {"u4", NG_I64, 'u'}, {"u8", NG_I64, 'u'}, {"b1", NG_I64, 'b'},
+               {"big", NG_I64, 'i'}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        assert_is(ng_tensor_load_npz(archives[_i], all[i].name), all[i].dtype, NG_SHAPE(3, 4),
+                  all[i].kind);
+    assert_is(ng_tensor_load_npz(archives[_i], "fortran"), NG_F32, NG_SHAPE(2, 3, 5), 'f');
+    assert_is(ng_tensor_load_npz(archives[_i], "scalar"), NG_F64, NG_SCALAR, 'f');
+    assert_is(ng_tensor_load_npz(archives[_i], "row"), NG_F32, NG_SHAPE(5), 'f');
+    assert_is(ng_tensor_load_npz(archives[_i], "none"), NG_F32, NG_SHAPE(0, 3), 'f');
+    ck_assert_ptr_null(ng_tensor_load_npz(archives[_i], "f16"));
+    assert_error(NG_EVALUE, "has no array \"f16\"; it has: f2, f4, f8, i1, i2,");
+}
+END_TEST
+
+START_TEST(every_version_of_the_header_is_read)
+{
+    for (int version = 1; version <= 3; version++) {
+        char path[64];
+        snprintf(path, sizeof path, "tests/golden/numpy%d.npy", version);
+        assert_is(ng_tensor_load_npy(path), NG_F64, NG_SHAPE(2, 3, 4), 'f');
+    }
+}
+END_TEST
+
+START_TEST(a_data_set_is_read_from_an_archive)
+{
+    ng_dataset *data = ng_dataset_read_npz(archives[_i], .scale = 0.5);
+    assert_ok(data);
+    const ng_tensor *x = ng_dataset_x(data), *y = ng_dataset_y(data);
+    ck_assert_int_eq(ng_dataset_count(data), 6);
+    ck_assert_int_eq(ng_rank(x), 3);
+    for (int i = 0; i < 24; i++) ck_assert(ng_get(x, i) == 1.5 * i);
+    ck_assert_int_eq(ng_dtype_of(y), NG_I64);
+    for (int i = 0; i < 6; i++) ck_assert(ng_get(y, i) == 3 * i);
+    ng_dataset_free(data);
+
+    data = ng_dataset_read_npz(archives[_i], .x = "f8", .y = "f4", .dtype = NG_F64);
+    assert_ok(data);
+    ck_assert_int_eq(ng_dtype_of(ng_dataset_x(data)), NG_F64);
+    ck_assert_int_eq(ng_dtype_of(ng_dataset_y(data)), NG_F64);
+    ng_dataset_free(data);
+    data = ng_dataset_read_npz(archives[_i], .x = "u8", .no_label = true);
+    ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
+    ng_dataset_free(data);
+
+    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .y = "row"));
+    assert_error(NG_EPARSE, "x is (6, 2, 2) and y (5,), expected as many labels");
+    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .x = "none", .y = "none"));
+    assert_error(NG_EPARSE, "x is (0, 3), expected (count, ...)");
+    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .scale = 1e300));
+    assert_error(NG_EVALUE, "times the scale is no float32");
+    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .dtype = NG_I64));
+    assert_error(NG_EDTYPE, "features as int64");
+}
+END_TEST
+
+/* ---- Write --------------------------------------------------------------------------------- */
+
+static ng_tensor *sample(ng_dtype dtype, ng_shape shape)
+{
+    ng_tensor *x = ng_zeros_new(dtype, shape);
+    for (int64_t i = 0; i < ng_size(x); i++) ng_set(x, i, value_at(dtype == NG_I64 ? 'i' : 'f', i));
+    return x;
+}
+
+START_TEST(a_saved_array_has_the_bytes_that_numpy_writes)
+{
+    ng_tensor *x = sample(NG_F32, NG_SHAPE(3, 4));
+    const char *path = in_folder("it.npy");
+    assert_ok(ng_tensor_save_npy(x, path));
+    size_t size, expected_size;
+    char *bytes = get_file(path, &size);
+    char *expected = get_file("tests/golden/numpy.npy", &expected_size);
+    ck_assert_uint_eq(size, expected_size);
+    ck_assert_int_eq(memcmp(bytes, expected, size), 0);
+    free(bytes), free(expected), ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(what_is_saved_is_read_again)
+{
+    static const ng_dtype dtypes[] = {NG_F32, NG_F64, NG_I64};
+    const ng_shape shapes[] = {NG_SCALAR,      NG_SHAPE(1),       NG_SHAPE(1000, 3),
+                               NG_SHAPE(0, 2), NG_SHAPE(2, 3, 4), NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 2)};
+    ng_npz_array arrays[18];
+    char names[18][8];
+    for (int i = 0; i < 18; i++) {
+        ng_tensor *x = sample(dtypes[i % 3], shapes[i / 3]);
+        snprintf(names[i], sizeof names[i], "ä%d", i);
+        arrays[i] = (ng_npz_array){names[i], x};
+        assert_ok(ng_tensor_save_npy(x, in_folder("it.npy")));
+        ng_tensor *again = ng_tensor_load_npy(in_folder("it.npy"));
+        assert_same_bits(x, again);
+        ng_tensor_free(again);
+    }
+    assert_ok(ng_tensors_save_npz(in_folder("it.npz"), arrays, 18));
+    for (int i = 0; i < 18; i++) {
+        ng_tensor *again = ng_tensor_load_npz(in_folder("it.npz"), names[i]);
+        assert_same_bits(arrays[i].tensor, again);
+        ng_tensor_free(again);
+    }
+    arrays[1].name = arrays[0].name;
+    ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE);
+    assert_error(NG_EVALUE, "two arrays are named");
+    ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE);
+    assert_error(NG_EVALUE, "0 arrays, expected");
+    for (int i = 0; i < 18; i++) ng_tensor_free((ng_tensor *)arrays[i].tensor);
+}
+END_TEST
+
+START_TEST(saving_and_loading_without_memory_is_an_error)
+{
+    ng_tensor *x = sample(NG_F32, NG_SHAPE(3, 4));
+    const ng_npz_array arrays[] = {{"a", x}, {"b", x}};
+    for (int i = 0, done = 0; !done; i++) {
+        allocations_fail_after(i);
+        done = ng_tensor_save_npy(x, in_folder("a.npy")) == NG_OK &&
+               ng_tensors_save_npz(in_folder("a.npz"), arrays, 2) == NG_OK;
+        allocations_succeed();
+        if (!done) assert_error(NG_ENOMEM, "out of memory");
+    }
+    for (int i = 0, done = 0; !done; i++) {
+        allocations_fail_after(i);
+        ng_tensor *a = ng_tensor_load_npy("tests/golden/numpy1.npy");
+        ng_tensor *b = a ? ng_tensor_load_npz(archives[1], "fortran") : NULL;
+        ng_dataset *c = b ? ng_dataset_read_npz(archives[1]) : NULL;
+        allocations_succeed();
+        done = c != NULL;
+        if (!done) assert_error(NG_ENOMEM, "out of memory");
+        ng_tensor_free(a), ng_tensor_free(b), ng_dataset_free(c);
+    }
+    ng_tensor_free(x);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* ---- What is refused ----------------------------------------------------------------------- */
+
+static const struct {
+    const char *header;
+    size_t bytes;
+    const char *problem; /* NULL: it is read */
+} headers[] = {
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 8, NULL},
+    {"{\"shape\":(2,),\"fortran_order\":True,\"descr\":\"=f4\"}", 8, NULL},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 7, "7 bytes after the header"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 9, "9 bytes after the header"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", 8, "no comma in the shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, "whole numbers in the shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", 8, "no comma in the shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': [2], }", 8, "no shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4,
+     "shape of at most 8 dimensions"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8,
+     "shape that memory could hold"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }", 0,
+     "0 bytes after the header"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4), }", 0, ""},
+    {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8, "dtype '<c8', expected bool"},
+    {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8, "dtype '|O', expected bool"},
+    {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, "one kind of number"},
+    {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", 8, "fortran_order, True or False"},
+    {"{'descr': '<f4', 'shape': (2,), }", 8, "no descr, fortran_order or shape"},
+    {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8, "each once"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", 8, "each once"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", 8, "no end after its '}'"},
+    {"{'descr': '<f4' 'fortran_order': False, 'shape': (2,), }", 8, "no comma, or '}'"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), ", 8, "no pairs of name and value"},
+    {"{'descr': '<f", 8, "no dtype"},
+    {"", 8, "no '{'"},
+};
+enum { HEADERS = sizeof headers / sizeof headers[0] };
+
+START_TEST(a_header_is_read_strictly)
+{
+    char bytes[512] = "\x93NUMPY\1";
+    const size_t length = strlen(headers[_i].header);
+    bytes[8] = (char)length;
+    memcpy(bytes + 10, headers[_i].header, length);
+    ng_tensor *x = ng_tensor_load_npy(put_file("it.npy", bytes, 10 + length + headers[_i].bytes));
+    if (headers[_i].problem) {
+        ck_assert_ptr_null(x);
+        assert_error(ng_error_status(), headers[_i].problem);
+    } else {
+        assert_values(x, 0, 0, 0);
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
+/* Each byte of a file in turn another one, and every length: read in some form, or refused. */
+static void assert_survives(const char *from, const char *name, void (*read)(const char *path))
+{
+    size_t size;
+    char *bytes = get_file(from, &size);
+    const size_t step = 1 + size / 700;
+    for (size_t i = 0; i < size; i += step) {
+        static const char values[] = {0, (char)0xff, (char)0x80, 1};
+        const char was = bytes[i];
+        for (size_t k = 0; k < sizeof values; k++) {
+            bytes[i] = values[k];
+            read(put_file(name, bytes, size));
+            ng_clear_error();
+        }
+        bytes[i] = was;
+        read(put_file(name, bytes, i));
+        ck_assert(ng_failed());
+        ng_clear_error();
+    }
+    free(bytes);
+}
+
+static void read_npy(const char *path) { ng_tensor_free(ng_tensor_load_npy(path)); }
+static void read_npz(const char *path) { ng_tensor_free(ng_tensor_load_npz(path, "fortran")); }
+
+START_TEST(damaged_files_are_refused_without_harm)
+{
+    assert_survives("tests/golden/numpy3.npy", "it.npy", read_npy);
+    assert_survives(archives[0], "it.npz", read_npz);
+    assert_survives(archives[1], "it.npz", read_npz);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_int64_is_refused)
+{
+    char bytes[128] = "\x93NUMPY\1";
+    static const char header[] = "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }";
+    bytes[8] = (char)strlen(header);
+    memcpy(bytes + 10, header, strlen(header));
+    memset(bytes + 10 + strlen(header), 0xff, 8);
+    ck_assert_ptr_null(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))));
+    assert_error(NG_EVALUE, "what no int64 holds");
+}
+END_TEST
+
+/* ---- gzip ---------------------------------------------------------------------------------- */
+
+static const char *packed(const char *name, const char *content)
+{
+    char command[512];
+    const char *path = put_text(name, content);
+    snprintf(command, sizeof command, "gzip -kf '%s'", path);
+    ck_assert_int_eq(system(command), 0);
+    static char result[200];
+    snprintf(result, sizeof result, "%s.gz", path);
+    return result;
+}
+
+START_TEST(compressed_csv_and_idx_are_read)
+{
+    const char *path = packed("it.csv", "1,2,0\n3,4,1\n");
+    ng_dataset *data = ng_dataset_read_csv(path);
+    assert_ok(data);
+    assert_values(ng_dataset_x(data), 0, 1, 2, 3, 4);
+    ng_dataset_free(data);
+
+    size_t size;
+    char *bytes = get_file(path, &size);
+    char twice[512];
+    memcpy(twice, bytes, size), memcpy(twice + size, bytes, size);
+    data = ng_dataset_read_csv(put_file("twice", twice, 2 * size));
+    ck_assert_int_eq(ng_dataset_count(data), 4);
+    ng_dataset_free(data);
+
+    ck_assert_ptr_null(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)));
+    assert_error(NG_EPARSE, "damaged: its checksum or its length");
+    twice[2 * size] = 'x';
+    ck_assert_ptr_null(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)));
+    assert_error(NG_EPARSE, "after its end that are not gzip's");
+    for (size_t i = 0; i < size; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            if (i >= 4 && i < 10) continue; /* the time, and from which system */
+            bytes[i] ^= (char)(1 << bit);
+            ng_dataset *read = ng_dataset_read_csv(put_file("bad", bytes, size));
+            bytes[i] ^= (char)(1 << bit);
+            /* A name is a name, whatever its letters; some of the flags say nothing, and so do the
+             * bits that fill the last byte. */
+            if (read) ck_assert(i == 3 || (i >= 10 && i < 17) || i == size - 9);
+            ng_dataset_free(read);
+            ng_clear_error();
+        }
+    free(bytes);
+
+    static const char images[] = "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2\0\377\377\0";
+    const char *plain = put_file("images", images, 20);
+    char command[512];
+    snprintf(command, sizeof command, "gzip -kf '%s'", plain);
+    ck_assert_int_eq(system(command), 0);
+    data = ng_dataset_read_idx(in_folder("images.gz"), NULL);
+    assert_ok(data);
+    assert_values(ng_dataset_x(data), 0, 0, 1, 1, 0);
+    ng_dataset_free(data);
+}
+END_TEST
+
+START_TEST(what_deflate_makes_is_inflated_at_every_level)
+{
+    static char content[300000];
+    for (int level = 1; level <= 9; level += 4)
+        for (int kind = 0; kind < 3; kind++) {
+            ng_rng rng = ng_rng_seeded((uint64_t)kind);
+            size_t used = 0;
+            for (int row = 0; row < 20000; row++)
+                used += (size_t)snprintf(content + used, sizeof content - used, "%lld,%d\n",
+                                         kind == 0   ? 0LL
+                                         : kind == 1 ? (long long)ng_rng_below(&rng, 3)
+                                                     : (long long)ng_rng_below(&rng, 99999999),
+                                         row % 10);
+            char command[512];
+            snprintf(command, sizeof command, "gzip -%d -kf '%s'", level,
+                     put_text("it.csv", content));
+            ck_assert_int_eq(system(command), 0);
+            ng_dataset *a = ng_dataset_read_csv(in_folder("it.csv"));
+            ng_dataset *b = ng_dataset_read_csv(in_folder("it.csv.gz"));
+            assert_same_bits(ng_dataset_x(a), ng_dataset_x(b));
+            assert_same_bits(ng_dataset_y(a), ng_dataset_y(b));
+            ng_dataset_free(a), ng_dataset_free(b);
+        }
+}
+END_TEST
+
+Suite *numpy_suite(void)
+{
+    Suite *suite = suite_create("numpy");
+    TCase *arrays = tcase_create("arrays");
+    tcase_add_checked_fixture(arrays, make_test_folder, remove_test_folder);
+    tcase_add_loop_test(arrays, arrays_of_every_dtype_are_read, 0, 2);
+    tcase_add_test(arrays, every_version_of_the_header_is_read);
+    tcase_add_loop_test(arrays, a_data_set_is_read_from_an_archive, 0, 2);
+    tcase_add_test(arrays, a_saved_array_has_the_bytes_that_numpy_writes);
+    tcase_add_test(arrays, what_is_saved_is_read_again);
+    tcase_add_test(arrays, saving_and_loading_without_memory_is_an_error);
+    tcase_add_loop_test(arrays, a_header_is_read_strictly, 0, HEADERS);
+    tcase_add_test(arrays, damaged_files_are_refused_without_harm);
+    tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
+    suite_add_tcase(suite, arrays);
+
+    TCase *gzip = tcase_create("gzip");
+    tcase_add_checked_fixture(gzip, make_test_folder, remove_test_folder);
+    tcase_add_test(gzip, compressed_csv_and_idx_are_read);
+    tcase_add_test(gzip, what_deflate_makes_is_inflated_at_every_level);
+    suite_add_tcase(suite, gzip);
+    return suite;
+}
