@@ -114,11 +114,11 @@ CMAKE   := $(OUT)/normgradConfig.cmake $(OUT)/normgradConfigVersion.cmake
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wdouble-promotion -Wstrict-prototypes \
            $(if $(filter 1,$(WERROR)),-Werror)
 
-# Of one variant; they come after the kernels' own -O3.
-FLAGS.asan     = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-FLAGS.ubsan    = -O1 -fsanitize=undefined -fno-sanitize-recover=all
-FLAGS.tsan     = -O1 -fsanitize=thread
-FLAGS.coverage = -O0 --coverage
+# Of one variant; they come after the kernels' own -O2.
+FLAGS.asan     = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS.ubsan    = -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
+FLAGS.tsan     = -O1 -g -fsanitize=thread
+FLAGS.coverage = -O0 -g --coverage
 
 # What a program must be linked with, where the library is.
 SANITIZE = $(filter -fsanitize%,$(FLAGS.$(VARIANT)))
@@ -133,7 +133,9 @@ PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i38
     -msse2 -mfpmath=sse,-fexcess-precision=fast))
 # No product and sum are fused but where the source says so: bits do not rest on the compiler.
 COMMON = -std=c11 -D_GNU_SOURCE -O2 -g -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
-KERNEL = -O3 -fno-math-errno -fno-trapping-math
+# Of the kernels, whose debugging information would take a third of the time that they compile in,
+# only lines and functions are told but where a sanitizer wants more.
+KERNEL = -O2 -g1 $(if $(filter __clang__=1,$(MACROS)),,-fvect-cost-model=dynamic) -fno-math-errno -fno-trapping-math
 
 # The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on.
 ISAS = baseline $(if $(filter __x86_64__=1,$(MACROS)),avx2 avx512) $(if $(filter __aarch64__=1,$(MACROS)),neon)
