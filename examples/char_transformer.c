@@ -43,6 +43,7 @@ typedef struct {
     bool qk_norm;
     char out[1024];
     const char *prompt;
+    checkpoint saved;
     char **files; /* after the options */
     int n_files;
 } options;
@@ -70,13 +71,13 @@ static const char help[] =
     "  --seed N          of weights and batches                 (0)\n"
     "  --sample N        characters to write at the end         (500)\n"
     "  --temperature T   of the sample: below 1 bolder          (0.8)\n"
-    "  --prompt TEXT     how the sample begins                  (a new line)\n"
+    "  --prompt TEXT     how the sample begins                  (a new line)\n" CHECKPOINT_HELP
     "  --out PREFIX      of the .dat                            (build/char_transformer)\n"
     "  --threads N       of the kernels; 0: one per processor   (0)\n"
     "  --help            this text\n"
     "\n"
-    "Ctrl-C ends it after the current step; what there is by then is saved. A training whose\n"
-    "loss or gradient is no longer a number ends, and makes the exit status 1.\n";
+    "Ctrl-C, or SIGTERM, ends it after the current step; what there is by then is saved. A\n"
+    "training whose loss or gradient is no longer a number ends, and makes the exit status 1.\n";
 
 static double parse_number(const char *name, const char *text, double low, double below)
 {
@@ -114,6 +115,8 @@ static void parse_one(options *o, int option, const char *text)
     case 'T': o->temperature = parse_number("temperature", text, 1e-3, 1e3); break;
     case 'm': o->prompt = text; break;
     case 'o': choose_prefix(o->out, sizeof o->out, text, "char_transformer"); break;
+    case 'k': o->saved.prefix = text; break;
+    case 'R': o->saved.resume = true; break;
     case 't': o->threads = parse_count("threads", text, 0, 1024); break;
     case 'h': show_help(help); break;
     default: refuse_unknown();
@@ -140,6 +143,8 @@ static options parse_options(int argc, char **argv)
                                           {"temperature", required_argument, NULL, 'T'},
                                           {"prompt", required_argument, NULL, 'm'},
                                           {"out", required_argument, NULL, 'o'},
+                                          {"checkpoint", required_argument, NULL, 'k'},
+                                          {"resume", no_argument, NULL, 'R'},
                                           {"threads", required_argument, NULL, 't'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
@@ -157,6 +162,7 @@ static options parse_options(int argc, char **argv)
                  .prompt = "\n"};
     choose_prefix(o.out, sizeof o.out, NULL, "char_transformer");
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) parse_one(&o, c, optarg);
+    check_checkpoint(&o.saved);
     o.files = argv + optind;
     o.n_files = argc - optind;
     return o;
@@ -295,6 +301,12 @@ typedef struct {
     ng_tensor *ids, *labels; /* (batch, context) */
     ng_rng rng;
     double began;
+
+    /* What is saved with the training. */
+    ng_training *training;
+    double sum, seconds;
+    int64_t counted, reports;
+    ng_tensor *measured; /* (3, reports): losses, on other text, seconds */
 } run;
 
 /* Sequences from bytes first .. last - 1, each label the byte after its id. */
@@ -357,7 +369,10 @@ static void report(run *r, double loss, int step)
     c->loss[c->reports] = loss;
     c->validation[c->reports] = validation;
     c->seconds[c->reports] = progress_clock() - r->began;
-    c->reports++;
+    ng_set(r->measured, c->reports, loss);
+    ng_set(r->measured, ng_dim(r->measured, 1) + c->reports, validation);
+    ng_set(r->measured, 2 * ng_dim(r->measured, 1) + c->reports, c->seconds[c->reports]);
+    r->reports = ++c->reports;
     if (!r->job->terminal && (step % (10 * REPORT) == 0 || step == r->job->options.steps)) {
         printf("%-20s step %d/%d  loss %.3f  validation %.3f  %.1f s\n", c->name, step,
                r->job->options.steps, loss, validation, progress_clock() - r->began);
@@ -365,27 +380,56 @@ static void report(run *r, double loss, int step)
     }
 }
 
+/* Takes up what is saved, if it is to be, and what was measured till then. */
+static bool begin_training(run *r, const char *key, int number)
+{
+    const options *o = &r->job->options;
+    curve *c = r->curve;
+    r->measured = ng_zeros_new(NG_F64, NG_SHAPE(3, o->steps / REPORT + 1));
+    r->training = ng_training_new(r->optimizer, .tape = r->tape,
+                                  .path = checkpoint_path(&o->saved, key, number), .minutes = 0.1);
+    ng_training_keep_rng(r->training, "batches", &r->rng);
+    ng_training_keep_number(r->training, "sum", &r->sum);
+    ng_training_keep_number(r->training, "seconds", &r->seconds);
+    ng_training_keep_count(r->training, "counted", &r->counted);
+    ng_training_keep_count(r->training, "reports", &r->reports);
+    ng_training_keep_tensor(r->training, "measured", r->measured);
+    if (ng_failed()) return false;
+    if (o->saved.resume && ng_training_resume(r->training, .or_begin = true)) return false;
+    for (c->reports = 0; c->reports < r->reports; c->reports++) {
+        c->loss[c->reports] = ng_at(r->measured, 0, c->reports);
+        c->validation[c->reports] = ng_at(r->measured, 1, c->reports);
+        c->seconds[c->reports] = ng_at(r->measured, 2, c->reports);
+    }
+    return true;
+}
+
 static void train(run *r)
 {
     const options *o = &r->job->options;
     progress bar = progress_begin(r->curve->name, "characters",
                                   (double)o->steps * o->batch * o->context, !r->job->terminal);
-    double sum = 0;
-    int counted = 0, step = 1;
+    int step = 0;
     char detail[64];
-    r->began = progress_clock();
-    for (; step <= o->steps && !interrupted && !ng_failed(); step++) {
-        sum += train_step(r);
-        counted++;
-        if (!isfinite(sum)) break;
-        snprintf(detail, sizeof detail, "step %d/%d  loss %.3f", step, o->steps, sum / counted);
+    r->began = progress_clock() - r->seconds;
+    while (ng_training_step(r->training, o->steps)) {
+        step = (int)ng_training_at(r->training).step + 1;
+        r->sum += train_step(r);
+        r->counted++;
+        r->seconds = progress_clock() - r->began;
+        if (ng_failed() || !isfinite(r->sum)) break;
+        snprintf(detail, sizeof detail, "step %d/%d  loss %.3f", step, o->steps,
+                 r->sum / (double)r->counted);
         progress_show(&bar, (double)step * o->batch * o->context, detail);
-        if (step % REPORT != 0 && step != o->steps) continue;
-        report(r, sum / counted, step);
-        sum = counted = 0;
+        if (step % REPORT == 0 || step == o->steps) {
+            report(r, r->sum / (double)r->counted, step);
+            r->sum = 0;
+            r->counted = 0;
+        }
+        if (interrupted) ng_training_stop(r->training);
     }
     progress_end(&bar);
-    if (!still_trains(sum, "%s, step %d: the loss or its gradient", r->curve->name, step))
+    if (!still_trains(r->sum, "%s, step %d: the loss or its gradient", r->curve->name, step))
         r->curve->diverged = step;
 }
 
@@ -477,10 +521,13 @@ static void run_network(job *j, int norm, int placement, bool sample)
     ng_tape_seed(r.tape, (uint64_t)o->seed);
     r.ids = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
     r.labels = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
-    if (!ng_failed()) train(&r);
+    char key[64];
+    snprintf(key, sizeof key, "%s-%s", placements[placement], norms[norm].key);
+    if (begin_training(&r, key, o->seed)) train(&r);
     if (!ng_failed() && !interrupted && !c->diverged && sample && o->sample > 0) write_sample(&r);
     ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
     ng_tensor_free(r.ids), ng_tensor_free(r.labels);
+    ng_training_free(r.training), ng_tensor_free(r.measured);
 }
 
 static void print_table(const job *j)

@@ -60,6 +60,7 @@ typedef struct {
     const char *data;
     char out[1024];
     bool live, no_plot;
+    checkpoint saved;
 } options;
 
 static const char help[] =
@@ -77,7 +78,8 @@ static const char help[] =
     "  --depth N         hidden layers                          (2)\n"
     "  --width N         features of each                       (128)\n"
     "  --data FILE       a CSV file, the label last             (digits.csv of examples/data)\n"
-    "  --out PREFIX      of the .dat, .svg and .png             (build/convergence)\n"
+    "  --out PREFIX      of the .dat, .svg and .png             "
+    "(build/convergence)\n" CHECKPOINT_HELP
     "  --live            redraw while training: a window, or the terminal without one\n"
     "  --no-plot         leave the drawing out\n"
     "  --threads N       of the kernels; 0: one per processor   (1: enough for this size)\n"
@@ -104,6 +106,8 @@ static options parse_options(int argc, char **argv)
                                           {"width", required_argument, NULL, 'w'},
                                           {"data", required_argument, NULL, 'f'},
                                           {"out", required_argument, NULL, 'p'},
+                                          {"checkpoint", required_argument, NULL, 'c'},
+                                          {"resume", no_argument, NULL, 'R'},
                                           {"live", no_argument, NULL, 'l'},
                                           {"no-plot", no_argument, NULL, 'N'},
                                           {"threads", required_argument, NULL, 't'},
@@ -130,6 +134,8 @@ static options parse_options(int argc, char **argv)
         case 'w': o.width = parse_count("width", optarg, 1, 100000); break;
         case 'f': o.data = optarg; break;
         case 'p': out = optarg; break;
+        case 'c': o.saved.prefix = optarg; break;
+        case 'R': o.saved.resume = true; break;
         case 'l': o.live = true; break;
         case 'N': o.no_plot = true; break;
         case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
@@ -138,6 +144,7 @@ static options parse_options(int argc, char **argv)
         }
     }
     refuse_more(argc, argv, optind);
+    check_checkpoint(&o.saved);
     choose_prefix(o.out, sizeof o.out, out, "convergence");
     if (!o.data) o.data = find_data("digits.csv");
     for (int i = 0; i < NORMS && !some; i++) o.norm[i] = true;
@@ -272,7 +279,9 @@ static void run_seed(job *j, int norm, int seed, progress *bar)
     t.curves = c;
     t.bar = bar;
     c->parameters = ng_parameter_count(t.net);
-    for (int epoch = 0; epoch < c->epochs && !ng_failed() && run_epoch(&t, epoch); epoch++) {
+    const bool begun = training_begin(&t, &j->options.saved, norms[norm].key);
+    while (begun && ng_training_epoch(t.run, c->epochs) && run_epoch(&t)) {
+        const int epoch = c->done[seed] - 1;
         char status[128];
         snprintf(status, sizeof status, "%s, seed %d of %d, epoch %d of %d, loss %.4f", t.name,
                  seed + 1, c->seeds, epoch + 1, c->epochs, c->loss[seed * c->epochs + epoch]);

@@ -47,6 +47,7 @@ typedef struct {
     int seeds, epochs, batch, width, threads;
     const char *data;
     char out[1024];
+    checkpoint saved;
 } options;
 
 static const char help[] =
@@ -63,7 +64,8 @@ static const char help[] =
     "  --lr RATE      the highest learning rate                  (0.005)\n"
     "  --width N      channels of the first half                 (16)\n"
     "  --data FILE    a CSV file: 64 pixels of 0 to 16, a label  (digits.csv of examples/data)\n"
-    "  --out PREFIX   of the .dat                                (build/digits_cnn)\n"
+    "  --out PREFIX   of the .dat                                "
+    "(build/digits_cnn)\n" CHECKPOINT_HELP
     "  --threads N    of the kernels; 0: one per processor       (1: enough for this size)\n"
     "  --help         this text\n"
     "\n"
@@ -82,6 +84,8 @@ static options parse_options(int argc, char **argv)
                                           {"data", required_argument, NULL, 'f'},
                                           {"threads", required_argument, NULL, 't'},
                                           {"out", required_argument, NULL, 'o'},
+                                          {"checkpoint", required_argument, NULL, 'c'},
+                                          {"resume", no_argument, NULL, 'R'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     options o = {.norm = {[BATCH] = true},
@@ -102,12 +106,15 @@ static options parse_options(int argc, char **argv)
         case 'w': o.width = parse_count("width", optarg, 1, 10000); break;
         case 'f': o.data = optarg; break;
         case 'o': out = optarg; break;
+        case 'c': o.saved.prefix = optarg; break;
+        case 'R': o.saved.resume = true; break;
         case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
         case 'h': show_help(help); break;
         default: refuse_unknown();
         }
     }
     refuse_more(argc, argv, optind);
+    check_checkpoint(&o.saved);
     choose_prefix(o.out, sizeof o.out, out, "digits_cnn");
     if (!o.data) o.data = find_data("digits.csv");
     return o;
@@ -174,7 +181,9 @@ static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data
     t.tape = ng_tape_new();
     t.curves = c;
     t.bar = bar;
-    for (int epoch = 0; epoch < o->epochs && !ng_failed() && run_epoch(&t, epoch);) epoch++;
+    const bool begun = training_begin(&t, &o->saved, norm->key);
+    while (begun && ng_training_epoch(t.run, o->epochs) && run_epoch(&t)) {
+    }
     if (c->done[seed] == o->epochs) {
         const int last = (seed + 1) * o->epochs - 1;
         progress_end(bar);

@@ -13,6 +13,17 @@ typedef struct {
     void *context;
 } pass_options;
 
+/* The loss of one batch, along whose gradient the network has moved; NaN after a failure. */
+static inline double train_batch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
+                                 const ng_batch *batch)
+{
+    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
+    if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) return ng_item(NULL);
+    const double value = ng_item(loss);
+    ng_tape_reset(tape);
+    return value;
+}
+
 /* The mean loss as it went. */
 static inline double train_pass(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
                                 ng_dataset *data, pass_options options)
@@ -23,11 +34,8 @@ static inline double train_pass(ng_module *net, ng_optimizer *optimizer, ng_tape
     for (int i = 0;
          ng_dataset_batch(data, tape, i, options.batch, &batch, .drop_last = options.drop_last);
          i++) {
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
-        sum += ng_item(loss) * (double)batch.size;
+        sum += train_batch(net, optimizer, tape, &batch) * (double)batch.size;
         seen += (double)batch.size;
-        ng_tape_reset(tape);
         if (ng_failed() || !options.after(options.context, sum / seen, seen)) break;
     }
     return sum / seen;

@@ -112,12 +112,42 @@ static inline bool write_dat(const ng_history *history, const char *prefix)
     return ng_history_write(history, path) == NG_OK;
 }
 
+/* ---- Checkpoints ---- */
+
+/* Where trainings are saved, each under a name of its own, and whether they are taken up there. */
+typedef struct {
+    const char *prefix; /* NULL: nowhere */
+    bool resume;
+} checkpoint;
+
+#define CHECKPOINT_HELP                                                                            \
+    "  --checkpoint FILE every few seconds, and when it is stopped, saves each training in a "     \
+    "file\n"                                                                                       \
+    "                    whose name begins so\n"                                                   \
+    "  --resume          goes on with the trainings that are saved there\n"
+
+static inline void check_checkpoint(const checkpoint *c)
+{
+    if (c->prefix || !c->resume) return;
+    complain("--resume: expected --checkpoint, which says from where; --help shows all options");
+    exit(EXIT_USAGE);
+}
+
+/* FILE.KEY-NUMBER, or NULL; lives until the next call. */
+static inline const char *checkpoint_path(const checkpoint *c, const char *key, int number)
+{
+    static char path[4096];
+    if (!c->prefix) return NULL;
+    snprintf(path, sizeof path, "%s.%s-%d", c->prefix, key, number);
+    return path;
+}
+
 /* ---- Training ---- */
 
 /* One run: a network, its data, and where its numbers go. */
 typedef struct {
     const char *name;
-    int seed, epoch, batch;
+    int seed, batch;
     bool drop_last; /* leaves a last, short batch out */
     ng_module *net;
     ng_optimizer *optimizer;
@@ -125,10 +155,36 @@ typedef struct {
     ng_dataset *train, *validate;
     curves *curves;
     progress *bar;
+    ng_training *run;
+    double sum, seen;    /* losses and samples of this epoch */
+    int64_t done;        /* epochs */
+    ng_tensor *measured; /* (2, epochs): their losses and accuracies */
 } training;
+
+/* Once the rest is there: begins, or goes on where it was left. */
+static inline bool training_begin(training *t, const checkpoint *saved, const char *key)
+{
+    curves *c = t->curves;
+    t->measured = ng_zeros_new(NG_F64, NG_SHAPE(2, c->epochs));
+    t->run = ng_training_new(t->optimizer, .tape = t->tape, .data = t->train,
+                             .path = checkpoint_path(saved, key, t->seed), .minutes = 0.1);
+    ng_training_keep_number(t->run, "sum", &t->sum);
+    ng_training_keep_number(t->run, "seen", &t->seen);
+    ng_training_keep_count(t->run, "done", &t->done);
+    ng_training_keep_tensor(t->run, "measured", t->measured);
+    if (ng_failed()) return false;
+    if (saved->resume && ng_training_resume(t->run, .or_begin = true)) return false;
+    for (int epoch = 0; epoch < t->done && epoch < c->epochs; epoch++) {
+        c->loss[t->seed * c->epochs + epoch] = ng_at(t->measured, 0, epoch);
+        c->accuracy[t->seed * c->epochs + epoch] = ng_at(t->measured, 1, epoch);
+        c->done[t->seed] = epoch + 1;
+    }
+    return true;
+}
 
 static inline void training_free(training *t)
 {
+    ng_training_free(t->run), ng_tensor_free(t->measured);
     ng_tape_free(t->tape), ng_optimizer_free(t->optimizer), ng_module_free(t->net);
     ng_dataset_free(t->train), ng_dataset_free(t->validate);
 }
@@ -150,31 +206,42 @@ static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data
     return (double)right / (double)ng_dataset_count(data);
 }
 
-/* Shows how far the run is; a loss that is no number ends it, and Ctrl-C. */
-static inline bool after_step(void *context, double mean, double seen)
+/* Shows how far the run is. */
+static inline void show_run(const training *t)
 {
-    const training *t = context;
     const curves *c = t->curves;
     const double count = (double)ng_dataset_count(t->train);
+    const int epoch = (int)ng_training_at(t->run).epoch;
     char detail[96];
     snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", t->seed + 1, c->seeds,
-             t->epoch + 1, c->epochs, mean);
-    progress_show(t->bar, count * (t->seed * c->epochs + t->epoch) + seen, detail);
-    return isfinite(mean) && !interrupted;
+             epoch + 1, c->epochs, t->sum / t->seen);
+    progress_show(t->bar, count * (t->seed * c->epochs + epoch) + t->seen, detail);
 }
 
-/* Trains for an epoch and measures; whether the run goes on. One that has diverged is over, and
- * counts in all epochs that were left: with an infinite loss, and what it gets right now. */
-static inline bool run_epoch(training *t, int epoch)
+/* The mean loss of the epoch as it went. Ctrl-C ends it after the batch at work, and a loss that is
+ * no number. */
+static inline double run_batches(training *t)
+{
+    ng_batch batch;
+    if (ng_training_at(t->run).batch == 0) t->sum = t->seen = 0;
+    while (ng_training_batch(t->run, t->batch, &batch, .drop_last = t->drop_last)) {
+        t->sum += train_batch(t->net, t->optimizer, t->tape, &batch) * (double)batch.size;
+        t->seen += (double)batch.size;
+        if (ng_failed() || !isfinite(t->sum)) break;
+        show_run(t);
+        if (interrupted) ng_training_stop(t->run);
+    }
+    return t->sum / t->seen;
+}
+
+/* Trains for the epoch that was begun and measures; whether the run goes on. One that has diverged
+ * is over, and counts in all epochs that were left: with an infinite loss, and what it gets right
+ * now. */
+static inline bool run_epoch(training *t)
 {
     curves *c = t->curves;
-    t->epoch = epoch;
-    const double loss = train_pass(t->net, t->optimizer, t->tape, t->train,
-                                   (pass_options){.batch = t->batch,
-                                                  .drop_last = t->drop_last,
-                                                  .epoch = (uint64_t)epoch,
-                                                  .after = after_step,
-                                                  .context = t});
+    const int epoch = (int)ng_training_at(t->run).epoch;
+    const double loss = run_batches(t);
     if (interrupted || ng_failed()) return false;
     const double accuracy = accuracy_of(t->net, t->tape, t->validate);
     if (ng_failed()) return false;
@@ -186,8 +253,10 @@ static inline bool run_epoch(training *t, int epoch)
     for (int k = epoch; k < last; k++) {
         c->loss[t->seed * c->epochs + k] = goes_on ? loss : HUGE_VAL;
         c->accuracy[t->seed * c->epochs + k] = accuracy;
+        ng_set(t->measured, k, c->loss[t->seed * c->epochs + k]);
+        ng_set(t->measured, c->epochs + k, accuracy);
     }
-    c->done[t->seed] = last;
+    t->done = c->done[t->seed] = last;
     return goes_on;
 }
 

@@ -69,6 +69,40 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
 fi
 
+# Stopped again and again, and gone on with, a training measures what it would have measured at once.
+stopped_often() { # PREFIX COMMAND...
+    prefix=$1 times=0 got=130
+    shift
+    rm -f state*
+    while [ "$got" -ne 0 ]; do
+        got=0
+        timeout -s TERM 0.4 "$@" --out "$prefix" --checkpoint state --resume >"$folder/output" 2>&1 || got=$?
+        case $got in 0 | 124 | 130) ;; *) fail "$* ended with $got: $(cat "$folder/output")" ;; esac
+        times=$((times + 1))
+        [ "$times" -lt 200 ] || fail "$* comes to no end"
+    done
+}
+curves() { # a .dat without its first line and its times
+    sed 1d "$1" | awk '{ print $1, $2, $3 }'
+}
+same_curves() { # NAME COMMAND...
+    name=$1
+    shift
+    "$@" --out whole >"$folder/output"
+    stopped_often parts "$@"
+    curves whole.dat >whole.curves
+    curves parts.dat >parts.curves
+    cmp whole.curves parts.curves || fail "$name: other figures after it was stopped"
+}
+same_curves digits "$programs/digits" --seeds 1 --epochs 8 --norm batch,layer --no-plot
+same_curves digits_cnn "$programs/digits_cnn" --seeds 1 --epochs 1
+same_curves char_transformer "$programs/char_transformer" --layers 1 --width 32 --heads 2 --context 32 \
+    --steps 150 --sample 0 --dropout 0.1 --threads 1
+fails 2 'expected --checkpoint' "$programs/digits" --resume
+fails 1 'of the optimizer Adam, expected one of the optimizer SGD' sh -c "
+    '$programs/digits' $small --norm none --no-plot --checkpoint other >'$folder/output' &&
+    '$programs/digits' $small --norm none --no-plot --checkpoint other --resume --optimizer sgd"
+
 # A rate that no training stands.
 fails 1 'no norm, seed 1/1, epoch 1: the loss is .*: the training has diverged' \
     "$programs/digits" $small --norm none,layer --optimizer sgd --lr 1e30 --no-plot

@@ -12,8 +12,8 @@ void ng_npy_print_header(ng_text *text, const ng_tensor *x);
  * `*next` elements; 0 at the end. */
 size_t ng_npy_piece(const ng_tensor *x, int64_t *next, unsigned char piece[4096]);
 
-/* The array of a .npy file's bytes, which are put in order where they are not; `moved` is memory that
- * this has taken, or NULL: ng_free it once the array is not needed. NG_EPARSE in the name of
+/* The array of a .npy file's bytes, which are put in order where they are not; `moved` is memory
+ * that this has taken, or NULL: ng_free it once the array is not needed. NG_EPARSE in the name of
  * `function`. */
 bool ng_npy_parse(const char *function, const char *path, char *bytes, int64_t size,
                   ng_stored *array, void **moved);

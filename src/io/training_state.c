@@ -380,21 +380,24 @@ static bool none_left(const slots *s)
     return true;
 }
 
-/* Whether the optimizer is of the file's kind, and was made with the same settings unless `changed`
- * allows others. */
-static bool optimizer_agrees(const slots *s, const ng_optimizer *optimizer, bool changed)
+static bool is_of(const slots *s, const ng_optimizer *optimizer)
 {
     const char *name = ng_safetensors_text(s->file, "optimizer");
-    if (!name || strcmp(name, optimizer->type->name) != 0) {
-        ng_fail(NG_EVALUE, "%s: %s is of an optimizer %s, expected %s", s->function, s->file->path,
-                name ? name : "without a name", optimizer->type->name);
-        return false;
-    }
+    if (name && strcmp(name, optimizer->type->name) == 0) return true;
+    ng_fail(NG_EVALUE, "%s: %s is of %s%s, expected one of the optimizer %s", s->function,
+            s->file->path, name ? "the optimizer " : "no training", name ? name : "",
+            optimizer->type->name);
+    return false;
+}
+
+/* Whether the optimizer was made with the settings of the file. */
+static bool settings_agree(const slots *s, const ng_optimizer *optimizer)
+{
     ng_setting own[NG_SETTINGS];
     const int count = ng_optimizer_settings(optimizer, own);
     for (int i = 0; i < count; i++) {
         const double saved = s->aside.settings[i];
-        if (changed || saved == own[i].value) continue;
+        if (saved == own[i].value) continue;
         ng_fail(NG_EVALUE, "%s: %s: the optimizer's %s is %g, and here %g (.changed allows it)",
                 s->function, s->file->path, own[i].name, saved, own[i].value);
         return false;
@@ -442,7 +445,7 @@ static bool aside_accepted(const slots *s, const ng_training *self, bool changed
     const double lr = a->settings[a->n_settings];
     if (!(lr >= 0 && lr < HUGE_VAL))
         return refuse(s, NG_EPARSE, "training.settings", "has a rate that is none");
-    if (!optimizer_agrees(s, self->with.optimizer, changed)) return false;
+    if (!changed && !settings_agree(s, self->with.optimizer)) return false;
     const int64_t samples = self->with.data ? ng_dataset_count(self->with.data) : 0;
     return streams_run(s) && (samples == 0 || is_permutation(s, samples));
 }
@@ -490,7 +493,7 @@ static void commit(const slots *s, ng_training *self, ng_history *history, bool 
 static bool take_up(slots *s, ng_training *self, bool changed)
 {
     add_all(s, self);
-    if (s->failed || !match(s) || !none_left(s)) return false;
+    if (s->failed || !is_of(s, self->with.optimizer) || !match(s) || !none_left(s)) return false;
     for (int i = 0; i < s->count; i++)
         if (s->list[i].aside) ng_stored_copy(s->list[i].found, s->list[i].memory);
     if (!aside_accepted(s, self, changed)) return false;
