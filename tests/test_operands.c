@@ -235,9 +235,9 @@ END_TEST
 
 /* ---- Every public function that takes a tensor ---------------------------------------------
  *
- * With the operands of its row a call works. With any of them replaced by NG_NONE, a tensor of
- * another tape, a stale view, one of another dtype or NULL, it works or answers with an error that
- * begins with the function's name. */
+ * With the operands of its row a call works. With NULL for its tape, and with any operand replaced by
+ * NG_NONE, a tensor of another tape, a stale view, one of another dtype or NULL, it works or answers
+ * with an error that begins with the function's name. */
 
 /* The kinds of operands: a letter's shape, in double unless said. */
 static const ng_shape shape_of_kind[128] = {
@@ -384,9 +384,10 @@ static ng_tensor *misfit_of(char kind)
     return ng_full_new(kind == 'l' ? NG_F64 : NG_I64, shape_of_kind[(int)kind], 1);
 }
 
-typedef enum { AS_IT_IS, NONE, FOREIGN, STALE, MISFIT, ABSENT, N_STRANGE } strange;
-static const char *const strange_names[] = {"as it is",     "NG_NONE",        "of another tape",
-                                            "a stale view", "of other dtype", "NULL"};
+typedef enum { AS_IT_IS, UNTAPED, NONE, FOREIGN, STALE, MISFIT, ABSENT, N_STRANGE } strange;
+static const char *const strange_names[] = {
+    "as it is",     "without a tape", "NG_NONE", "of another tape",
+    "a stale view", "of other dtype", "NULL"};
 
 static ng_tensor *in_place_of(char kind, strange what, ng_module **module)
 {
@@ -435,7 +436,10 @@ static void call_with(const caller *c, int which, strange what)
         n++, mark = 0;
     }
     ck_assert_msg(!ng_failed(), "%s: %s", c->name, ng_error_text());
+    ng_tape *const given = tape;
+    if (what == UNTAPED) tape = NULL;
     const bool worked = c->call(in);
+    tape = given;
     const char *is = strange_names[what];
     if (what == AS_IT_IS) ck_assert_msg(worked, "%s: %s", c->name, ng_error_text());
     if (must_fail(what, mark_of_which))
@@ -475,6 +479,7 @@ START_TEST(every_function_works_or_answers_with_strange_operands)
 {
     const caller *c = &callers[_i];
     call_with(c, -1, AS_IT_IS);
+    call_with(c, -1, UNTAPED);
     int operands = 0;
     for (const char *kind = c->kinds; *kind; kind++) operands += *kind != '.' && *kind != ':';
     for (int which = 0; which < operands; which++)

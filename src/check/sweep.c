@@ -59,7 +59,7 @@ ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, const do
 {
     ng_check_report report = ng_check_report_new(&options);
     ng_subject subject = {0};
-    if (!ng_given("ng_check_sweep", "steps", steps) ||
+    if (!ng_given("ng_check_sweep", "call", call) || !ng_given("ng_check_sweep", "steps", steps) ||
         !ng_given("ng_check_sweep", "errors", errors))
         return ng_newest_status();
     bool ok = !report.message[0] &&

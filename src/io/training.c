@@ -208,7 +208,7 @@ bool ng_training_batch_with(ng_training *training, int64_t size, ng_dataset_batc
 {
     static const char function[] = "ng_training_batch";
     ng_training *self = training;
-    if (!goes_on(function, self)) return false;
+    if (!goes_on(function, self) || !ng_given(function, "batch", options.batch)) return false;
     if (!self->with.data || !self->in_epoch || self->taken_up) {
         ng_fail(NG_ESTATE, "%s: %s", function,
                 self->with.data ? "no epoch was begun, expected ng_training_epoch around it"

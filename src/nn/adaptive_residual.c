@@ -61,6 +61,7 @@ static adaptive_residual *self_new(const ng_adaptive_residual_new_options *optio
 
 ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)
 {
+    if (!ng_given("ng_adaptive_residual_new", "inner", options.inner)) return NULL;
     options.eps = ng_option(options.eps, 1e-6);
     adaptive_residual *self = self_new(&options);
     if (!self) {

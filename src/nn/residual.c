@@ -35,6 +35,7 @@ static const ng_module_class residual_class = {.name = "Residual",
 
 ng_module *ng_residual_new(ng_module *inner)
 {
+    if (!ng_given("ng_residual_new", "inner", inner)) return NULL;
     residual *self = (residual *)ng_module_new(&residual_class);
     if (!self) {
         ng_module_free(inner);

@@ -38,9 +38,15 @@ static bool came_before(ng_module *const *modules, int index)
 
 ng_module *ng_sequential_from(ng_module *const *modules, int count)
 {
+    static const char function[] = "ng_sequential_from";
+    if (count > 0 && !ng_given(function, "modules", modules)) return NULL;
     ng_module *self = ng_module_new(&sequential_class);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        char which[32];
+        snprintf(which, sizeof which, "module %d", i);
+        ng_given(function, which, modules[i]);
         if (self || !came_before(modules, i)) append(self, modules[i]);
+    }
     return ng_module_built(self);
 }
 

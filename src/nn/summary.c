@@ -139,4 +139,7 @@ void ng_fprint_summary(FILE *stream, const ng_module *module)
     print_total(stream, &width, "frozen", count - trainable);
 }
 
-void ng_summary(const ng_module *module) { ng_fprint_summary(stdout, module); }
+void ng_summary(const ng_module *module)
+{
+    if (ng_given("ng_summary", "module", module)) ng_fprint_summary(stdout, module);
+}

@@ -1,0 +1,193 @@
+/* NULL in the place of every pointer that a public function takes: an error that names the function,
+ * and nothing else. */
+#include "fixture.h"
+#include "support.h"
+
+#include "tape/tape.h"
+
+#include <ctype.h>
+
+/* What the calls are made with. */
+static ng_tensor *leaf, *result, *fresh, *found;
+static ng_module *layer, *norm;
+static ng_dataset *data, *some_data, *other_data;
+static ng_history *history;
+static ng_optimizer *adam;
+static ng_training *training;
+static ng_named_tensor named;
+static ng_batch batch;
+static ng_check_report report;
+static ng_check_options to_check;
+static ng_rng rng;
+static double numbers[1];
+static int64_t count;
+
+static ng_tensor *a_call(ng_tape *on, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_square(on, in[0]);
+}
+
+static ng_tensor *a_definition(ng_tape *on, const ng_node *node)
+{
+    return ng_square(on, node->inputs[0]);
+}
+static const ng_op an_op = {.name = "an op", .definition = a_definition};
+
+/* A check tells what is wrong in its report, and records nothing. */
+static ng_status failed(void) { return ng_failed() ? ng_error_status() : NG_ENULL; }
+
+static void begin_calls(void)
+{
+    set_up();
+    rng = ng_rng_seeded(1);
+    leaf = own(ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(2, 2), 0, 1, &rng)));
+    result = ng_square(tape, leaf);
+    fresh = ng_result_full(tape, NG_F64, NG_SHAPE(2, 2), 1);
+    to_check = (ng_check_options){.inputs = &leaf, .n_inputs = 1};
+    numbers[0] = 1e-3;
+    layer = ng_linear_new(2, 2), norm = ng_batch_norm_new(2);
+    assert_ok(ng_module_to(layer, NG_F64));
+    data = ng_dataset_from(leaf, NG_NONE);
+    history = ng_history_new("nulls");
+    adam = ng_adam_new(layer);
+    training = ng_training_new(adam, .tape = tape, .data = data);
+    some_data = other_data = NULL;
+    assert_ok(training);
+}
+
+static void end_calls(void)
+{
+    ng_training_free(training), ng_optimizer_free(adam), ng_history_free(history);
+    ng_dataset_free(data), ng_dataset_free(some_data), ng_dataset_free(other_data);
+    ng_module_free(layer), ng_module_free(norm);
+    tear_down();
+}
+
+/* Whether a call says that it has worked; void ones, counts and answers cannot. */
+typedef enum { NO, YES, UNTOLD } answer;
+static answer by_pointer(const void *pointer) { return pointer ? YES : NO; }
+static answer by_status(ng_status status) { return status == NG_OK ? YES : NO; }
+static answer by_value(double value) { return isnan(value) ? NO : YES; }
+static answer by_number(int64_t number) { return (void)number, UNTOLD; }
+/* clang-format off */
+#define ANSWER(made)                                                                               \
+    _Generic((made), ng_status: by_status, double: by_value, int: by_number, int64_t: by_number,   \
+             bool: by_number, default: by_pointer)(made)
+/* clang-format on */
+
+#define LINED(name, line) LINED_AS(name, line)
+#define LINED_AS(name, line) name##line
+#define NULLED(name, ...)                                                                          \
+    static answer LINED(call_, __LINE__)(void) { return ANSWER((__VA_ARGS__)); }
+#include "nulls.def"
+#undef NULLED
+
+static const struct {
+    const char *name, *text;
+    answer (*call)(void);
+} calls[] = {
+#define NULLED(name, ...) {#name, #__VA_ARGS__, LINED(call_, __LINE__)},
+#include "nulls.def"
+#undef NULLED
+};
+enum { N_CALLS = sizeof calls / sizeof calls[0] };
+
+/* The function's name without _with, as errors have it. */
+static bool names_itself(const char *name)
+{
+    const char *with = strstr(name, "_with");
+    const size_t stem = with ? (size_t)(with - name) : strlen(name);
+    return strncmp(ng_error_text(), name, stem) == 0;
+}
+
+START_TEST(null_is_an_error_that_names_the_function)
+{
+    const char *text = calls[_i].text;
+    const answer worked = calls[_i].call();
+    ck_assert_msg(worked != YES, "%s works", text);
+    if (strstr(text, "passed")) return;
+    ck_assert_msg(ng_failed(), "%s: no error is recorded", text);
+    ck_assert_msg(ng_error_status() == NG_ENULL, "%s: \"%s\" is %s", text, ng_error_text(),
+                  ng_status_name(ng_error_status()));
+    ck_assert_msg(names_itself(calls[_i].name), "%s: \"%s\"", text, ng_error_text());
+}
+END_TEST
+
+/* ---- The list is complete ------------------------------------------------------------------ */
+
+/* The one records failures itself; the other is called by a handler of signals. */
+static const char *const without_row[] = {"ng_fail", "ng_training_stop"};
+
+static bool has_row(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof without_row / sizeof *without_row; i++)
+        if (strlen(without_row[i]) == length && !strncmp(without_row[i], name, length)) return true;
+    for (int i = 0; i < N_CALLS; i++)
+        if (strlen(calls[i].name) == length && !strncmp(calls[i].name, name, length)) return true;
+    return length > 5 && strncmp(name + length - 5, "_free", 5) == 0;
+}
+
+/* Whether a '*' stands between `from` and `to` that is not a tensor's, nor the tape's of an
+ * operation, which tests/operands.def has. */
+static bool takes_pointer(const char *from, const char *to, bool operations)
+{
+    for (const char *at = from; at < to; at++) {
+        if (*at != '*') continue;
+        const char *type = at;
+        while (type > from && (type[-1] == ' ' || type[-1] == '*')) type--;
+        while (type > from && (isalnum((unsigned char)type[-1]) || type[-1] == '_')) type--;
+        if (strncmp(type, "ng_tensor", 9) == 0 || strncmp(type, "const", 5) == 0) continue;
+        if (!operations || strncmp(type, "ng_tape", 7) != 0) return true;
+    }
+    return false;
+}
+
+static int check_header(const char *path, bool operations)
+{
+    static char text[1 << 18];
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s is read from the project's folder", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    int taking = 0;
+    for (const char *at = text; (at = strstr(at, "\nNG_API ")); at++) {
+        const char *end = strchr(at, ';'), *open = strchr(at, '(');
+        if (!end || !open || open > end || !takes_pointer(open, end, operations)) continue;
+        const char *name = open;
+        while (isalnum((unsigned char)name[-1]) || name[-1] == '_') name--;
+        ck_assert_msg(has_row(name, (size_t)(open - name)),
+                      "%.*s takes a pointer and has no row in tests/nulls.def", (int)(open - name),
+                      name);
+        taking++;
+    }
+    return taking;
+}
+
+START_TEST(every_function_that_takes_a_pointer_has_a_row)
+{
+    static const char *const headers[] = {"core",      "tensor",  "tape",    "ops",
+                                          "nn",        "optim",   "data",    "cases",
+                                          "gradcheck", "history", "training"};
+    int taking = 0;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "include/normgrad/%s.h", headers[i]);
+        taking += check_header(path, strcmp(headers[i], "ops") == 0);
+    }
+    ck_assert_int_gt(taking, 80);
+}
+END_TEST
+
+Suite *nulls_suite(void);
+
+Suite *nulls_suite(void)
+{
+    Suite *suite = suite_create("nulls");
+    TCase *tests = tcase_create("nulls");
+    tcase_add_checked_fixture(tests, begin_calls, end_calls);
+    tcase_add_loop_test(tests, null_is_an_error_that_names_the_function, 0, N_CALLS);
+    tcase_add_test(tests, every_function_that_takes_a_pointer_has_a_row);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
