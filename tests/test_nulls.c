@@ -1,5 +1,5 @@
-/* NULL in the place of every pointer that a public function takes: an error that names the function,
- * and nothing else. */
+/* NULL in the place of every pointer that a public function takes: an error that names the
+ * function, and nothing else. */
 #include "fixture.h"
 #include "support.h"
 
@@ -16,6 +16,7 @@ static ng_optimizer *adam;
 static ng_training *training;
 static ng_named_tensor named;
 static ng_batch batch;
+static ng_npz_array an_array, unnamed;
 static ng_check_report report;
 static ng_check_options to_check;
 static ng_rng rng;
@@ -45,6 +46,7 @@ static void begin_calls(void)
     result = ng_square(tape, leaf);
     fresh = ng_result_full(tape, NG_F64, NG_SHAPE(2, 2), 1);
     to_check = (ng_check_options){.inputs = &leaf, .n_inputs = 1};
+    an_array = (ng_npz_array){"x", leaf}, unnamed = (ng_npz_array){NULL, leaf};
     numbers[0] = 1e-3;
     layer = ng_linear_new(2, 2), norm = ng_batch_norm_new(2);
     assert_ok(ng_module_to(layer, NG_F64));

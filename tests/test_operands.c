@@ -235,9 +235,9 @@ END_TEST
 
 /* ---- Every public function that takes a tensor ---------------------------------------------
  *
- * With the operands of its row a call works. With NULL for its tape, and with any operand replaced by
- * NG_NONE, a tensor of another tape, a stale view, one of another dtype or NULL, it works or answers
- * with an error that begins with the function's name. */
+ * With the operands of its row a call works. With NULL for its tape, and with any operand replaced
+ * by NG_NONE, a tensor of another tape, a stale view, one of another dtype or NULL, it works or
+ * answers with an error that begins with the function's name. */
 
 /* The kinds of operands: a letter's shape, in double unless said. */
 static const ng_shape shape_of_kind[128] = {
@@ -264,6 +264,7 @@ static ng_rng rng;
 static ng_tape *other;
 static ng_module *a_linear, *an_adaptive;
 static FILE *sink;
+static char scratch_path[64];
 
 static ng_module *linear(void) { return a_linear; }
 static ng_module *adaptive(void) { return an_adaptive; }
@@ -288,12 +289,17 @@ static ng_status gradients(ng_tensor **in)
                         .allow_unused = true);
 }
 
-static ng_status write_dot(const ng_tensor *root)
+/* A new file, which the next call of written removes: what was written to it is of no use. */
+static const char *scratch(void)
 {
-    char path[] = "/tmp/normgrad-operands-XXXXXX";
-    close(mkstemp(path));
-    const ng_status status = ng_tape_write_dot(tape, root, path);
-    remove(path);
+    strcpy(scratch_path, "/tmp/normgrad-operands-XXXXXX");
+    close(mkstemp(scratch_path));
+    return scratch_path;
+}
+
+static ng_status written(ng_status status)
+{
+    remove(scratch_path);
     return status;
 }
 
