@@ -60,8 +60,7 @@ static void *refuse(const char *function, size_t bytes)
 
 void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes)
 {
-    const int64_t limit = INT64_MAX / 4;
-    if (bytes > (size_t)limit) return refuse(function, bytes);
+    if (bytes > PTRDIFF_MAX / 4) return refuse(function, bytes);
     const int64_t needed = ((int64_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     ng_arena_block *block = arena->block;
     if (!block || block->size - block->used < needed) block = add_block(arena, needed);

@@ -33,7 +33,7 @@ int64_t ng_shape_size(const char *function, ng_shape shape)
             return -1;
         }
         /* Every element of every dtype must be addressable. */
-        if (__builtin_mul_overflow(size, shape.dim[i], &size) || size > INT64_MAX / 8) {
+        if (__builtin_mul_overflow(size, shape.dim[i], &size) || size > PTRDIFF_MAX / 8) {
             ng_fail(NG_ESHAPE, "%s: %s has more elements than memory can hold", function,
                     ng_shape_print(shape).text);
             return -1;
