@@ -1,6 +1,9 @@
-/* Networks as functions of their parameters. */
+/* Networks as functions of their parameters, their values copied and averaged, and functions as
+ * layers. */
 #include "fixture.h"
 #include "support.h"
+#include <math.h>
+#include <string.h>
 
 static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
 {
@@ -232,6 +235,167 @@ START_TEST(weight_norm_takes_a_norm)
 }
 END_TEST
 
+/* ---- ng_module_copy, ng_module_average ------------------------------------------------------- */
+
+/* With running statistics, a count and parameters of all kinds, that stand anywhere. */
+static ng_module *trained(uint64_t seed)
+{
+    ng_module *net =
+        ng_sequential_new(ng_residual_new(ng_sequential_new(ng_linear_new(3, 3), ng_tanh_new())),
+                          ng_batch_norm_new(3), ng_weight_norm_new(ng_linear_new(3, 2)));
+    assert_ok(ng_module_init(net, seed));
+    for (uint64_t i = 0; i < seed; i++)
+        assert_ok(ng_forward(net, tape, normal(NG_F32, NG_SHAPE(5, 3), seed + i)));
+    return net;
+}
+
+typedef bool lister(ng_module *module, int index, ng_named_tensor *found);
+static lister *const listers[] = {ng_module_parameter, ng_module_buffer};
+
+static void expect_same(ng_module *a, ng_module *b)
+{
+    ng_named_tensor x, y;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; listers[k](a, i, &x); i++) {
+            ck_assert(listers[k](b, i, &y));
+            assert_same_bits(x.tensor, y.tensor);
+        }
+}
+
+START_TEST(a_copied_network_gives_the_same_bits)
+{
+    ng_module *best = trained(1), *net = trained(4);
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 3), 2);
+    const int64_t made = allocations_made();
+    assert_ok(ng_module_copy(best, net));
+    assert_none_allocated_since(made);
+    expect_same(best, net);
+    assert_ok(ng_module_copy(net, net));
+    expect_same(best, net);
+    ng_eval(best), ng_eval(net);
+    assert_same_bits(ng_forward(best, tape, x), ng_forward(net, tape, x));
+
+    ng_module *wide = trained(2), *back = trained(3);
+    assert_ok(ng_module_to(wide, NG_F64));
+    assert_ok(ng_module_copy(wide, net));
+    ng_named_tensor p;
+    ck_assert(ng_module_parameter(wide, 0, &p) && ng_dtype_of(p.tensor) == NG_F64);
+    assert_ok(ng_module_copy(back, wide));
+    expect_same(back, net);
+    ng_module_free(best), ng_module_free(net), ng_module_free(wide), ng_module_free(back);
+}
+END_TEST
+
+START_TEST(a_graph_notices_that_its_network_was_copied_into)
+{
+    ng_module *net = ng_linear_new(3, 2), *other = ng_linear_new(3, 2);
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 3), 2);
+    ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
+    assert_ok(ng_module_copy(net, other));
+    ck_assert_int_ne(ng_backward(tape, loss), NG_OK);
+    assert_error(NG_ESTATE, "changed");
+    ng_module_free(net), ng_module_free(other);
+}
+END_TEST
+
+START_TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
+{
+    const double decays[] = {0, 0.25, 0.999, 1};
+    for (int k = 0; k < 8; k++) {
+        const double decay = decays[k / 2];
+        ng_module *slow = trained(1), *before = trained(1), *net = trained(4);
+        if (k % 2) {
+            assert_ok(ng_module_to(slow, NG_F64));
+            assert_ok(ng_module_to(before, NG_F64));
+        }
+        const int64_t made = allocations_made();
+        assert_ok(ng_module_average(slow, net, decay));
+        assert_none_allocated_since(made);
+        ng_named_tensor x, y, was;
+        for (int i = 0; ng_module_parameter(slow, i, &x); i++) {
+            ck_assert(ng_module_parameter(net, i, &y) && ng_module_parameter(before, i, &was));
+            for (int64_t j = 0; j < ng_size(x.tensor); j++)
+                assert_near(ng_get(x.tensor, j),
+                            decay * ng_get(was.tensor, j) + (1 - decay) * ng_get(y.tensor, j),
+                            k % 2 ? 1e-15 : 1e-7);
+        }
+        for (int i = 0; ng_module_buffer(slow, i, &x); i++) {
+            ck_assert(ng_module_buffer(net, i, &y));
+            assert_tensors_close(x.tensor, y.tensor, 0);
+        }
+        ng_module_free(slow), ng_module_free(before), ng_module_free(net);
+    }
+}
+END_TEST
+
+START_TEST(networks_that_differ_are_told_apart_and_left_alone)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4));
+    ng_module *twin = ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4));
+    assert_ok(ng_module_init(net, 1));
+    assert_ok(ng_module_copy(twin, net));
+    const struct {
+        ng_module *from;
+        ng_status status;
+        const char *says;
+    } wrong[] = {
+        {NULL, NG_ENULL, "from is NULL"},
+        {ng_linear_new(3, 4), NG_EVALUE,
+         "the Sequential has 0.weight where the other Linear has weight"},
+        {ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(5)), NG_ESHAPE,
+         "1.weight is (4,), and (5,) in the other"},
+        {ng_sequential_new(ng_linear_new(3, 4), ng_rms_norm_new(4)), NG_EVALUE,
+         "the Sequential has 1.bias where the other Sequential has nothing more"},
+        {ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4)), NG_EVALUE,
+         "has nothing more where the other Sequential has 1.running_mean"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_int_ne(ng_module_copy(net, wrong[i].from), NG_OK);
+        assert_error(wrong[i].status, wrong[i].says);
+        ck_assert_int_ne(ng_module_average(net, wrong[i].from, 0.5), NG_OK);
+        assert_error(wrong[i].status, wrong[i].says);
+        ng_module_free(wrong[i].from);
+    }
+    const double decays[] = {-0.1, 1.1, (double)NAN};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_ne(ng_module_average(net, twin, decays[i]), NG_OK);
+        assert_error(NG_EVALUE, "ng_module_average: decay is");
+    }
+    ck_assert_int_ne(ng_module_copy(NULL, net), NG_OK);
+    assert_error(NG_ENULL, "ng_module_copy: to is NULL");
+    expect_same(net, twin);
+    ng_module_free(net), ng_module_free(twin);
+}
+END_TEST
+
+/* ---- ng_function_new ------------------------------------------------------------------------- */
+
+START_TEST(a_function_is_a_layer_that_shows_its_name)
+{
+    char name[] = "my sine";
+    ng_module *net = ng_sequential_new(ng_linear_new(3, 2), ng_function_new(name, ng_sin));
+    name[0] = 'x'; /* a copy was taken */
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 3), 2);
+    assert_same_bits(ng_forward(net, tape, x),
+                     ng_sin(tape, ng_forward(ng_module_child(net, 0), tape, x)));
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    ng_fprint_summary(stream, net);
+    fclose(stream);
+    ck_assert_ptr_nonnull(strstr(text, "Function(my sine)"));
+    free(text), ng_module_free(net);
+
+    ck_assert_ptr_null(ng_function_new(NULL, ng_sin));
+    assert_error(NG_ENULL, "ng_function_new: name is NULL");
+    ck_assert_ptr_null(ng_function_new("none", NULL));
+    assert_error(NG_ENULL, "ng_function_new: function is NULL");
+    ck_assert_ptr_null(
+        ng_function_new("a name of as many characters as nobody would read", ng_sin));
+    assert_error(NG_EVALUE, "expected at most 47");
+}
+END_TEST
+
 Suite *networks_suite(void)
 {
     Suite *suite = suite_create("networks");
@@ -243,5 +407,12 @@ Suite *networks_suite(void)
     tcase_add_test(using, what_cannot_stand_for_a_parameter_is_told_by_its_name);
     tcase_add_test(using, a_layer_that_reads_its_parameter_itself_is_told_so);
     tcase_add_test(using, weight_norm_takes_a_norm);
+
+    TCase *values = add_group(suite, "values");
+    tcase_add_test(values, a_copied_network_gives_the_same_bits);
+    tcase_add_test(values, a_graph_notices_that_its_network_was_copied_into);
+    tcase_add_test(values, an_average_moves_parameters_by_its_formula_and_copies_buffers);
+    tcase_add_test(values, networks_that_differ_are_told_apart_and_left_alone);
+    tcase_add_test(values, a_function_is_a_layer_that_shows_its_name);
     return suite;
 }

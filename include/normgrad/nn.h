@@ -156,6 +156,17 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 #define NG_RENAME(...) (std::initializer_list<const char *>{__VA_ARGS__, NULL}.begin())
 #endif
 
+/* Gives a network the parameters and buffers of another of the same structure, converted to its own
+ * dtype: the best one so far, a target network, a start that several share. A tensor that only one
+ * of them has, or of another shape, is an error that names it, and nothing is changed. */
+NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
+
+/* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
+ * copied. Call it after each step with a decay such as 0.999. Errors as in ng_module_copy, and
+ * NG_EVALUE for a decay outside [0, 1]. Polyak & Juditsky 1992. */
+NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module *from,
+                                                 double decay);
+
 /* ---- Layers -------------------------------------------------------------------------------
  *
  * Weights are drawn when a layer is made, and again when it is given to another module, by its path
@@ -281,6 +292,11 @@ NG_API ng_module *ng_tanh_new(void);
 NG_API ng_module *ng_sigmoid_new(void);
 NG_API ng_module *ng_softplus_new(void);
 NG_API ng_module *ng_leaky_relu_new(double slope);
+
+/* Any function of one tensor as a layer without parameters; the name, at most 47 characters, is
+ * what ng_summary shows.   ng_function_new("sin", ng_sin) */
+typedef ng_tensor *ng_function(ng_tape *tape, ng_tensor *x);
+NG_API ng_module *ng_function_new(const char *name, ng_function *function);
 
 /* Dropout with probability p, in training only. */
 NG_API ng_module *ng_dropout_new(double p);

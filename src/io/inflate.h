@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* What deflate has packed into `count` bytes, with a zero byte after it; ng_free it. `used` is told
- * how many of them it took; more than `most` bytes are an error. NULL with NG_EPARSE, or NG_ENOMEM, in the
- * name of `function`. Memory grows with what is there, to 1032 times the file's at most. */
+ * how many of them it took; more than `most` bytes are an error. NULL with NG_EPARSE, or NG_ENOMEM,
+ * in the name of `function`. Memory grows with what is there, to 1032 times the file's at most. */
 char *ng_inflate(const char *function, const char *path, const unsigned char *bytes, int64_t count,
                  int64_t most, int64_t *used, int64_t *size);
 
