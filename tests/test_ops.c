@@ -893,7 +893,8 @@ START_TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
 {
     const int64_t huge = INT64_C(1) << 40;
     ng_tensor *row = zeros(NG_SHAPE(1, huge, 0)), *column = zeros(NG_SHAPE(huge, 1, 0));
-    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(PTRDIFF_MAX / 8, 2), 1), NG_ESHAPE, "more elements");
+    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(PTRDIFF_MAX / 8, 2), 1), NG_ESHAPE,
+                 "more elements");
     assert_fails(ng_full(tape, NG_F64, NG_SHAPE(0, huge, huge), 1), NG_ESHAPE, "more elements");
     assert_fails(ng_full(tape, NG_F64, NG_SHAPE(huge, huge, 0), 1), NG_ESHAPE, "more elements");
     assert_fails(ng_reshape(tape, row, NG_SHAPE(0, huge, huge)), NG_ESHAPE, "more elements");

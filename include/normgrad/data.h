@@ -9,10 +9,10 @@ NG_BEGIN_C
 /* `count` samples x (count, features...) with labels (int64) or targets y, or none. */
 typedef struct ng_dataset ng_dataset;
 
-/* Reads comma-separated numbers, one sample a line, from a file that may be compressed (.gz). The last column is the label unless said. A
- * bad cell, a line of another length or a label that is no integer is NG_EPARSE and names file,
- * line and column (both from 1); so is nan or inf. Blank lines are skipped; a carriage return ends
- * a line too. */
+/* Reads comma-separated numbers, one sample a line, from a file that may be compressed (.gz). The
+ * last column is the label unless said. A bad cell, a line of another length or a label that is no
+ * integer is NG_EPARSE and names file, line and column (both from 1); so is nan or inf. Blank lines
+ * are skipped; a carriage return ends a line too. */
 typedef struct {
     double scale;     /* multiplies every feature; default 1 */
     int label_column; /* from 1; default the last */
@@ -38,9 +38,9 @@ typedef struct {
 NG_API ng_dataset *ng_dataset_read_idx_with(const char *images,
                                             ng_dataset_read_idx_options options);
 
-/* Reads two arrays of a NumPy archive: x (count, features...) and y (count, ...); whole numbers in y
- * are labels (int64), other numbers targets in the features' dtype. A number that the dtype cannot
- * hold is NG_EVALUE.   ng_dataset_read_npz("mnist.npz", .x = "x_train", .y = "y_train") */
+/* Reads two arrays of a NumPy archive: x (count, features...) and y (count, ...); whole numbers in
+ * y are labels (int64), other numbers targets in the features' dtype. A number that the dtype
+ * cannot hold is NG_EVALUE.   ng_dataset_read_npz("mnist.npz", .x = "x_train", .y = "y_train") */
 typedef struct {
     const char *x, *y; /* names of the arrays; default "x" and "y" */
     bool no_label;     /* there is no y */
@@ -101,12 +101,12 @@ NG_API void ng_dataset_free(ng_dataset *dataset); /* takes NULL */
 /* Saves any tensor's values; the file is replaced only when it is complete (history.h). */
 NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path);
 
-/* A tensor of yours: float64 of float64, float32 of float16 and float32, int64 of integers and bool.
- * A file of another form is NG_EPARSE, a number beyond int64 NG_EVALUE. */
+/* A tensor of yours: float64 of float64, float32 of float16 and float32, int64 of integers and
+ * bool. A file of another form is NG_EPARSE, a number beyond int64 NG_EVALUE. */
 NG_API ng_tensor *ng_tensor_load_npy(const char *path);
 
-/* The same for an array of an archive (.npz), by its name; one that is not there is NG_EVALUE, which
- * tells those that are. Archives beyond 4 GB are not read. */
+/* The same for an array of an archive (.npz), by its name; one that is not there is NG_EVALUE,
+ * which tells those that are. Archives beyond 4 GB are not read. */
 NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
 
 /* Saves tensors as an archive, uncompressed:
