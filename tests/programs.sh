@@ -69,6 +69,25 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
 fi
 
+# MNIST's form of file, of the digits: 400 of them, the pixels of 0 to 16 times 15.
+idx() { # AWK-PROGRAM: the bytes that it prints as octal numbers
+    printf '%b' "$(head -n 400 "$tree/examples/data/digits.csv" | awk -F, "$1")"
+}
+idx 'BEGIN { printf "\\0\\0\\010\\003\\0\\0\\001\\0220\\0\\0\\0\\010\\0\\0\\0\\010" }
+    { for (i = 1; i <= 64; i++) printf "\\0%03o", $i * 15 }' >images
+idx 'BEGIN { printf "\\0\\0\\010\\001\\0\\0\\001\\0220" } { printf "\\0%03o", $65 }' >labels
+gzip -kf images labels
+mnist="$programs/mnist --threads 1 --epochs 4"
+$mnist --images images --labels labels --train 300 --out plain >"$folder/output"
+$mnist --images images.gz --labels labels.gz --train 300 --out packed >"$folder/output"
+cmp plain.dat packed.dat || fail 'mnist reads other figures from compressed files'
+grep -q '^BatchNorm .*lowest [89]' "$folder/output" || fail "mnist learns little: $(cat "$folder/output")"
+$mnist --images images --labels labels --test-images images --test-labels labels --norm none \
+    --epochs 1 >"$folder/output"
+fails 2 'expected --images and --labels' "$programs/mnist"
+fails 1 'No such file' $mnist --images nowhere --labels labels
+fails 1 'expected an IDX file of bytes in 1 dimension' $mnist --images images --labels images
+
 # Stopped again and again, and gone on with, a training measures what it would have measured at once.
 stopped_often() { # PREFIX COMMAND...
     prefix=$1 times=0 got=130

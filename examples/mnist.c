@@ -1,0 +1,310 @@
+/* Norms side by side on MNIST, from the four files as they are distributed.
+ *
+ *     conv 5 x 5 to 16 channels, stride 2; norm; relu      28 x 28 -> 14 x 14
+ *     conv 5 x 5 to 32 channels, stride 2; norm; relu      -> 7 x 7
+ *     a Linear to the classes
+ *
+ * Trains it with Adam and a cosine without a norm and with each of three, and measures it on images
+ * that it has not seen: build/examples/mnist --help */
+#include "options.h"
+#include "training.h"
+#include <getopt.h>
+
+enum { CLASSES = 10 };
+
+/* ---- What is compared ---- */
+
+typedef struct {
+    const char *key, *name;
+    ng_module *(*make)(int64_t channels); /* NULL: nothing stands there */
+} norm_choice;
+
+static ng_module *make_batch(int64_t channels) { return ng_batch_norm_new(channels); }
+static ng_module *make_layer(int64_t channels)
+{
+    return ng_layer_norm_new(channels, .channels_first = true);
+}
+static ng_module *make_group(int64_t channels) { return ng_group_norm_new(4, channels); }
+
+static const norm_choice norms[] = {{"none", "no norm", NULL},
+                                    {"batch", "BatchNorm", make_batch},
+                                    {"layer", "LayerNorm", make_layer},
+                                    {"group", "GroupNorm", make_group}};
+enum { NORMS = sizeof norms / sizeof norms[0] };
+
+/* ---- Options ---- */
+
+typedef struct {
+    bool norm[NORMS];
+    double lr;
+    int seeds, epochs, batch, train, threads;
+    const char *images, *labels, *test_images, *test_labels;
+    char out[1024];
+    checkpoint saved;
+} options;
+
+static const char help[] =
+    "usage: mnist --images FILE --labels FILE [options]\n"
+    "\n"
+    "Trains a small convolutional network on MNIST's images of digits with each norm, and prints\n"
+    "how many of those that it has not seen it gets right. The files are read as they are\n"
+    "distributed, compressed (.gz) or not:\n"
+    "\n"
+    "  train-images-idx3-ubyte.gz  train-labels-idx1-ubyte.gz   60,000 to train\n"
+    "  t10k-images-idx3-ubyte.gz   t10k-labels-idx1-ubyte.gz    10,000 to test\n"
+    "\n"
+    "from https://ossci-datasets.s3.amazonaws.com/mnist/ or, as they were first published, from\n"
+    "http://yann.lecun.com/exdb/mnist/. Others of this form will do (Fashion-MNIST, say).\n"
+    "\n"
+    "  --images FILE        to train on\n"
+    "  --labels FILE        theirs\n"
+    "  --test-images FILE   to measure with  (default: a fifth of the images, drawn by the seed)\n"
+    "  --test-labels FILE   theirs\n"
+    "  --train N            of the images are trained on; without test images the rest measures\n"
+    "  --norm LIST          of none,batch,layer,group                (all)\n"
+    "  --seeds N            runs of each                             (1)\n"
+    "  --epochs N           passes over the training images          (1)\n"
+    "  --batch N            samples a step                           (64)\n"
+    "  --lr RATE            the highest learning rate                (0.002)\n" CHECKPOINT_HELP
+    "  --out PREFIX         of the .dat                              (build/mnist)\n"
+    "  --threads N          of the kernels; 0: one per processor     (0)\n"
+    "  --help               this text\n"
+    "\n"
+    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"
+    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"
+    "status 1.\n";
+
+static options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {{"images", required_argument, NULL, 'i'},
+                                          {"labels", required_argument, NULL, 'l'},
+                                          {"test-images", required_argument, NULL, 'I'},
+                                          {"test-labels", required_argument, NULL, 'L'},
+                                          {"train", required_argument, NULL, 'T'},
+                                          {"norm", required_argument, NULL, 'n'},
+                                          {"seeds", required_argument, NULL, 's'},
+                                          {"epochs", required_argument, NULL, 'e'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"lr", required_argument, NULL, 'r'},
+                                          {"checkpoint", required_argument, NULL, 'c'},
+                                          {"resume", no_argument, NULL, 'R'},
+                                          {"out", required_argument, NULL, 'o'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    options o = {
+        .norm = {true, true, true, true}, .lr = 0.002, .seeds = 1, .epochs = 1, .batch = 64};
+    const char *out = NULL;
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'i': o.images = optarg; break;
+        case 'l': o.labels = optarg; break;
+        case 'I': o.test_images = optarg; break;
+        case 'L': o.test_labels = optarg; break;
+        case 'T': o.train = parse_count("train", optarg, 1, 100000000); break;
+        case 'n': parse_list("norm", optarg, CHOICES(norms), o.norm); break;
+        case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
+        case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
+        case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
+        case 'r': o.lr = parse_rate("lr", optarg); break;
+        case 'c': o.saved.prefix = optarg; break;
+        case 'R': o.saved.resume = true; break;
+        case 'o': out = optarg; break;
+        case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
+        case 'h': show_help(help); break;
+        default: refuse_unknown();
+        }
+    }
+    refuse_more(argc, argv, optind);
+    check_checkpoint(&o.saved);
+    if (!o.images || !o.labels || !o.test_images != !o.test_labels) {
+        complain("expected --images and --labels, and both of --test-images and --test-labels or "
+                 "neither; --help says where the files are");
+        exit(EXIT_USAGE);
+    }
+    choose_prefix(o.out, sizeof o.out, out, "mnist");
+    return o;
+}
+
+/* ---- Images ---- */
+
+/* As (count, 1, height, width), with labels of the ten classes. */
+static ng_dataset *read_images(const char *images, const char *labels)
+{
+    ng_dataset *read = ng_dataset_read_idx(images, labels), *data = NULL;
+    const ng_tensor *y = read ? ng_dataset_y(read) : NULL;
+    for (int64_t i = 0; i < (y ? ng_size(y) : 0) && !ng_failed(); i++)
+        if (ng_get(y, i) >= CLASSES)
+            ng_fail(NG_EVALUE, "%s: label %g, expected 0 to %d", labels, ng_get(y, i), CLASSES - 1);
+    if (read && !ng_failed()) {
+        const ng_shape shape = ng_shape_of(ng_dataset_x(read));
+        ng_tensor *x = ng_copy_new(ng_dataset_x(read), NG_F32);
+        ng_tape *tape = ng_tape_new();
+        const ng_shape image = NG_SHAPE(shape.dim[0], 1, shape.dim[1], shape.dim[2]);
+        data = ng_dataset_from(ng_reshape(tape, x, image), y);
+        ng_tape_free(tape), ng_tensor_free(x);
+    }
+    ng_dataset_free(read);
+    return data;
+}
+
+typedef struct {
+    options options;
+    ng_dataset *images, *test; /* test: NULL where the images are split */
+    int64_t train;             /* how many are trained on */
+    curves curves[NORMS];
+} job;
+
+static bool read_data(job *j)
+{
+    const options *o = &j->options;
+    j->images = read_images(o->images, o->labels);
+    if (!j->images) return false;
+    if (o->test_images) {
+        j->test = read_images(o->test_images, o->test_labels);
+        if (!j->test) return false;
+    }
+    const int64_t count = ng_dataset_count(j->images), most = j->test ? count : count - 1;
+    j->train = o->train ? o->train : j->test ? count : count * 4 / 5;
+    if (j->train > most || j->train < o->batch) {
+        ng_fail(NG_EVALUE, "--train %lld: of %lld images, expected from %d, a batch, to %lld",
+                (long long)j->train, (long long)count, o->batch, (long long)most);
+        return false;
+    }
+    return true;
+}
+
+/* ---- Training ---- */
+
+/* Sides after a convolution of stride 2. */
+static int64_t halved(int64_t side) { return (side + 1) / 2; }
+
+static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
+{
+    const ng_tensor *x = ng_dataset_x(j->images);
+    const int64_t height = halved(halved(ng_dim(x, 2))), width = halved(halved(ng_dim(x, 3)));
+    ng_module *net = ng_sequential_from(NULL, 0);
+    for (int64_t in = 1, out = 16; out <= 32; in = out, out *= 2) {
+        ng_sequential_add(net, ng_conv2d_new(in, out, 5, .stride = 2, .padding = 2,
+                                             .no_bias = norm->make != NULL));
+        if (norm->make) ng_sequential_add(net, norm->make(out));
+        ng_sequential_add(net, ng_relu_new());
+    }
+    ng_sequential_add(net, ng_flatten_new());
+    ng_sequential_add(net, ng_linear_new(32 * height * width, CLASSES));
+    ng_module_init(net, (uint64_t)seed);
+    return net;
+}
+
+/* The seed draws the weights, and which of the images are trained on where that is not all. */
+static void run_seed(job *j, int norm, int seed, progress *bar)
+{
+    const options *o = &j->options;
+    curves *c = &j->curves[norm];
+    training t = {.name = norms[norm].name, .seed = seed, .batch = o->batch, .drop_last = true};
+    const double began = progress_clock();
+    ng_dataset *rest = NULL;
+    if (j->train < ng_dataset_count(j->images))
+        ng_dataset_split(j->images, j->train, (uint64_t)seed, &t.train, &rest);
+    else
+        t.train = ng_dataset_from(ng_dataset_x(j->images), ng_dataset_y(j->images));
+    if (j->test) {
+        t.validate = ng_dataset_from(ng_dataset_x(j->test), ng_dataset_y(j->test));
+        ng_dataset_free(rest);
+    } else {
+        t.validate = rest;
+    }
+    t.net = make_network(j, &norms[norm], seed);
+    t.optimizer = ng_adam_new(
+        t.net, .lr = o->lr,
+        .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = j->train / o->batch * o->epochs});
+    t.tape = ng_tape_new();
+    t.curves = c;
+    t.bar = bar;
+    c->parameters = ng_failed() ? 0 : ng_parameter_count(t.net);
+    const bool begun = !ng_failed() && training_begin(&t, &o->saved, norms[norm].key);
+    while (begun && ng_training_epoch(t.run, o->epochs) && run_epoch(&t)) {
+    }
+    if (c->done[seed] == o->epochs) {
+        const int last = (seed + 1) * o->epochs - 1;
+        progress_end(bar);
+        printf("%-10s seed %d/%d  loss %.4f  right %6.2f %%  %.1f s\n", norms[norm].name, seed + 1,
+               o->seeds, c->loss[last], 100 * c->accuracy[last], progress_clock() - began);
+        fflush(stdout);
+    }
+    training_free(&t);
+}
+
+/* ---- What comes of it ---- */
+
+static void print_table(const job *j)
+{
+    printf("\n%-10s %10s %13s   %s\n", "norm", "parameters", "training loss", "right (%)");
+    for (int i = 0; i < NORMS; i++) {
+        const curves *c = &j->curves[i];
+        const int epochs = epochs_reached(c);
+        if (epochs == 0) continue;
+        const number_spread loss = number_spread_at(c, c->loss, epochs - 1);
+        const number_spread accuracy = number_spread_at(c, c->accuracy, epochs - 1);
+        printf("%-10s %10lld %13.2e   median %.2f, lowest %.2f, highest %.2f over %d seed%s\n",
+               norms[i].name, (long long)c->parameters, loss.median, 100 * accuracy.median,
+               100 * accuracy.low, 100 * accuracy.high, accuracy.count,
+               accuracy.count == 1 ? "" : "s");
+    }
+}
+
+static bool write_history(const job *j)
+{
+    const options *o = &j->options;
+    char what[256];
+    snprintf(what, sizeof what,
+             "MNIST, %lld images to train; two convolutions; adam, lr %g, batch %d; seeds 0 to %d; "
+             "float32",
+             (long long)j->train, o->lr, o->batch, o->seeds - 1);
+    ng_history *history = ng_history_new(what);
+    for (int i = 0; i < NORMS; i++) log_curves(history, norms[i].name, &j->curves[i]);
+    const bool written = write_dat(history, o->out);
+    ng_history_free(history);
+    return written;
+}
+
+static void work(job *j)
+{
+    const options *o = &j->options;
+    const int64_t measured =
+        ng_dataset_count(j->test ? j->test : j->images) - (j->test ? 0 : j->train);
+    printf("%lld images to train and %lld to measure, Adam at %g, batch %d, %d epoch%s, %d seed%s\n"
+           "\n",
+           (long long)j->train, (long long)measured, o->lr, o->batch, o->epochs,
+           o->epochs == 1 ? "" : "s", o->seeds, o->seeds == 1 ? "" : "s");
+    fflush(stdout);
+    for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++) {
+        if (!o->norm[i]) continue;
+        const double samples = (double)j->train * o->seeds * o->epochs;
+        progress bar = progress_begin(norms[i].name, "samples", samples, !progress_terminal());
+        for (int seed = 0; seed < o->seeds && !interrupted && !ng_failed(); seed++)
+            run_seed(j, i, seed, &bar);
+        progress_end(&bar);
+    }
+    if (ng_failed()) return;
+    const bool any = has_results(j->curves, NORMS);
+    if (any) {
+        print_table(j);
+        if (write_history(j)) printf("\nThe curves: %s.dat\n", o->out);
+    }
+    if (interrupted) printf("Interrupted%s.\n", any ? "" : ": nothing is saved");
+}
+
+int main(int argc, char **argv)
+{
+    program_begin(argv);
+    job j = {.options = parse_options(argc, argv)};
+    ng_set_threads(j.options.threads);
+    catch_signals();
+    const bool ready = can_write(j.options.out) && read_data(&j) &&
+                       make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs);
+    if (ready) work(&j);
+    free_curves(j.curves, NORMS);
+    ng_dataset_free(j.images), ng_dataset_free(j.test);
+    return program_end(!ready ? EXIT_FAILED : interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS);
+}
