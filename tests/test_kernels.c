@@ -911,6 +911,56 @@ void compare_optimizers(void)
         }
 }
 
+static void expect_normal_or_zero(const char *state, int64_t n)
+{
+    const long double least = in_float ? (long double)FLT_MIN : (long double)DBL_MIN;
+    for (int64_t i = 0; i < n; i++) ck_assert(get(state, i) == 0 || fabsl(get(state, i)) >= least);
+}
+
+/* Numbers below the smallest normal one take many processors a hundred times as long. */
+START_TEST(states_of_what_gets_no_gradient_end_at_zero)
+{
+    if (!use_table(_i)) return;
+    enum { N = 33 };
+    const double tiny = in_float ? 1e-30 : 1e-290, faint = in_float ? 3e-21 : 1e-155;
+    const ng_sgd_step sgd = {.lr = 0.1, .momentum = 0.8};
+    const ng_adam_step adam = {0.1, 0.8, 0.75, 1e-8, 0, 0.9, 0.9, false};
+    const ng_rmsprop_step rms = {0.1, 0.75, 1e-8, 0, 0.8, true};
+    const char *none = constant(N, 0), *small = constant(N, faint); /* its square is not normal */
+    char *w = constant(N, 1), *square = constant(N, 0), *mean = constant(N, 0);
+    char *states[6];
+    for (int i = 0; i < 6; i++) states[i] = constant(N, i % 2 ? -tiny : tiny);
+    for (int step = 0; step < 300; step++) {
+        k->sgd(w, none, states[1], N, &sgd);
+        k->adam(w, none, states[3], states[2], N, &adam);
+        k->rmsprop(w, none, states[0], states[5], states[4], N, &rms);
+        for (int i = 0; i < 6; i++) expect_normal_or_zero(states[i], N);
+    }
+    for (int i = 0; i < 6; i++) expect_bits("state", states[i], none, N);
+
+    k->adam(w, small, mean, square, N, &adam);
+    expect_bits("adam's square", square, none, N);
+    for (int64_t i = 0; i < N; i++) expect("adam's mean", mean, i, 0.2L * get(small, i), 4, 0);
+    k->rmsprop(w, small, square, NULL, NULL, N, &rms);
+    expect_bits("rmsprop's square", square, none, N);
+    release();
+}
+END_TEST
+
+START_TEST(running_statistics_of_nothing_end_at_zero)
+{
+    if (!use_table(_i)) return;
+    const double batch[3] = {0, 0, 0};
+    char *running = constant(3, in_float ? 1e-30 : 1e-290);
+    for (int step = 0; step < 300; step++) {
+        k->move_toward(running, batch, 1, 0.2, 3);
+        expect_normal_or_zero(running, 3);
+    }
+    expect_bits("running", running, constant(3, 0), 3);
+    release();
+}
+END_TEST
+
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
 typedef void gemm_function(bool, bool, int64_t, int64_t, int64_t, const void *, int64_t,
@@ -1210,6 +1260,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, one_feature_gives_beta_and_no_gradient, 0, TABLES);
     tcase_add_loop_test(tests, a_bad_element_spoils_its_own_row_only, 0, TABLES);
     tcase_add_loop_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance, 0, TABLES);
+    tcase_add_loop_test(tests, states_of_what_gets_no_gradient_end_at_zero, 0, TABLES);
+    tcase_add_loop_test(tests, running_statistics_of_nothing_end_at_zero, 0, TABLES);
     tcase_add_loop_test(tests, products_of_a_blas_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, large_products_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_pass_nan_on, 0, TABLES);

@@ -34,7 +34,11 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
  * known of the others stays. A parameter that is frozen, or that no backward pass has reached
  * since this optimizer's last step, is not moved. Two optimizers of the same parameters both move
  * them along the gradients of one backward pass. State follows a dtype change of the module before
- * the first step; after it, that is an error. */
+ * the first step; after it, that is an error.
+ *
+ * What of a state (velocity, moments) is below the smallest normal number of its dtype is taken as
+ * 0, and so is a squared gradient: the state of a unit that gets no gradient any more ends at 0,
+ * and a late step takes no longer than an early one. */
 typedef struct ng_optimizer ng_optimizer;
 
 /* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;

@@ -254,6 +254,13 @@ static REAL max_run(const REAL *x, int64_t n)
 /* Columns whose sums are kept on the stack, in double. */
 #define COLUMNS 1024
 
+/* x, or 0 if it is below the smallest normal number. */
+NG_INLINE REAL normal_or_zero(REAL x)
+{
+    const REAL least = (REAL)(sizeof(REAL) == sizeof(float) ? 0x1p-126 : 0x1p-1022);
+    return F(fabs)(x) < least ? 0 : x;
+}
+
 /* y (+)= value */
 NG_INLINE void put(REAL *y, double value, bool accumulate)
 {
