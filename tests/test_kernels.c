@@ -1008,6 +1008,10 @@ void compare_products(void)
     check_gemm(k->gemm, 130, 67, 259);
     check_gemm(k->gemm, 27, 39, 1021); /* rows 4096 bytes apart in float */
     check_gemm(k->gemm, 5, 1030, 40);
+    for (int64_t few_of = 1; few_of <= 4; few_of++) { /* rows, or terms, by a path of their own */
+        check_gemm(k->gemm, few_of, 131, 1021);
+        check_gemm(k->gemm, 261, 131, few_of);
+    }
     check_gemm(k->gemm, 3, 4, 0);
     check_gemm(k->gemm, 0, 4, 3);
     check_gemm(library_gemm, 3, 5, 0);

@@ -201,7 +201,9 @@ void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int6
                      .c = c};
     const ng_kernels *kernels = ng_kernels_for(dtype);
     const double work = (double)m * (double)n * (double)k;
-    if (!fits_blas(&whole) || !wants_blas(kernels, work)) {
+    const bool thin =
+        ng_gemm_has_few_rows(transpose_a, transpose_b, m) || ng_gemm_has_few_terms(transpose_b, k);
+    if (thin || !fits_blas(&whole) || !wants_blas(kernels, work)) {
         kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc, accumulate);
         return;
     }
