@@ -63,7 +63,7 @@ for name in "${@:-aarch64 s390x i686 musl}"; do
         case $one in
         aarch64) cross aarch64 arm64 aarch64-linux-gnu qemu-aarch64 ;;
         s390x) cross s390x s390x s390x-linux-gnu qemu-s390x ;;
-        i686) cross i686 i386 i386-linux-gnu qemu-i386 ;;
+        i686) cross i686 i386 i386-linux-gnu "$(command -v linux32 || echo qemu-i386)" ;;
         musl) musl ;;
         *) echo "tests/processors.sh: no processor is called $one" >&2; exit 2 ;;
         esac

@@ -13,6 +13,13 @@ ng_shape_text ng_shape_print(ng_shape shape)
     return result;
 }
 
+static int64_t too_large(const char *function, ng_shape shape)
+{
+    ng_fail(NG_ESHAPE, "%s: %s has more elements than memory can hold", function,
+            ng_shape_print(shape).text);
+    return -1;
+}
+
 int64_t ng_shape_size(const char *function, ng_shape shape)
 {
     if (shape.rank < 0 || shape.rank > NG_MAX_RANK) {
@@ -32,14 +39,12 @@ int64_t ng_shape_size(const char *function, ng_shape shape)
                     ng_shape_print(shape).text);
             return -1;
         }
-        /* Every element of every dtype must be addressable. */
-        if (__builtin_mul_overflow(size, shape.dim[i], &size) || size > PTRDIFF_MAX / 8) {
-            ng_fail(NG_ESHAPE, "%s: %s has more elements than memory can hold", function,
-                    ng_shape_print(shape).text);
-            return -1;
-        }
+        if (__builtin_mul_overflow(size, shape.dim[i], &size) || size > INT64_MAX / 8)
+            return too_large(function, shape);
     }
-    return empty ? 0 : size;
+    if (empty) return 0;
+    /* Every element of every dtype must be addressable. */
+    return size <= PTRDIFF_MAX / 8 ? size : too_large(function, shape);
 }
 
 bool ng_shape_equal(ng_shape a, ng_shape b)

@@ -133,7 +133,7 @@ static bool stored_block(stream *in)
     in->next -= in->held / 8; /* whole bytes that were held */
     in->held = 0;
     in->bits = 0;
-    if (count > in->end - in->next) return damaged(in, "cut short");
+    if ((ptrdiff_t)count > in->end - in->next) return damaged(in, "cut short");
     in->next += count;
     return add(in, in->next - count, count);
 }
