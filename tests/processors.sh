@@ -1,10 +1,12 @@
 #!/bin/bash
 # The library on other processors and another C library, as far as their cross compilers are found:
 # 64-bit ARM (NEON), s390x (big-endian), 32-bit x86, and musl. Each is built without a warning; the
-# tests are run under qemu's user mode where Check for that processor can be had from Debian's
-# packages, which are unpacked in the build folder and not installed.
+# tests are run, under qemu's user mode or as they are, where Check for that processor can be had from
+# Debian's packages, which are unpacked in the build folder and not installed. All are run in one
+# process unless CK_FORK=yes: qemu takes long for one to each.
 #     tests/processors.sh [aarch64] [s390x] [i686] [musl]       CK_RUN_SUITE and CFLAGS are passed on
 set -uo pipefail
+export CK_FORK=${CK_FORK-no}
 cd "$(dirname "$0")/.."
 failed=0
 
@@ -31,18 +33,18 @@ built() {
     return 1
 }
 
-# cross PROCESSOR DEBIAN_NAME FOLDER_OF_LIBRARIES RUN_WITH
+# cross PROCESSOR DEBIAN_NAME FOLDER_OF_LIBRARIES RUN_WITH...
 cross() {
-    local name=$1 prefix=$1-linux-gnu root=build/$1/check log=build/$1.log
+    local name=$1 prefix=$1-linux-gnu root=build/$1/check log=build/$1.log run=("${@:4}")
     command -v "$prefix-gcc" >/dev/null || { say "$name" "passed over: no $prefix-gcc"; return; }
     local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" BLAS=0)
     built "$name" "${tools[@]}" all || return
     check_for "$2" "$root" || { say "$name" "built; not run: no Check for $2 (dpkg --add-architecture $2, apt-get update)"; return; }
-    command -v "$4" >/dev/null || { say "$name" "built; not run: no $4"; return; }
+    command -v "${run[0]}" >/dev/null || { say "$name" "built; not run: no ${run[0]}"; return; }
     built "$name" "${tools[@]}" CFLAGS="-I$root/usr/include ${CFLAGS-}" \
         CHECK_LIBS="-L$root/usr/lib/$3 -l:libcheck.a -l:libsubunit.a -lrt -lm" \
         "build/$name/release/tests/runner" || return
-    if "$4" -L "/usr/$prefix" "build/$name/release/tests/runner" >"$log" 2>&1; then
+    if "${run[@]}" "build/$name/release/tests/runner" >"$log" 2>&1; then
         say "$name" "$(grep Checks: "$log" | tail -n 1)"
     else
         say "$name" "FAILED (see $log)"
@@ -50,6 +52,11 @@ cross() {
         failed=1
     fi
 }
+
+# A processor for 64-bit x86 runs programs for 32 bits itself.
+lib32=/usr/i686-linux-gnu/lib
+run_i686=(qemu-i386 -L "${lib32%/lib}")
+[ "$(uname -m)" != x86_64 ] || run_i686=("$lib32/ld-linux.so.2" --library-path "$lib32")
 
 # A program of musl's runs here as it is.
 musl() {
@@ -61,9 +68,9 @@ musl() {
 for name in "${@:-aarch64 s390x i686 musl}"; do
     for one in $name; do
         case $one in
-        aarch64) cross aarch64 arm64 aarch64-linux-gnu qemu-aarch64 ;;
-        s390x) cross s390x s390x s390x-linux-gnu qemu-s390x ;;
-        i686) cross i686 i386 i386-linux-gnu "$(command -v linux32 || echo qemu-i386)" ;;
+        aarch64) cross aarch64 arm64 aarch64-linux-gnu qemu-aarch64 -L /usr/aarch64-linux-gnu ;;
+        s390x) cross s390x s390x s390x-linux-gnu qemu-s390x -L /usr/s390x-linux-gnu ;;
+        i686) cross i686 i386 i386-linux-gnu "${run_i686[@]}" ;;
         musl) musl ;;
         *) echo "tests/processors.sh: no processor is called $one" >&2; exit 2 ;;
         esac
