@@ -119,6 +119,8 @@ FLAGS.asan     = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -
 FLAGS.ubsan    = -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 FLAGS.tsan     = -O1 -g -fsanitize=thread
 FLAGS.coverage = -O0 -g --coverage
+FLAGS.fuzz     = -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+                 -fno-omit-frame-pointer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 
 # What a program must be linked with, where the library is.
 SANITIZE = $(filter -fsanitize%,$(FLAGS.$(VARIANT)))
@@ -300,6 +302,23 @@ check-tsan:
 check-valgrind: needs-valgrind $(RUNNER)
 	$(Q)CK_FORK=no valgrind --quiet --error-exitcode=1 --leak-check=full \
 	    --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect $(RUNNER)
+
+## fuzz: every reader, and the interface, against made-up input for FUZZ_SECONDS each (an hour)
+## fuzz-quick: a minute each
+FUZZ_SECONDS = 3600
+FUZZ_CC = clang
+FUZZERS := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
+.PHONY: fuzz fuzz-quick fuzz-run needs-clang
+needs-clang:
+	$(call need,command -v clang,clang,clang)
+fuzz fuzz-quick: needs-clang
+	+$(Q)$(MAKE) --no-print-directory VARIANT=fuzz CC='$(FUZZ_CC)' BLAS=0 \
+	    $(if $(filter %-quick,$@),FUZZ_SECONDS=60) fuzz-run
+fuzz-run: $(FUZZERS)
+	$(Q)tests/fuzz/run.sh $(OUT)/found $(FUZZ_SECONDS) $^
+$(OUT)/tests/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(STATIC) | $(OUT)/tests/fuzz/
+	$(call say,LINK $@)
+	$(Q)$(CC) $(COMMON) $(LAST) -fsanitize=fuzzer $< $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS) -o $@
 
 ## coverage: the tests with gcov; prints the share of lines run, for each file of src/
 .PHONY: coverage

@@ -10,6 +10,14 @@
  * with NG_EIO, in the name of `function`. */
 char *ng_file_read(const char *function, const char *path, int64_t *size);
 
+/* Whether a file's checksum is the right one. Fuzzers cannot guess it: in what is built for them it
+ * always is. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define NG_CHECKSUM_HOLDS(equal) ((void)(equal), true)
+#else
+#define NG_CHECKSUM_HOLDS(equal) (equal)
+#endif
+
 /* Text that grows in memory; ng_free its bytes. After a failure, which is recorded in the name of
  * `function`, nothing more is added. */
 typedef struct {

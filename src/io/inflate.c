@@ -313,7 +313,8 @@ static int64_t gunzip_member(const char *function, const char *path, const unsig
         ng_inflate(function, path, bytes + header, count - header, INT64_MAX, &used, &size);
     if (!content) return -1;
     const unsigned char *after = bytes + header + used;
-    const bool whole = count - header - used >= 8 && word_at(after) == ng_crc32(0, content, size) &&
+    const bool whole = count - header - used >= 8 &&
+                       NG_CHECKSUM_HOLDS(word_at(after) == ng_crc32(0, content, size)) &&
                        word_at(after + 4) == (uint32_t)size;
     if (whole)
         ng_text_add(out, content, size);

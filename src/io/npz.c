@@ -253,7 +253,8 @@ static char *content_of(const archive *a, const entry *e)
         malformed(a, "an array that is packed neither by \"stored\" nor by \"deflate\"");
     }
     if (!content) return NULL;
-    if (used == e->packed && size == e->size && ng_crc32(0, content, size) == e->crc)
+    if (used == e->packed && size == e->size &&
+        NG_CHECKSUM_HOLDS(ng_crc32(0, content, size) == e->crc))
         return content;
     malformed(a, "damaged: an array's checksum or its length is another one");
     ng_free(content);
