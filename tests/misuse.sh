@@ -79,7 +79,7 @@ END {
             gsub(/[ };]/, "", line)
             read_struct(body, line)
         } else if (inside) body = body line
-        if (line ~ /^ *# *define ng_[a-z0-9_]+\(.*NG_NAMED\(/) definitions[++count] = line
+        if (line ~ /^ *# *define ng_[a-z0-9_]+\(.*NG_NAMED(_TWO)?\(/) definitions[++count] = line
     }
     for (k = 1; k <= count; k++) {
         line = definitions[k]
@@ -90,16 +90,18 @@ END {
         seen[macro]
         sub(/^[^(]*\(/, "", parameters)
         sub(/\).*/, "", parameters)
-        sub(/.*NG_NAMED\(/, "", type)
-        member = type
-        sub(/,.*/, "", type)
-        sub(/^[^,]*, */, "", member)
-        sub(/,.*/, "", member)
+        two = line ~ /NG_NAMED_TWO\(/
+        sub(/.*NG_NAMED(_TWO)?\(/, "", type)
+        gsub(/ /, "", type)
+        split(type, written, ",")
+        type = written[1]
+        before = two ? written[2] : ""
+        member = written[two ? 4 : 2]
         required = gsub(/,/, "", parameters)
         options = ""
         m = split(members[type], names, " ")
         for (j = 1; j <= m; j++)
-            if (names[j] != member && value(types[type, names[j]]) != "")
+            if (names[j] != member && names[j] != before && value(types[type, names[j]]) != "")
                 options = options ", ." names[j] " = " value(types[type, names[j]])
         print call(macro, required, type, member, "") > (folder "/right")
         print call(macro, required, type, member, options) > (folder "/right")

@@ -1010,6 +1010,24 @@ START_TEST(options_without_sense_are_refused)
 }
 END_TEST
 
+START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(4, 4), ng_linear_new(4, 2));
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
+    ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
+    ng_tensor *first = ng_module_find(net, "0.weight");
+    ng_freeze(net);
+    ck_assert_int_eq(ng_backward(tape, loss), NG_EGRAD);
+    assert_error(NG_EGRAD, "ng_backward: all that required a gradient was frozen since");
+    ck_assert(!ng_has_grad(first));
+    ng_unfreeze(ng_module_child(net, 0));
+    assert_ok(ng_backward(tape, loss));
+    ck_assert(ng_has_grad(first) && !ng_has_grad(ng_module_find(net, "1.weight")));
+    ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
 /* ---- Dtype --------------------------------------------------------------------------------- */
 
 START_TEST(float_to_double_and_back_keeps_every_bit)
@@ -1387,6 +1405,7 @@ Suite *nn_suite(void)
     tcase_add_test(wrong, a_failed_child_fails_its_parents_and_leaks_nothing);
     tcase_add_test(wrong, a_module_has_one_parent);
     tcase_add_test(wrong, options_without_sense_are_refused);
+    tcase_add_test(wrong, a_backward_pass_to_nothing_but_what_was_frozen_is_an_error);
     suite_add_tcase(suite, wrong);
     TCase *conversion = tcase_create("conversion and memory");
     tcase_add_test(conversion, float_to_double_and_back_keeps_every_bit);

@@ -44,7 +44,8 @@ NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 /* ---- Gradients ---------------------------------------------------------------------------- */
 
 /* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss
- * depends on. `loss` has one element. May be called again, for another loss or the same. */
+ * depends on. `loss` has one element. May be called again, for another loss or the same. What was
+ * frozen since (ng_freeze) gets none; NG_EGRAD where nothing else is left. */
 NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
 /* The same for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */

@@ -328,6 +328,15 @@ static void settle_leaves(sweep *s, bool well)
     }
 }
 
+/* Whether a leaf of the tape still requires a gradient: those of a module may have been frozen. */
+static bool leaf_is_left(const ng_tape *tape)
+{
+    for (const ng_node *node = tape->first; node; node = node->next)
+        for (int i = 0; i < node->n_inputs; i++)
+            if (!node->inputs[i]->node && node->inputs[i]->requires_grad) return true;
+    return false;
+}
+
 static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy)
 {
     if (!y->requires_grad)
@@ -338,6 +347,8 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->mode = mode;
+    if (well && !s.reached && !leaf_is_left(tape))
+        return ng_fail(NG_EGRAD, "%s: all that required a gradient was frozen since", function);
     settle_leaves(&s, well);
     return well ? NG_OK : ng_newest_status();
 }
