@@ -746,6 +746,34 @@ START_TEST(layer_norm_and_batch_norm_have_a_third_derivative)
 }
 END_TEST
 
+/* The kernel of the gradient's gradient against its definition, which a recorded one
+ * differentiates; in float near that of double, also far from zero. */
+START_TEST(a_gradients_gradient_is_that_of_its_definition)
+{
+    const bool rms = _i % 2, bare = _i / 2 % 2;
+    const double mean = _i / 4 ? 1e3 : 0;
+    ng_tensor *float_x = normal(NG_F32, NG_SHAPE(5, 19), mean, 2, 1);
+    ng_tensor *fast[2][3];
+    for (int d = 0; d < 2; d++) {
+        const ng_dtype dtype = d ? NG_F32 : NG_F64;
+        ng_tensor *x = leaf(in_dtype(float_x, dtype)),
+                  *gamma = leaf(in_dtype(normal(NG_F32, NG_SHAPE(19), 1, 0.3, 2), dtype)),
+                  *dy = leaf(in_dtype(normal(NG_F32, NG_SHAPE(5, 19), 0, 1, 3), dtype)),
+                  *u = in_dtype(normal(NG_F32, NG_SHAPE(5, 19), 0, 1, 4), dtype);
+        ng_tensor *y = rms ? ng_rms_norm(tape, x, bare ? NG_NONE : gamma, 1e-6)
+                           : ng_layer_norm(tape, x, bare ? NG_NONE : gamma, NG_NONE, 1e-5);
+        ng_tensor *dx[1], *in[] = {x, dy, gamma}, *recorded[3];
+        const int count = bare ? 2 : 3;
+        assert_ok(ng_gradients(tape, &y, 1, &x, 1, dx, .cotangents = &dy, .record = true));
+        assert_ok(ng_gradients(tape, dx, 1, in, count, fast[d], .cotangents = &u));
+        assert_ok(ng_gradients(tape, dx, 1, in, count, recorded, .cotangents = &u, .record = true));
+        for (int i = 0; i < count && !d; i++) /* the definition subtracts means one after another */
+            assert_tensors_close(fast[d][i], recorded[i], mean > 0 ? 1e-10 : 1e-12);
+        for (int i = 0; i < count && d; i++) assert_tensors_close(fast[1][i], fast[0][i], 1e-5);
+    }
+}
+END_TEST
+
 /* Two elements, eps 0: xhat is (-1, 1) whatever x, so all derivatives are 0; with RMSNorm of
  * (a, b), y1 = a / r with r^2 = (a^2 + b^2) / 2: dy1/da = b^2 / (2 r^3), and again
  * d2y1/da2 = -3 a b^2 / (4 r^5). */
@@ -1047,6 +1075,7 @@ Suite *norm_suite(void)
     tcase_add_test(t, running_statistics_stay_while_the_checker_moves_inputs);
     tcase_add_test(t, statistics_changed_before_backward_are_noticed);
     tcase_add_test(t, second_derivative_of_rms_norm);
+    tcase_add_loop_test(t, a_gradients_gradient_is_that_of_its_definition, 0, 8);
     tcase_add_loop_test(t, layer_norm_and_batch_norm_have_a_third_derivative, 0, 2);
     tcase_add_loop_test(t, float_agrees_with_double, 0, 3);
     tcase_add_loop_test(t, same_bits_with_any_number_of_threads, 0, 3 * SHARED);

@@ -36,6 +36,64 @@
 #define compare_rmsprop compare_optimizers
 #define compare_gemm compare_products
 
+/* ---- The gradient of a row norm's gradient ------------------------------------------------- */
+
+/* dx of the formula at x + t e_j is too coarse a check: the formula of norm_second.inc, by the
+ * Jacobians of xhat and rstd, term by term. */
+static void check_row_norm_second(ng_row_norm_shape s, bool with_gamma, bool add)
+{
+    const int64_t rows = s.rows, n = s.n, size = rows * n;
+    char *x = uniform(size, -2, 3), *gamma = or_null(uniform(n, 0.5, 1.5), with_gamma);
+    char *dy = uniform(size, -1, 1), *u = uniform(size, -1, 1), *y = make(size);
+    char *dx = constant(size, 1), *dg = make(size);
+    const ng_statistics statistics = {s.center ? doubles(rows) : NULL, doubles(rows),
+                                      doubles(rows)};
+    k->row_norm(&s, x, NULL, NULL, y, statistics);
+    k->row_norm_second(&s, x, gamma, statistics, dy, u, (ng_second_gradients){dx, dg, add});
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t at = row * n;
+        const long double divisor = (long double)(s.unbiased ? n - 1 : n), m = (long double)n;
+        long double mean = 0, squares = 0, mu = 0, mg = 0, a = 0, b = 0;
+        for (int64_t i = 0; i < n && s.center; i++) mean += get(x, at + i) / m;
+        for (int64_t i = 0; i < n; i++)
+            squares += (get(x, at + i) - mean) * (get(x, at + i) - mean);
+        const long double r = 1 / sqrtl(squares / divisor + (long double)s.eps);
+        long double *g = keep(n, sizeof *g), *xhat = keep(n, sizeof *xhat);
+        for (int64_t i = 0; i < n; i++) {
+            g[i] = get(dy, at + i) * (gamma ? get(gamma, i) : 1);
+            xhat[i] = (get(x, at + i) - mean) * r;
+            mu += s.center ? get(u, at + i) / m : 0;
+            mg += s.center ? g[i] / m : 0;
+            a += g[i] * xhat[i] / divisor;
+            b += get(u, at + i) * xhat[i] / divisor;
+        }
+        for (int64_t j = 0; j < n; j++) {
+            long double slope = 0;
+            for (int64_t i = 0; i < n; i++) { /* through xhat_i, and through rstd */
+                const long double by_xhat = -r * (a * get(u, at + i) + b * g[i]);
+                const long double p = g[i] - mg - xhat[i] * a;
+                slope += by_xhat * r * ((i == j) - s.center / m - xhat[i] * xhat[j] / divisor);
+                slope -= get(u, at + i) * p * r * r * xhat[j] / divisor;
+            }
+            expect("dg", dg, at + j, r * (get(u, at + j) - mu - xhat[j] * b), 16, (double)r);
+            expect("dx", dx, at + j, slope + add, 64, fmax((double)(r * r), add));
+        }
+    }
+    release();
+}
+
+static void compare_row_norm_second(void)
+{
+    for (int s = 0; s < SIZES - 2; s++)
+        for (int mode = 0; mode < 8; mode++) {
+            const int64_t n = sizes[s];
+            const bool center = mode & 1;
+            check_row_norm_second(
+                (ng_row_norm_shape){3, n, n, 1e-5, center, center && (mode & 2) && n > 2}, mode & 4,
+                mode % 3 == 0);
+        }
+}
+
 /* ---- Batch statistics and groups ---------------------------------------------------------- */
 
 static void compare_move_toward(void)

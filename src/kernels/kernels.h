@@ -12,22 +12,45 @@
 
 /* y[i] = f(x[i]; a, b), and its derivative where a fast one pays. */
 typedef enum {
-    NG_MAP_NEG, NG_MAP_ABS, NG_MAP_SIGN, NG_MAP_SQUARE, NG_MAP_RECIPROCAL, NG_MAP_EXP, NG_MAP_LOG,
-    NG_MAP_SQRT, NG_MAP_RSQRT, NG_MAP_SIN, NG_MAP_COS, NG_MAP_ERF,
-    NG_MAP_AFFINE,     /* a x + b */
-    NG_MAP_POW,        /* x^a */
-    NG_MAP_CLAMP,      /* min(max(x, a), b) */
-    NG_MAP_TANH, NG_MAP_SIGMOID, NG_MAP_RELU,
+    NG_MAP_NEG,
+    NG_MAP_ABS,
+    NG_MAP_SIGN,
+    NG_MAP_SQUARE,
+    NG_MAP_RECIPROCAL,
+    NG_MAP_EXP,
+    NG_MAP_LOG,
+    NG_MAP_SQRT,
+    NG_MAP_RSQRT,
+    NG_MAP_SIN,
+    NG_MAP_COS,
+    NG_MAP_ERF,
+    NG_MAP_AFFINE, /* a x + b */
+    NG_MAP_POW,    /* x^a */
+    NG_MAP_CLAMP,  /* min(max(x, a), b) */
+    NG_MAP_TANH,
+    NG_MAP_SIGMOID,
+    NG_MAP_RELU,
     NG_MAP_LEAKY_RELU, /* x > 0 ? x : a x */
-    NG_MAP_GELU, NG_MAP_GELU_TANH, NG_MAP_SILU, NG_MAP_SOFTPLUS,
+    NG_MAP_GELU,
+    NG_MAP_GELU_TANH,
+    NG_MAP_SILU,
+    NG_MAP_SOFTPLUS,
     NG_MAP_COUNT
 } ng_map;
 
 /* y[i] = f(a[i], b[i]) */
 typedef enum {
-    NG_BINARY_ADD, NG_BINARY_SUB, NG_BINARY_MUL, NG_BINARY_DIV, NG_BINARY_POW,
-    NG_BINARY_MAXIMUM, NG_BINARY_MINIMUM, /* a NaN on either side gives NaN */
-    NG_BINARY_GREATER, NG_BINARY_GREATER_EQUAL, NG_BINARY_LESS, NG_BINARY_EQUAL, /* 1 or 0 */
+    NG_BINARY_ADD,
+    NG_BINARY_SUB,
+    NG_BINARY_MUL,
+    NG_BINARY_DIV,
+    NG_BINARY_POW,
+    NG_BINARY_MAXIMUM,
+    NG_BINARY_MINIMUM, /* a NaN on either side gives NaN */
+    NG_BINARY_GREATER,
+    NG_BINARY_GREATER_EQUAL,
+    NG_BINARY_LESS,
+    NG_BINARY_EQUAL,          /* 1 or 0 */
     NG_BINARY_LOGISTIC,       /* softplus(a) - b a, b in [0, 1] */
     NG_BINARY_LOGISTIC_SLOPE, /* sigmoid(a) - b */
     NG_BINARY_COUNT
@@ -88,6 +111,13 @@ typedef struct {
     bool add_dx, add_dgamma, add_dbeta;
 } ng_norm_gradients;
 
+/* Destinations of the gradient of a norm's gradient, to x and to g = dy gamma; a NULL pointer is
+ * not wanted. */
+typedef struct {
+    void *dx, *dg;
+    bool add_dx;
+} ng_second_gradients;
+
 typedef struct {
     double lr, weight_decay, momentum, dampening;
     bool nesterov, first; /* first: velocity = g */
@@ -130,7 +160,7 @@ typedef struct {
 typedef struct {
     int64_t batches, heads, queries, keys, dim;
     double scale;
-    bool causal; /* query t sees the keys 0 .. t + keys - queries */
+    bool causal;    /* query t sees the keys 0 .. t + keys - queries */
     double dropout; /* with this probability a weight is 0, else 1 / (1 - dropout) as large */
     uint64_t seed;  /* which ones: dropout.h */
     ng_head_strides q, k, v, y;
@@ -189,9 +219,8 @@ const char *ng_gemm_name(void);
  * ng_gemm's. scratch: ng_conv_scratch bytes, of the backward pass if `backward`. */
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch);
-void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x,
-                      const void *weight, const void *dy, ng_conv_gradients gradients,
-                      void *scratch);
+void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
+                      const void *dy, ng_conv_gradients gradients, void *scratch);
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward);
 
 #endif

@@ -8,6 +8,7 @@
 #include "kernels/image.inc"
 #include "kernels/norm.inc"
 #include "kernels/norm_backward.inc"
+#include "kernels/norm_second.inc"
 #include "kernels/pointwise.inc"
 #include "kernels/reduce.inc"
 #include "kernels/rows.inc"

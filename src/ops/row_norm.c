@@ -14,6 +14,9 @@
  *     dx     = rstd (g - mean(g) - xhat mean(g xhat))     no mean(g) for RMSNorm
  *     dgamma = sum over rows of dy xhat
  *     dbeta  = sum over rows of dy
+ *
+ * A gradient that must itself have one is recorded as the op row_norm_dx, whose own gradient stands
+ * in kernels/norm_second.inc; where `over` < n, it is that of the definition.
  */
 #include "ops/op.h"
 #include <math.h>
@@ -52,11 +55,19 @@ static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_
     return NG_OK;
 }
 
-static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
+static double divisor_of(const ng_row_norm_shape *shape)
 {
-    const row_norm_attributes *saved = node->attributes;
+    return (double)(shape->unbiased ? shape->over - 1 : shape->over);
+}
+
+/* x as rows, centred and scaled by powers of 2 (near), and 1 / deviation of these. */
+typedef struct {
+    ng_tensor *row, *rstd, *scale;
+} composed_rows;
+
+static composed_rows compose_rows(ng_tape *tape, ng_tensor *x, const row_norm_attributes *saved)
+{
     const ng_row_norm_shape *shape = &saved->shape;
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
     ng_tensor *row = ng_reshape(tape, x, NG_SHAPE(shape->rows, shape->n));
     const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, NG_SHAPE(shape->rows, 1),
                                                         &saved->statistics, shape->eps);
@@ -65,19 +76,110 @@ static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
         row = ng_sub(tape, row, ng_mean(tape, row, .axes = NG_AXES(1), .keepdim = true));
     ng_tensor *part = shape->over < shape->n ? ng_slice(tape, row, 1, 0, shape->over) : row;
     ng_tensor *squares = ng_sum(tape, ng_square(tape, part), .axes = NG_AXES(1), .keepdim = true);
-    const double count = (double)(shape->unbiased ? shape->over - 1 : shape->over);
-    ng_tensor *var = ng_mul_scalar(tape, squares, 1 / count);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
-    ng_tensor *y = ng_reshape(tape, ng_mul(tape, row, rstd), ng_shape_of(x));
+    ng_tensor *var = ng_mul_scalar(tape, squares, 1 / divisor_of(shape));
+    return (composed_rows){row, ng_rsqrt(tape, ng_add(tape, var, near.eps)), near.scale};
+}
+
+static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    const composed_rows c = compose_rows(tape, x, node->attributes);
+    ng_tensor *y = ng_reshape(tape, ng_mul(tape, c.row, c.rstd), ng_shape_of(x));
     if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
     if (beta != NG_NONE) y = ng_add(tape, y, beta);
     return y;
 }
 
-static const ng_op layer_norm_op = {
-    .name = "layer_norm", .backward = row_norm_backward, .definition = row_norm_definition};
+/* ---- The gradient of the gradient ---------------------------------------------------------- */
 
-static const ng_op rms_norm_op = {
+static ng_tensor *row_norm_dx_definition(ng_tape *tape, const ng_node *node)
+{
+    const row_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
+    const composed_rows c = compose_rows(tape, x, saved);
+    ng_tensor *xhat = ng_mul(tape, c.row, c.rstd);
+    ng_tensor *g = gamma == NG_NONE ? dy : ng_mul(tape, dy, gamma);
+    g = ng_reshape(tape, g, ng_shape_of(xhat));
+    ng_tensor *slope = ng_sum(tape, ng_mul(tape, g, xhat), .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *a = ng_mul_scalar(tape, slope, 1 / divisor_of(&saved->shape));
+    if (saved->shape.center)
+        g = ng_sub(tape, g, ng_mean(tape, g, .axes = NG_AXES(1), .keepdim = true));
+    ng_tensor *rstd = ng_mul(tape, c.rstd, c.scale);
+    ng_tensor *dx = ng_mul(tape, ng_sub(tape, g, ng_mul(tape, xhat, a)), rstd);
+    return ng_reshape(tape, dx, ng_shape_of(x));
+}
+
+/* With v = dL/dg of the kernel: dL/d(dy) = v gamma, dL/dgamma = sum over rows of v dy. */
+static ng_status row_norm_dx_backward(ng_tape *tape, const ng_node *node, const ng_tensor *u,
+                                      ng_slot *to)
+{
+    const row_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
+    const ng_row_norm_shape *shape = &saved->shape;
+    const ng_kernels *k = ng_kernels_for(x->dtype);
+    const bool wants_v = to[1].data || to[2].data;
+    const size_t bytes = (size_t)x->size * ng_dtype_bytes(x->dtype);
+    void *v = wants_v ? ng_tape_memory(tape, bytes) : NULL;
+    void *product = wants_v && gamma->data ? ng_tape_memory(tape, bytes) : v;
+    if (wants_v && (!v || !product)) return NG_ENOMEM;
+    k->row_norm_second(
+        shape, x->data, gamma->data, saved->statistics, dy->data, u->data,
+        (ng_second_gradients){.dx = to[0].data, .dg = v, .add_dx = to[0].accumulate});
+    const ng_shape rows = NG_SHAPE(shape->rows, shape->n);
+    if (to[1].data) {
+        const ng_walk walk = ng_walk_broadcast(rows, rows, rows);
+        k->binary(NG_BINARY_MUL, &walk, v, dy->data, product);
+        k->sum(product, to[1].data, 1, shape->rows, shape->n, 1, to[1].accumulate);
+    }
+    if (to[2].data) {
+        const ng_walk walk = ng_walk_broadcast(rows, rows, NG_SHAPE(shape->n));
+        if (gamma->data) k->binary(NG_BINARY_MUL, &walk, v, gamma->data, product);
+        k->axpy(1, product, to[2].data, x->size, to[2].accumulate);
+    }
+    return NG_OK;
+}
+
+static const ng_op row_norm_dx_op = {
+    .name = "row_norm_dx", .backward = row_norm_dx_backward, .definition = row_norm_dx_definition};
+
+static ng_tensor *row_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
+{
+    const row_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *inputs[] = {x, node->inputs[1], dy};
+    ng_tensor *dx = ng_result(tape, x->dtype, x->shape);
+    if (!dx) return NULL;
+    ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, inputs[1]->data,
+                                                saved->statistics, dy->data,
+                                                (ng_norm_gradients){.dx = dx->data}, NULL);
+    return ng_record(tape, &row_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
+}
+
+static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const row_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    if (ng_wants(node, 0)) dx[0] = row_norm_dx(tape, node, dy);
+    if (ng_wants(node, 1)) {
+        ng_tensor *xhat =
+            ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = ng_exactly(saved->shape.eps),
+                        .dims = gamma->shape.rank, .rms = !saved->shape.center,
+                        .unbiased = saved->shape.unbiased);
+        dx[1] = ng_sum_to(tape, ng_mul(tape, dy, xhat), gamma->shape);
+    }
+    if (ng_wants(node, 2)) dx[2] = ng_sum_to(tape, dy, beta->shape);
+}
+
+static const ng_op layer_norm_op = {.name = "layer_norm",
+                                    .backward = row_norm_backward,
+                                    .gradient = row_norm_gradient,
+                                    .definition = row_norm_definition};
+
+static const ng_op rms_norm_op = {.name = "rms_norm",
+                                  .backward = row_norm_backward,
+                                  .gradient = row_norm_gradient,
+                                  .definition = row_norm_definition};
+
+static const ng_op partial_rms_norm_op = {
     .name = "rms_norm", .backward = row_norm_backward, .definition = row_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
@@ -190,8 +292,10 @@ static ng_tensor *row_norm(const char *function, ng_tape *tape, const row_norm_c
         return NULL;
     ng_kernels_for(x->dtype)->row_norm(&saved.shape, x->data, o->gamma->data, o->beta->data,
                                        y->data, saved.statistics);
-    return ng_record(tape, o->rms ? &rms_norm_op : &layer_norm_op, y, inputs, 3, &saved,
-                     sizeof saved);
+    const ng_op *op = saved.shape.over < saved.shape.n ? &partial_rms_norm_op
+                      : o->rms                         ? &rms_norm_op
+                                                       : &layer_norm_op;
+    return ng_record(tape, op, y, inputs, 3, &saved, sizeof saved);
 }
 
 ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,

@@ -15,8 +15,8 @@
 
 /* ---- The cases ------------------------------------------------------------------------------ */
 
-static const char *const groups[] = {"norm_forward", "norm_backward", "pointwise", "step",
-                                     "overhead",     "memory",        "scale",     "busy"};
+static const char *const groups[] = {"norm_forward", "norm_backward", "second", "pointwise", "step",
+                                     "overhead",     "memory",        "scale",  "busy"};
 enum { MOST_COPIES = 4 };
 
 static void add_case(bench_results *results, const char *group, const char *name, const char *shape,
@@ -44,6 +44,15 @@ static void add_norms(bench_results *results)
                 for (int shape = 0; shape < (quick ? 4 : 5); shape++)
                     add_case(results, groups[direction], norms[norm], shapes[shape],
                              dtype ? "f64" : "f32");
+}
+
+/* Gradients of gradients. */
+static void add_second(bench_results *results)
+{
+    static const char *const norms[] = {"layer_norm", "rms_norm", "batch_norm"};
+    for (int norm = 0; norm < 3; norm++)
+        add_case(results, "second", norms[norm], "1024x768", "f32");
+    add_case(results, "second", "penalty", "64-128*2-10@64", "f32");
 }
 
 static void add_pointwise(bench_results *results)
@@ -84,6 +93,7 @@ static void add_scale(bench_results *results)
 static void add_cases(bench_results *results)
 {
     add_norms(results);
+    add_second(results);
     add_pointwise(results);
     add_steps(results);
     static const char *const chains[] = {"add", "mul", "tanh"};
@@ -264,8 +274,8 @@ static const char usage[] =
     "\n"
     "Times normgrad, PyTorch, oneDNN and the machine's own limit, in turns, and prints tables.\n"
     "\n"
-    "  -g, --group=NAME     only one group: norm_forward, norm_backward, pointwise, step,\n"
-    "                       overhead, memory, scale or busy\n"
+    "  -g, --group=NAME     only one group: norm_forward, norm_backward, second, pointwise,\n"
+    "                       step, overhead, memory, scale or busy\n"
     "  -q, --quick          fewer cases, shorter bursts: under 40 seconds\n"
     "  -t, --threads=LIST   numbers of threads, at most 4 of them (default 1,2)\n"
     "  -o, --output=FOLDER  where results.tsv is written (default build/bench)\n"

@@ -53,6 +53,9 @@ class Op:
             for tensor in self.inputs[1:]:  # a thousand factors leave the range of float
                 tensor.data.uniform_(0.999, 1.001)
             self.before, self.run = None, self.both
+        elif group == "second":
+            self.dy = matrix()
+            self.before, self.run = None, self.second
         elif "backward" in group + name:
             self.dy = torch.randn(()) if self.op == "cross_entropy" else matrix()
             self.before, self.run = self.forward, self.backward
@@ -69,6 +72,12 @@ class Op:
     def both(self):
         self.forward()
         self.backward()
+
+    def second(self):
+        """d sum (dL/dx)^2 with respect to x and gamma, L = sum y dy."""
+        self.forward()
+        first, = torch.autograd.grad(self.made, self.inputs[:1], self.dy, create_graph=True)
+        self.made = torch.autograd.grad(first.pow(2).sum(), self.inputs[:2])
 
     def layer_norm(self, x, gamma, beta):
         return F.layer_norm(x, (self.n,), gamma, beta, EPS)
@@ -115,12 +124,21 @@ def step(net, adam, x, labels):
     adam.step()
 
 
+def penalty_step(net, adam, x, labels):
+    """The penalty of WGAN-GP: the mean of (|d sum net(x) / dx| - 1)^2."""
+    adam.zero_grad(set_to_none=True)
+    slope, = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+    (slope.pow(2).sum(1).sqrt() - 1).pow(2).mean().backward()
+    adam.step()
+
+
 class Step:
     """A training step in PyTorch's fastest way: `build` makes a network and its optimizer for each
     of several ways, the last of which needs the least memory."""
 
     before = None
     per = 1
+    step = staticmethod(step)
 
     def fastest(self, ways, least_memory=False):
         times = [] if least_memory else [self.timed(way) for way in ways]
@@ -132,13 +150,13 @@ class Step:
         return timed(self, 0.02, 3)
 
     def run(self):
-        step(self.net, self.adam, self.x, self.labels)
+        self.step(self.net, self.adam, self.x, self.labels)
 
 
 class Mlp(Step):
     """Adam's loop over tensors or its foreach form, ReLU into new memory or in place."""
 
-    def __init__(self, group, shape):
+    def __init__(self, group, name, shape):
         widths, batch = shape.split("@")
         self.sizes = []
         for part in widths.split("-"):
@@ -146,6 +164,9 @@ class Mlp(Step):
             self.sizes += [int(width)] * int(times or 1)
         self.x = torch.randn(int(batch), self.sizes[0])
         self.labels = torch.randint(self.sizes[-1], (int(batch),))
+        if name == "penalty":
+            self.x.requires_grad_()
+            self.step = penalty_step
         ways = [(True, False), (True, True), (False, False), (False, True)]
         self.fastest(ways, group == "memory")
 
@@ -252,7 +273,7 @@ def timed(job, seconds, least):
 
 def opened(group, name, shape, dtype):
     if "@" in shape:
-        return Mlp(group, shape)
+        return Mlp(group, name, shape)
     if name.startswith("transformer"):
         return Transformer(name, shape)
     return Op(group, name, shape, dtype)
@@ -267,7 +288,7 @@ def settle(group, words):
     """Threads of OpenMP that wait by spinning serve norms, but hold up those of the BLAS, which
     take turns with them in a step. How long they spin is read when the process begins: it begins
     anew, in the midst of the dialogue, with the request that it is to answer."""
-    spin = "3000" if group in ("step", "scale", "memory") else "30000"
+    spin = "3000" if group in ("step", "scale", "memory", "second") else "30000"
     if os.environ.get("GOMP_SPINCOUNT") != spin:
         os.environ["GOMP_SPINCOUNT"] = spin
         os.execv(sys.executable, [sys.executable, *sys.argv[:1], *words])

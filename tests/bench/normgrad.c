@@ -110,6 +110,17 @@ static void both(void *state, int variant)
     backward(state, variant);
 }
 
+/* d sum (dL/dx)^2 with respect to x and gamma, L = sum y dy. */
+static void second(void *state, int variant)
+{
+    op_state *s = state;
+    ng_tensor *first[1], *last[2];
+    forward(state, variant);
+    ng_gradients(s->tape, &s->y, 1, s->inputs, 1, first, .cotangents = &s->dy, .record = true);
+    ng_tensor *size = ng_sum(s->tape, ng_square(s->tape, first[0]));
+    ng_gradients(s->tape, &size, 1, s->inputs, 2, last);
+}
+
 static void close_op(void *state)
 {
     op_state *s = state;
@@ -148,7 +159,7 @@ static bool open_op(const bench_case *what, bench_job *job)
     s->tape = ng_tape_new();
     s->call = ops[op].call;
     s->n_inputs = ops[op].n_inputs;
-    const bool chain = !strcmp(what->group, "overhead");
+    const bool chain = !strcmp(what->group, "overhead"), twice = !strcmp(what->group, "second");
     const double spread = chain ? 1e-3 : 0.5; /* a thousand factors leave the range of float */
     for (int i = 0; i < s->n_inputs; i++)
         s->inputs[i] = ng_require_grad(ng_uniform_new(
@@ -160,12 +171,13 @@ static bool open_op(const bench_case *what, bench_job *job)
         ng_set(s->labels, i, (double)ng_rng_below(&rng, what->columns));
     const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
     if (back && s->call == cross_entropy) s->dy = ng_ones_new(dtype, NG_SCALAR);
-    if (chain || (back && !s->dy)) s->dy = ng_uniform_new(dtype, matrix, -1, 1, &rng);
+    if (chain || twice || (back && !s->dy)) s->dy = ng_uniform_new(dtype, matrix, -1, 1, &rng);
     *job = (bench_job){s,
                        back ? before_backward : NULL,
-                       chain  ? both
-                       : back ? backward
-                              : forward,
+                       chain   ? both
+                       : twice ? second
+                       : back  ? backward
+                               : forward,
                        close_op,
                        chain ? CHAIN : 1,
                        1};
@@ -181,17 +193,32 @@ typedef struct {
     ng_tensor *x, *labels;
 } step_state;
 
-static void step(void *state, int variant)
+static void descend(const step_state *s, ng_tensor *loss)
 {
-    const step_state *s = state;
-    (void)variant;
-    ng_tensor *logits = ng_forward(s->net, s->tape, s->x);
-    ng_tensor *loss = ng_cross_entropy(s->tape, logits, s->labels);
     if (ng_backward(s->tape, loss) || ng_optimizer_step(s->adam)) {
         fprintf(stderr, "%s\n", ng_error_text());
         exit(1);
     }
     ng_tape_reset(s->tape);
+}
+
+static void step(void *state, int variant)
+{
+    const step_state *s = state;
+    (void)variant;
+    descend(s, ng_cross_entropy(s->tape, ng_forward(s->net, s->tape, s->x), s->labels));
+}
+
+/* The penalty of WGAN-GP (Gulrajani et al. 2017): the mean of (|d sum net(x) / dx| - 1)^2. */
+static void penalty(void *state, int variant)
+{
+    const step_state *s = state;
+    ng_tape *tape = s->tape;
+    (void)variant;
+    ng_tensor *sum = ng_sum(tape, ng_forward(s->net, tape, s->x));
+    ng_tensor *slope = ng_gradient(tape, sum, s->x, .record = true);
+    ng_tensor *size = ng_sqrt(tape, ng_sum(tape, ng_square(tape, slope), .axes = NG_AXES(1)));
+    descend(s, ng_mean(tape, ng_square(tape, ng_add_scalar(tape, size, -1))));
 }
 
 static void close_step(void *state)
@@ -241,7 +268,9 @@ static bool open_step(const bench_case *what, bench_job *job)
         s->labels = ids(NG_SHAPE(what->batch), what->width[what->widths - 1], &rng);
     }
     s->adam = ng_adam_new(s->net, .lr = 1e-5);
-    *job = (bench_job){s, NULL, step, close_step, 1, 1};
+    const bool penalized = !strcmp(what->name, "penalty");
+    if (penalized) ng_require_grad(s->x);
+    *job = (bench_job){s, NULL, penalized ? penalty : step, close_step, 1, 1};
     return works(job);
 }
 
