@@ -125,9 +125,9 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 /* ---- Threads ------------------------------------------------------------------------------
  *
  * Kernels share large work among threads; results have the same bits for any count. ng_set_threads
- * bounds the count by NG_MOST_THREADS; 0, as at the start, means OMP_NUM_THREADS, or else one thread
- * for each processor that the process may use: by its affinity (taskset) and by the quotas of its
- * control groups, rounded up.
+ * bounds the count by NG_MOST_THREADS; 0, as at the start, means OMP_NUM_THREADS, or else one
+ * thread for each processor that the process may use: by its affinity (taskset) and by the quotas
+ * of its control groups, rounded up.
  *
  * The process has one pool of threads. It is started when the first work is large enough, so that
  * small networks never start one; with fewer threads where the system gives no more; and ended by
@@ -137,9 +137,9 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
  * threads for a while. A thread that calls the library needs a stack of 128 KB.
  *
  * fork() may be called at any time. The child has the one thread that called it, starts a pool of
- * its own, and may go on with every network, tape and tensor of its copy, but for those that another
- * thread was changing at that moment: no one finishes what that thread had begun. What a module
- * allows several threads is said in nn.h.
+ * its own, and may go on with every network, tape and tensor of its copy, but for those that
+ * another thread was changing at that moment: no one finishes what that thread had begun. What a
+ * module allows several threads is said in nn.h.
  *
  * The largest products are OpenBLAS's where that is found when the first is taken. It is set to run
  * on one thread, for the whole process, and the library's threads share them.
