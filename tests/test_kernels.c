@@ -520,9 +520,10 @@ void compare_cross_entropies(void)
             const char *x = uniform(ROWS * n, -9, 9), *dloss = uniform(ROWS, 0.5, 1);
             char *loss = make(ROWS), *dx = constant(ROWS * n, 1);
             double kept[2 * ROWS];
-            k->cross_entropy(x, labels, loss, kept, ROWS, n, smoothing, true, -100);
-            k->cross_entropy_backward(x, labels, kept, dloss, each, 0.5, dx, ROWS, n, smoothing,
-                                      true, -100, add);
+            const ng_cross_entropy_shape shape = {ROWS, n, smoothing, true, -100};
+            k->cross_entropy(&shape, x, labels, loss, kept);
+            k->cross_entropy_backward(&shape, x, labels, kept, (ng_loss_slopes){dloss, each, 0.5},
+                                      dx, add);
             for (int64_t row = 0; row < ROWS; row++) {
                 const bool ignored = labels[row] == -100;
                 const long double sum = log_sum_exp(x, row * n, n),
@@ -1162,8 +1163,9 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     k->sum(x, NEXT, 1, rows, n, 1, false);
     k->sum(x, NEXT, rows, n, 1, 1, false);
     k->softmax(x, NEXT, rows, n);
-    k->cross_entropy(x, labels, NEXT, kept, rows, n, 0.1, false, 0);
-    k->cross_entropy_backward(x, labels, kept, z, true, 1, NEXT, rows, n, 0.1, false, 0, false);
+    const ng_cross_entropy_shape classes = {.rows = rows, .n = n, .smoothing = 0.1};
+    k->cross_entropy(&classes, x, labels, NEXT, kept);
+    k->cross_entropy_backward(&classes, x, labels, kept, (ng_loss_slopes){z, true, 1}, NEXT, false);
     k->row_norm(&row, x, z, z, NEXT, (ng_statistics){.mean = mean, .rstd = rstd});
     ng_norm_gradients to = {.dx = NEXT};
     to.dgamma = NEXT;

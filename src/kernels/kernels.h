@@ -105,6 +105,21 @@ typedef struct {
     double *mean, *low, *rstd;
 } ng_statistics;
 
+/* Cross-entropy of rows of n logits; the row of a label `ignored` counts as 0 where `ignore`. */
+typedef struct {
+    int64_t rows, n;
+    double smoothing;
+    bool ignore;
+    int64_t ignored;
+} ng_cross_entropy_shape;
+
+/* The gradients of the losses of rows: scale at[row], or scale at[0] of all rows. */
+typedef struct {
+    const void *at;
+    bool each;
+    double scale;
+} ng_loss_slopes;
+
 /* Destinations of a backward norm kernel; a NULL pointer is not wanted. */
 typedef struct {
     void *dx, *dgamma, *dbeta;

@@ -207,17 +207,15 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_los
  *     dx   = (softmax(x) - q) dy */
 
 typedef struct {
+    ng_cross_entropy_shape shape;
     ng_reduction reduction;
-    int64_t rows, classes;
-    double scale, smoothing;
-    bool ignore;
-    int64_t ignored;
+    double scale;
     double *kept; /* (rows, 2), the tape's: see kernels.def */
 } cross_entropy_attributes;
 
 static bool is_ignored(const cross_entropy_attributes *a, int64_t label)
 {
-    return a->ignore && label == a->ignored;
+    return a->shape.ignore && label == a->shape.ignored;
 }
 
 static ng_status cross_entropy_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -226,9 +224,9 @@ static ng_status cross_entropy_backward(ng_tape *tape, const ng_node *node, cons
     (void)tape;
     const cross_entropy_attributes *a = node->attributes;
     const ng_tensor *x = node->inputs[0], *labels = node->inputs[1];
-    ng_kernels_for(x->dtype)->cross_entropy_backward(
-        x->data, labels->data, a->kept, dy->data, a->reduction == NG_EACH, a->scale, dx[0].data,
-        a->rows, a->classes, a->smoothing, a->ignore, a->ignored, dx[0].accumulate);
+    const ng_loss_slopes slopes = {dy->data, a->reduction == NG_EACH, a->scale};
+    ng_kernels_for(x->dtype)->cross_entropy_backward(&a->shape, x->data, labels->data, a->kept,
+                                                     slopes, dx[0].data, dx[0].accumulate);
     return NG_OK;
 }
 
@@ -239,9 +237,9 @@ static bool label_places(const cross_entropy_attributes *a, const ng_tensor *lab
     if (!place || !counts) return false;
     const int64_t *label = labels->data;
     int64_t *index = place->data;
-    for (int64_t r = 0; r < a->rows; r++) {
+    for (int64_t r = 0; r < a->shape.rows; r++) {
         const bool ignored = is_ignored(a, label[r]);
-        index[r] = r * a->classes + (ignored ? 0 : label[r]);
+        index[r] = r * a->shape.n + (ignored ? 0 : label[r]);
         ng_tensor_store(counts, r, ignored ? 0 : 1);
     }
     return true;
@@ -258,12 +256,12 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *max = ng_max(tape, ng_detach(tape, x), .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *z = ng_sub(tape, x, max); /* a shift changes no loss */
     ng_tensor *lse = ng_logsumexp(tape, z, .axes = NG_AXES(-1));
-    ng_tensor *flat = ng_reshape(tape, z, NG_SHAPE(a->rows * a->classes));
+    ng_tensor *flat = ng_reshape(tape, z, NG_SHAPE(a->shape.rows * a->shape.n));
     ng_tensor *of_label = ng_gather_rows(tape, flat, place);
-    ng_tensor *losses = ng_sub(tape, lse, ng_mul_scalar(tape, of_label, 1 - a->smoothing));
-    if (a->smoothing > 0) {
+    ng_tensor *losses = ng_sub(tape, lse, ng_mul_scalar(tape, of_label, 1 - a->shape.smoothing));
+    if (a->shape.smoothing > 0) {
         ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1));
-        losses = ng_sub(tape, losses, ng_mul_scalar(tape, mean, a->smoothing));
+        losses = ng_sub(tape, losses, ng_mul_scalar(tape, mean, a->shape.smoothing));
     }
     losses = ng_mul(tape, losses, counts);
     if (a->reduction == NG_EACH) return losses;
@@ -312,11 +310,11 @@ static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_
 static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *label)
 {
     int64_t count = 0;
-    for (int64_t r = 0; r < a->rows; r++) {
+    for (int64_t r = 0; r < a->shape.rows; r++) {
         if (is_ignored(a, label[r])) continue;
-        if (label[r] < 0 || label[r] >= a->classes) {
+        if (label[r] < 0 || label[r] >= a->shape.n) {
             ng_fail(NG_EVALUE, "ng_cross_entropy: label %lld in row %lld, expected 0 .. %lld",
-                    (long long)label[r], (long long)r, (long long)(a->classes - 1));
+                    (long long)label[r], (long long)r, (long long)(a->shape.n - 1));
             return -1;
         }
         count++;
@@ -329,11 +327,11 @@ ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entr
     if (!classes_ok(tape, logits, &options)) return NULL;
     const ng_tensor *x = logits, *labels = options.labels;
     cross_entropy_attributes a = {.reduction = options.reduction,
-                                  .rows = labels->size,
-                                  .classes = ng_dim(x, -1),
-                                  .smoothing = options.smoothing,
-                                  .ignore = options.ignore,
-                                  .ignored = options.ignored};
+                                  .shape = {.rows = labels->size,
+                                            .n = ng_dim(x, -1),
+                                            .smoothing = options.smoothing,
+                                            .ignore = options.ignore,
+                                            .ignored = options.ignored}};
     const int64_t count = counted_rows(&a, labels->data);
     if (count < 0) return NULL;
     a.scale = reduction_scale(a.reduction, count);
@@ -341,12 +339,11 @@ ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entr
     const bool each = a.reduction == NG_EACH;
     ng_tensor *y = ng_result(tape, x->dtype, each ? labels->shape : NG_SCALAR);
     ng_tensor *losses = each ? y : ng_result(tape, x->dtype, labels->shape);
-    a.kept = ng_tape_memory(tape, 2 * (size_t)a.rows * sizeof *a.kept);
+    a.kept = ng_tape_memory(tape, 2 * (size_t)a.shape.rows * sizeof *a.kept);
     if (!y || !losses || !a.kept) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    kernels->cross_entropy(x->data, labels->data, losses->data, a.kept, a.rows, a.classes,
-                           a.smoothing, a.ignore, a.ignored);
-    if (!each) kernels->sum(losses->data, y->data, 1, a.rows, 1, a.scale, false);
+    kernels->cross_entropy(&a.shape, x->data, labels->data, losses->data, a.kept);
+    if (!each) kernels->sum(losses->data, y->data, 1, a.shape.rows, 1, a.scale, false);
     ng_tensor *inputs[] = {logits, options.labels};
     return ng_record(tape, &cross_entropy_op, y, inputs, 2, &a, sizeof a);
 }
