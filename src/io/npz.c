@@ -222,7 +222,7 @@ static bool fail_missing(const archive *a, const char *name, int64_t at, int cou
 static bool find_entry(const archive *a, const char *name, entry *found)
 {
     int64_t at, first;
-    int count;
+    int count = 0;
     if (!find_directory(a, &at, &count)) return false;
     first = at;
     for (int i = 0; i < count; i++) {
