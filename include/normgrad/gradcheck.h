@@ -79,9 +79,18 @@ typedef struct {
     char message[256]; /* what is wrong, in a sentence; "" where passed */
 } ng_check_report;
 
-/* Checks a function of inputs. A function that fails, gives NaN, gives other bits when it is run
- * again, has no gradient to an input, or leaves nothing to compare, has not passed; nor have inputs
- * that are missing or NG_NONE, and options without meaning (a tolerance below 0, order 3). */
+/* Checks the derivatives of a function with respect to n inputs. These are double, of any shapes,
+ * and yours (they are copied); settings come by name:
+ *
+ *     static ng_tensor *cube(ng_tape *tape, ng_tensor *const *inputs, void *context);
+ *     ng_check_report report = ng_check_function(cube, &x, 1, .order = 2);
+ *
+ * The function composes its result, of any shape, of ops on the tape that it is given; it is run
+ * several times for each element. The report says whether all derivatives agreed (.passed) and, if
+ * not, where and how far they did not. A function that fails, gives NaN, gives other bits when it
+ * is run again, has no gradient to an input, or leaves nothing to compare, has not passed; nor have
+ * inputs that are missing or NG_NONE, and options without meaning (a tolerance below 0, order 3).
+ */
 #define ng_check_function(call, list, ...)                                                         \
     ng_check_function_with(call,                                                                   \
                            NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
