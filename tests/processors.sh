@@ -44,7 +44,9 @@ cross() {
     built "$name" "${tools[@]}" CFLAGS="-I$root/usr/include ${CFLAGS-}" \
         CHECK_LIBS="-L$root/usr/lib/$3 -l:libcheck.a -l:libsubunit.a -lrt -lm" \
         "build/$name/release/tests/runner" || return
-    if "${run[@]}" "build/$name/release/tests/runner" >"$log" 2>&1; then
+    local left_out=
+    case ${run[0]} in qemu-*) left_out=fork ;; esac # it ends the child of many threads itself
+    if CK_EXCLUDE_TAGS=$left_out "${run[@]}" "build/$name/release/tests/runner" >"$log" 2>&1; then
         say "$name" "$(grep Checks: "$log" | tail -n 1)"
     else
         say "$name" "FAILED (see $log)"
