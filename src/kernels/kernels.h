@@ -113,6 +113,11 @@ typedef struct {
     int64_t ignored;
 } ng_cross_entropy_shape;
 
+static inline bool ng_is_ignored(const ng_cross_entropy_shape *shape, int64_t label)
+{
+    return shape->ignore && label == shape->ignored;
+}
+
 /* The gradients of the losses of rows: scale at[row], or scale at[0] of all rows. */
 typedef struct {
     const void *at;

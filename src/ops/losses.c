@@ -213,11 +213,6 @@ typedef struct {
     double *kept; /* (rows, 2), the tape's: see kernels.def */
 } cross_entropy_attributes;
 
-static bool is_ignored(const cross_entropy_attributes *a, int64_t label)
-{
-    return a->shape.ignore && label == a->shape.ignored;
-}
-
 static ng_status cross_entropy_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                         ng_slot *dx)
 {
@@ -238,7 +233,7 @@ static bool label_places(const cross_entropy_attributes *a, const ng_tensor *lab
     const int64_t *label = labels->data;
     int64_t *index = place->data;
     for (int64_t r = 0; r < a->shape.rows; r++) {
-        const bool ignored = is_ignored(a, label[r]);
+        const bool ignored = ng_is_ignored(&a->shape, label[r]);
         index[r] = r * a->shape.n + (ignored ? 0 : label[r]);
         ng_tensor_store(counts, r, ignored ? 0 : 1);
     }
@@ -311,7 +306,7 @@ static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *la
 {
     int64_t count = 0;
     for (int64_t r = 0; r < a->shape.rows; r++) {
-        if (is_ignored(a, label[r])) continue;
+        if (ng_is_ignored(&a->shape, label[r])) continue;
         if (label[r] < 0 || label[r] >= a->shape.n) {
             ng_fail(NG_EVALUE, "ng_cross_entropy: label %lld in row %lld, expected 0 .. %lld",
                     (long long)label[r], (long long)r, (long long)(a->shape.n - 1));
