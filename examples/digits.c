@@ -1,8 +1,8 @@
 /* The main job: one network, five norms, real digits.
  *
- * Trains the same network on examples/data/digits.csv without a norm and with each of four, from
- * several seeds; prints a table; writes PREFIX.dat and has gnuplot draw it:
- * build/examples/digits --help */
+ * Finds for the same network, without a norm and with each of four, the learning rate at which it
+ * learns examples/data/digits.csv best; trains it at that rate from seeds that had no say in it;
+ * prints a table; writes PREFIX.dat and has gnuplot draw it: build/examples/digits --help */
 #include "options.h"
 #include "training.h"
 #include <getopt.h>
@@ -26,9 +26,12 @@ static const norm_choice norms[] = {{"none", "no norm", NULL},
                                     {"adaptive", "AdaptiveLayerNorm", make_adaptive}};
 enum { NORMS = sizeof norms / sizeof norms[0] };
 
+/* The rates tried are lowest_rate, twice that... */
+enum { RATES = 8, TRIALS = 3 };
+
 typedef struct {
     const char *key;
-    double lr; /* unless --lr says another */
+    double lowest_rate;
     ng_optimizer *(*make)(ng_module *net, double lr);
 } optimizer_choice;
 
@@ -44,18 +47,18 @@ static ng_optimizer *make_rmsprop(ng_module *net, double lr)
     return ng_rmsprop_new(net, .lr = lr);
 }
 
-static const optimizer_choice optimizers[] = {{"adam", 1e-3, make_adam},
-                                              {"adamw", 1e-3, make_adamw},
-                                              {"sgd", 0.1, make_sgd},
-                                              {"momentum", 0.02, make_momentum},
-                                              {"rmsprop", 1e-3, make_rmsprop}};
+static const optimizer_choice optimizers[] = {{"adam", 5e-4, make_adam},
+                                              {"adamw", 5e-4, make_adamw},
+                                              {"sgd", 0.025, make_sgd},
+                                              {"momentum", 0.005, make_momentum},
+                                              {"rmsprop", 1.25e-4, make_rmsprop}};
 
 /* ---- Options ---- */
 
 typedef struct {
     bool norm[NORMS];
     const optimizer_choice *optimizer;
-    double lr;
+    double lr; /* of all norms; 0: of each its own best */
     int seeds, epochs, batch, depth, width, threads;
     const char *data;
     char out[1024];
@@ -67,14 +70,16 @@ static const char help[] =
     "usage: digits [options]\n"
     "\n"
     "Trains one network on handwritten digits with each norm, from several seeds, prints a\n"
-    "table, and draws training loss and validation accuracy by epoch.\n"
+    "table, and draws training loss and validation accuracy by epoch. Each norm has the best of\n"
+    "eight learning rates: the one at which the worst of three other seeds ends with the lowest\n"
+    "training loss.\n"
     "\n"
     "  --norm LIST       of none,batch,layer,rms,adaptive       (default: all)\n"
-    "  --seeds N         runs of each                           (5)\n"
+    "  --seeds N         runs of each                           (9)\n"
     "  --epochs N        passes over the training data          (30)\n"
     "  --batch N         samples a step                         (64)\n"
     "  --optimizer NAME  adam, adamw, sgd, momentum or rmsprop  (adam)\n"
-    "  --lr RATE         learning rate  (0.001; sgd 0.1, momentum 0.02)\n"
+    "  --lr RATE         one learning rate for all, and none is tried\n"
     "  --depth N         hidden layers                          (2)\n"
     "  --width N         features of each                       (128)\n"
     "  --data FILE       a CSV file, the label last             (digits.csv of examples/data)\n"
@@ -114,7 +119,7 @@ static options parse_options(int argc, char **argv)
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     options o = {.optimizer = &optimizers[0],
-                 .seeds = 5,
+                 .seeds = 9,
                  .epochs = 30,
                  .batch = 64,
                  .depth = 2,
@@ -148,17 +153,25 @@ static options parse_options(int argc, char **argv)
     choose_prefix(o.out, sizeof o.out, out, "convergence");
     if (!o.data) o.data = find_data("digits.csv");
     for (int i = 0; i < NORMS && !some; i++) o.norm[i] = true;
-    if (o.lr == 0) o.lr = o.optimizer->lr;
     return o;
 }
 
 /* ---- The job ---- */
+
+/* What came of a norm's trials: the loss at the end by rate, and the rate of the best, whose worst
+ * seed has the lowest. */
+typedef struct {
+    number_spread loss[RATES];
+    int tried, best;
+} trials;
 
 typedef struct {
     options options;
     ng_dataset *data;
     int64_t features, classes, train_count;
     curves curves[NORMS];
+    trials trials[NORMS];
+    curves trial; /* of one norm at one rate */
     bool terminal, window;
     FILE *live; /* gnuplot, or NULL */
     double drawn;
@@ -197,19 +210,56 @@ static void describe_network(const job *j, char *text, size_t bytes)
     snprintf(text + at, bytes - (size_t)at, "-%lld", (long long)j->classes);
 }
 
+static double rate_of(const job *j, int k) { return ldexp(j->options.optimizer->lowest_rate, k); }
+
+/* The rate that a norm is trained at. */
+static double own_rate(const job *j, int norm)
+{
+    return j->options.lr > 0 ? j->options.lr : rate_of(j, j->trials[norm].best);
+}
+
+/* "lr 0.001", or how each norm's rate was chosen. */
+static void describe_rates(const job *j, char *text, size_t bytes)
+{
+    if (j->options.lr > 0)
+        snprintf(text, bytes, "lr %g", j->options.lr);
+    else
+        snprintf(text, bytes, "the best of %d rates from %g to %g on seeds %d to %d", RATES,
+                 rate_of(j, 0), rate_of(j, RATES - 1), j->trial.first_seed,
+                 j->trial.first_seed + TRIALS - 1);
+}
+
+/* A norm's trials in a block of their own, one line a rate. */
+static void log_trials(const job *j, ng_history *history, int norm)
+{
+    const trials *t = &j->trials[norm];
+    char block[64];
+    snprintf(block, sizeof block, "%s by rate", norms[norm].name);
+    if (t->tried > 0) ng_history_block(history, block);
+    for (int k = 0; k < t->tried; k++) {
+        ng_history_log(history, "rate", k, rate_of(j, k));
+        ng_history_log(history, "train_loss", k, t->loss[k].median);
+        ng_history_log(history, "train_loss_low", k, t->loss[k].low);
+        ng_history_log(history, "train_loss_high", k, t->loss[k].high);
+        ng_history_log(history, "best", k, t->tried == RATES && k == t->best);
+    }
+}
+
 static bool write_history(const job *j)
 {
     const options *o = &j->options;
-    char network[96], what[512];
+    char network[96], rates[128], what[512];
     describe_network(j, network, sizeof network);
+    describe_rates(j, rates, sizeof rates);
     snprintf(what, sizeof what,
-             "%lld samples to train, %lld to validate; network %s; %s, lr %g, batch %d; seeds 0 to "
+             "%lld samples to train, %lld to validate; network %s; %s, %s; batch %d; seeds 0 to "
              "%d; float32",
              (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
-             network, o->optimizer->key, o->lr, o->batch, o->seeds - 1);
+             network, o->optimizer->key, rates, o->batch, o->seeds - 1);
 
     ng_history *history = ng_history_new(what);
     for (int i = 0; i < NORMS; i++) log_curves(history, norms[i].name, &j->curves[i]);
+    for (int i = 0; i < NORMS; i++) log_trials(j, history, i);
     const bool written = write_dat(history, o->out);
     ng_history_free(history);
     return written && !ng_failed();
@@ -240,7 +290,8 @@ static void begin_live(job *j)
 static void draw_live(job *j, const char *status)
 {
     const double now = progress_clock();
-    if (!j->live || now - j->drawn < 0.5 || !write_history(j)) return;
+    if (!j->live || now - j->drawn < 0.5 || !has_results(j->curves, NORMS)) return;
+    if (!write_history(j)) return;
     j->drawn = now;
     if (!j->window) fputs("\033[H\033[2J", stdout), fflush(stdout);
     call_script(j->live, script, j->options.out, j->window ? "window" : "terminal", status);
@@ -266,28 +317,69 @@ static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
     return net;
 }
 
-/* Trains from one seed, which draws the split and the weights. */
-static void run_seed(job *j, int norm, int seed, progress *bar)
+/* Trains from the seed at this place of the curves, which draws the split and the weights. */
+static void run_seed(job *j, int norm, curves *c, int place, double lr, progress *bar)
 {
-    curves *c = &j->curves[norm];
-    training t = {.name = norms[norm].name, .seed = seed, .batch = j->options.batch};
+    const bool on_trial = c == &j->trial;
+    const int seed = c->first_seed + place;
+    char key[64];
+    snprintf(key, sizeof key, on_trial ? "%s-%g" : "%s", norms[norm].key, lr);
+    training t = {.name = norms[norm].name, .seed = place, .batch = j->options.batch};
     ng_dataset_split(j->data, j->train_count, (uint64_t)seed, &t.train, &t.validate);
     t.drop_last = j->train_count % t.batch == 1; /* BatchNorm cannot train on one sample */
+    t.on_trial = on_trial;
     t.net = make_network(j, &norms[norm], seed);
-    t.optimizer = j->options.optimizer->make(t.net, j->options.lr);
+    t.optimizer = j->options.optimizer->make(t.net, lr);
     t.tape = ng_tape_new();
     t.curves = c;
     t.bar = bar;
+    t.before = (double)j->train_count * c->epochs * TRIALS * j->trials[norm].tried;
     c->parameters = ng_parameter_count(t.net);
-    const bool begun = training_begin(&t, &j->options.saved, norms[norm].key);
+    const bool begun = training_begin(&t, &j->options.saved, key);
     while (begun && ng_training_epoch(t.run, c->epochs) && run_epoch(&t)) {
-        const int epoch = c->done[seed] - 1;
+        const int epoch = c->done[place] - 1;
         char status[128];
-        snprintf(status, sizeof status, "%s, seed %d of %d, epoch %d of %d, loss %.4f", t.name,
-                 seed + 1, c->seeds, epoch + 1, c->epochs, c->loss[seed * c->epochs + epoch]);
+        snprintf(status, sizeof status, "%s, lr %g, seed %d of %d, epoch %d of %d, loss %.4f",
+                 t.name, lr, place + 1, c->seeds, epoch + 1, c->epochs,
+                 c->loss[place * c->epochs + epoch]);
         draw_live(j, status);
     }
     training_free(&t);
+}
+
+/* Of the seeds: the mean loss of the last five epochs, for that of a single one jumps about. */
+static number_spread at_the_end(const curves *c)
+{
+    const int count = c->epochs < 5 ? c->epochs : 5;
+    double loss[TRIALS] = {0};
+    for (int seed = 0; seed < TRIALS; seed++)
+        for (int i = 1; i <= count; i++) loss[seed] += c->loss[(seed + 1) * c->epochs - i] / count;
+    return number_spread_of(loss, TRIALS);
+}
+
+/* Tries every rate from the seeds that are not scored. */
+static void find_rate(job *j, int norm, progress *bar)
+{
+    trials *t = &j->trials[norm];
+    for (t->tried = 0; t->tried < RATES && !interrupted && !ng_failed();) {
+        clear_curves(&j->trial);
+        for (int i = 0; i < TRIALS && !interrupted && !ng_failed(); i++)
+            run_seed(j, norm, &j->trial, i, rate_of(j, t->tried), bar);
+        if (interrupted || ng_failed()) return;
+        t->loss[t->tried] = at_the_end(&j->trial);
+        if (t->loss[t->tried].high < t->loss[t->best].high) t->best = t->tried;
+        t->tried++;
+    }
+}
+
+static void print_rate(const job *j, int norm)
+{
+    const int best = j->trials[norm].best;
+    printf("%-18s best of %d learning rates: %g%s\n", norms[norm].name, RATES, rate_of(j, best),
+           best == 0           ? ", the lowest; a lower one may be better"
+           : best == RATES - 1 ? ", the highest; a higher one may be better"
+                               : "");
+    fflush(stdout);
 }
 
 static void print_run(const job *j, int norm, int seed, double seconds)
@@ -301,12 +393,18 @@ static void print_run(const job *j, int norm, int seed, double seconds)
 
 static void run_norm(job *j, int norm)
 {
-    const double samples = (double)j->train_count * j->options.seeds * j->options.epochs;
-    progress bar = progress_begin(norms[norm].name, "samples", samples,
+    const bool sweep = j->options.lr == 0;
+    const double runs = j->options.seeds + (sweep ? RATES * TRIALS : 0);
+    progress bar = progress_begin(norms[norm].name, "samples",
+                                  (double)j->train_count * runs * j->options.epochs,
                                   !j->terminal || (j->live && !j->window));
+    if (sweep) find_rate(j, norm, &bar);
+    if (interrupted || ng_failed()) return progress_end(&bar);
+    if (sweep && !j->terminal) print_rate(j, norm);
+
     for (int seed = 0; seed < j->options.seeds && !interrupted && !ng_failed(); seed++) {
         const double began = progress_clock();
-        run_seed(j, norm, seed, &bar);
+        run_seed(j, norm, &j->curves[norm], seed, own_rate(j, norm), &bar);
         const double seconds = progress_clock() - began;
         j->curves[norm].seconds += seconds;
         if (!j->terminal && j->curves[norm].done[seed] == j->options.epochs)
@@ -316,8 +414,8 @@ static void run_norm(job *j, int norm)
     if (j->terminal && !bar.off && !interrupted && !ng_failed()) {
         const curves *c = &j->curves[norm];
         const number_spread accuracy = number_spread_at(c, c->accuracy, c->epochs - 1);
-        printf("%-18s validation accuracy %.2f %%  %.1f s\n", norms[norm].name,
-               100 * accuracy.median, c->seconds);
+        printf("%-18s lr %-6g validation accuracy %.2f %%  %.1f s\n", norms[norm].name,
+               own_rate(j, norm), 100 * accuracy.median, c->seconds);
     }
 }
 
@@ -325,18 +423,18 @@ static void run_norm(job *j, int norm)
 
 static void print_table(const job *j)
 {
-    printf("\n%-18s %10s %13s   %s\n", "", "", "training loss", "validation accuracy (%)");
-    printf("%-18s %10s %13s   %-7s %-7s %-7s %7s\n", "norm", "parameters", "median", "median",
-           "lowest", "highest", "time");
+    printf("\n%-18s %10s %7s %14s   %s\n", "", "", "", "training loss", "validation accuracy (%)");
+    printf("%-18s %10s %7s %14s   %-7s %-7s %-7s %7s\n", "norm", "parameters", "lr", "median",
+           "median", "lowest", "highest", "time");
     for (int i = 0; i < NORMS; i++) {
         const curves *c = &j->curves[i];
         const int epochs = epochs_reached(c);
         if (epochs == 0) continue;
         const number_spread loss = number_spread_at(c, c->loss, epochs - 1);
         const number_spread accuracy = number_spread_at(c, c->accuracy, epochs - 1);
-        printf("%-18s %10lld %13.2e   %6.2f  %6.2f  %7.2f %5.1f s\n", norms[i].name,
-               (long long)c->parameters, loss.median, 100 * accuracy.median, 100 * accuracy.low,
-               100 * accuracy.high, c->seconds);
+        printf("%-18s %10lld %7g %14.2e   %6.2f  %6.2f  %7.2f %5.1f s\n", norms[i].name,
+               (long long)c->parameters, own_rate(j, i), loss.median, 100 * accuracy.median,
+               100 * accuracy.low, 100 * accuracy.high, c->seconds);
     }
 }
 
@@ -353,13 +451,14 @@ static int end_interrupted(const job *j)
 
 static void print_opening(const job *j)
 {
-    char network[96];
+    char network[96], rates[128];
     describe_network(j, network, sizeof network);
-    printf("%lld samples to train and %lld to validate, network %s, %s at %g, %d epoch%s, "
-           "%d seed%s\n\n",
+    describe_rates(j, rates, sizeof rates);
+    printf("%lld samples to train and %lld to validate, network %s, %d epoch%s, %d seed%s;\n"
+           "%s, %s\n\n",
            (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
-           network, j->options.optimizer->key, j->options.lr, j->options.epochs,
-           j->options.epochs == 1 ? "" : "s", j->options.seeds, j->options.seeds == 1 ? "" : "s");
+           network, j->options.epochs, j->options.epochs == 1 ? "" : "s", j->options.seeds,
+           j->options.seeds == 1 ? "" : "s", j->options.optimizer->key, rates);
     fflush(stdout);
 }
 
@@ -390,9 +489,11 @@ int main(int argc, char **argv)
     ng_set_threads(j.options.threads);
     catch_signals();
     signal(SIGPIPE, SIG_IGN); /* a live window that was closed is no reason to stop */
-    const bool made = make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs);
+    const bool made = make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs) &&
+                      make_curves(&j.trial, 1, TRIALS, j.options.epochs);
+    j.trial.first_seed = MAX_SEEDS; /* no --seeds reaches it */
     const int status = made ? work(&j) : EXIT_FAILED;
-    free_curves(j.curves, NORMS);
+    free_curves(j.curves, NORMS), free_curves(&j.trial, 1);
     ng_dataset_free(j.data);
     return program_end(status);
 }

@@ -3,6 +3,7 @@
 #define EXAMPLES_NUMBERS_H
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* qsort's order. */
@@ -14,19 +15,31 @@ static inline int ascending(const void *a, const void *b)
 
 typedef struct {
     int count;
-    double median, low, high;
+    double median, low, high;       /* low and high: the extremes */
+    double quarter, three_quarters; /* a quarter of the values are below, a quarter above */
 } number_spread;
+
+/* Of `count` sorted values, the one that this share of them is below, in proportion between two. */
+static inline double number_quantile(const double *sorted, int64_t count, double share)
+{
+    const double at = share * (double)(count - 1);
+    const int64_t below = (int64_t)at;
+    const double part = at - (double)below, value = sorted[below];
+    return part > 0 ? value + part * (sorted[below + 1] - value) : value;
+}
 
 /* Sorts the values, none of which is NaN. NaN where there is no value. */
 static inline number_spread number_spread_of(double *values, int count)
 {
     const double none = (double)NAN;
-    if (count == 0) return (number_spread){0, none, none, none};
+    if (count == 0) return (number_spread){0, none, none, none, none, none};
     qsort(values, (size_t)count, sizeof *values, ascending);
     return (number_spread){.count = count,
                            .median = (values[(count - 1) / 2] + values[count / 2]) / 2,
                            .low = values[0],
-                           .high = values[count - 1]};
+                           .high = values[count - 1],
+                           .quarter = number_quantile(values, count, 0.25),
+                           .three_quarters = number_quantile(values, count, 0.75)};
 }
 
 #endif

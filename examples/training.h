@@ -32,10 +32,10 @@ static inline void catch_signals(void)
 
 /* ---- What is measured ---- */
 
-/* Of one kind of network. */
+/* Of one kind of network, from the seeds first_seed, first_seed + 1... */
 typedef struct {
     double *loss, *accuracy; /* [seed][epoch] */
-    int seeds, epochs;
+    int seeds, epochs, first_seed;
     int done[MAX_SEEDS]; /* epochs, by seed */
     int64_t parameters;
     double seconds;
@@ -58,6 +58,13 @@ static inline bool make_curves(curves *all, int count, int seeds, int epochs)
 static inline void free_curves(curves *all, int count)
 {
     for (int i = 0; i < count; i++) free(all[i].loss), free(all[i].accuracy);
+}
+
+/* The same memory for the next kind of network. */
+static inline void clear_curves(curves *c)
+{
+    memset(c->done, 0, sizeof c->done);
+    c->seconds = 0;
 }
 
 /* How many epochs any seed has reached. */
@@ -96,11 +103,11 @@ static inline void log_curves(ng_history *history, const char *name, const curve
         const number_spread accuracy = number_spread_at(c, c->accuracy, epoch);
         ng_history_log(history, "seeds", epoch + 1, loss.count);
         ng_history_log(history, "train_loss", epoch + 1, loss.median);
-        ng_history_log(history, "train_loss_low", epoch + 1, loss.low);
-        ng_history_log(history, "train_loss_high", epoch + 1, loss.high);
+        ng_history_log(history, "train_loss_low", epoch + 1, loss.quarter);
+        ng_history_log(history, "train_loss_high", epoch + 1, loss.three_quarters);
         ng_history_log(history, "val_accuracy", epoch + 1, accuracy.median);
-        ng_history_log(history, "val_accuracy_low", epoch + 1, accuracy.low);
-        ng_history_log(history, "val_accuracy_high", epoch + 1, accuracy.high);
+        ng_history_log(history, "val_accuracy_low", epoch + 1, accuracy.quarter);
+        ng_history_log(history, "val_accuracy_high", epoch + 1, accuracy.three_quarters);
     }
 }
 
@@ -147,8 +154,10 @@ static inline const char *checkpoint_path(const checkpoint *c, const char *key, 
 /* One run: a network, its data, and where its numbers go. */
 typedef struct {
     const char *name;
-    int seed, batch;
-    bool drop_last; /* leaves a last, short batch out */
+    int seed, batch; /* seed: the place in the curves */
+    bool drop_last;  /* leaves a last, short batch out */
+    bool on_trial;   /* of a rate: to diverge is a result */
+    double before;   /* samples of the progress that came before the curves' first */
     ng_module *net;
     ng_optimizer *optimizer;
     ng_tape *tape;
@@ -167,7 +176,8 @@ static inline bool training_begin(training *t, const checkpoint *saved, const ch
     curves *c = t->curves;
     t->measured = ng_zeros_new(NG_F64, NG_SHAPE(2, c->epochs));
     t->run = ng_training_new(t->optimizer, .tape = t->tape, .data = t->train,
-                             .path = checkpoint_path(saved, key, t->seed), .minutes = 0.1);
+                             .path = checkpoint_path(saved, key, c->first_seed + t->seed),
+                             .minutes = 0.1);
     ng_training_keep_number(t->run, "sum", &t->sum);
     ng_training_keep_number(t->run, "seen", &t->seen);
     ng_training_keep_count(t->run, "done", &t->done);
@@ -215,7 +225,7 @@ static inline void show_run(const training *t)
     char detail[96];
     snprintf(detail, sizeof detail, "seed %d/%d  epoch %2d/%d  loss %.4f", t->seed + 1, c->seeds,
              epoch + 1, c->epochs, t->sum / t->seen);
-    progress_show(t->bar, count * (t->seed * c->epochs + epoch) + t->seen, detail);
+    progress_show(t->bar, t->before + count * (t->seed * c->epochs + epoch) + t->seen, detail);
 }
 
 /* The mean loss of the epoch as it went. Ctrl-C ends it after the batch at work, and a loss that is
@@ -247,8 +257,9 @@ static inline bool run_epoch(training *t)
     if (ng_failed()) return false;
 
     if (!isfinite(loss)) progress_end(t->bar);
-    const bool goes_on = still_trains(loss, "%s, seed %d/%d, epoch %d: the loss", t->name,
-                                      t->seed + 1, c->seeds, epoch + 1);
+    const bool goes_on = t->on_trial ? isfinite(loss)
+                                     : still_trains(loss, "%s, seed %d/%d, epoch %d: the loss",
+                                                    t->name, t->seed + 1, c->seeds, epoch + 1);
     const int last = goes_on ? epoch + 1 : c->epochs;
     for (int k = epoch; k < last; k++) {
         c->loss[t->seed * c->epochs + k] = goes_on ? loss : HUGE_VAL;

@@ -49,8 +49,8 @@ do for [kind in "svg png"] {
         set ylabel (k == 1 ? "wrong answers on new images (%)" : "")
         do for [i = 1:4] { ends[i] = place(last[(k - 1) * 4 + i]) }
         eval SPREAD
-        do for [i = 1:3] { set label 10 + i names[i] at graph 1.03, graph ends[i] tc ls styles[i] }
-        set label 14 "BatchNorm, train mode" at graph 1.03, graph ends[4] tc ls 2
+        do for [i = 1:3] { set label 10 + i names[i] at graph 1.03, graph ends[i] tc ls 10 + styles[i] }
+        set label 14 "BatchNorm, train mode" at graph 1.03, graph ends[4] tc ls 12
         plot for [i = 1:3] data index block(k, i) using "batch":"eval_low":"eval_high" \
                  with filledcurves ls styles[i] @BAND, \
              data index block(k, 1) using "batch":"train" with lines ls 2 dt 2, \

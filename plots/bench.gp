@@ -58,7 +58,7 @@ do for [kind in "svg png"] {
         do for [e = 1:4] { ends[e] = ends[e] > 0 ? (log10(ends[e]) - bottom) / (top - bottom) : -e }
         eval SPREAD
         do for [e = 1:4] {
-            if (ends[e] > 0) { set label 10 + e name[e] at graph 1.015, graph ends[e] tc ls style[e] }
+            if (ends[e] > 0) { set label 10 + e name[e] at graph 1.015, graph ends[e] tc ls 10 + style[e] }
         }
         plot data index panel - 1 every ::1 using 0:3:xtic(stringcolumn(1)."\n".size(column(2))) \
                  with linespoints ls 1 dt 2, \
@@ -97,8 +97,8 @@ do for [kind in "svg png"] {
     set tmargin at screen 1 - 62.0 / (120 + 34 * rows)
     set label 99 "How many times as fast normgrad is" at graph 0, screen 1 - 24.0 / (120 + 34 * rows) \
         left tc rgb ink font sprintf(",%g", kind eq "svg" ? 17.5 : 13.5)
-    set label 98 "{/:Bold as PyTorch} (upper bar)" at graph 0, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 2
-    set label 97 "{/:Bold as oneDNN} (lower bar)" at graph 0.32, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 4
+    set label 98 "{/:Bold as PyTorch} (upper bar)" at graph 0, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 12
+    set label 97 "{/:Bold as oneDNN} (lower bar)" at graph 0.32, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 14
     set label 1 what_of(data) at screen 0.02, screen 18.0 / (120 + 34 * rows) tc rgb faint font fine(kind)
     set logscale x 10
     set xrange [least < 1 ? least * 0.7 : 0.9 : most * 1.6]

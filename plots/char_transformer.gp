@@ -73,8 +73,8 @@ do for [kind in "svg png"] {
     set ylabel "nats a character"
     do for [i = 1:count] { ends[i] = end(training[i]) }
     eval SPREAD
-    do for [i = 1:count] { set label 10 + i label(i) at graph 1.02, graph ends[i] tc ls i }
-    plot for [i = 1:count] data index names[i] using "step":"loss" with lines ls i
+    do for [i = 1:count] { set label 10 + i label(i) at graph 1.02, graph ends[i] tc ls 10 + i }
+    plot for [i = 1:count] data index names[i] using "step":"loss" with linespoints ls i @MARKED
     unset label 1
     unset label 2
 
@@ -84,9 +84,9 @@ do for [kind in "svg png"] {
     do for [i = 1:count] { ends[i] = end(validation[i]) }
     eval SPREAD
     do for [i = 1:count] {
-        set label 10 + i sprintf("%.2f", validation[i]) at graph 1.02, graph ends[i] tc ls i
+        set label 10 + i sprintf("%.2f", validation[i]) at graph 1.02, graph ends[i] tc ls 10 + i
     }
-    plot for [i = 1:count] data index names[i] using "step":"val_loss" with lines ls i
+    plot for [i = 1:count] data index names[i] using "step":"val_loss" with linespoints ls i @MARKED
     unset multiplot
     unset output
 }

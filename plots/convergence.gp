@@ -1,4 +1,5 @@
-# Training loss and validation accuracy by epoch, from what build/examples/digits wrote:
+# Training loss and validation accuracy by epoch, and the rates tried before, from what
+# build/examples/digits wrote:
 #
 #     gnuplot plots/convergence.gp                          plots/convergence.dat -> .svg and .png
 #     gnuplot -c plots/convergence.gp PREFIX                the same for another PREFIX.dat
@@ -23,12 +24,15 @@ set datafile commentschars '#'
 what = comments[strlen("\nwhat: ") + 1 : strstrt(comments[2:*], "\n")]
 
 array names[5] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm", "AdaptiveLayerNorm"]
-there(i) = strstrt(comments, "\n" . names[i] . "\n") > 0
+there(name) = strstrt(comments, "\n" . name . "\n") > 0
+tried(i) = names[i] . " by rate"
 count = 0
-do for [i = 1:5] { if (there(i)) { count = count + 1 } }
+do for [i = 1:5] { if (there(names[i])) { count = count + 1 } }
 array shown[count]
 count = 0
-do for [i = 1:5] { if (there(i)) { count = count + 1; shown[count] = i } }
+trials = 0
+do for [i = 1:5] { if (there(names[i])) { count = count + 1; shown[count] = i } }
+do for [i = 1:5] { if (there(tried(i))) { trials = trials + 1 } }
 
 # The last medians, for the labels; the ranges, for the axes.
 array loss[5]
@@ -52,47 +56,80 @@ do for [k = 1:count] {
     stats data index names[i] using "val_accuracy_low" nooutput
     lowest_accuracy = smaller(lowest_accuracy, STATS_up_quartile)
 }
+do for [i = 1:5] {
+    if (there(tried(i))) {
+        stats data index tried(i) using "train_loss_high" nooutput
+        lowest_loss = smaller(lowest_loss, STATS_min)
+        highest_loss = larger(highest_loss, STATS_max)
+        stats data index tried(i) using "rate" nooutput
+        lowest_rate = STATS_min
+        highest_rate = STATS_max
+    }
+}
 loss_bottom = log10(lowest_loss) - 0.2
 loss_top = log10(highest_loss) + 0.2
 accuracy_bottom = lowest_accuracy > 0.95 ? 90 : lowest_accuracy > 0.9 ? 80 : \
                   lowest_accuracy > 0.7 ? 50 : 0
 
-# ---- The two panels ----
+# ---- The panels: two, and before them a third where rates were tried ----
 
-set xrange [1:larger(epochs, 2)]
-set xlabel "epoch" offset 0,0.4
+rated = trials > 0 && screen ne "terminal"
+set xlabel offset 0,0.4
 array ends[count]
+width = rated ? 1560.0 : 1200.0
+begins(panel) = (panel == 0 ? 90 : panel == 1 ? (rated ? 500 : 94) : width - 425) / width
+ends_at(panel) = (panel == 0 ? 410 : panel == 1 ? (rated ? 890 : 516) : width - 85) / width
 
 do for [kind in screen eq '' ? "svg png" : screen] {
-    eval canvas(kind, out, 1200, 500)
+    eval canvas(kind, out, width, 520)
     plain = kind eq "terminal"
     bands = plain ? 0 : count
     gap = plain ? 0.08 : 0.058
     if (plain) { unset grid }
     set multiplot
-    set label 1 status ne '' ? status : "Line: median of ".sprintf("%d", seeds)." seeds; band: lowest to highest.   ".what \
-        at screen 0.078,0.035 tc rgb faint font fine(kind)
+    set label 1 status ne '' ? status : "Line: median of ".sprintf("%d", seeds)." seeds; band: their middle half." \
+        .(rated ? " Left: the last five epochs of three other seeds, of which the worst counts; ring: the best rate, which the norm has in the other panels." : '') \
+        at screen begins(rated ? 0 : 1),0.075 tc rgb faint font fine(kind)
+    if (status eq '') { set label 2 what at screen begins(rated ? 0 : 1),0.03 tc rgb faint font fine(kind) }
 
-    set lmargin at screen 0.078; set rmargin at screen 0.43
-    set bmargin at screen 0.2; set tmargin at screen 0.88
-    eval headline("Training loss")
-    set ylabel (plain ? "" : "mean cross-entropy")
+    set bmargin at screen 0.235; set tmargin at screen 0.88
     set logscale y
     set format y plain ? "%.0e" : powers
     set yrange [10 ** loss_bottom : 10 ** loss_top]
+    if (rated) {
+        set lmargin at screen begins(0); set rmargin at screen ends_at(0)
+        eval headline("At the end, by learning rate")
+        set xlabel "learning rate"
+        set ylabel "mean cross-entropy, worst of 3 seeds"
+        set logscale x
+        set xrange [lowest_rate / 1.2 : highest_rate * 1.2]
+        do for [k = 1:count] { unset label 10 + k }
+        plot for [k = 1:count] data index tried(shown[k]) \
+                 using "rate":"train_loss_high" with linespoints ls shown[k], \
+             for [k = 1:count] data index tried(shown[k]) using "rate":(column("best") == 1 ? column("train_loss_high") : NaN) \
+                 with points ls shown[k] pt 6 ps 2.4
+        unset label 1; unset label 2
+        unset logscale x
+    }
+
+    set lmargin at screen begins(1); set rmargin at screen ends_at(1)
+    eval headline(rated ? "Training loss, each at its best rate" : "Training loss")
+    set xrange [1:larger(epochs, 2)]
+    set xlabel "epoch"
+    set ylabel (plain ? "" : "mean cross-entropy")
     do for [k = 1:count] { ends[k] = (log10(loss[shown[k]]) - loss_bottom) / (loss_top - loss_bottom) }
     eval SPREAD
     do for [k = 1:count] {
         i = shown[k]
-        set label 10 + k names[i] at graph 1.02, graph ends[k] tc ls i
+        set label 10 + k names[i] at graph 1.02, graph ends[k] tc ls 10 + i
     }
     plot for [k = 1:bands] data index names[shown[k]] \
              using "step":"train_loss_low":"train_loss_high" with filledcurves ls shown[k] @BAND, \
          for [k = 1:count] data index names[shown[k]] \
-             using "step":"train_loss" with lines ls shown[k]
-    unset label 1
+             using "step":"train_loss" with linespoints ls shown[k] @MARKED
+    unset label 1; unset label 2
 
-    set lmargin at screen 0.645; set rmargin at screen 0.93
+    set lmargin at screen begins(2); set rmargin at screen ends_at(2)
     eval headline("Validation accuracy")
     set ylabel (plain ? "" : "correct (%)")
     unset logscale y
@@ -102,13 +139,13 @@ do for [kind in screen eq '' ? "svg png" : screen] {
     eval SPREAD
     do for [k = 1:count] {
         i = shown[k]
-        set label 10 + k sprintf("%.1f %%", accuracy[i]) at graph 1.02, graph ends[k] tc ls i
+        set label 10 + k sprintf("%.1f %%", accuracy[i]) at graph 1.02, graph ends[k] tc ls 10 + i
     }
     plot for [k = 1:bands] data index names[shown[k]] \
              using "step":(100 * column("val_accuracy_low")):(100 * column("val_accuracy_high")) \
              with filledcurves ls shown[k] @BAND, \
          for [k = 1:count] data index names[shown[k]] \
-             using "step":(100 * column("val_accuracy")) with lines ls shown[k]
+             using "step":(100 * column("val_accuracy")) with linespoints ls shown[k] @MARKED
     unset multiplot
     unset output
 }

@@ -45,11 +45,11 @@ do for [kind in "svg png"] {
     do for [i = 1:4] { ends[i] = log(last[i] / bottom) / log(top / bottom) }
     eval SPREAD
     do for [i = 1:4] {
-        set label 10 + i sprintf("%s, rate %.2g", names[i], rate[i]) at graph 1.03, graph ends[i] tc ls i
+        set label 10 + i sprintf("%s, rate %.2g", names[i], rate[i]) at graph 1.03, graph ends[i] tc ls 10 + i
     }
     plot for [i = 1:4] data index losses(1, i) using "epoch":"loss_low":"loss_high" \
              with filledcurves ls i @BAND, \
-         for [i = 1:4] data index losses(1, i) using "epoch":"loss" with lines ls i
+         for [i = 1:4] data index losses(1, i) using "epoch":"loss" with linespoints ls i @MARKED
     unset label 1
     do for [i = 1:4] { unset label 10 + i }
 
@@ -68,7 +68,7 @@ do for [kind in "svg png"] {
         set label 2 "not reached" at graph 0.02, first limit * 1.12 tc rgb faint font fine(kind)
         plot for [i = 1:4] data index steps(k, i) using "rate":"steps_low":"steps_high" \
                  with filledcurves ls i @BAND, \
-             for [i = 1:4] data index steps(k, i) using "rate":"steps" with lines ls i, \
+             for [i = 1:4] data index steps(k, i) using "rate":"steps" with linespoints ls i @MARKED, \
              for [i = 1:4] data index steps(k, i) using "rate":(column("best") == 1 ? \
                  column("steps") : NaN) with points ls i pt 7 ps 1.4
         unset label 2

@@ -44,7 +44,7 @@ do for [kind in "svg png"] {
         set ylabel i == 1 ? "input of a sigmoid" : "" offset 1,0 font fine(kind)
         do for [p in "15 50 85"] {
             stats data index unit(i) using (end = column("p".p), 0) nooutput
-            set label 10 + p p." %" at epochs * 1.02, first end tc ls i font fine(kind)
+            set label 10 + p p." %" at epochs * 1.02, first end tc ls 10 + i font fine(kind)
         }
         plot data index unit(i) using "epoch":"p15":"p85" with filledcurves ls i @BAND, \
              for [p in "15 85"] data index unit(i) using "epoch":(column("p".p)) with lines ls i lw 1.2, \
@@ -61,10 +61,10 @@ do for [kind in "svg png"] {
     set yrange [0:most * 1.05]
     do for [i = 1:4] { ends[i] = drift[i] / (most * 1.05) }
     eval SPREAD
-    do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls i font fine(kind) }
+    do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls 10 + i font fine(kind) }
     plot for [i = 1:4] data index norms[i] using "epoch":"drift_low":"drift_high" \
              with filledcurves ls i @BAND, \
-         for [i = 1:4] data index norms[i] using "epoch":"drift" with lines ls i
+         for [i = 1:4] data index norms[i] using "epoch":"drift" with linespoints ls i @MARKED
 
     set lmargin at screen 0.56; set rmargin at screen 0.905
     eval headline("How a step of earlier layers changes the gradient")
@@ -72,10 +72,10 @@ do for [kind in "svg png"] {
     set yrange [0:1.5]
     do for [i = 1:4] { ends[i] = change[i] / 1.5 }
     eval SPREAD
-    do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls i font fine(kind) }
+    do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls 10 + i font fine(kind) }
     plot for [i = 1:4] data index norms[i] using "epoch":"change_low":"change_high" \
              with filledcurves ls i @BAND, \
-         for [i = 1:4] data index norms[i] using "epoch":"change" with lines ls i
+         for [i = 1:4] data index norms[i] using "epoch":"change" with linespoints ls i @MARKED
     unset label
     unset multiplot
     unset output

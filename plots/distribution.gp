@@ -41,7 +41,7 @@ do for [kind in "svg png"] {
         set label 2 sprintf("before %.2f ± %.2f", m0, d0) at graph 0.97,0.93 right \
             tc rgb faint font fine(kind)
         set label 3 sprintf("after %.2f ± %.2f", abs(m1) < 0.005 ? 0 : m1, d1) \
-            at graph 0.97,0.83 right tc ls colour font fine(kind)
+            at graph 0.97,0.83 right tc ls 10 + colour font fine(kind)
         plot data index before using "x":"density" with boxes fs solid 0.25 noborder lc rgb faint, \
              data index after using "x":"density" with histeps ls colour
         unset label 1
@@ -58,8 +58,8 @@ do for [kind in "svg png"] {
     set border 1
     unset ylabel
     set xlabel "value" offset 0,0.5 font fine(kind)
-    set label 2 "LayerNorm of 1, 2, 3, 4" at -2,3.25 left tc ls 3 font fine(kind)
-    set label 3 "RMSNorm of 3, 4" at -2,1.45 left tc ls 4 font fine(kind)
+    set label 2 "LayerNorm of 1, 2, 3, 4" at -2,3.25 left tc ls 13 font fine(kind)
+    set label 3 "RMSNorm of 3, 4" at -2,1.45 left tc ls 14 font fine(kind)
     plot data index "worked LayerNorm" using "x":(2.85):(column("y") - column("x")):(-0.8) \
              with vectors head filled size graph 0.03,20 ls 3 lw 1.3, \
          data index "worked LayerNorm" using "x":(2.85) with points pt 7 ps 0.8 lc rgb faint, \
@@ -84,7 +84,7 @@ do for [kind in "svg png"] {
         set ylabel k == 2 ? "deviation" : "" offset 2,0
         target = k == 2 ? "features" : "images"
         set label 2 "● an image" at graph 0.03,0.93 left tc rgb ink font fine(kind)
-        set label 3 "○ a feature" at graph 0.03,0.83 left tc ls k font fine(kind)
+        set label 3 "○ a feature" at graph 0.03,0.83 left tc ls 10 + k font fine(kind)
         set label 4 "image before" at graph 0.97,0.93 right tc rgb faint font fine(kind)
         plot data index "no norm images" using 1:2 with points pt 7 ps 0.22 lc rgb "#bbbbbb", \
              k == 4 ? cos(t) : NaN, sin(t) with lines ls 8, \

@@ -34,8 +34,8 @@ do for [kind in "svg png"] {
     set xtics 1e-14, 100; set ytics 1e-12, 1000
     set xlabel "step h, relative to the size of the input" offset 0,0.4
     set ylabel "relative error of the difference"
-    set label 2 "float" at 2e-6,2e-1 left tc ls 2
-    set label 3 "double" at 3e-12,5e-7 right tc ls 3
+    set label 2 "float" at 2e-6,2e-1 left tc ls 12
+    set label 3 "double" at 3e-12,5e-7 right tc ls 13
     set label 4 "rounding, 1/h" at 6e-10,1e-10 right tc rgb faint
     set label 5 "truncation, h^2" at 2e-3,5e-9 left tc rgb faint
     plot for [k = 1:2] data index names[k] using 1:3:4 with filledcurves ls colours[k] @BAND, \
@@ -50,8 +50,8 @@ do for [kind in "svg png"] {
         set xtics 1e-8, 10; set ytics 1e-16, 1000
         set xlabel "step h along a random direction" offset 0,0.4
         set ylabel "remainder, relative to the slope"
-        set label 2 "1 % too large: falls as h" at 2e-8,1e-5 left tc ls 2
-        set label 3 "right: falls as h^2" at 3e-4,1e-10 left tc ls 4
+        set label 2 "1 % too large: falls as h" at 2e-8,1e-5 left tc ls 12
+        set label 3 "right: falls as h^2" at 3e-4,1e-10 left tc ls 14
         plot data index "Taylor, wrong" using 1:3:4 with filledcurves ls 2 @BAND, \
              data index "Taylor, right" using 1:3:4 with filledcurves ls 4 @BAND, \
              data index "Taylor, wrong" using 1:2 with lines ls 2, \

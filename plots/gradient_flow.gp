@@ -53,11 +53,11 @@ do for [kind in "svg png"] {
         do for [i = 1:4] { ends[i] = (log10(at_start[4 * g + i - 4]) + 12) / 18 }
         eval SPREAD
         do for [i = 1:4] {
-            set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls i font fine(kind)
+            set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls 10 + i font fine(kind)
         }
         plot for [i = 1:4] data index start(i, g) \
                  using "layer":"gradient_low":"gradient_high" with filledcurves ls i @BAND, \
-             for [i = 1:4] data index start(i, g) using "layer":"gradient" with lines ls i
+             for [i = 1:4] data index start(i, g) using "layer":"gradient" with linespoints ls i @MARKED
         unset label 1
     }
 
@@ -75,19 +75,19 @@ do for [kind in "svg png"] {
             n = 4 * g + i - 4
             ends[i] = log10(at_last[n]) / 9
             if (until[n] < epochs) {
-                set label 20 + i norms[i]." diverges" at graph 0.05, graph ends[i] tc ls i font fine(kind)
+                set label 20 + i norms[i]." diverges" at graph 0.05, graph ends[i] tc ls 10 + i font fine(kind)
                 ends[i] = -1
             }
         }
         eval SPREAD
         do for [i = 1:4] {
             set label 10 + i ends[i] < -0.5 ? "" : norms[i] at graph 1.02, graph ends[i] \
-                tc ls i font fine(kind)
+                tc ls 10 + i font fine(kind)
         }
         plot 10 with lines ls 8, \
              for [i = 1:4] data index training(i, g) \
                  using "epoch":"spread_low":"spread_high" with filledcurves ls i @BAND, \
-             for [i = 1:4] data index training(i, g) using "epoch":"spread" with lines ls i, \
+             for [i = 1:4] data index training(i, g) using "epoch":"spread" with linespoints ls i @MARKED, \
              data index training(1, g) every ::0::0 using "epoch":"spread" with points ls 1
     }
     unset multiplot

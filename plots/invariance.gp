@@ -67,8 +67,8 @@ do for [kind in "svg png"] {
     set yrange [1e-8:10]
     set xlabel "deviation of the activations" offset 0,0.5 tc rgb ink font fine(kind)
     set ylabel "change of the output" offset 1,0 tc rgb ink font fine(kind)
-    set label 2 "LayerNorm,\nBatchNorm\n(eps 10^{-5})" at 0.12,8e-3 tc ls 3 font fine(kind)
-    set label 3 "RMSNorm\n(eps 10^{-6})" at 3e-4,1e-4 tc ls 4 font fine(kind)
+    set label 2 "LayerNorm,\nBatchNorm\n(eps 10^{-5})" at 0.12,8e-3 tc ls 13 font fine(kind)
+    set label 3 "RMSNorm\n(eps 10^{-6})" at 3e-4,1e-4 tc ls 14 font fine(kind)
     plot data index "BatchNorm" using 1:2 with lines ls 2, \
          data index "LayerNorm" using 1:2 with lines ls 3 dt 2, \
          data index "RMSNorm" using 1:2 with lines ls 4

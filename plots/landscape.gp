@@ -36,7 +36,7 @@ do for [kind in "svg png"] {
     eval headline("Loss along the gradient: its range")
     set ylabel "cross-entropy"
     set yrange [0.001:30]
-    do for [k = 1:3] { set label 10 + k name[k] at graph 0.03,0.33 - 0.08 * k tc ls style(k) }
+    do for [k = 1:3] { set label 10 + k name[k] at graph 0.03,0.33 - 0.08 * k tc ls 10 + style(k) }
     plot for [k = 1:3] data index name[k] using "step":"loss_low":"loss_high" \
              with filledcurves ls style(k) fs transparent solid (k == 1 ? 0.2 : 0.55) noborder
     do for [k = 1:3] { unset label 10 + k }
@@ -47,11 +47,11 @@ do for [kind in "svg png"] {
     set ylabel "norm of the difference"
     set yrange [0.1:300]
     do for [k = 1:3] {
-        set label 10 + k label[k] at steps * 1.02,middle[k] * (k == 3 ? 1.5 : 0.8) tc ls style(k)
+        set label 10 + k label[k] at steps * 1.02,middle[k] * (k == 3 ? 1.5 : 0.8) tc ls 10 + style(k)
     }
     plot for [k = 1:3] data index name[k] using "step":"change_low":"change_high" \
              with filledcurves ls style(k) @BAND, \
-         for [k = 1:3] data index name[k] using "step":"change" with lines ls style(k)
+         for [k = 1:3] data index name[k] using "step":"change" with linespoints ls style(k) @MARKED
     do for [k = 11:13] { unset label k }
     unset multiplot
     unset output

@@ -41,7 +41,7 @@ do for [kind in "svg png"] {
     set label 3 "diverged" at 7.8,12 right tc rgb faint
     plot for [i = 1:4] data index block(i) using "rate":"loss_low":"loss_high" \
              with filledcurves ls i @BAND, \
-         for [i = 1:4] data index block(i) using "rate":"loss" with lines ls i
+         for [i = 1:4] data index block(i) using "rate":"loss" with linespoints ls i @MARKED
     unset label 1; unset label 2; unset label 3; unset arrow 1
 
     set lmargin at screen 0.57; set rmargin at screen 0.875
@@ -54,7 +54,7 @@ do for [kind in "svg png"] {
     set xtics (2, 4, 8, 16)
     do for [i = 1:4] { ends[i] = last[i] > 0 ? log(last[i] / 0.008) / log(10 / 0.008) : 0 }
     eval SPREAD
-    do for [i = 1:4] { set label 10 + i names[i] at graph 1.02, graph ends[i] tc ls i }
+    do for [i = 1:4] { set label 10 + i names[i] at graph 1.02, graph ends[i] tc ls 10 + i }
     plot for [i = 1:4] data index names[i].", highest" using "layers":"rate_low":"rate_high" \
              with filledcurves ls i @BAND, \
          for [i = 1:4] data index names[i].", highest" using "layers":"rate" with linespoints ls i

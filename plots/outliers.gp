@@ -30,10 +30,10 @@ do for [kind in "svg png"] {
     set label 2 "8 features" at 1.15,74 left tc rgb faint
     set label 3 "128" at 34,74 right tc rgb faint
     set label 4 "2048" at 130,74 right tc rgb faint
-    set label 5 "LayerNorm" at 1000,20 right tc ls style(1)
-    set label 6 "RMSNorm" at 1000,11 right tc ls style(2)
+    set label 5 "LayerNorm" at 1000,20 right tc ls 10 + style(1)
+    set label 6 "RMSNorm" at 1000,11 right tc ls 10 + style(2)
     plot for [n in "8 128 2048"] for [k = 1:2] data index ("width ".n) \
-             using 1:(100 * column(column_of(k))) with lines ls style(k) dt k
+             using 1:(100 * column(column_of(k))) with linespoints ls style(k) @MARKED dt k
     do for [i = 1:6] { unset label i }
 
     set lmargin at screen 0.4; set rmargin at screen 0.655
@@ -43,11 +43,11 @@ do for [kind in "svg png"] {
     set xrange [0:10]; set yrange [0:30]
     set xlabel "mean of the row"
     set ylabel "change of the other features (%)" offset 1,0
-    set label 2 "LayerNorm" at 10,27.3 right tc ls style(1)
-    set label 3 "RMSNorm" at 10,10.8 right tc ls style(2)
+    set label 2 "LayerNorm" at 10,27.3 right tc ls 10 + style(1)
+    set label 3 "RMSNorm" at 10,10.8 right tc ls 10 + style(2)
     plot for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k) + 1)): \
              (100 * column(column_of(k) + 2)) with filledcurves ls style(k) @BAND, \
-         for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k))) with lines ls style(k)
+         for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k))) with linespoints ls style(k) @MARKED
 
     set lmargin at screen 0.72; set rmargin at screen 0.985
     eval headline("In a network RMSNorm stands\\nlarger outliers")
@@ -56,14 +56,14 @@ do for [kind in "svg png"] {
     set xrange [1:1000]; set yrange [0:100]
     set xlabel "size of the outlier"
     set ylabel "correct (%)" offset 1,0
-    set label 2 "LayerNorm" at 45,60 right tc ls style(1)
-    set label 3 "RMSNorm" at 150,62 left tc ls style(2)
-    set label 4 "dashed: LayerNorm\nwith the mean as\nit was without\nthe outlier" at 1.3,42 tc ls style(1) font fine(kind)
+    set label 2 "LayerNorm" at 45,60 right tc ls 10 + style(1)
+    set label 3 "RMSNorm" at 150,62 left tc ls 10 + style(2)
+    set label 4 "dashed: LayerNorm\nwith the mean as\nit was without\nthe outlier" at 1.3,42 tc ls 10 + style(1) font fine(kind)
     plot for [k = 1:2] data index "network" using 1:(100 * column(column_of(k) + 1)): \
              (100 * column(column_of(k) + 2)) with filledcurves ls style(k) @BAND, \
          data index "network" using 1:(100 * column(column_of(3))) with lines ls style(1) dt 2, \
          for [k = 1:2] data index "network" using 1:(100 * column(column_of(k))) \
-             with lines ls style(k)
+             with linespoints ls style(k) @MARKED
     do for [i = 2:4] { unset label i }
     unset multiplot
     unset output

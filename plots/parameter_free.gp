@@ -32,7 +32,7 @@ do for [kind in "svg png"] {
         eval headline(titles[t])
         unset ytics
         do for [i = 1:4] {
-            if (t == 1) { set label 10 + i names[i] at graph -0.03, first height(rows[i]) right tc ls colours[i] }
+            if (t == 1) { set label 10 + i names[i] at graph -0.03, first height(rows[i]) right tc ls 10 + colours[i] }
         }
         set xrange [*:*]; set yrange [*:*]
         stats data index ("seeds, ".tasks[t]) using (ratio(column(2))) nooutput

@@ -51,8 +51,8 @@ do for [kind in "svg png"] {
     set xrange [2:deepest]
     set yrange [0.005:0.3]
     do for [p = 1:2] {
-        set label 10 + p sprintf("%s:", name[p]) at deepest * 1.1,gradient[p] * 1.15 tc ls style(p)
-        set label 12 + p sprintf("slope %.2f", slope(p)) at deepest * 1.1,gradient[p] / 1.15 tc ls style(p)
+        set label 10 + p sprintf("%s:", name[p]) at deepest * 1.1,gradient[p] * 1.15 tc ls 10 + style(p)
+        set label 12 + p sprintf("slope %.2f", slope(p)) at deepest * 1.1,gradient[p] / 1.15 tc ls 10 + style(p)
     }
     plot for [p = 1:2] data index "gradient ".name[p] using "depth":"gradient_low":"gradient_high" \
              with filledcurves ls style(p) @BAND, \
@@ -74,15 +74,15 @@ do for [kind in "svg png"] {
     do for [k = 1:4] { ends[k] = position(loss[k]) }
     eval SPREAD
     do for [p = 1:2] {
-        set label 10 + p sprintf("%s with", name[p]) at graph 1.02, graph ends[2 * p - 1] tc ls style(p)
-        set label 12 + p sprintf("%s without", name[p]) at graph 1.02, graph ends[2 * p] tc ls style(p)
+        set label 10 + p sprintf("%s with", name[p]) at graph 1.02, graph ends[2 * p - 1] tc ls 10 + style(p)
+        set label 12 + p sprintf("%s without", name[p]) at graph 1.02, graph ends[2 * p] tc ls 10 + style(p)
     }
     plot for [p = 1:2] data index "training ".name[p]." warm" using "step":"loss_low":"loss_high" \
              with filledcurves ls style(p) @BAND, \
          for [p = 1:2] data index "training ".name[p]." cold" using "step":"loss_low":"loss_high" \
              with filledcurves ls style(p) @BAND, \
-         for [p = 1:2] data index "training ".name[p]." warm" using "step":"loss" with lines ls style(p), \
-         for [p = 1:2] data index "training ".name[p]." cold" using "step":"loss" with lines ls style(p) dt 2
+         for [p = 1:2] data index "training ".name[p]." warm" using "step":"loss" with linespoints ls style(p) @MARKED, \
+         for [p = 1:2] data index "training ".name[p]." cold" using "step":"loss" with linespoints ls style(p) @MARKED dt 2
     do for [i = 11:14] { unset label i }
     unset multiplot
     unset output

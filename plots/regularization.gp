@@ -38,7 +38,7 @@ do for [kind in "svg png"] {
     set ytics (0.15, 0.2, 0.3, 0.5, 1)
     plot for [i = 1:5] data index path(i) using "train":"validation_low":"validation_high" \
              with filledcurves ls i @BAND, \
-         for [i = 1:5] data index path(i) using "train":"validation" with lines ls i
+         for [i = 1:5] data index path(i) using "train":"validation" with linespoints ls i @MARKED
     unset label 1
 
     unset logscale y
@@ -54,7 +54,7 @@ do for [kind in "svg png"] {
         do for [i = 1:5] { ends[i] = (last[i] - low) / (high - low) }
         eval SPREAD
         do for [i = 1:5] {
-            if (k == 2) { set label 10 + i names[i] at graph 1.04, graph ends[i] tc ls i }
+            if (k == 2) { set label 10 + i names[i] at graph 1.04, graph ends[i] tc ls 10 + i }
         }
         plot for [i = 2:5] data index gaps(i, k) using "images":"share_low":"share_high" \
                  with filledcurves ls i @BAND, \

@@ -48,14 +48,14 @@ do for [kind in "svg png"] {
     }
     eval SPREAD
     do for [k = 1:2] {
-        set label 10 + k word(norms, k)." backward" at graph 1.02, graph ends[k] tc ls style(k)
-        set label 12 + k word(norms, k)." forward" at graph 1.02, graph ends[2 + k] tc ls style(k)
+        set label 10 + k word(norms, k)." backward" at graph 1.02, graph ends[k] tc ls 10 + style(k)
+        set label 12 + k word(norms, k)." forward" at graph 1.02, graph ends[2 + k] tc ls 10 + style(k)
     }
     plot for [block in "backward forward"] for [k = 1:2] data index block \
              using 1:(column(time_of(k) + 1)):(column(time_of(k) + 2)) \
              with filledcurves ls style(k) @BAND, \
          for [block in "backward forward"] for [k = 1:2] data index block \
-             using 1:(column(time_of(k))) with lines ls style(k)
+             using 1:(column(time_of(k))) with linespoints ls style(k) @MARKED
     do for [i = 11:14] { unset label i }
 
     set lmargin at screen 0.59; set rmargin at screen 0.87

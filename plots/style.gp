@@ -4,7 +4,7 @@
 #     load 'plots/style.gp'
 #     do for [kind in "svg png"] {
 #         eval canvas(kind, 'plots/name', 1200, 500)      # width and height in pixels
-#         plot data using 1:3:4 with filledcurves ls 1 @BAND, data using 1:2 with lines ls 1
+#         plot data using 1:3:4 with filledcurves ls 1 @BAND, data using 1:2 with linespoints ls 1 @MARKED
 #         unset output
 #     }
 
@@ -12,11 +12,19 @@ reset
 set encoding utf8
 set datafile missing "?"
 
-# Okabe and Ito's palette, which is told apart with any colour vision: at most five curves a panel.
+# Okabe and Ito's palette, which is told apart with any colour vision, and a mark for each, for print
+# without colour: at most five curves a panel. 1 is no norm, 2 BatchNorm, 3 LayerNorm, 4 RMSNorm. Text
+# about curve i has the colour of 10 + i, which is darker: 4.5 times as dark as the page and more.
 palette = "#000000 #e69f00 #0072b2 #009e73 #cc79a7"
+darker  = "#000000 #8f6000 #0068a3 #00755a #a8487d"
 ink = "#333333"
-faint = "#777777"
-do for [i = 1:5] { set style line i lc rgb word(palette, i) lw 2.2 pt 7 ps 0.7 }
+faint = "#6b6b6b"
+array marks[5] = [7, 5, 9, 11, 13]
+do for [i = 1:5] {
+    set style line i lc rgb word(palette, i) lw 2.2 pt marks[i] ps 0.9
+    set style line 10 + i lc rgb word(darker, i)
+}
+MARKED = "pn 6"                               # so many marks on a curve of any length
 set style line 8 lc rgb faint lw 1.4 dt 2     # guides
 set style line 9 lc rgb "#e3e3e3" lw 1        # grid
 BAND = "fs transparent solid 0.13 noborder"

@@ -40,25 +40,25 @@ do for [kind in "svg png"] {
     set yrange [-4:4]
     set label 3 "too late" at graph 0.02,0.95 tc rgb faint
     set label 4 "too early" at graph 0.02,0.05 tc rgb faint
-    set label 5 "without LayerNorm" at graph 0.98,0.95 right tc ls 1
-    set label 6 "with LayerNorm" at graph 0.98,0.88 right tc ls 3
+    set label 5 "without LayerNorm" at graph 0.98,0.95 right tc ls 11
+    set label 6 "with LayerNorm" at graph 0.98,0.88 right tc ls 13
     plot for [t = 1:2] data index "passes raw ".team[t] using "pass":"late_low":"late_high" \
              with filledcurves ls style(t) @BAND, \
          0 with lines ls 8, \
-         for [t = 1:2] data index "passes raw ".team[t] using "pass":"late" with lines ls style(t)
+         for [t = 1:2] data index "passes raw ".team[t] using "pass":"late" with linespoints ls style(t) @MARKED
     do for [i = 1:6] { unset label i }
 
     set lmargin at screen 0.56; set rmargin at screen 0.9
     eval headline("Swinging, with raw and with standardized inputs")
     eval leave("rates raw no norm")
-    set label 3 "without LayerNorm," right at calm * 1.15,11 tc ls 1
-    set label 4 "raw" right at calm * 1.15,5 tc ls 1
+    set label 3 "without LayerNorm," right at calm * 1.15,11 tc ls 11
+    set label 4 "raw" right at calm * 1.15,5 tc ls 11
     eval leave("rates raw LayerNorm")
-    set label 5 "with LayerNorm," at calm * 1.5,450 tc ls 3
-    set label 6 "raw or standardized" at calm * 1.5,200 tc ls 3
+    set label 5 "with LayerNorm," at calm * 1.5,450 tc ls 13
+    set label 6 "raw or standardized" at calm * 1.5,200 tc ls 13
     eval leave("rates standardized no norm")
-    set label 7 "without," at calm * 1.5,0.12 tc ls 1
-    set label 8 "standardized" at calm * 1.5,0.055 tc ls 1
+    set label 7 "without," at calm * 1.5,0.12 tc ls 11
+    set label 8 "standardized" at calm * 1.5,0.055 tc ls 11
     set xlabel "learning rate"
     set ylabel "swinging (s)"
     set logscale xy

@@ -48,9 +48,9 @@ do for [kind in "svg png"] {
     set yrange [bottom:top]
     do for [k = 1:4] { ends[k] = (most[k] - bottom) / (top - bottom) }
     eval SPREAD
-    do for [k = 1:4] { set label 10 + k name[k] at graph 1.03, graph ends[k] tc ls look[k] }
-    set label 15 "DynamicTanh" at graph 1.03, first drop_in offset 0,0.5 tc ls 5
-    set label 16 "as a drop-in" at graph 1.03, first drop_in offset 0,-0.5 tc ls 5
+    do for [k = 1:4] { set label 10 + k name[k] at graph 1.03, graph ends[k] tc ls 10 + look[k] }
+    set label 15 "DynamicTanh" at graph 1.03, first drop_in offset 0,0.5 tc ls 15
+    set label 16 "as a drop-in" at graph 1.03, first drop_in offset 0,-0.5 tc ls 15
     plot for [k = 1:4] data index name[k] using "characters":(edge("lowest", "low")):(edge("lowest", "high")) \
              with filledcurves ls look[k] @BAND, \
          for [k = 1:4] data index name[k] using "characters":"lowest":xtic(thousands(column("characters"))) with linespoints ls look[k], \
@@ -66,7 +66,7 @@ do for [kind in "svg png"] {
     set yrange [bottom:top]
     do for [k = 1:4] { ends[k] = log((last[k] < top ? last[k] : top) / bottom) / log(top / bottom) }
     eval SPREAD
-    do for [k = 1:4] { set label 10 + k name[k] at graph 1.03, graph ends[k] tc ls look[k] }
+    do for [k = 1:4] { set label 10 + k name[k] at graph 1.03, graph ends[k] tc ls 10 + look[k] }
     plot for [k = 1:4] data index name[k] using "characters":(edge("last", "low")):(edge("last", "high")) \
              with filledcurves ls look[k] @BAND, \
          for [k = 1:4] data index name[k] using "characters":"last":xtic(thousands(column("characters"))) with linespoints ls look[k]

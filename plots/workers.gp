@@ -41,8 +41,8 @@ do for [kind in "svg png"] {
     set ylabel "difference (standard deviations)"
     set yrange [0:*]
     set ytics 0.1
-    set label 2 "sorted shards" at graph 0.05, 0.9 tc ls 2
-    set label 3 "random shards" at graph 0.98, 0.24 right tc ls 2
+    set label 2 "sorted shards" at graph 0.05, 0.9 tc ls 12
+    set label 3 "random shards" at graph 0.98, 0.24 right tc ls 12
     plot for [k = 1:2] data index block(k, 1) using "workers":"difference_low":"difference_high" \
              with filledcurves ls 2 @BAND, \
          for [k = 1:2] data index block(k, 1) using "workers":"difference" with linespoints ls 2
@@ -57,7 +57,7 @@ do for [kind in "svg png"] {
         eval headline(k == 1 ? "Random shards: little harm" : "Shards sorted by class: great harm")
         set ylabel (k == 1 ? "right answers on new images (%)" : "")
         do for [i = 1:4] {
-            if (k == 2) { set label 10 + i names[i] at graph 1.03, graph ends[i] tc ls styles[i == 4 ? 1 : i] }
+            if (k == 2) { set label 10 + i names[i] at graph 1.03, graph ends[i] tc ls 10 + styles[i == 4 ? 1 : i] }
         }
         plot for [i = 1:3] data index block(k, i) using "workers":"accuracy_low":"accuracy_high" \
                  with filledcurves ls styles[i] @BAND, \

@@ -253,21 +253,11 @@ static double *sorted_of(const double *values, int64_t count, int64_t *kept)
     return sorted;
 }
 
-static double percentile_of_sorted(const double *sorted, int64_t count, double percent)
-{
-    if (count == 0) return (double)NAN;
-    const double place = percent / 100 * (double)(count - 1);
-    const int64_t below = (int64_t)place;
-    const double share = place - (double)below;
-    if (share == 0) return sorted[below];
-    return (1 - share) * sorted[below] + share * sorted[below + 1];
-}
-
 double lab_percentile(const double *values, int64_t count, double percent)
 {
     int64_t kept;
     double *sorted = sorted_of(values, count, &kept);
-    const double value = percentile_of_sorted(sorted, kept, percent);
+    const double value = kept > 0 ? number_quantile(sorted, kept, percent / 100) : (double)NAN;
     free(sorted);
     return value;
 }
