@@ -358,24 +358,27 @@ $(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/test
 demo: needs-gnuplot $(PROGRAMS)/digits
 	$(Q)$(PROGRAMS)/digits --out plots/convergence
 
-# Each claim's experiment writes plots/NAME.dat, has it drawn, and ends with the line that is gathered
-# in plots/claims.tsv. What it prints stands in $(OUT)/plots/NAME.log. What measures time comes
-# last, so that with make -j it is alone.
+# Each claim's experiment writes plots/NAME.dat, has it drawn, and writes the verdicts on the claim's
+# parts, which are gathered in plots/claims.tsv. What it prints stands in $(OUT)/plots/NAME.log. What
+# measures time comes last, so that with make -j it is alone.
 RESULTS = $(CLAIMS:%=$(OUT)/plots/%.log)
 TIMED   = $(filter %/rms_cost.log,$(RESULTS))
 
 ## plots: runs the experiment on every claim, draws their figures, writes plots/claims.tsv
 .PHONY: plots
 plots: $(RESULTS)
-	$(Q){ printf 'id\tsource\tclaim\tmeasured\tverdict\n'; sed -n 's/^claim\t//p' $^; } > plots/claims.tsv
-	@echo; sed -n 's/^claim\t//p' $^ | awk -F'\t' '{ printf "%-16s %-6s %s\n", $$1, $$5, $$4 }'
+	$(Q){ printf 'id\tpart\tnorm\teffect\tlow\thigh\tn\tthreshold\tverdict\n'; \
+	    cat $(^:.log=.tsv); } > plots/claims.tsv
+	$(Q)gnuplot plots/claims.gp
+	@echo; cut -f 1,9 plots/claims.tsv | sed 1d | sort | uniq -c
 
 ## plots-quick: the same, so small that the figures mean nothing, in build/: a smoke run
 .PHONY: plots-quick
 plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)
 
 # $(call experiment,options): runs one; on failure shows what it printed.
-experiment = @echo '  RUN  $<'; $< $(1) > $@.new 2>&1 || { cat $@.new; exit 1; }; mv $@.new $@
+experiment = @echo '  RUN  $<'; $< $(1) --verdicts $(@:.log=.tsv) > $@.new 2>&1 || { cat $@.new; exit 1; }; \
+    mv $@.new $@
 
 $(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/
 	$(call experiment,--out plots/)

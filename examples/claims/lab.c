@@ -5,9 +5,16 @@
 #include "../pass.h"
 #include "../progress.h"
 #include <getopt.h>
-#include <glob.h>
 
-enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 6, FIRST_SIZE = 1000 };
+enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, FIRST_SIZE = 1000, MOST_PARTS = 64 };
+
+/* A part of the claim with a copy of its numbers: sorted, without those that are missing. */
+typedef struct {
+    lab_part part;
+    char name[104];
+    double *sorted;
+    int count;
+} judged;
 
 static struct {
     const lab_experiment *experiment;
@@ -23,6 +30,9 @@ static struct {
     double began;
     double **numbers; /* all that lab_numbers gave */
     int number_blocks;
+    judged parts[MOST_PARTS];
+    int part_count;
+    const char *verdicts; /* --verdicts, or NULL */
 } lab;
 
 /* Ends the program: `what` went wrong. */
@@ -73,6 +83,7 @@ static void print_help(void)
     print_option("threads", "N", "of the kernels; 0: one per processor (1)");
     print_option("quick", "", "a smoke run: small, with figures that mean nothing");
     print_option("no-plot", "", "leave the drawing out");
+    print_option("verdicts", "FILE", "to write the verdicts to, a line each, with tabs");
     print_option("help", "", "this text");
 }
 
@@ -89,7 +100,7 @@ static void read_options(int argc, char **argv)
         {"seeds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'f'},
         {"out", required_argument, NULL, 'o'},   {"threads", required_argument, NULL, 't'},
         {"quick", no_argument, NULL, 'q'},       {"no-plot", no_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'}};
+        {"help", no_argument, NULL, 'h'},        {"verdicts", required_argument, NULL, 'v'}};
     const int sizes = size_count(e);
     bool given[MOST_SIZES] = {false};
     for (int i = 0; i < sizes; i++)
@@ -103,6 +114,7 @@ static void read_options(int argc, char **argv)
         case 't': lab.threads = parse_count("threads", optarg, 0, 1024); break;
         case 'q': lab.quick = true; break;
         case 'n': lab.no_plot = true; break;
+        case 'v': lab.verdicts = optarg; break;
         case 'h': print_help(), exit(program_end(EXIT_SUCCESS));
         case '?': refuse_unknown(); break;
         default: set_size(&e->sizes[c - FIRST_SIZE], optarg); given[c - FIRST_SIZE] = true;
@@ -137,6 +149,8 @@ int lab_seeds(void) { return lab.seeds; }
 double lab_number(int size) { return lab.experiment->sizes[size].value; }
 int lab_whole(int size) { return (int)lab_number(size); }
 uint64_t lab_seed(int index) { return lab.first_seed + (uint64_t)index; }
+int lab_tuning_seeds(void) { return lab.quick ? 1 : LAB_TUNING_SEEDS; }
+uint64_t lab_tuning_seed(int index) { return lab_seed(MOST_SEEDS + index); }
 bool lab_quick(void) { return lab.quick; }
 
 void lab_progress(double done, double total, const char *format, ...)
@@ -197,13 +211,89 @@ void lab_put(const double *values, int count)
     }
 }
 
-/* ---- The verdict -------------------------------------------------------------------------- */
+/* ---- The verdicts ------------------------------------------------------------------------- */
 
-lab_verdict lab_verdict_of(const bool *held, int count)
+void lab_judge(lab_part part, const char *format, ...)
 {
-    int holding = 0;
-    for (int i = 0; i < count; i++) holding += held[i];
-    return holding == count ? LAB_HOLDS : holding == 0 ? LAB_FAILS : LAB_MIXED;
+    if (lab.part_count == MOST_PARTS) give_up("an experiment has at most 64 parts");
+    judged *j = &lab.parts[lab.part_count++];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(j->name, sizeof j->name, format, list);
+    va_end(list);
+    const int count = part.count ? part.count : lab_seeds();
+    j->part = part;
+    j->sorted = lab_numbers(count);
+    for (int i = 0; i < count; i++)
+        if (!isnan(part.values[i])) j->sorted[j->count++] = part.values[i];
+    qsort(j->sorted, (size_t)j->count, sizeof *j->sorted, ascending);
+}
+
+/* An effect: the median of n numbers, and two of them between which the true one lies. */
+typedef struct {
+    double median, low, high;
+    bool sure; /* there are enough numbers for the interval */
+} effect;
+
+/* What may be missed, one time in twenty, is shared by all parts. */
+static effect effect_of(const judged *j)
+{
+    const int n = j->count, below = number_median_interval(n, 0.05 / lab.part_count);
+    const int end = below < 0 ? 0 : below;
+    const double none = (double)NAN;
+    if (n == 0) return (effect){none, none, none, false};
+    return (effect){(j->sorted[(n - 1) / 2] + j->sorted[n / 2]) / 2, j->sorted[end],
+                    j->sorted[n - 1 - end], below >= 0};
+}
+
+/* Whether the claim is true of a value. */
+static bool claimed(const lab_part *part, double value)
+{
+    return part->side == LAB_ABOVE   ? value > part->threshold
+           : part->side == LAB_BELOW ? value < part->threshold
+                                     : fabs(value - part->around) <= part->threshold;
+}
+
+static const char *verdict_of(const lab_part *part, effect e)
+{
+    const bool low = claimed(part, e.low), high = claimed(part, e.high);
+    const bool around =
+        part->side == LAB_WITHIN && (e.low < part->around) != (e.high < part->around);
+    if (!e.sure || low != high) return "inconclusive";
+    return low ? "holds" : around ? "inconclusive" : "fails";
+}
+
+/* "> 1.5", "< 0.8" or "1 +- 0.02" */
+static void describe_threshold(const lab_part *part, char *text, size_t bytes)
+{
+    if (part->side == LAB_WITHIN)
+        snprintf(text, bytes, "%.4g +- %.2g", part->around, part->threshold);
+    else
+        snprintf(text, bytes, "%c %.4g", part->side == LAB_ABOVE ? '>' : '<', part->threshold);
+}
+
+/* The table for people, and the lines for programs, which are the caller's. */
+static char *report_verdicts(size_t *size)
+{
+    char *lines = NULL;
+    FILE *file = open_memstream(&lines, size);
+    if (!file) give_up("out of memory");
+    printf("\n%-12s  %10s  %-23s %3s  %-15s %s\n", "verdict", "effect", "95 % of all parts", "n",
+           "claimed", "part");
+    for (int i = 0; i < lab.part_count; i++) {
+        const judged *j = &lab.parts[i];
+        const effect e = effect_of(j);
+        const char *verdict = verdict_of(&j->part, e), *norm = j->part.norm ? j->part.norm : "-";
+        char threshold[40], interval[40];
+        describe_threshold(&j->part, threshold, sizeof threshold);
+        snprintf(interval, sizeof interval, "%.4g to %.4g", e.low, e.high);
+        printf("%-12s  %10.4g  %-23s %3d  %-15s %s%s%s\n", verdict, e.median, interval, j->count,
+               threshold, j->part.norm ? norm : "", j->part.norm ? ": " : "", j->name);
+        fprintf(file, "%s\t%s\t%s\t%.6g\t%.6g\t%.6g\t%d\t%s\t%s\n", lab.experiment->id, j->name,
+                norm, e.median, e.low, e.high, j->count, threshold, verdict);
+    }
+    if (fclose(file) != 0) give_up("out of memory");
+    return lines;
 }
 
 static void finish_data(void)
@@ -217,26 +307,22 @@ static void finish_data(void)
     free(lab.text);
 }
 
-int lab_end(lab_verdict verdict, const char *measured, ...)
+int lab_end(void)
 {
-    static const char *const names[] = {"fails", "mixed", "holds"};
-    const lab_experiment *e = lab.experiment;
     lab_goes_on();
     finish_data();
     progress_end(&lab.bar);
     char script[1024];
     snprintf(script, sizeof script, "plots/%s.gp", figure());
     const bool drawn = draw_figure(script, lab.out, !lab.no_plot);
-    printf("%.0f s. The rule: %s\n\nclaim\t%s\t%s\t%s\t", progress_clock() - lab.began, e->rule,
-           e->id, e->source, e->claim);
-    va_list list;
-    va_start(list, measured);
-    vprintf(measured, list);
-    va_end(list);
-    printf("\t%s\n", names[verdict]);
+    printf("%.0f s. The rule: %s\n", progress_clock() - lab.began, lab.experiment->rule);
+    size_t size;
+    char *lines = report_verdicts(&size);
+    const bool told = !lab.verdicts || ng_file_write(lab.verdicts, lines, (int64_t)size) == NG_OK;
+    free(lines);
     for (int i = 0; i < lab.number_blocks; i++) free(lab.numbers[i]);
     free(lab.numbers);
-    return program_end(drawn ? EXIT_SUCCESS : EXIT_FAILED);
+    return program_end(drawn && told ? EXIT_SUCCESS : EXIT_FAILED);
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
@@ -404,19 +490,16 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* The files' bytes one after the other; the caller frees them. */
-static unsigned char *read_files(const glob_t *files, int64_t *count)
+/* The bytes of a file; the caller frees them. */
+static unsigned char *read_text(const char *path, int64_t *count)
 {
     enum { MOST = 1 << 20 };
     unsigned char *bytes = malloc(MOST);
-    *count = 0;
-    for (size_t i = 0; bytes && i < files->gl_pathc; i++) {
-        FILE *file = fopen(files->gl_pathv[i], "rb");
-        if (!file) give_up(files->gl_pathv[i]);
-        *count += (int64_t)fread(bytes + *count, 1, (size_t)(MOST - *count), file);
-        fclose(file);
-    }
+    FILE *file = fopen(path, "rb");
     if (!bytes) give_up("out of memory");
+    if (!file) give_up(path);
+    *count = (int64_t)fread(bytes, 1, MOST, file);
+    fclose(file);
     return bytes;
 }
 
@@ -432,13 +515,8 @@ static int number_kinds(const unsigned char *bytes, int64_t count, int64_t id[25
 
 int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train, ng_dataset **validate)
 {
-    glob_t files;
-    const char *headers = find_in_project("include/normgrad/*.h");
-    if (!headers || glob(headers, 0, NULL, &files) != 0)
-        give_up("no text: the project's include/normgrad is neither here nor above the program");
     int64_t count, id[256];
-    unsigned char *bytes = read_files(&files, &count);
-    globfree(&files);
+    unsigned char *bytes = read_text(find_data("opticks.txt"), &count);
     const int kinds = number_kinds(bytes, count, id);
 
     const int64_t windows = (count - 1) / context;

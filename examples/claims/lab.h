@@ -1,5 +1,5 @@
 /* What the experiments share: options, progress, networks for the digits, numbers over seeds, the
- * .dat file, the figure, and the line that says whether the claim held.
+ * .dat file, the figure, and the verdict on each part of the claim.
  *
  *     enum { WIDTH, EPOCHS };
  *     static lab_size sizes[] = {
@@ -16,8 +16,9 @@
  *         }
  *         lab_data("loss by epoch; network 64-%d-10", lab_whole(WIDTH));
  *         lab_block("LayerNorm", "epoch loss loss_low loss_high");
- *         lab_row(1, loss.median, loss.low, loss.high);
- *         return lab_end(loss.median < 1 ? LAB_HOLDS : LAB_FAILS, "loss %.3g", loss.median);
+ *         lab_row(1, loss.median, loss.quarter, loss.three_quarters);
+ *         lab_judge((lab_part){"LayerNorm", losses, .side = LAB_BELOW, .threshold = 1}, "loss");
+ *         return lab_end();
  *     }
  *
  * The first failure ends the program: nothing of half an experiment is worth saving.
@@ -43,7 +44,7 @@ typedef struct {
     const char *source; /* who says so: "Zhang & Sennrich 2019, table 1; document 001" */
     const char *claim;  /* what they say, in a sentence */
     const char *method; /* what this program does: lines of at most 90 columns, each with its end */
-    const char *rule;   /* when the claim holds, and when it fails */
+    const char *rule;   /* when a part of the claim holds */
     const char *figure; /* drawn by plots/FIGURE.gp; default: id */
     const char *dtype;  /* that it computes in; default: float32 */
     int seeds, quick_seeds;
@@ -57,6 +58,12 @@ int lab_whole(int size);      /* the value of sizes[size] in this run */
 double lab_number(int size);  /* the same of a fraction */
 int lab_seeds(void);          /* runs of each kind: lab_seed(0) to lab_seed(lab_seeds() - 1) */
 uint64_t lab_seed(int index); /* --seed + index */
+
+/* Seeds that are not scored: what is chosen (a learning rate) is chosen by them. */
+enum { LAB_TUNING_SEEDS = 3 };
+int lab_tuning_seeds(void); /* that many; one with --quick */
+uint64_t lab_tuning_seed(int index);
+
 bool lab_quick(void);         /* a smoke run: figures and verdict mean nothing */
 
 /* Says how far the whole is (`done` of `total`), and what is being done. */
@@ -79,17 +86,35 @@ void lab_put(const double *values, int count); /* one row; NaN is written "?" (m
 #define lab_row(...)                                                                               \
     lab_put((const double[]){__VA_ARGS__}, (int)(sizeof(double[]){__VA_ARGS__} / sizeof(double)))
 
-/* ---- The verdict -------------------------------------------------------------------------- */
+/* ---- The verdicts -------------------------------------------------------------------------
+ *
+ * A claim has parts, mostly one for each norm and setting. Of each part something is measured seed by
+ * seed (a norm's accuracy less that of no norm from the same split and weights, say): the effect is
+ * the median of these numbers, and its interval has two of them as ends, so that the true median lies
+ * between them with 95 % for all parts of the experiment together, whatever the numbers'
+ * distribution (the sign test's interval; each part of m gets 1 - 0.05 / m). The claim asks that the
+ * effect be above a threshold, or below, or within so much of a value: a part holds if the whole
+ * interval is there, fails if none of it is, and is inconclusive otherwise, as where there are too
+ * few seeds for an interval: 6 for one part, 9 for 12. */
+typedef enum { LAB_ABOVE, LAB_BELOW, LAB_WITHIN } lab_side;
 
-typedef enum { LAB_FAILS, LAB_MIXED, LAB_HOLDS } lab_verdict;
+typedef struct {
+    const char *norm;     /* "BatchNorm"; NULL: the part is not of one norm */
+    const double *values; /* one a seed, lab_seeds() of them unless .count says; NaN is left out */
+    int count;
+    lab_side side;
+    double threshold;
+    double around; /* LAB_WITHIN: what the effect is to be near */
+} lab_part;
 
-/* Of several tests of one claim: all hold, none does, or some do. */
-lab_verdict lab_verdict_of(const bool *held, int count);
+/* Adds a part. `format` gives its name: what is compared, where, and as what, in at most 100
+ * characters ("steps to 95 %, Adam, own rates, as a share of no norm's"). */
+void lab_judge(lab_part part, const char *format, ...) NG_PRINTF(2, 3);
 
-/* Finishes the data, has gnuplot draw it, prints the rule and as last line
- *     claim<TAB>id<TAB>source<TAB>what is claimed<TAB>what was measured<TAB>holds|fails|mixed
- * Returns the program's exit status: success whatever the verdict. */
-int lab_end(lab_verdict verdict, const char *measured, ...) NG_PRINTF(2, 3);
+/* Finishes the data, has gnuplot draw it, prints the rule and a table of the parts, and writes them
+ * to --verdicts FILE: lines of id, part, norm, effect, low, high, n, threshold, verdict, with tabs
+ * between. Returns the program's exit status: success whatever the verdicts. */
+int lab_end(void);
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
@@ -145,10 +170,10 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data);
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* The characters of include/normgrad/ *.h in windows of `context` that do not overlap: int64 ids x
+/* The characters of examples/data/opticks.txt in windows of `context` that do not overlap: int64 ids x
  * and y (count, context), y being one character further. Seven windows of eight, or `few` of them,
  * to train with, the others to validate with; both are the caller's. Returns how many kinds of
- * character there are. The same tree always gives the same text. */
+ * character there are. */
 int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train,
              ng_dataset **validate);
 
