@@ -1,11 +1,10 @@
-/* A transformer learns to write: the characters of text files, or of this project's own sources.
+/* A transformer learns to write: the characters of text files, or of Newton's Opticks.
  *
  * Trains one network for each norm and placement that is asked for, prints the loss, writes it to
  * a .dat file, and lets the last network write a sample: build/examples/char_transformer --help */
 #include "options.h"
 #include "training.h"
 #include <getopt.h>
-#include <glob.h>
 
 /* ---- What is compared ---- */
 
@@ -51,9 +50,9 @@ typedef struct {
 static const char help[] =
     "usage: char_transformer [options] [FILE...]\n"
     "\n"
-    "A transformer learns the characters of the files, or of this project's headers and\n"
-    "sources, and then writes a sample. With several norms or placements it trains one\n"
-    "network for each pair of them and compares their losses.\n"
+    "A transformer learns the characters of the files, or of Newton's Opticks, and then writes\n"
+    "a sample. With several norms or placements it trains one network for each pair of them\n"
+    "and compares their losses.\n"
     "\n"
     "  --norm LIST       of layer,rms,scale,tanh,batch,none     (layer)\n"
     "  --placement LIST  of pre,post,sandwich,deepnorm          (pre)\n"
@@ -200,33 +199,15 @@ static bool read_file(text *t, const char *path)
     return read;
 }
 
-static bool read_sources(text *t)
-{
-    static const char *const patterns[] = {"include/*.h", "include/*/*.h", "src/*/*.h", "src/*/*.c",
-                                           "src/*/*.inc"};
-    bool read = true;
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0] && read; i++) {
-        glob_t found;
-        const char *pattern = find_in_project(patterns[i]);
-        if (!pattern || glob(pattern, 0, NULL, &found) != 0) continue;
-        for (size_t k = 0; k < found.gl_pathc && read; k++) read = read_file(t, found.gl_pathv[k]);
-        globfree(&found);
-    }
-    return read;
-}
-
 static bool read_text(text *t, const options *o)
 {
-    bool read = o->n_files > 0 || read_sources(t);
+    bool read = o->n_files > 0 || read_file(t, find_data("opticks.txt"));
     for (int i = 0; i < o->n_files && read; i++) read = read_file(t, o->files[i]);
     if (!read) return false;
     const size_t least = 20 * ((size_t)o->context + 1); /* so that both parts hold a sequence */
     if (t->count < least) {
-        complain("%zu characters%s, expected at least %zu for a context of %d", t->count,
-                 o->n_files > 0 ? ""
-                                : " in include/ and src/ of the project, looked for here and above "
-                                  "the program: name files",
-                 least, o->context);
+        complain("%zu characters, expected at least %zu for a context of %d", t->count, least,
+                 o->context);
         return false;
     }
     bool occurs[256] = {false};

@@ -25,7 +25,7 @@ static inline double number_quantile(const double *sorted, int64_t count, double
     const double at = share * (double)(count - 1);
     const int64_t below = (int64_t)at;
     const double part = at - (double)below, value = sorted[below];
-    return part > 0 ? value + part * (sorted[below + 1] - value) : value;
+    return part > 0 ? (1 - part) * value + part * sorted[below + 1] : value;
 }
 
 /* Sorts the values, none of which is NaN. NaN where there is no value. */

@@ -1,10 +1,10 @@
 # Training and validation loss by step, from what build/examples/char_transformer wrote:
 #
-#     gnuplot plots/char_transformer.gp              plots/char_transformer.dat -> .svg and .png
+#     gnuplot plots/char_transformer.gp              build/char_transformer.dat -> .svg and .png
 #     gnuplot -c plots/char_transformer.gp PREFIX    the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/char_transformer'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'build/char_transformer'
 data = out . '.dat'
 
 # ---- What the file holds ----
