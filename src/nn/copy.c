@@ -163,7 +163,7 @@ static twin *pair_up(const ng_module *from, const ng_module *to, twin *next)
     return next;
 }
 
-/* A word of the struct that is the address of something in the old tree becomes that of its like. */
+/* A word of the struct that is an address in the old tree becomes that of its like. */
 static void redirect(ng_module *self, const twin *twins, int64_t count)
 {
     for (size_t at = sizeof(ng_module); at + sizeof(void *) <= self->type->size;

@@ -94,7 +94,7 @@ ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options)
 
 /* ---- cross_entropy with weights ---------------------------------------------------------------
  *
- * loss = -sum_c w_c q_c log_softmax(x)_c, q = (1 - smoothing) onehot(label) + smoothing / classes */
+ * loss = -sum_c w_c q_c log_softmax(x)_c,  q = (1 - s) onehot(label) + s / classes */
 
 ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
                                      ng_cross_entropy_options options)

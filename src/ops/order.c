@@ -75,7 +75,7 @@ ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *ind
 /* Whether a comes after b: a NaN is above every number. */
 static bool above(double a, double b) { return a > b || (a != a && b == b); }
 
-/* Merges the neighbouring runs [from, middle) and [middle, to); of equals the left one comes first. */
+/* Merges the runs [from, middle) and [middle, to); of equals the left one comes first. */
 static void merge(const double *key, const int64_t *in, int64_t *out, int64_t from, int64_t middle,
                   int64_t to, bool descending)
 {
