@@ -5,7 +5,7 @@
  *     tape.h       recording and gradients              gradcheck.h  the gradient checker
  *     ops.h        differentiable operations            cases.h      ops and layers to try out
  *     data.h       data in, in batches                  training.h   saved, and taken up again
- *     history.h    figures out
+ *     history.h    figures out                          derivatives.h  Jacobians, Hessians
  *
  * How names and calls are made:
  *
@@ -41,6 +41,7 @@
 #include <normgrad/cases.h>
 #include <normgrad/core.h>
 #include <normgrad/data.h>
+#include <normgrad/derivatives.h>
 #include <normgrad/gradcheck.h>
 #include <normgrad/history.h>
 #include <normgrad/nn.h>

@@ -37,6 +37,11 @@ static long double map_value(int map, long double x, long double a, long double 
     case NG_MAP_GELU: return x * cdf(x);
     case NG_MAP_GELU_TANH: return x * sigmoid(gelu_tanh_2u(x));
     case NG_MAP_SILU: return x * sigmoid(x);
+    case NG_MAP_FLOOR: return floorl(x);
+    case NG_MAP_LOG1P: return log1pl(x);
+    case NG_MAP_EXPM1: return expm1l(x);
+    case NG_MAP_ATAN: return atanl(x);
+    case NG_MAP_ELU: return x > 0 ? x : a * expm1l(x);
     default: return log1pl(expl(x)); /* softplus */
     }
 }
@@ -65,7 +70,8 @@ static long double map_slope(int map, long double x, long double a, long double 
 
 static bool only_positive(int map)
 {
-    return map == NG_MAP_LOG || map == NG_MAP_SQRT || map == NG_MAP_RSQRT || map == NG_MAP_POW;
+    return map == NG_MAP_LOG || map == NG_MAP_SQRT || map == NG_MAP_RSQRT || map == NG_MAP_POW ||
+           map == NG_MAP_LOG1P;
 }
 
 /* Those of which kernels.def says that they have a fast slope. */
@@ -403,7 +409,31 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
     release();
 }
 
-void compare_reductions(void) { for_each_split(check_reductions); }
+/* Summed in double: of n elements at most 1 each, and rounded once. */
+static void check_running_sums(int64_t outer, int64_t n, int64_t inner)
+{
+    const char *x = uniform(outer * n * inner, -1, 1);
+    char *forth = make(outer * n * inner), *back = make(outer * n * inner);
+    k->cumsum(x, forth, outer, n, inner, false);
+    k->cumsum(x, back, outer, n, inner, true);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            long double before = 0, behind = 0;
+            for (int64_t j = 0; j < n; j++) {
+                const int64_t at = (o * n + j) * inner + i, end = (o * n + n - 1 - j) * inner + i;
+                before += get(x, at), behind += get(x, end);
+                expect("cumsum", forth, at, before, 2, in_float ? 1 : (double)n);
+                expect("cumsum back", back, end, behind, 2, in_float ? 1 : (double)n);
+            }
+        }
+    release();
+}
+
+void compare_reductions(void)
+{
+    for_each_split(check_reductions);
+    for_each_split(check_running_sums);
+}
 
 START_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
 {

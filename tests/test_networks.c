@@ -286,6 +286,91 @@ START_TEST(a_copied_network_gives_the_same_bits)
 }
 END_TEST
 
+/* Every layer, in either mode: output, gradients and buffers after it have the same bits, and what
+ * is written to one is not in the other. */
+START_TEST(a_clone_gives_the_same_bits_and_shares_nothing)
+{
+    const ng_case *spec = ng_layer_case(_i);
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *x = own(ng_case_input_new(&spec->inputs[0], &rng));
+    ng_tensor *c = spec->inputs[1].name ? own(ng_case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
+    ng_module *module = layer_of(spec);
+    assert_ok(ng_module_init(module, 6));
+    ng_module *twin = ng_module_clone(module);
+    assert_ok(twin);
+
+    ng_tape_seed(tape, 3);
+    ng_tensor *y = ng_forward_given(module, tape, x, c);
+    if (ng_requires_grad(y)) assert_ok(ng_backward(tape, ng_dot(tape, y, y)));
+    ng_tensor *first = own(ng_copy_new(y, ng_dtype_of(y)));
+    ng_named_tensor p, q;
+    for (int i = 0; ng_module_parameter(twin, i, &p); i++) ck_assert(!ng_has_grad(p.tensor));
+    ng_tape_seed(tape, 3);
+    ng_tensor *again = ng_forward_given(twin, tape, x, c);
+    if (ng_requires_grad(again)) assert_ok(ng_backward(tape, ng_dot(tape, again, again)));
+    assert_same_bits(first, again);
+    for (int i = 0; ng_module_parameter(module, i, &p); i++) {
+        ck_assert(ng_module_parameter(twin, i, &q) && p.tensor != q.tensor);
+        ck_assert_str_eq(p.name, q.name);
+        assert_same_bits(ng_grad(p.tensor), ng_grad(q.tensor));
+    }
+    for (int i = 0; ng_module_buffer(module, i, &p); i++) {
+        ck_assert(ng_module_buffer(twin, i, &q) && p.tensor != q.tensor);
+        assert_same_bits(p.tensor, q.tensor);
+    }
+    ng_tape_reset(tape);
+    ng_module_free(module); /* the other lives on */
+    ng_tape_seed(tape, 3);
+    assert_ok(ng_forward_given(twin, tape, x, c));
+    ng_tape_reset(tape);
+    ng_module_free(twin);
+}
+END_TEST
+
+START_TEST(a_clone_is_trained_as_its_network_would_be)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4), ng_relu_new());
+    ng_freeze(ng_module_child(net, 1));
+    ng_eval(net);
+    ng_module *twin = ng_module_clone(ng_module_child(net, 0)), *whole = ng_module_clone(net);
+    ck_assert(!whole->training && ng_module_child(whole, 1)->frozen);
+    ck_assert(!ng_requires_grad(ng_module_find(whole, "1.weight")));
+    ck_assert_str_eq(ng_module_child_name(whole, 1), "1");
+    ck_assert_int_eq(ng_parameter_count(whole), ng_parameter_count(net));
+
+    /* It may be given away, under a path of its own; weights that nobody has set follow it. */
+    ng_module *pair = ng_sequential_new(ng_relu_new(), twin);
+    ck_assert_ptr_nonnull(ng_module_find(pair, "1.weight"));
+    ng_module_free(pair), ng_module_free(whole), ng_module_free(net);
+}
+END_TEST
+
+static void destroy_nothing(ng_module *self) { (void)self; }
+
+START_TEST(a_clone_that_cannot_be_is_told)
+{
+    static const ng_module_class keeper = {
+        .name = "Keeper", .size = sizeof(ng_module), .destroy = destroy_nothing};
+    ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_module_new(&keeper));
+    ck_assert_ptr_null(ng_module_clone(net));
+    assert_error(NG_EVALUE, "ng_module_clone: a Keeper has memory of its own, which destroy frees");
+    ng_module_free(net);
+
+    net = ng_transformer_new(5, .dim = 8, .heads = 2, .layers = 1);
+    bool refused = true;
+    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
+        allocations_fail_after(n);
+        ng_module *twin = ng_module_clone(net);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert((twin == NULL) == refused);
+        if (refused) assert_error(NG_ENOMEM, "");
+        ng_module_free(twin);
+    }
+    ng_module_free(net);
+}
+END_TEST
+
 START_TEST(a_graph_notices_that_its_network_was_copied_into)
 {
     ng_module *net = ng_linear_new(3, 2), *other = ng_linear_new(3, 2);
@@ -410,6 +495,10 @@ Suite *networks_suite(void)
 
     TCase *values = add_group(suite, "values");
     tcase_add_test(values, a_copied_network_gives_the_same_bits);
+    tcase_add_loop_test(values, a_clone_gives_the_same_bits_and_shares_nothing, 0,
+                        case_count(ng_layer_case));
+    tcase_add_test(values, a_clone_is_trained_as_its_network_would_be);
+    tcase_add_test(values, a_clone_that_cannot_be_is_told);
     tcase_add_test(values, a_graph_notices_that_its_network_was_copied_into);
     tcase_add_test(values, an_average_moves_parameters_by_its_formula_and_copies_buffers);
     tcase_add_test(values, networks_that_differ_are_told_apart_and_left_alone);

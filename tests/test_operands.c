@@ -263,6 +263,7 @@ static const ng_shape shape_of_kind[128] = {
 static ng_rng rng;
 static ng_tape *other;
 static ng_module *a_linear, *an_adaptive;
+static ng_tensor *product; /* of ng_hvp */
 static FILE *sink;
 static char scratch_path[64];
 
@@ -287,6 +288,12 @@ static ng_status gradients(ng_tensor **in)
     ng_tensor *found;
     return ng_gradients(tape, &in[0], 1, &in[1], 1, &found, .cotangents = &in[2],
                         .allow_unused = true);
+}
+
+static ng_status chunked(ng_tensor *x)
+{
+    ng_tensor *chunks[2];
+    return ng_chunk(tape, x, 2, 0, chunks);
 }
 
 /* A new file, which the next call of written removes: what was written to it is of no use. */
@@ -551,7 +558,8 @@ static int check_header(const char *path)
 START_TEST(every_function_that_takes_a_tensor_has_a_row)
 {
     static const char *const headers[] = {"core",  "tensor", "tape",    "ops",      "nn",
-                                          "optim", "data",   "history", "gradcheck"};
+                                          "optim", "data",   "history", "gradcheck",
+                                          "derivatives"};
     int found = 0;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         char path[64];

@@ -16,6 +16,7 @@
 #define compare_dot compare_small_pointwise
 #define compare_sum compare_reductions
 #define compare_max compare_reductions
+#define compare_cumsum compare_reductions
 #define compare_argmax compare_reductions
 #define compare_gather_rows compare_gather_and_scatter
 #define compare_scatter_add_rows compare_gather_and_scatter

@@ -78,6 +78,32 @@ START_TEST(a_loop_inside_a_loop_is_done_where_it_stands)
 }
 END_TEST
 
+#ifdef __linux__
+static cpu_set_t allowed;          /* to the program */
+static atomic_int bound_elsewhere; /* pieces done by a thread that may run on others */
+
+static void compare_processors(const void *arguments, int64_t begin, int64_t end)
+{
+    cpu_set_t here;
+    (void)arguments, (void)begin, (void)end;
+    if (sched_getaffinity(0, sizeof here, &here) || !CPU_EQUAL(&here, &allowed))
+        atomic_fetch_add(&bound_elsewhere, 1);
+}
+
+/* A thread that leaves its processor to the one that woke it may come back. */
+START_TEST(helpers_may_run_wherever_the_program_may)
+{
+    ng_set_threads(4);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (int round = 0; round < 200; round++) {
+        ng_share_out(compare_processors, NULL, 64, 1);
+        if (round % 20 == 0) usleep(1000); /* the helpers sleep, and are woken */
+    }
+    ck_assert_int_eq(bound_elsewhere, 0);
+}
+END_TEST
+#endif
+
 /* ---- A network, whose step shares out loops of every kind ----------------------------------- */
 
 enum { BATCH = 256, WIDTH = 192, STEPS = 2 };
@@ -555,6 +581,9 @@ Suite *threads_suite(void)
     TCase *sharing = tcase_create("sharing");
     tcase_add_loop_test(sharing, every_unit_is_done_once_in_whole_grains, 0, COUNTS);
     tcase_add_test(sharing, a_loop_inside_a_loop_is_done_where_it_stands);
+#ifdef __linux__
+    tcase_add_test(sharing, helpers_may_run_wherever_the_program_may);
+#endif
     tcase_add_loop_test(sharing, training_has_the_same_bits_for_any_number_of_threads, 0, COUNTS);
     suite_add_tcase(suite, sharing);
 

@@ -161,6 +161,12 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
  * of them has, or of another shape, is an error that names it, and nothing is changed. */
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
 
+/* A network like this one: the same structure, settings, dtype, modes and values, and no gradients;
+ * yours. An ensemble's next member, a target network, the best so far. A class of your own is copied
+ * byte for byte, pointers to parameters, buffers and children put right; what it keeps besides in
+ * memory of its own it would share, so that a class with a destroy function is NG_EVALUE. */
+NG_API ng_module *ng_module_clone(const ng_module *module);
+
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
  * copied. Call it after each step with a decay such as 0.999. Errors as in ng_module_copy, and
  * NG_EVALUE for a decay outside [0, 1]. Polyak & Juditsky 1992. */

@@ -18,8 +18,29 @@ NG_API ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double 
 NG_API ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x);
 NG_API ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x);
 
+/* From `count` numbers, row by row, as ng_tensor_from:
+ *     ng_from(tape, NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)) */
+NG_API ng_tensor *ng_from(ng_tape *tape, ng_dtype dtype, ng_shape shape, const double *values,
+                          int64_t count);
+
+/* Drawn from the tape's stream (ng_tape_seed), as dropout's masks are: normal with mean and
+ * deviation, uniform in [low, high). The checker draws the same in each of its runs. */
+NG_API ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, double mean,
+                            double deviation);
+NG_API ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
+                             double high);
+
+/* from, from + step, from + 2 step... up to, and without, `to`; the identity matrix (n, n). A step
+ * that leads away from `to` leaves no element; one of 0 is NG_EVALUE. */
+NG_API ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, double step);
+NG_API ng_tensor *ng_eye(ng_tape *tape, ng_dtype dtype, int64_t n);
+
+/* int64 labels (...) -> (..., classes): 1 in the place of the label, else 0. A label outside
+ * 0 .. classes - 1 is NG_EVALUE. */
+NG_API ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t classes);
+
+/* y = x in another dtype; the gradient comes back in x's. A constant if that is NG_I64. */
 NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype);
-                                /* y = x in another dtype; a constant if that is NG_I64 */
 
 /* ---- Arithmetic, broadcasting as NumPy does -----------------------------------------------
  *
@@ -52,6 +73,11 @@ NG_API ng_tensor *ng_rsqrt(ng_tape *tape, ng_tensor *x);      /* y = x^(-1/2) */
 NG_API ng_tensor *ng_sin(ng_tape *tape, ng_tensor *x);        /* y = sin x */
 NG_API ng_tensor *ng_cos(ng_tape *tape, ng_tensor *x);        /* y = cos x */
 NG_API ng_tensor *ng_erf(ng_tape *tape, ng_tensor *x);        /* y = 2/sqrt(pi) int_0^x e^-t^2 dt */
+NG_API ng_tensor *ng_atan(ng_tape *tape, ng_tensor *x);       /* y = arctan x */
+NG_API ng_tensor *ng_log1p(ng_tape *tape, ng_tensor *x);      /* y = ln(1 + x), also of small x */
+NG_API ng_tensor *ng_expm1(ng_tape *tape, ng_tensor *x);      /* y = e^x - 1, also of small x */
+NG_API ng_tensor *ng_sign(ng_tape *tape, ng_tensor *x);       /* y = -1, 0 or 1; slope 0 */
+NG_API ng_tensor *ng_floor(ng_tape *tape, ng_tensor *x);      /* y = greatest integer <= x; slope 0 */
 NG_API ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high);
                                                               /* y = min(max(x, low), high) */
 
@@ -69,6 +95,19 @@ NG_API ng_tensor *ng_gelu_tanh(ng_tape *tape, ng_tensor *x);
                                             /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 NG_API ng_tensor *ng_silu(ng_tape *tape, ng_tensor *x);       /* y = x sigmoid(x) */
 NG_API ng_tensor *ng_softplus(ng_tape *tape, ng_tensor *x);   /* y = ln(1 + e^x) */
+NG_API ng_tensor *ng_softsign(ng_tape *tape, ng_tensor *x);   /* y = x / (1 + |x|) */
+NG_API ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha);
+                                                              /* y = x > 0 ? x : alpha (e^x - 1) */
+NG_API ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x);
+                /* y = 1.0507 elu(x, 1.6733), with which mean 0 and variance 1 stay;
+                 * Klambauer et al. 2017 */
+NG_API ng_tensor *ng_mish(ng_tape *tape, ng_tensor *x);       /* y = x tanh(softplus(x)) */
+
+/* Made of straight lines; the slope at a corner of the clamp is that within. */
+NG_API ng_tensor *ng_hardtanh(ng_tape *tape, ng_tensor *x);   /* y = min(max(x, -1), 1) */
+NG_API ng_tensor *ng_hardsigmoid(ng_tape *tape, ng_tensor *x);
+                                                          /* y = min(max(x, -3), 3) / 6 + 1/2 */
+NG_API ng_tensor *ng_hardswish(ng_tape *tape, ng_tensor *x);  /* y = x hardsigmoid(x) */
 
 /* y = silu(a) b of the halves a and b of the last dimension: x (..., 2 n) -> (..., n).
  * Shazeer 2020. */
@@ -87,6 +126,9 @@ typedef struct {
 #define ng_mean(tape, ...) ng_mean_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 #define ng_variance(tape, ...) ng_variance_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 #define ng_max(tape, ...) ng_max_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_min(tape, ...) ng_min_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_prod(tape, ...) ng_prod_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_norm(tape, ...) ng_norm_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 #define ng_logsumexp(tape, ...) ng_logsumexp_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options);  /* y = sum x */
 NG_API ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options); /* y = (sum x) / n */
@@ -94,6 +136,13 @@ NG_API ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options);
                                                 /* y = (sum (x - mean)^2) / n, in two passes */
 NG_API ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options);
                                                 /* y = max x; equals share the gradient */
+NG_API ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options);
+                                                /* y = min x; equals share the gradient */
+NG_API ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options);
+                /* y = the product of all x; its gradients, of any order, hold for zeros too */
+NG_API ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options);
+                /* y = (sum x^2)^(1/2), also where the squares leave the dtype's range; where y is
+                 * 0 the gradients of any order are taken to be 0 */
 NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options);
                                                 /* y = ln sum e^x, shifted by max x */
 
@@ -101,9 +150,26 @@ NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options);
  * broadcasting. */
 NG_API ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
-/* Index (int64) of the largest element along an axis, the first of equals; that axis is gone.
- * It has no gradient. */
+/* Index (int64) of the largest, or smallest, element along an axis, the first of equals, or of the
+ * NaN where there are any; that axis is gone. They have no gradient. */
 NG_API ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis);
+NG_API ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis);
+
+/* y[j] = x[0] + ... + x[j] along an axis. */
+NG_API ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis);
+
+/* y = a . b / (max(|a|, eps) max(|b|, eps)) along an axis, which is gone; a and b of one shape.
+ *
+ * eps  default 1e-8 */
+typedef struct {
+    double eps;
+    int axis;
+} ng_cosine_similarity_options;
+#define ng_cosine_similarity(tape, a, b, ...)                                                     \
+    ng_cosine_similarity_with(tape, a, b,                                                         \
+                              NG_NAMED(ng_cosine_similarity_options, axis, __VA_ARGS__))
+NG_API ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
+                                            ng_cosine_similarity_options options);
 
 /* ---- Matrix products ---------------------------------------------------------------------- */
 
@@ -118,6 +184,9 @@ NG_API ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options 
 
 /* y = x weight^T + bias: x (..., in), weight (out, in), bias (out) or NG_NONE -> (..., out). */
 NG_API ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *bias);
+
+/* y = sum a b over all elements, a and b of one shape: the inner product, one element. */
+NG_API ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b);
 
 /* ---- Shape -------------------------------------------------------------------------------- */
 
@@ -142,6 +211,21 @@ NG_API ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, 
 /* Joins tensors along an axis: ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0). */
 NG_API ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis);
 
+/* Joins tensors of one shape along a new axis: ng_stack(tape, NG_TENSORS(a, b), 0). */
+NG_API ng_tensor *ng_stack(ng_tape *tape, ng_tensor *const *parts, int count, int axis);
+
+/* The opposite of ng_concat for equal parts: chunks[i], for `count` of them, is the i-th part of x
+ * along an axis, whose length they divide. After an error chunks is as it was. */
+NG_API ng_status ng_chunk(ng_tape *tape, ng_tensor *x, int count, int axis, ng_tensor **chunks);
+
+/* Without an axis of length 1; with one more, which stands at `axis` in the result. */
+NG_API ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis);
+NG_API ng_tensor *ng_unsqueeze(ng_tape *tape, ng_tensor *x, int axis);
+
+/* x (..., rows, columns) where column - row <= diagonal (tril) or >= diagonal (triu), else 0. */
+NG_API ng_tensor *ng_tril(ng_tape *tape, ng_tensor *x, int64_t diagonal);
+NG_API ng_tensor *ng_triu(ng_tape *tape, ng_tensor *x, int64_t diagonal);
+
 /* ---- Selection ---------------------------------------------------------------------------- */
 
 /* y[i, :] = table[index[i], :]: table (rows, ...), int64 index of any shape -> (index..., ...). */
@@ -149,6 +233,45 @@ NG_API ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *ind
 
 /* y[index[i], :] += x[i, :], y of `rows` rows: the gradient of gather_rows. */
 NG_API ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows);
+
+/* y[.., j, ..] = x[.., index[.., j, ..], ..] along an axis; int64 index of x's shape but for the
+ * length of that axis, which is the result's. Undoes ng_argsort and ng_argmax. */
+NG_API ng_tensor *ng_take_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis);
+
+/* y[.., index[.., j, ..], ..] += x[.., j, ..], y of `length` along the axis; x and index of one
+ * shape: the gradient of take_along_axis. */
+NG_API ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis,
+                                            int64_t length);
+
+/* x in order along an axis, and the int64 places where its elements stood. Ascending; equals keep
+ * their order, either way; a NaN counts as above every number. The gradient of an element goes back
+ * to where it stood.
+ *
+ * descending  the largest first
+ * index       is given the places, which ng_argsort alone would give */
+typedef struct {
+    bool descending;
+    ng_tensor **index;
+    int axis;
+} ng_sort_options;
+#define ng_sort(tape, x, ...) ng_sort_with(tape, x, NG_NAMED(ng_sort_options, axis, __VA_ARGS__))
+#define ng_argsort(tape, x, ...)                                                                  \
+    ng_argsort_with(tape, x, NG_NAMED(ng_sort_options, axis, __VA_ARGS__))
+NG_API ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options);
+NG_API ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options);
+
+/* The k largest along an axis, the largest first; order, NaN and gradient as in ng_sort.
+ *
+ * smallest  the k smallest, the smallest first
+ * index     is given their places in x */
+typedef struct {
+    bool smallest;
+    ng_tensor **index;
+    int axis;
+} ng_top_k_options;
+#define ng_top_k(tape, x, k, ...)                                                                 \
+    ng_top_k_with(tape, x, k, NG_NAMED(ng_top_k_options, axis, __VA_ARGS__))
+NG_API ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_options options);
 
 /* y = condition != 0 ? a : b, all three broadcasting. No gradient flows to the condition. */
 NG_API ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor *b);
@@ -198,18 +321,45 @@ NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
  *     loss = -sum_c q_c log_softmax(logits)_c
  *     q = (1 - smoothing) onehot(label) + smoothing / classes
  * Rows whose label is .ignored (when .ignore is set) count for nothing, also not in the mean; a
- * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error. */
+ * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error.
+ *
+ * weights  one for each class, (classes): the term of class c is multiplied by weights[c], and a mean
+ *          is divided by the sum of the labels' weights; no gradient flows to them. Default: 1 */
 typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
     double smoothing;
     bool ignore;
     int64_t ignored;
+    ng_tensor *weights;
     ng_tensor *labels;
 } ng_cross_entropy_options;
 #define ng_cross_entropy(tape, logits, ...)                                                       \
     ng_cross_entropy_with(tape, logits, NG_NAMED(ng_cross_entropy_options, labels, __VA_ARGS__))
 NG_API ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
                                         ng_cross_entropy_options options);
+
+/* Negative log-likelihood of log-probabilities (..., classes), as ng_log_softmax gives, for int64
+ * labels (...): loss = -weights[label] x[label]; settings as in ng_cross_entropy. */
+typedef struct {
+    ng_reduction reduction; /* default NG_MEAN */
+    bool ignore; /* rows whose label is */
+    int64_t ignored; /* this */
+    ng_tensor *weights; /* of the classes */
+    ng_tensor *labels;
+} ng_nll_options;
+#define ng_nll(tape, x, ...) ng_nll_with(tape, x, NG_NAMED(ng_nll_options, labels, __VA_ARGS__))
+NG_API ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options);
+
+/* Kullback-Leibler divergence of probabilities t from log-probabilities x, of one shape: each element
+ * gives t (ln t - x), and 0 where t is 0, where no gradient flows to t. NG_MEAN is the mean over all
+ * elements; the divergence of a batch of distributions is their sum over the number of rows. */
+#define ng_kl_divergence(tape, x, ...)                                                            \
+    ng_kl_divergence_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
+NG_API ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
+
+/* The share of rows of logits (..., classes) whose largest is at the int64 label (...); of equals
+ * the first counts. NaN on error, and of no rows. */
+NG_API double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels);
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
 

@@ -96,11 +96,23 @@ typedef struct {
     ng_detach_with(tape, NG_HERE, NG_NAMED(ng_detach_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options);
 
+/* x's value as a leaf of the tape that requires a gradient: where a gradient to an intermediate is
+ * wanted and none through it (an adversarial example, a saliency map, the points of a gradient
+ * penalty or of a differential equation):
+ *
+ *     ng_tensor *v = ng_variable(tape, ng_add(tape, real, ng_mul(tape, mix, off)));
+ *     ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
+ *
+ * ng_backward leaves its gradient in it (ng_grad), which lives as long as the tape's other results.
+ * To the checker it is a detached value; settings as in ng_detach. */
+#define ng_variable(tape, ...)                                                                     \
+    ng_variable_with(tape, NG_HERE, NG_NAMED(ng_detach_options, x, __VA_ARGS__))
+NG_API ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options options);
+
 /* The place where it is written, "my_norm.c:42". */
 #define NG_HERE __FILE__ ":" NG_LINE_TEXT(__LINE__)
 #define NG_LINE_TEXT(line) NG_LINE_TEXT_OF(line)
 #define NG_LINE_TEXT_OF(line) #line
-
 
 /* Writes the graph that leads to `root` as Graphviz text, ops as boxes with their names, tensors
  * with their shapes: ng_tape_write_dot(tape, loss, "graph.dot"); then dot -Tsvg graph.dot. The file

@@ -179,6 +179,10 @@ NG_API bool ng_requires_grad(const ng_tensor *x);
 NG_API ng_tensor *ng_grad(ng_tensor *x);
 NG_API bool ng_has_grad(const ng_tensor *x);
 
+/* Makes a copy of g, of x's shape and dtype, the gradient of x, as if a backward pass had left it: a
+ * gradient of your own making for an optimizer. */
+NG_API ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g);
+
 /* Sets the gradient to zero. A training loop need not: the first backward pass after an
  * optimizer's step overwrites in place of adding. */
 NG_API void ng_zero_grad(ng_tensor *x);

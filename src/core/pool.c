@@ -18,11 +18,11 @@
 #include <time.h>
 
 enum {
-    GRAINS = 8, /* of a run, at most */
+    GRAINS = 16, /* of a run, at most */
     STACK_BYTES = 1 << 19,
-    SPIN = 20000,         /* nanoseconds that a thread looks about before it sleeps */
-    MOST_CREDIT = 500000, /* nanoseconds of help that are remembered */
-    PRUDENCE = 32         /* help may cost one part in so many of the time */
+    SPIN = 20000,          /* nanoseconds that a thread looks about before it sleeps */
+    MOST_CREDIT = 2000000, /* nanoseconds of help that are remembered */
+    PRUDENCE = 16          /* help may cost one part in so many of the time */
 };
 
 typedef struct {
@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     _Alignas(64) _Atomic uint64_t run; /* loop (32 bits), next grain, end (16 bits each) */
     sleeper sleeper;
+    atomic_int processor; /* where it runs, when it wakes others */
     pthread_t thread;
 } participant;
 
@@ -124,6 +125,37 @@ static void begin_awake(sleeper *self)
     atomic_store(&self->asleep, false);
 }
 
+/* ---- Processors ------------------------------------------------------------------------------ */
+
+#ifdef __linux__
+static int this_processor(void) { return sched_getcpu(); }
+
+/* Forbidding this thread its processor for a moment makes the system move it. */
+static void leave_processor(int processor)
+{
+    cpu_set_t allowed, others;
+    if (processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed)) return;
+    others = allowed;
+    CPU_CLR((size_t)processor, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others)) return;
+    sched_setaffinity(0, sizeof allowed, &allowed);
+}
+#else
+static int this_processor(void) { return -1; }
+static void leave_processor(int processor) { (void)processor; }
+#endif
+
+/* The system may wake a thread where the one runs that wakes it, and leave both there while
+ * another processor is idle: Linux does not look for an idle one where two share a cache and half
+ * their time is used. */
+static void part_from(const participant *waker)
+{
+    const int processor = this_processor();
+    if (processor >= 0 &&
+        processor == atomic_load_explicit(&waker->processor, memory_order_relaxed))
+        leave_processor(processor);
+}
+
 /* ---- A loop --------------------------------------------------------------------------------- */
 
 /* Takes half of what is left of a run, from its front; returns how many grains that are. */
@@ -159,9 +191,10 @@ static int64_t take_part(int self, uint32_t loop, int participants)
     return total;
 }
 
-/* Each wakes two, so that many are soon awake. */
+/* Each wakes two, (self - 1) / 2 being who woke it, so that many are soon awake. */
 static void wake_next(int self, int participants)
 {
+    atomic_store_explicit(&member[self].processor, this_processor(), memory_order_relaxed);
     for (int next = 2 * self + 1; next <= 2 * self + 2 && next < participants; next++)
         wake(&member[next].sleeper);
 }
@@ -209,6 +242,7 @@ static void *help(void *argument)
         const int participants = atomic_load_explicit(&pool.participants, memory_order_relaxed);
         if (participants == 0) return NULL;
         if (index >= participants) continue;
+        part_from(&member[(index - 1) / 2]);
         wake_next(index, participants);
         take_part(index, seen, participants);
     }

@@ -24,8 +24,7 @@ size_t ng_dtype_bytes(ng_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].b
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape)
 {
     if (!is_dtype(dtype)) {
-        ng_fail(NG_EDTYPE, "%s: dtype %d, expected NG_F32, NG_F64 or NG_I64", function,
-                (int)dtype);
+        ng_fail(NG_EDTYPE, "%s: dtype %d, expected NG_F32, NG_F64 or NG_I64", function, (int)dtype);
         return NULL;
     }
     const int64_t size = ng_shape_size(function, shape);
@@ -88,8 +87,7 @@ ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double hig
     return x;
 }
 
-ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation,
-                         ng_rng *rng)
+ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation, ng_rng *rng)
 {
     if (!ng_given("ng_normal_new", "rng", rng)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_normal_new", dtype, shape);
@@ -147,15 +145,9 @@ ng_dtype ng_dtype_of(const ng_tensor *x)
     return ng_given("ng_dtype_of", "x", x) ? x->dtype : NG_F32;
 }
 
-int ng_rank(const ng_tensor *x)
-{
-    return ng_given("ng_rank", "x", x) ? x->shape.rank : -1;
-}
+int ng_rank(const ng_tensor *x) { return ng_given("ng_rank", "x", x) ? x->shape.rank : -1; }
 
-int64_t ng_size(const ng_tensor *x)
-{
-    return ng_given("ng_size", "x", x) ? x->size : -1;
-}
+int64_t ng_size(const ng_tensor *x) { return ng_given("ng_size", "x", x) ? x->size : -1; }
 
 ng_shape ng_shape_of(const ng_tensor *x)
 {
@@ -372,6 +364,26 @@ ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
     leaf->grad->version = leaf->passes;
     leaf->grad_spent = true;
     return leaf->grad;
+}
+
+ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
+{
+    static const char function[] = "ng_set_grad";
+    if (!ng_given(function, "x", x) || !ng_given(function, "g", g) || !ng_readable(function, g))
+        return ng_newest_status();
+    if (!x->requires_grad || x->node)
+        return ng_fail(NG_EGRAD, "%s: the tensor of shape %s is no leaf that requires a gradient",
+                       function, ng_shape_print(x->shape).text);
+    if (g->dtype != x->dtype || !ng_shape_equal(g->shape, x->shape))
+        return ng_fail(NG_ESHAPE, "%s: %s %s, expected %s %s", function, ng_dtype_name(g->dtype),
+                       ng_shape_print(g->shape).text, ng_dtype_name(x->dtype),
+                       ng_shape_print(x->shape).text);
+    ng_tensor *grad = ng_tensor_grad_slot(x);
+    if (!grad) return ng_newest_status();
+    memmove(grad->data, g->data, (size_t)x->size * dtypes[x->dtype].bytes);
+    grad->version++;
+    x->grad_spent = false;
+    return NG_OK;
 }
 
 void ng_zero_grad(ng_tensor *x)

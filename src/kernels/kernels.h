@@ -35,6 +35,11 @@ typedef enum {
     NG_MAP_GELU_TANH,
     NG_MAP_SILU,
     NG_MAP_SOFTPLUS,
+    NG_MAP_FLOOR,
+    NG_MAP_LOG1P,
+    NG_MAP_EXPM1,
+    NG_MAP_ATAN,
+    NG_MAP_ELU, /* x > 0 ? x : a (e^x - 1) */
     NG_MAP_COUNT
 } ng_map;
 

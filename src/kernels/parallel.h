@@ -10,8 +10,8 @@
 #define NG_SHARE_FROM 131072
 
 /* Whether the output of work that reads and writes so many bytes is best stored past the caches:
- * inputs that are read twice then stay in them, and lines to be overwritten are not read first. One
- * thread gains by it even where the last cache would hold it all; several do not. */
+ * inputs that are read twice then stay in them, and lines to be overwritten are not read first.
+ * That pays even where the last cache, which others use too, would just hold it all. */
 bool ng_stores_past(int64_t bytes);
 
 /* ng_share_out, if `work` (in cheap elements) is worth it. */

@@ -1,4 +1,4 @@
-/* One network's values in another of the same structure: copied, or averaged in. */
+/* One network's values in another of the same structure: copied, averaged in, or in a new one. */
 #include "nn/module.h"
 #include <string.h>
 
@@ -104,4 +104,107 @@ ng_status ng_module_average(ng_module *to, const ng_module *from, double decay)
     if (!(decay >= 0 && decay <= 1))
         return ng_fail(NG_EVALUE, "%s: decay is %g, expected 0 <= decay <= 1", name, decay);
     return merge(name, to, from, decay);
+}
+
+/* ---- Clone: the structure first, then where pointers lead, then the values ------------------- */
+
+static const char cloning[] = "ng_module_clone";
+
+/* What stands in the old tree, and its like in the new one. */
+typedef struct {
+    const void *old;
+    void *new;
+} twin;
+
+/* Everything is registered as in `from`; values, and pointers in the struct, are still to come. */
+static ng_module *structure_of(const ng_module *from)
+{
+    if (from->type->destroy) {
+        ng_fail(NG_EVALUE, "%s: a %s has memory of its own, which destroy frees", cloning,
+                from->type->name);
+        return NULL;
+    }
+    ng_module *self = ng_module_new(from->type);
+    if (!self) return NULL;
+    struct ng_registry *registry = self->registry;
+    memcpy(self, from, from->type->size);
+    self->registry = registry;
+    registry->seeded = true; /* nothing is drawn on the way */
+    for (int i = 0; i < from->registry->count && !registry->failed; i++) {
+        const ng_entry *entry = &from->registry->entries[i];
+        const char *name = ng_entry_path(from, entry);
+        if (entry->child)
+            ng_module_add_child(self, name, structure_of(entry->child));
+        else
+            ng_module_add_tensor(cloning, self, name, entry->kind, entry->tensor->dtype,
+                                 entry->tensor->shape);
+    }
+    if (!registry->failed) return self;
+    ng_module_free(self);
+    return NULL;
+}
+
+static int64_t entries_below(const ng_module *self)
+{
+    int64_t count = self->registry->count;
+    for (int i = 0; i < self->registry->count; i++)
+        if (self->registry->entries[i].child)
+            count += entries_below(self->registry->entries[i].child);
+    return count;
+}
+
+static twin *pair_up(const ng_module *from, const ng_module *to, twin *next)
+{
+    for (int i = 0; i < from->registry->count; i++) {
+        const ng_entry *a = &from->registry->entries[i], *b = &to->registry->entries[i];
+        *next++ = a->child ? (twin){a->child, b->child} : (twin){a->tensor, b->tensor};
+        if (a->child) next = pair_up(a->child, b->child, next);
+    }
+    return next;
+}
+
+/* A word of the struct that is an address in the old tree becomes that of its like. */
+static void redirect(ng_module *self, const twin *twins, int64_t count)
+{
+    for (size_t at = sizeof(ng_module); at + sizeof(void *) <= self->type->size;
+         at += sizeof(void *)) {
+        const void *word;
+        memcpy(&word, (char *)self + at, sizeof word);
+        for (int64_t i = 0; word && i < count; i++)
+            if (twins[i].old == word) memcpy((char *)self + at, &twins[i].new, sizeof word);
+    }
+}
+
+static void fill_in(const ng_module *from, ng_module *to, const twin *twins, int64_t count)
+{
+    redirect(to, twins, count);
+    to->registry->seeded = from->registry->seeded;
+    for (int i = 0; i < from->registry->count; i++) {
+        const ng_entry *a = &from->registry->entries[i];
+        ng_entry *b = &to->registry->entries[i];
+        if (a->child) {
+            fill_in(a->child, b->child, twins, count);
+            continue;
+        }
+        ng_copy_values(b->tensor, a->tensor);
+        b->tensor->requires_grad = a->tensor->requires_grad;
+        b->tensor->version = a->tensor->version;
+        b->initial = a->initial, b->version = a->version, b->digest = a->digest;
+    }
+}
+
+ng_module *ng_module_clone(const ng_module *module)
+{
+    if (!ng_given(cloning, "module", module)) return NULL;
+    ng_module *self = structure_of(module);
+    const int64_t count = entries_below(module);
+    twin *twins = self ? ng_calloc(cloning, count + 1, sizeof *twins) : NULL;
+    if (!twins) {
+        ng_module_free(self);
+        return NULL;
+    }
+    pair_up(module, self, twins);
+    fill_in(module, self, twins, count);
+    ng_free(twins);
+    return self;
 }

@@ -146,8 +146,13 @@ static void *remember_failure(ng_module *self)
     return NULL;
 }
 
-static ng_entry *add_tensor(const char *function, ng_module *self, const char *name,
-                            ng_entry_kind kind, ng_dtype dtype, ng_shape shape)
+static void count_parameters(ng_module *self, int64_t more)
+{
+    for (; self; self = self->registry->parent) self->registry->parameters += more;
+}
+
+ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
+                               ng_entry_kind kind, ng_dtype dtype, ng_shape shape)
 {
     ng_entry *entry = entry_prepare(function, self, name);
     if (!entry) return remember_failure(self);
@@ -160,6 +165,7 @@ static ng_entry *add_tensor(const char *function, ng_module *self, const char *n
     entry->kind = kind;
     entry->tensor = tensor;
     self->registry->count++;
+    if (kind == NG_ENTRY_PARAMETER) count_parameters(self, 1);
     return entry;
 }
 
@@ -170,20 +176,15 @@ static ng_tensor *fill_first(ng_entry *entry, double value)
     return entry->tensor;
 }
 
-static void count_parameters(ng_module *self, int64_t more)
-{
-    for (; self; self = self->registry->parent) self->registry->parameters += more;
-}
-
 ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name,
                                         ng_module_add_parameter_options options)
 {
     static const char function[] = "ng_module_add_parameter";
     if (!ng_given(function, "self", self)) return NULL;
     if (options.left_out) return NG_NONE;
-    ng_entry *entry = add_tensor(function, self, name, NG_ENTRY_PARAMETER, NG_F32, options.shape);
+    ng_entry *entry =
+        ng_module_add_tensor(function, self, name, NG_ENTRY_PARAMETER, NG_F32, options.shape);
     if (!entry) return NULL;
-    count_parameters(self, 1);
     entry->tensor->requires_grad = !self->frozen;
     return fill_first(entry, options.value == 0 ? 0 : options.value);
 }
@@ -192,7 +193,7 @@ ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shap
 {
     if (!ng_given("ng_module_add_buffer", "self", self)) return NULL;
     ng_entry *entry =
-        add_tensor("ng_module_add_buffer", self, name, NG_ENTRY_BUFFER, NG_F32, shape);
+        ng_module_add_tensor("ng_module_add_buffer", self, name, NG_ENTRY_BUFFER, NG_F32, shape);
     if (!entry) return NULL;
     return fill_first(entry, value);
 }
@@ -200,7 +201,7 @@ ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shap
 ng_tensor *ng_module_add_count(ng_module *self, const char *name)
 {
     ng_entry *entry =
-        add_tensor("ng_module_add_count", self, name, NG_ENTRY_BUFFER, NG_I64, NG_SCALAR);
+        ng_module_add_tensor("ng_module_add_count", self, name, NG_ENTRY_BUFFER, NG_I64, NG_SCALAR);
     return entry ? entry->tensor : NULL;
 }
 

@@ -59,6 +59,11 @@ const char *ng_module_path(const ng_module *root, const ng_module *module);
 /* The index-th parameter or buffer of the tree; false past the last. */
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found);
 
+/* Registers a parameter or buffer of zeros, in any dtype; NULL where that fails, which is
+ * remembered for ng_module_built. */
+ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
+                               ng_entry_kind kind, ng_dtype dtype, ng_shape shape);
+
 /* A buffer that counts, from 0: an int64 scalar, which ng_module_to leaves as it is. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 

@@ -75,6 +75,69 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
     return ng_map_record("ng_leaky_relu", tape, &leaky_relu_op, x, NG_MAP_LEAKY_RELU, slope, 0);
 }
 
+/* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or y + alpha */
+static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const double alpha = ((const ng_map_attributes *)node->attributes)->a;
+    ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    ng_tensor *right = ng_greater(tape, ng_detach(tape, x), zero);
+    ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
+    ng_tensor *left = ng_add_scalar(tape, node->output, alpha);
+    dx[0] = ng_mul(tape, dy, ng_where(tape, right, one, left));
+}
+
+static const ng_op elu_op = {.name = "elu", .gradient = elu_gradient};
+
+ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha)
+{
+    return ng_map_record("ng_elu", tape, &elu_op, x, NG_MAP_ELU, alpha, 0);
+}
+
+/* ---- Composed ------------------------------------------------------------------------------ */
+
+/* y = scale elu(x, alpha), with which mean 0 and variance 1 are a fixed point */
+ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts("ng_selu", tape, 1, &x)) return NULL;
+    return ng_mul_scalar(tape, ng_elu(tape, x, 1.6732632423543772848), 1.0507009873554804934);
+}
+
+/* y = x tanh(softplus(x)) */
+ng_tensor *ng_mish(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts("ng_mish", tape, 1, &x)) return NULL;
+    return ng_mul(tape, x, ng_tanh(tape, ng_softplus(tape, x)));
+}
+
+/* y = x / (1 + |x|) */
+ng_tensor *ng_softsign(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts("ng_softsign", tape, 1, &x)) return NULL;
+    return ng_div(tape, x, ng_add_scalar(tape, ng_abs(tape, x), 1));
+}
+
+ng_tensor *ng_hardtanh(ng_tape *tape, ng_tensor *x)
+{
+    return ng_accepts("ng_hardtanh", tape, 1, &x) ? ng_clamp(tape, x, -1, 1) : NULL;
+}
+
+/* y = min(max(x, -3), 3) / 6 + 1/2 */
+static ng_tensor *hard_step(ng_tape *tape, ng_tensor *x)
+{
+    return ng_add_scalar(tape, ng_mul_scalar(tape, ng_clamp(tape, x, -3, 3), 1.0 / 6), 0.5);
+}
+
+ng_tensor *ng_hardsigmoid(ng_tape *tape, ng_tensor *x)
+{
+    return ng_accepts("ng_hardsigmoid", tape, 1, &x) ? hard_step(tape, x) : NULL;
+}
+
+ng_tensor *ng_hardswish(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts("ng_hardswish", tape, 1, &x)) return NULL;
+    return ng_mul(tape, x, hard_step(tape, x));
+}
+
 /* ---- Cases -------------------------------------------------------------------------------- */
 
 NG_CASE_CALL(case_tanh, ng_tanh(tape, in[0]))
@@ -85,6 +148,19 @@ NG_CASE_CALL(case_gelu, ng_gelu(tape, in[0]))
 NG_CASE_CALL(case_gelu_tanh, ng_gelu_tanh(tape, in[0]))
 NG_CASE_CALL(case_silu, ng_silu(tape, in[0]))
 NG_CASE_CALL(case_softplus, ng_softplus(tape, in[0]))
+NG_CASE_CALL(case_elu, ng_elu(tape, in[0], 0.7))
+NG_CASE_CALL(case_selu, ng_selu(tape, in[0]))
+NG_CASE_CALL(case_mish, ng_mish(tape, in[0]))
+NG_CASE_CALL(case_softsign, ng_softsign(tape, in[0]))
+NG_CASE_CALL(case_hardtanh, ng_hardtanh(tape, in[0]))
+NG_CASE_CALL(case_hardsigmoid, ng_hardsigmoid(tape, in[0]))
+NG_CASE_CALL(case_hardswish, ng_hardswish(tape, in[0]))
+
+/* On either side of the kinks of the hard ones, and between. */
+#define WIDE                                                                                       \
+    {                                                                                              \
+        .name = "x", .shape = NG_CASE_SHAPE(5, 6), .low = -7.03, .high = 7.01                      \
+    }
 
 const ng_case ng_op_cases_activations[] = {
     {.name = "tanh", .call = case_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
@@ -95,5 +171,12 @@ const ng_case ng_op_cases_activations[] = {
     {.name = "gelu_tanh", .call = case_gelu_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "silu", .call = case_silu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "softplus", .call = case_softplus, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "elu", .call = case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "selu", .call = case_selu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "mish", .call = case_mish, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "softsign", .call = case_softsign, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "hardtanh", .call = case_hardtanh, .inputs = {WIDE}},
+    {.name = "hardsigmoid", .call = case_hardsigmoid, .inputs = {WIDE}},
+    {.name = "hardswish", .call = case_hardswish, .inputs = {WIDE}},
 };
 const int ng_op_cases_activations_count = NG_CASE_COUNT(ng_op_cases_activations);

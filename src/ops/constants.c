@@ -1,5 +1,6 @@
 /* Tensors that are no function of anything, and changes of dtype. */
 #include "ops/op.h"
+#include <math.h>
 #include <string.h>
 
 static bool is_dtype(const char *function, ng_dtype dtype)
@@ -7,6 +8,16 @@ static bool is_dtype(const char *function, ng_dtype dtype)
     if (ng_dtype_bytes(dtype) > 0) return true;
     ng_fail(NG_EDTYPE, "%s: dtype %d, expected NG_F32, NG_F64 or NG_I64", function, (int)dtype);
     return false;
+}
+
+/* Room for a constant; its elements are the caller's to write. */
+static ng_tensor *constant(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
+{
+    if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
+        ng_shape_size(function, shape) < 0)
+        return NULL;
+    tape->function = function;
+    return ng_result(tape, dtype, shape);
 }
 
 ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
@@ -37,6 +48,104 @@ ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x)
 {
     return full_like("ng_ones_like", tape, x, 1);
 }
+
+ng_tensor *ng_from(ng_tape *tape, ng_dtype dtype, ng_shape shape, const double *values,
+                   int64_t count)
+{
+    static const char function[] = "ng_from";
+    if (!ng_given(function, "values", values)) return NULL;
+    ng_tensor *x = constant(function, tape, dtype, shape);
+    if (!x) return NULL;
+    if (count != x->size) {
+        ng_fail(NG_ESHAPE, "%s: %lld values for shape %s of %lld elements", function,
+                (long long)count, ng_shape_print(shape).text, (long long)x->size);
+        return NULL;
+    }
+    for (int64_t i = 0; i < count; i++) ng_tensor_store(x, i, values[i]);
+    return x;
+}
+
+/* ---- Drawn -------------------------------------------------------------------------------- */
+
+ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, double mean, double deviation)
+{
+    static const char function[] = "ng_normal";
+    if (tape && !(deviation >= 0)) {
+        ng_fail(NG_EVALUE, "%s: deviation %g, expected at least 0", function, deviation);
+        return NULL;
+    }
+    ng_tensor *x = constant(function, tape, dtype, shape);
+    if (!x) return NULL;
+    for (int64_t i = 0; i < x->size; i++)
+        ng_tensor_store(x, i, mean + deviation * ng_rng_normal(&tape->rng));
+    return x;
+}
+
+ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low, double high)
+{
+    static const char function[] = "ng_uniform";
+    if (tape && !(low <= high)) {
+        ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high", function, low, high);
+        return NULL;
+    }
+    ng_tensor *x = constant(function, tape, dtype, shape);
+    if (!x) return NULL;
+    for (int64_t i = 0; i < x->size; i++)
+        ng_tensor_store(x, i, low + (high - low) * ng_rng_uniform(&tape->rng));
+    return x;
+}
+
+/* ---- Of indices --------------------------------------------------------------------------- */
+
+ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, double step)
+{
+    static const char function[] = "ng_arange";
+    const double count = ceil((to - from) / step);
+    if (tape && !(isfinite(from) && isfinite(step) && step != 0 && count < 0x1p53)) {
+        ng_fail(NG_EVALUE,
+                "%s: from %g to %g in steps of %g, expected finite numbers and a step "
+                "that is not 0",
+                function, from, to, step);
+        return NULL;
+    }
+    ng_tensor *x =
+        constant(function, tape, dtype, NG_SHAPE(tape && count > 0 ? (int64_t)count : 0));
+    if (!x) return NULL;
+    for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, from + (double)i * step);
+    return x;
+}
+
+ng_tensor *ng_eye(ng_tape *tape, ng_dtype dtype, int64_t n)
+{
+    ng_tensor *x = constant("ng_eye", tape, dtype, NG_SHAPE(n, n));
+    if (!x) return NULL;
+    memset(x->data, 0, (size_t)x->size * ng_dtype_bytes(dtype));
+    for (int64_t i = 0; i < n; i++) ng_tensor_store(x, i * n + i, 1);
+    return x;
+}
+
+ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t classes)
+{
+    static const char function[] = "ng_one_hot";
+    if (!ng_accepts_index(function, tape, "labels", labels)) return NULL;
+    ng_shape shape = labels->shape;
+    if (shape.rank < NG_MAX_RANK) shape.dim[shape.rank] = classes;
+    shape.rank++;
+    const int64_t *const label = labels->data;
+    for (int64_t i = 0; i < labels->size; i++)
+        if (label[i] < 0 || label[i] >= classes) {
+            ng_fail(NG_EVALUE, "%s: label %lld at %lld, expected 0 .. %lld", function,
+                    (long long)label[i], (long long)i, (long long)classes - 1);
+            return NULL;
+        }
+    ng_tensor *x = constant(function, tape, dtype, shape);
+    if (!x) return NULL;
+    memset(x->data, 0, (size_t)x->size * ng_dtype_bytes(dtype));
+    for (int64_t i = 0; i < labels->size; i++) ng_tensor_store(x, i * classes + label[i], 1);
+    return x;
+}
+
+/* ---- Changes of dtype --------------------------------------------------------------------- */
 
 /* dx is dy, cast back. An int64 result is a constant. */
 static void cast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)

@@ -6,15 +6,11 @@
 
 static const double two_over_sqrt_pi = 1.12837916709551257390;
 
-/* [x > 0] - [x < 0], a constant. */
-static ng_tensor *sign(ng_tape *tape, ng_tensor *x)
-{
-    static const ng_op sign_op = {.name = "sign"};
-    return ng_map_record("ng_abs", tape, &sign_op, ng_detach(tape, x), NG_MAP_SIGN, 0, 0);
-}
+/* Of steps: 0, and taken to be so at the steps too. */
+#define NO_SLOPE ((void)dy, ng_zeros_like(tape, x))
 
 NG_UNARY_RULE(neg, ng_neg(tape, dy))
-NG_UNARY_RULE(abs, ng_mul(tape, dy, sign(tape, x)))
+NG_UNARY_RULE(abs, ng_mul(tape, dy, ng_sign(tape, ng_detach(tape, x))))
 NG_UNARY_RULE(square, ng_mul(tape, dy, ng_mul_scalar(tape, x, 2)))
 NG_UNARY_RULE(reciprocal, ng_neg(tape, ng_mul(tape, dy, ng_square(tape, y)))) /* -1 / x^2 */
 NG_UNARY_RULE(exp, ng_mul(tape, dy, y))
@@ -27,6 +23,11 @@ NG_UNARY_RULE(cos, ng_neg(tape, ng_mul(tape, dy, ng_sin(tape, x))))
 NG_UNARY_RULE(erf, ng_mul(tape, dy,
                           ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
                                         two_over_sqrt_pi)))
+NG_UNARY_RULE(sign, NO_SLOPE)
+NG_UNARY_RULE(floor, NO_SLOPE)
+NG_UNARY_RULE(log1p, ng_div(tape, dy, ng_add_scalar(tape, x, 1)))
+NG_UNARY_RULE(expm1, ng_mul(tape, dy, ng_exp(tape, x))) /* y + 1 has lost digits of a small e^x */
+NG_UNARY_RULE(atan, ng_div(tape, dy, ng_add_scalar(tape, ng_square(tape, x), 1)))
 
 #define UNARY(op, map, fast)                                                                       \
     static const ng_op op##_op = {.name = #op, .gradient = op##_gradient, .backward = fast};       \
@@ -46,6 +47,11 @@ UNARY(rsqrt, NG_MAP_RSQRT, NULL)
 UNARY(sin, NG_MAP_SIN, NULL)
 UNARY(cos, NG_MAP_COS, NULL)
 UNARY(erf, NG_MAP_ERF, NULL)
+UNARY(sign, NG_MAP_SIGN, NULL)
+UNARY(floor, NG_MAP_FLOOR, NULL)
+UNARY(log1p, NG_MAP_LOG1P, NULL)
+UNARY(expm1, NG_MAP_EXPM1, NULL)
+UNARY(atan, NG_MAP_ATAN, NULL)
 
 /* y = min(max(x, low), high): the slope is 1 from low to high, both included, else 0:
  * 1 - [x < low] - [x > high] */
@@ -83,10 +89,20 @@ NG_CASE_CALL(case_rsqrt, ng_rsqrt(tape, in[0]))
 NG_CASE_CALL(case_sin, ng_sin(tape, in[0]))
 NG_CASE_CALL(case_cos, ng_cos(tape, in[0]))
 NG_CASE_CALL(case_erf, ng_erf(tape, in[0]))
+NG_CASE_CALL(case_sign, ng_mul(tape, in[0], ng_sign(tape, in[0])))
+NG_CASE_CALL(case_floor, ng_mul(tape, in[0], ng_floor(tape, in[0])))
+NG_CASE_CALL(case_log1p, ng_log1p(tape, in[0]))
+NG_CASE_CALL(case_expm1, ng_expm1(tape, in[0]))
+NG_CASE_CALL(case_atan, ng_atan(tape, in[0]))
 NG_CASE_CALL(case_clamp_inside, ng_clamp(tape, in[0], -4, 4))
 NG_CASE_CALL(case_clamp_below, ng_clamp(tape, in[0], 0, (double)INFINITY))
 NG_CASE_CALL(case_clamp_above, ng_clamp(tape, in[0], -(double)INFINITY, 0.1))
 
+/* Between two steps of floor. */
+#define BETWEEN                                                                                    \
+    {                                                                                              \
+        .name = "x", .shape = NG_CASE_SHAPE(3, 4), .low = 2.2, .high = 2.8                         \
+    }
 #define WITHIN(bound)                                                                              \
     {                                                                                              \
         .name = "x", .shape = NG_CASE_SHAPE(3, 4), .low = -(bound), .high = bound                  \
@@ -104,6 +120,11 @@ const ng_case ng_op_cases_elementwise[] = {
     {.name = "sin", .call = case_sin, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "cos", .call = case_cos, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "erf", .call = case_erf, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "sign", .call = case_sign, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "floor", .call = case_floor, .inputs = {BETWEEN}},
+    {.name = "log1p", .call = case_log1p, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
+    {.name = "expm1", .call = case_expm1, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "atan", .call = case_atan, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "clamp (nothing clamped)", .call = case_clamp_inside, .inputs = {WITHIN(3)}},
     {.name = "clamp (from below)",
      .call = case_clamp_below,

@@ -4,7 +4,7 @@
 
 /* ---- Reductions ----------------------------------------------------------------------------- */
 
-static bool reduction_ok(const char *function, ng_reduction reduction)
+bool ng_reduction_ok(const char *function, ng_reduction reduction)
 {
     if ((unsigned)reduction <= NG_EACH) return true;
     ng_fail(NG_EVALUE, "%s: reduction %d, expected NG_MEAN, NG_SUM or NG_EACH", function,
@@ -12,7 +12,7 @@ static bool reduction_ok(const char *function, ng_reduction reduction)
     return false;
 }
 
-static ng_tensor *reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction)
+ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction)
 {
     if (reduction == NG_EACH) return losses;
     return reduction == NG_SUM ? ng_sum(tape, losses) : ng_mean(tape, losses);
@@ -33,7 +33,7 @@ static void *room_like(ng_tape *tape, const ng_tensor *x)
 static bool pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
 {
     ng_tensor *inputs[] = {x, o->target};
-    if (!ng_accepts(function, tape, 2, inputs) || !reduction_ok(function, o->reduction))
+    if (!ng_accepts(function, tape, 2, inputs) || !ng_reduction_ok(function, o->reduction))
         return false;
     if (ng_shape_equal(x->shape, o->target->shape)) return true;
     ng_fail(NG_ESHAPE, "%s: target of shape %s, expected %s as the prediction", function,
@@ -81,7 +81,7 @@ static ng_tensor *mse_definition(ng_tape *tape, const ng_node *node)
 {
     const mse_attributes *saved = node->attributes;
     ng_tensor *difference = ng_sub(tape, node->inputs[0], node->inputs[1]);
-    return reduced(tape, ng_square(tape, difference), saved->reduction);
+    return ng_reduced(tape, ng_square(tape, difference), saved->reduction);
 }
 
 static const ng_op mse_op = {.name = "mse", .backward = mse_backward, .definition = mse_definition};
@@ -111,7 +111,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
     if (!pair_ok("ng_l1", tape, x, &options)) return NULL;
-    return reduced(tape, ng_abs(tape, ng_sub(tape, x, options.target)), options.reduction);
+    return ng_reduced(tape, ng_abs(tape, ng_sub(tape, x, options.target)), options.reduction);
 }
 
 /* ---- huber: d = |x - t|: d < delta ? d^2 / 2 : delta (d - delta / 2) ------------------------
@@ -129,7 +129,7 @@ ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     ng_tensor *u = ng_sub(tape, x, options.target);
     ng_tensor *q = ng_clamp(tape, u, -delta, delta);
     ng_tensor *losses = ng_mul(tape, q, ng_sub(tape, u, ng_mul_scalar(tape, q, 0.5)));
-    return reduced(tape, losses, options.reduction);
+    return ng_reduced(tape, losses, options.reduction);
 }
 
 /* ---- binary_cross_entropy: softplus(x) - t x ------------------------------------------------
@@ -177,7 +177,7 @@ static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *no = ng_mul(tape, ng_scalar_sub(tape, 1, target), ng_softplus(tape, x));
     ng_tensor *yes = ng_mul(tape, target, ng_softplus(tape, ng_neg(tape, x)));
     ng_tensor *losses = ng_add(tape, no, yes);
-    return reduced(tape, losses, saved->reduction);
+    return ng_reduced(tape, losses, saved->reduction);
 }
 
 static const ng_op bce_op = {
@@ -279,7 +279,7 @@ static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_
     const char *function = "ng_cross_entropy";
     if (!ng_accepts(function, tape, 1, &logits) ||
         !ng_accepts_index(function, tape, "labels", o->labels) ||
-        !reduction_ok(function, o->reduction))
+        !ng_reduction_ok(function, o->reduction))
         return false;
     const ng_shape shape = logits->shape;
     if (shape.rank < 1 || shape.dim[shape.rank - 1] < 1) {
@@ -320,6 +320,7 @@ static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *la
 ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entropy_options options)
 {
     if (!classes_ok(tape, logits, &options)) return NULL;
+    if (options.weights) return ng_weighted_cross_entropy(tape, logits, options);
     const ng_tensor *x = logits, *labels = options.labels;
     cross_entropy_attributes a = {.reduction = options.reduction,
                                   .shape = {.rows = labels->size,

@@ -94,6 +94,16 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call, ng_column_norm_s
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
+/* ---- Losses ------------------------------------------------------------------------------- */
+
+/* Whether the reduction is one of the three; the losses reduced as it says. */
+bool ng_reduction_ok(const char *function, ng_reduction reduction);
+ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction);
+
+/* ng_cross_entropy with .weights, its other operands checked. */
+ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
+                                     ng_cross_entropy_options options);
+
 /* ---- Windows over images ------------------------------------------------------------------ */
 
 /* The window with every setting settled, over images (N, C, H, W); windows->planes is the number of

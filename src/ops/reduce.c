@@ -1,4 +1,4 @@
-/* Reductions over any axes: sum, mean, variance, max, logsumexp; and argmax along one. */
+/* Reductions over any axes: sum, mean, variance, max, logsumexp; the inner product; argmax. */
 #include "ops/op.h"
 #include <float.h>
 
@@ -215,6 +215,16 @@ ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
     return reduce(tape, &max_op, max_pass, options.x, r, reduced_shape(&options, &r));
 }
 
+/* min x = -max -x, NaN and equals alike. */
+ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options)
+{
+    reduction r;
+    if (!accepts("ng_min", tape, &options, &r) || !has_elements("ng_min", options.x, &r))
+        return NULL;
+    options.x = ng_neg(tape, options.x);
+    return ng_neg(tape, ng_max_with(tape, options));
+}
+
 /* ---- Logsumexp ---------------------------------------------------------------------------- */
 
 /* max x, a constant, held finite so that x - max is a number for infinite x too. */
@@ -263,17 +273,55 @@ ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
     return ng_record(tape, &logsumexp_op, y, &options.x, 1, &r, sizeof r);
 }
 
-/* ---- Argmax: an int64 constant ------------------------------------------------------------ */
+/* ---- Dot: y = sum a b ---------------------------------------------------------------------- */
+
+/* da = b dy, db = a dy */
+static void dot_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    for (int i = 0; i < 2; i++)
+        if (ng_wants(node, i)) dx[i] = ng_mul(tape, node->inputs[1 - i], dy);
+}
+
+static ng_status dot_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
+{
+    (void)tape;
+    const double scale = ng_tensor_load(dy, 0);
+    for (int i = 0; i < 2; i++) {
+        const ng_tensor *other = node->inputs[1 - i];
+        if (dx[i].data)
+            ng_kernels_for(other->dtype)
+                ->axpy(scale, other->data, dx[i].data, other->size, dx[i].accumulate);
+    }
+    return NG_OK;
+}
+
+static const ng_op dot_op = {.name = "dot", .gradient = dot_gradient, .backward = dot_backward};
+
+ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *const inputs[] = {a, b};
+    if (!ng_accepts("ng_dot", tape, 2, inputs)) return NULL;
+    if (!ng_shape_equal(a->shape, b->shape)) {
+        ng_fail(NG_ESHAPE, "ng_dot: a is %s and b %s, expected one shape",
+                ng_shape_print(a->shape).text, ng_shape_print(b->shape).text);
+        return NULL;
+    }
+    ng_tensor *y = ng_result(tape, a->dtype, NG_SCALAR);
+    if (!y) return NULL;
+    ng_tensor_store(y, 0, ng_kernels_for(a->dtype)->dot(a->data, b->data, a->size));
+    return ng_record(tape, &dot_op, y, inputs, 2, NULL, 0);
+}
+
+/* ---- Argmax, argmin: an int64 constant ---------------------------------------------------- */
 
 /* x (outer, n, inner) -> y (outer, inner) */
-ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
+static ng_tensor *argmax(const char *function, ng_tape *tape, ng_tensor *x, int axis)
 {
-    if (!ng_accepts("ng_argmax", tape, 1, &x)) return NULL;
-    const int along = ng_axis_index("ng_argmax", axis, x->shape.rank);
+    const int along = ng_axis_index(function, axis, x->shape.rank);
     if (along < 0) return NULL;
     reduction r = {.reduced = {false}};
     r.reduced[along] = true;
-    if (!has_elements("ng_argmax", x, &r)) return NULL;
+    if (!has_elements(function, x, &r)) return NULL;
     const ng_reduce_options options = {.x = x};
     ng_tensor *y = ng_result(tape, NG_I64, reduced_shape(&options, &r));
     if (!y || y->size == 0) return y;
@@ -281,6 +329,20 @@ ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
                                      x->shape.dim[along],
                                      ng_shape_span(x->shape, along + 1, x->shape.rank));
     return y;
+}
+
+ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
+{
+    return ng_accepts("ng_argmax", tape, 1, &x) ? argmax("ng_argmax", tape, x, axis) : NULL;
+}
+
+ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis)
+{
+    if (!ng_accepts("ng_argmin", tape, 1, &x)) return NULL;
+    const bool was = ng_tape_set_recording(tape, false);
+    ng_tensor *negative = ng_neg(tape, x);
+    ng_tape_set_recording(tape, was);
+    return negative ? argmax("ng_argmin", tape, negative, axis) : NULL;
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -300,10 +362,14 @@ NG_CASE_CALL(case_variance_unbiased,
 NG_CASE_CALL(case_max, ng_max(tape, in[0]))
 NG_CASE_CALL(case_max_middle, ng_max(tape, in[0], .axes = NG_AXES(1)))
 NG_CASE_CALL(case_max_outer, ng_max(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_min, ng_min(tape, in[0]))
+NG_CASE_CALL(case_min_middle, ng_min(tape, in[0], .axes = NG_AXES(1), .keepdim = true))
 NG_CASE_CALL(case_logsumexp, ng_logsumexp(tape, in[0]))
 NG_CASE_CALL(case_logsumexp_last, ng_logsumexp(tape, in[0], .axes = NG_AXES(-1)))
 NG_CASE_CALL(case_logsumexp_outer,
              ng_logsumexp(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_dot, ng_dot(tape, in[0], in[1]))
+NG_CASE_CALL(case_dot_itself, ng_dot(tape, in[0], in[0]))
 NG_CASE_CALL(case_sum_to, ng_sum_to(tape, in[0], NG_SHAPE(3, 1)))
 NG_CASE_CALL(case_sum_to_scalar, ng_sum_to(tape, in[0], NG_SCALAR))
 
@@ -332,6 +398,10 @@ const ng_case ng_op_cases_reduce[] = {
     {.name = "max (outer axes, keepdim)",
      .call = case_max_outer,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "min", .call = case_min, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "min (middle axis, keepdim)",
+     .call = case_min_middle,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "logsumexp", .call = case_logsumexp, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "logsumexp (last axis)",
      .call = case_logsumexp_last,
@@ -339,6 +409,8 @@ const ng_case ng_op_cases_reduce[] = {
     {.name = "logsumexp (outer axes, keepdim)",
      .call = case_logsumexp_outer,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "dot", .call = case_dot, .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
+    {.name = "dot (with itself)", .call = case_dot_itself, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "sum_to", .call = case_sum_to, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "sum_to (scalar)", .call = case_sum_to_scalar, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
 };

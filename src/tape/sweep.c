@@ -18,6 +18,7 @@ typedef struct {
     ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
     ng_tensor **gradients;
     int n_inputs;
+    const char *earlier; /* the end of an error where nothing depends on an input */
 } sweep;
 
 static bool wants(const sweep *s, const ng_tensor *x)
@@ -337,11 +338,17 @@ static bool leaf_is_left(const ng_tape *tape)
     return false;
 }
 
+/* Where a gradient was taken without being recorded, that may be what is missing. */
+static const char *hint(const ng_tape *tape)
+{
+    return tape->unrecorded_gradients > 0 ? " (was it made with .record?)" : "";
+}
+
 static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy)
 {
     if (!y->requires_grad)
-        return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient",
-                       function);
+        return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient%s",
+                       function, hint(tape));
     sweep s = {.function = function, .tape = tape, .to_leaves = true};
     const ng_tape_mode mode = begin_sweep(tape, false);
     bool well = deliver(&s, y, dy);
@@ -415,7 +422,8 @@ static bool fill_unreached(sweep *s, bool allow_unused)
     for (int i = 0; i < s->n_inputs; i++) {
         if (s->gradients[i]) continue;
         if (!allow_unused) {
-            ng_fail(NG_EGRAD, "%s: no output depends on input %d", s->function, i + 1);
+            ng_fail(NG_EGRAD, "%s: no output depends on input %d%s", s->function, i + 1,
+                    s->earlier);
             return false;
         }
         s->gradients[i] = ng_result_full(s->tape, s->inputs[i]->dtype, s->inputs[i]->shape, 0.0);
@@ -485,7 +493,8 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
                .selected = true,
                .inputs = inputs,
                .gradients = found,
-               .n_inputs = n_inputs};
+               .n_inputs = n_inputs,
+               .earlier = hint(tape)};
     const ng_node *newest = tape->last;
     mark_paths(tape, inputs, n_inputs);
     const bool was = ng_tape_set_recording(tape, options.record);

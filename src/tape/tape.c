@@ -297,8 +297,8 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
 
     /* One piece of memory: the node, its list of inputs, its attributes. */
     const size_t align = alignof(max_align_t);
-    const size_t list = (sizeof(ng_node) + (size_t)n_inputs * sizeof *inputs + align - 1) / align
-                        * align;
+    const size_t list =
+        (sizeof(ng_node) + (size_t)n_inputs * sizeof *inputs + align - 1) / align * align;
     char *memory = ng_arena_alloc(tape->function, &tape->arena, list + attributes_bytes);
     if (!memory) return NULL;
     ng_node *node = (ng_node *)memory;
@@ -379,11 +379,9 @@ static bool remember(ng_tape *tape, const char *place, const ng_detach_options *
 
 static ng_tensor *remembered(ng_tape *tape, ng_tensor *x)
 {
-    const ng_detached *kept = tape->next_detached < tape->n_detached
-                                  ? &tape->detached[tape->next_detached]
-                                  : NULL;
-    if (!kept || kept->value->dtype != x->dtype
-        || !ng_shape_equal(kept->value->shape, x->shape)) {
+    const ng_detached *kept =
+        tape->next_detached < tape->n_detached ? &tape->detached[tape->next_detached] : NULL;
+    if (!kept || kept->value->dtype != x->dtype || !ng_shape_equal(kept->value->shape, x->shape)) {
         ng_fail(NG_ESTATE, "ng_detach: call %lld of this run has no counterpart in the first run",
                 (long long)tape->next_detached + 1);
         return NULL;
@@ -392,14 +390,36 @@ static ng_tensor *remembered(ng_tape *tape, ng_tensor *x)
     return kept->moves ? x : kept->value;
 }
 
-ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options)
+static ng_tensor *detached(const char *function, ng_tape *tape, const char *place,
+                           ng_detach_options options)
 {
     ng_tensor *x = options.x;
-    if (!ng_all_given("ng_detach", tape, 1, &x)) return NULL;
-    tape->function = "ng_detach";
-    if (ng_is_none(x)) return x;
-    if (!ng_usable("ng_detach", "the tensor", 0, tape, x)) return NULL;
+    tape->function = function;
+    if (!ng_usable(function, "the tensor", 0, tape, x)) return NULL;
     if (tape->mode == NG_TAPE_REMEMBER && !remember(tape, place, &options)) return NULL;
     if (tape->mode == NG_TAPE_REPLAY) x = remembered(tape, x);
     return x ? ng_result_view(tape, x, x->shape) : NULL;
+}
+
+ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options)
+{
+    if (!ng_all_given("ng_detach", tape, 1, &options.x)) return NULL;
+    if (ng_is_none(options.x)) return options.x;
+    return detached("ng_detach", tape, place, options);
+}
+
+/* Its gradient is made with it, of the tape's memory: one that a backward pass would make is the
+ * leaf's to free, and nobody frees this leaf. */
+ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options options)
+{
+    static const char function[] = "ng_variable";
+    if (!ng_accepts(function, tape, 1, &options.x)) return NULL;
+    ng_tensor *y = detached(function, tape, place, options);
+    ng_tensor *grad = y ? ng_result(tape, y->dtype, y->shape) : NULL;
+    if (!grad) return NULL;
+    grad->module_owned = true;
+    y->grad = grad;
+    y->grad_spent = true;
+    y->requires_grad = true;
+    return y;
 }

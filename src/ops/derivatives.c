@@ -1,0 +1,268 @@
+/* Jacobians, Hessians and their products with vectors, each made of gradients. */
+#include "ops/op.h"
+#include <normgrad/derivatives.h>
+#include <string.h>
+
+/* "ng_hvp: vector 2 is NULL", or "vector 1", where there is no list at all. */
+static bool list_given(const char *function, const char *what, ng_tensor *const *list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (list && list[i]) continue;
+        char operand[32];
+        snprintf(operand, sizeof operand, "%s %d", what, i + 1);
+        ng_note_null(function, operand);
+        return false;
+    }
+    return true;
+}
+
+static bool has_gradient(const char *function, const char *role, int number, const ng_tape *tape,
+                         const ng_tensor *x)
+{
+    if (!ng_usable(function, role, number, tape, x)) return false;
+    if (x->requires_grad) return true;
+    char which[16] = "";
+    if (number > 0) snprintf(which, sizeof which, " %d", number);
+    ng_fail(NG_EGRAD, "%s: %s%s requires no gradient (was it made with .record?)", function, role,
+            which);
+    return false;
+}
+
+static bool one_element(const char *function, const ng_tensor *y)
+{
+    if (y->size == 1) return true;
+    ng_fail(NG_ESHAPE, "%s: y has shape %s, expected one element", function,
+            ng_shape_print(y->shape).text);
+    return false;
+}
+
+/* Whether the vectors are there, one for each input, of its shape and dtype. */
+static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *inputs,
+                        ng_tensor *const *vectors, int count)
+{
+    if (count < 1) {
+        ng_fail(NG_EVALUE, "%s: %d inputs, expected at least one", function, count);
+        return false;
+    }
+    if (!list_given(function, "input", inputs, count) ||
+        !list_given(function, "vector", vectors, count))
+        return false;
+    for (int i = 0; i < count; i++) {
+        const ng_tensor *x = inputs[i], *v = vectors[i];
+        if (!has_gradient(function, "input", i + 1, tape, x) ||
+            !ng_usable(function, "vector", i + 1, tape, v))
+            return false;
+        if (v->dtype == x->dtype && ng_shape_equal(v->shape, x->shape)) continue;
+        ng_fail(NG_ESHAPE, "%s: vector %d is %s %s, expected %s %s as its input", function, i + 1,
+                ng_dtype_name(v->dtype), ng_shape_print(v->shape).text, ng_dtype_name(x->dtype),
+                ng_shape_print(x->shape).text);
+        return false;
+    }
+    return true;
+}
+
+/* sum_j a_j . b_j; terms without a gradient are left out, and NG_NONE says that all were. */
+static ng_tensor *dot_of_lists(ng_tape *tape, ng_tensor *const *a, ng_tensor *const *b, int count)
+{
+    ng_tensor *sum = NG_NONE;
+    for (int i = 0; i < count; i++) {
+        if (!a[i]->requires_grad) continue;
+        ng_tensor *term = ng_dot(tape, a[i], b[i]);
+        sum = ng_is_none(sum) ? term : ng_add(tape, sum, term);
+    }
+    return sum;
+}
+
+/* ---- Jacobian: a row for each element of y -------------------------------------------------- */
+
+/* (y..., x...) */
+static bool joint_shape(const char *function, ng_shape y, ng_shape x, ng_shape *joint)
+{
+    if (y.rank + x.rank > NG_MAX_RANK) {
+        ng_fail(NG_ESHAPE, "%s: %s by %s gives %d dimensions, at most %d", function,
+                ng_shape_print(y).text, ng_shape_print(x).text, y.rank + x.rank, NG_MAX_RANK);
+        return false;
+    }
+    *joint = y;
+    for (int i = 0; i < x.rank; i++) joint->dim[joint->rank++] = x.dim[i];
+    return ng_shape_size(function, *joint) >= 0;
+}
+
+/* d y_k / d x; the cotangent that asks for it is recorded with the row, and so each has its own. */
+static ng_tensor *row_of(ng_tape *tape, ng_tensor *y, int64_t k, ng_jacobian_options options)
+{
+    ng_tensor *one = ng_result_full(tape, y->dtype, y->shape, 0);
+    if (!one) return NULL;
+    ng_tensor_store(one, k, 1);
+    return ng_gradient(tape, y, options.x, .cotangent = one, .record = options.record,
+                       .allow_unused = options.allow_unused);
+}
+
+static ng_tensor *recorded_rows(ng_tape *tape, ng_tensor *y, ng_shape shape,
+                                ng_jacobian_options options)
+{
+    ng_tensor **rows = ng_tape_memory(tape, ((size_t)y->size + 1) * sizeof(ng_tensor *));
+    if (!rows) return NULL;
+    for (int64_t k = 0; k < y->size; k++) {
+        ng_tensor *row = row_of(tape, y, k, options);
+        rows[k] = row ? ng_reshape(tape, row, NG_SHAPE(1, options.x->size)) : NULL;
+        if (!rows[k]) return NULL;
+    }
+    return ng_reshape(tape, ng_concat(tape, rows, (int)y->size, 0), shape);
+}
+
+static ng_tensor *copied_rows(ng_tape *tape, ng_tensor *y, ng_shape shape,
+                              ng_jacobian_options options)
+{
+    ng_tensor *jacobian = ng_result(tape, y->dtype, shape);
+    const size_t bytes = (size_t)options.x->size * ng_dtype_bytes(y->dtype);
+    for (int64_t k = 0; jacobian && k < y->size; k++) {
+        const ng_tensor *row = row_of(tape, y, k, options);
+        if (!row) return NULL;
+        memcpy((char *)jacobian->data + (size_t)k * bytes, row->data, bytes);
+    }
+    return jacobian;
+}
+
+static ng_tensor *jacobian(const char *function, ng_tape *tape, ng_tensor *y,
+                           ng_jacobian_options options)
+{
+    ng_shape shape;
+    if (!joint_shape(function, y->shape, options.x->shape, &shape)) return NULL;
+    if (y->size > INT32_MAX) {
+        ng_fail(NG_ESHAPE, "%s: y is %s, expected at most 2^31 - 1 elements", function,
+                ng_shape_print(y->shape).text);
+        return NULL;
+    }
+    if (y->size == 0) return ng_result(tape, y->dtype, shape);
+    return options.record ? recorded_rows(tape, y, shape, options)
+                          : copied_rows(tape, y, shape, options);
+}
+
+ng_tensor *ng_jacobian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_options options)
+{
+    static const char function[] = "ng_jacobian";
+    ng_tensor *const operands[] = {y, options.x};
+    if (!ng_accepts(function, tape, 2, operands) ||
+        !has_gradient(function, "x", 0, tape, options.x))
+        return NULL;
+    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y)) return NULL;
+    return jacobian(function, tape, y, options);
+}
+
+/* ---- Hessian: the Jacobian of the gradient --------------------------------------------------- */
+
+ng_tensor *ng_hessian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_options options)
+{
+    static const char function[] = "ng_hessian";
+    ng_tensor *const operands[] = {y, options.x};
+    if (!ng_accepts(function, tape, 2, operands) ||
+        !has_gradient(function, "x", 0, tape, options.x) || !one_element(function, y))
+        return NULL;
+    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y)) return NULL;
+    ng_tensor *gradient =
+        ng_gradient(tape, y, options.x, .record = true, .allow_unused = options.allow_unused);
+    if (!gradient) return NULL;
+    options.allow_unused = true; /* a gradient that depends on x no more has derivative 0 */
+    return jacobian(function, tape, gradient, options);
+}
+
+/* ---- Products with vectors ----------------------------------------------------------------- */
+
+static ng_status zeros_for(ng_tape *tape, ng_tensor *const *inputs, int count, ng_tensor **zeros)
+{
+    for (int i = 0; i < count; i++)
+        if (!(zeros[i] = ng_zeros_like(tape, inputs[i]))) return ng_newest_status();
+    return NG_OK;
+}
+
+/* The gradient of g . v, g being the gradient. */
+ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
+                      ng_tensor *const *vectors, ng_hvp_options options)
+{
+    static const char function[] = "ng_hvp";
+    if (!ng_accepts(function, tape, 1, &y) || !ng_given(function, "products", options.products) ||
+        !vectors_fit(function, tape, inputs, vectors, n_inputs) || !one_element(function, y))
+        return ng_newest_status();
+    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y))
+        return ng_newest_status();
+    ng_tensor **g = ng_tape_memory(tape, 2 * (size_t)n_inputs * sizeof(ng_tensor *));
+    if (!g) return ng_newest_status();
+    ng_tensor **products = g + n_inputs;
+    ng_status status = ng_gradients(tape, &y, 1, inputs, n_inputs, g, .record = true,
+                                    .allow_unused = options.allow_unused);
+    if (status != NG_OK) return status;
+    const bool was = ng_tape_set_recording(tape, true);
+    ng_tensor *along = dot_of_lists(tape, g, vectors, n_inputs);
+    ng_tape_set_recording(tape, was);
+    if (!along) return ng_newest_status();
+    status = ng_is_none(along) ? zeros_for(tape, inputs, n_inputs, products)
+                               : ng_gradients(tape, &along, 1, inputs, n_inputs, products,
+                                              .record = options.record, .allow_unused = true);
+    if (status == NG_OK) memcpy(options.products, products, (size_t)n_inputs * sizeof(ng_tensor *));
+    return status;
+}
+
+ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
+                       ng_jvp_options options)
+{
+    static const char function[] = "ng_jvp";
+    if (!ng_accepts(function, tape, 1, &y) ||
+        !vectors_fit(function, tape, inputs, options.vectors, n_inputs))
+        return NULL;
+    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y)) return NULL;
+    ng_tensor **g = ng_tape_memory(tape, (size_t)n_inputs * sizeof(ng_tensor *));
+    ng_tensor *ones = ng_ones_like(tape, y);
+    ng_tensor *cotangent = ones ? ng_variable(tape, ones, .by_definition = true) : NULL;
+    if (!g || !cotangent) return NULL;
+    if (ng_gradients(tape, &y, 1, inputs, n_inputs, g, .cotangents = &cotangent, .record = true,
+                     .allow_unused = options.allow_unused) != NG_OK)
+        return NULL;
+    const bool was = ng_tape_set_recording(tape, true);
+    ng_tensor *along = dot_of_lists(tape, g, options.vectors, n_inputs);
+    ng_tape_set_recording(tape, was);
+    if (!along) return NULL;
+    if (ng_is_none(along)) return ng_zeros_like(tape, y);
+    ng_tensor *product =
+        ng_gradient(tape, along, cotangent, .record = options.record, .allow_unused = true);
+    cotangent->requires_grad = false; /* it is no leaf to anybody else */
+    return product;
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+/* sum tanh(x w)^2 and its like: something that is curved in both operands. */
+static ng_tensor *curved(ng_tape *tape, ng_tensor *const *in)
+{
+    return ng_tanh(tape, ng_matmul(tape, in[0], in[1]));
+}
+
+static ng_tensor *case_hvp(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *products[2], *y = ng_sum(tape, ng_square(tape, curved(tape, in)));
+    if (!y || ng_hvp(tape, y, in, 2, in + 2, products, .record = true) != NG_OK) return NULL;
+    return ng_concat(tape, products, 2, 0);
+}
+
+NG_CASE_CALL(case_jacobian, ng_jacobian(tape, curved(tape, in), in[0], .record = true))
+NG_CASE_CALL(case_hessian, ng_hessian(tape, ng_sum(tape, curved(tape, in)), in[1], .record = true))
+NG_CASE_CALL(case_jvp, ng_jvp(tape, curved(tape, in), in, 2, in + 2, .record = true))
+
+const ng_case ng_op_cases_derivatives[] = {
+    {.name = "jacobian",
+     .call = case_jacobian,
+     .inputs = {NG_CASE_ANY("x", 2, 2), NG_CASE_ANY("w", 2, 2)}},
+    {.name = "hessian",
+     .call = case_hessian,
+     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2)}},
+    {.name = "hvp",
+     .call = case_hvp,
+     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2), NG_CASE_ANY("vx", 3, 2),
+                NG_CASE_ANY("vw", 2, 2)}},
+    {.name = "jvp",
+     .call = case_jvp,
+     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2), NG_CASE_ANY("vx", 3, 2),
+                NG_CASE_ANY("vw", 2, 2)}},
+};
+const int ng_op_cases_derivatives_count = NG_CASE_COUNT(ng_op_cases_derivatives);

@@ -1,0 +1,213 @@
+/* Losses of log-probabilities: nll, class weights, Kullback-Leibler; and accuracy. */
+#include "ops/op.h"
+#include <math.h>
+
+/* What a row of labels selects: where its element stands, by what that is multiplied, and by what a
+ * mean is divided. */
+typedef struct {
+    ng_tensor *index;   /* int64 (..., 1); 0 for a row that is ignored */
+    ng_tensor *factors; /* (...): the label's weight; 0 for a row that is ignored */
+    ng_tensor *counts;  /* (...): 1 or 0 */
+    double total;       /* of the factors */
+} selection;
+
+static bool weights_fit(const char *function, const ng_tape *tape, const ng_tensor *x,
+                        const ng_tensor *weights)
+{
+    if (!weights) return true;
+    if (!ng_usable(function, "weights", 0, tape, weights)) return false;
+    const ng_shape expected = {.rank = 1, .dim = {ng_dim(x, -1)}};
+    if (weights->dtype == x->dtype && ng_shape_equal(weights->shape, expected)) return true;
+    ng_fail(NG_ESHAPE, "%s: weights %s %s, expected %s %s", function, ng_dtype_name(weights->dtype),
+            ng_shape_print(weights->shape).text, ng_dtype_name(x->dtype),
+            ng_shape_print(expected).text);
+    return false;
+}
+
+/* Whether x is (..., classes) and the labels (...). */
+static bool labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)
+{
+    ng_shape leading = x->shape;
+    if (leading.rank > 0) leading.rank--;
+    if (x->shape.rank > 0 && ng_shape_equal(leading, labels->shape)) return true;
+    ng_fail(NG_ESHAPE, "%s: labels %s for %s, expected labels (...) for (..., classes)", function,
+            ng_shape_print(labels->shape).text, ng_shape_print(x->shape).text);
+    return false;
+}
+
+static bool select_labels(const char *function, ng_tape *tape, const ng_tensor *x,
+                          const ng_nll_options *o, selection *s)
+{
+    if (!weights_fit(function, tape, x, o->weights)) return false;
+    ng_shape column = o->labels->shape;
+    column.dim[column.rank++] = 1;
+    *s = (selection){.index = ng_result(tape, NG_I64, column),
+                     .factors = ng_result(tape, x->dtype, o->labels->shape),
+                     .counts = ng_result(tape, x->dtype, o->labels->shape)};
+    if (!s->index || !s->factors || !s->counts) return false;
+    const int64_t *label = o->labels->data, classes = ng_dim(x, -1);
+    int64_t *const index = s->index->data;
+    for (int64_t r = 0; r < o->labels->size; r++) {
+        const bool ignored = o->ignore && label[r] == o->ignored;
+        if (!ignored && (label[r] < 0 || label[r] >= classes)) {
+            ng_fail(NG_EVALUE, "%s: label %lld in row %lld, expected 0 .. %lld", function,
+                    (long long)label[r], (long long)r, (long long)(classes - 1));
+            return false;
+        }
+        const double weight = o->weights && !ignored ? ng_tensor_load(o->weights, label[r]) : 1;
+        index[r] = ignored ? 0 : label[r];
+        ng_tensor_store(s->factors, r, ignored ? 0 : weight);
+        ng_tensor_store(s->counts, r, ignored ? 0 : 1);
+        s->total += ignored ? 0 : weight;
+    }
+    return true;
+}
+
+static ng_tensor *reduced_by(ng_tape *tape, ng_tensor *losses, ng_reduction reduction, double total)
+{
+    if (reduction == NG_EACH) return losses;
+    ng_tensor *sum = ng_sum(tape, losses);
+    return reduction == NG_SUM ? sum : ng_mul_scalar(tape, sum, 1 / total);
+}
+
+/* -factor x[label]; a row that does not count gives 0 whatever it holds. */
+static ng_tensor *of_labels(ng_tape *tape, ng_tensor *x, const selection *s)
+{
+    ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index, -1), -1);
+    ng_tensor *zero = ng_full(tape, ng_dtype_of(x), NG_SCALAR, 0);
+    return ng_neg(tape, ng_mul(tape, s->factors, ng_where(tape, s->counts, at, zero)));
+}
+
+/* ---- nll: -weights[label] x[label] --------------------------------------------------------- */
+
+ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options)
+{
+    static const char function[] = "ng_nll";
+    selection s;
+    if (!ng_accepts(function, tape, 1, &x) ||
+        !ng_accepts_index(function, tape, "labels", options.labels) ||
+        !ng_reduction_ok(function, options.reduction) || !labels_fit(function, x, options.labels) ||
+        !select_labels(function, tape, x, &options, &s))
+        return NULL;
+    return reduced_by(tape, of_labels(tape, x, &s), options.reduction, s.total);
+}
+
+/* ---- cross_entropy with weights ---------------------------------------------------------------
+ *
+ * loss = -sum_c w_c q_c log_softmax(x)_c,  q = (1 - s) onehot(label) + s / classes */
+
+ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
+                                     ng_cross_entropy_options options)
+{
+    static const char function[] = "ng_cross_entropy";
+    const ng_nll_options of_rows = {.ignore = options.ignore,
+                                    .ignored = options.ignored,
+                                    .weights = options.weights,
+                                    .labels = options.labels};
+    selection s;
+    if (!select_labels(function, tape, logits, &of_rows, &s)) return NULL;
+    ng_tensor *x = ng_log_softmax(tape, logits, -1);
+    if (!x) return NULL;
+    ng_tensor *losses = of_labels(tape, x, &s);
+    if (options.smoothing > 0) {
+        ng_tensor *weights = ng_detach(tape, options.weights, .by_definition = true);
+        ng_tensor *all = ng_sum(tape, ng_mul(tape, x, weights), .axes = NG_AXES(-1));
+        ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+        all = ng_where(tape, s.counts, all, zero);
+        const double share = options.smoothing / (double)ng_dim(x, -1);
+        losses = ng_sub(tape, ng_mul_scalar(tape, losses, 1 - options.smoothing),
+                        ng_mul_scalar(tape, all, share));
+    }
+    return reduced_by(tape, losses, options.reduction, s.total);
+}
+
+/* ---- kl_divergence: t (ln t - x) ----------------------------------------------------------- */
+
+ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
+{
+    static const char function[] = "ng_kl_divergence";
+    ng_tensor *t = options.target, *const operands[] = {x, t};
+    if (!ng_accepts(function, tape, 2, operands) || !ng_reduction_ok(function, options.reduction))
+        return NULL;
+    if (!ng_shape_equal(x->shape, t->shape)) {
+        ng_fail(NG_ESHAPE, "%s: target of shape %s, expected %s as the prediction", function,
+                ng_shape_print(t->shape).text, ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
+    ng_tensor *none = ng_equal(tape, ng_detach(tape, t), zero);
+    ng_tensor *log_t = ng_log(tape, ng_where(tape, none, one, t));
+    ng_tensor *losses = ng_mul(tape, t, ng_sub(tape, log_t, x));
+    return ng_reduced(tape, ng_where(tape, none, zero, losses), options.reduction);
+}
+
+/* ---- accuracy ------------------------------------------------------------------------------ */
+
+static int64_t largest_of(const ng_tensor *x, int64_t row, int64_t classes)
+{
+    int64_t best = 0;
+    for (int64_t c = 1; c < classes; c++) {
+        const double top = ng_tensor_load(x, row * classes + best);
+        const double value = ng_tensor_load(x, row * classes + c);
+        if (!isnan(top) && (value > top || isnan(value))) best = c;
+    }
+    return best;
+}
+
+double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels)
+{
+    static const char function[] = "ng_accuracy";
+    if (!ng_given(function, "logits", logits) || !ng_given(function, "labels", labels) ||
+        !ng_readable(function, logits) || !ng_readable(function, labels) ||
+        !labels_fit(function, logits, labels))
+        return nan("");
+    if (labels->dtype != NG_I64 || logits->dtype == NG_I64) {
+        ng_fail(NG_EDTYPE, "%s: logits %s and labels %s, expected floating ones and int64",
+                function, ng_dtype_name(logits->dtype), ng_dtype_name(labels->dtype));
+        return nan("");
+    }
+    const int64_t *label = labels->data, classes = ng_dim(logits, -1);
+    int64_t right = 0;
+    for (int64_t r = 0; classes > 0 && r < labels->size; r++)
+        right += largest_of(logits, r, classes) == label[r];
+    return (double)right / (double)labels->size;
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_CALL(case_nll, ng_nll(tape, ng_log_softmax(tape, in[0], -1), in[1]))
+NG_CASE_CALL(case_nll_each, ng_nll(tape, in[0], in[1], .reduction = NG_EACH, .ignore = true,
+                                   .ignored = 2, .weights = in[2]))
+NG_CASE_CALL(case_weighted, ng_cross_entropy(tape, in[0], in[1], .weights = in[2]))
+NG_CASE_CALL(case_weighted_all,
+             ng_cross_entropy(tape, in[0], in[1], .weights = in[2], .smoothing = 0.2,
+                              .ignore = true, .ignored = 2, .reduction = NG_SUM))
+NG_CASE_CALL(case_kl, ng_kl_divergence(tape, in[0], in[1]))
+NG_CASE_CALL(case_kl_each, ng_kl_divergence(tape, in[0], in[1], .reduction = NG_EACH))
+
+#define OF_CLASSES                                                                                 \
+    {                                                                                              \
+        NG_CASE_ANY("logits", 6, 4), NG_CASE_INDEX("labels", 4, 6),                                \
+        {                                                                                          \
+            .name = "weights", .shape = NG_CASE_SHAPE(4), .low = 0.5, .high = 2, .constant = true  \
+        }                                                                                          \
+    }
+
+const ng_case ng_op_cases_likelihoods[] = {
+    {.name = "nll",
+     .call = case_nll,
+     .inputs = {NG_CASE_ANY("x", 6, 4), NG_CASE_INDEX("labels", 4, 6)}},
+    {.name = "nll (each, weights, ignored label)", .call = case_nll_each, .inputs = OF_CLASSES},
+    {.name = "cross_entropy (weights)", .call = case_weighted, .inputs = OF_CLASSES},
+    {.name = "cross_entropy (sum, weights, smoothing, ignored label)",
+     .call = case_weighted_all,
+     .inputs = OF_CLASSES},
+    {.name = "kl_divergence",
+     .call = case_kl,
+     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)}},
+    {.name = "kl_divergence (each)",
+     .call = case_kl_each,
+     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)}},
+};
+const int ng_op_cases_likelihoods_count = NG_CASE_COUNT(ng_op_cases_likelihoods);

@@ -1,0 +1,185 @@
+/* Elements by their place along an axis, and in order: take_along_axis, sort, top-k. */
+#include "ops/op.h"
+
+/* ---- take_along_axis: y[.., j, ..] = x[.., index[.., j, ..], ..] --------------------------- */
+
+/* Whether the index has x's shape but for the axis, and names places there are along it. */
+static bool index_fits(const char *function, ng_shape x, int axis, const ng_tensor *index)
+{
+    ng_shape expected = x;
+    if (index->shape.rank == x.rank) expected.dim[axis] = index->shape.dim[axis];
+    if (!ng_shape_equal(expected, index->shape)) {
+        ng_fail(NG_ESHAPE, "%s: index is %s for %s, expected one that differs along axis %d only",
+                function, ng_shape_print(index->shape).text, ng_shape_print(x).text, axis);
+        return false;
+    }
+    const int64_t *at = index->data, length = x.dim[axis];
+    for (int64_t i = 0; i < index->size; i++) {
+        if (at[i] >= 0 && at[i] < length) continue;
+        ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected 0 .. %lld", function, (long long)i,
+                (long long)at[i], (long long)length - 1);
+        return false;
+    }
+    return true;
+}
+
+/* Where each element that the index names stands among all elements of a tensor of this shape. */
+static ng_tensor *places(ng_tape *tape, ng_shape shape, int axis, const ng_tensor *index)
+{
+    ng_tensor *place = ng_result(tape, NG_I64, index->shape);
+    if (!place) return NULL;
+    const int64_t inner = ng_shape_span(shape, axis + 1, shape.rank), length = shape.dim[axis];
+    const int64_t row = index->shape.dim[axis] * inner, *at = index->data;
+    int64_t *const to = place->data;
+    for (int64_t i = 0; i < index->size; i++)
+        to[i] = (i / row * length + at[i]) * inner + i % inner;
+    return place;
+}
+
+ng_tensor *ng_take_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis)
+{
+    static const char function[] = "ng_take_along_axis";
+    if (!ng_accepts_any(function, tape, 1, &x) || !ng_accepts_index(function, tape, "index", index))
+        return NULL;
+    const int along = ng_axis_index(function, axis, x->shape.rank);
+    if (along < 0 || !index_fits(function, x->shape, along, index)) return NULL;
+    ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(x->size));
+    ng_tensor *place = places(tape, x->shape, along, index);
+    return flat && place ? ng_gather_rows(tape, flat, place) : NULL;
+}
+
+ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis,
+                                     int64_t length)
+{
+    static const char function[] = "ng_scatter_add_along_axis";
+    if (!ng_accepts(function, tape, 1, &x) || !ng_accepts_index(function, tape, "index", index))
+        return NULL;
+    const int along = ng_axis_index(function, axis, x->shape.rank);
+    if (along < 0) return NULL;
+    ng_shape shape = x->shape;
+    if (!ng_shape_equal(shape, index->shape)) {
+        ng_fail(NG_ESHAPE, "%s: x is %s and index %s, expected one shape", function,
+                ng_shape_print(shape).text, ng_shape_print(index->shape).text);
+        return NULL;
+    }
+    shape.dim[along] = length;
+    const int64_t size = ng_shape_size(function, shape);
+    if (size < 0 || !index_fits(function, shape, along, index)) return NULL;
+    ng_tensor *place = places(tape, shape, along, index);
+    ng_tensor *flat = place ? ng_scatter_add_rows(tape, x, place, size) : NULL;
+    return flat ? ng_reshape(tape, flat, shape) : NULL;
+}
+
+/* ---- sort ---------------------------------------------------------------------------------- */
+
+/* Whether a comes after b: a NaN is above every number. */
+static bool above(double a, double b) { return a > b || (a != a && b == b); }
+
+/* Merges the runs [from, middle) and [middle, to); of equals the left one comes first. */
+static void merge(const double *key, const int64_t *in, int64_t *out, int64_t from, int64_t middle,
+                  int64_t to, bool descending)
+{
+    int64_t left = from, right = middle;
+    for (int64_t i = from; i < to; i++) {
+        const bool spent = left == middle || right == to;
+        const double a = spent ? 0 : key[in[left]], b = spent ? 0 : key[in[right]];
+        const bool later = spent ? left == middle : descending ? above(b, a) : above(a, b);
+        out[i] = in[later ? right++ : left++];
+    }
+}
+
+/* The places of n keys in order, stable: runs of 1, 2, 4... are merged, to and fro. */
+static void order_row(const double *key, int64_t n, bool descending, int64_t *order, int64_t *room)
+{
+    int64_t *from = order, *to = room;
+    for (int64_t i = 0; i < n; i++) order[i] = i;
+    for (int64_t run = 1; run < n; run *= 2) {
+        for (int64_t at = 0; at < n; at += 2 * run) {
+            const int64_t middle = at + run < n ? at + run : n;
+            merge(key, from, to, at, middle, at + 2 * run < n ? at + 2 * run : n, descending);
+        }
+        int64_t *other = from;
+        from = to, to = other;
+    }
+    for (int64_t i = 0; from != order && i < n; i++) order[i] = from[i];
+}
+
+static ng_tensor *ordered(const char *function, ng_tape *tape, ng_tensor *x, int axis,
+                          bool descending)
+{
+    const int along = ng_axis_index(function, axis, x->shape.rank);
+    if (along < 0) return NULL;
+    ng_tensor *y = ng_result(tape, NG_I64, x->shape);
+    const int64_t n = x->shape.dim[along];
+    double *key = ng_tape_memory(tape, (size_t)n * 3 * sizeof *key);
+    if (!y || !key || y->size == 0) return key ? y : NULL;
+    int64_t *const order = (int64_t *)(key + n), *const room = order + n, *const to = y->data;
+    const int64_t inner = ng_shape_span(x->shape, along + 1, x->shape.rank);
+    for (int64_t column = 0; column < x->size / n; column++) {
+        const int64_t start = column / inner * n * inner + column % inner;
+        for (int64_t i = 0; i < n; i++) key[i] = ng_tensor_load(x, start + i * inner);
+        order_row(key, n, descending, order, room);
+        for (int64_t i = 0; i < n; i++) to[start + i * inner] = order[i];
+    }
+    return y;
+}
+
+ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
+{
+    static const char function[] = "ng_argsort";
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    return ordered(function, tape, x, options.axis, options.descending);
+}
+
+ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
+{
+    static const char function[] = "ng_sort";
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    ng_tensor *index = ordered(function, tape, x, options.axis, options.descending);
+    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, options.axis) : NULL;
+    if (y && options.index) *options.index = index;
+    return y;
+}
+
+ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_options options)
+{
+    static const char function[] = "ng_top_k";
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    const int along = ng_axis_index(function, options.axis, x->shape.rank);
+    if (along < 0) return NULL;
+    if (k < 0 || k > x->shape.dim[along]) {
+        ng_fail(NG_EVALUE, "%s: k is %lld, expected 0 .. %lld along axis %d of %s", function,
+                (long long)k, (long long)x->shape.dim[along], along, ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    ng_tensor *index = ordered(function, tape, x, along, !options.smallest);
+    index = index ? ng_slice(tape, index, along, 0, k) : NULL;
+    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, along) : NULL;
+    if (y && options.index) *options.index = index;
+    return y;
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_CALL(case_take, ng_take_along_axis(tape, in[0], in[1], 1))
+NG_CASE_CALL(case_scatter, ng_scatter_add_along_axis(tape, in[0], in[1], 1, 4))
+NG_CASE_CALL(case_sort, ng_sort(tape, in[0], 1))
+NG_CASE_CALL(case_sort_descending, ng_sort(tape, in[0], 0, .descending = true))
+NG_CASE_CALL(case_top_k, ng_top_k(tape, in[0], 2, -1))
+NG_CASE_CALL(case_smallest, ng_top_k(tape, in[0], 3, 0, .smallest = true))
+
+const ng_case ng_op_cases_order[] = {
+    {.name = "take_along_axis",
+     .call = case_take,
+     .inputs = {NG_CASE_ANY("x", 2, 4, 3), NG_CASE_INDEX("index", 4, 2, 5, 3)}},
+    {.name = "scatter_add_along_axis",
+     .call = case_scatter,
+     .inputs = {NG_CASE_ANY("x", 2, 5, 3), NG_CASE_INDEX("index", 4, 2, 5, 3)}},
+    {.name = "sort", .call = case_sort, .inputs = {NG_CASE_ANY("x", 2, 5, 3)}},
+    {.name = "sort (descending, first axis)",
+     .call = case_sort_descending,
+     .inputs = {NG_CASE_ANY("x", 6, 2)}},
+    {.name = "top_k", .call = case_top_k, .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    {.name = "top_k (smallest)", .call = case_smallest, .inputs = {NG_CASE_ANY("x", 5, 2)}},
+};
+const int ng_op_cases_order_count = NG_CASE_COUNT(ng_op_cases_order);

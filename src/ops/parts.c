@@ -1,0 +1,149 @@
+/* Axes that come and go, equal parts, triangles: shapes that the ops of layout.c make. */
+#include "ops/op.h"
+
+ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis)
+{
+    static const char function[] = "ng_squeeze";
+    if (!ng_accepts_any(function, tape, 1, &x)) return NULL;
+    const int along = ng_axis_index(function, axis, x->shape.rank);
+    if (along < 0) return NULL;
+    if (x->shape.dim[along] != 1) {
+        ng_fail(NG_ESHAPE, "%s: axis %d of %s, expected one of length 1", function, along,
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    ng_shape shape = {.rank = x->shape.rank - 1};
+    for (int i = 0; i < shape.rank; i++) shape.dim[i] = x->shape.dim[i < along ? i : i + 1];
+    return ng_reshape(tape, x, shape);
+}
+
+static ng_tensor *unsqueezed(const char *function, ng_tape *tape, ng_tensor *x, int axis)
+{
+    if (x->shape.rank == NG_MAX_RANK) {
+        ng_fail(NG_ESHAPE, "%s: %s has %d dimensions, and one more is too many", function,
+                ng_shape_print(x->shape).text, NG_MAX_RANK);
+        return NULL;
+    }
+    const int along = ng_axis_index(function, axis, x->shape.rank + 1);
+    if (along < 0) return NULL;
+    ng_shape shape = {.rank = x->shape.rank + 1};
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = i == along ? 1 : x->shape.dim[i < along ? i : i - 1];
+    return ng_reshape(tape, x, shape);
+}
+
+ng_tensor *ng_unsqueeze(ng_tape *tape, ng_tensor *x, int axis)
+{
+    static const char function[] = "ng_unsqueeze";
+    return ng_accepts_any(function, tape, 1, &x) ? unsqueezed(function, tape, x, axis) : NULL;
+}
+
+ng_tensor *ng_stack(ng_tape *tape, ng_tensor *const *parts, int count, int axis)
+{
+    static const char function[] = "ng_stack";
+    if (tape && count < 1) {
+        ng_fail(NG_EVALUE, "%s: %d parts, expected at least one", function, count);
+        return NULL;
+    }
+    if (!ng_accepts_any(function, tape, count, parts)) return NULL;
+    for (int i = 1; i < count; i++) {
+        if (ng_shape_equal(parts[i]->shape, parts[0]->shape)) continue;
+        ng_fail(NG_ESHAPE, "%s: part 1 is %s and part %d %s, expected one shape", function,
+                ng_shape_print(parts[0]->shape).text, i + 1, ng_shape_print(parts[i]->shape).text);
+        return NULL;
+    }
+    ng_tensor **deeper = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
+    if (!deeper) return NULL;
+    for (int i = 0; i < count; i++)
+        if (!(deeper[i] = unsqueezed(function, tape, parts[i], axis))) return NULL;
+    const int along = ng_axis_index(function, axis, parts[0]->shape.rank + 1);
+    return ng_concat(tape, deeper, count, along);
+}
+
+ng_status ng_chunk(ng_tape *tape, ng_tensor *x, int count, int axis, ng_tensor **chunks)
+{
+    static const char function[] = "ng_chunk";
+    if (!ng_accepts_any(function, tape, 1, &x) || !ng_given(function, "chunks", chunks))
+        return ng_newest_status();
+    const int along = ng_axis_index(function, axis, x->shape.rank);
+    if (along < 0) return ng_newest_status();
+    const int64_t length = x->shape.dim[along];
+    if (count < 1 || length % count != 0)
+        return ng_fail(NG_ESHAPE,
+                       "%s: %d parts of axis %d of %s, expected a number that divides it", function,
+                       count, along, ng_shape_print(x->shape).text);
+    ng_tensor **parts = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
+    if (!parts) return ng_newest_status();
+    const int64_t each = length / count;
+    for (int i = 0; i < count; i++)
+        if (!(parts[i] = ng_slice(tape, x, along, i * each, (i + 1) * each)))
+            return ng_newest_status();
+    for (int i = 0; i < count; i++) chunks[i] = parts[i];
+    return NG_OK;
+}
+
+/* ---- Triangles: the rest is 0, whatever stood there ---------------------------------------- */
+
+/* 1 where column - row <= diagonal (lower), or >= (upper), of a matrix (rows, columns). */
+static ng_tensor *triangle(ng_tape *tape, const ng_tensor *x, int64_t diagonal, bool upper)
+{
+    const int64_t rows = ng_dim(x, -2), columns = ng_dim(x, -1);
+    ng_tensor *mask = ng_result(tape, x->dtype, NG_SHAPE(rows, columns));
+    for (int64_t i = 0; mask && i < mask->size; i++) {
+        const int64_t off = i % columns - i / columns;
+        ng_tensor_store(mask, i, upper ? off >= diagonal : off <= diagonal);
+    }
+    return mask;
+}
+
+static ng_tensor *triangular(const char *function, ng_tape *tape, ng_tensor *x, int64_t diagonal,
+                             bool upper)
+{
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    if (x->shape.rank < 2) {
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected (..., rows, columns)", function,
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    ng_tensor *mask = triangle(tape, x, diagonal, upper);
+    return mask ? ng_where(tape, mask, x, ng_full(tape, x->dtype, NG_SCALAR, 0)) : NULL;
+}
+
+ng_tensor *ng_tril(ng_tape *tape, ng_tensor *x, int64_t diagonal)
+{
+    return triangular("ng_tril", tape, x, diagonal, false);
+}
+
+ng_tensor *ng_triu(ng_tape *tape, ng_tensor *x, int64_t diagonal)
+{
+    return triangular("ng_triu", tape, x, diagonal, true);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_CALL(case_squeeze, ng_squeeze(tape, in[0], 1))
+NG_CASE_CALL(case_unsqueeze, ng_unsqueeze(tape, in[0], -1))
+NG_CASE_CALL(case_stack, ng_stack(tape, in, 3, 1))
+NG_CASE_CALL(case_tril, ng_tril(tape, in[0], 0))
+NG_CASE_CALL(case_triu, ng_triu(tape, in[0], 1))
+
+/* The second part times the first. */
+static ng_tensor *case_chunk(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *chunks[3];
+    if (ng_chunk(tape, in[0], 3, 1, chunks) != NG_OK) return NULL;
+    return ng_concat(tape, NG_TENSORS(ng_mul(tape, chunks[1], chunks[0]), chunks[2]), 1);
+}
+
+const ng_case ng_op_cases_parts[] = {
+    {.name = "squeeze", .call = case_squeeze, .inputs = {NG_CASE_ANY("x", 3, 1, 2)}},
+    {.name = "unsqueeze", .call = case_unsqueeze, .inputs = {NG_CASE_ANY("x", 3, 2)}},
+    {.name = "stack",
+     .call = case_stack,
+     .inputs = {NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 2, 3), NG_CASE_ANY("c", 2, 3)}},
+    {.name = "chunk", .call = case_chunk, .inputs = {NG_CASE_ANY("x", 2, 6)}},
+    {.name = "tril", .call = case_tril, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "triu", .call = case_triu, .inputs = {NG_CASE_ANY("x", 4, 3)}},
+};
+const int ng_op_cases_parts_count = NG_CASE_COUNT(ng_op_cases_parts);

@@ -1,0 +1,212 @@
+/* Running sums, products, Euclidean norms and the angle between vectors. */
+#include "ops/op.h"
+#include <float.h>
+
+/* ---- cumsum: y[j] = x[0] + ... + x[j] along an axis ---------------------------------------- */
+
+typedef struct {
+    int axis;
+    bool reverse;
+} running;
+
+static ng_tensor *cumulate(const char *function, ng_tape *tape, ng_tensor *x, running way);
+
+/* dx[j] = dy[j] + ... + dy[last]: the same from the other end. */
+static void cumsum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    running way = *(const running *)node->attributes;
+    way.reverse = !way.reverse;
+    dx[0] = cumulate("ng_cumsum", tape, dy, way);
+}
+
+static const ng_op cumsum_op = {.name = "cumsum", .gradient = cumsum_gradient};
+
+static ng_tensor *cumulate(const char *function, ng_tape *tape, ng_tensor *x, running way)
+{
+    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    way.axis = ng_axis_index(function, way.axis, x->shape.rank);
+    if (way.axis < 0) return NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    if (!y) return NULL;
+    if (x->size > 0)
+        ng_kernels_for(x->dtype)->cumsum(
+            x->data, y->data, ng_shape_span(x->shape, 0, way.axis), x->shape.dim[way.axis],
+            ng_shape_span(x->shape, way.axis + 1, x->shape.rank), way.reverse);
+    return ng_record(tape, &cumsum_op, y, &x, 1, &way, sizeof way);
+}
+
+ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis)
+{
+    return cumulate("ng_cumsum", tape, x, (running){.axis = axis});
+}
+
+/* ---- prod: halves are multiplied until one element is left --------------------------------- */
+
+/* The product along an axis, which keeps length 1. No division: what a factor is multiplied with
+ * stands on the tape, so that a zero has its gradient, and two have theirs of second order. */
+static ng_tensor *product_along(ng_tape *tape, ng_tensor *x, int axis)
+{
+    for (int64_t n; x && (n = x->shape.dim[axis]) > 1;) {
+        const int64_t half = n / 2;
+        ng_tensor *left = ng_slice(tape, x, axis, 0, half);
+        ng_tensor *right = ng_slice(tape, x, axis, half, 2 * half);
+        ng_tensor *both = ng_mul(tape, left, right);
+        if (n % 2 == 1)
+            both = ng_concat(tape, NG_TENSORS(both, ng_slice(tape, x, axis, n - 1, n)), axis);
+        x = both;
+    }
+    return x;
+}
+
+/* A shape without its marked axes, or with length 1 in their place. */
+static ng_shape without(ng_shape shape, const bool *reduced, bool keepdim)
+{
+    ng_shape left = NG_SCALAR;
+    for (int i = 0; i < shape.rank; i++)
+        if (!reduced[i] || keepdim) left.dim[left.rank++] = reduced[i] ? 1 : shape.dim[i];
+    return left;
+}
+
+ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options)
+{
+    static const char function[] = "ng_prod";
+    bool reduced[NG_MAX_RANK];
+    if (!ng_accepts(function, tape, 1, &options.x) ||
+        !ng_axes_mark(function, options.axes, options.x->shape.rank, reduced))
+        return NULL;
+    ng_tensor *y = options.x;
+    const ng_shape shape = without(y->shape, reduced, options.keepdim);
+    for (int i = 0; y && i < options.x->shape.rank; i++) {
+        if (!reduced[i]) continue;
+        if (y->shape.dim[i] == 0) return ng_full(tape, y->dtype, shape, 1); /* of nothing */
+        y = product_along(tape, y, i);
+    }
+    return y ? ng_reshape(tape, y, shape) : NULL;
+}
+
+/* ---- norm: y = (sum x^2)^(1/2) ------------------------------------------------------------- */
+
+typedef struct {
+    bool reduced[NG_MAX_RANK];
+} norm_axes;
+
+/* dx = dy x / y, and 0 where y is 0: with [y > 0] / y, of which no part is infinite. */
+static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const norm_axes *axes = node->attributes;
+    ng_tensor *x = node->inputs[0];
+    const ng_shape kept = without(x->shape, axes->reduced, true);
+    ng_tensor *y = ng_reshape(tape, node->output, kept);
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
+    ng_tensor *none = ng_equal(tape, ng_detach(tape, y), zero);
+    ng_tensor *direction = ng_div(tape, x, ng_where(tape, none, one, y));
+    direction = ng_where(tape, none, zero, direction);
+    dx[0] = ng_mul(tape, direction, ng_reshape(tape, dy, kept));
+}
+
+static const ng_op norm_op = {.name = "norm", .gradient = norm_gradient};
+
+/* m (sum (x / m)^2)^(1/2), m being the largest |x|, or 1 where that is 0; kept axes. */
+static ng_tensor *scaled_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_shape kept)
+{
+    const double most = x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    ng_tensor *m = ng_max(tape, ng_abs(tape, x), .axes = axes, .keepdim = true);
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    m = ng_clamp(tape, m, 0, most);
+    if (!m) return NULL;
+    m = ng_add(tape, m, ng_equal(tape, m, zero));
+    ng_tensor *sum = ng_sum_to(tape, ng_square(tape, ng_div(tape, x, m)), kept);
+    return ng_mul(tape, m, ng_sqrt(tape, sum));
+}
+
+ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
+{
+    static const char function[] = "ng_norm";
+    norm_axes axes;
+    ng_tensor *x = options.x;
+    if (!ng_accepts(function, tape, 1, &x) ||
+        !ng_axes_mark(function, options.axes, x->shape.rank, axes.reduced))
+        return NULL;
+    const ng_shape shape = without(x->shape, axes.reduced, options.keepdim);
+    if (x->size == 0) return ng_full(tape, x->dtype, shape, 0);
+    const bool was = ng_tape_set_recording(tape, false);
+    ng_tensor *kept = scaled_norm(tape, x, options.axes, without(x->shape, axes.reduced, true));
+    ng_tensor *y = kept ? ng_result_view(tape, kept, shape) : NULL;
+    ng_tape_set_recording(tape, was);
+    return y ? ng_record(tape, &norm_op, y, &x, 1, &axes, sizeof axes) : NULL;
+}
+
+/* ---- cosine_similarity: a . b / (|a| |b|) -------------------------------------------------- */
+
+ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
+                                     ng_cosine_similarity_options options)
+{
+    static const char function[] = "ng_cosine_similarity";
+    ng_tensor *const operands[] = {a, b};
+    if (!ng_accepts(function, tape, 2, operands)) return NULL;
+    if (!ng_shape_equal(a->shape, b->shape)) {
+        ng_fail(NG_ESHAPE, "%s: a is %s and b %s, expected one shape", function,
+                ng_shape_print(a->shape).text, ng_shape_print(b->shape).text);
+        return NULL;
+    }
+    const int axis = ng_axis_index(function, options.axis, a->shape.rank);
+    const double eps = ng_option(options.eps, 1e-8);
+    if (axis < 0) return NULL;
+    if (!(eps >= 0)) {
+        ng_fail(NG_EVALUE, "%s: eps = %g, expected at least 0", function, eps);
+        return NULL;
+    }
+    const double most = a->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    const ng_axes along = {.count = 1, .axis = {axis}};
+    ng_tensor *of[2];
+    for (int i = 0; i < 2; i++) {
+        ng_tensor *length = ng_norm(tape, operands[i], .axes = along, .keepdim = true);
+        of[i] = ng_div(tape, operands[i], ng_clamp(tape, length, eps, most));
+    }
+    return ng_sum(tape, ng_mul(tape, of[0], of[1]), .axes = along);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_CALL(case_cumsum, ng_cumsum(tape, in[0], 1))
+NG_CASE_CALL(case_cumsum_last, ng_cumsum(tape, in[0], -1))
+NG_CASE_CALL(case_prod, ng_prod(tape, in[0]))
+NG_CASE_CALL(case_prod_axis, ng_prod(tape, in[0], .axes = NG_AXES(1), .keepdim = true))
+NG_CASE_CALL(case_prod_axes, ng_prod(tape, in[0], .axes = NG_AXES(0, 2)))
+NG_CASE_CALL(case_norm, ng_norm(tape, in[0]))
+NG_CASE_CALL(case_norm_axes, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_cosine, ng_cosine_similarity(tape, in[0], in[1], -1))
+NG_CASE_CALL(case_cosine_first, ng_cosine_similarity(tape, in[0], in[1], 0, .eps = 1e-3))
+
+/* x, but 0 in one place, with a slope of 1 there. */
+static ng_tensor *case_prod_of_a_zero(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *keep = ng_from(tape, ng_dtype_of(in[0]), NG_SHAPE(4), NG_VALUES(1, 0, 1, 1));
+    ng_tensor *twice = ng_add(tape, in[0], ng_mul(tape, in[0], keep));
+    return ng_prod(tape, ng_sub(tape, twice, ng_detach(tape, in[0], .by_definition = true)),
+                   .axes = NG_AXES(1));
+}
+
+const ng_case ng_op_cases_products[] = {
+    {.name = "cumsum", .call = case_cumsum, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "cumsum (last axis)", .call = case_cumsum_last, .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    {.name = "prod", .call = case_prod, .inputs = {NG_CASE_ANY("x", 2, 3)}},
+    {.name = "prod (middle axis, keepdim)",
+     .call = case_prod_axis,
+     .inputs = {NG_CASE_ANY("x", 2, 5, 3)}},
+    {.name = "prod (outer axes)", .call = case_prod_axes, .inputs = {NG_CASE_ANY("x", 2, 3, 3)}},
+    {.name = "prod (with a zero)", .call = case_prod_of_a_zero, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "norm", .call = case_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "norm (outer axes, keepdim)",
+     .call = case_norm_axes,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "cosine_similarity",
+     .call = case_cosine,
+     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
+    {.name = "cosine_similarity (first axis)",
+     .call = case_cosine_first,
+     .inputs = {NG_CASE_ANY("a", 4, 3), NG_CASE_ANY("b", 4, 3)}},
+};
+const int ng_op_cases_products_count = NG_CASE_COUNT(ng_op_cases_products);

@@ -1,0 +1,430 @@
+/* Jacobians, Hessians and their products with vectors; leaves and constants on the tape. */
+#include "core/shape.h"
+#include "fixture.h"
+#include "support.h"
+#include <float.h>
+
+static ng_rng rng;
+
+static ng_tensor *leaf(ng_shape shape)
+{
+    return ng_require_grad(own(ng_normal_new(NG_F64, shape, 0, 1, &rng)));
+}
+
+static ng_tensor *vector(ng_shape shape) { return own(ng_normal_new(NG_F64, shape, 0, 1, &rng)); }
+
+static void begin(void)
+{
+    set_up();
+    rng = ng_rng_seeded(11);
+}
+
+/* ---- Closed forms ---------------------------------------------------------------------------- */
+
+enum { N = 10 };
+
+/* sum_i 100 (x_{i+1} - x_i^2)^2 + (1 - x_i)^2; Rosenbrock 1960 */
+static ng_tensor *rosenbrock(ng_tensor *x)
+{
+    ng_tensor *first = ng_slice(tape, x, 0, 0, -1), *next = ng_slice(tape, x, 0, 1, NG_END);
+    ng_tensor *valley = ng_square(tape, ng_sub(tape, next, ng_square(tape, first)));
+    ng_tensor *slope = ng_square(tape, ng_scalar_sub(tape, 1, first));
+    return ng_sum(tape, ng_add(tape, ng_mul_scalar(tape, valley, 100), slope));
+}
+
+static double rosenbrock_second(const ng_tensor *x, int i, int j)
+{
+    if (j == i + 1) return -400 * ng_get(x, i);
+    if (i == j + 1) return -400 * ng_get(x, j);
+    if (i != j) return 0;
+    const double first = i < N - 1 ? 1200 * pow(ng_get(x, i), 2) - 400 * ng_get(x, i + 1) + 2 : 0;
+    return first + (i > 0 ? 200 : 0);
+}
+
+START_TEST(the_hessian_of_ten_variables_is_its_closed_form)
+{
+    ng_tensor *x = leaf(NG_SHAPE(N)), *h = ng_hessian(tape, rosenbrock(x), x);
+    assert_ok(h);
+    ck_assert(ng_shape_equal(ng_shape_of(h), NG_SHAPE(N, N)));
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            const double expected = rosenbrock_second(x, i, j);
+            assert_near(ng_at(h, i, j), expected, 1e-12 * fabs(expected));
+        }
+}
+END_TEST
+
+/* d^3 f / dx^3 of f = sum x^4 is 24 x on the diagonal: a Hessian that is differentiated again. */
+START_TEST(a_recorded_hessian_has_a_jacobian)
+{
+    ng_tensor *x = leaf(NG_SHAPE(3));
+    ng_tensor *f = ng_sum(tape, ng_square(tape, ng_square(tape, x)));
+    ng_tensor *third = ng_jacobian(tape, ng_hessian(tape, f, x, .record = true), x);
+    assert_ok(third);
+    ck_assert_int_eq(ng_rank(third), 3);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            for (int k = 0; k < 3; k++)
+                assert_near(ng_at(third, i, j, k), i == j && j == k ? 24 * ng_get(x, i) : 0, 1e-12);
+}
+END_TEST
+
+/* y = A x: J = A, whatever the shapes; a row for each element of y. */
+START_TEST(the_jacobian_of_a_product_is_its_matrix)
+{
+    ng_tensor *a = vector(NG_SHAPE(2, 3)), *x = leaf(NG_SHAPE(3, 4));
+    ng_tensor *j = ng_jacobian(tape, ng_matmul(tape, a, x), x);
+    assert_ok(j);
+    ck_assert(ng_shape_equal(ng_shape_of(j), NG_SHAPE(2, 4, 3, 4)));
+    for (int r = 0; r < 2; r++)
+        for (int c = 0; c < 4; c++)
+            for (int k = 0; k < 3; k++)
+                for (int l = 0; l < 4; l++)
+                    ck_assert_double_eq(ng_at(j, r, c, k, l), c == l ? ng_at(a, r, k) : 0);
+}
+END_TEST
+
+START_TEST(of_what_is_linear_the_second_derivative_is_zero)
+{
+    ng_tensor *x = leaf(NG_SHAPE(2)), *v = vector(NG_SHAPE(2)), *product;
+    ng_tensor *y = ng_sum(tape, ng_mul_scalar(tape, x, 3));
+    assert_values(ng_hessian(tape, y, x), 0, 0, 0, 0, 0);
+    assert_ok(ng_hvp(tape, y, &x, 1, &v, &product));
+    assert_values(product, 0, 0, 0);
+}
+END_TEST
+
+/* ---- Networks with each norm ----------------------------------------------------------------- */
+
+static ng_module *group_norm(int64_t dim) { return ng_group_norm_new(1, dim); }
+static ng_module *detach_norm(int64_t dim) { return ng_detach_norm_new(dim); }
+static ng_module *projected(int64_t dim) { return ng_adaptive_layer_norm_new(dim); }
+static ng_module *renorm(int64_t dim) { return ng_batch_renorm_new(dim); }
+static ng_module *weight_norm(int64_t dim) { return ng_weight_norm_new(ng_linear_new(dim, dim)); }
+
+static ng_norm_maker *const norms[] = {
+    ng_norm_layer, ng_norm_rms, ng_norm_batch, ng_norm_scale, ng_norm_dynamic_tanh,
+    group_norm,    detach_norm, projected,     renorm,        weight_norm,
+};
+
+static ng_module *network(ng_norm_maker *norm)
+{
+    ng_module *net =
+        ng_sequential_new(ng_linear_new(3, 4), norm(4), ng_tanh_new(), ng_linear_new(4, 1));
+    assert_ok(net);
+    assert_ok(ng_module_to(net, NG_F64));
+    return net;
+}
+
+enum { MOST = 16 };
+
+/* Parts of a vector in the shapes of the parameters; how many. */
+static int parts_of(ng_module *net, ng_tensor *flat, ng_tensor **parts)
+{
+    ng_named_tensor p;
+    int n = 0;
+    for (int64_t at = 0; ng_module_parameter(net, n, &p); at += ng_size(p.tensor), n++)
+        parts[n] = ng_reshape(tape, ng_slice(tape, flat, 0, at, at + ng_size(p.tensor)),
+                              ng_shape_of(p.tensor));
+    return n;
+}
+
+static ng_tensor *loss_of(ng_module *net, ng_tensor *const *w, int n)
+{
+    ng_tensor *x = ng_normal(tape, NG_F64, NG_SHAPE(5, 3), 0, 1);
+    return ng_mean(tape, ng_square(tape, ng_forward_using(net, tape, x, w, n)));
+}
+
+START_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows)
+{
+    ng_module *net = network(norms[_i]);
+    const int64_t size = ng_parameter_count(net);
+    ng_tensor *theta = leaf(NG_SHAPE(size)), *v = vector(NG_SHAPE(size));
+    ng_tensor *w[MOST], *vectors[MOST], *products[MOST];
+    const int n = parts_of(net, theta, w);
+    parts_of(net, v, vectors);
+    ng_tensor *loss = loss_of(net, w, n);
+    ng_tensor *h = ng_hessian(tape, loss, theta);
+    assert_ok(ng_hvp(tape, loss, w, n, vectors, products));
+
+    /* d (g . v) / dx: rows of the Hessian, the weights in v; it need not be symmetric where a
+     * value was detached. */
+    ng_tensor *expected = ng_matmul(tape, ng_reshape(tape, v, NG_SHAPE(1, size)), h);
+    for (int i = 0; i < n; i++) products[i] = ng_reshape(tape, products[i], NG_SHAPE(1, -1));
+    assert_tensors_close(ng_concat(tape, products, n, 1), expected, 1e-9);
+    ng_module_free(net);
+}
+END_TEST
+
+static ng_tensor *moved(ng_module *net, ng_tensor *x, ng_tensor *v, double h)
+{
+    return ng_forward(net, tape, ng_add(tape, x, ng_mul_scalar(tape, v, h)));
+}
+
+START_TEST(a_forward_derivative_is_that_of_differences)
+{
+    ng_module *net = network(norms[_i]);
+    if (norms[_i] == detach_norm || norms[_i] == renorm) ng_eval(net);
+    ng_tensor *x = leaf(NG_SHAPE(5, 3)), *v = vector(NG_SHAPE(5, 3));
+    ng_tensor *forward = ng_jvp(tape, ng_forward(net, tape, x), &x, 1, &v);
+    assert_ok(forward);
+    const double h = 1e-4;
+    ng_tensor *near = ng_sub(tape, moved(net, x, v, h), moved(net, x, v, -h));
+    ng_tensor *far = ng_sub(tape, moved(net, x, v, 2 * h), moved(net, x, v, -2 * h));
+    ng_tensor *numeric =
+        ng_mul_scalar(tape, ng_sub(tape, ng_mul_scalar(tape, near, 8), far), 1 / (12 * h));
+    if (norms[_i] != detach_norm) assert_tensors_close(forward, numeric, 1e-8);
+    ng_tensor *jacobian = ng_jacobian(tape, ng_forward(net, tape, x), x);
+    ng_tensor *flat = ng_reshape(tape, jacobian, NG_SHAPE(5, 15));
+    ng_tensor *product = ng_matmul(tape, flat, ng_reshape(tape, v, NG_SHAPE(15, 1)));
+    assert_tensors_close(ng_reshape(tape, forward, NG_SHAPE(5, 1)), product, 1e-12);
+    ng_module_free(net);
+}
+END_TEST
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+START_TEST(a_gradient_that_was_not_recorded_is_asked_for)
+{
+    ng_tensor *x = leaf(NG_SHAPE(3)), *y = ng_sum(tape, ng_exp(tape, x)), *found;
+    ng_tensor *g = ng_gradient(tape, y, x);
+    assert_ok(g);
+    ck_assert_ptr_null(ng_jacobian(tape, g, x));
+    assert_error(NG_EGRAD, "ng_jacobian: y requires no gradient (was it made with .record?)");
+    ck_assert_ptr_null(ng_gradient(tape, ng_sum(tape, g), x));
+    assert_error(NG_EGRAD, "no output depends on input 1 (was it made with .record?)");
+    ck_assert_int_ne(ng_backward(tape, ng_sum(tape, g)), NG_OK);
+    assert_error(NG_EGRAD, "(was it made with .record?)");
+    ck_assert_ptr_null(ng_hessian(tape, y, g));
+    assert_error(NG_EGRAD, "ng_hessian: x requires no gradient (was it made with .record?)");
+    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, g), &x, 1, &g, &found), NG_OK);
+    assert_error(NG_EGRAD, "ng_hvp: y requires no gradient (was it made with .record?)");
+    ck_assert_ptr_null(ng_jvp(tape, g, &x, 1, &g));
+    assert_error(NG_EGRAD, "ng_jvp: y requires no gradient (was it made with .record?)");
+    assert_values(ng_jacobian(tape, g, x, .allow_unused = true), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_told)
+{
+    ng_tensor *x = leaf(NG_SHAPE(3)), *v = vector(NG_SHAPE(2)), *found = NULL;
+    ng_tensor *y = ng_exp(tape, x);
+    ck_assert_ptr_null(ng_hessian(tape, y, x));
+    assert_error(NG_ESHAPE, "ng_hessian: y has shape (3,), expected one element");
+    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_OK);
+    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,) as its input");
+    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 0, &v, &found), NG_OK);
+    assert_error(NG_EVALUE, "ng_hvp: 0 inputs, expected at least one");
+    ck_assert_ptr_null(found);
+    ng_tensor *deep = ng_reshape(tape, y, NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 3));
+    ck_assert_ptr_null(ng_jacobian(tape, deep, x));
+    assert_error(NG_ESHAPE, "gives 9 dimensions, at most 8");
+}
+END_TEST
+
+/* Each allocation is refused in turn: an error, and the products are as they were. */
+START_TEST(without_memory_there_is_an_error)
+{
+    bool refused = true;
+    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
+        ng_tape *fresh = ng_tape_new();
+        ng_tensor *x = leaf(NG_SHAPE(40, 40)), *v = vector(NG_SHAPE(40, 40)), *found = NULL;
+        allocations_fail_after(n);
+        ng_tensor *y = ng_sum(fresh, ng_tanh(fresh, ng_matmul(fresh, x, x)));
+        const bool done = y && ng_hvp(fresh, y, &x, 1, &v, &found) == NG_OK &&
+                          ng_jvp(fresh, y, &x, 1, &v) != NULL;
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert(done != refused);
+        if (refused) assert_error(NG_ENOMEM, "");
+        ng_tape_free(fresh);
+    }
+}
+END_TEST
+
+/* ---- Leaves on the tape -------------------------------------------------------------------- */
+
+START_TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
+{
+    ng_tensor *x = leaf(NG_SHAPE(3)), *h = ng_square(tape, x), *v = ng_variable(tape, h);
+    ck_assert(ng_requires_grad(v) && !ng_node_of(v) && !ng_has_grad(v));
+    assert_same_bits(v, h);
+    ng_tensor *y = ng_sum(tape, ng_mul(tape, v, v));
+    ng_tensor *dv = ng_gradient(tape, y, v);
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(ng_get(dv, i), 2 * ng_get(h, i));
+    ck_assert_ptr_null(ng_gradient(tape, y, x));
+    assert_error(NG_EGRAD, "no output depends on input 1");
+
+    assert_ok(ng_backward(tape, y));
+    assert_same_bits(ng_grad(v), dv);
+    assert_ok(ng_backward(tape, y));
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(ng_get(ng_grad(v), i), 4 * ng_get(h, i));
+    ck_assert(!ng_has_grad(x));
+}
+END_TEST
+
+/* A loop with variables allocates nothing once the tape has its memory. */
+START_TEST(variables_and_constants_come_out_of_the_tapes_memory)
+{
+    ng_tensor *x = leaf(NG_SHAPE(8, 8));
+    int64_t made = 0;
+    for (int step = 0; step < 6; step++) {
+        if (step == 3) made = allocations_made();
+        ng_tensor *v = ng_variable(tape, ng_tanh(tape, x));
+        ng_tensor *noise = ng_normal(tape, NG_F64, NG_SHAPE(8, 8), 0, 1);
+        ng_tensor *other = ng_mul(tape, ng_eye(tape, NG_F64, 8), noise);
+        assert_ok(ng_backward(tape, ng_dot(tape, v, other)));
+        ng_tape_reset(tape);
+    }
+    assert_none_allocated_since(made);
+}
+END_TEST
+
+static ng_tensor *cut_in_two(ng_tape *on, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *v = ng_variable(on, ng_square(on, in[0]));
+    return ng_mul(on, ng_gradient(on, ng_sum(on, ng_exp(on, v)), v, .record = true), in[0]);
+}
+
+START_TEST(the_checker_tells_of_a_variable_as_of_a_detached_value)
+{
+    ng_tensor *x = leaf(NG_SHAPE(3));
+    ng_check_report report = ng_check_function(cut_in_two, &x, 1, .order = 1);
+    ck_assert_msg(report.passed, "%s", report.message);
+    ck_assert_int_eq(report.detached, 1);
+    report = ng_check_function(cut_in_two, &x, 1, .detached_moves = true);
+    ck_assert(!report.passed);
+    ng_clear_error();
+}
+END_TEST
+
+/* ---- Constants on the tape ----------------------------------------------------------------- */
+
+START_TEST(constants_are_what_their_names_say)
+{
+    assert_values(ng_from(tape, NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)), 0, 1, 2, 3, 4);
+    assert_values(ng_eye(tape, NG_F32, 2), 0, 1, 0, 0, 1);
+    assert_values(ng_arange(tape, NG_I64, 2, 7, 2), 0, 2, 4, 6);
+    assert_values(ng_arange(tape, NG_F64, 1, 0, -0.25), 0, 1, 0.75, 0.5, 0.25);
+    ck_assert_int_eq(ng_size(ng_arange(tape, NG_F64, 0, 5, -1)), 0);
+    ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 0));
+    ng_tensor *hot = ng_one_hot(tape, NG_F64, labels, 3);
+    ck_assert(ng_shape_equal(ng_shape_of(hot), NG_SHAPE(2, 3)));
+    assert_values(hot, 0, 0, 0, 1, 1, 0, 0);
+    ck_assert(!ng_requires_grad(hot));
+}
+END_TEST
+
+START_TEST(constants_that_cannot_be_are_told)
+{
+    ck_assert_ptr_null(ng_from(tape, NG_F32, NG_SHAPE(3), NG_VALUES(1, 2)));
+    assert_error(NG_ESHAPE, "ng_from: 2 values for shape (3,) of 3 elements");
+    ck_assert_ptr_null(ng_normal(tape, NG_F32, NG_SHAPE(3), 0, -1));
+    assert_error(NG_EVALUE, "ng_normal: deviation -1, expected at least 0");
+    ck_assert_ptr_null(ng_uniform(tape, NG_F32, NG_SHAPE(3), 1, 0));
+    assert_error(NG_EVALUE, "ng_uniform: range [1, 0), expected low <= high");
+    ck_assert_ptr_null(ng_arange(tape, NG_F32, 0, 1, 0));
+    assert_error(NG_EVALUE, "ng_arange: from 0 to 1 in steps of 0");
+    ck_assert_ptr_null(ng_eye(tape, NG_F32, -1));
+    assert_error(NG_ESHAPE, "ng_eye");
+    ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
+    ck_assert_ptr_null(ng_one_hot(tape, NG_F64, labels, 3));
+    assert_error(NG_EVALUE, "ng_one_hot: label 3 at 1, expected 0 .. 2");
+}
+END_TEST
+
+/* The tape's stream: again the same with its seed, and others in the next call. */
+START_TEST(what_is_drawn_on_a_tape_follows_its_seed)
+{
+    ng_tape_seed(tape, 4);
+    ng_tensor *one = ng_normal(tape, NG_F64, NG_SHAPE(1000), 3, 2);
+    ng_tensor *two = ng_uniform(tape, NG_F64, NG_SHAPE(1000), -1, 1);
+    ng_tape_seed(tape, 4);
+    assert_same_bits(one, ng_normal(tape, NG_F64, NG_SHAPE(1000), 3, 2));
+    assert_same_bits(two, ng_uniform(tape, NG_F64, NG_SHAPE(1000), -1, 1));
+    ck_assert_double_ne(ng_get(one, 0), ng_get(ng_normal(tape, NG_F64, NG_SHAPE(1), 3, 2), 0));
+    assert_near(ng_item(ng_mean(tape, one)), 3, 5 * 2 / sqrt(1000));
+    assert_near(sqrt(ng_item(ng_variance(tape, one))), 2, 5 * 2 / sqrt(2000));
+    assert_near(ng_item(ng_mean(tape, two)), 0, 5 * sqrt(1.0 / 3 / 1000));
+    ck_assert_double_ge(
+        ng_item(ng_sum(tape, ng_greater_equal(tape, two, ng_full(tape, NG_F64, NG_SCALAR, -1)))),
+        1000);
+}
+END_TEST
+
+START_TEST(a_cast_gives_its_gradient_back_in_the_dtype_it_came_from)
+{
+    ng_tensor *x = ng_require_grad(own(ng_normal_new(NG_F32, NG_SHAPE(3), 0, 1, &rng)));
+    ng_tensor *wide = ng_cast(tape, x, NG_F64);
+    ng_tensor *y = ng_sum(tape, ng_mul(tape, wide, ng_square(tape, wide)));
+    ng_tensor *dx = ng_gradient(tape, y, x, .record = true);
+    ck_assert_int_eq(ng_dtype_of(dx), NG_F32);
+    ng_tensor *second = ng_gradient(tape, ng_sum(tape, dx), x);
+    for (int i = 0; i < 3; i++) {
+        assert_close(ng_get(dx, i), 3 * pow(ng_get(x, i), 2), FLT_EPSILON);
+        assert_close(ng_get(second, i), 6 * ng_get(x, i), FLT_EPSILON);
+    }
+    assert_ok(ng_backward(tape, y));
+    assert_same_bits(ng_grad(x), dx);
+}
+END_TEST
+
+/* ---- ng_set_grad --------------------------------------------------------------------------- */
+
+START_TEST(a_gradient_that_is_set_moves_the_parameter)
+{
+    ng_module *net = ng_linear_new(2, 1, .no_bias = true);
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = 0.5);
+    ng_tensor *w = ng_module_find(net, "weight");
+    const double before = ng_get(w, 0);
+    assert_ok(ng_set_grad(w, own(ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(2, -4)))));
+    assert_values(ng_grad(w), 0, 2, -4);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_near(ng_get(w, 0), before - 1, 1e-6);
+    ck_assert_int_ne(ng_optimizer_step(sgd), NG_OK); /* it is spent */
+    assert_error(NG_ESTATE, "ng_optimizer_step");
+
+    ck_assert_int_ne(ng_set_grad(w, own(ng_zeros_new(NG_F32, NG_SHAPE(2)))), NG_OK);
+    assert_error(NG_ESHAPE, "ng_set_grad: float32 (2,), expected float32 (1, 2)");
+    ng_tensor *y = ng_square(tape, w);
+    ck_assert_int_ne(ng_set_grad(y, y), NG_OK);
+    assert_error(NG_EGRAD, "ng_set_grad: the tensor of shape (1, 2) is no leaf");
+    ng_tape_reset(tape);
+    ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+Suite *derivatives_suite(void);
+
+Suite *derivatives_suite(void)
+{
+    Suite *suite = suite_create("derivatives");
+    TCase *tests = tcase_create("derivatives");
+    tcase_add_checked_fixture(tests, begin, tear_down);
+    const int n_norms = (int)(sizeof norms / sizeof *norms);
+    tcase_add_test(tests, the_hessian_of_ten_variables_is_its_closed_form);
+    tcase_add_test(tests, a_recorded_hessian_has_a_jacobian);
+    tcase_add_test(tests, the_jacobian_of_a_product_is_its_matrix);
+    tcase_add_test(tests, of_what_is_linear_the_second_derivative_is_zero);
+    tcase_add_loop_test(tests, a_product_with_the_hessian_of_a_network_is_that_of_its_rows, 0,
+                        n_norms);
+    tcase_add_loop_test(tests, a_forward_derivative_is_that_of_differences, 0, n_norms);
+    tcase_add_test(tests, a_gradient_that_was_not_recorded_is_asked_for);
+    tcase_add_test(tests, what_does_not_fit_is_told);
+    tcase_add_test(tests, without_memory_there_is_an_error);
+    suite_add_tcase(suite, tests);
+
+    TCase *leaves = tcase_create("leaves and constants");
+    tcase_add_checked_fixture(leaves, begin, tear_down);
+    tcase_add_test(leaves, a_variable_is_a_leaf_of_the_value_of_an_intermediate);
+    tcase_add_test(leaves, variables_and_constants_come_out_of_the_tapes_memory);
+    tcase_add_test(leaves, the_checker_tells_of_a_variable_as_of_a_detached_value);
+    tcase_add_test(leaves, constants_are_what_their_names_say);
+    tcase_add_test(leaves, constants_that_cannot_be_are_told);
+    tcase_add_test(leaves, what_is_drawn_on_a_tape_follows_its_seed);
+    tcase_add_test(leaves, a_cast_gives_its_gradient_back_in_the_dtype_it_came_from);
+    tcase_add_test(leaves, a_gradient_that_is_set_moves_the_parameter);
+    suite_add_tcase(suite, leaves);
+    return suite;
+}

@@ -1,0 +1,381 @@
+/* Functions of elements, reductions, order and likelihoods: against PyTorch in double, at both
+ * orders, and where they have edges. */
+#include "core/shape.h"
+#include "fixture.h"
+#include "golden.h"
+#include "support.h"
+
+/* ---- Against PyTorch ----------------------------------------------------------------------- */
+
+#define TOLERANCE 1e-11
+
+typedef struct row row;
+struct row {
+    const char *name;
+    ng_tensor *(*call)(ng_tensor *const *in, const row *self);
+    int inputs;
+    ng_reduction reduction;
+};
+
+#define CALL(name, ...)                                                                            \
+    static ng_tensor *call_##name(ng_tensor *const *in, const row *self)                           \
+    {                                                                                              \
+        return (void)self, (void)in, __VA_ARGS__;                                                  \
+    }
+
+static ng_tensor *labels(void)
+{
+    return ng_from(tape, NG_I64, NG_SHAPE(6), NG_VALUES(0, 2, 4, 1, 2, 3));
+}
+static ng_tensor *weights(void)
+{
+    return ng_from(tape, NG_F64, NG_SHAPE(5), NG_VALUES(0.5, 2, 1, 0, 3));
+}
+
+CALL(elu, ng_elu(tape, in[0], 0.7))
+CALL(selu, ng_selu(tape, in[0]))
+CALL(mish, ng_mish(tape, in[0]))
+CALL(softsign, ng_softsign(tape, in[0]))
+CALL(hardtanh, ng_hardtanh(tape, in[0]))
+CALL(hardsigmoid, ng_hardsigmoid(tape, in[0]))
+CALL(hardswish, ng_hardswish(tape, in[0]))
+CALL(atan, ng_atan(tape, in[0]))
+CALL(expm1, ng_expm1(tape, in[0]))
+CALL(sign, ng_mul(tape, in[0], ng_sign(tape, in[0])))
+CALL(floor, ng_mul(tape, in[0], ng_floor(tape, in[0])))
+CALL(log1p, ng_log1p(tape, in[0]))
+CALL(cumsum, ng_cumsum(tape, in[0], 1))
+CALL(prod, ng_prod(tape, in[0], .axes = NG_AXES(1)))
+CALL(min, ng_min(tape, in[0], .axes = NG_AXES(0, 2)))
+CALL(norm, ng_norm(tape, in[0], .axes = NG_AXES(0, 2)))
+CALL(cosine, ng_cosine_similarity(tape, in[0], in[1], 1))
+CALL(sort, ng_sort(tape, in[0], 1))
+CALL(sort_descending, ng_sort(tape, in[0], 0, .descending = true))
+CALL(top_k, ng_top_k(tape, in[0], 3, -1))
+CALL(smallest, ng_top_k(tape, in[0], 2, 0, .smallest = true))
+CALL(take, ng_take_along_axis(tape, in[0], ng_cast(tape, in[1], NG_I64), 1))
+CALL(stack, ng_stack(tape, NG_TENSORS(in[0], in[1], in[0]), 1))
+CALL(tril, ng_tril(tape, in[0], 1))
+CALL(triu, ng_triu(tape, in[0], -1))
+CALL(kl,
+     ng_kl_divergence(tape, ng_log_softmax(tape, in[0], -1), in[1], .reduction = self->reduction))
+CALL(nll, ng_nll(tape, in[0], labels(), .reduction = self->reduction, .weights = weights(),
+                 .ignore = true, .ignored = 1))
+CALL(weighted,
+     ng_cross_entropy(tape, in[0], labels(), .reduction = self->reduction, .weights = weights()))
+CALL(smooth,
+     ng_cross_entropy(tape, in[0], labels(), .reduction = self->reduction, .weights = weights(),
+                      .smoothing = 0.15, .ignore = true, .ignored = 2))
+
+#define EACH_REDUCTION(name, call, inputs)                                                         \
+    {name "_mean", call, inputs, NG_MEAN}, {name "_sum", call, inputs, NG_SUM},                    \
+    {                                                                                              \
+        name "_none", call, inputs, NG_EACH                                                        \
+    }
+
+static const row rows[] = {
+    {"elu", call_elu, 1, 0},
+    {"selu", call_selu, 1, 0},
+    {"mish", call_mish, 1, 0},
+    {"softsign", call_softsign, 1, 0},
+    {"hardtanh", call_hardtanh, 1, 0},
+    {"hardsigmoid", call_hardsigmoid, 1, 0},
+    {"hardswish", call_hardswish, 1, 0},
+    {"atan", call_atan, 1, 0},
+    {"expm1", call_expm1, 1, 0},
+    {"sign", call_sign, 1, 0},
+    {"floor", call_floor, 1, 0},
+    {"log1p", call_log1p, 1, 0},
+    {"cumsum", call_cumsum, 1, 0},
+    {"prod", call_prod, 1, 0},
+    {"min", call_min, 1, 0},
+    {"norm", call_norm, 1, 0},
+    {"cosine", call_cosine, 2, 0},
+    {"sort", call_sort, 1, 0},
+    {"sort_descending", call_sort_descending, 1, 0},
+    {"top_k", call_top_k, 1, 0},
+    {"smallest", call_smallest, 1, 0},
+    {"take", call_take, 1, 0},
+    {"stack", call_stack, 2, 0},
+    {"tril", call_tril, 1, 0},
+    {"triu", call_triu, 1, 0},
+    EACH_REDUCTION("kl", call_kl, 2),
+    EACH_REDUCTION("nll", call_nll, 1),
+    EACH_REDUCTION("weighted", call_weighted, 1),
+    EACH_REDUCTION("weighted_smooth", call_smooth, 1),
+};
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+static ng_tensor *figure(const row *r, char what, int i)
+{
+    return golden("%s/%c%d", r->name, what, i);
+}
+
+static void expect_figure(const row *r, char what, int i, const ng_tensor *x)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s: ours and PyTorch's %c%d", r->name, what, i);
+    expect_tensors_close(__FILE__, __LINE__, text, x, figure(r, what, i), TOLERANCE);
+}
+
+START_TEST(values_and_gradients_of_both_orders_are_pytorchs)
+{
+    const row *r = &rows[_i];
+    ng_tensor *in[2] = {figure(r, 'x', 0), NULL}, *g[2], *v[2], *h[2];
+    char second[80];
+    snprintf(second, sizeof second, "%s/x1", r->name);
+    in[1] = golden_find(second);
+    for (int i = 0; i < r->inputs; i++) {
+        in[i] = ng_require_grad(own(ng_copy_new(in[i], NG_F64)));
+        v[i] = figure(r, 'v', i);
+    }
+    ng_tensor *y = r->call(in, r), *dy = golden("%s/dy", r->name);
+    assert_ok(y);
+    expect_tensors_close(__FILE__, __LINE__, r->name, y, golden("%s/y", r->name), TOLERANCE);
+    assert_ok(ng_gradients(tape, &y, 1, in, r->inputs, g, .cotangents = &dy, .record = true));
+    ng_tensor *along = ng_dot(tape, g[0], v[0]);
+    for (int i = 0; i < r->inputs; i++) {
+        expect_figure(r, 'g', i, g[i]);
+        if (i > 0) along = ng_add(tape, along, ng_dot(tape, g[i], v[i]));
+    }
+    assert_ok(ng_gradients(tape, &along, 1, in, r->inputs, h, .allow_unused = true));
+    for (int i = 0; i < r->inputs; i++) expect_figure(r, 'h', i, h[i]);
+}
+END_TEST
+
+START_TEST(every_figure_has_a_row)
+{
+    const char *name;
+    for (int i = 0; (name = golden_name(i)); i++) {
+        const size_t length = strcspn(name, "/");
+        bool known = false;
+        for (int k = 0; k < N_ROWS && !known; k++)
+            known = strlen(rows[k].name) == length && !strncmp(rows[k].name, name, length);
+        ck_assert_msg(known, "%s is compared with nothing", name);
+    }
+}
+END_TEST
+
+/* ---- Order --------------------------------------------------------------------------------- */
+
+static ng_tensor *values(ng_shape shape, const double *list, int64_t count)
+{
+    return ng_require_grad(own(ng_tensor_from(NG_F64, shape, list, count)));
+}
+
+START_TEST(sorting_is_stable_and_a_nan_is_above_every_number)
+{
+    const double inf = (double)INFINITY, none = (double)NAN;
+    ng_tensor *x = values(NG_SHAPE(7), NG_VALUES(2, none, 1, inf, 2, -inf, 1)), *index;
+    ng_tensor *up = ng_sort(tape, x, 0, .index = &index);
+    assert_values(index, 0, 5, 2, 6, 0, 4, 3, 1);
+    ck_assert(isnan(ng_get(up, 6)));
+    ng_tensor *down = ng_sort(tape, x, 0, .descending = true, .index = &index);
+    assert_values(index, 0, 1, 3, 0, 4, 2, 6, 5);
+    ck_assert(isnan(ng_get(down, 0)));
+    assert_same_bits(ng_argsort(tape, x, 0, .descending = true), index);
+    ng_tensor *top = ng_top_k(tape, x, 2, 0, .smallest = true, .index = &index);
+    assert_values(top, 0, -inf, 1);
+    assert_values(index, 0, 5, 2);
+}
+END_TEST
+
+/* Against a count of what is smaller: of many lengths, many of them equal. */
+START_TEST(every_length_is_sorted)
+{
+    ng_rng rng = ng_rng_seeded(3);
+    for (int64_t n = 0; n < 70; n++) {
+        ng_tensor *x = own(ng_zeros_new(n % 2 ? NG_F32 : NG_F64, NG_SHAPE(n)));
+        for (int64_t i = 0; i < n; i++) ng_set(x, i, (double)ng_rng_below(&rng, 12));
+        ng_tensor *index = ng_argsort(tape, x, 0);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t place = 0;
+            for (int64_t k = 0; k < n; k++)
+                place += ng_get(x, k) < ng_get(x, i) || (ng_get(x, k) == ng_get(x, i) && k < i);
+            ck_assert_double_eq(ng_get(index, place), (double)i);
+        }
+        ng_tape_reset(tape);
+    }
+}
+END_TEST
+
+START_TEST(order_tells_what_does_not_fit)
+{
+    ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(1, 2, 3));
+    ck_assert_ptr_null(ng_top_k(tape, x, 4, 0));
+    assert_error(NG_EVALUE, "ng_top_k: k is 4, expected 0 .. 3 along axis 0 of (3,)");
+    ck_assert_ptr_null(ng_sort(tape, x, 1));
+    assert_error(NG_ESHAPE, "ng_sort");
+    ng_tensor *index = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 3));
+    ck_assert_ptr_null(ng_take_along_axis(tape, x, index, 0));
+    assert_error(NG_ESHAPE, "ng_take_along_axis: index[1] is 3, expected 0 .. 2");
+    ng_tensor *flat = ng_from(tape, NG_I64, NG_SHAPE(1, 2), NG_VALUES(0, 1));
+    ck_assert_ptr_null(ng_take_along_axis(tape, x, flat, 0));
+    assert_error(NG_ESHAPE, "index is (1, 2) for (3,)");
+}
+END_TEST
+
+START_TEST(the_largest_are_where_argmax_and_argmin_say)
+{
+    ng_tensor *x = values(NG_SHAPE(2, 3), NG_VALUES(3, 1, 1, -2, 5, -2));
+    assert_values(ng_argmin(tape, x, 1), 0, 1, 0);
+    assert_values(ng_argmin(tape, x, 0), 0, 1, 0, 1);
+    assert_values(ng_min(tape, x, .axes = NG_AXES(1)), 0, 1, -2);
+    ng_tensor *dx = ng_gradient(tape, ng_sum(tape, ng_min(tape, x, .axes = NG_AXES(1))), x);
+    assert_values(dx, 0, 0, 0.5, 0.5, 0.5, 0, 0.5); /* equals share */
+    ng_tensor *at = ng_unsqueeze(tape, ng_argmax(tape, x, 1), 1);
+    assert_values(ng_take_along_axis(tape, x, at, 1), 0, 3, 5);
+}
+END_TEST
+
+/* ---- Edges --------------------------------------------------------------------------------- */
+
+START_TEST(a_product_with_zeros_has_its_gradients)
+{
+    ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(0, 2, 0));
+    ng_tensor *y = ng_prod(tape, x);
+    assert_values(ng_gradient(tape, y, x), 0, 0, 0, 0);
+    assert_values(ng_hessian(tape, y, x), 0, 0, 0, 2, 0, 0, 0, 2, 0, 0);
+    ng_tensor *one = values(NG_SHAPE(3), NG_VALUES(3, 0, 5));
+    assert_values(ng_gradient(tape, ng_prod(tape, one), one), 0, 0, 15, 0);
+    ck_assert_double_eq(ng_item(ng_prod(tape, ng_full(tape, NG_F64, NG_SHAPE(0), 7))), 1);
+}
+END_TEST
+
+START_TEST(a_norm_has_gradients_of_zero_at_zero_and_no_overflow)
+{
+    ng_tensor *x = values(NG_SHAPE(2, 2), NG_VALUES(0, 0, 3, -4));
+    ng_tensor *y = ng_norm(tape, x, .axes = NG_AXES(1));
+    assert_values(y, 1e-15, 0, 5);
+    ng_tensor *dx = ng_gradient(tape, ng_sum(tape, y), x, .record = true);
+    assert_values(dx, 1e-15, 0, 0, 0.6, -0.8);
+    ng_tensor *h = ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x);
+    for (int i = 0; i < 4; i++) assert_near(ng_get(h, i), 0, 1e-15);
+    ng_tensor *big = ng_full(tape, NG_F32, NG_SHAPE(4), 1e30);
+    assert_close(ng_item(ng_norm(tape, big)), 2e30, 1e-6);
+    ng_tensor *small = ng_full(tape, NG_F32, NG_SHAPE(4), 1e-30);
+    assert_close(ng_item(ng_norm(tape, small)), 2e-30, 1e-6);
+    ck_assert(isinf(ng_item(ng_norm(tape, ng_full(tape, NG_F32, NG_SHAPE(2), INFINITY)))));
+    ck_assert(isnan(ng_item(ng_norm(tape, ng_full(tape, NG_F32, NG_SHAPE(2), NAN)))));
+}
+END_TEST
+
+START_TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
+{
+    ng_tensor *x = ng_full(tape, NG_F64, NG_SHAPE(2, 2), (double)INFINITY);
+    const double inf = (double)INFINITY;
+    assert_values(ng_tril(tape, x, 0), 0, inf, 0, inf, inf);
+    assert_values(ng_triu(tape, x, 1), 0, 0, inf, 0, 0);
+    ck_assert_ptr_null(ng_tril(tape, ng_full(tape, NG_F64, NG_SHAPE(2), 1), 0));
+    assert_error(NG_ESHAPE, "ng_tril: x is (2,), expected (..., rows, columns)");
+}
+END_TEST
+
+START_TEST(parts_come_back_and_what_does_not_fit_is_told)
+{
+    ng_tensor *x = values(NG_SHAPE(2, 4), NG_VALUES(1, 2, 3, 4, 5, 6, 7, 8)), *half[2] = {x, x};
+    assert_ok(ng_chunk(tape, x, 2, 1, half));
+    assert_values(half[1], 0, 3, 4, 7, 8);
+    assert_same_bits(ng_concat(tape, half, 2, 1), x);
+    ng_tensor *kept[3] = {x, x, x};
+    ck_assert_int_ne(ng_chunk(tape, x, 3, 1, kept), NG_OK);
+    assert_error(NG_ESHAPE,
+                 "ng_chunk: 3 parts of axis 1 of (2, 4), expected a number that divides");
+    ck_assert_ptr_eq(kept[0], x);
+    ck_assert_ptr_null(ng_stack(tape, NG_TENSORS(x, half[0]), 0));
+    assert_error(NG_ESHAPE, "ng_stack: part 1 is (2, 4) and part 2 (2, 2), expected one shape");
+    ck_assert_ptr_null(ng_squeeze(tape, x, 0));
+    assert_error(NG_ESHAPE, "ng_squeeze: axis 0 of (2, 4), expected one of length 1");
+    ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(4, 5));
+    assert_values(ng_stack(tape, NG_TENSORS(ids, ids), 1), 0, 4, 4, 5, 5);
+}
+END_TEST
+
+START_TEST(small_arguments_keep_their_digits)
+{
+    ng_tensor *x = values(NG_SHAPE(2), NG_VALUES(1e-20, -1e-20));
+    assert_values(ng_log1p(tape, x), 1e-15, 1e-20, -1e-20);
+    assert_values(ng_expm1(tape, x), 1e-15, 1e-20, -1e-20);
+    ng_tensor *steps = values(NG_SHAPE(5), NG_VALUES(-1.5, -0.0, 0, 2, 2.5));
+    assert_values(ng_floor(tape, steps), 0, -2, 0, 0, 2, 2);
+    assert_values(ng_sign(tape, steps), 0, -1, 0, 0, 1, 1);
+    assert_values(ng_gradient(tape, ng_floor(tape, steps), steps), 0, 0, 0, 0, 0, 0);
+}
+END_TEST
+
+/* ---- Likelihoods --------------------------------------------------------------------------- */
+
+START_TEST(accuracy_is_the_share_of_rows_that_are_right)
+{
+    ng_tensor *x = values(NG_SHAPE(4, 2), NG_VALUES(1, 2, 2, 1, 3, 3, 0, -1));
+    ng_tensor *y = ng_from(tape, NG_I64, NG_SHAPE(4), NG_VALUES(1, 1, 0, 0));
+    ck_assert_double_eq(ng_accuracy(x, y), 0.75); /* of equals the first */
+    ck_assert(isnan(ng_accuracy(x, ng_from(tape, NG_I64, NG_SHAPE(3), NG_VALUES(1, 1, 0)))));
+    assert_error(NG_ESHAPE, "ng_accuracy: labels (3,) for (4, 2)");
+    ck_assert(isnan(ng_accuracy(x, ng_full(tape, NG_F32, NG_SHAPE(4), 0))));
+    assert_error(NG_EDTYPE, "ng_accuracy: logits float64 and labels float32");
+}
+END_TEST
+
+START_TEST(a_distribution_has_no_divergence_from_itself)
+{
+    ng_tensor *p = values(NG_SHAPE(3), NG_VALUES(0.25, 0.75, 0));
+    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(3), NG_VALUES(log(0.25), log(0.75), -1000));
+    ng_tensor *loss = ng_kl_divergence(tape, x, p, .reduction = NG_SUM);
+    ck_assert_double_eq(ng_item(loss), 0);
+    assert_values(ng_gradient(tape, loss, p), 1e-15, 1, 1, 0); /* ln t - x + 1; at 0 none */
+}
+END_TEST
+
+START_TEST(weights_and_labels_that_do_not_fit_are_told)
+{
+    ng_tensor *x = values(NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4));
+    ng_tensor *y = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 2));
+    ck_assert_ptr_null(ng_nll(tape, x, y));
+    assert_error(NG_EVALUE, "ng_nll: label 2 in row 1, expected 0 .. 1");
+    ng_tensor *three = ng_full(tape, NG_F64, NG_SHAPE(3), 1);
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, y, .weights = three));
+    assert_error(NG_ESHAPE, "ng_cross_entropy: weights float64 (3,), expected float64 (2,)");
+    ck_assert(isnan(ng_item(ng_nll(tape, x, y, .weights = ng_full(tape, NG_F64, NG_SHAPE(2), 0),
+                                   .ignore = true, .ignored = 2))));
+}
+END_TEST
+
+static void begin_golden(void)
+{
+    set_up();
+    golden_load("tests/golden/functions.txt");
+}
+
+static void end_golden(void)
+{
+    golden_unload();
+    tear_down();
+}
+
+Suite *functions_suite(void);
+
+Suite *functions_suite(void)
+{
+    Suite *suite = suite_create("functions");
+    TCase *pytorch = tcase_create("pytorch");
+    tcase_add_checked_fixture(pytorch, begin_golden, end_golden);
+    tcase_add_loop_test(pytorch, values_and_gradients_of_both_orders_are_pytorchs, 0, N_ROWS);
+    tcase_add_test(pytorch, every_figure_has_a_row);
+    suite_add_tcase(suite, pytorch);
+
+    TCase *edges = add_group(suite, "edges");
+    tcase_add_test(edges, sorting_is_stable_and_a_nan_is_above_every_number);
+    tcase_add_test(edges, every_length_is_sorted);
+    tcase_add_test(edges, order_tells_what_does_not_fit);
+    tcase_add_test(edges, the_largest_are_where_argmax_and_argmin_say);
+    tcase_add_test(edges, a_product_with_zeros_has_its_gradients);
+    tcase_add_test(edges, a_norm_has_gradients_of_zero_at_zero_and_no_overflow);
+    tcase_add_test(edges, what_a_triangle_leaves_out_is_zero_whatever_it_held);
+    tcase_add_test(edges, parts_come_back_and_what_does_not_fit_is_told);
+    tcase_add_test(edges, small_arguments_keep_their_digits);
+    tcase_add_test(edges, accuracy_is_the_share_of_rows_that_are_right);
+    tcase_add_test(edges, a_distribution_has_no_divergence_from_itself);
+    tcase_add_test(edges, weights_and_labels_that_do_not_fit_are_told);
+    return suite;
+}
