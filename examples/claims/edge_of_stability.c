@@ -1,0 +1,194 @@
+/* How sharp the loss is where gradient descent goes: the largest eigenvalue of the Hessian along
+ * training, by norm and learning rate. */
+#include "lab.h"
+#include <math.h>
+
+enum { WIDTH, IMAGES, STEPS };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
+    [IMAGES] = {"images", "all of them in every step", .normal = 200, .quick = 50},
+    [STEPS] = {"steps", "of gradient descent", .normal = 2000, .quick = 60},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "edge_of_stability",
+    .source = "Cohen et al. 2021, figures 1 and 5; Lyu, Li & Arora 2022",
+    .claim =
+        "the sharpness of the loss rises along training until gradient descent is at the edge of "
+        "stability, 2 / rate, and stays there, with norms as without",
+    .method = "200 digits, 64 - (Linear, norm, tanh) x 2 - 10, squared error of one-hot labels; "
+              "gradient\n"
+              "descent with all images in each step, at two rates. The sharpness is the largest\n"
+              "eigenvalue of the Hessian of all parameters, by power iteration on Hessian-vector\n"
+              "products, every 25 steps, begun with the vector found last.\n",
+    .rule =
+        "the mean sharpness of the last quarter of training is within 15 % of 2 / rate, for each "
+        "norm and rate",
+    .seeds = 10,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+enum { NORMS = 4, RATES = 2, LOOK = 25, ITERATIONS = 10, FIRST_ITERATIONS = 60, MOST = 16 };
+static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
+                                             &lab_rms_norm};
+static const double rates[RATES] = {0.08, 0.12};
+
+static ng_module *make_network(const lab_norm *norm, uint64_t seed)
+{
+    ng_module *net = ng_sequential_from(NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        ng_sequential_add(net, ng_linear_new(i == 0 ? 64 : lab_whole(WIDTH), lab_whole(WIDTH)));
+        if (norm->make) ng_sequential_add(net, norm->make(lab_whole(WIDTH)));
+        ng_sequential_add(net, ng_tanh_new());
+    }
+    ng_sequential_add(net, ng_linear_new(lab_whole(WIDTH), 10));
+    ng_module_init(net, seed);
+    lab_goes_on();
+    return net;
+}
+
+/* ---- One training ---- */
+
+typedef struct {
+    ng_module *net;
+    ng_tape *tape;
+    ng_dataset *data;
+    ng_tensor *parameters[MOST],
+        *along[MOST]; /* along: of length 1 together, the vector found last */
+    int count;
+} descent;
+
+static ng_tensor *loss_of(descent *d)
+{
+    ng_batch batch;
+    ng_dataset_batch(d->data, d->tape, 0, ng_dataset_count(d->data), &batch);
+    ng_tensor *error = ng_sub(d->tape, ng_forward(d->net, d->tape, batch.x),
+                              ng_one_hot(d->tape, NG_F32, batch.y, 10));
+    return ng_mul_scalar(d->tape, ng_sum(d->tape, ng_square(d->tape, error)),
+                         0.5 / (double)batch.size);
+}
+
+static descent begin(const lab_norm *norm, uint64_t seed)
+{
+    descent d = {.net = make_network(norm, seed), .tape = ng_tape_new()};
+    ng_dataset *rest;
+    ng_named_tensor p;
+    ng_rng rng = ng_rng_seeded(seed);
+    lab_digits(seed, lab_whole(IMAGES), &d.data, &rest);
+    ng_dataset_free(rest);
+    for (; ng_module_parameter(d.net, d.count, &p); d.count++) {
+        d.parameters[d.count] = p.tensor;
+        d.along[d.count] = ng_normal_new(NG_F32, ng_shape_of(p.tensor), 0, 1, &rng);
+    }
+    lab_goes_on();
+    return d;
+}
+
+static void end(descent *d)
+{
+    for (int i = 0; i < d->count; i++) ng_tensor_free(d->along[i]);
+    ng_tape_free(d->tape), ng_module_free(d->net), ng_dataset_free(d->data);
+}
+
+/* |v|, over all tensors of the list. */
+static double length(ng_tape *tape, ng_tensor *const *v, int count)
+{
+    double square = 0;
+    for (int i = 0; i < count; i++) square += ng_item(ng_sum(tape, ng_square(tape, v[i])));
+    return sqrt(square);
+}
+
+/* Power iteration: v <- H v / |H v|; the eigenvalue is |H v|. */
+static double sharpness(descent *d, int iterations)
+{
+    double size = 1;
+    for (int k = 0; k < iterations; k++) {
+        ng_tensor *product[MOST];
+        ng_hvp(d->tape, loss_of(d), d->parameters, d->count, d->along, product);
+        size = length(d->tape, product, d->count);
+        for (int i = 0; i < d->count; i++)
+            ng_copy_values(d->along[i], ng_mul_scalar(d->tape, product[i], 1 / size));
+        ng_tape_reset(d->tape);
+        lab_goes_on();
+    }
+    return size;
+}
+
+/* The sharpness at every look, and the loss. */
+static void descend(const lab_norm *norm, double rate, uint64_t seed, double *sharp, double *loss)
+{
+    descent d = begin(norm, seed);
+    ng_optimizer *sgd = ng_sgd_new(d.net, .lr = rate);
+    for (int step = 0; step < lab_whole(STEPS); step++) {
+        const int look = step / LOOK;
+        if (step % LOOK == 0)
+            sharp[look] = sharpness(&d, look == 0 ? FIRST_ITERATIONS : ITERATIONS);
+        ng_tensor *l = loss_of(&d);
+        if (step % LOOK == 0) loss[look] = ng_item(l);
+        if (ng_backward(d.tape, l) || ng_optimizer_step(sgd)) break;
+        ng_tape_reset(d.tape);
+    }
+    lab_goes_on();
+    ng_optimizer_free(sgd), end(&d);
+}
+
+/* ---- All ---- */
+
+static int looks(void) { return (lab_whole(STEPS) + LOOK - 1) / LOOK; }
+
+/* The mean of the last quarter. */
+static double at_the_end(const double *values)
+{
+    const int count = looks() < 4 ? 1 : looks() / 4;
+    double sum = 0;
+    for (int i = looks() - count; i < looks(); i++) sum += values[i];
+    return sum / count;
+}
+
+static void write_curves(int norm, int rate, const double *sharp, const double *loss)
+{
+    char name[64];
+    double *s = lab_numbers(lab_seeds()), *l = lab_numbers(lab_seeds());
+    snprintf(name, sizeof name, "%s, rate %g", norms[norm]->name, rates[rate]);
+    lab_block(name, "step sharpness sharpness_low sharpness_high loss rate seeds");
+    for (int look = 0; look < looks(); look++) {
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            s[seed] = sharp[seed * looks() + look];
+            l[seed] = loss[seed * looks() + look];
+        }
+        const lab_spread all = lab_spread_of(s, lab_seeds());
+        lab_row(look * LOOK, all.median, all.quarter, all.three_quarters,
+                lab_spread_of(l, lab_seeds()).median, rates[rate], lab_seeds());
+    }
+}
+
+static void measure(int norm, int rate)
+{
+    double *sharp = lab_numbers((int64_t)lab_seeds() * looks());
+    double *loss = lab_numbers((int64_t)lab_seeds() * looks());
+    double *first = lab_numbers(lab_seeds()), *edges = lab_numbers(lab_seeds());
+    for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
+        lab_progress((rate * NORMS + norm) * lab_seeds() + seed, RATES * NORMS * lab_seeds(),
+                     "%s, rate %g, seed %d", norms[norm]->name, rates[rate], seed + 1);
+        double *mine = sharp + seed * looks();
+        descend(norms[norm], rates[rate], lab_seed(seed), mine, loss + seed * looks());
+        first[seed] = mine[0] * rates[rate] / 2;
+        edges[seed] = at_the_end(mine) * rates[rate] / 2;
+    }
+    write_curves(norm, rate, sharp, loss);
+    const char *name = norms[norm]->name;
+    lab_judge((lab_part){name, first, .side = LAB_BELOW, .threshold = 1},
+              "sharpness at the start over 2 / rate, at rate %g", rates[rate]);
+    lab_judge((lab_part){name, edges, .side = LAB_WITHIN, .around = 1, .threshold = 0.15},
+              "sharpness in the last quarter over 2 / rate, at rate %g", rates[rate]);
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    lab_data("64-%d-%d-10, tanh, %d images, squared error", lab_whole(WIDTH), lab_whole(WIDTH),
+             lab_whole(IMAGES));
+    for (int rate = 0; rate < RATES; rate++)
+        for (int norm = 0; norm < NORMS; norm++) measure(norm, rate);
+    return lab_end();
+}
