@@ -1,0 +1,132 @@
+/* Does a position of a causal transformer depend on what comes after it, or a sequence on others of its
+ * batch? The derivatives of a block's output, position by position. */
+#include "lab.h"
+#include <math.h>
+
+enum { LENGTH, WIDTH };
+static lab_size sizes[] = {
+    [LENGTH] = {"length", "positions of a sequence", .normal = 16, .quick = 4},
+    [WIDTH] = {"width", "features", .normal = 32},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "leak",
+    .source = "documents 000 and 003; Ba, Kiros & Hinton 2016, section 3",
+    .claim =
+        "layer normalization suits autoregressive models and does not depend on the batch; batch "
+        "normalization is not made for sequences",
+    .method =
+        "One causal transformer block, x (4, 16, 32) random, in train mode. For each position t "
+        "of\n"
+        "the first sequence its output is contracted with random numbers and differentiated to x:\n"
+        "the size of the gradient at the positions after t, and in the other sequences, as a "
+        "share\n"
+        "of the gradient's largest size at any position. BatchNorm takes its statistics over all\n"
+        "positions of all sequences; with its running statistics (eval mode) it is a control.\n",
+    .rule = "the share is below 1e-12 with a norm of single positions and in eval mode, and above "
+            "1e-3 with BatchNorm in train mode",
+    .dtype = "float64",
+    .seeds = 20,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+enum { KINDS = 5, SEQUENCES = 4, HEADS = 4 };
+static const struct {
+    const char *name, *norm;
+    ng_norm_maker *make;
+    bool eval, leaks;
+} kinds[KINDS] = {{"BatchNorm", "BatchNorm", ng_norm_batch, false, true},
+                  {"BatchNorm in eval mode", "BatchNorm", ng_norm_batch, true, false},
+                  {"LayerNorm", "LayerNorm", ng_norm_layer, false, false},
+                  {"RMSNorm", "RMSNorm", ng_norm_rms, false, false},
+                  {"no norm", NULL, ng_norm_none, false, false}};
+
+/* sizes[t][s]: |d y_t . v / d x_s| of the first sequence; others[t]: the largest in another one. */
+static void measure(int kind, uint64_t seed, double *size, double *others)
+{
+    const int64_t length = lab_whole(LENGTH), width = lab_whole(WIDTH);
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_module *net =
+        ng_transformer_block_new(width, HEADS, .norm = kinds[kind].make, .causal = true);
+    ng_module_init(net, seed);
+    ng_module_to(net, NG_F64);
+    if (kinds[kind].eval) ng_eval(net);
+    ng_tape *tape = ng_tape_new();
+    for (int64_t t = 0; t < length; t++) {
+        const ng_shape shape = NG_SHAPE(SEQUENCES, length, width);
+        ng_rng same = ng_rng_seeded(seed + 1000);
+        ng_tensor *drawn = ng_normal_new(NG_F64, shape, 0, 1, &same);
+        ng_tensor *to = ng_normal_new(NG_F64, NG_SHAPE(1, 1, width), 0, 1, &rng);
+        ng_tensor *x = ng_variable(tape, drawn);
+        ng_tensor *y = ng_slice(tape, ng_forward(net, tape, x), 0, 0, 1);
+        ng_tensor *at = ng_mul(tape, ng_slice(tape, y, 1, t, t + 1), to);
+        ng_tensor *g = ng_gradient(tape, ng_sum(tape, at), x);
+        ng_tensor *lengths = ng_norm(tape, g, .axes = NG_AXES(2)); /* (sequences, positions) */
+        for (int64_t s = 0; s < length; s++) size[t * length + s] = ng_at(lengths, 0, s);
+        others[t] = 0;
+        for (int64_t i = 1; i < SEQUENCES; i++)
+            for (int64_t s = 0; s < length; s++) others[t] = fmax(others[t], ng_at(lengths, i, s));
+        ng_tensor_free(drawn), ng_tensor_free(to);
+        ng_tape_reset(tape);
+        lab_goes_on();
+    }
+    ng_tape_free(tape), ng_module_free(net);
+}
+
+/* What of a gradient is where it should not be: the largest share after t, and elsewhere. */
+typedef struct {
+    double after, elsewhere;
+} share;
+
+static share shares_of(const double *size, const double *others)
+{
+    const int length = lab_whole(LENGTH);
+    share all = {0, 0};
+    for (int t = 0; t < length; t++) {
+        double largest = 0;
+        for (int s = 0; s < length; s++) largest = fmax(largest, size[t * length + s]);
+        for (int s = t + 1; s < length; s++)
+            all.after = fmax(all.after, size[t * length + s] / largest);
+        all.elsewhere = fmax(all.elsewhere, others[t] / largest);
+    }
+    return all;
+}
+
+static void judge(int kind, const double *values, const char *what)
+{
+    const bool leaks = kinds[kind].leaks;
+    lab_judge((lab_part){kinds[kind].norm, values, .side = leaks ? LAB_ABOVE : LAB_BELOW,
+                         .threshold = leaks ? 1e-3 : 1e-12},
+              "gradient %s, share of the largest%s%s", what, kinds[kind].norm ? "" : ", no norm",
+              kinds[kind].eval ? ", eval mode" : "");
+}
+
+static void measure_kind(int kind)
+{
+    const int length = lab_whole(LENGTH);
+    double *size = lab_numbers(length * length), *others = lab_numbers(length);
+    double *middle = lab_numbers(length * length);
+    double *after = lab_numbers(lab_seeds()), *elsewhere = lab_numbers(lab_seeds());
+    for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
+        lab_progress(kind * lab_seeds() + seed, KINDS * lab_seeds(), "%s, seed %d",
+                     kinds[kind].name, seed + 1);
+        measure(kind, lab_seed(seed), size, others);
+        const share all = shares_of(size, others);
+        after[seed] = all.after, elsewhere[seed] = all.elsewhere;
+        for (int i = 0; i < length * length && seed == 0; i++) middle[i] = size[i];
+    }
+    lab_block(kinds[kind].name, "output input size");
+    for (int t = 0; t < length; t++)
+        for (int s = 0; s < length; s++) lab_row(t, s, middle[t * length + s]);
+    judge(kind, after, "to later positions");
+    judge(kind, elsewhere, "to other sequences");
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    lab_data("causal block, width %d, %d heads, %d positions", lab_whole(WIDTH), HEADS,
+             lab_whole(LENGTH));
+    for (int kind = 0; kind < KINDS; kind++) measure_kind(kind);
+    return lab_end();
+}
