@@ -368,6 +368,35 @@ lab_line lab_fit(const double *x, const double *y, int count)
     return (lab_line){slope, (sy - slope * sx) / n};
 }
 
+/* ---- Tuning ------------------------------------------------------------------------------- */
+
+typedef double score_of(void *context, double rate, uint64_t seed);
+
+static double median_score(double rate, score_of *score, void *context)
+{
+    double scores[LAB_TUNING_SEEDS];
+    for (int i = 0; i < lab_tuning_seeds() && lab_goes_on(); i++) {
+        scores[i] = score(context, rate, lab_tuning_seed(i));
+        if (isnan(scores[i])) scores[i] = HUGE_VAL;
+    }
+    return lab_spread_of(scores, lab_tuning_seeds()).median;
+}
+
+double lab_best_rate(double start, score_of *score, void *context)
+{
+    static const double ways[] = {2, 0.5};
+    if (lab.quick) return start;
+    double best = start, lowest = median_score(start, score, context);
+    for (int i = 0; i < 2 && best == start; i++) {
+        for (bool better = true; better;) {
+            const double reached = median_score(best * ways[i], score, context);
+            better = reached < lowest;
+            if (better) lowest = reached, best *= ways[i];
+        }
+    }
+    return best;
+}
+
 /* ---- Digits ------------------------------------------------------------------------------- */
 
 static ng_module *make_batch(int64_t features) { return ng_batch_norm_new(features); }

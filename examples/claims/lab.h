@@ -64,6 +64,13 @@ enum { LAB_TUNING_SEEDS = 3 };
 int lab_tuning_seeds(void); /* that many; one with --quick */
 uint64_t lab_tuning_seed(int index);
 
+/* The rate, `start` times a power of 2, at which the median over the tuning seeds of score(context,
+ * rate, seed), a loss, is lower than at half and at twice as much: doublings or halvings from
+ * `start`, as long as they help, so that it is never the edge of a grid. NaN counts as Inf; with
+ * --quick it is `start`. */
+double lab_best_rate(double start, double score(void *context, double rate, uint64_t seed),
+                     void *context);
+
 bool lab_quick(void);         /* a smoke run: figures and verdict mean nothing */
 
 /* Says how far the whole is (`done` of `total`), and what is being done. */
