@@ -16,9 +16,10 @@ count = word(seeds, 2) - word(seeds, 1) + 1
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: lowest to highest.   Outliers and means are counted in deviations of the features in a row.", count) \
-        at screen 0.065,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.21; set tmargin at screen 0.85
+    set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds.   Outliers and means are counted in deviations of the features in a row.", count) \
+        at screen 0.065,0.055 tc rgb faint font fine(kind)
+    set label 7 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
+    set bmargin at screen 0.22; set tmargin at screen 0.85
 
     set lmargin at screen 0.065; set rmargin at screen 0.335
     eval headline("Rows of mean 0: no difference\\nunless they are narrow")
@@ -34,7 +35,7 @@ do for [kind in "svg png"] {
     set label 6 "RMSNorm" at 1000,11 right tc ls 10 + style(2)
     plot for [n in "8 128 2048"] for [k = 1:2] data index ("width ".n) \
              using 1:(100 * column(column_of(k))) with linespoints ls style(k) @MARKED dt k
-    do for [i = 1:6] { unset label i }
+    do for [i = 1:7] { unset label i }
 
     set lmargin at screen 0.4; set rmargin at screen 0.655
     eval headline("Rows with a mean: RMSNorm\\nchanges less")

@@ -9,21 +9,21 @@ out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/placement'
 data = out . '.dat'
 
 array name[2] = ["pre-norm", "post-norm"]
-style(p) = p == 1 ? 3 : 2
+style(p) = p == 1 ? 3 : 5
 slope(p) = p == 1 ? slope_pre : slope_post
 stats data index "slopes" using (slope_pre = column("pre_norm"), slope_post = column("post_norm")) nooutput
 
 # Last points of the curves: gradient [placement], loss [2 placement - warm].
 array gradient[2]
 array loss[4]
-array rate[2]
+array rate[4]
 array ends[4]
 do for [p = 1:2] {
-    stats data index "gradient ".name[p] using (deepest = column("depth"), draws = column("draws"), \
+    stats data index "gradient ".name[p] using (deepest = column("depth"), seeds = column("seeds"), \
         gradient[p] = column("gradient")) nooutput
     do for [w = 0:1] {
         stats data index "training ".name[p].(w ? " warm" : " cold") using (steps = column("step"), \
-            seeds = column("seeds"), rate[p] = column("rate"), loss[2 * p - w] = column("loss")) nooutput
+            rate[2 * p - w] = column("rate"), loss[2 * p - w] = column("loss")) nooutput
     }
 }
 stats data index "training pre-norm warm" using "loss_low" nooutput
@@ -34,8 +34,7 @@ position(l) = (l - bottom) / (top - bottom)
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 sprintf("Left: median of %d networks; band: lowest to highest. Right: the same of %d seeds, at the rates where pre- and post-norm validate best with warm-up, ", \
-        draws, seeds).sprintf("%g and %g.", rate[1], rate[2]) \
+    set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds. Right: each at its own best learning rate, which is named.", seeds) \
         at screen 0.072,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.072,0.018 tc rgb faint font fine(kind)
 
@@ -61,7 +60,7 @@ do for [kind in "svg png"] {
     unset label 1; unset label 2
     do for [i = 11:14] { unset label i }
 
-    set lmargin at screen 0.55; set rmargin at screen 0.83
+    set lmargin at screen 0.55; set rmargin at screen 0.8
     eval headline("Training loss with and without warm-up")
     set xlabel "step"
     set ylabel "nats a character"
@@ -74,8 +73,8 @@ do for [kind in "svg png"] {
     do for [k = 1:4] { ends[k] = position(loss[k]) }
     eval SPREAD
     do for [p = 1:2] {
-        set label 10 + p sprintf("%s with", name[p]) at graph 1.02, graph ends[2 * p - 1] tc ls 10 + style(p)
-        set label 12 + p sprintf("%s without", name[p]) at graph 1.02, graph ends[2 * p] tc ls 10 + style(p)
+        set label 10 + p sprintf("%s with, %g", name[p], rate[2 * p - 1]) at graph 1.02, graph ends[2 * p - 1] tc ls 10 + style(p)
+        set label 12 + p sprintf("%s without, %g", name[p], rate[2 * p]) at graph 1.02, graph ends[2 * p] tc ls 10 + style(p)
     }
     plot for [p = 1:2] data index "training ".name[p]." warm" using "step":"loss_low":"loss_high" \
              with filledcurves ls style(p) @BAND, \

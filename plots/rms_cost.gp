@@ -11,25 +11,31 @@ norms = "LayerNorm RMSNorm"
 style(k) = k + 2              # their colours in all figures
 time_of(k) = 3 * k - 1        # their columns; the quartiles follow
 blocks = "forward backward step"
-colours = "#000000 #cc79a7 #e69f00"
+array looks[3] = [1, 3, 2]    # dash types
+array shapes[3] = [11, 9, 7]
 
 # The value at the widest row, and the largest of a block.
 last(block, col) = system(sprintf("awk '/^# / { on = $2 == \"%s\" } on && $1 + 0 { y = $%d } END { print y }' '%s'", \
                                   block, col, data)) + 0
-cell(block, row, col) = system(sprintf("awk '/^# / { on = $2 == \"%s\"; n = 0 } on && n++ == %d + 2 { print $%d }' '%s'", \
-                                       block, row, col, data)) + 0
 stats data index "backward" using "width":"layer_us" nooutput
 widest = STATS_max_x
 top = 1.1 * STATS_max_y
 array saved[3]
-do for [b = 1:3] { saved[b] = last(word(blocks, b), 8) }
+low = 0
+high = 70
+do for [b = 1:3] {
+    saved[b] = last(word(blocks, b), 8)
+    stats data index word(blocks, b) using "saving_low":"saving_high" nooutput
+    low = STATS_min_x < low ? 10 * floor(STATS_min_x / 10) : low
+}
 
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 "Lines: medians; bands: quartiles.   ".what_of(data) \
-        at screen 0.03,0.03 tc rgb faint font fine(kind)
-    set bmargin at screen 0.21; set tmargin at screen 0.88
+    set label 1 "Line: median of the rounds; band: their middle half." \
+        at screen 0.065,0.055 tc rgb faint font fine(kind)
+    set label 3 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
+    set bmargin at screen 0.22; set tmargin at screen 0.88
     set logscale x 2
     set format x "%.0f"
     set xlabel "features in a row" offset 0,0.4
@@ -60,24 +66,22 @@ do for [kind in "svg png"] {
 
     set lmargin at screen 0.59; set rmargin at screen 0.87
     eval headline("What RMSNorm saves")
-    set yrange [-20:70]
+    set yrange [low:high]
     set ylabel "share of the time with LayerNorm (%)"
     gap = 0.058
     array ends[2]
-    do for [b = 1:2] { ends[b] = (saved[b] + 20) / 90 }
+    do for [b = 1:2] { ends[b] = (saved[b] - low) / (high - low) }
     eval SPREAD
     do for [b = 1:2] {
-        set label 10 + b word(blocks, b) at graph 1.02, graph ends[b] tc rgb word(colours, b)
+        set label 10 + b word(blocks, b) at graph 1.02, graph ends[b] tc ls 14
     }
-    set label 13 "training step" at first 1.15 * last("step", 1), first saved[3] tc rgb word(colours, 3)
+    set label 13 "training step" at first 1.15 * last("step", 1), first saved[3] offset 0,0.6 tc ls 14
     set object 1 rectangle from graph 0, first 7 to graph 1, first 64 fs solid 0.06 noborder fc rgb "black" behind
     set label 2 "7 to 64 % of a whole run: what the paper reports" at graph 0.03, first 60 tc rgb faint font fine(kind)
-    set label 3 sprintf("accuracy: LayerNorm %.1f %%, RMSNorm %.1f %%", cell("accuracy", 0, 2), cell("accuracy", 1, 2)) \
-        at graph 0.03, first 53 tc rgb ink font fine(kind)
-    plot for [b = 1:3] data index word(blocks, b) using 1:9:10 with filledcurves \
-             fc rgb word(colours, b) @BAND, \
-         for [b = 1:3] data index word(blocks, b) using 1:8 with lines lw 2.2 lc rgb word(colours, b)
-    do for [i = 2:3] { unset label i }
+    plot 0 with lines ls 8, \
+         for [b = 1:3] data index word(blocks, b) using 1:9:10 with filledcurves ls 4 @BAND, \
+         for [b = 1:3] data index word(blocks, b) using 1:8 with linespoints ls 4 dt looks[b] pt shapes[b]
+    unset label 2; unset label 3
     do for [i = 11:13] { unset label i }
     unset object 1
     unset multiplot

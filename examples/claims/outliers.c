@@ -276,8 +276,8 @@ static void judge_network(double *lost[VARIANTS], int variant, const char *norm,
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &outliers);
-    lab_data("change of the other features' normalized values; width %d and an outlier of %d "
-             "deviations where the mean varies; network 64-%d-%d-10, adam, lr 0.002, %d epochs",
+    lab_data("width %d and an outlier of %d deviations where the mean varies; network "
+             "64-%d-%d-10, Adam at 0.002, %d epochs",
              lab_whole(WIDTH), lab_whole(OUTLIER), lab_whole(HIDDEN), lab_whole(HIDDEN),
              lab_whole(EPOCHS));
 
