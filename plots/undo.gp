@@ -1,0 +1,57 @@
+# A feature before a norm against what the best gamma and beta make of its normalized values, by norm,
+# and what is left over all features; the data come from build/examples/undo.
+
+load 'plots/style.gp'
+out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/undo'
+data = out . '.dat'
+
+array names[3] = ["BatchNorm", "LayerNorm", "RMSNorm"]
+lowest = 1e300
+highest = -1e300
+do for [k = 1:3] {
+    stats data index names[k] using "x" nooutput
+    lowest = STATS_min < lowest ? STATS_min : lowest
+    highest = STATS_max > highest ? STATS_max : highest
+}
+edge = 0.05 * (highest - lowest)
+
+do for [kind in "svg png"] {
+    eval canvas(kind, out, 1200, 420)
+    unset label
+    unset logscale
+    set multiplot
+    set label 1 "Dots: the images, one feature, first seed; on the line the norm is undone. Right: all features, a mark a seed." \
+        at screen 0.055,0.075 tc rgb faint font fine(kind)
+    set label 3 what_of(data) at screen 0.055,0.03 tc rgb faint font fine(kind)
+    set tmargin at screen 0.86; set bmargin at screen 0.27
+    set xrange [lowest - edge : highest + edge]
+    set yrange [lowest - edge : highest + edge]
+    set xtics auto
+    set ytics auto
+    set format "%g"
+    set xlabel "x before the norm" offset 0,0.5
+    do for [k = 1:3] {
+        set lmargin at screen 0.055 + 0.235 * (k - 1)
+        set rmargin at screen 0.055 + 0.235 * (k - 1) + 0.195
+        eval headline(names[k])
+        set ylabel (k == 1 ? "gamma xhat + beta, the best" : "") offset 1,0
+        plot x with lines ls 8, data index names[k] using "x":"undone" with points ls 1 + k ps 0.4
+        unset label 1
+        unset label 3
+    }
+    set lmargin at screen 0.81; set rmargin at screen 0.985
+    eval headline("Variance left")
+    unset xlabel
+    set ylabel ""
+    set xrange [0.5:3.5]
+    set xtics ("BatchNorm" 1, "Layer" 2, "RMS" 3)
+    set yrange [1e-32:1]
+    set logscale y
+    set format y powers
+    set ytics 1e8
+    set label 2 "asked: 1 %" at 0.55,1e-3 tc rgb faint font fine(kind)
+    plot 0.01 with lines ls 8, \
+         for [k = 1:3] data index names[k].", left" using (k - 0.15 + 0.025 * column("seed")):"left" with points ls 1 + k ps 0.7
+    unset multiplot
+    unset output
+}
