@@ -491,7 +491,7 @@ static void plant_faults(const options *chosen, totals *sum)
 
 /* ---- The sweep ----------------------------------------------------------------------------- */
 
-/* A block: step, and median, lowest and highest error over the norms. */
+/* A block: step, and the median and middle half of the errors over the norms. */
 static bool sweep_in(FILE *text, const char *precision, bool in_float, uint64_t seed)
 {
     double errors[SWEPT_NORMS][SWEEP_STEPS];
@@ -502,7 +502,8 @@ static bool sweep_in(FILE *text, const char *precision, bool in_float, uint64_t 
         double over_norms[SWEPT_NORMS];
         for (int n = 0; n < SWEPT_NORMS; n++) over_norms[n] = errors[n][i];
         const number_spread all = number_spread_of(over_norms, SWEPT_NORMS);
-        fprintf(text, "%.6e %.6e %.6e %.6e\n", sweep_step(i), all.median, all.low, all.high);
+        fprintf(text, "%.6e %.6e %.6e %.6e\n", sweep_step(i), all.median, all.quarter,
+                all.three_quarters);
     }
     return true;
 }

@@ -30,8 +30,9 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 700)
     eval "set tics font '" . fine(kind) . "'"
     set multiplot
-    set label 1 "Above: one unit of the first seed. Below: line, median; band, lowest to highest." \
-        . "   " . what_of(data) at screen 0.02,0.024 tc rgb faint font fine(kind)
+    set label 1 "All at the rate that is best without norm; dashed: at each norm its own best rate. Above: one unit of the first seed. Below: median; band: middle half of the seeds." \
+        at screen 0.02,0.042 tc rgb faint font fine(kind)
+    set label 2 what_of(data) at screen 0.02,0.016 tc rgb faint font fine(kind)
 
     # ---- A unit's input: the percentiles that Ioffe & Szegedy draw ----
     set tmargin at screen 0.925; set bmargin at screen 0.59
@@ -53,7 +54,7 @@ do for [kind in "svg png"] {
     }
 
     # ---- The whole layer ----
-    set tmargin at screen 0.45; set bmargin at screen 0.12
+    set tmargin at screen 0.45; set bmargin at screen 0.135
     gap = 0.085
     set lmargin at screen 0.055; set rmargin at screen 0.40
     eval headline("How far the layer's inputs have moved")
@@ -64,7 +65,8 @@ do for [kind in "svg png"] {
     do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls 10 + i font fine(kind) }
     plot for [i = 1:4] data index norms[i] using "epoch":"drift_low":"drift_high" \
              with filledcurves ls i @BAND, \
-         for [i = 1:4] data index norms[i] using "epoch":"drift" with linespoints ls i @MARKED
+         for [i = 1:4] data index norms[i] using "epoch":"drift" with linespoints ls i @MARKED, \
+         for [i = 2:4] data index norms[i].", own rate" using "epoch":"drift" with lines ls i lw 1.6 dt 2
 
     set lmargin at screen 0.56; set rmargin at screen 0.905
     eval headline("How a step of earlier layers changes the gradient")

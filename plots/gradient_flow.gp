@@ -9,11 +9,12 @@ data = out . '.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 gains = "0.5 1 2"
-array titles[3] = ["Small weights (gain 0.5)", "He's weights (gain 1)", "Large weights (gain 2)"]
+array titles[3] = ["Small weights: at the start", "He's weights: at the start", "Large weights: at the start"]
+array later[3] = ["Small weights: in training", "He's weights: in training", "Large weights: in training"]
 start(i, g)    = norms[i] . ", gain " . word(gains, g) . ", start"
 training(i, g) = norms[i] . ", gain " . word(gains, g) . ", training"
-first(g) = 0.065 + 0.316 * (g - 1)
-last(g)  = first(g) + 0.218
+first(g) = 0.062 + 0.328 * (g - 1)
+last(g)  = first(g) + 0.195
 
 # What the curves end with, for the labels, and the last epoch that gave numbers.
 array at_start[12]
@@ -29,13 +30,13 @@ do for [g = 1:3] { do for [i = 1:4] {
         (until[n] = column("epoch"), at_last[n] = column("spread")) : 0, 0) nooutput
 } }
 array ends[4]
-gap = 0.075
+gap = 0.07
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 760)
+    eval canvas(kind, out, 1300, 760)
     eval "set tics font '" . fine(kind) . "'"
     set multiplot
-    set label 1 "Line: median of the seeds; band: lowest to highest.   " . what_of(data) \
+    set label 1 "Weights 0.5, 1 and 2 times as wide as He et al. would have them. Line: median; band: middle half of the seeds.   " . what_of(data) \
         at screen 0.02,0.022 tc rgb faint font fine(kind)
     set logscale y
     set format y powers
@@ -69,8 +70,8 @@ do for [kind in "svg png"] {
     set xlabel "epoch" offset 0,0.5 font fine(kind)
     do for [g = 1:3] {
         set lmargin at screen first(g); set rmargin at screen last(g)
-        eval headline("Spread while it trains")
-        set ylabel g == 1 ? "largest / smallest of the layers" : "" offset 1,0 font fine(kind)
+        eval headline(later[g])
+        set ylabel g == 1 ? "largest / smallest gradient of the layers" : "" offset 1,0 font fine(kind)
         do for [i = 1:4] {
             n = 4 * g + i - 4
             ends[i] = log10(at_last[n]) / 9
@@ -84,11 +85,13 @@ do for [kind in "svg png"] {
             set label 10 + i ends[i] < -0.5 ? "" : norms[i] at graph 1.02, graph ends[i] \
                 tc ls 10 + i font fine(kind)
         }
+        if (g == 3) { set label 30 "claimed: below 10" at graph 0.05, first 17 left tc rgb faint font fine(kind) }
         plot 10 with lines ls 8, \
              for [i = 1:4] data index training(i, g) \
                  using "epoch":"spread_low":"spread_high" with filledcurves ls i @BAND, \
              for [i = 1:4] data index training(i, g) using "epoch":"spread" with linespoints ls i @MARKED, \
              data index training(1, g) every ::0::0 using "epoch":"spread" with points ls 1
+        unset label 30
     }
     unset multiplot
     unset label
