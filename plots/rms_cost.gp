@@ -45,7 +45,7 @@ do for [kind in "svg png"] {
     set lmargin at screen 0.065; set rmargin at screen 0.36
     eval headline("Time to normalize one tensor")
     set yrange [0:top]
-    set ylabel "microseconds"
+    set ylabel "microseconds of processor time"
     gap = 0.06
     array ends[4]
     do for [k = 1:2] {

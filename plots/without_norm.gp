@@ -26,7 +26,7 @@ do for [k = 1:6] {
 }
 stats data index "seeds" using (column("lowest") < 100 ? column("lowest") : NaN) nooutput
 bottom = floor(10 * STATS_min) / 10.0
-top = ceil(10 * plateau) / 10.0 + 0.2
+top = ceil(10 * plateau) / 10.0 + 0.1
 array ends[6]
 gap = 0.062
 
@@ -48,7 +48,7 @@ do for [kind in "svg png"] {
     set yrange [bottom:top]
     set ytics nomirror autofreq
     set arrow 1 from graph 0, first plateau to graph 1, first plateau nohead ls 8
-    set label 3 "plateau: how frequent each character is" at graph 0.98, first plateau offset 0,0.6 right tc rgb faint font fine(kind)
+    set label 3 "plateau: how frequent each character is" at graph 0.98, first plateau offset 0,-0.7 right tc rgb faint font fine(kind)
     do for [k = 1:6] { ends[k] = (last[k] < top ? last[k] - bottom : top - bottom) / (top - bottom) }
     eval SPREAD
     do for [k = 1:6] { set label 10 + k short[k] at graph 1.03, graph ends[k] tc ls 10 + style[k] }

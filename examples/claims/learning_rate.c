@@ -64,7 +64,7 @@ static double *losses_of(int norm, int rate)
     return losses + (norm * RATES + rate) * lab_seeds();
 }
 
-/* From the highest rate down to the first that trains, or, at the depth that is shown, to the last. */
+/* From the highest rate down to the first that trains; to the last at the depth that is shown. */
 static void descend(int depth, int norm, int seed, ng_dataset *train)
 {
     double *found = &highest_of(depth, norm)[seed];

@@ -78,8 +78,9 @@ static ng_dataset *make_situations(int inputs, uint64_t seed)
     return situations;
 }
 
-/* Of each seed, TUNERS of them that are not scored behind the others: seconds too late (+) or early (-) on average, by pass; the root mean square of all
- * situations' misses at the last pass; and the swinging. Inf where a team flew away. */
+/* Of each seed, TUNERS of them that are not scored behind the others: seconds too late (+) or early
+ * (-) on average, by pass; the root mean square of all situations' misses at the last pass; and the
+ * swinging. Inf where a team flew away. */
 typedef struct {
     double *late, *miss, *swinging; /* [seed * passes + pass], [seed], [seed] */
 } games;
