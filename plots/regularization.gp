@@ -17,6 +17,7 @@ do for [i = 1:6] {
     stats data index gaps(i, 2) using (last[i] = column("share"), seeds = column("seeds"), \
         column("share")) nooutput
 }
+most(name) = 2 * column("seeds") > seeds ? column(name) : NaN
 low = 0.55
 high = 1.45
 array ends[6]
@@ -59,10 +60,9 @@ do for [kind in "svg png"] {
         do for [i = 1:6] {
             if (k == 2) { set label 10 + i names[i] at graph 1.04, graph ends[i] tc ls 10 + looks[i] }
         }
-        plot for [i = 2:5] data index gaps(i, k) using "images":"share_low":"share_high" \
+        plot for [i = 2:5] data index gaps(i, k) using "images":(most("share_low")):(most("share_high")) \
                  with filledcurves ls i @BAND, \
-             for [i = 1:6] data index gaps(i, k) using "images":(2 * column("seeds") > seeds ? \
-                 column("share") : NaN) \
+             for [i = 1:6] data index gaps(i, k) using "images":(most("share")) \
                  with linespoints ls looks[i] dt dashes[i]
     }
     do for [i = 1:6] { unset label 10 + i }

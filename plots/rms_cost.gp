@@ -17,9 +17,9 @@ array shapes[3] = [11, 9, 7]
 # The value at the widest row, and the largest of a block.
 last(block, col) = system(sprintf("awk '/^# / { on = $2 == \"%s\" } on && $1 + 0 { y = $%d } END { print y }' '%s'", \
                                   block, col, data)) + 0
-stats data index "backward" using "width":"layer_us" nooutput
+stats data index "backward" using "width":"layer_high" nooutput
 widest = STATS_max_x
-top = 1.1 * STATS_max_y
+top = 1.05 * STATS_max_y
 array saved[3]
 low = 0
 high = 70
