@@ -20,7 +20,9 @@ END {
     for (i = 1; i <= count; i++) {
         begin[claims[i]] = height
         height += parts[claims[i]] + 1
-        if (what == "rows") printf "\"%s\" %g %g\n", claims[i], height - (parts[claims[i]] + 1) / 2, height
+        name = claims[i]
+        gsub("_", " ", name)
+        if (what == "rows") printf "\"%s\" %g %g\n", name, height - (parts[claims[i]] + 1) / 2, height
     }
     if (what == "rows") exit
     for (n = 2; n <= NR; n++)
