@@ -1,5 +1,5 @@
-# Loss and gradient along the gradient, through training, without a norm, with BatchNorm, and with
-# noise after it, from what build/examples/landscape wrote:
+# Loss and gradient along the gradient, through training, without a norm, with three, and with noise
+# after BatchNorm, from what build/examples/landscape wrote:
 #
 #     gnuplot plots/landscape.gp               plots/landscape.dat -> .svg and .png
 #     gnuplot -c plots/landscape.gp PREFIX     the same for another PREFIX.dat
@@ -8,22 +8,36 @@ load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/landscape'
 data = out . '.dat'
 
-array name[3] = ["no norm", "BatchNorm", "BatchNorm and noise"]
-array label[3] = ["no norm", "BatchNorm", "BatchNorm\nand noise"]
-style(k) = k < 3 ? k : 5
-array middle[3]
-do for [k = 1:3] {
-    stats data index name[k] using (steps = column("step"), seeds = column("seeds"), \
-        rate = column("rate"), column("loss_high")) nooutput
-    stats data index name[k] using "change" nooutput
-    middle[k] = STATS_median
+array name[5] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm", "BatchNorm and noise"]
+array last[5]
+array ends[5]
+# The decades that are filled: of the loss's range in the left panel, of the medians in the right.
+low = 1e300; high = 0; least = 1e300; most = 0
+do for [k in "1 2 5"] {
+    stats data index name[k + 0] using "loss_low" nooutput
+    low = STATS_min < low ? STATS_min : low
+    stats data index name[k + 0] using "loss_high" nooutput
+    high = STATS_max > high ? STATS_max : high
 }
+do for [k = 1:5] {
+    stats data index name[k] using (steps = column("step"), seeds = column("seeds"), \
+        rate = column("rate"), last[k] = column("change"), column("change")) nooutput
+    least = STATS_lo_quartile < least ? STATS_lo_quartile : least
+    most = STATS_max > most ? STATS_max : most
+}
+# A curve's height at the end: of its last fifth, in the middle.
+do for [k = 1:5] {
+    stats [0.8 * steps:*] data index name[k] using "step":"change" nooutput
+    last[k] = STATS_median_y
+}
+bottom = least / 6
+top = most * 1.5
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
+    eval canvas(kind, out, 1200, 520)
     set multiplot
-    set label 1 sprintf("Points from half to four times the learning rate %g. ", rate).sprintf("Medians of %d seeds; ", seeds). \
-        "bands on the right: lowest to highest seed." \
+    set label 1 sprintf("Points from half to four times the learning rate, %g for all. Medians of %d seeds; ", rate, seeds). \
+        "band on the right: middle half of the seeds." \
         at screen 0.072,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.072,0.018 tc rgb faint font fine(kind)
     set logscale y
@@ -33,26 +47,30 @@ do for [kind in "svg png"] {
 
     set lmargin at screen 0.072; set rmargin at screen 0.43
     set bmargin at screen 0.22; set tmargin at screen 0.88
-    eval headline("Loss along the gradient: its range")
+    eval headline("Loss along the gradient: lowest to highest")
     set ylabel "cross-entropy"
-    set yrange [0.001:30]
-    do for [k = 1:3] { set label 10 + k name[k] at graph 0.03,0.33 - 0.08 * k tc ls 10 + style(k) }
-    plot for [k = 1:3] data index name[k] using "step":"loss_low":"loss_high" \
-             with filledcurves ls style(k) fs transparent solid (k == 1 ? 0.2 : 0.55) noborder
-    do for [k = 1:3] { unset label 10 + k }
+    set yrange [low / 1.3:high * 1.3]
+    do for [n = 1:3] {
+        k = word("1 2 5", n) + 0
+        set label 10 + n name[k] at graph 0.03, graph 0.33 - 0.08 * n tc ls 10 + k
+    }
+    plot for [k in "1 2 5"] data index name[k + 0] using "step":"loss_low":"loss_high" \
+             with filledcurves ls (k + 0) fs transparent solid (k eq "1" ? 0.2 : 0.55) noborder
+    do for [n = 11:13] { unset label n }
     unset label 1; unset label 2
 
     set lmargin at screen 0.53; set rmargin at screen 0.87
     eval headline("Farthest change of the gradient there")
     set ylabel "norm of the difference"
-    set yrange [0.1:300]
-    do for [k = 1:3] {
-        set label 10 + k label[k] at steps * 1.02,middle[k] * (k == 3 ? 1.5 : 0.8) tc ls 10 + style(k)
-    }
-    plot for [k = 1:3] data index name[k] using "step":"change_low":"change_high" \
-             with filledcurves ls style(k) @BAND, \
-         for [k = 1:3] data index name[k] using "step":"change" with linespoints ls style(k) @MARKED
-    do for [k = 11:13] { unset label k }
+    set yrange [bottom:top]
+    gap = 0.075
+    do for [k = 1:5] { ends[k] = log10(last[k] / bottom) / log10(top / bottom) }
+    eval SPREAD
+    do for [k = 1:5] { set label 10 + k name[k] at graph 1.02, graph ends[k] tc ls 10 + k font fine(kind) }
+    plot for [k = 1:5] data index name[k] using "step":"change_low":"change_high" \
+             with filledcurves ls k @BAND, \
+         for [k = 1:5] data index name[k] using "step":"change" with linespoints ls k @MARKED
+    do for [k = 11:15] { unset label k }
     unset multiplot
     unset output
 }
