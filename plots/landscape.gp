@@ -27,8 +27,8 @@ do for [k = 1:5] {
 }
 # A curve's height at the end: of its last fifth, in the middle.
 do for [k = 1:5] {
-    stats [0.8 * steps:*] data index name[k] using "step":"change" nooutput
-    last[k] = STATS_median_y
+    stats data index name[k] using (column("step") >= 0.8 * steps ? column("change") : NaN) nooutput
+    last[k] = STATS_median
 }
 bottom = least / 6
 top = most * 1.5
