@@ -1,4 +1,4 @@
-/* A physics-informed network, Raissi, Perdikaris & Karniadakis 2019: u(t) is one, and its loss tells
+/* A physics-informed network, Raissi, Perdikaris & Karniadakis 2019: u(t) is one, and its loss is
  * how far it is from solving a differential equation, here that of a damped oscillator,
  *
  *     u'' + 2 d u' + (d^2 + w^2) u = 0,   u(0) = 1, u'(0) = 0,
