@@ -253,7 +253,7 @@ walkthrough: $(STATIC)
 .PHONY: programs
 programs: $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
 	$(Q)tests/programs.sh $(OUT)/programs $(CLAIMS:%=$(PROGRAMS)/%) \
-	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -l program_end examples/*.c))
+	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -lE '(program|experiment)_end' examples/*.c))
 
 # Use of memory after its life, which the library of VARIANT=asan catches.
 .PHONY: lifetimes
