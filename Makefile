@@ -300,7 +300,7 @@ check-tsan:
 ## check-valgrind: the tests under valgrind's memcheck
 .PHONY: check-valgrind
 check-valgrind: needs-valgrind $(RUNNER)
-	$(Q)CK_FORK=no valgrind --quiet --error-exitcode=1 --leak-check=full \
+	$(Q)CK_FORK=no valgrind --quiet --error-exitcode=1 --suppressions=tests/valgrind.supp --leak-check=full \
 	    --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect $(RUNNER)
 
 ## fuzz: every reader, and the interface, against made-up input for FUZZ_SECONDS each (an hour)
