@@ -253,7 +253,7 @@ walkthrough: $(STATIC)
 .PHONY: programs
 programs: $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
 	$(Q)tests/programs.sh $(OUT)/programs $(CLAIMS:%=$(PROGRAMS)/%) \
-	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -l program_end examples/*.c))
+	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -lE '(program|experiment)_end' examples/*.c))
 
 # Use of memory after its life, which the library of VARIANT=asan catches.
 .PHONY: lifetimes
@@ -300,7 +300,7 @@ check-tsan:
 ## check-valgrind: the tests under valgrind's memcheck
 .PHONY: check-valgrind
 check-valgrind: needs-valgrind $(RUNNER)
-	$(Q)CK_FORK=no valgrind --quiet --error-exitcode=1 --leak-check=full \
+	$(Q)CK_FORK=no valgrind --quiet --error-exitcode=1 --suppressions=tests/valgrind.supp --leak-check=full \
 	    --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect $(RUNNER)
 
 ## fuzz: every reader, and the interface, against made-up input for FUZZ_SECONDS each (an hour)

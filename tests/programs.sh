@@ -55,6 +55,10 @@ tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --thre
 for result in convergence digits_cnn char_transformer learning_rate; do
     grep -q '^# what: ' "build/$result.dat" || fail "no build/$result.dat"
 done
+for program in wgan_gp pinn maml vae; do
+    "$programs/$program" --steps 20 --no-plot >"$folder/output"
+    grep -q '^# what: ' "build/$program.dat" || fail "no build/$program.dat"
+done
 [ -z "$(ls plots)" ] || fail "written without being asked: plots/$(ls plots)"
 "$programs/digits" $small --norm none --no-plot --out plots/ >"$folder/output"
 [ "$(ls plots)" = convergence.dat ] || fail "--out plots/ writes $(ls plots)"
@@ -66,6 +70,7 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/digits" $small --no-plot
     fails 1 'cannot write to standard output' into_full "$programs/digits_cnn" $small
     fails 1 'cannot write to standard output' into_full "$programs/char_transformer" $tiny
+    fails 1 'cannot write to standard output' into_full "$programs/maml" --steps 2 --no-plot
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
 fi
 

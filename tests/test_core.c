@@ -225,6 +225,11 @@ START_TEST(tensors_print_readably)
     ck_assert_str_eq(printed(x), "float32 (2, 3)\n[[   1  -2.5     3]\n [   4     5     6]]\n");
     ng_tensor *scalar = ng_full_new(NG_F64, NG_SCALAR, 0.1);
     ck_assert_str_eq(printed(scalar), "float64 ()\n0.1\n");
+    char digits[64];
+    FILE *stream = fmemopen(digits, sizeof digits, "w");
+    ng_fprint(stream, scalar, .digits = 17);
+    fclose(stream);
+    ck_assert_str_eq(digits, "float64 ()\n0.10000000000000001\n");
     ng_tensor *row = ng_zeros_new(NG_I64, NG_SHAPE(20));
     ck_assert_str_eq(printed(row), "int64 (20,)\n[0  0  0  ...  0  0  0]\n");
     ng_tensor *empty = ng_zeros_new(NG_F32, NG_SHAPE(0));

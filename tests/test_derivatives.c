@@ -362,8 +362,8 @@ START_TEST(a_cast_gives_its_gradient_back_in_the_dtype_it_came_from)
     ck_assert_int_eq(ng_dtype_of(dx), NG_F32);
     ng_tensor *second = ng_gradient(tape, ng_sum(tape, dx), x);
     for (int i = 0; i < 3; i++) {
-        assert_close(ng_get(dx, i), 3 * pow(ng_get(x, i), 2), FLT_EPSILON);
-        assert_close(ng_get(second, i), 6 * ng_get(x, i), FLT_EPSILON);
+        assert_close(ng_get(dx, i), 3 * pow(ng_get(x, i), 2), (double)FLT_EPSILON);
+        assert_close(ng_get(second, i), 6 * ng_get(x, i), (double)FLT_EPSILON);
     }
     assert_ok(ng_backward(tape, y));
     assert_same_bits(ng_grad(x), dx);

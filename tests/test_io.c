@@ -136,6 +136,90 @@ START_TEST(csv_without_label_is_all_features)
 }
 END_TEST
 
+START_TEST(csv_last_columns_may_be_targets)
+{
+    const char *path = file_of("1,2.5,-7.25\n3,4,0.5\n");
+    ng_dataset *data = ng_dataset_read_csv(path, .targets = 2, .scale = 2, .dtype = NG_F64);
+    assert_ok(data);
+    assert_values(ng_dataset_x(data), 0, 2, 6);
+    assert_values(ng_dataset_y(data), 0, 2.5, -7.25, 4, 0.5);
+    ck_assert_int_eq(ng_dim(ng_dataset_y(data), 1), 2);
+    ng_dataset_free(data);
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .targets = 3));
+    assert_error(NG_EPARSE, "3 targets of 3 columns leave no feature");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .targets = 1, .no_label = true));
+    assert_error(NG_EVALUE, "1 targets and a setting of the label");
+    ck_assert_ptr_null(ng_dataset_read_csv(file_of("1,1e300\n"), .targets = 1));
+    assert_error(NG_EPARSE, "\"1e300\" is not within the dtype's range");
+}
+END_TEST
+
+START_TEST(folds_are_all_samples_once)
+{
+    ng_tensor *x = ng_zeros_new(NG_F64, NG_SHAPE(11, 1)), *y = ng_zeros_new(NG_I64, NG_SHAPE(11));
+    for (int i = 0; i < 11; i++) ng_set(x, i, i), ng_set(y, i, 2 * i);
+    ng_dataset *data = ng_dataset_from(x, y), *train, *validate;
+    int seen[11] = {0};
+    for (int fold = 0; fold < 4; fold++) {
+        assert_ok(ng_dataset_fold(data, fold, 4, 7, &train, &validate));
+        const int64_t count = ng_dataset_count(validate);
+        ck_assert(count == 3 || count == 2);
+        ck_assert_int_eq(count + ng_dataset_count(train), 11);
+        double sum = 0;
+        for (int64_t i = 0; i < count; i++) {
+            const double value = ng_get(ng_dataset_x(validate), i);
+            ck_assert_double_eq(ng_get(ng_dataset_y(validate), i), 2 * value);
+            seen[(int)value]++, sum += value;
+        }
+        for (int64_t i = 0; i < 11 - count; i++) sum += ng_get(ng_dataset_x(train), i);
+        ck_assert_double_eq(sum, 55);
+        ng_dataset_free(train), ng_dataset_free(validate);
+    }
+    for (int i = 0; i < 11; i++) ck_assert_int_eq(seen[i], 1);
+    ck_assert_int_ne(ng_dataset_fold(data, 4, 4, 7, &train, &validate), NG_OK);
+    assert_error(NG_EVALUE, "ng_dataset_fold: part 4 of 4 of 11 samples");
+    ck_assert_int_ne(ng_dataset_fold(data, 0, 12, 7, &train, &validate), NG_OK);
+    assert_error(NG_EVALUE, "ng_dataset_fold: part 0 of 12 of 11 samples");
+
+    const int64_t numbers[] = {10, 0, 10};
+    ng_dataset *some = ng_dataset_subset(data, numbers, 3);
+    assert_values(ng_dataset_x(some), 0, 10, 0, 10);
+    assert_values(ng_dataset_y(some), 0, 20, 0, 20);
+    ck_assert_ptr_null(ng_dataset_subset(data, (const int64_t[]){11}, 1));
+    assert_error(NG_EVALUE, "ng_dataset_subset: numbers[0] is 11, expected 0 .. 10");
+    ng_dataset_free(some), ng_dataset_free(data), ng_tensor_free(x), ng_tensor_free(y);
+}
+END_TEST
+
+static void assert_dat(const ng_tensor *x, const char *expected)
+{
+    const char *path = file_of("");
+    char text[256];
+    assert_ok(ng_tensor_write_dat(x, path));
+    FILE *file = fopen(path, "r");
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    ck_assert_str_eq(text, expected);
+}
+
+START_TEST(a_tensor_is_written_as_gnuplot_reads_it)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(2, 2, 1, 2),
+                                  NG_VALUES(1, 0.1, (double)NAN, 4, 5, 6, 7, -8e300));
+    ng_tape *tape = ng_tape_new();
+    assert_dat(ng_reshape(tape, x, NG_SHAPE(4, 2)),
+               "1 0.10000000000000001\nnan 4\n5 6\n7 -8.0000000000000004e+300\n");
+    assert_dat(ng_reshape(tape, ng_slice(tape, x, 0, 0, 1), NG_SHAPE(2, 1, 2)),
+               "1 0.10000000000000001\n\nnan 4\n");
+    ng_tensor *three = ng_arange(tape, NG_F32, 1, 4, 1);
+    assert_dat(three, "1\n2\n3\n");
+    assert_dat(ng_full(tape, NG_I64, NG_SCALAR, 7), "7\n");
+    ck_assert_int_ne(ng_tensor_write_dat(three, "/nowhere/at/all"), NG_OK);
+    assert_error(NG_EIO, "ng_tensor_write_dat");
+    ng_tape_free(tape), ng_tensor_free(x);
+}
+END_TEST
+
 START_TEST(csv_scale_multiplies_features_only)
 {
     assert_reads(ng_dataset_read_csv(file_of("8,4\n"), .scale = 0.25), ROWS(2), 1, 1, ROWS(4));
@@ -1402,6 +1486,9 @@ Suite *io_suite(void)
     tcase_add_test(csv, csv_last_column_is_the_label);
     tcase_add_test(csv, csv_label_may_be_any_column);
     tcase_add_test(csv, csv_without_label_is_all_features);
+    tcase_add_test(csv, csv_last_columns_may_be_targets);
+    tcase_add_test(csv, folds_are_all_samples_once);
+    tcase_add_test(csv, a_tensor_is_written_as_gnuplot_reads_it);
     tcase_add_test(csv, csv_scale_multiplies_features_only);
     tcase_add_test(csv, csv_any_line_end_and_blank_lines_are_read_alike);
     tcase_add_test(csv, csv_header_and_delimiter_are_options);

@@ -345,6 +345,25 @@ START_TEST(a_clone_is_trained_as_its_network_would_be)
 }
 END_TEST
 
+START_TEST(a_list_is_called_one_by_one)
+{
+    ng_module *list = ng_list_new(ng_linear_new(2, 3), ng_linear_new(2, 4));
+    assert_ok(ng_list_add(list, ng_layer_norm_new(2)));
+    ck_assert_ptr_nonnull(ng_module_find(list, "2.weight"));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 2), 3);
+    for (int i = 0; ng_module_child(list, i); i++)
+        ck_assert_int_eq(ng_dim(ng_forward(ng_module_child(list, i), tape, x), 1), i == 0   ? 3
+                                                                                   : i == 1 ? 4
+                                                                                            : 2);
+    ck_assert_ptr_null(ng_forward(list, tape, x));
+    assert_error(NG_ESTATE, "List");
+    ng_module *sequential = ng_sequential_new(ng_relu_new());
+    ck_assert_int_ne(ng_list_add(sequential, ng_relu_new()), NG_OK);
+    assert_error(NG_EVALUE, "ng_list_add: to a Sequential, expected a List");
+    ng_module_free(sequential), ng_module_free(list);
+}
+END_TEST
+
 static void destroy_nothing(ng_module *self) { (void)self; }
 
 START_TEST(a_clone_that_cannot_be_is_told)
@@ -497,6 +516,7 @@ Suite *networks_suite(void)
     tcase_add_test(values, a_copied_network_gives_the_same_bits);
     tcase_add_loop_test(values, a_clone_gives_the_same_bits_and_shares_nothing, 0,
                         case_count(ng_layer_case));
+    tcase_add_test(values, a_list_is_called_one_by_one);
     tcase_add_test(values, a_clone_is_trained_as_its_network_would_be);
     tcase_add_test(values, a_clone_that_cannot_be_is_told);
     tcase_add_test(values, a_graph_notices_that_its_network_was_copied_into);

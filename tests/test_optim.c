@@ -334,7 +334,7 @@ START_TEST(a_layer_that_is_added_later_is_taken_up)
         assert_same_bits(grown.weight, alone.weight);
     }
     assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
-    grown.module = added.module = NULL; /* net's */
+    grown.module = added.module = NULL;                          /* net's */
     ng_optimizer_free(adam), ng_optimizer_free(same), ng_module_free(net);
     bench_free(&grown), bench_free(&alone), bench_free(&added);
 }
@@ -629,6 +629,141 @@ START_TEST(an_optimizer_is_made_whole_or_not_at_all)
 }
 END_TEST
 
+/* ---- Groups, bare tensors -------------------------------------------------------------------- */
+
+/* Each parameter moves as under an optimizer that was made with its settings. */
+START_TEST(a_group_has_its_own_rate_and_decay)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1));
+    ng_optimizer *adamw = ng_adamw_new(net, .lr = 0.1, .weight_decay = 0.5);
+    assert_ok(ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO));
+    assert_ok(ng_optimizer_group(adamw, "1.*", .lr_scale = 0.1, .weight_decay = 0.25));
+    ng_module *alike[3];
+    const double lr[3] = {0.1, 0.1, 0.01}, decay[3] = {0.5, NG_ZERO, 0.25};
+    ng_optimizer *one[3];
+    for (int i = 0; i < 3; i++) {
+        alike[i] = ng_module_clone(net);
+        one[i] = ng_adamw_new(alike[i], .lr = lr[i], .weight_decay = decay[i]);
+    }
+    ng_named_tensor p, q;
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; ng_module_parameter(net, i, &p); i++) {
+            ng_tensor *g = ng_full_new(NG_F32, ng_shape_of(p.tensor), 0.5 + step);
+            assert_ok(ng_set_grad(p.tensor, g));
+            for (int k = 0; k < 3; k++) {
+                ng_module_parameter(alike[k], i, &q);
+                assert_ok(ng_set_grad(q.tensor, g));
+            }
+            ng_tensor_free(g);
+        }
+        assert_ok(ng_optimizer_step(adamw));
+        for (int k = 0; k < 3; k++) assert_ok(ng_optimizer_step(one[k]));
+    }
+    const struct {
+        const char *name;
+        int like;
+    } expected[] = {{"0.weight", 0}, {"0.bias", 1}, {"1.weight", 2}, {"1.bias", 2}};
+    for (int i = 0; i < 4; i++)
+        assert_tensors_close(ng_module_find(net, expected[i].name),
+                             ng_module_find(alike[expected[i].like], expected[i].name), 1e-6);
+    for (int k = 0; k < 3; k++) ng_optimizer_free(one[k]), ng_module_free(alike[k]);
+    ng_optimizer_free(adamw), ng_module_free(net);
+}
+END_TEST
+
+START_TEST(groups_follow_schedule_and_layers_that_are_added)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(1, 1, .no_bias = true));
+    ng_optimizer *sgd =
+        ng_sgd_new(net, .lr = 1, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 1});
+    assert_ok(ng_optimizer_group(sgd, "*weight", .lr_scale = 0.5));
+    ng_sequential_add(net, ng_linear_new(1, 1, .no_bias = true));
+    for (int step = 0; step < 2; step++)
+        for (int i = 0; i < 2; i++) {
+            ng_named_tensor p;
+            ck_assert(ng_module_parameter(net, i, &p));
+            if (i == 0 && step == 0) ng_module_to(net, NG_F64);
+            ng_tensor *one = ng_ones_new(NG_F64, ng_shape_of(p.tensor));
+            const double before = ng_get(p.tensor, 0), rate = step == 0 ? 0.5 : 0.05;
+            assert_ok(ng_set_grad(p.tensor, one));
+            if (i == 1) {
+                assert_ok(ng_optimizer_step(sgd));
+                assert_near(ng_get(p.tensor, 0), before - rate, 1e-15);
+            }
+            ng_tensor_free(one);
+        }
+    ck_assert_int_ne(ng_optimizer_group(sgd, "*.norm", .lr_scale = 2), NG_OK);
+    assert_error(NG_EVALUE, "ng_optimizer_group: no parameter's name matches \"*.norm\"");
+    ck_assert_int_ne(ng_optimizer_group(sgd, "*", .lr_scale = -2), NG_OK);
+    assert_error(NG_EVALUE, "ng_optimizer_group: lr_scale is -2");
+    ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+START_TEST(a_group_needs_memory_or_changes_nothing)
+{
+    ng_module *net = ng_linear_new(2, 2);
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = 1);
+    bool refused = true;
+    for (int64_t n = 0; refused; n++) {
+        allocations_fail_after(n);
+        const ng_status status = ng_optimizer_group(sgd, "bias", .lr_scale = NG_ZERO);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert((status != NG_OK) == refused);
+        if (refused) assert_error(NG_ENOMEM, "");
+    }
+    ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+/* sum (w - 3)^2 + (b + 1)^2 */
+START_TEST(bare_tensors_have_an_optimizer)
+{
+    ng_tensor *w = ng_zeros_new(NG_F64, NG_SHAPE(2)), *b = ng_zeros_new(NG_F64, NG_SCALAR);
+    ng_module *both = ng_parameters_new(NG_TENSORS(w, b));
+    ck_assert_ptr_eq(ng_module_find(both, "1"), b);
+    ng_optimizer *adam = ng_adam_new(both, .lr = 0.1);
+    ng_tape *tape = ng_tape_new();
+    for (int step = 0; step < 400; step++) {
+        ng_tensor *far = ng_sum(tape, ng_square(tape, ng_add_scalar(tape, w, -3)));
+        assert_ok(ng_backward(tape, ng_add(tape, far, ng_square(tape, ng_add_scalar(tape, b, 1)))));
+        assert_ok(ng_optimizer_step(adam));
+        ng_tape_reset(tape);
+    }
+    assert_near(ng_get(w, 1), 3, 1e-3);
+    assert_near(ng_item(b), -1, 1e-3);
+    ng_tensor_free(w); /* it is the module's, which frees it */
+    ck_assert_ptr_null(ng_forward(both, tape, b));
+    assert_error(NG_ESTATE, "the class has no forward function");
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(both);
+}
+END_TEST
+
+START_TEST(tensors_that_cannot_be_parameters_stay_yours)
+{
+    ng_tensor *x = ng_zeros_new(NG_F64, NG_SHAPE(2)), *labels = ng_zeros_new(NG_I64, NG_SHAPE(2));
+    ck_assert_ptr_null(ng_parameters_new(NG_TENSORS(x, x)));
+    assert_error(NG_ESTATE, "ng_parameters_new: tensor 2 belongs to a tape or a module");
+    ck_assert_ptr_null(ng_parameters_new(NG_TENSORS(x, labels)));
+    assert_error(NG_EDTYPE, "ng_parameters_new: tensor 2 is int64");
+    ng_tensor *list[6];
+    for (int i = 0; i < 6; i++) list[i] = ng_zeros_new(NG_F64, NG_SHAPE(2));
+    bool refused = true;
+    for (int64_t n = 0; refused; n++) {
+        allocations_fail_after(n);
+        ng_module *module = ng_parameters_new(list, 6);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert((module == NULL) == refused);
+        if (refused) assert_error(NG_ENOMEM, "");
+        for (int i = 0; refused && i < 6; i++) ck_assert(!ng_requires_grad(list[i]));
+        ng_module_free(module);
+    }
+    ng_tensor_free(x), ng_tensor_free(labels);
+}
+END_TEST
+
 /* ---- Suite --------------------------------------------------------------------------------- */
 
 Suite *optim_suite(void);
@@ -660,8 +795,7 @@ Suite *optim_suite(void)
     tcase_add_test(schedules, the_base_rate_can_be_set);
     suite_add_tcase(suite, schedules);
     TCase *clipping = tcase_create("clipping");
-    tcase_add_test(clipping,
-                   gradients_of_any_size_are_clipped_and_such_that_are_none_refused);
+    tcase_add_test(clipping, gradients_of_any_size_are_clipped_and_such_that_are_none_refused);
     tcase_add_test(clipping, the_norm_is_that_of_all_unspent_gradients);
     tcase_add_test(clipping, clipping_by_norm_shortens_what_is_too_long);
     tcase_add_test(clipping, clipping_by_value_clamps_each_element);
@@ -670,5 +804,12 @@ Suite *optim_suite(void)
     tcase_add_test(wrong, options_without_sense_are_refused);
     tcase_add_test(wrong, an_optimizer_is_made_whole_or_not_at_all);
     suite_add_tcase(suite, wrong);
+    TCase *groups = tcase_create("groups");
+    tcase_add_test(groups, a_group_has_its_own_rate_and_decay);
+    tcase_add_test(groups, groups_follow_schedule_and_layers_that_are_added);
+    tcase_add_test(groups, a_group_needs_memory_or_changes_nothing);
+    tcase_add_test(groups, bare_tensors_have_an_optimizer);
+    tcase_add_test(groups, tensors_that_cannot_be_parameters_stay_yours);
+    suite_add_tcase(suite, groups);
     return suite;
 }

@@ -285,6 +285,50 @@ START_TEST(gradient_to_itself_is_the_cotangent)
 }
 END_TEST
 
+/* How many ops a recorded gradient takes, to the first n inputs. */
+static int64_t ops_of_gradient(ng_tensor *(*call)(ng_tape *, ng_tensor *const *), ng_tensor **in,
+                               int n)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *y = call(tape, in), *gradients[2];
+    const int64_t before = ng_tape_used(tape).ops;
+    ck_assert_int_eq(ng_gradients(tape, &y, 1, in, n, gradients, .record = true), NG_OK);
+    const int64_t ops = ng_tape_used(tape).ops - before;
+    ng_tape_free(tape);
+    return ops;
+}
+
+static ng_tensor *product(ng_tape *tape, ng_tensor *const *in)
+{
+    return ng_mul(tape, in[0], in[1]);
+}
+
+static ng_tensor *normalized(ng_tape *tape, ng_tensor *const *in)
+{
+    return ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-5);
+}
+
+static ng_tensor *by_definition(ng_tape *tape, ng_tensor *const *in)
+{
+    return ng_row_norm(tape, in[0], in[1], NG_NONE, .rms = true, .partial = 0.5);
+}
+
+/* gamma and the second factor require gradients, but nobody asked. */
+START_TEST(a_recorded_gradient_computes_only_what_was_asked_for)
+{
+    ng_tensor *(*const calls[])(ng_tape *, ng_tensor *const *) = {product, normalized,
+                                                                  by_definition};
+    ng_rng rng = ng_rng_seeded(1);
+    ng_tensor *in[] = {ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng)),
+                       ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(4), 0, 1, &rng))};
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_lt(ops_of_gradient(calls[i], in, 1), ops_of_gradient(calls[i], in, 2));
+    ck_assert_int_eq(ops_of_gradient(product, in, 1), 1);
+    ck_assert_int_eq(ops_of_gradient(normalized, in, 1), 1);
+    for (int i = 0; i < 2; i++) ng_tensor_free(in[i]);
+}
+END_TEST
+
 START_TEST(an_unused_input_is_told_or_zero)
 {
     ng_tape *tape = ng_tape_new();
@@ -594,6 +638,7 @@ Suite *tape_suite(void)
     tcase_add_test(gradients, second_gradient_of_a_fused_op);
     tcase_add_test(gradients, gradients_to_intermediates_and_of_several_outputs);
     tcase_add_test(gradients, gradient_to_itself_is_the_cotangent);
+    tcase_add_test(gradients, a_recorded_gradient_computes_only_what_was_asked_for);
     tcase_add_test(gradients, an_unused_input_is_told_or_zero);
     tcase_add_test(gradients, wrong_use_of_gradients_is_told);
     tcase_add_test(gradients, ng_none_is_no_cotangent);

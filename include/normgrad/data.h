@@ -12,10 +12,12 @@ typedef struct ng_dataset ng_dataset;
 /* Reads comma-separated numbers, one sample a line, from a file that may be compressed (.gz). The
  * last column is the label unless said. A bad cell, a line of another length or a label that is no
  * integer is NG_EPARSE and names file, line and column (both from 1); so is nan or inf. Blank lines
- * are skipped; a carriage return ends a line too. */
+ * are skipped; a carriage return ends a line too. With .targets = k the last k columns are to
+ * be predicted, numbers in place of a label: y (count, k), in the features' dtype, not scaled. */
 typedef struct {
     double scale;     /* multiplies every feature; default 1 */
     int label_column; /* from 1; default the last */
+    int targets;      /* how many of the last columns; default 0: there is a label */
     bool no_label;    /* every column is a feature */
     bool header;      /* the first line holds names */
     char delimiter;   /* default ',' */
@@ -65,6 +67,17 @@ NG_API const ng_tensor *ng_dataset_y(const ng_dataset *dataset); /* NG_NONE with
  * others into *second, both yours and copies; the source stays as it is. Neither may be empty. */
 NG_API ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
                                   ng_dataset **first, ng_dataset **second);
+
+/* The samples of these numbers, in their order, as a data set of yours: copies; one may come twice.
+ * A number outside 0 .. count - 1 of the data set is NG_EVALUE. */
+NG_API ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers,
+                                     int64_t count);
+
+/* One of k parts for cross-validation: all but the fold-th part (0 .. k - 1) of a random order
+ * (by seed alone) into *train, that one into *validate, both yours and copies. The parts together
+ * are all samples, and differ by one in size at most. NG_EVALUE for a k outside 2 .. samples. */
+NG_API ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
+                                 ng_dataset **train, ng_dataset **validate);
 
 /* Batches come in the order given by the seed from here on: always the same one, whatever came
  * before. */

@@ -33,7 +33,7 @@ NG_API ng_tensor *ng_jacobian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_opti
     ng_hessian_with(tape, y, NG_NAMED(ng_jacobian_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_hessian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_options options);
 
-/* The Hessian times a vector, without the Hessian: products[i] = sum_j d^2 y / (d x_i d x_j) v_j for
+/* The Hessian times a vector, without it: products[i] = sum_j d^2 y / (d x_i d x_j) v_j for
  * a y of one element, over a list of inputs x_j and vectors v_j of their shapes. Two backward
  * passes, whatever the number of inputs. Pearlmutter 1994.
  *

@@ -105,9 +105,9 @@ NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_opti
                          NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
-/* One line: name, order, derivatives compared, worst relative error (NG_CHECK_TAYLOR: slope), its
- * place, verdict; two more where it failed. A name that is NULL is left out. ng_check_print_head
- * prints what stands above. */
+/* One line: name, order, derivatives compared, worst relative error (absolute where the derivative
+ * is 0; NG_CHECK_TAYLOR: slope), its place, verdict; two more where it failed. A name of NULL is
+ * left out. ng_check_print_head prints what stands above. */
 NG_API void ng_check_print(FILE *stream, const char *name, const ng_check_report *report);
 NG_API void ng_check_print_head(FILE *stream);
 

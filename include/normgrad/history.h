@@ -2,7 +2,7 @@
 #ifndef NORMGRAD_HISTORY_H
 #define NORMGRAD_HISTORY_H
 
-#include <normgrad/core.h>
+#include <normgrad/tensor.h>
 
 NG_BEGIN_C
 
@@ -55,6 +55,12 @@ NG_API ng_history *ng_history_read(const char *path);
 NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
 
 NG_API void ng_history_free(ng_history *history); /* takes NULL */
+
+/* Writes a tensor as gnuplot reads it, a line for each row of its last dimension, with a blank line
+ * after each matrix and two after each stack of them; %.17g, so that nothing is lost. A vector is a
+ * column. The file is replaced only when it is complete.
+ *     ng_tensor_write_dat(field, "field.dat");   gnuplot: plot "field.dat" matrix with image */
+NG_API NG_MUST_CHECK ng_status ng_tensor_write_dat(const ng_tensor *x, const char *path);
 
 NG_END_C
 

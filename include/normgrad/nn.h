@@ -162,7 +162,7 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
 
 /* A network like this one: the same structure, settings, dtype, modes and values, and no gradients;
- * yours. An ensemble's next member, a target network, the best so far. A class of your own is copied
+ * yours: an ensemble's next member, a target network, the best so far. A class of yours is copied
  * byte for byte, pointers to parameters, buffers and children put right; what it keeps besides in
  * memory of its own it would share, so that a class with a destroy function is NG_EVALUE. */
 NG_API ng_module *ng_module_clone(const ng_module *module);
@@ -324,6 +324,33 @@ static inline ng_module *ng_sequential_of_list(std::initializer_list<ng_module *
 NG_BEGIN_C
 #endif
 NG_API ng_status ng_sequential_add(ng_module *sequential, ng_module *module);
+
+/* A list of modules that something else calls, one by one (ng_module_child): steps of a loop, the
+ * heads of a network, the members of an ensemble. Children are named 0, 1, 2...; the rest as in
+ * ng_sequential_from. It has no forward function of its own. */
+NG_API ng_module *ng_list_from(ng_module *const *modules, int count);
+#ifndef __cplusplus
+#define ng_list_new(...)                                                                           \
+    ng_list_from((ng_module *[]){__VA_ARGS__},                                                     \
+                 (int)(sizeof((ng_module *[]){__VA_ARGS__}) / sizeof(ng_module *)))
+#else
+NG_END_C
+static inline ng_module *ng_list_of_list(std::initializer_list<ng_module *> modules)
+{
+    return ng_list_from(modules.begin(), (int)modules.size());
+}
+#define ng_list_new(...) ng_list_of_list({__VA_ARGS__})
+NG_BEGIN_C
+#endif
+NG_API ng_status ng_list_add(ng_module *list, ng_module *module);
+
+/* Tensors of yours as a module, named 0, 1, 2..., which owns them from then on: bare tensors have
+ * so an optimizer, clipping, files. They are floating leaves, which now require a gradient; after
+ * an error they are still yours. ng_module_init fills them with 0.
+ *
+ *     ng_tensor *w = ng_zeros_new(NG_F64, NG_SHAPE(3)), *b = ng_zeros_new(NG_F64, NG_SCALAR);
+ *     ng_optimizer *adam = ng_adam_new(ng_parameters_new(NG_TENSORS(w, b))); */
+NG_API ng_module *ng_parameters_new(ng_tensor *const *tensors, int count);
 
 /* y = x + inner(x); the child is named inner and belongs to the residual, whatever happens. */
 NG_API ng_module *ng_residual_new(ng_module *inner);

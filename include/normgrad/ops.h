@@ -77,7 +77,7 @@ NG_API ng_tensor *ng_atan(ng_tape *tape, ng_tensor *x);       /* y = arctan x */
 NG_API ng_tensor *ng_log1p(ng_tape *tape, ng_tensor *x);      /* y = ln(1 + x), also of small x */
 NG_API ng_tensor *ng_expm1(ng_tape *tape, ng_tensor *x);      /* y = e^x - 1, also of small x */
 NG_API ng_tensor *ng_sign(ng_tape *tape, ng_tensor *x);       /* y = -1, 0 or 1; slope 0 */
-NG_API ng_tensor *ng_floor(ng_tape *tape, ng_tensor *x);      /* y = greatest integer <= x; slope 0 */
+NG_API ng_tensor *ng_floor(ng_tape *tape, ng_tensor *x);      /* y = integer <= x; slope 0 */
 NG_API ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high);
                                                               /* y = min(max(x, low), high) */
 
@@ -323,7 +323,7 @@ NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
  * Rows whose label is .ignored (when .ignore is set) count for nothing, also not in the mean; a
  * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error.
  *
- * weights  one for each class, (classes): the term of class c is multiplied by weights[c], and a mean
+ * weights  one for each class, (classes): the term of class c is multiplied by its own, and a mean
  *          is divided by the sum of the labels' weights; no gradient flows to them. Default: 1 */
 typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
@@ -350,8 +350,8 @@ typedef struct {
 #define ng_nll(tape, x, ...) ng_nll_with(tape, x, NG_NAMED(ng_nll_options, labels, __VA_ARGS__))
 NG_API ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options);
 
-/* Kullback-Leibler divergence of probabilities t from log-probabilities x, of one shape: each element
- * gives t (ln t - x), and 0 where t is 0, where no gradient flows to t. NG_MEAN is the mean over all
+/* Kullback-Leibler divergence of probabilities t from log-probabilities x, of one shape: an element
+ * gives t (ln t - x), and 0 where t is 0, where none flows to t. NG_MEAN is the mean over all
  * elements; the divergence of a batch of distributions is their sum over the number of rows. */
 #define ng_kl_divergence(tape, x, ...)                                                            \
     ng_kl_divergence_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))

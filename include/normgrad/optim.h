@@ -85,6 +85,24 @@ typedef struct {
     ng_rmsprop_new_with(NG_NAMED(ng_rmsprop_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
 
+/* Settings of its own for each parameter whose whole name matches a pattern, where * stands for any
+ * characters; of several that match, the last that was given counts. They hold for layers that are
+ * added later too. A pattern that no parameter matches is NG_EVALUE.
+ *
+ *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
+ *     ng_optimizer_group(adamw, "head.*", .lr_scale = 10);
+ *
+ * lr_scale      the rate is that of the optimizer, schedule and all, times this; default 1
+ * weight_decay  in place of the optimizer's; default: the optimizer's */
+typedef struct {
+    double lr_scale, weight_decay;
+    const char *pattern;
+} ng_optimizer_group_options;
+#define ng_optimizer_group(optimizer, ...)                                                         \
+    ng_optimizer_group_with(optimizer, NG_NAMED(ng_optimizer_group_options, pattern, __VA_ARGS__))
+NG_API ng_status ng_optimizer_group_with(ng_optimizer *optimizer,
+                                         ng_optimizer_group_options options);
+
 /* Moves every parameter once. Gradients are spent by it: the next backward pass overwrites them,
  * so that zeroing costs nothing (until then ng_grad still shows them). Where no backward pass has
  * reached any parameter since the last step, there is nothing to do: NG_ESTATE. Gradients are taken

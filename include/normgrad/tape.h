@@ -154,7 +154,8 @@ struct ng_op {
     const char *name; /* "cube", for messages and graphs */
 
     /* Leaves in dx[i] the gradient of each input for which ng_requires_grad(node->inputs[i]),
-     * made of dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. */
+     * made of dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. Where dx[i] is
+     * NG_NONE already, it is not asked for. */
     void (*gradient)(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx);
 
     /* The same straight into memory. */

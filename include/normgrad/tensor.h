@@ -151,9 +151,18 @@ NG_API double ng_get(const ng_tensor *x, int64_t index);
 NG_API double ng_at_index(const ng_tensor *x, ng_shape index);
 #define ng_at(x, ...) ng_at_index(x, NG_SHAPE(__VA_ARGS__))
 
-/* Prints shape, dtype and values; long axes show their first and last three entries. */
-NG_API void ng_print(const ng_tensor *x);
-NG_API void ng_fprint(FILE *stream, const ng_tensor *x);
+/* Prints shape, dtype and values; long axes show their first and last three entries.
+ *     ng_print(x);   ng_print(x, .digits = 17);
+ *
+ * digits  significant ones, from 1 to 17, which lose nothing; default 5 */
+typedef struct {
+    int digits;
+    const ng_tensor *x;
+} ng_print_options;
+#define ng_print(...) ng_fprint_with(stdout, NG_NAMED(ng_print_options, x, __VA_ARGS__))
+#define ng_fprint(stream, ...)                                                                     \
+    ng_fprint_with(stream, NG_NAMED(ng_print_options, x, __VA_ARGS__))
+NG_API void ng_fprint_with(FILE *stream, ng_print_options options);
 
 /* ---- Change (yours and a module's; a tape's tensors are read-only: NG_ESTATE) -------------- */
 
@@ -179,7 +188,7 @@ NG_API bool ng_requires_grad(const ng_tensor *x);
 NG_API ng_tensor *ng_grad(ng_tensor *x);
 NG_API bool ng_has_grad(const ng_tensor *x);
 
-/* Makes a copy of g, of x's shape and dtype, the gradient of x, as if a backward pass had left it: a
+/* Makes a copy of g, of x's shape and dtype, the gradient of x, as if ng_backward had left it: a
  * gradient of your own making for an optimizer. */
 NG_API ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g);
 

@@ -213,7 +213,9 @@ static void error_of(const ng_check_report *report, char *text, size_t bytes)
 {
     text[0] = '\0';
     if (report->compared == 0) return;
-    if (report->mode != NG_CHECK_TAYLOR) {
+    if (report->mode != NG_CHECK_TAYLOR && report->analytic == 0) {
+        snprintf(text, bytes, "%.0e abs", report->absolute_error);
+    } else if (report->mode != NG_CHECK_TAYLOR) {
         snprintf(text, bytes, "%.1e", report->relative_error);
     } else if (report->slope == 0) {
         snprintf(text, bytes, "rounding");
@@ -242,7 +244,7 @@ static void print_verdict(FILE *stream, const ng_check_report *report)
 void ng_check_print_head(FILE *stream)
 {
     if (!ng_given("ng_check_print_head", "stream", stream)) return;
-    fprintf(stream, "%-46s %5s %8s  %8s  %-22s %s\n", "", "order", "compared", "error", "at",
+    fprintf(stream, "%-46s %5s %8s  %9s  %-22s %s\n", "", "order", "compared", "error", "at",
             "verdict");
 }
 
@@ -254,7 +256,7 @@ void ng_check_print(FILE *stream, const char *name, const ng_check_report *repor
         return;
     place_of(report, place, sizeof place);
     error_of(report, error, sizeof error);
-    fprintf(stream, "%-46s %5s %8lld  %8s  %-22s ", name ? name : "",
+    fprintf(stream, "%-46s %5s %8lld  %9s  %-22s ", name ? name : "",
             report->order == 2 ? "1, 2" : "1", (long long)report->compared, error, place);
     print_verdict(stream, report);
     fputc('\n', stream);

@@ -19,35 +19,40 @@ static int64_t after(int64_t i, int64_t length)
     return is_cut(length) && i == EDGE - 1 ? length - EDGE : i + 1;
 }
 
-static int cell(char *text, const ng_tensor *x, int64_t index)
+static int cell(char *text, const ng_tensor *x, int64_t index, int digits)
 {
     if (x->dtype == NG_I64)
         return snprintf(text, CELL, "%lld", (long long)((const int64_t *)x->data)[index]);
     const double value = ng_tensor_load(x, index);
-    return isnan(value) ? snprintf(text, CELL, "nan") : snprintf(text, CELL, "%.5g", value);
+    return isnan(value) ? snprintf(text, CELL, "nan") : snprintf(text, CELL, "%.*g", digits, value);
 }
 
 /* The widest cell among those that are shown from `offset` on along the axes from `axis` on. */
-static int widest(const ng_tensor *x, int axis, int64_t offset)
+static int widest(const ng_tensor *x, int axis, int64_t offset, int digits)
 {
     char text[CELL];
-    if (axis == x->shape.rank) return cell(text, x, offset);
+    if (axis == x->shape.rank) return cell(text, x, offset, digits);
     const int64_t length = x->shape.dim[axis];
     const int64_t stride = ng_shape_span(x->shape, axis + 1, x->shape.rank);
     int width = 0;
     for (int64_t i = 0; i < length; i = after(i, length)) {
-        const int inner = widest(x, axis + 1, offset + i * stride);
+        const int inner = widest(x, axis + 1, offset + i * stride, digits);
         if (inner > width) width = inner;
     }
     return width;
 }
 
-static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offset, int width)
+/* How the cells of a tensor are printed. */
+typedef struct {
+    int width, digits;
+} manner;
+
+static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offset, manner how)
 {
     char text[CELL];
     if (axis == x->shape.rank) {
-        cell(text, x, offset);
-        fprintf(stream, "%*s", width, text);
+        cell(text, x, offset, how.digits);
+        fprintf(stream, "%*s", how.width, text);
         return;
     }
     const int64_t length = x->shape.dim[axis];
@@ -59,13 +64,14 @@ static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offse
         if (i > 0 && !innermost) fprintf(stream, "\n%*s", axis + 1, "");
         if (is_cut(length) && i == length - EDGE)
             innermost ? fputs("...  ", stream) : fprintf(stream, "...\n%*s", axis + 1, "");
-        print_axis(stream, x, axis + 1, offset + i * stride, width);
+        print_axis(stream, x, axis + 1, offset + i * stride, how);
     }
     fputc(']', stream);
 }
 
-void ng_fprint(FILE *stream, const ng_tensor *x)
+void ng_fprint_with(FILE *stream, ng_print_options options)
 {
+    const ng_tensor *x = options.x;
     if (!ng_given("ng_fprint", "stream", stream)) return;
     if (!ng_given("ng_fprint", "x", x)) {
         fputs("NULL\n", stream);
@@ -80,8 +86,7 @@ void ng_fprint(FILE *stream, const ng_tensor *x)
         return;
     }
     fprintf(stream, "%s %s\n", ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
-    print_axis(stream, x, 0, 0, widest(x, 0, 0));
+    const int asked = options.digits < 1 ? 5 : options.digits, digits = asked > 17 ? 17 : asked;
+    print_axis(stream, x, 0, 0, (manner){widest(x, 0, 0, digits), digits});
     fputc('\n', stream);
 }
-
-void ng_print(const ng_tensor *x) { ng_fprint(stdout, x); }

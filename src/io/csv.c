@@ -146,6 +146,7 @@ static bool parse_cell(const ng_lines *lines, int64_t row, int64_t column, const
 typedef struct {
     ng_tensor *x, *y;
     int64_t columns, label; /* of a line; the label's, from 1, or 0 for none */
+    int64_t targets;        /* how many of the last columns */
     double scale;
 } ng_target;
 
@@ -159,14 +160,19 @@ static bool parse_row(const ng_lines *lines, const ng_target *to, int64_t row)
         return false;
     }
 
-    int64_t feature = row * (columns - (to->label ? 1 : 0));
+    const int64_t features = columns - to->targets - (to->label ? 1 : 0);
+    int64_t feature = row * features, target = row * to->targets;
     const char *at = lines->at;
     for (int64_t column = 1; column <= columns; column++) {
         const char *stop = cell_end(lines, at);
         double value = 0;
         if (!parse_cell(lines, row, column, at, stop, &value)) return false;
 
-        if (column != to->label) {
+        if (column > columns - to->targets) {
+            ng_tensor_store(to->y, target, value);
+            if (!isfinite(ng_tensor_load(to->y, target++)))
+                return fail_cell(lines, column, at, stop, "within the dtype's range");
+        } else if (column != to->label) {
             ng_tensor_store(to->x, feature, value * to->scale);
             if (!isfinite(ng_tensor_load(to->x, feature++)))
                 return fail_cell(lines, column, at, stop, "within the dtype's range, once scaled");
@@ -199,6 +205,10 @@ static bool complete_options(ng_dataset_read_csv_options *options)
     else if (options->label_column < 0 || (options->no_label && options->label_column > 0))
         ng_fail(NG_EVALUE, "%s: label column %d%s, expected 1 or more, or 0 for the last", function,
                 options->label_column, options->no_label ? " and no label" : "");
+    else if (options->targets < 0 ||
+             (options->targets > 0 && (options->no_label || options->label_column > 0)))
+        ng_fail(NG_EVALUE, "%s: %d targets%s, expected 0 or more, and then no label", function,
+                options->targets, options->targets > 0 ? " and a setting of the label" : "");
     else
         return true;
     return false;
@@ -212,13 +222,18 @@ static bool measure(ng_lines lines, const ng_dataset_read_csv_options *options, 
     while (next_row(&lines))
         if ((*rows)++ == 0) to->columns = columns_of(&lines);
 
-    if (!options->no_label) to->label = options->label_column ? options->label_column : to->columns;
+    to->targets = options->targets;
+    if (!options->no_label && !to->targets)
+        to->label = options->label_column ? options->label_column : to->columns;
     if (*rows == 0)
         ng_fail(NG_EPARSE, "%s: %s: no samples%s", function, options->path,
                 options->header ? " after the header" : "");
     else if (to->label > to->columns)
         ng_fail(NG_EPARSE, "%s: %s: label column %lld, but there are %lld columns", function,
                 options->path, (long long)to->label, (long long)to->columns);
+    else if (to->targets >= to->columns)
+        ng_fail(NG_EPARSE, "%s: %s: %lld targets of %lld columns leave no feature", function,
+                options->path, (long long)to->targets, (long long)to->columns);
     else if (to->label && to->columns == 1)
         ng_fail(NG_EPARSE,
                 "%s: %s: the one column is the label and leaves no feature (delimiter '%c')",
@@ -236,9 +251,11 @@ static ng_dataset *parse(const ng_dataset_read_csv_options *options, const char 
     if (options->header) next_row(&lines);
     if (!measure(lines, options, &rows, &to)) return NULL;
 
-    const int64_t features = to.columns - (to.label ? 1 : 0);
+    const int64_t features = to.columns - to.targets - (to.label ? 1 : 0);
     to.x = ng_tensor_make(function, options->dtype, NG_SHAPE(rows, features));
-    to.y = to.label ? ng_tensor_make(function, NG_I64, NG_SHAPE(rows)) : NG_NONE;
+    to.y = to.label     ? ng_tensor_make(function, NG_I64, NG_SHAPE(rows))
+           : to.targets ? ng_tensor_make(function, options->dtype, NG_SHAPE(rows, to.targets))
+                        : NG_NONE;
     bool parsed = to.x && to.y;
     for (int64_t row = 0; parsed && row < rows; row++)
         parsed = next_row(&lines) && parse_row(&lines, &to, row);

@@ -114,21 +114,57 @@ static void gather(const ng_tensor *from, const int64_t *order, int64_t count, n
         memcpy(target + (size_t)i * bytes, source + (size_t)order[i] * bytes, bytes);
 }
 
-static ng_tensor *gathered_new(const ng_tensor *from, const int64_t *order, int64_t count)
+static ng_tensor *gathered_new(const char *function, const ng_tensor *from, const int64_t *order,
+                               int64_t count)
 {
     if (ng_is_none(from)) return NG_NONE;
-    ng_tensor *to = ng_tensor_make("ng_dataset_split", from->dtype, rows_shape(from, count));
+    ng_tensor *to = ng_tensor_make(function, from->dtype, rows_shape(from, count));
     if (to) gather(from, order, count, to);
     return to;
 }
 
 /* ---- Split and shuffle ---- */
 
-static ng_dataset *subset_new(const ng_dataset *dataset, const int64_t *order, int64_t count)
+static ng_dataset *subset_new(const char *function, const ng_dataset *dataset, const int64_t *order,
+                              int64_t count)
 {
-    ng_tensor *x = gathered_new(dataset->x, order, count);
-    return ng_dataset_adopt("ng_dataset_split", x,
-                            x ? gathered_new(dataset->y, order, count) : NULL);
+    ng_tensor *x = gathered_new(function, dataset->x, order, count);
+    return ng_dataset_adopt(function, x,
+                            x ? gathered_new(function, dataset->y, order, count) : NULL);
+}
+
+ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers, int64_t count)
+{
+    static const char function[] = "ng_dataset_subset";
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "numbers", numbers))
+        return NULL;
+    const int64_t all = ng_dataset_count(dataset);
+    if (count < 1) {
+        ng_fail(NG_EVALUE, "%s: %lld samples, expected at least one", function, (long long)count);
+        return NULL;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (numbers[i] >= 0 && numbers[i] < all) continue;
+        ng_fail(NG_EVALUE, "%s: numbers[%lld] is %lld, expected 0 .. %lld", function, (long long)i,
+                (long long)numbers[i], (long long)all - 1);
+        return NULL;
+    }
+    return subset_new(function, dataset, numbers, count);
+}
+
+/* Both parts of an order of all samples, or neither. */
+static ng_status both_parts(const char *function, const ng_dataset *dataset, const int64_t *order,
+                            int64_t count, ng_dataset **parts)
+{
+    const int64_t all = ng_dataset_count(dataset);
+    ng_dataset *a = subset_new(function, dataset, order, count);
+    ng_dataset *b = a ? subset_new(function, dataset, order + count, all - count) : NULL;
+    if (!b) {
+        ng_dataset_free(a);
+        return ng_newest_status();
+    }
+    parts[0] = a, parts[1] = b;
+    return NG_OK;
 }
 
 ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
@@ -146,16 +182,40 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
     int64_t *order = ng_calloc(function, all, sizeof *order);
     if (!order) return NG_ENOMEM;
     shuffle(order, all, seed);
-    ng_dataset *a = subset_new(dataset, order, count);
-    ng_dataset *b = a ? subset_new(dataset, order + count, all - count) : NULL;
+    ng_dataset *parts[2];
+    const ng_status status = both_parts(function, dataset, order, count, parts);
     ng_free(order);
-    if (!b) {
-        ng_dataset_free(a);
+    if (status == NG_OK) *first = parts[0], *second = parts[1];
+    return status;
+}
+
+/* The fold-th part of the order comes first: samples fold all / k up to (fold + 1) all / k. */
+ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
+                          ng_dataset **train, ng_dataset **validate)
+{
+    static const char function[] = "ng_dataset_fold";
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "train", train) ||
+        !ng_given(function, "validate", validate))
         return ng_newest_status();
-    }
-    *first = a;
-    *second = b;
-    return NG_OK;
+    const int64_t all = ng_dataset_count(dataset);
+    if (k < 2 || k > all || fold < 0 || fold >= k)
+        return ng_fail(NG_EVALUE,
+                       "%s: part %d of %d of %lld samples, expected 0 .. k - 1 of 2 .. "
+                       "%lld",
+                       function, fold, k, (long long)all, (long long)all);
+    const int64_t from = all / k * fold + (all % k < fold ? all % k : fold);
+    const int64_t count = all / k + (fold < all % k);
+    int64_t *order = ng_calloc(function, 2 * all, sizeof *order), *moved = order + all;
+    if (!order) return NG_ENOMEM;
+    shuffle(order, all, seed);
+    for (int64_t i = 0; i < count; i++) moved[i] = order[from + i];
+    for (int64_t i = 0; i < from; i++) moved[count + i] = order[i];
+    for (int64_t i = from + count; i < all; i++) moved[i] = order[i];
+    ng_dataset *parts[2];
+    const ng_status status = both_parts(function, dataset, moved, count, parts);
+    ng_free(order);
+    if (status == NG_OK) *validate = parts[0], *train = parts[1];
+    return status;
 }
 
 ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)

@@ -136,11 +136,11 @@ typedef struct {
     bool add_dx, add_dgamma, add_dbeta;
 } ng_norm_gradients;
 
-/* Destinations of the gradient of a norm's gradient, to x and to g = dy gamma; a NULL pointer is
- * not wanted. */
+/* Destinations of the gradient of a norm's gradient dx, which is a function of x, dy and gamma; a
+ * NULL pointer is not wanted. */
 typedef struct {
-    void *dx, *dg;
-    bool add_dx;
+    void *dx, *ddy, *dgamma;
+    bool add_dx, add_ddy, add_dgamma;
 } ng_second_gradients;
 
 typedef struct {
@@ -222,7 +222,7 @@ const char *ng_isa_name(int i);
 /* The table of one instruction set; NULL where the build or the processor lacks it. For tests. */
 const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype);
 
-/* Doubles of scratch that row_norm_backward needs. */
+/* Doubles of scratch that row_norm_backward and row_norm_second need. */
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
 
 /* Doubles of scratch that dynamic_tanh_backward needs. */

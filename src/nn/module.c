@@ -169,6 +169,19 @@ ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char
     return entry;
 }
 
+bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,
+                              ng_tensor *tensor)
+{
+    ng_entry *entry = entry_prepare(function, self, name);
+    if (!entry) return false;
+    entry->kind = NG_ENTRY_PARAMETER;
+    entry->tensor = tensor;
+    tensor->module_owned = tensor->requires_grad = true;
+    self->registry->count++;
+    count_parameters(self, 1);
+    return true;
+}
+
 static ng_tensor *fill_first(ng_entry *entry, double value)
 {
     entry->initial = value;

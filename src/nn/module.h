@@ -64,6 +64,10 @@ bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_n
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
                                ng_entry_kind kind, ng_dtype dtype, ng_shape shape);
 
+/* Registers a tensor that is the caller's as a parameter; whether that has worked. */
+bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,
+                              ng_tensor *tensor);
+
 /* A buffer that counts, from 0: an int64 scalar, which ng_module_to leaves as it is. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 

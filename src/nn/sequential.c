@@ -1,4 +1,4 @@
-/* Sequential: one module after the other. */
+/* Sequential: one module after the other; and List, whose children their owner calls. */
 #include "nn/module.h"
 
 static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -22,6 +22,8 @@ static const ng_module_class sequential_class = {.name = "Sequential",
                                                  .forward = sequential_forward,
                                                  .forward_given = sequential_forward_given};
 
+static const ng_module_class list_class = {.name = "List", .size = sizeof(ng_module)};
+
 static bool append(ng_module *self, ng_module *module)
 {
     char name[16];
@@ -36,11 +38,11 @@ static bool came_before(ng_module *const *modules, int index)
     return false;
 }
 
-ng_module *ng_sequential_from(ng_module *const *modules, int count)
+static ng_module *container(const char *function, const ng_module_class *type,
+                            ng_module *const *modules, int count)
 {
-    static const char function[] = "ng_sequential_from";
     if (count > 0 && !ng_given(function, "modules", modules)) return NULL;
-    ng_module *self = ng_module_new(&sequential_class);
+    ng_module *self = ng_module_new(type);
     for (int i = 0; i < count; i++) {
         char which[32];
         snprintf(which, sizeof which, "module %d", i);
@@ -50,19 +52,39 @@ ng_module *ng_sequential_from(ng_module *const *modules, int count)
     return ng_module_built(self);
 }
 
-ng_status ng_sequential_add(ng_module *sequential, ng_module *module)
+ng_module *ng_sequential_from(ng_module *const *modules, int count)
 {
-    static const char function[] = "ng_sequential_add";
-    if (!ng_given(function, "sequential", sequential) || !ng_given(function, "module", module)) {
+    return container("ng_sequential_from", &sequential_class, modules, count);
+}
+
+ng_module *ng_list_from(ng_module *const *modules, int count)
+{
+    return container("ng_list_from", &list_class, modules, count);
+}
+
+static ng_status add(const char *function, const char *role, const ng_module_class *type,
+                     ng_module *self, ng_module *module)
+{
+    if (!ng_given(function, role, self) || !ng_given(function, "module", module)) {
         ng_module_free(module);
         return ng_newest_status();
     }
-    if (sequential->type != &sequential_class) {
-        ng_module_refuse(sequential, module);
-        return ng_fail(NG_EVALUE, "%s: to a %s, expected a Sequential", function,
-                       sequential->type->name);
+    if (self->type != type) {
+        ng_module_refuse(self, module);
+        return ng_fail(NG_EVALUE, "%s: to a %s, expected a %s", function, self->type->name,
+                       type->name);
     }
-    return append(sequential, module) ? NG_OK : ng_newest_status();
+    return append(self, module) ? NG_OK : ng_newest_status();
+}
+
+ng_status ng_sequential_add(ng_module *sequential, ng_module *module)
+{
+    return add("ng_sequential_add", "sequential", &sequential_class, sequential, module);
+}
+
+ng_status ng_list_add(ng_module *list, ng_module *module)
+{
+    return add("ng_list_add", "list", &list_class, list, module);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -16,8 +16,8 @@ static ng_tensor *share(ng_tape *tape, ng_tensor *a, ng_tensor *b)
     {                                                                                              \
         ng_tensor *const a = node->inputs[0], *const b = node->inputs[1], *const y = node->output; \
         (void)y;                                                                                   \
-        if (ng_wants(node, 0)) dx[0] = ng_sum_to(tape, da, a->shape);                              \
-        if (ng_wants(node, 1)) dx[1] = ng_sum_to(tape, db, b->shape);                              \
+        if (ng_wants(dx, 0)) dx[0] = ng_sum_to(tape, da, a->shape);                                \
+        if (ng_wants(dx, 1)) dx[1] = ng_sum_to(tape, db, b->shape);                                \
     }
 
 RULE(add, dy, dy)

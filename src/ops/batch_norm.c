@@ -15,6 +15,9 @@
  *     dx     = rstd g                                        else
  *     dgamma = sum over the channel of dy xhat
  *     dbeta  = sum over the channel of dy
+ *
+ * A gradient in training that must itself have one is recorded as the op batch_norm_dx, whose own
+ * gradient stands in kernels/norm_second.inc; that of fixed statistics is the definition's.
  */
 #include "ops/op.h"
 #include <math.h>
@@ -40,30 +43,112 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
+static ng_axes all_but_channel(const ng_tensor *x)
+{
+    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
+}
+
+/* x less the mean, and 1 / deviation, in training both times powers of 2 (near): `scale` is what
+ * 1 / deviation lacks. */
+typedef struct {
+    ng_tensor *centred, *rstd, *scale;
+} composed_channels;
+
+static composed_channels compose_fixed(ng_tape *tape, const ng_node *node, double eps)
+{
+    ng_tensor *x = node->inputs[0], *mean = ng_per_channel(tape, node->inputs[3], x);
+    ng_tensor *var = ng_add_scalar(tape, ng_per_channel(tape, node->inputs[4], x), eps);
+    return (composed_channels){ng_sub(tape, x, mean), ng_rsqrt(tape, var), NULL};
+}
+
+static composed_channels compose_channels(ng_tape *tape, ng_tensor *x,
+                                          const batch_norm_attributes *saved)
+{
+    const ng_axes axes = all_but_channel(x);
+    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
+                                                        &saved->statistics, saved->shape.eps);
+    ng_tensor *z = ng_norm_near(tape, x, near);
+    ng_tensor *mean = ng_mean(tape, z, .axes = axes, .keepdim = true);
+    ng_tensor *var = ng_variance(tape, z, .axes = axes, .keepdim = true);
+    var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
+    return (composed_channels){ng_sub(tape, z, mean), ng_rsqrt(tape, var), near.scale};
+}
+
 static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    ng_tensor *z = x, *mean, *var;
-    if (saved->fixed) {
-        mean = ng_per_channel(tape, node->inputs[3], x);
-        var = ng_add_scalar(tape, ng_per_channel(tape, node->inputs[4], x), saved->shape.eps);
-    } else {
-        const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-        const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
-                                                            &saved->statistics, saved->shape.eps);
-        z = ng_norm_near(tape, x, near);
-        mean = ng_mean(tape, z, .axes = all_but_channel, .keepdim = true);
-        var = ng_variance(tape, z, .axes = all_but_channel, .keepdim = true);
-        var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
-    }
-    ng_tensor *y = ng_mul(tape, ng_sub(tape, z, mean), ng_rsqrt(tape, var));
+    const composed_channels c = saved->fixed ? compose_fixed(tape, node, saved->shape.eps)
+                                             : compose_channels(tape, x, saved);
+    ng_tensor *y = ng_mul(tape, c.centred, c.rstd);
     if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
     if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
     return y;
 }
 
-static const ng_op batch_norm_op = {
+/* ---- The gradient of the gradient ---------------------------------------------------------- */
+
+static ng_tensor *batch_norm_dx_definition(ng_tape *tape, const ng_node *node)
+{
+    const batch_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
+    const ng_axes axes = all_but_channel(x);
+    const composed_channels c = compose_channels(tape, x, saved);
+    ng_tensor *xhat = ng_mul(tape, c.centred, c.rstd);
+    ng_tensor *g = gamma == NG_NONE ? dy : ng_mul(tape, dy, ng_per_channel(tape, gamma, x));
+    ng_tensor *a = ng_mean(tape, ng_mul(tape, g, xhat), .axes = axes, .keepdim = true);
+    g = ng_sub(tape, g, ng_mean(tape, g, .axes = axes, .keepdim = true));
+    return ng_mul(tape, ng_sub(tape, g, ng_mul(tape, xhat, a)), ng_mul(tape, c.rstd, c.scale));
+}
+
+static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, const ng_tensor *u,
+                                        ng_slot *to)
+{
+    (void)tape;
+    const batch_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
+    ng_kernels_for(x->dtype)->column_norm_second(&saved->shape, x->data, gamma->data,
+                                                 saved->statistics, dy->data, u->data,
+                                                 ng_second_slots(to));
+    return NG_OK;
+}
+
+static const ng_op batch_norm_dx_op = {.name = "batch_norm_dx",
+                                       .backward = batch_norm_dx_backward,
+                                       .definition = batch_norm_dx_definition};
+
+static ng_tensor *batch_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
+{
+    const batch_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *inputs[] = {x, node->inputs[1], dy};
+    ng_tensor *dx = ng_result(tape, x->dtype, x->shape);
+    if (!dx) return NULL;
+    ng_kernels_for(x->dtype)->column_norm_backward(&saved->shape, x->data, inputs[1]->data,
+                                                   saved->statistics, dy->data, false,
+                                                   (ng_norm_gradients){.dx = dx->data});
+    return ng_record(tape, &batch_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
+}
+
+static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const batch_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0];
+    const ng_axes axes = all_but_channel(x);
+    if (ng_wants(dx, 0)) dx[0] = batch_norm_dx(tape, node, dy);
+    if (ng_wants(dx, 1)) {
+        ng_tensor *xhat = ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE,
+                                        .eps = ng_exactly(saved->shape.eps), .training = true);
+        dx[1] = ng_sum(tape, ng_mul(tape, dy, xhat), .axes = axes);
+    }
+    if (ng_wants(dx, 2)) dx[2] = ng_sum(tape, dy, .axes = axes);
+}
+
+static const ng_op batch_norm_op = {.name = "batch_norm",
+                                    .backward = batch_norm_backward,
+                                    .gradient = batch_norm_gradient,
+                                    .definition = batch_norm_definition};
+
+static const ng_op fixed_batch_norm_op = {
     .name = "batch_norm", .backward = batch_norm_backward, .definition = batch_norm_definition};
 
 /* ---- Forward ------------------------------------------------------------------------------ */
@@ -107,7 +192,8 @@ static ng_tensor *batch_norm(ng_tape *tape, const ng_batch_call *o)
     /* The batch's own statistics are functions of x; running ones are inputs, so that a backward
      * pass after they were changed is noticed. */
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
-    y = ng_record(tape, &batch_norm_op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
+    const ng_op *op = o->training ? &batch_norm_op : &fixed_batch_norm_op;
+    y = ng_record(tape, op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
     if (y && o->training && ng_tape_is_live(tape)) {
         const double unbiased = (double)count / (double)(count - 1);
         ng_move_running(o->running_mean, saved.statistics.mean, 1, o->momentum);

@@ -295,7 +295,7 @@ static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     int64_t from = 0;
     for (int i = 0; i < node->n_inputs; i++) {
         const int64_t to = from + node->inputs[i]->shape.dim[axis];
-        if (ng_wants(node, i)) dx[i] = ng_slice(tape, dy, axis, from, to);
+        if (ng_wants(dx, i)) dx[i] = ng_slice(tape, dy, axis, from, to);
         from = to;
     }
 }

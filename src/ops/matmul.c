@@ -98,12 +98,12 @@ static void matmul_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
 {
     const transposed t = *(const transposed *)node->attributes;
     ng_tensor *a = node->inputs[0], *b = node->inputs[1];
-    if (ng_wants(node, 0)) {
+    if (ng_wants(dx, 0)) {
         ng_tensor *da = t.a ? ng_matmul(tape, b, dy, .transpose_a = t.b, .transpose_b = true)
                             : ng_matmul(tape, dy, b, .transpose_b = !t.b);
         dx[0] = ng_sum_to(tape, da, a->shape);
     }
-    if (ng_wants(node, 1)) {
+    if (ng_wants(dx, 1)) {
         ng_tensor *db = t.b ? ng_matmul(tape, dy, a, .transpose_a = true, .transpose_b = t.a)
                             : ng_matmul(tape, a, dy, .transpose_a = !t.a);
         dx[1] = ng_sum_to(tape, db, b->shape);

@@ -8,8 +8,8 @@
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 
-/* Whether a gradient rule has to find the gradient of the node's input i. */
-static inline bool ng_wants(const ng_node *node, int i) { return node->inputs[i]->requires_grad; }
+/* Whether a gradient rule has to find the gradient of input i. */
+static inline bool ng_wants(ng_tensor *const *dx, int i) { return dx[i] != NG_NONE; }
 
 /* ng_accepts for ops that only move elements about: all of one dtype, int64 included. */
 bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
@@ -59,6 +59,17 @@ bool ng_norm_eps_ok(const char *function, double eps);
 /* Whether c is NG_NONE or of shape (C), for x (N, C, ...). */
 bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,
                      const ng_tensor *x);
+
+/* Where the gradient of a norm's gradient goes, whose operands are x, gamma and dy. */
+static inline ng_second_gradients ng_second_slots(const ng_slot *to)
+{
+    return (ng_second_gradients){.dx = to[0].data,
+                                 .dgamma = to[1].data,
+                                 .ddy = to[2].data,
+                                 .add_dx = to[0].accumulate,
+                                 .add_dgamma = to[1].accumulate,
+                                 .add_ddy = to[2].accumulate};
+}
 
 /* Where a norm is composed of ops, it is that of z = scale x - shift, with eps scale^2 for eps.
  * scale, powers of 2, and shift are constants of a shape that broadcasts against x. They change no

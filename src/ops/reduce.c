@@ -279,7 +279,7 @@ ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
 static void dot_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     for (int i = 0; i < 2; i++)
-        if (ng_wants(node, i)) dx[i] = ng_mul(tape, node->inputs[1 - i], dy);
+        if (ng_wants(dx, i)) dx[i] = ng_mul(tape, node->inputs[1 - i], dy);
 }
 
 static ng_status dot_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)

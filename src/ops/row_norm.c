@@ -37,17 +37,18 @@ typedef struct {
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
+static double *new_scratch(ng_tape *tape, const row_norm_attributes *saved)
+{
+    return ng_tape_memory(tape, (size_t)ng_row_norm_scratch(&saved->shape) * sizeof(double));
+}
+
 static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                    ng_slot *dx)
 {
     const row_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
     double *scratch = NULL;
-    if (dx[1].data || dx[2].data) {
-        scratch =
-            ng_tape_memory(tape, (size_t)ng_row_norm_scratch(&saved->shape) * sizeof *scratch);
-        if (!scratch) return NG_ENOMEM;
-    }
+    if ((dx[1].data || dx[2].data) && !(scratch = new_scratch(tape, saved))) return NG_ENOMEM;
     const ng_norm_gradients gradients = {dx[0].data,       dx[1].data,       dx[2].data,
                                          dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
     ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, gamma->data,
@@ -109,33 +110,16 @@ static ng_tensor *row_norm_dx_definition(ng_tape *tape, const ng_node *node)
     return ng_reshape(tape, dx, ng_shape_of(x));
 }
 
-/* With v = dL/dg of the kernel: dL/d(dy) = v gamma, dL/dgamma = sum over rows of v dy. */
 static ng_status row_norm_dx_backward(ng_tape *tape, const ng_node *node, const ng_tensor *u,
                                       ng_slot *to)
 {
     const row_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
-    const ng_row_norm_shape *shape = &saved->shape;
-    const ng_kernels *k = ng_kernels_for(x->dtype);
-    const bool wants_v = to[1].data || to[2].data;
-    const size_t bytes = (size_t)x->size * ng_dtype_bytes(x->dtype);
-    void *v = wants_v ? ng_tape_memory(tape, bytes) : NULL;
-    void *product = wants_v && gamma->data ? ng_tape_memory(tape, bytes) : v;
-    if (wants_v && (!v || !product)) return NG_ENOMEM;
-    k->row_norm_second(
-        shape, x->data, gamma->data, saved->statistics, dy->data, u->data,
-        (ng_second_gradients){.dx = to[0].data, .dg = v, .add_dx = to[0].accumulate});
-    const ng_shape rows = NG_SHAPE(shape->rows, shape->n);
-    if (to[1].data) {
-        const ng_walk walk = ng_walk_broadcast(rows, rows, rows);
-        k->binary(NG_BINARY_MUL, &walk, v, dy->data, product);
-        k->sum(product, to[1].data, 1, shape->rows, shape->n, 1, to[1].accumulate);
-    }
-    if (to[2].data) {
-        const ng_walk walk = ng_walk_broadcast(rows, rows, NG_SHAPE(shape->n));
-        if (gamma->data) k->binary(NG_BINARY_MUL, &walk, v, gamma->data, product);
-        k->axpy(1, product, to[2].data, x->size, to[2].accumulate);
-    }
+    double *scratch = NULL;
+    if (to[1].data && !(scratch = new_scratch(tape, saved))) return NG_ENOMEM;
+    ng_kernels_for(x->dtype)->row_norm_second(&saved->shape, x->data, gamma->data,
+                                              saved->statistics, dy->data, u->data,
+                                              ng_second_slots(to), scratch);
     return NG_OK;
 }
 
@@ -158,15 +142,15 @@ static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
 {
     const row_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    if (ng_wants(node, 0)) dx[0] = row_norm_dx(tape, node, dy);
-    if (ng_wants(node, 1)) {
+    if (ng_wants(dx, 0)) dx[0] = row_norm_dx(tape, node, dy);
+    if (ng_wants(dx, 1)) {
         ng_tensor *xhat =
             ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = ng_exactly(saved->shape.eps),
                         .dims = gamma->shape.rank, .rms = !saved->shape.center,
                         .unbiased = saved->shape.unbiased);
         dx[1] = ng_sum_to(tape, ng_mul(tape, dy, xhat), gamma->shape);
     }
-    if (ng_wants(node, 2)) dx[2] = ng_sum_to(tape, dy, beta->shape);
+    if (ng_wants(dx, 2)) dx[2] = ng_sum_to(tape, dy, beta->shape);
 }
 
 static const ng_op layer_norm_op = {.name = "layer_norm",

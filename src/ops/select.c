@@ -142,8 +142,8 @@ static void where_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
     ng_tensor *condition = node->inputs[0], *a = node->inputs[1], *b = node->inputs[2];
     ng_tensor *zero = ng_full(tape, dy->dtype, NG_SCALAR, 0);
     dx[0] = NG_NONE;
-    if (ng_wants(node, 1)) dx[1] = ng_sum_to(tape, ng_where(tape, condition, dy, zero), a->shape);
-    if (ng_wants(node, 2)) dx[2] = ng_sum_to(tape, ng_where(tape, condition, zero, dy), b->shape);
+    if (ng_wants(dx, 1)) dx[1] = ng_sum_to(tape, ng_where(tape, condition, dy, zero), a->shape);
+    if (ng_wants(dx, 2)) dx[2] = ng_sum_to(tape, ng_where(tape, condition, zero, dy), b->shape);
 }
 
 static const ng_op where_op = {.name = "where", .gradient = where_gradient};

@@ -19,7 +19,7 @@ static void adam_move(const ng_optimizer *self, const ng_kernels *kernels, const
                                .beta1 = own->beta1,
                                .beta2 = own->beta2,
                                .eps = own->eps,
-                               .weight_decay = own->weight_decay,
+                               .weight_decay = ng_decay_of(moved, own->weight_decay),
                                .correction1 = 1 - pow(own->beta1, t),
                                .correction2 = 1 - pow(own->beta2, t),
                                .decoupled = own->decoupled};

@@ -39,6 +39,94 @@ static bool renew_state(const char *function, ng_optimizer *self)
     return true;
 }
 
+/* ---- Groups -------------------------------------------------------------------------------- */
+
+/* Whether the whole name matches the pattern, in which * stands for any characters. */
+static bool matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *again = NULL;
+    while (*name) {
+        if (*pattern == '*')
+            star = ++pattern, again = name;
+        else if (*pattern == *name)
+            pattern++, name++;
+        else if (star)
+            pattern = star, name = ++again;
+        else
+            return false;
+    }
+    while (*pattern == '*') pattern++;
+    return *pattern == '\0';
+}
+
+/* Gives a parameter the settings of its groups, the last one's where several have it. */
+static void settle(const ng_optimizer *self, ng_moved *moved)
+{
+    moved->lr_scale = 1;
+    moved->weight_decay = (double)NAN;
+    for (int i = 0; i < self->n_groups; i++) {
+        const ng_group *group = &self->groups[i];
+        if (!matches(group->pattern, moved->name)) continue;
+        moved->lr_scale = group->lr_scale;
+        moved->weight_decay = group->weight_decay;
+    }
+}
+
+/* One number for all groups, so that a training that is taken up with others is noticed; 0 without
+ * any. */
+static double digest_of_groups(const ng_optimizer *self)
+{
+    uint64_t digest = NG_DIGEST_START;
+    for (int i = 0; i < self->n_groups; i++) {
+        const ng_group *group = &self->groups[i];
+        const double none = -1, decay = group->weight_decay >= 0 ? group->weight_decay : none;
+        digest = ng_digest(digest, group->pattern, strlen(group->pattern) + 1);
+        digest = ng_digest(digest, &group->lr_scale, sizeof group->lr_scale);
+        digest = ng_digest(digest, &decay, sizeof decay);
+    }
+    return self->n_groups > 0 ? (double)(digest >> 12) : 0;
+}
+
+static bool group_accepted(const char *function, const ng_optimizer *self,
+                           const ng_optimizer_group_options *options)
+{
+    if (!ng_option_range(function, "lr_scale", options->lr_scale, 0, HUGE_VAL) ||
+        !ng_option_range(function, "weight_decay", options->weight_decay, 0, HUGE_VAL))
+        return false;
+    for (int i = 0; i < self->count; i++)
+        if (matches(options->pattern, self->moved[i].name)) return true;
+    ng_fail(NG_EVALUE, "%s: no parameter's name matches \"%s\"", function, options->pattern);
+    return false;
+}
+
+ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_options options)
+{
+    static const char function[] = "ng_optimizer_group";
+    if (!ng_given(function, "optimizer", optimizer) ||
+        !ng_given(function, "pattern", options.pattern) ||
+        !ng_optimizer_current(function, optimizer) ||
+        !group_accepted(function, optimizer, &options))
+        return ng_newest_status();
+    const int64_t bytes = (int64_t)strlen(options.pattern) + 1;
+    char *pattern = ng_calloc(function, bytes, 1);
+    ng_group *grown = pattern ? ng_grow(function, optimizer->groups, optimizer->n_groups,
+                                        optimizer->n_groups + 1, sizeof *grown)
+                              : NULL;
+    if (!grown) {
+        ng_free(pattern);
+        return ng_newest_status();
+    }
+    memcpy(pattern, options.pattern, (size_t)bytes);
+    const bool decays = ng_option_given(options.weight_decay);
+    optimizer->groups = grown;
+    grown[optimizer->n_groups++] =
+        (ng_group){.pattern = pattern,
+                   .lr_scale = ng_option(options.lr_scale, 1),
+                   .weight_decay = decays ? fabs(options.weight_decay) : (double)NAN};
+    for (int i = 0; i < optimizer->count; i++) settle(optimizer, &optimizer->moved[i]);
+    return NG_OK;
+}
+
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
 uint32_t ng_passes_of(const ng_tensor *weight)
@@ -75,6 +163,8 @@ static bool collect(const char *function, ng_optimizer *self)
         ng_module_parameter(self->module, i, &parameter);
         const ng_moved *known = find_moved(self, parameter.tensor, i);
         list[i] = known ? *known : moved_new(&parameter);
+        list[i].name = parameter.name;
+        settle(self, &list[i]);
     }
     void *state = list ? state_new(function, self, list, count) : NULL;
     if (!state) {
@@ -117,6 +207,8 @@ ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *func
 void ng_optimizer_free(ng_optimizer *optimizer)
 {
     if (!optimizer) return;
+    for (int i = 0; i < optimizer->n_groups; i++) ng_free(optimizer->groups[i].pattern);
+    ng_free(optimizer->groups);
     ng_free(optimizer->state);
     ng_free(optimizer->moved);
     ng_free(optimizer);
@@ -171,7 +263,7 @@ static void move(const ng_optimizer *self, ng_moved *moved, double lr)
     weight->grad_spent = true;
     if (!weight->requires_grad) return;
     moved->steps++;
-    self->type->move(self, ng_kernels_for(moved->dtype), moved, lr);
+    self->type->move(self, ng_kernels_for(moved->dtype), moved, lr * moved->lr_scale);
     ng_touch(weight);
 }
 
@@ -220,7 +312,8 @@ int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTI
                                  {"schedule.every", (double)schedule->every},
                                  {"schedule.factor", schedule->factor},
                                  {"schedule.floor", schedule->floor}};
-    const int count = sizeof common / sizeof common[0];
+    int count = sizeof common / sizeof common[0];
     memcpy(settings, common, sizeof common);
+    if (self->n_groups > 0) settings[count++] = (ng_setting){"groups", digest_of_groups(self)};
     return count + self->type->settings(self, settings + count);
 }

@@ -15,9 +15,22 @@ typedef struct {
     const char *name;
     ng_dtype dtype;
     int64_t steps; /* taken by this parameter, the present one included */
+    double lr_scale, weight_decay; /* of its group; NaN: the optimizer's own */
     uint32_t seen; /* the passes that had reached its gradient at the last step */
     void *state[NG_OPTIMIZER_STATES];
 } ng_moved;
+
+/* Settings for the parameters that a pattern matches. */
+typedef struct {
+    char *pattern;
+    double lr_scale, weight_decay; /* NaN: the optimizer's own */
+} ng_group;
+
+/* The weight decay of a parameter, `own` where its group says nothing. */
+static inline double ng_decay_of(const ng_moved *moved, double own)
+{
+    return moved->weight_decay >= 0 ? moved->weight_decay : own;
+}
 
 /* A number that an optimizer was made with. */
 typedef struct {
@@ -49,6 +62,8 @@ struct ng_optimizer {
     void *state; /* one slab for all, zeroed at first */
     ng_moved *moved;
     int count;
+    ng_group *groups; /* in the order they were given */
+    int n_groups;
 };
 
 /* An optimizer of type->size with its parameters collected and its state made. */

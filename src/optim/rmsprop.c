@@ -17,7 +17,7 @@ static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, co
     const ng_rmsprop_step step = {.lr = lr,
                                   .alpha = own->alpha,
                                   .eps = own->eps,
-                                  .weight_decay = own->weight_decay,
+                                  .weight_decay = ng_decay_of(moved, own->weight_decay),
                                   .momentum = own->momentum,
                                   .centered = own->centered};
     const ng_tensor *weight = moved->weight;

@@ -14,7 +14,7 @@ static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const 
 {
     const sgd *own = (const sgd *)self;
     const ng_sgd_step step = {.lr = lr,
-                              .weight_decay = own->weight_decay,
+                              .weight_decay = ng_decay_of(moved, own->weight_decay),
                               .momentum = own->momentum,
                               .dampening = own->dampening,
                               .nesterov = own->nesterov,

@@ -152,6 +152,8 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
 static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const int64_t failures = ng_failures();
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!wants(s, node->inputs[i])) dx[i] = NG_NONE;
     const bool was = ng_tape_set_recording(s->tape, s->record);
     node->op->gradient(s->tape, node, dy, dx);
     ng_tape_set_recording(s->tape, was);
@@ -209,6 +211,14 @@ static void put_back(const ng_node *node, const aside *kept, ng_tensor **dx)
     }
 }
 
+/* Marks what is made of marked tensors, from `oldest` on. */
+static void mark_from(const ng_node *oldest)
+{
+    for (const ng_node *node = oldest; node; node = node->next)
+        for (int i = 0; i < node->n_inputs && !node->output->wanted; i++)
+            node->output->wanted = node->inputs[i]->wanted;
+}
+
 /* The gradient of a fused op is that of its definition, which is recorded beyond everything that
  * stands on the tape and swept back to where it began. */
 static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -221,9 +231,11 @@ static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *d
 
     const aside *kept = put_aside(s->tape, node);
     if (!kept) return false;
-    sweep inner = {.function = s->function, .tape = s->tape, .record = s->record};
+    sweep inner = {
+        .function = s->function, .tape = s->tape, .record = s->record, .selected = s->selected};
+    if (s->selected) mark_from(boundary->next);
     const bool done =
-        !y->requires_grad || (deliver(&inner, y, dy) && walk(&inner, s->tape->last, boundary));
+        !wants(&inner, y) || (deliver(&inner, y, dy) && walk(&inner, s->tape->last, boundary));
     put_back(node, kept, dx);
     return done;
 }
@@ -393,9 +405,7 @@ ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
 static void mark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
 {
     for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = true;
-    for (const ng_node *node = tape->first; node; node = node->next)
-        for (int i = 0; i < node->n_inputs && !node->output->wanted; i++)
-            node->output->wanted = node->inputs[i]->wanted;
+    mark_from(tape->first);
 }
 
 static void unmark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)

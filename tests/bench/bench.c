@@ -52,7 +52,8 @@ static void add_second(bench_results *results)
     static const char *const norms[] = {"layer_norm", "rms_norm", "batch_norm"};
     for (int norm = 0; norm < 3; norm++)
         add_case(results, "second", norms[norm], "1024x768", "f32");
-    add_case(results, "second", "penalty", "64-128*2-10@64", "f32");
+    static const char *const steps[] = {"penalty", "maml", "hvp"};
+    for (int i = 0; i < 3; i++) add_case(results, "second", steps[i], "64-128*2-10@64", "f32");
 }
 
 static void add_pointwise(bench_results *results)

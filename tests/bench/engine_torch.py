@@ -132,6 +132,35 @@ def penalty_step(net, adam, x, labels):
     adam.step()
 
 
+def forward_with(w, x):
+    """The network's output with these tensors in the place of its parameters."""
+    for i in range(0, len(w) - 2, 4):
+        x = F.layer_norm(F.linear(x, w[i], w[i + 1]), w[i + 1].shape, w[i + 2], w[i + 3])
+        x = F.relu(x)
+    return F.linear(x, w[-2], w[-1])
+
+
+def maml_step(net, adam, x, labels):
+    """Through a step of gradient descent."""
+    adam.zero_grad(set_to_none=True)
+    w = list(net.parameters())
+    loss = F.cross_entropy(forward_with(w, x), labels)
+    g = torch.autograd.grad(loss, w, create_graph=True)
+    w = [a.sub(b, alpha=0.01) for a, b in zip(w, g)]
+    F.cross_entropy(forward_with(w, x), labels).backward()
+    adam.step()
+
+
+def hvp_step(net, adam, x, labels):
+    """The Hessian times a direction."""
+    w = list(net.parameters())
+    if not hasattr(net, "direction"):
+        net.direction = [torch.randn_like(a) for a in w]
+    loss = F.cross_entropy(forward_with(w, x), labels)
+    g = torch.autograd.grad(loss, w, create_graph=True)
+    torch.autograd.grad(g, w, net.direction)
+
+
 class Step:
     """A training step in PyTorch's fastest way: `build` makes a network and its optimizer for each
     of several ways, the last of which needs the least memory."""
@@ -167,6 +196,8 @@ class Mlp(Step):
         if name == "penalty":
             self.x.requires_grad_()
             self.step = penalty_step
+        elif name in ("maml", "hvp"):
+            self.step = maml_step if name == "maml" else hvp_step
         ways = [(True, False), (True, True), (False, False), (False, True)]
         self.fastest(ways, group == "memory")
 

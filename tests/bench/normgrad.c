@@ -184,6 +184,8 @@ static bool open_op(const bench_case *what, bench_job *job)
     return works(job);
 }
 
+enum { MOST_PARAMETERS = 16 };
+
 /* ---- A training step ------------------------------------------------------------------------ */
 
 typedef struct {
@@ -191,6 +193,9 @@ typedef struct {
     ng_module *net;
     ng_optimizer *adam;
     ng_tensor *x, *labels;
+    ng_tensor *w[MOST_PARAMETERS],
+        *v[MOST_PARAMETERS]; /* of maml and hvp: parameters, a direction */
+    int n;
 } step_state;
 
 static void descend(const step_state *s, ng_tensor *loss)
@@ -221,9 +226,52 @@ static void penalty(void *state, int variant)
     descend(s, ng_mean(tape, ng_square(tape, ng_add_scalar(tape, size, -1))));
 }
 
+static ng_tensor *loss_with(const step_state *s, ng_tensor *const *w)
+{
+    return ng_cross_entropy(s->tape, ng_forward_using(s->net, s->tape, s->x, w, s->n), s->labels);
+}
+
+static void fail_unless(bool well)
+{
+    if (well) return;
+    fprintf(stderr, "%s\n", ng_error_text());
+    exit(1);
+}
+
+/* Through a step of gradient descent (MAML, Finn, Abbeel & Levine 2017). */
+static void maml(void *state, int variant)
+{
+    const step_state *s = state;
+    ng_tensor *g[MOST_PARAMETERS], *w[MOST_PARAMETERS], *loss = loss_with(s, s->w);
+    (void)variant;
+    fail_unless(ng_gradients(s->tape, &loss, 1, s->w, s->n, g, .record = true) == NG_OK);
+    for (int i = 0; i < s->n; i++)
+        w[i] = ng_sub(s->tape, s->w[i], ng_mul_scalar(s->tape, g[i], 0.01));
+    descend(s, loss_with(s, w));
+}
+
+static void hvp(void *state, int variant)
+{
+    const step_state *s = state;
+    ng_tensor *products[MOST_PARAMETERS], *loss = loss_with(s, s->w);
+    (void)variant;
+    fail_unless(ng_hvp(s->tape, loss, s->w, s->n, s->v, products) == NG_OK);
+    ng_tape_reset(s->tape);
+}
+
+static void take_parameters(step_state *s, ng_rng *rng)
+{
+    ng_named_tensor p;
+    for (; s->n < MOST_PARAMETERS && ng_module_parameter(s->net, s->n, &p); s->n++) {
+        s->w[s->n] = p.tensor;
+        s->v[s->n] = ng_normal_new(NG_F32, ng_shape_of(p.tensor), 0, 1, rng);
+    }
+}
+
 static void close_step(void *state)
 {
     step_state *s = state;
+    for (int i = 0; i < s->n; i++) ng_tensor_free(s->v[i]);
     ng_tape_free(s->tape), ng_optimizer_free(s->adam), ng_module_free(s->net);
     ng_tensor_free(s->x), ng_tensor_free(s->labels), free(s);
 }
@@ -250,6 +298,14 @@ static ng_tensor *ids(ng_shape shape, int64_t count, ng_rng *rng)
     return x;
 }
 
+static void (*step_called(const char *name))(void *state, int variant)
+{
+    return !strcmp(name, "penalty") ? penalty
+           : !strcmp(name, "maml")  ? maml
+           : !strcmp(name, "hvp")   ? hvp
+                                    : step;
+}
+
 static bool open_step(const bench_case *what, bench_job *job)
 {
     ng_rng rng = ng_rng_seeded(1);
@@ -268,9 +324,9 @@ static bool open_step(const bench_case *what, bench_job *job)
         s->labels = ids(NG_SHAPE(what->batch), what->width[what->widths - 1], &rng);
     }
     s->adam = ng_adam_new(s->net, .lr = 1e-5);
-    const bool penalized = !strcmp(what->name, "penalty");
-    if (penalized) ng_require_grad(s->x);
-    *job = (bench_job){s, NULL, penalized ? penalty : step, close_step, 1, 1};
+    if (!strcmp(what->name, "penalty")) ng_require_grad(s->x);
+    if (!strcmp(what->name, "maml") || !strcmp(what->name, "hvp")) take_parameters(s, &rng);
+    *job = (bench_job){s, NULL, step_called(what->name), close_step, 1, 1};
     return works(job);
 }
 

@@ -1,0 +1,100 @@
+/* A program that runs one experiment of many steps: its options, its loop, its figure.
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         experiment e = experiment_begin(argc, argv, "pinn", "Solves an equation.", 3000);
+ *         for (int step = 0; experiment_goes_on(&e, step, "loss", loss); step++) loss = ...;
+ *         return experiment_end(&e);
+ *     }
+ *
+ * The figure is drawn by plots/NAME.gp from what is logged in e.history. */
+#ifndef EXAMPLES_EXPERIMENT_H
+#define EXAMPLES_EXPERIMENT_H
+
+#include "options.h"
+#include "training.h"
+#include <getopt.h>
+
+typedef struct {
+    const char *name;
+    int steps;
+    uint64_t seed;
+    char out[1024];
+    bool draw;
+    progress bar;
+    ng_history *history;
+} experiment;
+
+static inline void experiment_help(const experiment *e, const char *what)
+{
+    printf("usage: %s [options]\n\n%s\n\n"
+           "  --steps N      how many                     (%d)\n"
+           "  --seed N       of all that is drawn         (0)\n"
+           "  --out PREFIX   of the .dat, .svg and .png   (build/%s)\n"
+           "  --no-plot      leaves the figure out\n"
+           "  --help         this text\n\n"
+           "Ctrl-C ends it after the current step; what there is by then is drawn.\n",
+           e->name, what, e->steps, e->name);
+    exit(program_end(EXIT_SUCCESS));
+}
+
+/* Reads the options; `steps` unless they say otherwise. */
+static inline experiment experiment_begin(int argc, char **argv, const char *name, const char *what,
+                                          int steps)
+{
+    static const struct option known[] = {
+        {"steps", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},
+        {"out", required_argument, NULL, 'o'},   {"no-plot", no_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+    experiment e = {.name = name, .steps = steps, .draw = true};
+    const char *out = NULL;
+    program_begin(argv);
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 's': e.steps = parse_count("steps", optarg, 1, 100000000); break;
+        case 'S': e.seed = (uint64_t)parse_count("seed", optarg, 0, 1000000000); break;
+        case 'o': out = optarg; break;
+        case 'n': e.draw = false; break;
+        case 'h': experiment_help(&e, what); break;
+        default: refuse_unknown();
+        }
+    }
+    refuse_more(argc, argv, optind);
+    choose_prefix(e.out, sizeof e.out, out, name);
+    if (!can_write(e.out)) exit(program_end(EXIT_FAILED));
+    catch_signals();
+    char title[128];
+    snprintf(title, sizeof title, "%s, %d steps, seed %d", name, e.steps, (int)e.seed);
+    e.history = ng_history_new(title);
+    e.bar = progress_begin(name, "steps", e.steps, !progress_terminal());
+    return e;
+}
+
+/* Whether there is another step: not after the last, Ctrl-C, a failure, or where `value`, which the
+ * step before has given, is no number. Logs it, a thousand times at most, and shows how far all
+ * is. */
+static inline bool experiment_goes_on(experiment *e, int step, const char *series, double value)
+{
+    char detail[64];
+    if (step > 0 && !ng_failed()) {
+        if (!still_trains(value, "step %d: the %s", step, series)) return false;
+        if (step % (e->steps / 1000 + 1) == 0) ng_history_log(e->history, series, step, value);
+        snprintf(detail, sizeof detail, "step %d/%d  %s %.4f", step, e->steps, series, value);
+        progress_show(&e->bar, step, detail);
+    }
+    return step < e->steps && !interrupted && !ng_failed();
+}
+
+/* Writes what was logged, and has it drawn; the exit status. */
+static inline int experiment_end(experiment *e)
+{
+    char script[128];
+    bool well = !ng_failed();
+    progress_end(&e->bar);
+    snprintf(script, sizeof script, "plots/%s.gp", e->name);
+    if (well) well = write_dat(e->history, e->out) && draw_figure(script, e->out, e->draw);
+    ng_history_free(e->history);
+    return program_end(!well ? EXIT_FAILED : interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS);
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* Model-agnostic meta-learning, Finn, Abbeel & Levine 2017: a start from which one step of gradient
+ * descent on ten points of a sine learns that sine. The loss after the step is a function of where
+ * it began, and is differentiated through the step's gradient. build/examples/maml --help */
+#include "experiment.h"
+
+enum { SHOTS = 10, TASKS = 8, MOST = 8, TRIALS = 100, TRIED = 10 };
+static const double inner_lr = 0.01, pi = 3.14159265358979323846;
+
+typedef struct {
+    double amplitude, phase; /* y = amplitude sin(x + phase) */
+} task;
+
+static task draw_task(ng_rng *rng)
+{
+    return (task){0.1 + 4.9 * ng_rng_uniform(rng), pi * ng_rng_uniform(rng)};
+}
+
+/* Some points of it, x and *y. */
+static ng_tensor *draw_points(ng_tape *tape, task t, ng_tensor **y)
+{
+    ng_tensor *x = ng_uniform(tape, NG_F32, NG_SHAPE(SHOTS, 1), -5, 5);
+    *y = ng_mul_scalar(tape, ng_sin(tape, ng_add_scalar(tape, x, t.phase)), t.amplitude);
+    return x;
+}
+
+/* w becomes what it is after a step, as a function of w. */
+static bool descend(ng_tape *tape, ng_tensor *loss, ng_tensor **w, int n)
+{
+    ng_tensor *g[MOST];
+    if (!loss || ng_gradients(tape, &loss, 1, w, n, g, .record = true) != NG_OK) return false;
+    for (int i = 0; i < n; i++) w[i] = ng_sub(tape, w[i], ng_mul_scalar(tape, g[i], inner_lr));
+    return true;
+}
+
+static int parameters_of(ng_module *net, ng_tensor **w)
+{
+    ng_named_tensor p;
+    int n = 0;
+    for (; n < MOST && ng_module_parameter(net, n, &p); n++) w[n] = p.tensor;
+    return n;
+}
+
+/* The loss on other points of a task after `steps` on a few of them. */
+static ng_tensor *loss_after(ng_module *net, ng_tape *tape, task t, int steps)
+{
+    ng_tensor *w[MOST], *y, *other_y;
+    const int n = parameters_of(net, w);
+    ng_tensor *x = draw_points(tape, t, &y), *other = draw_points(tape, t, &other_y);
+    for (int k = 0; k < steps; k++)
+        if (!descend(tape, ng_mse(tape, ng_forward_using(net, tape, x, w, n), y), w, n))
+            return NULL;
+    return ng_mse(tape, ng_forward_using(net, tape, other, w, n), other_y);
+}
+
+/* The mean over new tasks after 0, 1... steps. */
+static void log_trials(ng_history *history, const char *name, ng_module *net, ng_tape *tape)
+{
+    ng_history_block(history, name);
+    for (int steps = 0; steps <= TRIED && !ng_failed(); steps++) {
+        ng_rng rng = ng_rng_seeded(1000);
+        double sum = 0;
+        ng_tape_seed(tape, 1000);
+        for (int i = 0; i < TRIALS; i++, ng_tape_reset(tape))
+            sum += ng_item(loss_after(net, tape, draw_task(&rng), steps));
+        ng_history_log(history, "loss", steps, sum / TRIALS);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const char what[] = "Learns a start from which one step learns a sine of ten points.";
+    experiment e = experiment_begin(argc, argv, "maml", what, 6000);
+    ng_module *net = ng_sequential_new(ng_linear_new(1, 40), ng_relu_new(), ng_linear_new(40, 40),
+                                       ng_relu_new(), ng_linear_new(40, 1));
+    ng_module_init(net, e.seed);
+    ng_module *untrained = ng_module_clone(net);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
+    ng_tape *tape = ng_tape_new();
+    ng_rng rng = ng_rng_seeded(e.seed);
+    ng_tape_seed(tape, e.seed);
+    double mean = 0;
+    for (int step = 0; experiment_goes_on(&e, step, "loss", mean); step++) {
+        ng_tensor *sum = loss_after(net, tape, draw_task(&rng), 1);
+        for (int i = 1; i < TASKS; i++)
+            sum = ng_add(tape, sum, loss_after(net, tape, draw_task(&rng), 1));
+        sum = ng_mul_scalar(tape, sum, 1.0 / TASKS);
+        if (ng_backward(tape, sum) || ng_optimizer_step(adam)) break;
+        mean = ng_item(sum);
+        ng_tape_reset(tape);
+    }
+    log_trials(e.history, "trained", net, tape);
+    log_trials(e.history, "untrained", untrained, tape);
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net), ng_module_free(untrained);
+    return experiment_end(&e);
+}

@@ -1,0 +1,93 @@
+/* A conditional variational autoencoder, Kingma & Welling 2014, Sohn et al. 2015, on the digits: an
+ * encoder gives mean and deviation of a code for an image and its label, a decoder the image for a
+ * code that is drawn with these and the label. Then images are drawn for each label.
+ * build/examples/vae --help */
+#include "experiment.h"
+
+enum {
+    SIDE = 8,
+    PIXELS = SIDE * SIDE,
+    CLASSES = 10,
+    CODE = 8,
+    WIDTH = 128,
+    BATCH = 64,
+    SHOWN = 12
+};
+
+static ng_module *make_network(int64_t in, int64_t out)
+{
+    return ng_sequential_new(ng_linear_new(in + CLASSES, WIDTH), ng_layer_norm_new(WIDTH),
+                             ng_silu_new(), ng_linear_new(WIDTH, out));
+}
+
+/* A network's output for x beside its label. */
+static ng_tensor *given(ng_module *net, ng_tape *tape, ng_tensor *x, ng_tensor *labels)
+{
+    ng_tensor *label = ng_one_hot(tape, NG_F32, labels, CLASSES);
+    return ng_forward(net, tape, ng_concat(tape, NG_TENSORS(x, label), 1));
+}
+
+/* For each image: what it takes to tell its pixels from the code, and the code from normal numbers,
+ * sum (mean^2 + variance - ln variance - 1) / 2. */
+static ng_tensor *loss_of(ng_module *both, ng_tape *tape, const ng_batch *batch)
+{
+    ng_module *encoder = ng_module_child(both, 0), *decoder = ng_module_child(both, 1);
+    ng_tensor *parts[2], *code = given(encoder, tape, batch->x, batch->y);
+    if (ng_chunk(tape, code, 2, 1, parts) != NG_OK) return NULL;
+    ng_tensor *mean = parts[0], *log_variance = parts[1];
+    ng_tensor *deviation = ng_exp(tape, ng_mul_scalar(tape, log_variance, 0.5));
+    ng_tensor *noise = ng_normal(tape, NG_F32, ng_shape_of(mean), 0, 1);
+    ng_tensor *drawn = ng_add(tape, mean, ng_mul(tape, deviation, noise));
+    ng_tensor *logits = given(decoder, tape, drawn, batch->y);
+    ng_tensor *pixels = ng_binary_cross_entropy(tape, logits, batch->x, .reduction = NG_SUM);
+    ng_tensor *squares = ng_add(tape, ng_square(tape, mean), ng_square(tape, deviation));
+    ng_tensor *terms = ng_sub(tape, squares, ng_add_scalar(tape, log_variance, 1));
+    ng_tensor *divergence = ng_mul_scalar(tape, ng_sum(tape, terms), 0.5);
+    return ng_mul_scalar(tape, ng_add(tape, pixels, divergence), 1 / (double)batch->size);
+}
+
+/* A sheet of images: a row of them for each label, of the same codes in each. */
+static void write_sheet(const char *out, ng_module *both, ng_tape *tape)
+{
+    char path[1100];
+    ng_tensor *codes = ng_normal(tape, NG_F32, NG_SHAPE(1, SHOWN, CODE), 0, 1);
+    codes = ng_reshape(tape, ng_broadcast_to(tape, codes, NG_SHAPE(CLASSES, SHOWN, CODE)),
+                       NG_SHAPE(CLASSES * SHOWN, CODE));
+    ng_tensor *labels = ng_reshape(tape, ng_arange(tape, NG_I64, 0, CLASSES, 1), NG_SHAPE(-1, 1));
+    labels = ng_reshape(tape, ng_broadcast_to(tape, labels, NG_SHAPE(CLASSES, SHOWN)),
+                        NG_SHAPE(CLASSES * SHOWN));
+    ng_tensor *images = ng_sigmoid(tape, given(ng_module_child(both, 1), tape, codes, labels));
+    images = ng_pad(tape, ng_reshape(tape, images, NG_SHAPE(CLASSES, SHOWN, SIDE, SIDE)), 2, 1, 1);
+    ng_tensor *sheet = ng_reshape(tape, ng_permute(tape, images, NG_AXES(0, 2, 1, 3)),
+                                  NG_SHAPE(CLASSES * (SIDE + 2), SHOWN * SIDE));
+    snprintf(path, sizeof path, "%s_images.dat", out);
+    if (sheet && ng_tensor_write_dat(sheet, path) == NG_OK) printf("The images: %s\n", path);
+}
+
+int main(int argc, char **argv)
+{
+    static const char what[] = "Learns to draw handwritten digits, each label's own.";
+    experiment e = experiment_begin(argc, argv, "vae", what, 4000);
+    ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
+    ng_module *both = ng_list_new(make_network(PIXELS, 2 * CODE), make_network(CODE, PIXELS));
+    ng_module_init(both, e.seed);
+    ng_optimizer *adam =
+        ng_adam_new(both, .lr = 2e-3, .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = e.steps});
+    ng_tape *tape = ng_tape_new();
+    ng_tape_seed(tape, e.seed);
+    const int batches = digits ? (int)(ng_dataset_count(digits) / BATCH) : 1;
+    double loss = 0;
+    for (int step = 0; experiment_goes_on(&e, step, "loss", loss); step++) {
+        ng_batch batch;
+        if (step % batches == 0) ng_dataset_shuffle(digits, e.seed + (uint64_t)(step / batches));
+        if (!ng_dataset_batch(digits, tape, step % batches, BATCH, &batch)) break;
+        ng_tensor *of_batch = loss_of(both, tape, &batch);
+        if (ng_backward(tape, of_batch) || ng_optimizer_step(adam)) break;
+        loss = ng_item(of_batch);
+        ng_tape_reset(tape);
+    }
+    progress_end(&e.bar);
+    if (!ng_failed()) write_sheet(e.out, both, tape);
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(both), ng_dataset_free(digits);
+    return experiment_end(&e);
+}
