@@ -9,7 +9,7 @@ static lab_size sizes[] = {
     [EPOCHS] = {"epochs", "passes of the network over its data", .normal = 20, .quick = 2},
     [DIM] = {"dim", "features of the transformer", .normal = 32, .quick = 16},
     [LAYERS] = {"layers", "blocks of the transformer", .normal = 2, .quick = 1},
-    [STEPS] = {"steps", "of the transformer, of 8 images each", .normal = 400, .quick = 10},
+    [STEPS] = {"steps", "of the transformer, of 4 images each", .normal = 240, .quick = 10},
     [TRANSFORMER_SEEDS] = {"transformer-seeds", "of these", .normal = 9, .quick = 2},
     {0}};
 
@@ -76,7 +76,7 @@ static lab_score learn_digits(const lab_norm *norm, double lr, uint64_t seed)
 }
 
 /* Pixels are 0 to 16 of 16; the transformer reads the first 63 and says the last 63. */
-enum { GREYS = 17, SEEN = 63, IMAGES = 8 };
+enum { GREYS = 17, SEEN = 63, IMAGES = 4 };
 
 static ng_tensor *pixel_loss(ng_module *net, ng_tape *tape, ng_tensor *x)
 {
