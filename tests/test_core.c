@@ -311,6 +311,55 @@ START_TEST(arena_settles_into_one_block)
 }
 END_TEST
 
+/* What ng_tape_used tells. Every number is of whole cache lines; the smallest block has 64 KB. */
+START_TEST(arena_counts_what_it_holds)
+{
+#ifndef NG_ARENA_FORGETS
+    enum { BLOCK = 1 << 16 };
+    ng_arena arena = {0};
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
+    ck_assert_int_eq(arena.used, 128);
+    ck_assert_int_eq(arena.kept, BLOCK);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 128)); /* all that is left */
+    ck_assert_int_eq(arena.used, BLOCK);
+    ck_assert_int_eq(arena.kept, BLOCK);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1));
+    ck_assert_int_eq(arena.used, BLOCK + 64);
+    ck_assert_int_eq(arena.kept, 2 * BLOCK);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 63)); /* no more than was left */
+    ck_assert_int_eq(arena.kept, 4 * BLOCK);
+
+    allocations_fail_after(0); /* the blocks that could not be joined serve on */
+    ng_arena_reset(&arena);
+    allocations_succeed();
+    ck_assert_int_eq(arena.used, 0);
+    ck_assert_int_eq(arena.kept, 4 * BLOCK);
+    ng_arena_reset(&arena);
+    ck_assert_int_eq(arena.kept, 4 * BLOCK);
+    const int64_t before = allocations_made();
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 4 * BLOCK));
+    assert_none_allocated_since(before);
+    ck_assert_int_eq(arena.used, 4 * BLOCK);
+    ng_arena_release(&arena);
+    ck_assert_int_eq(arena.kept, 0);
+#endif
+}
+END_TEST
+
+/* A new block is as large as all before it, or as what is asked for where there is no such room. */
+START_TEST(arena_asks_for_less_where_more_is_refused)
+{
+    ng_arena arena = {0};
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1 << 20));
+    allocations_fail_once_after(0);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
+    ck_assert(allocations_refused());
+    ck_assert_int_eq(arena.kept, (1 << 20) + 128);
+    ng_arena_release(&arena);
+    ck_assert(!ng_failed());
+}
+END_TEST
+
 START_TEST(arena_refuses_what_cannot_be)
 {
     ng_arena arena = {0};
@@ -322,6 +371,25 @@ START_TEST(arena_refuses_what_cannot_be)
     allocations_succeed();
     ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1));
     ng_arena_release(&arena);
+}
+END_TEST
+
+/* Sizes whose product, or its padding, is beyond what can be counted. */
+START_TEST(memory_beyond_all_counts_is_refused)
+{
+    static const struct {
+        int64_t count;
+        size_t size;
+    } cases[] = {
+        {-1, 8},        {INT64_MIN, 1},      {INT64_MAX / 4, 8},         {INT64_C(1) << 61, 8},
+        {INT64_MAX, 1}, {INT64_MAX - 62, 1}, {(INT64_C(1) << 61) + 1, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_ptr_null(ng_calloc("test", cases[i].count, cases[i].size));
+        assert_error(NG_ENOMEM, "test: out of memory");
+    }
+    ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX));
+    ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX - 63));
+    ck_assert(!ng_failed());
 }
 END_TEST
 
@@ -368,7 +436,10 @@ Suite *core_suite(void)
     suite_add_tcase(suite, random);
     TCase *memory = tcase_create("memory");
     tcase_add_test(memory, arena_settles_into_one_block);
+    tcase_add_test(memory, arena_counts_what_it_holds);
+    tcase_add_test(memory, arena_asks_for_less_where_more_is_refused);
     tcase_add_test(memory, arena_refuses_what_cannot_be);
+    tcase_add_test(memory, memory_beyond_all_counts_is_refused);
     tcase_add_test(memory, a_tensor_that_cannot_be_had_leaks_nothing);
     suite_add_tcase(suite, memory);
     return suite;

@@ -1,6 +1,9 @@
 /* Arrays in NumPy's files, and compressed ones. */
 #include "folder.h"
+#include "io/inflate.h"
 #include "support.h"
+
+#include "core/alloc.h"
 #include <unistd.h>
 
 /* ---- Tools --------------------------------------------------------------------------------- */
@@ -275,6 +278,122 @@ START_TEST(what_does_not_fit_int64_is_refused)
 }
 END_TEST
 
+/* ---- deflate ------------------------------------------------------------------------------- */
+
+/* A line of tests/golden/deflate.txt. */
+typedef struct {
+    char name[64];
+    bool refused; /* by zlib */
+    int64_t size;
+    uint32_t crc;
+    unsigned char bytes[4096];
+    int64_t count;
+} packed_stream;
+
+static bool next_stream(FILE *file, packed_stream *s)
+{
+    static char line[8192];
+    char verdict[16], crc[16];
+    int hex = 0;
+    if (!fgets(line, sizeof line, file)) return false;
+    ck_assert_int_eq(sscanf(line, "%63[^:]: %15s %15s %n", s->name, verdict, crc, &hex), 3);
+    s->refused = strcmp(verdict, "refused") == 0;
+    s->size = s->refused ? INT32_MAX : strtoll(verdict, NULL, 10);
+    s->crc = (uint32_t)strtoul(crc, NULL, 16);
+    unsigned byte;
+    for (s->count = 0; sscanf(line + hex + 2 * s->count, "%2x", &byte) == 1; s->count++)
+        s->bytes[s->count] = (unsigned char)byte;
+    return true;
+}
+
+static char *unpacked(const packed_stream *s, int64_t count, int64_t most, int64_t *used,
+                      int64_t *size)
+{
+    return ng_inflate("test", s->name, s->bytes, count, most, used, size);
+}
+
+START_TEST(deflate_is_unpacked_or_refused_as_zlib_does)
+{
+    ck_assert_uint_eq(ng_crc32(0, "123456789", 9), 0xcbf43926);
+    FILE *file = fopen("tests/golden/deflate.txt", "r");
+    ck_assert_ptr_nonnull(file);
+    packed_stream s;
+    int streams = 0, refused = 0;
+    for (int64_t used, size; next_stream(file, &s); streams++, refused += s.refused) {
+        char *content = unpacked(&s, s.count, s.size, &used, &size);
+        if (s.refused) {
+            ck_assert_msg(!content, "%s: unpacked", s.name);
+            assert_error(NG_EPARSE, "compressed data: ");
+            continue;
+        }
+        ck_assert_msg(content != NULL, "%s: %s", s.name, ng_error_text());
+        ck_assert_int_eq(size, s.size);
+        ck_assert_int_eq(used, s.count);
+        ck_assert_uint_eq(ng_crc32(0, content, size), s.crc);
+        ng_free(content);
+    }
+    fclose(file);
+    ck_assert_int_eq(refused, 22);
+    ck_assert_int_ge(streams, 50);
+}
+END_TEST
+
+/* A stream that is cut after any byte, that is followed by others, or unpacks to more than it may. */
+START_TEST(deflate_ends_where_it_says)
+{
+    FILE *file = fopen("tests/golden/deflate.txt", "r");
+    ck_assert_ptr_nonnull(file);
+    packed_stream s;
+    while (next_stream(file, &s)) {
+        int64_t used, size;
+        for (int64_t count = 0; count < s.count; count++) {
+            ck_assert_msg(!unpacked(&s, count, s.size, &used, &size), "%s, cut to %lld bytes",
+                          s.name, (long long)count);
+            assert_error(NG_EPARSE, "compressed data: ");
+        }
+        if (s.refused) continue;
+        memset(s.bytes + s.count, 0xa5, 9);
+        char *content = unpacked(&s, s.count + 9, INT64_MAX, &used, &size);
+        ck_assert_int_eq(used, s.count);
+        ck_assert_uint_eq(ng_crc32(0, content, size), s.crc);
+        ng_free(content);
+        if (s.size == 0) continue;
+        ck_assert_ptr_null(unpacked(&s, s.count, s.size - 1, &used, &size));
+        assert_error(NG_EPARSE, "it is longer than it says");
+    }
+    fclose(file);
+}
+END_TEST
+
+/* Every field that gzip's header may have, in every combination (RFC 1952). */
+START_TEST(every_form_of_gzips_header_is_read)
+{
+    enum { CHECKSUM = 2, EXTRA = 4, NAME = 8, COMMENT = 16 };
+    static const unsigned char content[] = "\x4b\4\0\x43\xbe\xb7\xe8\1\0\0\0"; /* "a" */
+    for (int flags = 0; flags < 256; flags++) {
+        unsigned char bytes[128] = {0x1f, 0x8b, 8, (unsigned char)flags};
+        size_t n = 10;
+        if (flags & EXTRA) memcpy(bytes + n, "\5\0abcde", 7), n += 7;
+        if (flags & NAME) memcpy(bytes + n, "name", 5), n += 5;
+        if (flags & COMMENT) memcpy(bytes + n, "a comment", 10), n += 10;
+        if (flags & CHECKSUM) memcpy(bytes + n, "\1\2", 2), n += 2;
+        const int64_t header = (int64_t)n;
+        memcpy(bytes + n, content, 11), n += 11;
+        int64_t size = -1;
+        char *text = ng_gunzip("test", "it", (char *)bytes, (int64_t)n, &size);
+        ck_assert_msg((text != NULL) == (flags < 32), "flags %d: %s", flags, ng_error_text());
+        if (text) ck_assert_str_eq(text, "a");
+        ng_free(text);
+        ng_clear_error();
+        for (int64_t count = 1; count < header; count++) {
+            text = ng_gunzip("test", "it", (char *)bytes, count, &size);
+            ck_assert_msg(!text, "flags %d, cut to %lld bytes", flags, (long long)count);
+            assert_error(NG_EPARSE, "");
+        }
+    }
+}
+END_TEST
+
 /* ---- gzip ---------------------------------------------------------------------------------- */
 
 static const char *packed(const char *name, const char *content)
@@ -379,6 +498,9 @@ Suite *numpy_suite(void)
 
     TCase *gzip = tcase_create("gzip");
     tcase_add_checked_fixture(gzip, make_test_folder, remove_test_folder);
+    tcase_add_test(gzip, deflate_is_unpacked_or_refused_as_zlib_does);
+    tcase_add_test(gzip, deflate_ends_where_it_says);
+    tcase_add_test(gzip, every_form_of_gzips_header_is_read);
     tcase_add_test(gzip, compressed_csv_and_idx_are_read);
     tcase_add_test(gzip, what_deflate_makes_is_inflated_at_every_level);
     suite_add_tcase(suite, gzip);
