@@ -44,8 +44,22 @@ START_TEST(a_status_is_that_of_its_own_failure)
     ng_fail(NG_EIO, "the cause");
     ck_assert_int_eq(ng_set(x, 7, 1), NG_ESHAPE);
     ck_assert_int_eq(ng_fill_uniform(x, 1, 0, &(ng_rng){{1}}), NG_EVALUE);
+    ck_assert_int_eq(ng_newest_status(), NG_EVALUE);
     assert_error(NG_EIO, "the cause");
+    ck_assert_int_eq(ng_newest_status(), NG_OK);
     ng_tensor_free(x);
+}
+END_TEST
+
+/* An option of 0 is one that was not given, unless it is exactly that. */
+START_TEST(an_option_of_0_is_the_standard_unless_it_is_exactly_0)
+{
+    ck_assert_double_eq(ng_option(0, 5), 5);
+    ck_assert_double_eq(ng_option(3, 5), 3);
+    ck_assert_double_eq(ng_option(NG_ZERO, 5), 0);
+    ck_assert_double_eq(ng_option(ng_exactly(0), 5), 0);
+    ck_assert_double_eq(ng_option(ng_exactly(-0.0), 5), 0);
+    ck_assert_double_eq(ng_option(ng_exactly(3), 5), 3);
 }
 END_TEST
 
@@ -76,6 +90,58 @@ static void *fails_elsewhere(void *unused)
     ng_fail(NG_EIO, "elsewhere");
     return unused;
 }
+
+/* The first module that is told of has the place, with the end of its path. */
+START_TEST(an_error_is_located_once)
+{
+    ng_locate_error("nowhere", "Linear"); /* there is no error */
+    ck_assert(!ng_failed());
+    ng_fail(NG_ESHAPE, "ng_linear: x is (2,)");
+    ng_locate_error("blocks.3", "Linear");
+    ng_locate_error("blocks", "Sequential");
+    ck_assert_str_eq(ng_error_text(), "blocks.3 (Linear): ng_linear: x is (2,)");
+    ng_clear_error();
+    ng_fail(NG_ESHAPE, "Linear: x is (2,)");
+    ng_locate_error("", "Linear");
+    ck_assert_str_eq(ng_error_text(), "Linear: x is (2,)");
+    ng_clear_error();
+
+    char path[2 * NG_ERROR_BYTES];
+    memset(path, 'a', sizeof path);
+    strcpy(path + sizeof path - 5, ".end");
+    ng_fail(NG_ESHAPE, "what happened");
+    ng_locate_error(path, "Linear");
+    ck_assert_int_eq(strncmp(ng_error_text(), "...aaaa", 7), 0);
+    assert_error(NG_ESHAPE, "aaaa.end (Linear): what happened");
+}
+END_TEST
+
+START_TEST(a_record_put_aside_comes_back_with_what_failed_since)
+{
+    ng_error_record earlier = ng_error_put_aside();
+    ng_fail(NG_EIO, "the only one");
+    ng_error_put_back(&earlier);
+    ck_assert_int_eq(ng_failures(), 1);
+    ck_assert_str_eq(ng_error_text(), "the only one");
+    earlier = ng_error_put_aside();
+    ck_assert(!ng_failed());
+    ng_fail(NG_ESHAPE, "another");
+    ng_fail(NG_ESHAPE, "another");
+    ng_error_put_back(&earlier);
+    ck_assert_int_eq(ng_failures(), 3);
+    assert_error(NG_EIO, "the only one");
+}
+END_TEST
+
+START_TEST(every_status_has_a_name)
+{
+    for (ng_status status = NG_OK; status <= NG_ENULL; status++)
+        ck_assert_int_eq(strncmp(ng_status_name(status), "NG_", 3), 0);
+    ck_assert_str_eq(ng_status_name(NG_ENULL), "NG_ENULL");
+    ck_assert_str_eq(ng_status_name((ng_status)(NG_ENULL + 1)), "unknown status");
+    ck_assert_str_eq(ng_status_name((ng_status)-1), "unknown status");
+}
+END_TEST
 
 START_TEST(error_record_belongs_to_its_thread)
 {
@@ -232,6 +298,9 @@ START_TEST(tensors_print_readably)
     ck_assert_str_eq(digits, "float64 ()\n0.10000000000000001\n");
     ng_tensor *row = ng_zeros_new(NG_I64, NG_SHAPE(20));
     ck_assert_str_eq(printed(row), "int64 (20,)\n[0  0  0  ...  0  0  0]\n");
+    ng_tensor *eight = ng_zeros_new(NG_I64, NG_SHAPE(8));
+    ck_assert_str_eq(printed(eight), "int64 (8,)\n[0  0  0  0  0  0  0  0]\n");
+    ng_tensor_free(eight);
     ng_tensor *empty = ng_zeros_new(NG_F32, NG_SHAPE(0));
     ck_assert_str_eq(printed(empty), "float32 (0,)\n[]\n");
     ng_tensor *tall = ng_zeros_new(NG_I64, NG_SHAPE(9, 1));
@@ -291,6 +360,26 @@ START_TEST(distributions_have_their_moments)
 END_TEST
 
 /* ---- Memory ------------------------------------------------------------------------------- */
+
+/* 2^64 is two and two thirds of this bound: a remainder alone gives the lower two thirds three
+ * times where it gives the rest twice, which is 3 / 4 of all in place of 2 / 3. */
+START_TEST(numbers_below_a_large_bound_are_fair)
+{
+    enum { DRAWS = 20000 };
+    const int64_t third = INT64_C(1) << 61;
+    ng_rng rng = ng_rng_seeded(5);
+    int low = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        const int64_t drawn = ng_rng_below(&rng, 3 * third);
+        ck_assert(drawn >= 0 && drawn < 3 * third);
+        low += drawn < 2 * third;
+    }
+    ck_assert_double_eq_tol((double)low / DRAWS, 2. / 3, 0.02);
+    ck_assert_int_eq(ng_rng_below(&rng, 1), 0);
+    ck_assert_int_eq(ng_rng_below(&rng, 0), 0);
+    ck_assert_int_eq(ng_rng_below(&rng, -5), 0);
+}
+END_TEST
 
 START_TEST(arena_settles_into_one_block)
 {
@@ -413,8 +502,12 @@ Suite *core_suite(void)
     tcase_add_test(errors, error_record_holds_status_and_text);
     tcase_add_test(errors, the_first_failure_stays_and_the_later_ones_are_counted);
     tcase_add_test(errors, a_status_is_that_of_its_own_failure);
+    tcase_add_test(errors, an_option_of_0_is_the_standard_unless_it_is_exactly_0);
     tcase_add_test(errors, error_text_may_quote_the_record);
     tcase_add_test(errors, long_error_text_is_cut);
+    tcase_add_test(errors, an_error_is_located_once);
+    tcase_add_test(errors, a_record_put_aside_comes_back_with_what_failed_since);
+    tcase_add_test(errors, every_status_has_a_name);
     tcase_add_test(errors, error_record_belongs_to_its_thread);
     suite_add_tcase(suite, errors);
     TCase *shapes = tcase_create("shapes");
@@ -433,6 +526,7 @@ Suite *core_suite(void)
     tcase_add_test(random, same_seed_gives_the_same_stream);
     tcase_add_test(random, generator_is_xoshiro256plusplus);
     tcase_add_test(random, distributions_have_their_moments);
+    tcase_add_test(random, numbers_below_a_large_bound_are_fair);
     suite_add_tcase(suite, random);
     TCase *memory = tcase_create("memory");
     tcase_add_test(memory, arena_settles_into_one_block);

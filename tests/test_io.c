@@ -437,6 +437,11 @@ START_TEST(idx_images_and_labels_must_be_as_many)
     assert_error(NG_EPARSE, "2 images in");
     ck_assert_ptr_null(ng_dataset_read_idx(x, x));
     assert_error(NG_EPARSE, "0x00000803");
+    ng_dataset *bright = ng_dataset_read_idx(x, NULL, .scale = 1e30);
+    assert_close(ng_get(ng_dataset_x(bright), 5), 255e30, 1e-6);
+    ng_dataset_free(bright);
+    ck_assert_ptr_null(ng_dataset_read_idx(x, NULL, .scale = -1.1e30));
+    assert_error(NG_EVALUE, "expected at most 1e30");
     ck_assert_ptr_null(ng_dataset_read_idx(x, NULL, .scale = nan("")));
     assert_error(NG_EVALUE, "scale");
     ck_assert_ptr_null(ng_dataset_read_idx(x, NULL, .dtype = NG_I64));

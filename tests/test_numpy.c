@@ -31,8 +31,9 @@ static void assert_is(ng_tensor *x, ng_dtype dtype, ng_shape shape, char kind)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-static const char *const archives[] = {"tests/golden/numpy.npz",
-                                       "tests/golden/numpy_compressed.npz"};
+static const char *const archives[] = {
+    "tests/golden/numpy.npz", "tests/golden/numpy_compressed.npz", "tests/golden/numpy_large.npz"};
+enum { ARCHIVES = sizeof archives / sizeof archives[0] };
 
 START_TEST(arrays_of_every_dtype_are_read)
 {
@@ -260,9 +261,48 @@ static void read_npz(const char *path) { ng_tensor_free(ng_tensor_load_npz(path,
 START_TEST(damaged_files_are_refused_without_harm)
 {
     assert_survives("tests/golden/numpy3.npy", "it.npy", read_npy);
-    assert_survives(archives[0], "it.npz", read_npz);
-    assert_survives(archives[1], "it.npz", read_npz);
+    for (int i = 0; i < ARCHIVES; i++) assert_survives(archives[i], "it.npz", read_npz);
     ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* What a large archive says of itself, put out of order: in its ends, in the last array's entry. */
+START_TEST(a_large_archive_is_doubted_too)
+{
+    enum { LAST = -22, LOCATOR = LAST - 20, END = LOCATOR - 56, EXTRA = END - 28 };
+    static const struct {
+        int at, bytes;
+        uint64_t value;
+        const char *problem;
+    } faults[] = {{LOCATOR + 8, 8, UINT64_MAX, "the end of a large archive is damaged"},
+                  {LOCATOR + 8, 8, 0, "the end of a large archive is damaged"},
+                  {LOCATOR + 8, 8, 5811, "the end of a large archive is damaged"},
+                  {END + 48, 8, UINT64_MAX, "the directory stands outside"},
+                  {END + 48, 8, 5810, "the directory stands outside"},
+                  {END + 40, 8, UINT64_MAX, "the directory stands outside"},
+                  {END + 32, 8, UINT64_MAX, "the directory stands outside"},
+                  {END + 32, 8, 1000, "the directory stands outside"},
+                  {EXTRA + 4, 8, UINT64_MAX, "a large array's numbers are missing"},
+                  {EXTRA + 4, 8, (uint64_t)INT64_MAX + 1, "numbers are missing"},
+                  {EXTRA + 4, 8, 1, "checksum or its length"},
+                  {EXTRA + 12, 8, INT64_MAX, "reaches beyond the file"},
+                  {EXTRA + 12, 8, 1, "checksum or its length"},
+                  {EXTRA + 20, 8, INT64_MAX, "an entry stands outside"},
+                  {EXTRA + 20, 8, 1, "an entry stands outside"},
+                  {EXTRA, 2, 2, "numbers are missing"},
+                  {EXTRA + 2, 2, 0, "numbers are missing"},
+                  {EXTRA + 2, 2, 23, "numbers are missing"}};
+    size_t size;
+    char *bytes = get_file(archives[2], &size);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        char *place = bytes + (int64_t)size + faults[i].at, was[8];
+        memcpy(was, place, 8);
+        for (int k = 0; k < faults[i].bytes; k++) place[k] = (char)(faults[i].value >> 8 * k);
+        ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
+        assert_error(NG_EPARSE, faults[i].problem);
+        memcpy(place, was, 8);
+    }
+    free(bytes);
 }
 END_TEST
 
@@ -333,12 +373,12 @@ START_TEST(deflate_is_unpacked_or_refused_as_zlib_does)
         ng_free(content);
     }
     fclose(file);
-    ck_assert_int_eq(refused, 22);
+    ck_assert_int_eq(refused, 23);
     ck_assert_int_ge(streams, 50);
 }
 END_TEST
 
-/* A stream that is cut after any byte, that is followed by others, or unpacks to more than it may. */
+/* A stream that is cut after any byte, that others follow, that unpacks to more than it may. */
 START_TEST(deflate_ends_where_it_says)
 {
     FILE *file = fopen("tests/golden/deflate.txt", "r");
@@ -485,14 +525,15 @@ Suite *numpy_suite(void)
     Suite *suite = suite_create("numpy");
     TCase *arrays = tcase_create("arrays");
     tcase_add_checked_fixture(arrays, make_test_folder, remove_test_folder);
-    tcase_add_loop_test(arrays, arrays_of_every_dtype_are_read, 0, 2);
+    tcase_add_loop_test(arrays, arrays_of_every_dtype_are_read, 0, ARCHIVES);
     tcase_add_test(arrays, every_version_of_the_header_is_read);
-    tcase_add_loop_test(arrays, a_data_set_is_read_from_an_archive, 0, 2);
+    tcase_add_loop_test(arrays, a_data_set_is_read_from_an_archive, 0, ARCHIVES);
     tcase_add_test(arrays, a_saved_array_has_the_bytes_that_numpy_writes);
     tcase_add_test(arrays, what_is_saved_is_read_again);
     tcase_add_test(arrays, saving_and_loading_without_memory_is_an_error);
     tcase_add_loop_test(arrays, a_header_is_read_strictly, 0, HEADERS);
     tcase_add_test(arrays, damaged_files_are_refused_without_harm);
+    tcase_add_test(arrays, a_large_archive_is_doubted_too);
     tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
     suite_add_tcase(suite, arrays);
 

@@ -146,14 +146,17 @@ streams['length repeated'] = dynamic(seven, [0], with_lengths([(0, 2), (3, 2), (
 
 # What nobody may send.
 streams['kind 3'] = block(3).put(0, 13).bytes()
+streams['kind 3 after another'] = block(1, 0).code(fixed(97) + fixed(256)).put(1, 1).put(3, 2).code(
+    fixed(97) + fixed(256)).bytes()
 streams['stored, no twin'] = stored(b'abc', 1, 0xfffd).bytes()
 streams['distance before the begin'] = block(1).code(fixed(97) + fixed(257) + '00001' + fixed(256)).bytes()
 streams['distance before any'] = block(1).code(fixed(257) + '00000' + fixed(256)).bytes()
 streams['symbol 286'] = block(1).code(fixed(97) + fixed(286) + '00000' + fixed(256)).bytes()
 streams['symbol 287'] = block(1).code(fixed(97) + fixed(287) + '00000' + fixed(256)).bytes()
+many = fixed(97) + (fixed(285) + '00000') * 200  # for either distance, were it one
 for symbol in 30, 31:
-    streams['distance symbol %d' % symbol] = block(1).code(fixed(97) * 20 + fixed(257) + format(symbol, '05b')).put(
-        0, 16).code(fixed(256)).bytes()
+    streams['distance symbol %d' % symbol] = block(1).code(many + fixed(257) + format(symbol, '05b')).put(
+        0, 14).code(fixed(256)).bytes()
 streams['too many literals'] = dynamic(with_lengths([(97, 1), (256, 1)], 287), [0]).code('0001').bytes()
 streams['too many distances'] = dynamic(two, [0] * 31).code('0001').bytes()
 streams['oversubscribed'] = dynamic(with_lengths([(97, 1), (98, 1), (256, 1)], 257), [0]).code('01').bytes()
@@ -167,8 +170,8 @@ streams['no end'] = dynamic(with_lengths([(97, 1), (98, 1)], 257), [0]).code('01
 streams['repeat before the first'] = dynamic(two, [0], rle, [(16, 0, 2), (18, 127, 7), (18, 115 - 11, 7), 1, 1]).put(
     0, 32).bytes()
 streams['too many lengths'] = dynamic(two, [0], rle, [(18, 127, 7), (18, 107, 7), 1, (18, 0, 7)]).put(0, 64).bytes()
-streams['one length too many'] = dynamic(two, [0], rle, [(18, 97 - 11, 7), 1, (18, 127, 7), (18, 9, 7), 1, (17, 0, 3)]).put(
-    0, 64).bytes()
+streams['one length too many'] = dynamic(two, [0, 0], rle, [(18, 97 - 11, 7), 1, (18, 127, 7), (18, 9, 7), 1, (17, 0, 3)]).code(
+    '01').bytes()
 streams['unused distance code'] = dynamic(one_distance, [1]).code('0' + '11' + '1' + '10').bytes()
 
 with open('tests/golden/deflate.txt', 'w') as out:

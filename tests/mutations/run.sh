@@ -4,9 +4,10 @@
 # look at the room first, until one fails: then the fault is killed. What survives every suite needs
 # a test, or a line in the list that says why it changes nothing.
 #
-#     tests/mutations/run.sh FOLDER [-j JOBS] [-n FROM[-TO]] [-q] [-a | -A] [TEXT...]
+#     tests/mutations/run.sh FOLDER [-j JOBS] [-n FROM[-TO]] [-s STEP] [-q] [-a | -A] [TEXT...]
 #
 # TEXT: only the faults in files whose path contains one of these. -n: only those with these numbers.
+# -s: only one of so many.
 # What has a result in FOLDER/results is not run again, so that a run that was broken off goes on;
 # -a runs what survived again, -A everything. -q leaves it at the suites of the room: what survives
 # them is run again without it. LEVEL is that of nice, 10 unless told.
@@ -35,7 +36,10 @@ first_for() { # PATH: the suites that look at it first
     src/optim/*) echo optim training ;;
     src/check/*) echo check ;;
     src/io/training*) echo training ;;
-    src/io/*) echo io files numpy training ;;
+    src/io/inflate.c | src/io/np*) echo numpy ;;
+    src/io/safetensors.c | src/io/checkpoint.c) echo files training ;;
+    src/io/history.c) echo io training ;;
+    src/io/*) echo io files ;;
     esac
 }
 
@@ -48,11 +52,12 @@ usage() {
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
 shift
-jobs=1 from=1 to=1000000 again= others="$short $long"
-while getopts 'j:n:qaA' option; do
+jobs=1 from=1 to=1000000 step=1 again= others="$short $long"
+while getopts 'j:n:s:qaA' option; do
     case $option in
     j) jobs=$OPTARG ;;
     n) from=${OPTARG%-*} to=${OPTARG#*-} ;;
+    s) step=$OPTARG ;;
     q) others= ;;
     a | A) again=$option ;;
     *) usage ;;
@@ -70,9 +75,9 @@ trap 'kill $pids 2>/dev/null; exit 130' INT TERM
 
 # One line for each that is wanted: number, path, old, new, explanation, between tabs.
 wanted() {
-    awk -v from="$from" -v to="$to" -v only="$*" '
+    awk -v from="$from" -v to="$to" -v step="$step" -v only="$*" '
         function emit() {
-            if (number >= from && number <= to && chosen)
+            if (number >= from && number <= to && number % step == 0 && chosen)
                 printf "%d\t%s\t%s\t%s\t%s\n", number, path, old, new, reason
             chosen = 0
         }
