@@ -200,6 +200,19 @@ START_TEST(impossible_shapes_are_refused)
     assert_error(NG_ESHAPE, "9 dimensions, expected 0 to 8");
     ck_assert_ptr_null(ng_zeros_new(NG_F64, NG_SHAPE(PTRDIFF_MAX / 8)));
     assert_error(NG_ENOMEM, "out of memory");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, (ng_shape){.rank = -1}));
+    assert_error(NG_ESHAPE, "-1 dimensions, expected 0 to 8");
+    /* A 0 makes no shape possible that is not so without it. */
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(0, -1)));
+    assert_error(NG_ESHAPE, "negative dimension in (0, -1)");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_C(1) << 61)));
+    assert_error(NG_ESHAPE, "more elements than memory can hold");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(INT64_C(1) << 40, 0, INT64_C(1) << 40)));
+    assert_error(NG_ESHAPE, "more elements than memory can hold");
+    ng_tensor *empty = ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_MAX / 8));
+    assert_ok(empty);
+    ck_assert_int_eq(ng_size(empty), 0);
+    ng_tensor_free(empty);
     ck_assert_ptr_null(ng_zeros_new((ng_dtype)7, NG_SHAPE(1)));
     assert_error(NG_EDTYPE, "dtype 7");
 }

@@ -63,6 +63,11 @@ START_TEST(every_version_of_the_header_is_read)
         char path[64];
         snprintf(path, sizeof path, "tests/golden/numpy%d.npy", version);
         assert_is(ng_tensor_load_npy(path), NG_F64, NG_SHAPE(2, 3, 4), 'f');
+        size_t size;
+        char *bytes = get_file(path, &size);
+        ck_assert_ptr_null(ng_tensor_load_npy(put_file("it.npy", bytes, 100)));
+        assert_error(NG_EPARSE, "not a .npy file of version 1, 2 or 3, or cut short");
+        free(bytes);
     }
 }
 END_TEST
