@@ -2,6 +2,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "core/workspace.h"
 #include "support.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -253,6 +254,14 @@ START_TEST(wrong_access_names_what_came)
     assert_error(NG_EDTYPE, "ng_data_f64: the tensor is float32, expected float64");
     ck_assert_ptr_null(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3)));
     assert_error(NG_ESHAPE, "3 values for shape (2, 2) of 4 elements");
+    ck_assert_ptr_null(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4, 5)));
+    assert_error(NG_ESHAPE, "5 values for shape (2, 2) of 4 elements");
+    ng_tensor *few = ng_zeros_new(NG_F32, NG_SHAPE(5)), *many = ng_zeros_new(NG_F32, NG_SHAPE(7));
+    ck_assert_int_eq(ng_copy_values(x, few), NG_ESHAPE);
+    assert_error(NG_ESHAPE, "(5,) into (2, 3): sizes differ");
+    ck_assert_int_eq(ng_copy_values(x, many), NG_ESHAPE);
+    assert_error(NG_ESHAPE, "(7,) into (2, 3): sizes differ");
+    ng_tensor_free(few), ng_tensor_free(many);
     ck_assert_int_eq(ng_dim(x, 2), -1);
     assert_error(NG_ESHAPE, "axis 2, expected -2 .. 1 for rank 2");
     ng_tensor *labels = ng_zeros_new(NG_I64, NG_SHAPE(2));
@@ -275,6 +284,15 @@ START_TEST(integers_are_rounded_and_saturate)
     ck_assert_int_eq(values[2], INT64_MAX);
     ck_assert_int_eq(values[3], INT64_MIN);
     ck_assert_int_eq(values[4], 0);
+    ng_tensor_free(x);
+
+    /* Around the ends of the range, and NaN. */
+    x = ng_tensor_from(
+        NG_I64, NG_SHAPE(6),
+        NG_VALUES(0x1p63, 0x1p63 - 1024, -0x1p63, -0x1p63 - 2048, (double)NAN, -0x1p62 - 1024));
+    const int64_t expected[] = {INT64_MAX, INT64_MAX - 1023,          INT64_MIN, INT64_MIN,
+                                0,         -(INT64_C(1) << 62) - 1024};
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(ng_data_i64(x)[i], expected[i]);
     ng_tensor_free(x);
 }
 END_TEST
@@ -495,6 +513,34 @@ START_TEST(memory_beyond_all_counts_is_refused)
 }
 END_TEST
 
+START_TEST(workspaces_are_kept_and_lent_to_one_at_a_time)
+{
+    void *memory, *other, *again;
+    ng_workspaces_free();
+    allocations_fail_after(0);
+    ck_assert_ptr_null(ng_workspace_take(1000, &memory));
+    ck_assert_ptr_null(memory);
+    ck_assert(!ng_failed());
+    allocations_succeed();
+
+    ng_workspace *one = ng_workspace_take(1000, &memory), *two = ng_workspace_take(1000, &other);
+    ck_assert(one && two && memory && other && memory != other);
+    memset(memory, 1, 1000), memset(other, 2, 1000);
+    ng_workspace_give(one), ng_workspace_give(two), ng_workspace_give(NULL);
+    const int64_t made = allocations_made();
+    one = ng_workspace_take(999, &again);
+    ck_assert_ptr_eq(again, memory);
+    ng_workspace_give(one);
+    assert_none_allocated_since(made);
+    one = ng_workspace_take(5000, &again);
+    ck_assert_int_eq(allocations_made(), made + 1);
+    memset(again, 3, 5000);
+    ng_workspace_give(one);
+    ng_workspaces_free();
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
 START_TEST(a_tensor_that_cannot_be_had_leaks_nothing)
 {
     for (int n = 0; n < 2; n++) {
@@ -546,6 +592,7 @@ Suite *core_suite(void)
     tcase_add_test(memory, arena_counts_what_it_holds);
     tcase_add_test(memory, arena_asks_for_less_where_more_is_refused);
     tcase_add_test(memory, arena_refuses_what_cannot_be);
+    tcase_add_test(memory, workspaces_are_kept_and_lent_to_one_at_a_time);
     tcase_add_test(memory, memory_beyond_all_counts_is_refused);
     tcase_add_test(memory, a_tensor_that_cannot_be_had_leaks_nothing);
     suite_add_tcase(suite, memory);

@@ -294,6 +294,7 @@ START_TEST(a_large_archive_is_doubted_too)
                   {EXTRA + 12, 8, 1, "checksum or its length"},
                   {EXTRA + 20, 8, INT64_MAX, "an entry stands outside"},
                   {EXTRA + 20, 8, 1, "an entry stands outside"},
+                  {EXTRA - 5 - 18, 2, 0xffff, "the directory is cut short"},
                   {EXTRA, 2, 2, "numbers are missing"},
                   {EXTRA + 2, 2, 0, "numbers are missing"},
                   {EXTRA + 2, 2, 23, "numbers are missing"}};
@@ -308,6 +309,23 @@ START_TEST(a_large_archive_is_doubted_too)
         memcpy(place, was, 8);
     }
     free(bytes);
+}
+END_TEST
+
+/* The last bytes before the directory belong to the last array; of the packed one's very last, some
+ * bits are no one's. */
+START_TEST(a_bit_that_fell_over_is_told_by_the_checksum)
+{
+    for (int i = 0; i < ARCHIVES; i++) {
+        size_t size, at = 0;
+        char *bytes = get_file(archives[i], &size);
+        while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++;
+        bytes[at - (i == 1 ? 4 : 1)] ^= 0x40;
+        ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
+        /* Of what is packed another check may have found it. */
+        assert_error(NG_EPARSE, i == 1 ? "" : "damaged: an array's checksum or its length");
+        free(bytes);
+    }
 }
 END_TEST
 
@@ -539,6 +557,7 @@ Suite *numpy_suite(void)
     tcase_add_loop_test(arrays, a_header_is_read_strictly, 0, HEADERS);
     tcase_add_test(arrays, damaged_files_are_refused_without_harm);
     tcase_add_test(arrays, a_large_archive_is_doubted_too);
+    tcase_add_test(arrays, a_bit_that_fell_over_is_told_by_the_checksum);
     tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
     suite_add_tcase(suite, arrays);
 
