@@ -329,6 +329,22 @@ START_TEST(a_bit_that_fell_over_is_told_by_the_checksum)
 }
 END_TEST
 
+/* The end is told from what looks like it by the length of the comment behind it. */
+START_TEST(an_archive_may_have_a_comment_and_nothing_else_behind_it)
+{
+    static const char comment[] = "a comment with PK\5\6 in it, and more than an end's length";
+    size_t size;
+    char *bytes = get_file(archives[0], &size), whole[8192];
+    memcpy(whole, bytes, size), memcpy(whole + size, comment, sizeof comment);
+    ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", whole, size + sizeof comment), "row"));
+    assert_error(NG_EPARSE, "not an archive (.npz), or cut short");
+    whole[size - 2] = (char)sizeof comment;
+    const char *path = put_file("it.npz", whole, size + sizeof comment);
+    assert_is(ng_tensor_load_npz(path, "row"), NG_F32, NG_SHAPE(5), 'f');
+    free(bytes);
+}
+END_TEST
+
 START_TEST(what_does_not_fit_int64_is_refused)
 {
     char bytes[128] = "\x93NUMPY\1";
@@ -558,6 +574,7 @@ Suite *numpy_suite(void)
     tcase_add_test(arrays, damaged_files_are_refused_without_harm);
     tcase_add_test(arrays, a_large_archive_is_doubted_too);
     tcase_add_test(arrays, a_bit_that_fell_over_is_told_by_the_checksum);
+    tcase_add_test(arrays, an_archive_may_have_a_comment_and_nothing_else_behind_it);
     tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
     suite_add_tcase(suite, arrays);
 
