@@ -294,6 +294,7 @@ START_TEST(a_large_archive_is_doubted_too)
                   {EXTRA + 12, 8, 1, "checksum or its length"},
                   {EXTRA + 20, 8, INT64_MAX, "an entry stands outside"},
                   {EXTRA + 20, 8, 1, "an entry stands outside"},
+                  {EXTRA - 5 - 38, 2, 1, "an archive under a password"},
                   {EXTRA - 5 - 18, 2, 0xffff, "the directory is cut short"},
                   {EXTRA, 2, 2, "numbers are missing"},
                   {EXTRA + 2, 2, 0, "numbers are missing"},

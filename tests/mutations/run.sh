@@ -216,10 +216,13 @@ work_through() { # JOB
 wanted "$@" | sed 's/\t\t/\t \t/g' >"$scratch/wanted"
 [ -s "$scratch/wanted" ] || { echo 'mutations: none is wanted' >&2; exit 2; }
 touch "$results"
-case $again in
-A) while IFS=$'\t' read -r _ path old new _; do id_of "$path" "$old" "$new"; done <"$scratch/wanted" ;;
-a) grep -v '	killed' "$results" | cut -f1 || true ;;
-esac >"$scratch/forget"
+while IFS=$'\t' read -r _ path old new _; do
+    id=$(id_of "$path" "$old" "$new")
+    case $again in
+    A) echo "$id" ;;
+    a) grep "^$id	" "$results" | grep -qv '	killed' && echo "$id" ;;
+    esac
+done <"$scratch/wanted" >"$scratch/forget"
 grep -v -F -f "$scratch/forget" "$results" >"$scratch/kept" || true
 [ -z "$again" ] || cp "$scratch/kept" "$results"
 
