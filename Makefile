@@ -304,8 +304,9 @@ check-valgrind: needs-valgrind $(RUNNER)
 	    --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect $(RUNNER)
 
 ## fuzz: every reader, and the interface, against made-up input for FUZZ_SECONDS each (an hour)
-## fuzz-quick: a minute each
-FUZZ_SECONDS = 3600
+## fuzz-quick: QUICK_SECONDS each (a minute)
+FUZZ_SECONDS  = 3600
+QUICK_SECONDS = 60
 FUZZ_CC = clang
 FUZZERS := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 .PHONY: fuzz fuzz-quick fuzz-run needs-clang
@@ -313,12 +314,18 @@ needs-clang:
 	$(call need,command -v clang,clang,clang)
 fuzz fuzz-quick: needs-clang
 	+$(Q)$(MAKE) --no-print-directory VARIANT=fuzz CC='$(FUZZ_CC)' BLAS=0 \
-	    $(if $(filter %-quick,$@),FUZZ_SECONDS=60) fuzz-run
+	    $(if $(filter %-quick,$@),FUZZ_SECONDS=$(QUICK_SECONDS)) fuzz-run
 fuzz-run: $(FUZZERS)
 	$(Q)tests/fuzz/run.sh $(OUT)/found $(FUZZ_SECONDS) $^
 $(OUT)/tests/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(STATIC) | $(OUT)/tests/fuzz/
 	$(call say,LINK $@)
 	$(Q)$(CC) $(COMMON) $(LAST) -fsanitize=fuzzer $< $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS) -o $@
+
+# Not a part of check: it takes hours. MUTATIONS are the script's options, such as -j 4 or src/io.
+## mutations: hundreds of small faults, one at a time: do the tests notice each?
+.PHONY: mutations
+mutations: needs-check
+	$(Q)CC='$(CC)' tests/mutations/run.sh $(BUILD)/mutations $(MUTATIONS)
 
 ## coverage: the tests with gcov; prints the share of lines run, for each file of src/
 .PHONY: coverage

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Fixture: makes the folder; removes it with all that is in it. */
+/* Fixture: makes the folder, in $TMPDIR if it is set; removes it with all that is in it. */
 void make_test_folder(void);
 void remove_test_folder(void);
 
@@ -18,7 +18,8 @@ const char *put_text(const char *name, const char *text);
 /* All bytes of a file, with a zero byte after them; free them. */
 char *get_file(const char *path, size_t *size);
 
-/* How many files in the folder have names that contain `part`. */
+/* How many files in the folder, or in another one, have names that contain `part`. */
 int files_named(const char *part);
+int files_in(const char *path, const char *part);
 
 #endif

@@ -72,6 +72,7 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/char_transformer" $tiny
     fails 1 'cannot write to standard output' into_full "$programs/maml" --steps 2 --no-plot
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
+    fails 1 'cannot write to standard output' into_full "$programs/learning_rate" --quick --no-plot
 fi
 
 # MNIST's form of file, of the digits: 400 of them, the pixels of 0 to 16 times 15.
@@ -89,6 +90,9 @@ cmp plain.dat packed.dat || fail 'mnist reads other figures from compressed file
 grep -q '^BatchNorm .*lowest [89]' "$folder/output" || fail "mnist learns little: $(cat "$folder/output")"
 $mnist --images images --labels labels --test-images images --test-labels labels --norm none \
     --epochs 1 >"$folder/output"
+if [ -w /dev/full ]; then
+    fails 1 'cannot write to standard output' into_full $mnist --images images --labels labels --epochs 1
+fi
 fails 2 'expected --images and --labels' "$programs/mnist"
 fails 1 'No such file' $mnist --images nowhere --labels labels
 fails 1 'expected an IDX file of bytes in 1 dimension' $mnist --images images --labels images

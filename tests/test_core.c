@@ -2,6 +2,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "core/workspace.h"
 #include "support.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -44,8 +45,22 @@ START_TEST(a_status_is_that_of_its_own_failure)
     ng_fail(NG_EIO, "the cause");
     ck_assert_int_eq(ng_set(x, 7, 1), NG_ESHAPE);
     ck_assert_int_eq(ng_fill_uniform(x, 1, 0, &(ng_rng){{1}}), NG_EVALUE);
+    ck_assert_int_eq(ng_newest_status(), NG_EVALUE);
     assert_error(NG_EIO, "the cause");
+    ck_assert_int_eq(ng_newest_status(), NG_OK);
     ng_tensor_free(x);
+}
+END_TEST
+
+/* An option of 0 is one that was not given, unless it is exactly that. */
+START_TEST(an_option_of_0_is_the_standard_unless_it_is_exactly_0)
+{
+    ck_assert_double_eq(ng_option(0, 5), 5);
+    ck_assert_double_eq(ng_option(3, 5), 3);
+    ck_assert_double_eq(ng_option(NG_ZERO, 5), 0);
+    ck_assert_double_eq(ng_option(ng_exactly(0), 5), 0);
+    ck_assert_double_eq(ng_option(ng_exactly(-0.0), 5), 0);
+    ck_assert_double_eq(ng_option(ng_exactly(3), 5), 3);
 }
 END_TEST
 
@@ -76,6 +91,58 @@ static void *fails_elsewhere(void *unused)
     ng_fail(NG_EIO, "elsewhere");
     return unused;
 }
+
+/* The first module that is told of has the place, with the end of its path. */
+START_TEST(an_error_is_located_once)
+{
+    ng_locate_error("nowhere", "Linear"); /* there is no error */
+    ck_assert(!ng_failed());
+    ng_fail(NG_ESHAPE, "ng_linear: x is (2,)");
+    ng_locate_error("blocks.3", "Linear");
+    ng_locate_error("blocks", "Sequential");
+    ck_assert_str_eq(ng_error_text(), "blocks.3 (Linear): ng_linear: x is (2,)");
+    ng_clear_error();
+    ng_fail(NG_ESHAPE, "Linear: x is (2,)");
+    ng_locate_error("", "Linear");
+    ck_assert_str_eq(ng_error_text(), "Linear: x is (2,)");
+    ng_clear_error();
+
+    char path[2 * NG_ERROR_BYTES];
+    memset(path, 'a', sizeof path);
+    strcpy(path + sizeof path - 5, ".end");
+    ng_fail(NG_ESHAPE, "what happened");
+    ng_locate_error(path, "Linear");
+    ck_assert_int_eq(strncmp(ng_error_text(), "...aaaa", 7), 0);
+    assert_error(NG_ESHAPE, "aaaa.end (Linear): what happened");
+}
+END_TEST
+
+START_TEST(a_record_put_aside_comes_back_with_what_failed_since)
+{
+    ng_error_record earlier = ng_error_put_aside();
+    ng_fail(NG_EIO, "the only one");
+    ng_error_put_back(&earlier);
+    ck_assert_int_eq(ng_failures(), 1);
+    ck_assert_str_eq(ng_error_text(), "the only one");
+    earlier = ng_error_put_aside();
+    ck_assert(!ng_failed());
+    ng_fail(NG_ESHAPE, "another");
+    ng_fail(NG_ESHAPE, "another");
+    ng_error_put_back(&earlier);
+    ck_assert_int_eq(ng_failures(), 3);
+    assert_error(NG_EIO, "the only one");
+}
+END_TEST
+
+START_TEST(every_status_has_a_name)
+{
+    for (ng_status status = NG_OK; status <= NG_ENULL; status++)
+        ck_assert_int_eq(strncmp(ng_status_name(status), "NG_", 3), 0);
+    ck_assert_str_eq(ng_status_name(NG_ENULL), "NG_ENULL");
+    ck_assert_str_eq(ng_status_name((ng_status)(NG_ENULL + 1)), "unknown status");
+    ck_assert_str_eq(ng_status_name((ng_status)-1), "unknown status");
+}
+END_TEST
 
 START_TEST(error_record_belongs_to_its_thread)
 {
@@ -134,6 +201,19 @@ START_TEST(impossible_shapes_are_refused)
     assert_error(NG_ESHAPE, "9 dimensions, expected 0 to 8");
     ck_assert_ptr_null(ng_zeros_new(NG_F64, NG_SHAPE(PTRDIFF_MAX / 8)));
     assert_error(NG_ENOMEM, "out of memory");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, (ng_shape){.rank = -1}));
+    assert_error(NG_ESHAPE, "-1 dimensions, expected 0 to 8");
+    /* A 0 makes no shape possible that is not so without it. */
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(0, -1)));
+    assert_error(NG_ESHAPE, "negative dimension in (0, -1)");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_C(1) << 61)));
+    assert_error(NG_ESHAPE, "more elements than memory can hold");
+    ck_assert_ptr_null(ng_zeros_new(NG_F32, NG_SHAPE(INT64_C(1) << 40, 0, INT64_C(1) << 40)));
+    assert_error(NG_ESHAPE, "more elements than memory can hold");
+    ng_tensor *empty = ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_MAX / 8));
+    assert_ok(empty);
+    ck_assert_int_eq(ng_size(empty), 0);
+    ng_tensor_free(empty);
     ck_assert_ptr_null(ng_zeros_new((ng_dtype)7, NG_SHAPE(1)));
     assert_error(NG_EDTYPE, "dtype 7");
 }
@@ -174,6 +254,14 @@ START_TEST(wrong_access_names_what_came)
     assert_error(NG_EDTYPE, "ng_data_f64: the tensor is float32, expected float64");
     ck_assert_ptr_null(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3)));
     assert_error(NG_ESHAPE, "3 values for shape (2, 2) of 4 elements");
+    ck_assert_ptr_null(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4, 5)));
+    assert_error(NG_ESHAPE, "5 values for shape (2, 2) of 4 elements");
+    ng_tensor *few = ng_zeros_new(NG_F32, NG_SHAPE(5)), *many = ng_zeros_new(NG_F32, NG_SHAPE(7));
+    ck_assert_int_eq(ng_copy_values(x, few), NG_ESHAPE);
+    assert_error(NG_ESHAPE, "(5,) into (2, 3): sizes differ");
+    ck_assert_int_eq(ng_copy_values(x, many), NG_ESHAPE);
+    assert_error(NG_ESHAPE, "(7,) into (2, 3): sizes differ");
+    ng_tensor_free(few), ng_tensor_free(many);
     ck_assert_int_eq(ng_dim(x, 2), -1);
     assert_error(NG_ESHAPE, "axis 2, expected -2 .. 1 for rank 2");
     ng_tensor *labels = ng_zeros_new(NG_I64, NG_SHAPE(2));
@@ -196,6 +284,15 @@ START_TEST(integers_are_rounded_and_saturate)
     ck_assert_int_eq(values[2], INT64_MAX);
     ck_assert_int_eq(values[3], INT64_MIN);
     ck_assert_int_eq(values[4], 0);
+    ng_tensor_free(x);
+
+    /* Around the ends of the range, and NaN. */
+    x = ng_tensor_from(
+        NG_I64, NG_SHAPE(6),
+        NG_VALUES(0x1p63, 0x1p63 - 1024, -0x1p63, -0x1p63 - 2048, (double)NAN, -0x1p62 - 1024));
+    const int64_t expected[] = {INT64_MAX, INT64_MAX - 1023,          INT64_MIN, INT64_MIN,
+                                0,         -(INT64_C(1) << 62) - 1024};
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(ng_data_i64(x)[i], expected[i]);
     ng_tensor_free(x);
 }
 END_TEST
@@ -232,6 +329,9 @@ START_TEST(tensors_print_readably)
     ck_assert_str_eq(digits, "float64 ()\n0.10000000000000001\n");
     ng_tensor *row = ng_zeros_new(NG_I64, NG_SHAPE(20));
     ck_assert_str_eq(printed(row), "int64 (20,)\n[0  0  0  ...  0  0  0]\n");
+    ng_tensor *eight = ng_zeros_new(NG_I64, NG_SHAPE(8));
+    ck_assert_str_eq(printed(eight), "int64 (8,)\n[0  0  0  0  0  0  0  0]\n");
+    ng_tensor_free(eight);
     ng_tensor *empty = ng_zeros_new(NG_F32, NG_SHAPE(0));
     ck_assert_str_eq(printed(empty), "float32 (0,)\n[]\n");
     ng_tensor *tall = ng_zeros_new(NG_I64, NG_SHAPE(9, 1));
@@ -292,6 +392,26 @@ END_TEST
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
+/* 2^64 is two and two thirds of this bound: a remainder alone gives the lower two thirds three
+ * times where it gives the rest twice, which is 3 / 4 of all in place of 2 / 3. */
+START_TEST(numbers_below_a_large_bound_are_fair)
+{
+    enum { DRAWS = 20000 };
+    const int64_t third = INT64_C(1) << 61;
+    ng_rng rng = ng_rng_seeded(5);
+    int low = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        const int64_t drawn = ng_rng_below(&rng, 3 * third);
+        ck_assert(drawn >= 0 && drawn < 3 * third);
+        low += drawn < 2 * third;
+    }
+    ck_assert_double_eq_tol((double)low / DRAWS, 2. / 3, 0.02);
+    ck_assert_int_eq(ng_rng_below(&rng, 1), 0);
+    ck_assert_int_eq(ng_rng_below(&rng, 0), 0);
+    ck_assert_int_eq(ng_rng_below(&rng, -5), 0);
+}
+END_TEST
+
 START_TEST(arena_settles_into_one_block)
 {
     ng_arena arena = {0};
@@ -311,6 +431,55 @@ START_TEST(arena_settles_into_one_block)
 }
 END_TEST
 
+/* What ng_tape_used tells. Every number is of whole cache lines; the smallest block has 64 KB. */
+START_TEST(arena_counts_what_it_holds)
+{
+#ifndef NG_ARENA_FORGETS
+    enum { BLOCK = 1 << 16 };
+    ng_arena arena = {0};
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
+    ck_assert_int_eq(arena.used, 128);
+    ck_assert_int_eq(arena.kept, BLOCK);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 128)); /* all that is left */
+    ck_assert_int_eq(arena.used, BLOCK);
+    ck_assert_int_eq(arena.kept, BLOCK);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1));
+    ck_assert_int_eq(arena.used, BLOCK + 64);
+    ck_assert_int_eq(arena.kept, 2 * BLOCK);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 63)); /* no more than was left */
+    ck_assert_int_eq(arena.kept, 4 * BLOCK);
+
+    allocations_fail_after(0); /* the blocks that could not be joined serve on */
+    ng_arena_reset(&arena);
+    allocations_succeed();
+    ck_assert_int_eq(arena.used, 0);
+    ck_assert_int_eq(arena.kept, 4 * BLOCK);
+    ng_arena_reset(&arena);
+    ck_assert_int_eq(arena.kept, 4 * BLOCK);
+    const int64_t before = allocations_made();
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 4 * BLOCK));
+    assert_none_allocated_since(before);
+    ck_assert_int_eq(arena.used, 4 * BLOCK);
+    ng_arena_release(&arena);
+    ck_assert_int_eq(arena.kept, 0);
+#endif
+}
+END_TEST
+
+/* A new block is as large as all before it, or as what is asked for where there is no such room. */
+START_TEST(arena_asks_for_less_where_more_is_refused)
+{
+    ng_arena arena = {0};
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1 << 20));
+    allocations_fail_once_after(0);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
+    ck_assert(allocations_refused());
+    ck_assert_int_eq(arena.kept, (1 << 20) + 128);
+    ng_arena_release(&arena);
+    ck_assert(!ng_failed());
+}
+END_TEST
+
 START_TEST(arena_refuses_what_cannot_be)
 {
     ng_arena arena = {0};
@@ -322,6 +491,53 @@ START_TEST(arena_refuses_what_cannot_be)
     allocations_succeed();
     ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1));
     ng_arena_release(&arena);
+}
+END_TEST
+
+/* Sizes whose product, or its padding, is beyond what can be counted. */
+START_TEST(memory_beyond_all_counts_is_refused)
+{
+    static const struct {
+        int64_t count;
+        size_t size;
+    } cases[] = {
+        {-1, 8},        {INT64_MIN, 1},      {INT64_MAX / 4, 8},         {INT64_C(1) << 61, 8},
+        {INT64_MAX, 1}, {INT64_MAX - 62, 1}, {(INT64_C(1) << 61) + 1, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_ptr_null(ng_calloc("test", cases[i].count, cases[i].size));
+        assert_error(NG_ENOMEM, "test: out of memory");
+    }
+    ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX));
+    ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX - 63));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
+START_TEST(workspaces_are_kept_and_lent_to_one_at_a_time)
+{
+    void *memory, *other, *again;
+    ng_workspaces_free();
+    allocations_fail_after(0);
+    ck_assert_ptr_null(ng_workspace_take(1000, &memory));
+    ck_assert_ptr_null(memory);
+    ck_assert(!ng_failed());
+    allocations_succeed();
+
+    ng_workspace *one = ng_workspace_take(1000, &memory), *two = ng_workspace_take(1000, &other);
+    ck_assert(one && two && memory && other && memory != other);
+    memset(memory, 1, 1000), memset(other, 2, 1000);
+    ng_workspace_give(one), ng_workspace_give(two), ng_workspace_give(NULL);
+    const int64_t made = allocations_made();
+    one = ng_workspace_take(999, &again);
+    ck_assert_ptr_eq(again, memory);
+    ng_workspace_give(one);
+    assert_none_allocated_since(made);
+    one = ng_workspace_take(5000, &again);
+    ck_assert_int_eq(allocations_made(), made + 1);
+    memset(again, 3, 5000);
+    ng_workspace_give(one);
+    ng_workspaces_free();
+    ck_assert_int_eq(allocations_live(), 0);
 }
 END_TEST
 
@@ -345,8 +561,12 @@ Suite *core_suite(void)
     tcase_add_test(errors, error_record_holds_status_and_text);
     tcase_add_test(errors, the_first_failure_stays_and_the_later_ones_are_counted);
     tcase_add_test(errors, a_status_is_that_of_its_own_failure);
+    tcase_add_test(errors, an_option_of_0_is_the_standard_unless_it_is_exactly_0);
     tcase_add_test(errors, error_text_may_quote_the_record);
     tcase_add_test(errors, long_error_text_is_cut);
+    tcase_add_test(errors, an_error_is_located_once);
+    tcase_add_test(errors, a_record_put_aside_comes_back_with_what_failed_since);
+    tcase_add_test(errors, every_status_has_a_name);
     tcase_add_test(errors, error_record_belongs_to_its_thread);
     suite_add_tcase(suite, errors);
     TCase *shapes = tcase_create("shapes");
@@ -365,10 +585,15 @@ Suite *core_suite(void)
     tcase_add_test(random, same_seed_gives_the_same_stream);
     tcase_add_test(random, generator_is_xoshiro256plusplus);
     tcase_add_test(random, distributions_have_their_moments);
+    tcase_add_test(random, numbers_below_a_large_bound_are_fair);
     suite_add_tcase(suite, random);
     TCase *memory = tcase_create("memory");
     tcase_add_test(memory, arena_settles_into_one_block);
+    tcase_add_test(memory, arena_counts_what_it_holds);
+    tcase_add_test(memory, arena_asks_for_less_where_more_is_refused);
     tcase_add_test(memory, arena_refuses_what_cannot_be);
+    tcase_add_test(memory, workspaces_are_kept_and_lent_to_one_at_a_time);
+    tcase_add_test(memory, memory_beyond_all_counts_is_refused);
     tcase_add_test(memory, a_tensor_that_cannot_be_had_leaks_nothing);
     suite_add_tcase(suite, memory);
     return suite;

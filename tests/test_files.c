@@ -260,6 +260,16 @@ START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     assert_error(NG_ESHAPE, "\"4.weight\" of shape (3, 7), expected (2, 7)");
     assert_same_bits(ng_module_find(other, "4.weight"), kept);
 
+    /* Nor is one of as many elements. */
+    ng_module *turned = keeper_new("x", NG_SHAPE(3, 2));
+    ck_assert_int_eq(ng_module_load(turned, file_of("{\"x\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+                                                    "\"data_offsets\":[0,24]}}",
+                                                    24)),
+                     NG_ESHAPE);
+    assert_error(NG_ESHAPE, "\"x\" of shape (2, 3), expected (3, 2)");
+    ng_module_free(turned);
+    assert_ok(ng_module_save(saved, path));
+
     /* Nothing at all is no part. */
     ng_module *stranger = ng_sequential_new(ng_residual_new(ng_linear_new(2, 2)));
     ck_assert_int_eq(ng_module_load(stranger, path, .partial = true), NG_EVALUE);
@@ -387,6 +397,8 @@ static const struct {
     {"{\"\\u12g4\":1}", 0, "a character's four digits"},
     {"{\"\\ud800\":1}", 0, "the other half"},
     {"{\"\\ud800\\u0041\":1}", 0, "the other half"},
+    {"{\"\\ud800\\udbff\":1}", 0, "the other half"},
+    {"{\"\\ud800\\ue000\":1}", 0, "the other half"},
     {"{\"\\udc00\":1}", 0, "a character's four digits"},
     {"{\"x", 0, "the end of a string"},
     {"{\"x\\", 0, "a character after '\\'"},

@@ -107,14 +107,15 @@ void compare_maps(void)
             const int64_t n = sizes[s];
             const char *x = uniform(n, only_positive(map) ? 0.01 : -6, 6), *dy = uniform(n, -1, 1);
             char *y = make(n), *dx = make(n), *sum = constant(n, 3);
-            k->map((ng_map)map, x, y, n, a, b);
+            const ng_mapping f = {(ng_map)map, a, b};
+            k->map(f, x, y, n);
             for (int64_t i = 0; i < n; i++) {
                 const double floor = map == NG_MAP_AFFINE ? 1 : 0;
                 expect("map", y, i, map_value(map, get(x, i), la, lb), 100, floor);
             }
             if (has_slope(map)) {
-                k->map_backward((ng_map)map, x, y, dy, dx, n, a, b, false);
-                k->map_backward((ng_map)map, x, y, dy, sum, n, a, b, true);
+                k->map_backward(f, x, y, dy, dx, n, false);
+                k->map_backward(f, x, y, dy, sum, n, true);
                 for (int64_t i = 0; i < n; i++) {
                     const long double slope = map_slope(map, get(x, i), la, lb) * get(dy, i);
                     expect("slope", dx, i, slope, 200, 0.01);
@@ -132,7 +133,7 @@ START_TEST(a_nan_stays_a_nan_in_every_map)
         for (int at = 0; at < 19; at++) {
             char *x = constant(19, 0.75), *y = make(19);
             put(x, at, nan_value);
-            k->map((ng_map)map, x, y, 19, 0.5, 2);
+            k->map((ng_mapping){(ng_map)map, 0.5, 2}, x, y, 19);
             for (int i = 0; i < 19; i++)
                 ck_assert_msg((i == at) == (bool)isnan(get(y, i)), "%s %s map %d element %d",
                               k->isa, ng_dtype_name(dtype), map, i);
@@ -181,8 +182,9 @@ START_TEST(activations_have_their_limits_and_tails)
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
-        k->map((ng_map)cases[c].map, x, y, 33, 0, 0);
-        k->map_backward((ng_map)cases[c].map, x, y, dy, dx, 33, 0, 0, false);
+        const ng_mapping f = {.map = (ng_map)cases[c].map};
+        k->map(f, x, y, 33);
+        k->map_backward(f, x, y, dy, dx, 33, false);
         for (int i = 0; i < 33; i++) {
             expect("limit", y, i, (long double)cases[c].y, 1, 0);
             if (!isnan(cases[c].slope))
@@ -194,7 +196,7 @@ START_TEST(activations_have_their_limits_and_tails)
     static const int tailed[] = {NG_MAP_SIGMOID, NG_MAP_SOFTPLUS, NG_MAP_SILU, NG_MAP_GELU};
     for (int c = 0; c < 4; c++) {
         char *x = constant(17, -10), *y = make(17);
-        k->map((ng_map)tailed[c], x, y, 17, 0, 0);
+        k->map((ng_mapping){.map = (ng_map)tailed[c]}, x, y, 17);
         for (int i = 0; i < 17; i++) expect("tail", y, i, map_value(tailed[c], -10, 0, 0), 500, 0);
         release();
     }
@@ -218,7 +220,7 @@ START_TEST(exponentials_are_right_to_the_last_digits)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         const char *x = uniform(n, cases[c].low, cases[c].high);
         char *y = make(n);
-        k->map((ng_map)cases[c].map, x, y, n, 0, 0);
+        k->map((ng_mapping){.map = (ng_map)cases[c].map}, x, y, n);
         for (int64_t i = 0; i < n; i++) {
             const long double at = get(x, i);
             const bool loses = dtype == NG_F64 && cases[c].map == NG_MAP_GELU;
@@ -994,15 +996,9 @@ END_TEST
 
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
-typedef void gemm_function(bool, bool, int64_t, int64_t, int64_t, const void *, int64_t,
-                           const void *, int64_t, const void *, void *, int64_t, bool);
+typedef void gemm_function(const ng_product *);
 
-static void library_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t depth, const void *a,
-                         int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
-                         int64_t ldc, bool add)
-{
-    ng_gemm(dtype, ta, tb, m, n, depth, a, lda, b, ldb, bias, c, ldc, add);
-}
+static void library_gemm(const ng_product *p) { ng_gemm(dtype, p); }
 
 /* All transposes; alone, added to C, and with a bias; leading dimensions 3 beyond the rows'. */
 static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
@@ -1015,7 +1011,7 @@ static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
         const char *bias = biased ? uniform(n, -1, 1) : NULL;
         char *c = constant(m * ldc, add ? 1 : nan_value);
         for (int64_t i = 0; i < m; i++) put(c, i * ldc + n, 77);
-        gemm(ta, tb, m, n, depth, a, lda, b, ldb, bias, c, ldc, add);
+        gemm(&(ng_product){m, n, depth, {a, lda, ta}, {b, ldb, tb}, bias, c, ldc, add});
         for (int64_t i = 0; i < m; i++) {
             for (int64_t j = 0; j < n; j++) {
                 long double sum = biased ? get(bias, j) : add;
@@ -1070,7 +1066,8 @@ START_TEST(large_products_match_plain_loops)
     const char *a = uniform(m * depth, -1, 1), *b = uniform(n * depth, -1, 1);
     const char *bias = uniform(n, -1, 1);
     char *c = constant(m * n, nan_value);
-    library_gemm(false, true, m, n, depth, a, depth, b, depth, bias, c, n, false);
+    library_gemm(
+        &(ng_product){m, n, depth, {a, depth, false}, {b, depth, true}, bias, c, n, false});
     for (int64_t at = 0; at < m * n; at += 9973) {
         long double sum = get(bias, at % n);
         for (int64_t p = 0; p < depth; p++)
@@ -1088,7 +1085,7 @@ START_TEST(matrix_products_pass_nan_on)
         char *a = constant(n * n, 0), *b = constant(n * n, 0), *c = make(n * n);
         put(a, 2 * n + 1, nan_value);
         put(b, n + 3, inf); /* 0 Inf in every row of column 3 */
-        k->gemm(false, false, n, n, n, a, n, b, n, NULL, c, n, false);
+        k->gemm(&(ng_product){n, n, n, {a, n, false}, {b, n, false}, NULL, c, n, false});
         for (int64_t i = 0; i < n * n; i++)
             ck_assert((bool)isnan(get(c, i)) == (i / n == 2 || i % n == 3));
         release();
@@ -1184,8 +1181,8 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     const ng_row_norm_shape row = {rows, n, n, 1e-5, true, false};
     ck_assert_int_le(ng_row_norm_scratch(&row), 2 * 301 * 64);
 #define NEXT (y += step)
-    k->map(NG_MAP_GELU, x, y, LARGE - 5, 0, 0);
-    k->map_backward(NG_MAP_SILU, x, z, z, NEXT, LARGE - 5, 0, 0, false);
+    k->map((ng_mapping){.map = NG_MAP_GELU}, x, y, LARGE - 5);
+    k->map_backward((ng_mapping){.map = NG_MAP_SILU}, x, z, z, NEXT, LARGE - 5, false);
     const ng_walk walk = ng_walk_broadcast(NG_SHAPE(rows, n), NG_SHAPE(rows, n), NG_SHAPE(n));
     k->binary(NG_BINARY_POW, &walk, z, x, NEXT);
     put(NEXT, 0, k->dot(x, z, LARGE));
@@ -1209,8 +1206,12 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
         k->column_norm_backward(&column, x, NULL, statistics, z, false,
                                 (ng_norm_gradients){.dx = NEXT});
     }
-    k->gemm(false, true, rows, rows / 2, n, x, n, z, n, NULL, NEXT, rows / 2, false);
-    k->gemm(true, false, n, 120, rows, x, n, z, n, NULL, NEXT, 120, false);
+    ng_product p = {rows, rows / 2, n, {x, n, false}, {z, n, true}, .c_row = rows / 2};
+    p.c = NEXT;
+    k->gemm(&p);
+    p = (ng_product){n, 120, rows, {x, n, true}, {z, n, false}, .c_row = 120};
+    p.c = NEXT;
+    k->gemm(&p);
     k->scatter_add_rows(x, labels, NEXT, rows, n);
 #undef NEXT
 }

@@ -251,8 +251,8 @@ static void expect_to_survive(ng_module *(*norm)(int64_t width), void (*refuse_a
         allocations_succeed();
         int64_t leaked = allocations_live() - live;
         ck_assert_msg(leaked == 0, "refused %lld: leaked %lld", (long long)n, (long long)leaked);
-        ck_assert_msg(status == NG_ENOMEM || status == NG_OK, "refused %lld: %s: %s",
-                      (long long)n, ng_status_name(status), ng_error_text());
+        ck_assert_msg(status == NG_ENOMEM || status == NG_OK, "refused %lld: %s: %s", (long long)n,
+                      ng_status_name(status), ng_error_text());
         if (status == NG_OK) expect_same_outcome(&first, &result);
         if (n == 0) ck_assert_msg(status == NG_ENOMEM, "allocations are not being refused");
     }
@@ -422,8 +422,8 @@ START_TEST(the_built_in_product_has_the_same_bits_for_any_number_of_threads)
         const void *left = dtype == NG_F32 ? (void *)ng_data_f32(a) : (void *)ng_data_f64(a);
         const void *right = dtype == NG_F32 ? (void *)ng_data_f32(b) : (void *)ng_data_f64(b);
         void *product = dtype == NG_F32 ? (void *)ng_data_f32(c[i]) : (void *)ng_data_f64(c[i]);
-        ng_kernels_for(dtype)->gemm(false, false, M, N, K, left, K, right, N, NULL, product, N,
-                                    false);
+        ng_kernels_for(dtype)->gemm(
+            &(ng_product){M, N, K, {left, K, false}, {right, N, false}, .c = product, .c_row = N});
     }
     assert_same_bits(c[0], c[1]);
     ck_assert_msg(ng_get(c[0], 0) != 0, "the product is empty");

@@ -1,6 +1,9 @@
 /* Arrays in NumPy's files, and compressed ones. */
 #include "folder.h"
+#include "io/inflate.h"
 #include "support.h"
+
+#include "core/alloc.h"
 #include <unistd.h>
 
 /* ---- Tools --------------------------------------------------------------------------------- */
@@ -28,8 +31,9 @@ static void assert_is(ng_tensor *x, ng_dtype dtype, ng_shape shape, char kind)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-static const char *const archives[] = {"tests/golden/numpy.npz",
-                                       "tests/golden/numpy_compressed.npz"};
+static const char *const archives[] = {
+    "tests/golden/numpy.npz", "tests/golden/numpy_compressed.npz", "tests/golden/numpy_large.npz"};
+enum { ARCHIVES = sizeof archives / sizeof archives[0] };
 
 START_TEST(arrays_of_every_dtype_are_read)
 {
@@ -59,6 +63,11 @@ START_TEST(every_version_of_the_header_is_read)
         char path[64];
         snprintf(path, sizeof path, "tests/golden/numpy%d.npy", version);
         assert_is(ng_tensor_load_npy(path), NG_F64, NG_SHAPE(2, 3, 4), 'f');
+        size_t size;
+        char *bytes = get_file(path, &size);
+        ck_assert_ptr_null(ng_tensor_load_npy(put_file("it.npy", bytes, 100)));
+        assert_error(NG_EPARSE, "not a .npy file of version 1, 2 or 3, or cut short");
+        free(bytes);
     }
 }
 END_TEST
@@ -257,9 +266,83 @@ static void read_npz(const char *path) { ng_tensor_free(ng_tensor_load_npz(path,
 START_TEST(damaged_files_are_refused_without_harm)
 {
     assert_survives("tests/golden/numpy3.npy", "it.npy", read_npy);
-    assert_survives(archives[0], "it.npz", read_npz);
-    assert_survives(archives[1], "it.npz", read_npz);
+    for (int i = 0; i < ARCHIVES; i++) assert_survives(archives[i], "it.npz", read_npz);
     ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
+/* What a large archive says of itself, put out of order: in its ends, in the last array's entry. */
+START_TEST(a_large_archive_is_doubted_too)
+{
+    enum { LAST = -22, LOCATOR = LAST - 20, END = LOCATOR - 56, EXTRA = END - 28 };
+    static const struct {
+        int at, bytes;
+        uint64_t value;
+        const char *problem;
+    } faults[] = {{LOCATOR + 8, 8, UINT64_MAX, "the end of a large archive is damaged"},
+                  {LOCATOR + 8, 8, 0, "the end of a large archive is damaged"},
+                  {LOCATOR + 8, 8, 5811, "the end of a large archive is damaged"},
+                  {END + 48, 8, UINT64_MAX, "the directory stands outside"},
+                  {END + 48, 8, 5810, "the directory stands outside"},
+                  {END + 40, 8, UINT64_MAX, "the directory stands outside"},
+                  {END + 32, 8, UINT64_MAX, "the directory stands outside"},
+                  {END + 32, 8, 1000, "the directory stands outside"},
+                  {EXTRA + 4, 8, UINT64_MAX, "a large array's numbers are missing"},
+                  {EXTRA + 4, 8, (uint64_t)INT64_MAX + 1, "numbers are missing"},
+                  {EXTRA + 4, 8, 1, "checksum or its length"},
+                  {EXTRA + 12, 8, INT64_MAX, "reaches beyond the file"},
+                  {EXTRA + 12, 8, 1, "checksum or its length"},
+                  {EXTRA + 20, 8, INT64_MAX, "an entry stands outside"},
+                  {EXTRA + 20, 8, 1, "an entry stands outside"},
+                  {EXTRA - 5 - 38, 2, 1, "an archive under a password"},
+                  {EXTRA - 5 - 18, 2, 0xffff, "the directory is cut short"},
+                  {EXTRA, 2, 2, "numbers are missing"},
+                  {EXTRA + 2, 2, 0, "numbers are missing"},
+                  {EXTRA + 2, 2, 23, "numbers are missing"}};
+    size_t size;
+    char *bytes = get_file(archives[2], &size);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        char *place = bytes + (int64_t)size + faults[i].at, was[8];
+        memcpy(was, place, 8);
+        for (int k = 0; k < faults[i].bytes; k++) place[k] = (char)(faults[i].value >> 8 * k);
+        ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
+        assert_error(NG_EPARSE, faults[i].problem);
+        memcpy(place, was, 8);
+    }
+    free(bytes);
+}
+END_TEST
+
+/* The last bytes before the directory belong to the last array; of the packed one's very last, some
+ * bits are no one's. */
+START_TEST(a_bit_that_fell_over_is_told_by_the_checksum)
+{
+    for (int i = 0; i < ARCHIVES; i++) {
+        size_t size, at = 0;
+        char *bytes = get_file(archives[i], &size);
+        while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++;
+        bytes[at - (i == 1 ? 4 : 1)] ^= 0x40;
+        ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
+        /* Of what is packed another check may have found it. */
+        assert_error(NG_EPARSE, i == 1 ? "" : "damaged: an array's checksum or its length");
+        free(bytes);
+    }
+}
+END_TEST
+
+/* The end is told from what looks like it by the length of the comment behind it. */
+START_TEST(an_archive_may_have_a_comment_and_nothing_else_behind_it)
+{
+    static const char comment[] = "a comment with PK\5\6 in it, and more than an end's length";
+    size_t size;
+    char *bytes = get_file(archives[0], &size), whole[8192];
+    memcpy(whole, bytes, size), memcpy(whole + size, comment, sizeof comment);
+    ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", whole, size + sizeof comment), "row"));
+    assert_error(NG_EPARSE, "not an archive (.npz), or cut short");
+    whole[size - 2] = (char)sizeof comment;
+    const char *path = put_file("it.npz", whole, size + sizeof comment);
+    assert_is(ng_tensor_load_npz(path, "row"), NG_F32, NG_SHAPE(5), 'f');
+    free(bytes);
 }
 END_TEST
 
@@ -272,6 +355,122 @@ START_TEST(what_does_not_fit_int64_is_refused)
     memset(bytes + 10 + strlen(header), 0xff, 8);
     ck_assert_ptr_null(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))));
     assert_error(NG_EVALUE, "what no int64 holds");
+}
+END_TEST
+
+/* ---- deflate ------------------------------------------------------------------------------- */
+
+/* A line of tests/golden/deflate.txt. */
+typedef struct {
+    char name[64];
+    bool refused; /* by zlib */
+    int64_t size;
+    uint32_t crc;
+    unsigned char bytes[4096];
+    int64_t count;
+} packed_stream;
+
+static bool next_stream(FILE *file, packed_stream *s)
+{
+    static char line[8192];
+    char verdict[16], crc[16];
+    int hex = 0;
+    if (!fgets(line, sizeof line, file)) return false;
+    ck_assert_int_eq(sscanf(line, "%63[^:]: %15s %15s %n", s->name, verdict, crc, &hex), 3);
+    s->refused = strcmp(verdict, "refused") == 0;
+    s->size = s->refused ? INT32_MAX : strtoll(verdict, NULL, 10);
+    s->crc = (uint32_t)strtoul(crc, NULL, 16);
+    unsigned byte;
+    for (s->count = 0; sscanf(line + hex + 2 * s->count, "%2x", &byte) == 1; s->count++)
+        s->bytes[s->count] = (unsigned char)byte;
+    return true;
+}
+
+static char *unpacked(const packed_stream *s, int64_t count, int64_t most, int64_t *used,
+                      int64_t *size)
+{
+    return ng_inflate("test", s->name, s->bytes, count, most, used, size);
+}
+
+START_TEST(deflate_is_unpacked_or_refused_as_zlib_does)
+{
+    ck_assert_uint_eq(ng_crc32(0, "123456789", 9), 0xcbf43926);
+    FILE *file = fopen("tests/golden/deflate.txt", "r");
+    ck_assert_ptr_nonnull(file);
+    packed_stream s;
+    int streams = 0, refused = 0;
+    for (int64_t used, size; next_stream(file, &s); streams++, refused += s.refused) {
+        char *content = unpacked(&s, s.count, s.size, &used, &size);
+        if (s.refused) {
+            ck_assert_msg(!content, "%s: unpacked", s.name);
+            assert_error(NG_EPARSE, "compressed data: ");
+            continue;
+        }
+        ck_assert_msg(content != NULL, "%s: %s", s.name, ng_error_text());
+        ck_assert_int_eq(size, s.size);
+        ck_assert_int_eq(used, s.count);
+        ck_assert_uint_eq(ng_crc32(0, content, size), s.crc);
+        ng_free(content);
+    }
+    fclose(file);
+    ck_assert_int_eq(refused, 23);
+    ck_assert_int_ge(streams, 50);
+}
+END_TEST
+
+/* A stream that is cut after any byte, that others follow, that unpacks to more than it may. */
+START_TEST(deflate_ends_where_it_says)
+{
+    FILE *file = fopen("tests/golden/deflate.txt", "r");
+    ck_assert_ptr_nonnull(file);
+    packed_stream s;
+    while (next_stream(file, &s)) {
+        int64_t used, size;
+        for (int64_t count = 0; count < s.count; count++) {
+            ck_assert_msg(!unpacked(&s, count, s.size, &used, &size), "%s, cut to %lld bytes",
+                          s.name, (long long)count);
+            assert_error(NG_EPARSE, "compressed data: ");
+        }
+        if (s.refused) continue;
+        memset(s.bytes + s.count, 0xa5, 9);
+        char *content = unpacked(&s, s.count + 9, INT64_MAX, &used, &size);
+        ck_assert_int_eq(used, s.count);
+        ck_assert_uint_eq(ng_crc32(0, content, size), s.crc);
+        ng_free(content);
+        if (s.size == 0) continue;
+        ck_assert_ptr_null(unpacked(&s, s.count, s.size - 1, &used, &size));
+        assert_error(NG_EPARSE, "it is longer than it says");
+    }
+    fclose(file);
+}
+END_TEST
+
+/* Every field that gzip's header may have, in every combination (RFC 1952). */
+START_TEST(every_form_of_gzips_header_is_read)
+{
+    enum { CHECKSUM = 2, EXTRA = 4, NAME = 8, COMMENT = 16 };
+    static const unsigned char content[] = "\x4b\4\0\x43\xbe\xb7\xe8\1\0\0\0"; /* "a" */
+    for (int flags = 0; flags < 256; flags++) {
+        unsigned char bytes[128] = {0x1f, 0x8b, 8, (unsigned char)flags};
+        size_t n = 10;
+        if (flags & EXTRA) memcpy(bytes + n, "\5\0abcde", 7), n += 7;
+        if (flags & NAME) memcpy(bytes + n, "name", 5), n += 5;
+        if (flags & COMMENT) memcpy(bytes + n, "a comment", 10), n += 10;
+        if (flags & CHECKSUM) memcpy(bytes + n, "\1\2", 2), n += 2;
+        const int64_t header = (int64_t)n;
+        memcpy(bytes + n, content, 11), n += 11;
+        int64_t size = -1;
+        char *text = ng_gunzip("test", "it", (char *)bytes, (int64_t)n, &size);
+        ck_assert_msg((text != NULL) == (flags < 32), "flags %d: %s", flags, ng_error_text());
+        if (text) ck_assert_str_eq(text, "a");
+        ng_free(text);
+        ng_clear_error();
+        for (int64_t count = 1; count < header; count++) {
+            text = ng_gunzip("test", "it", (char *)bytes, count, &size);
+            ck_assert_msg(!text, "flags %d, cut to %lld bytes", flags, (long long)count);
+            assert_error(NG_EPARSE, "");
+        }
+    }
 }
 END_TEST
 
@@ -366,19 +565,25 @@ Suite *numpy_suite(void)
     Suite *suite = suite_create("numpy");
     TCase *arrays = tcase_create("arrays");
     tcase_add_checked_fixture(arrays, make_test_folder, remove_test_folder);
-    tcase_add_loop_test(arrays, arrays_of_every_dtype_are_read, 0, 2);
+    tcase_add_loop_test(arrays, arrays_of_every_dtype_are_read, 0, ARCHIVES);
     tcase_add_test(arrays, every_version_of_the_header_is_read);
-    tcase_add_loop_test(arrays, a_data_set_is_read_from_an_archive, 0, 2);
+    tcase_add_loop_test(arrays, a_data_set_is_read_from_an_archive, 0, ARCHIVES);
     tcase_add_test(arrays, a_saved_array_has_the_bytes_that_numpy_writes);
     tcase_add_test(arrays, what_is_saved_is_read_again);
     tcase_add_test(arrays, saving_and_loading_without_memory_is_an_error);
     tcase_add_loop_test(arrays, a_header_is_read_strictly, 0, HEADERS);
     tcase_add_test(arrays, damaged_files_are_refused_without_harm);
+    tcase_add_test(arrays, a_large_archive_is_doubted_too);
+    tcase_add_test(arrays, a_bit_that_fell_over_is_told_by_the_checksum);
+    tcase_add_test(arrays, an_archive_may_have_a_comment_and_nothing_else_behind_it);
     tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
     suite_add_tcase(suite, arrays);
 
     TCase *gzip = tcase_create("gzip");
     tcase_add_checked_fixture(gzip, make_test_folder, remove_test_folder);
+    tcase_add_test(gzip, deflate_is_unpacked_or_refused_as_zlib_does);
+    tcase_add_test(gzip, deflate_ends_where_it_says);
+    tcase_add_test(gzip, every_form_of_gzips_header_is_read);
     tcase_add_test(gzip, compressed_csv_and_idx_are_read);
     tcase_add_test(gzip, what_deflate_makes_is_inflated_at_every_level);
     suite_add_tcase(suite, gzip);

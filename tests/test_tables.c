@@ -320,15 +320,15 @@ static void compare_channel_sums(void) { for_each_group_shape(check_channel_sums
 
 static void check_dynamic_tanh(int64_t rows, int64_t n, bool affine, bool add)
 {
-    const double alpha = 0.75;
+    const ng_tanh_shape shape = {rows, n, 0.75};
     const char *x = uniform(rows * n, -4, 4), *dy = uniform(rows * n, -1, 1);
     char *gamma = or_null(uniform(n, 0.5, 1.5), affine), *beta = or_null(uniform(n, -1, 1), affine);
     char *y = make(rows * n), *dx = constant(rows * n, 1), *dgamma = constant(n, 1);
     char *dbeta = constant(n, 1), *dalpha = constant(1, 1);
-    k->dynamic_tanh(x, alpha, gamma, beta, y, rows, n);
-    k->dynamic_tanh_backward(x, alpha, gamma, dy, rows, n,
+    k->dynamic_tanh(&shape, x, gamma, beta, y);
+    k->dynamic_tanh_backward(&shape, x, gamma, dy,
                              (ng_norm_gradients){dx, dgamma, dbeta, add, add, add}, dalpha, add,
-                             doubles(ng_dynamic_tanh_scratch(rows, n)));
+                             doubles(ng_dynamic_tanh_scratch(&shape)));
     long double sum_alpha = 0;
     for (int64_t j = 0; j < n; j++) {
         const long double g = gamma ? get(gamma, j) : 1;
@@ -593,8 +593,9 @@ static void check_attention(ng_attention_shape s, bool masked, bool add)
     char *mask = constant(s.batches * s.keys, 1);
     for (int64_t i = 0; i < s.batches * s.keys; i += 3) put(mask, i, 0);
     c.mask = or_null(mask, masked);
-    k->attention(&s, c.q, c.k, c.v, c.mask, c.y, c.scores);
-    k->attention_backward(&s, c.q, c.k, c.v, c.mask, c.y, c.scores, c.dy,
+    const ng_attention_inputs in = {c.q, c.k, c.v, c.mask};
+    k->attention(&s, in, c.y, c.scores);
+    k->attention_backward(&s, in, c.y, c.scores, c.dy,
                           (ng_attention_gradients){c.dq, c.dk, c.dv, add, add, add});
     for (; c.batch < s.batches; c.batch++)
         for (c.head = 0; c.head < s.heads; c.head++) {

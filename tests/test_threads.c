@@ -409,7 +409,8 @@ static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_
     const void *x = dtype == NG_F32 ? (void *)ng_data_f32(a) : (void *)ng_data_f64(a);
     const void *y = dtype == NG_F32 ? (void *)ng_data_f32(b) : (void *)ng_data_f64(b);
     void *z = dtype == NG_F32 ? (void *)ng_data_f32(c) : (void *)ng_data_f64(c);
-    ng_kernels_for(dtype)->gemm(ta, tb, M, N, K, x, ta ? M : K, y, tb ? K : N, NULL, z, N, false);
+    ng_kernels_for(dtype)->gemm(
+        &(ng_product){M, N, K, {x, ta ? M : K, ta}, {y, tb ? K : N, tb}, .c = z, .c_row = N});
 }
 
 START_TEST(a_product_without_memory_to_pack_into_has_the_same_bits)

@@ -538,6 +538,22 @@ START_TEST(the_loop_says_what_is_missing)
 }
 END_TEST
 
+START_TEST(a_training_of_steps_saves_at_its_end)
+{
+    ng_module *net = ng_linear_new(1, 1);
+    ng_optimizer *sgd = ng_sgd_new(net);
+    for (int64_t round = 0; round < 3; round++) {
+        ng_training *training = ng_training_new(sgd, .path = in_folder("state"), .every = 1000);
+        assert_ok(ng_training_resume(training, .or_begin = true));
+        ck_assert_int_eq(ng_training_at(training).step, 5 * round);
+        while (ng_training_step(training, 5 * round + 5)) continue;
+        ck_assert(!ng_failed());
+        ng_training_free(training);
+    }
+    ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
 /* ---- Histories that are read back ---------------------------------------------------------- */
 
 START_TEST(a_history_is_read_back_and_gone_on_with)
@@ -619,6 +635,7 @@ Suite *training_suite(void)
     tcase_add_test(resume, another_training_is_refused_with_the_difference);
     tcase_add_test(resume, a_damaged_file_is_refused_and_changes_nothing);
     tcase_add_test(resume, the_loop_says_what_is_missing);
+    tcase_add_test(resume, a_training_of_steps_saves_at_its_end);
     suite_add_tcase(suite, resume);
 
     TCase *kills = tcase_create("kills");

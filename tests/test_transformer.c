@@ -148,9 +148,9 @@ static void expect_plain(const ng_kernels *kernels, ng_dtype dtype, ng_attention
         for (int64_t t = 0; t < s.queries; t++)
             plain_query(&s, unit / s.heads, unit % s.heads, t, in, plain);
 
-    const void *given = mask ? seen.raw : NULL;
-    kernels->attention(&s, q.raw, k.raw, v.raw, given, y.raw, kept);
-    kernels->attention_backward(&s, q.raw, k.raw, v.raw, given, y.raw, kept, dy.raw,
+    const ng_attention_inputs given = {q.raw, k.raw, v.raw, mask ? seen.raw : NULL};
+    kernels->attention(&s, given, y.raw, kept);
+    kernels->attention_backward(&s, given, y.raw, kept, dy.raw,
                                 (ng_attention_gradients){dq.raw, dk.raw, dv.raw, .add_dk = true});
     expect_array("y", dtype, &y, plain[0]);
     expect_array("dq", dtype, &dq, plain[1]);

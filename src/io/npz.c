@@ -3,6 +3,8 @@
  *     for each entry: a local header, its name, an extra field, its content
  *     for each entry: a header of the directory, its name, an extra field, a comment
  *     the end: how many entries, where the directory stands, a comment
+ *
+ * Numbers of 4 GB and more stand in wider fields elsewhere (zip64): these are read, not written.
  */
 #include "io/dataset.h"
 #include "io/inflate.h"
@@ -10,7 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOCAL = 30, DIRECTORY = 46, END = 22, STORED = 0, DEFLATED = 8 };
+enum { LOCAL = 30, DIRECTORY = 46, LARGE_END = 56, LOCATOR = 20, END = 22 };
+enum { STORED = 0, DEFLATED = 8 };
 static const char ending[] = ".npy";
 
 /* ---- Write --------------------------------------------------------------------------------- */
@@ -142,11 +145,16 @@ typedef struct {
     int64_t packed, size, offset;
 } entry;
 
+static uint64_t large_at(const unsigned char *bytes, int count)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < count; i++) value |= (uint64_t)bytes[i] << 8 * i;
+    return value;
+}
+
 static uint32_t number_at(const unsigned char *bytes, int count)
 {
-    uint32_t value = 0;
-    for (int i = 0; i < count; i++) value |= (uint32_t)bytes[i] << 8 * i;
-    return value;
+    return (uint32_t)large_at(bytes, count);
 }
 
 static bool malformed(const archive *a, const char *what)
@@ -155,23 +163,72 @@ static bool malformed(const archive *a, const char *what)
     return false;
 }
 
-/* Where the directory stands: told by the end, which a comment of any length follows. */
-static bool find_directory(const archive *a, int64_t *at, int *count)
+/* Where the directory stands, and how many entries it has. */
+typedef struct {
+    uint64_t at, bytes, count;
+} directory;
+
+/* Another end may stand before it, with wider fields for numbers that are too large for its own. */
+static bool read_large_end(const archive *a, int64_t end, directory *d)
+{
+    if (end < LOCATOR + LARGE_END) return true;
+    const unsigned char *locator = a->bytes + end - LOCATOR;
+    if (memcmp(locator, "PK\6\7", 4) != 0) return true;
+    const uint64_t at = large_at(locator + 8, 8), last = (uint64_t)(end - LOCATOR - LARGE_END);
+    const unsigned char *b = a->bytes + (at <= last ? at : 0);
+    if (at > last || memcmp(b, "PK\6\6", 4) != 0)
+        return malformed(a, "the end of a large archive is damaged");
+    *d = (directory){
+        .at = large_at(b + 48, 8), .bytes = large_at(b + 40, 8), .count = large_at(b + 32, 8)};
+    return true;
+}
+
+/* The end is followed by a comment of any length. */
+static bool find_directory(const archive *a, int64_t *at, int64_t *count)
 {
     for (int64_t end = a->size - END; end >= 0 && end >= a->size - END - 0xffff; end--) {
         const unsigned char *b = a->bytes + end;
         if (memcmp(b, "PK\5\6", 4) != 0 || number_at(b + 20, 2) != a->size - END - end) continue;
-        *count = (int)number_at(b + 10, 2);
-        *at = number_at(b + 16, 4);
-        if (number_at(b + 4, 4) != 0 || number_at(b + 8, 2) != number_at(b + 10, 2))
+        directory d = {.at = number_at(b + 16, 4),
+                       .bytes = number_at(b + 12, 4),
+                       .count = number_at(b + 10, 2)};
+        if (number_at(b + 4, 4) != 0 || number_at(b + 8, 2) != d.count)
             return malformed(a, "an archive in several files");
-        if (*at == UINT32_MAX || *count == 0xffff)
-            return malformed(a, "an archive beyond 4 GB, which is not read");
-        if (*at + number_at(b + 12, 4) > end)
+        if (!read_large_end(a, end, &d)) return false;
+        if (d.at > (uint64_t)end || d.bytes > (uint64_t)end - d.at || d.count > d.bytes / DIRECTORY)
             return malformed(a, "the directory stands outside of the file");
+        *at = (int64_t)d.at;
+        *count = (int64_t)d.count;
         return true;
     }
     return malformed(a, "not an archive (.npz), or cut short");
+}
+
+/* A number of an entry that its field is too narrow for: the next one of the extra field that is
+ * kept for them. */
+static bool widen(int64_t *number, const unsigned char **extra, const unsigned char *end)
+{
+    if (*number != UINT32_MAX) return true;
+    if (end - *extra < 8 || large_at(*extra, 8) > INT64_MAX) return false;
+    *number = (int64_t)large_at(*extra, 8);
+    *extra += 8;
+    return true;
+}
+
+static bool widen_all(entry *e, const unsigned char *extra, int bytes)
+{
+    const unsigned char *end = extra + bytes, *stop = extra;
+    while (end - extra >= 4 && number_at(extra, 2) != 1) {
+        const int64_t length = 4 + number_at(extra + 2, 2);
+        extra += length < end - extra ? length : end - extra;
+    }
+    if (end - extra >= 4) {
+        const int64_t length = number_at(extra + 2, 2);
+        extra += 4;
+        stop = extra + (length < end - extra ? length : end - extra);
+    }
+    return widen(&e->size, &extra, stop) && widen(&e->packed, &extra, stop) &&
+           widen(&e->offset, &extra, stop);
 }
 
 static bool read_entry(const archive *a, int64_t *at, entry *e)
@@ -186,12 +243,12 @@ static bool read_entry(const archive *a, int64_t *at, entry *e)
                  .packed = number_at(b + 20, 4),
                  .size = number_at(b + 24, 4),
                  .offset = number_at(b + 42, 4)};
-    *at += DIRECTORY + e->name_length + (int)number_at(b + 30, 2) + (int)number_at(b + 32, 2);
+    const int extra = (int)number_at(b + 30, 2);
+    *at += DIRECTORY + e->name_length + extra + (int)number_at(b + 32, 2);
     if (*at > a->size) return malformed(a, "the directory is cut short");
     if (number_at(b + 8, 2) & 1) return malformed(a, "an archive under a password");
-    if (e->packed == UINT32_MAX || e->size == UINT32_MAX || e->offset == UINT32_MAX)
-        return malformed(a, "an array beyond 4 GB, which is not read");
-    return true;
+    return widen_all(e, b + DIRECTORY + e->name_length, extra) ||
+           malformed(a, "a large array's numbers are missing");
 }
 
 static bool is_named(const entry *e, const char *name)
@@ -203,11 +260,11 @@ static bool is_named(const entry *e, const char *name)
 }
 
 /* The names that there are, for a message. */
-static bool fail_missing(const archive *a, const char *name, int64_t at, int count)
+static bool fail_missing(const archive *a, const char *name, int64_t at, int64_t count)
 {
     char names[256] = "";
     entry e;
-    for (int i = 0; i < count && read_entry(a, &at, &e); i++) {
+    for (int64_t i = 0; i < count && read_entry(a, &at, &e); i++) {
         const size_t used = strlen(names);
         const bool array = e.name_length > 4 && memcmp(e.name + e.name_length - 4, ending, 4) == 0;
         snprintf(names + used, sizeof names - used, "%s%.*s", i ? ", " : "",
@@ -221,11 +278,10 @@ static bool fail_missing(const archive *a, const char *name, int64_t at, int cou
 
 static bool find_entry(const archive *a, const char *name, entry *found)
 {
-    int64_t at, first;
-    int count = 0;
+    int64_t at, first, count = 0;
     if (!find_directory(a, &at, &count)) return false;
     first = at;
-    for (int i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         if (!read_entry(a, &at, found)) return false;
         if (is_named(found, name)) return true;
     }
@@ -240,7 +296,7 @@ static char *content_of(const archive *a, const entry *e)
     if (!inside || memcmp(b, "PK\3\4", 4) != 0)
         return malformed(a, "an entry stands outside of the file"), NULL;
     const int64_t begin = LOCAL + number_at(b + 26, 2) + number_at(b + 28, 2);
-    if (begin + e->packed > a->size - e->offset)
+    if (e->packed > a->size - e->offset - begin)
         return malformed(a, "an entry reaches beyond the file"), NULL;
     char *content = NULL;
     int64_t used = e->packed, size = e->packed;

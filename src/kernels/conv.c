@@ -112,15 +112,16 @@ static char *out(const conv_work *w, void *array, int64_t index)
     return (char *)array + index * (int64_t)ng_dtype_bytes(w->dtype);
 }
 
-static void multiply(const conv_work *w, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                     int64_t k, const void *a, const void *b, void *c, bool accumulate)
+/* C = A B (+ C), each matrix without gaps. */
+static void multiply(const conv_work *w, ng_product p)
 {
-    const int64_t lda = transpose_a ? m : k, ldb = transpose_b ? k : n;
+    p.a.row = p.a.transposed ? p.m : p.k;
+    p.b.row = p.b.transposed ? p.k : p.n;
+    p.c_row = p.n;
     if (w->blocks > 1)
-        w->kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, NULL, c, n, accumulate);
+        w->kernels->gemm(&p);
     else
-        ng_gemm(w->dtype, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, NULL, c, n,
-                accumulate);
+        ng_gemm(w->dtype, &p);
 }
 
 typedef struct {
@@ -184,9 +185,13 @@ static void forward_bundle(const conv_work *w, const bundle *b)
     char *y = w->bundle == 1 ? out(w, w->y, b->first * output_size(w)) : b->products;
     if (w->bias) fill_bias(w, y, b->places);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, false, false, w->m, b->places, w->k, in(w, w->weight, g * w->m * w->k),
-                 in(w, columns, g * w->k * b->places), out(w, y, g * w->m * b->places),
-                 w->bias != NULL);
+        multiply(w, (ng_product){.m = w->m,
+                                 .n = b->places,
+                                 .k = w->k,
+                                 .a = {.at = in(w, w->weight, g * w->m * w->k)},
+                                 .b = {.at = in(w, columns, g * w->k * b->places)},
+                                 .c = out(w, y, g * w->m * b->places),
+                                 .accumulate = w->bias != NULL});
     for (int64_t i = 0; i < b->count && w->bundle > 1; i++)
         copy_rows(w, in(w, y, i * w->n), b->places, out(w, w->y, (b->first + i) * output_size(w)),
                   w->n);
@@ -197,9 +202,14 @@ static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, c
 {
     const char *columns = columns_of(w, b);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, false, true, w->m, w->k, b->places, in(w, dy, g * w->m * b->places),
-                 in(w, columns, g * w->k * b->places), out(w, dweight, g * w->m * w->k),
-                 accumulate);
+        multiply(w,
+                 (ng_product){.m = w->m,
+                              .n = w->k,
+                              .k = b->places,
+                              .a = {.at = in(w, dy, g * w->m * b->places)},
+                              .b = {.at = in(w, columns, g * w->k * b->places), .transposed = true},
+                              .c = out(w, dweight, g * w->m * w->k),
+                              .accumulate = accumulate});
 }
 
 static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
@@ -207,9 +217,13 @@ static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
     char *dx = out(w, w->to.dx, b->first * image_size(w));
     char *columns = w->direct ? dx : b->columns;
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, true, false, w->k, b->places, w->m, in(w, w->weight, g * w->m * w->k),
-                 in(w, dy, g * w->m * b->places), out(w, columns, g * w->k * b->places),
-                 w->direct && w->to.add_dx);
+        multiply(w, (ng_product){.m = w->k,
+                                 .n = b->places,
+                                 .k = w->m,
+                                 .a = {.at = in(w, w->weight, g * w->m * w->k), .transposed = true},
+                                 .b = {.at = in(w, dy, g * w->m * b->places)},
+                                 .c = out(w, columns, g * w->k * b->places),
+                                 .accumulate = w->direct && w->to.add_dx});
     for (int64_t i = 0; i < b->count && !w->direct; i++)
         w->kernels->fold(&w->shape->windows, in(w, columns, i * w->n), b->places,
                          out(w, dx, i * image_size(w)), w->to.add_dx);

@@ -1,6 +1,5 @@
 /* Which matrix product does the work. */
 #include "kernels/gemm.h"
-#include "kernels/kernels.h"
 
 #ifdef NG_WITH_BLAS
 
@@ -118,116 +117,90 @@ static int64_t piece_of(int64_t side)
     return piece < 128 ? 128 : (piece + 63) / 64 * 64;
 }
 
-typedef struct {
-    ng_dtype dtype;
-    bool transpose_a, transpose_b, accumulate, by_rows;
-    int64_t m, n, k, lda, ldb, ldc, piece;
-    const char *a, *b;
-    char *c;
-} product;
-
-static void multiply(const product *p)
+static void multiply(ng_dtype dtype, const ng_product *p)
 {
-    const int ta = p->transpose_a ? TRANSPOSED : PLAIN, tb = p->transpose_b ? TRANSPOSED : PLAIN;
+    const int ta = p->a.transposed ? TRANSPOSED : PLAIN, tb = p->b.transposed ? TRANSPOSED : PLAIN;
     const int m = (int)p->m, n = (int)p->n, k = (int)p->k;
-    const int lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-    const void *const a = p->a, *const b = p->b;
-    void *const c = p->c;
-    if (p->dtype == NG_F32)
-        blas.sgemm(ROW_MAJOR, ta, tb, m, n, k, 1, a, lda, b, ldb, p->accumulate ? 1 : 0, c, ldc);
+    const int lda = (int)p->a.row, ldb = (int)p->b.row, ldc = (int)p->c_row;
+    const void *const a = p->a.at, *const b = p->b.at;
+    if (dtype == NG_F32)
+        blas.sgemm(ROW_MAJOR, ta, tb, m, n, k, 1, a, lda, b, ldb, p->accumulate, p->c, ldc);
     else
-        blas.dgemm(ROW_MAJOR, ta, tb, m, n, k, 1, a, lda, b, ldb, p->accumulate ? 1 : 0, c, ldc);
+        blas.dgemm(ROW_MAJOR, ta, tb, m, n, k, 1, a, lda, b, ldb, p->accumulate, p->c, ldc);
 }
 
-/* The piece of the product that begins at row, or column, `first` of C. */
-static product cut(const product *whole, int64_t first)
+/* A product in pieces of so many rows, or columns, of C. */
+typedef struct {
+    ng_dtype dtype;
+    ng_product whole;
+    bool by_rows;
+    int64_t piece;
+} cut_product;
+
+/* The piece that begins at row, or column, `first` of C. */
+static ng_product piece_at(const cut_product *cut, int64_t first)
 {
-    const int64_t bytes = (int64_t)ng_dtype_bytes(whole->dtype);
-    const int64_t left = (whole->by_rows ? whole->m : whole->n) - first;
-    const int64_t length = left < whole->piece ? left : whole->piece;
-    product part = *whole;
-    if (whole->by_rows) {
-        part.m = length;
-        part.a += first * (whole->transpose_a ? 1 : whole->lda) * bytes;
-        part.c += first * whole->ldc * bytes;
-    } else {
-        part.n = length;
-        part.b += first * (whole->transpose_b ? whole->ldb : 1) * bytes;
-        part.c += first * bytes;
-    }
+    const int64_t bytes = (int64_t)ng_dtype_bytes(cut->dtype);
+    ng_product part = cut->whole;
+    ng_factor *const factor = cut->by_rows ? &part.a : &part.b;
+    int64_t *const side = cut->by_rows ? &part.m : &part.n;
+    const int64_t left = *side - first;
+    const bool along_rows = cut->by_rows != factor->transposed; /* of its memory */
+    *side = left < cut->piece ? left : cut->piece;
+    factor->at = (const char *)factor->at + first * (along_rows ? factor->row : 1) * bytes;
+    part.c = (char *)part.c + first * (cut->by_rows ? part.c_row : 1) * bytes;
     return part;
 }
 
 static void multiply_pieces(const void *arguments, int64_t begin, int64_t end)
 {
-    const product *whole = arguments;
+    const cut_product *cut = arguments;
     for (int64_t i = begin; i < end; i++) {
-        const product part = cut(whole, i * whole->piece);
-        multiply(&part);
+        const ng_product part = piece_at(cut, i * cut->piece);
+        multiply(cut->dtype, &part);
     }
 }
 
 /* A BLAS adds to what stands in C, so that the bias is put there first. */
-static void repeat_bias(const product *p, const void *bias)
+static void repeat_bias(ng_dtype dtype, const ng_product *p)
 {
-    const size_t bytes = ng_dtype_bytes(p->dtype);
+    const size_t bytes = ng_dtype_bytes(dtype);
     for (int64_t i = 0; i < p->m; i++)
-        memcpy(p->c + (size_t)(i * p->ldc) * bytes, bias, (size_t)p->n * bytes);
+        memcpy((char *)p->c + (size_t)(i * p->c_row) * bytes, p->bias, (size_t)p->n * bytes);
 }
 
-static bool fits_blas(const product *p)
+static bool fits_blas(const ng_product *p)
 {
-    return p->m <= INT_MAX && p->n <= INT_MAX && p->k <= INT_MAX && p->lda <= INT_MAX &&
-           p->ldb <= INT_MAX && p->ldc <= INT_MAX;
+    return p->m <= INT_MAX && p->n <= INT_MAX && p->k <= INT_MAX && p->a.row <= INT_MAX &&
+           p->b.row <= INT_MAX && p->c_row <= INT_MAX;
 }
 
-void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-             const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
-             int64_t ldc, bool accumulate)
+void ng_gemm(ng_dtype dtype, const ng_product *p)
 {
-    product whole = {.dtype = dtype,
-                     .transpose_a = transpose_a,
-                     .transpose_b = transpose_b,
-                     .accumulate = accumulate || bias,
-                     .by_rows = m >= n,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .lda = lda,
-                     .ldb = ldb,
-                     .ldc = ldc,
-                     .a = a,
-                     .b = b,
-                     .c = c};
     const ng_kernels *kernels = ng_kernels_for(dtype);
-    const double work = (double)m * (double)n * (double)k;
-    const bool thin =
-        ng_gemm_has_few_rows(transpose_a, transpose_b, m) || ng_gemm_has_few_terms(transpose_b, k);
-    if (thin || !fits_blas(&whole) || !wants_blas(kernels, work)) {
-        kernels->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc, accumulate);
+    const double work = (double)p->m * (double)p->n * (double)p->k;
+    const bool thin = ng_gemm_has_few_rows(p) || ng_gemm_has_few_terms(p);
+    if (thin || !fits_blas(p) || !wants_blas(kernels, work)) {
+        kernels->gemm(p);
         return;
     }
-    if (bias) repeat_bias(&whole, bias);
+    cut_product cut = {.dtype = dtype, .whole = *p, .by_rows = p->m >= p->n};
+    if (p->bias) repeat_bias(dtype, p);
+    cut.whole.accumulate |= p->bias != NULL;
     if (work < SHARED_FROM) {
-        multiply(&whole);
+        multiply(dtype, &cut.whole);
         return;
     }
-    const int64_t side = whole.by_rows ? m : n;
-    whole.piece = piece_of(side);
-    ng_share_out(multiply_pieces, &whole, (side + whole.piece - 1) / whole.piece, 1);
+    const int64_t side = cut.by_rows ? p->m : p->n;
+    cut.piece = piece_of(side);
+    ng_share_out(multiply_pieces, &cut, (side + cut.piece - 1) / cut.piece, 1);
 }
 
 const char *ng_gemm_name(void) { return has_blas() ? "OpenBLAS" : "built-in"; }
 
 #else
 
-void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-             const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
-             int64_t ldc, bool accumulate)
-{
-    ng_kernels_for(dtype)->gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc,
-                                accumulate);
-}
+void ng_gemm(ng_dtype dtype, const ng_product *product) { ng_kernels_for(dtype)->gemm(product); }
 
 const char *ng_gemm_name(void) { return "built-in"; }
 

@@ -2,8 +2,7 @@
 #ifndef NG_KERNELS_GEMM_H
 #define NG_KERNELS_GEMM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/kernels.h"
 
 enum {
     NG_GEMM_ROWS = 120, /* of A: whole tiles of 6 and 12 */
@@ -14,15 +13,15 @@ enum {
 };
 
 /* Few rows against a transposed B: each element is the product of two runs of memory. */
-static inline bool ng_gemm_has_few_rows(bool transpose_a, bool transpose_b, int64_t m)
+static inline bool ng_gemm_has_few_rows(const ng_product *p)
 {
-    return m <= NG_GEMM_FEW && transpose_b && !transpose_a;
+    return p->m <= NG_GEMM_FEW && p->b.transposed && !p->a.transposed;
 }
 
 /* Few terms: each row of C is a sum of a few rows of B. */
-static inline bool ng_gemm_has_few_terms(bool transpose_b, int64_t k)
+static inline bool ng_gemm_has_few_terms(const ng_product *p)
 {
-    return k <= NG_GEMM_FEW && !transpose_b;
+    return p->k <= NG_GEMM_FEW && !p->b.transposed;
 }
 
 #endif

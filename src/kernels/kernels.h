@@ -43,6 +43,11 @@ typedef enum {
     NG_MAP_COUNT
 } ng_map;
 
+typedef struct {
+    ng_map map;
+    double a, b;
+} ng_mapping;
+
 /* y[i] = f(a[i], b[i]) */
 typedef enum {
     NG_BINARY_ADD,
@@ -130,6 +135,12 @@ typedef struct {
     double scale;
 } ng_loss_slopes;
 
+/* DynamicTanh of x (rows, n). */
+typedef struct {
+    int64_t rows, n;
+    double alpha;
+} ng_tanh_shape;
+
 /* Destinations of a backward norm kernel; a NULL pointer is not wanted. */
 typedef struct {
     void *dx, *dgamma, *dbeta;
@@ -156,6 +167,25 @@ typedef struct {
     double lr, alpha, eps, weight_decay, momentum;
     bool centered;
 } ng_rmsprop_step;
+
+/* A factor of a product as it is read; stored the other way round where it is transposed. From one
+ * row in memory to the next are `row` elements. */
+typedef struct {
+    const void *at;
+    int64_t row;
+    bool transposed;
+} ng_factor;
+
+/* C (m, n) = A (m, k) B (k, n), plus C (accumulate) or plus bias (n) in each row unless that is
+ * NULL; row-major, c_row elements from a row of C to the next. */
+typedef struct {
+    int64_t m, n, k;
+    ng_factor a, b;
+    const void *bias;
+    void *c;
+    int64_t c_row;
+    bool accumulate;
+} ng_product;
 
 /* A window that moves over planes (height, width); each pair is rows, columns. Output (r, c) sees
  * the elements (r stride - padding + i dilation, ...) for i < kernel; outside the plane is 0. */
@@ -190,6 +220,11 @@ typedef struct {
     uint64_t seed;  /* which ones: dropout.h */
     ng_head_strides q, k, v, y;
 } ng_attention_shape;
+
+/* Its operands; mask (batches, keys) is 0 where no query sees the key, or NULL. */
+typedef struct {
+    const void *q, *k, *v, *mask;
+} ng_attention_inputs;
 
 /* Destinations of its backward kernel; a NULL pointer is not wanted. */
 typedef struct {
@@ -226,14 +261,12 @@ const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype);
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
 
 /* Doubles of scratch that dynamic_tanh_backward needs. */
-int64_t ng_dynamic_tanh_scratch(int64_t rows, int64_t n);
+int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape);
 
 /* The matrix product of the library: that of the table, but an external BLAS's where the build has
  * one and the product is large (with the baseline's table: not small), unless its kernels have
  * narrower registers than the table's. */
-void ng_gemm(ng_dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-             const void *a, int64_t lda, const void *b, int64_t ldb, const void *bias, void *c,
-             int64_t ldc, bool accumulate);
+void ng_gemm(ng_dtype dtype, const ng_product *product);
 
 /* Whose large products are: "OpenBLAS" or "built-in". */
 const char *ng_gemm_name(void);

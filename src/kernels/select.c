@@ -86,7 +86,7 @@ int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
     return 2 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows));
 }
 
-int64_t ng_dynamic_tanh_scratch(int64_t rows, int64_t n)
+int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape)
 {
-    return ng_block_count(rows, ng_norm_block_rows(rows)) * (2 * n + 1);
+    return ng_block_count(shape->rows, ng_norm_block_rows(shape->rows)) * (2 * shape->n + 1);
 }

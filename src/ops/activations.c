@@ -61,7 +61,7 @@ ACTIVATION(relu, NG_MAP_RELU, relu_gradient, NULL)
 /* y = x > 0 ? x : slope x: slope + (1 - slope) [x > 0] */
 static void leaky_relu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const double slope = ((const ng_map_attributes *)node->attributes)->a;
+    const double slope = ((const ng_mapping *)node->attributes)->a;
     ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *right = ng_greater(tape, ng_detach(tape, x), zero);
     dx[0] = ng_mul(tape, dy, ng_add_scalar(tape, ng_mul_scalar(tape, right, 1 - slope), slope));
@@ -78,7 +78,7 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
 /* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or y + alpha */
 static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const double alpha = ((const ng_map_attributes *)node->attributes)->a;
+    const double alpha = ((const ng_mapping *)node->attributes)->a;
     ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *right = ng_greater(tape, ng_detach(tape, x), zero);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);

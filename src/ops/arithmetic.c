@@ -37,8 +37,8 @@ static bool mul_into(ng_tape *tape, const ng_tensor *dy, const ng_tensor *other,
 {
     const ng_kernels *const kernels = ng_kernels_for(x->dtype);
     if (ng_shape_equal(x->shape, other->shape)) {
-        kernels->map_backward(NG_MAP_EXP, x->data, other->data, dy->data, dx->data, x->size, 0, 0,
-                              dx->accumulate);
+        kernels->map_backward((ng_mapping){.map = NG_MAP_EXP}, x->data, other->data, dy->data,
+                              dx->data, x->size, dx->accumulate);
         return true;
     }
     const ng_walk walk = ng_walk_broadcast(dy->shape, dy->shape, other->shape);
@@ -81,7 +81,7 @@ BINARY(minimum, NG_BINARY_MINIMUM, NULL)
 
 static void affine_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const double a = ((const ng_map_attributes *)node->attributes)->a;
+    const double a = ((const ng_mapping *)node->attributes)->a;
     dx[0] = a == 1 ? dy : ng_mul_scalar(tape, dy, a);
 }
 
@@ -113,7 +113,7 @@ ng_tensor *ng_scalar_div(ng_tape *tape, double c, ng_tensor *x)
 /* y = x^p: p x^(p-1), and 0 for p = 0 also where x^-1 is infinite. */
 static void pow_scalar_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const double p = ((const ng_map_attributes *)node->attributes)->a;
+    const double p = ((const ng_mapping *)node->attributes)->a;
     ng_tensor *x = node->inputs[0];
     dx[0] =
         p == 0 ? NG_NONE : ng_mul(tape, dy, ng_mul_scalar(tape, ng_pow_scalar(tape, x, p - 1), p));

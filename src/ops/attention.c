@@ -104,6 +104,15 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 
 /* ---- Backward ----------------------------------------------------------------------------- */
 
+/* What the kernel reads; k and v may stand behind q in one tensor. */
+static ng_attention_inputs inputs_of(const attention_attributes *saved, ng_tensor *const *in)
+{
+    const char *q = in[0]->data;
+    if (!saved->packed) return (ng_attention_inputs){q, in[1]->data, in[2]->data, in[3]->data};
+    return (ng_attention_inputs){q, q + packed_bytes(saved, in[0], 1),
+                                 q + packed_bytes(saved, in[0], 2), in[3]->data};
+}
+
 static ng_status attention_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                     ng_slot *dx)
 {
@@ -111,19 +120,17 @@ static ng_status attention_backward(ng_tape *tape, const ng_node *node, const ng
     const attention_attributes *saved = node->attributes;
     const ng_tensor *const *in = (const ng_tensor *const *)node->inputs;
     const ng_kernels *kernels = ng_kernels_for(dy->dtype);
-    const char *k = in[1]->data, *v = in[2]->data;
+    const ng_attention_inputs inputs = inputs_of(saved, node->inputs);
     ng_attention_gradients to = {dx[0].data,       dx[1].data,       dx[2].data,
                                  dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
     if (saved->packed) {
         const size_t at_k = packed_bytes(saved, in[0], 1), at_v = packed_bytes(saved, in[0], 2);
-        k = (const char *)in[0]->data + at_k;
-        v = (const char *)in[0]->data + at_v;
         if (to.dq) to.dk = (char *)to.dq + at_k, to.dv = (char *)to.dq + at_v;
         to.add_dk = to.add_dv = to.add_dq;
     }
     if (dx[3].data && !dx[3].accumulate) kernels->fill(dx[3].data, in[3]->size, 0);
-    kernels->attention_backward(&saved->shape, in[0]->data, k, v, in[3]->data, node->output->data,
-                                saved->kept, dy->data, to);
+    kernels->attention_backward(&saved->shape, inputs, node->output->data, saved->kept, dy->data,
+                                to);
     return NG_OK;
 }
 
@@ -246,13 +253,8 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
     if (!y) return NULL;
     if (y->size > 0) saved.kept = ng_tape_memory(tape, 2 * (size_t)rows * sizeof *saved.kept);
     if (y->size > 0 && !saved.kept) return NULL;
-    const char *k = inputs[1]->data, *v = inputs[2]->data;
-    if (saved.packed) {
-        k = (const char *)q->data + packed_bytes(&saved, q, 1);
-        v = (const char *)q->data + packed_bytes(&saved, q, 2);
-    }
     if (y->size > 0)
-        ng_kernels_for(q->dtype)->attention(s, q->data, k, v, inputs[3]->data, y->data, saved.kept);
+        ng_kernels_for(q->dtype)->attention(s, inputs_of(&saved, inputs), y->data, saved.kept);
     y = ng_record(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
     if (y) tape->rng = rng;
     return y;

@@ -57,7 +57,7 @@ UNARY(atan, NG_MAP_ATAN, NULL)
  * 1 - [x < low] - [x > high] */
 static void clamp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const ng_map_attributes *const f = node->attributes;
+    const ng_mapping *const f = node->attributes;
     ng_tensor *const x = ng_detach(tape, node->inputs[0]);
     ng_tensor *below = ng_less(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->a));
     ng_tensor *above = ng_greater(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->b));

@@ -76,14 +76,19 @@ static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c
     if (m == 0 || n == 0 || k == 0) return;
 
     const size_t bytes = ng_dtype_bytes(dtype);
-    for (int64_t i = 0; i < count; i++)
-        ng_gemm(dtype, a.transpose, b.transpose, m, n, k,
-                (const char *)a.data + (size_t)start_of(a.shape, batch, i) * bytes,
-                stored_columns(a.shape),
-                (const char *)b.data + (size_t)start_of(b.shape, batch, i) * bytes,
-                stored_columns(b.shape), NULL,
-                (char *)c + (size_t)start_of(c_shape, batch, i) * bytes, stored_columns(c_shape),
-                accumulate);
+    ng_product p = {.m = m,
+                    .n = n,
+                    .k = k,
+                    .a = {.row = stored_columns(a.shape), .transposed = a.transpose},
+                    .b = {.row = stored_columns(b.shape), .transposed = b.transpose},
+                    .c_row = stored_columns(c_shape),
+                    .accumulate = accumulate};
+    for (int64_t i = 0; i < count; i++) {
+        p.a.at = (const char *)a.data + (size_t)start_of(a.shape, batch, i) * bytes;
+        p.b.at = (const char *)b.data + (size_t)start_of(b.shape, batch, i) * bytes;
+        p.c = (char *)c + (size_t)start_of(c_shape, batch, i) * bytes;
+        ng_gemm(dtype, &p);
+    }
 }
 
 /* ---- matmul ------------------------------------------------------------------------------- */
@@ -234,8 +239,14 @@ ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
 
-    ng_gemm(x->dtype, false, true, ng_shape_span(shape, 0, shape.rank - 1), out, in, x->data, in,
-            weight->data, in, ng_is_none(bias) ? NULL : bias->data, y->data, out, false);
+    ng_gemm(x->dtype, &(ng_product){.m = ng_shape_span(shape, 0, shape.rank - 1),
+                                    .n = out,
+                                    .k = in,
+                                    .a = {.at = x->data, .row = in},
+                                    .b = {.at = weight->data, .row = in, .transposed = true},
+                                    .bias = ng_is_none(bias) ? NULL : bias->data,
+                                    .c = y->data,
+                                    .c_row = out});
     return ng_record(tape, &linear_op, y, inputs, 3, NULL, 0);
 }
 

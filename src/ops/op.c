@@ -34,18 +34,18 @@ ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, n
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
-    ng_kernels_for(x->dtype)->map(map, x->data, y->data, x->size, a, b);
-    const ng_map_attributes attributes = {map, a, b};
-    return ng_record(tape, op, y, &x, 1, &attributes, sizeof attributes);
+    const ng_mapping f = {map, a, b};
+    ng_kernels_for(x->dtype)->map(f, x->data, y->data, x->size);
+    return ng_record(tape, op, y, &x, 1, &f, sizeof f);
 }
 
 ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
 {
     (void)tape;
-    const ng_map_attributes *const f = node->attributes;
+    const ng_mapping *const f = node->attributes;
     const ng_tensor *const x = node->inputs[0], *const y = node->output;
-    ng_kernels_for(x->dtype)->map_backward(f->map, x->data, y->data, dy->data, dx[0].data, x->size,
-                                           f->a, f->b, dx[0].accumulate);
+    ng_kernels_for(x->dtype)->map_backward(*f, x->data, y->data, dy->data, dx[0].data, x->size,
+                                           dx[0].accumulate);
     return NG_OK;
 }
 

@@ -20,11 +20,7 @@ bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_
 
 /* ---- Element by element ------------------------------------------------------------------- */
 
-/* y = map(x; a, b), recorded as `op`; its attributes are what ng_map_backward reads. */
-typedef struct {
-    ng_map map;
-    double a, b;
-} ng_map_attributes;
+/* y = map(x; a, b), recorded as `op`; its attributes are an ng_mapping. */
 ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
                          ng_map map, double a, double b);
 

@@ -87,6 +87,12 @@ static bool row_fits(const char *function, const char *name, const ng_tensor *c,
     return false;
 }
 
+static ng_tanh_shape tanh_shape_of(const ng_tensor *x, const ng_tensor *alpha)
+{
+    const int64_t n = x->shape.dim[x->shape.rank - 1];
+    return (ng_tanh_shape){.rows = x->size / n, .n = n, .alpha = ng_tensor_load(alpha, 0)};
+}
+
 /* Backwards, with t = tanh(alpha x) and s = dy gamma (1 - t^2):
  *
  *     dx = alpha s,  dalpha = sum s x,  dgamma = sum over rows of dy t,  dbeta = that of dy
@@ -95,15 +101,14 @@ static ng_status dynamic_tanh_backward(ng_tape *tape, const ng_node *node, const
                                        ng_slot *dx)
 {
     const ng_tensor *x = node->inputs[0], *alpha = node->inputs[1], *gamma = node->inputs[2];
-    const int64_t n = x->shape.dim[x->shape.rank - 1], rows = x->size / n;
+    const ng_tanh_shape shape = tanh_shape_of(x, alpha);
     double *scratch =
-        ng_tape_memory(tape, (size_t)ng_dynamic_tanh_scratch(rows, n) * sizeof *scratch);
+        ng_tape_memory(tape, (size_t)ng_dynamic_tanh_scratch(&shape) * sizeof *scratch);
     if (!scratch) return NG_ENOMEM;
     const ng_norm_gradients gradients = {dx[0].data,       dx[2].data,       dx[3].data,
                                          dx[0].accumulate, dx[2].accumulate, dx[3].accumulate};
-    ng_kernels_for(x->dtype)->dynamic_tanh_backward(x->data, ng_tensor_load(alpha, 0), gamma->data,
-                                                    dy->data, rows, n, gradients, dx[1].data,
-                                                    dx[1].accumulate, scratch);
+    ng_kernels_for(x->dtype)->dynamic_tanh_backward(
+        &shape, x->data, gamma->data, dy->data, gradients, dx[1].data, dx[1].accumulate, scratch);
     return NG_OK;
 }
 
@@ -129,11 +134,10 @@ ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_ten
         !has_rows(name, x) || !one_number(name, "alpha", alpha) ||
         !row_fits(name, "gamma", gamma, x) || !row_fits(name, "beta", beta, x))
         return NULL;
-    const int64_t n = x->shape.dim[x->shape.rank - 1];
+    const ng_tanh_shape shape = tanh_shape_of(x, alpha);
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
-    ng_kernels_for(x->dtype)->dynamic_tanh(x->data, ng_tensor_load(alpha, 0), gamma->data,
-                                           beta->data, y->data, x->size / n, n);
+    ng_kernels_for(x->dtype)->dynamic_tanh(&shape, x->data, gamma->data, beta->data, y->data);
     return ng_record(tape, &dynamic_tanh_op, y, inputs, 4, NULL, 0);
 }
 

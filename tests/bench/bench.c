@@ -15,8 +15,9 @@
 
 /* ---- The cases ------------------------------------------------------------------------------ */
 
-static const char *const groups[] = {"norm_forward", "norm_backward", "second", "pointwise", "step",
-                                     "overhead",     "memory",        "scale",  "busy"};
+static const char *const groups[] = {"norm_forward", "norm_backward", "second", "pointwise",
+                                     "step",         "overhead",      "memory", "scale",
+                                     "late",         "busy"};
 enum { MOST_COPIES = 4 };
 
 static void add_case(bench_results *results, const char *group, const char *name, const char *shape,
@@ -103,6 +104,8 @@ static void add_cases(bench_results *results)
     add_case(results, "memory", "idle_kib", "784-1024*2-10@256", "f32");
     add_case(results, "memory", "peak_kib", "784-1024*2-10@256", "f32");
     add_scale(results);
+    add_case(results, "late", "first", "64-128*2-10@1", "f32");
+    add_case(results, "late", "late", "64-128*2-10@1", "f32");
     add_case(results, "busy", "transformer-4x128", "8x128*2", "f32");
     add_case(results, "busy", "transformer-4x128", "8x128*4", "f32");
 }
@@ -128,7 +131,8 @@ static bool takes_part(bench_engine engine, const bench_case *what)
     const bool norm = !strncmp(what->group, "norm_", 5);
     const int64_t size = what->rows * what->columns;
     if (engine == NORMGRAD || engine == ROOF) return true;
-    if (strcmp(what->dtype, "f32") || !strcmp(what->group, "busy") || !strcmp(what->name, "loop"))
+    if (strcmp(what->dtype, "f32") || !strcmp(what->group, "busy") ||
+        !strcmp(what->group, "late") || !strcmp(what->name, "loop"))
         return false;
     if (engine == KERNEL) return norm && size <= 128 * 128;
     if (engine == PYTORCH_PLAIN) return norm && size * 4 > 32 << 20;
@@ -276,7 +280,7 @@ static const char usage[] =
     "Times normgrad, PyTorch, oneDNN and the machine's own limit, in turns, and prints tables.\n"
     "\n"
     "  -g, --group=NAME     only one group: norm_forward, norm_backward, second, pointwise,\n"
-    "                       step, overhead, memory, scale or busy\n"
+    "                       step, overhead, memory, scale, late (a step after 10,000) or busy\n"
     "  -q, --quick          fewer cases, shorter bursts: under 40 seconds\n"
     "  -t, --threads=LIST   numbers of threads, at most 4 of them (default 1,2)\n"
     "  -o, --output=FOLDER  where results.tsv is written (default build/bench)\n"
@@ -287,7 +291,8 @@ static const char usage[] =
     "          as fast as the machine can move the data (step: do the products); ratio: a peer's\n"
     "          time by normgrad's, above 1 where normgrad is faster; gain: by how much more\n"
     "          threads make normgrad faster\n"
-    "roof      the fastest loop that has the same reads and writes, on buffers of the same size;\n"
+    "roof      the fastest loop that has the same reads and writes, on buffers of the same size\n"
+    "          (BatchNorm's reads all twice: a batch does not stay in cache as a row does);\n"
     "          for a step its matrix products at the rate of a large square one\n"
     "results   build/bench/results.tsv has microseconds, in the group memory KiB\n";
 

@@ -51,12 +51,22 @@ typedef struct {
 
 static bool is_double(const bench_case *what) { return !strcmp(what->dtype, "f64"); }
 
+static bool is_norm(const char *group) { return !strncmp(group, "norm_", 5); }
+
+/* What stands in a row: PyTorch 1.13 has no RMSNorm of its own. */
+static void name_case(const bench_case *what, char name[64])
+{
+    const bool composed = !strcmp(what->name, "rms_norm");
+    snprintf(name, 64, "%s%s%s", what->name, is_double(what) ? ", double" : "",
+             composed && !is_double(what) ? " (PyTorch: ops)" : "");
+}
+
 static int larger(int a, size_t b) { return a > (int)b ? a : (int)b; }
 
 /* The table of the group that a case belongs to. */
 static table table_of(const bench_results *results, const char *group)
 {
-    const bool norm = !strncmp(group, "norm_", 5), pointwise = !strcmp(group, "pointwise");
+    const bool norm = is_norm(group), pointwise = !strcmp(group, "pointwise");
     const bool memory = !strcmp(group, "memory");
     table t = {.name = norm ? (int)strlen("  PyTorch as installed") : 0,
                .roof = norm || pointwise || !strcmp(group, "step"),
@@ -67,7 +77,9 @@ static table table_of(const bench_results *results, const char *group)
     for (int i = 0; i < results->n_cases; i++) {
         const bench_case *what = &results->cases[i];
         if (strcmp(what->group, group)) continue;
-        t.name = larger(t.name, strlen(what->name) + (is_double(what) ? strlen(", double") : 0));
+        char name[64];
+        name_case(what, name);
+        t.name = larger(t.name, strlen(name));
         t.shape = larger(t.shape, strlen(what->shape));
     }
     return t;
@@ -141,7 +153,7 @@ static void print_case(const bench_results *results, const table *t, int which)
     const bench_case *what = &results->cases[which];
     const int n = results->options.n_threads;
     char name[64], threads[16];
-    snprintf(name, sizeof name, "%s%s", what->name, is_double(what) ? ", double" : "");
+    name_case(what, name);
     for (int i = 0; i < n; i++) {
         const double(*median)[MOST_THREADS] = results->median[which];
         row_times times = {median[NORMGRAD][i], median[ROOF][i], median[PYTORCH][i],
@@ -265,8 +277,9 @@ static bool write_roofline(const bench_results *results, const char *folder)
 /* "64-128*2-10@32" becomes "step 64-128-128-10, batch 32". */
 static void write_label(FILE *file, const bench_case *what)
 {
-    static const char *const plain[][2] = {
-        {"layer_norm", "LayerNorm"}, {"rms_norm", "RMSNorm"}, {"batch_norm", "BatchNorm"}};
+    static const char *const plain[][2] = {{"layer_norm", "LayerNorm"},
+                                           {"rms_norm", "RMSNorm (PyTorch: composed)"},
+                                           {"batch_norm", "BatchNorm"}};
     fputs(what->widths ? "\"step " : "\"", file);
     if (what->layers)
         fprintf(file, "step transformer, %lld layers, batch %lld", (long long)what->layers,

@@ -86,13 +86,16 @@ AVX512 static void avx512_streaming(const float *x, const float *z, float *y, in
 
 /* ---- Streaming ----------------------------------------------------------------------------- */
 
-/* The variants are the loops, shared by all threads; and, where starting threads may cost more than
+/* With `again`, x and z are first summed: BatchNorm must have read all of a batch before it writes,
+ * where a row that is normalized is in cache when it is read again.
+ * The variants are the loops, shared by all threads; and, where starting threads may cost more than
  * they save, the loops again on one. */
 typedef struct {
-    stream *loop[MOST_LOOPS];
+    stream *loop[MOST_LOOPS], *sum;
     int loops;
     int64_t n; /* floats */
     float *x, *z, *y;
+    bool again;
 } streams;
 
 static void copy_values(float *x, const float *values, int64_t n)
@@ -104,30 +107,37 @@ static void copy_values(float *x, const float *values, int64_t n)
 static _Atomic float sink;
 
 typedef struct {
-    const streams *s;
     stream *loop;
+    const float *x, *z;
+    float *y;
 } shared_streams;
 
 static void stream_span(const void *arguments, int64_t begin, int64_t end)
 {
-    const shared_streams *work = arguments;
-    const streams *s = work->s;
+    const shared_streams *w = arguments;
     const int64_t first = begin * LANES;
     float sum = 0;
-    work->loop(s->x + first, s->z ? s->z + first : NULL, s->y ? s->y + first : NULL,
-               (end - begin) * LANES, &sum);
+    w->loop(w->x + first, w->z ? w->z + first : NULL, w->y ? w->y + first : NULL,
+            (end - begin) * LANES, &sum);
     atomic_store_explicit(&sink, sum, memory_order_relaxed);
+}
+
+static void run_stream(const streams *s, bool shared, shared_streams work)
+{
+    const int64_t blocks = s->n / LANES;
+    if (shared)
+        ng_share_out(stream_span, &work, blocks, 1);
+    else
+        stream_span(&work, 0, blocks);
 }
 
 static void run_streams(void *state, int variant)
 {
     const streams *s = state;
-    const shared_streams work = {s, s->loop[variant % s->loops]};
-    const int64_t blocks = s->n / LANES;
-    if (variant < s->loops)
-        ng_share_out(stream_span, &work, blocks, 1);
-    else
-        stream_span(&work, 0, blocks);
+    const bool shared = variant < s->loops;
+    if (s->again) run_stream(s, shared, (shared_streams){s->sum, s->x, NULL, NULL});
+    if (s->again && s->z) run_stream(s, shared, (shared_streams){s->sum, s->z, NULL, NULL});
+    run_stream(s, shared, (shared_streams){s->loop[variant % s->loops], s->x, s->z, s->y});
 }
 
 static void close_streams(void *state)
@@ -138,14 +148,14 @@ static void close_streams(void *state)
 
 static void choose_loops(streams *s)
 {
-    s->loop[s->loops++] = baseline;
+    s->sum = s->loop[s->loops++] = baseline;
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2")) {
-        s->loop[s->loops++] = avx2;
+        s->sum = s->loop[s->loops++] = avx2;
         if (s->y) s->loop[s->loops++] = avx2_streaming;
     }
     if (__builtin_cpu_supports("avx512f")) {
-        s->loop[s->loops++] = avx512;
+        s->sum = s->loop[s->loops++] = avx512;
         if (s->y) s->loop[s->loops++] = avx512_streaming;
     }
 #endif
@@ -157,6 +167,7 @@ static bool open_streams(const bench_case *what, bench_job *job, int reads, int 
     streams *s = calloc(1, sizeof *s);
     if (!s) return false;
     s->n = (size + LANES - 1) / LANES * LANES;
+    s->again = !strcmp(what->name, "batch_norm");
     const int64_t bytes = s->n * (int64_t)sizeof(float);
     s->x = bench_buffer(bytes);
     s->z = reads > 1 ? bench_buffer(bytes) : NULL;
@@ -182,8 +193,13 @@ static void run_product(void *state, int variant)
 {
     const product *p = state;
     (void)variant;
-    ng_gemm(NG_F32, false, false, PRODUCT, PRODUCT, PRODUCT, p->a, PRODUCT, p->b, PRODUCT, NULL,
-            p->c, PRODUCT, false);
+    ng_gemm(NG_F32, &(ng_product){.m = PRODUCT,
+                                  .n = PRODUCT,
+                                  .k = PRODUCT,
+                                  .a = {.at = p->a, .row = PRODUCT},
+                                  .b = {.at = p->b, .row = PRODUCT},
+                                  .c = p->c,
+                                  .c_row = PRODUCT});
 }
 
 static void close_product(void *state)

@@ -8,6 +8,7 @@ sign, and i odd for bool.
 """
 import os
 import sys
+import zipfile
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,6 +40,13 @@ def write_all():
     arrays["y"] = array("u1", 6)
     np.savez(path("numpy.npz"), **arrays)
     np.savez_compressed(path("numpy_compressed.npz"), **arrays)
+    # As archives beyond 4 GB and of more than 65535 arrays are written.
+    zipfile.ZIP64_LIMIT = zipfile.ZIP_FILECOUNT_LIMIT = 0
+    np.savez(path("numpy_large.npz"), **arrays)
+    with open(path("numpy_large.npz"), "r+b") as out:
+        out.seek(-14, os.SEEK_END)
+        out.write(b"\xff" * 12)
+    assert np.load(path("numpy_large.npz"))["y"].shape == (6,)
 
 
 if len(sys.argv) == 3 and sys.argv[1] == "read":
