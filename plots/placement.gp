@@ -19,11 +19,11 @@ array loss[4]
 array rate[4]
 array ends[4]
 do for [p = 1:2] {
-    stats data index "gradient ".name[p] using (deepest = column("depth"), seeds = column("seeds"), \
+    stats data index "gradient ".name[p] using (deepest = column("depth"), draws = column("draws"), \
         gradient[p] = column("gradient")) nooutput
     do for [w = 0:1] {
         stats data index "training ".name[p].(w ? " warm" : " cold") using (steps = column("step"), \
-            rate[2 * p - w] = column("rate"), loss[2 * p - w] = column("loss")) nooutput
+            seeds = column("seeds"), rate[2 * p - w] = column("rate"), loss[2 * p - w] = column("loss")) nooutput
     }
 }
 stats data index "training pre-norm warm" using "loss_low" nooutput
@@ -34,7 +34,7 @@ position(l) = (l - bottom) / (top - bottom)
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds. Right: each at its own best learning rate, which is named.", seeds) \
+    set label 1 sprintf("Line: median; band: middle half. Left: %d draws. Right: %d seeds, each at its own best learning rate, which is named.", draws, seeds) \
         at screen 0.072,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.072,0.018 tc rgb faint font fine(kind)
 

@@ -3,12 +3,13 @@
 #include "lab.h"
 #include <math.h>
 
-enum { WIDTH, LAYERS, STEPS, DEEPEST };
+enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16},
     [LAYERS] = {"layers", "blocks of the networks that are trained", .normal = 6, .quick = 3},
     [STEPS] = {"steps", "of training, a multiple of 24", .normal = 480, .quick = 24},
     [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8},
+    [DRAWS] = {"draws", "untrained networks of each depth", .normal = 25, .quick = 2},
     {0}};
 
 static const lab_experiment experiment = {
@@ -20,7 +21,7 @@ static const lab_experiment experiment = {
     .method =
         "Transformers of 2 to 32 blocks, one batch of text, no training: the Frobenius norm of\n"
         "the loss's gradient to the last feed-forward's second weight, and the line through it\n"
-        "on log axes, by seed. Then networks of 6 blocks are trained by Adam, with a linear\n"
+        "on log axes, by draw. Then networks of 6 blocks are trained by Adam, with a linear\n"
         "warm-up over the first third of the steps and without one, each at its own learning\n"
         "rate: that which validates better than half and twice of it, in the median over three\n"
         "seeds that are not scored. The text: Newton's Opticks, character by character\n"
@@ -30,7 +31,7 @@ static const lab_experiment experiment = {
         "pre-norm; from the same seed (same weights, same text) post-norm's validation loss is "
         "over 0.1 nats higher without warm-up than with it, and pre-norm's without is less than "
         "0.05 above post-norm's with it",
-    .seeds = 9,
+    .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
 
@@ -75,27 +76,28 @@ static double last_gradient(int depth, int placement, uint64_t seed)
     return norm;
 }
 
-/* The slopes of log gradient over log depth by seed; a block of the data. */
+/* The slopes of log gradient over log depth by draw; a block of the data. */
 static const double *slopes_of_gradient(int placement)
 {
     double log_depth[MOST_DEPTHS], *log_gradient[MOST_DEPTHS];
     int depths = 0;
-    double *gradients = lab_numbers(lab_seeds()), *slopes = lab_numbers(lab_seeds());
+    const int draws = lab_whole(DRAWS);
+    double *gradients = lab_numbers(draws), *slopes = lab_numbers(draws);
     char block[64];
     snprintf(block, sizeof block, "gradient %s", names[placement]);
-    lab_block(block, "depth gradient gradient_low gradient_high seeds");
+    lab_block(block, "depth gradient gradient_low gradient_high draws");
     for (int depth = 2; depth <= lab_whole(DEEPEST) && depths < MOST_DEPTHS; depth *= 2) {
         log_depth[depths] = log(depth);
-        log_gradient[depths] = lab_numbers(lab_seeds());
-        for (int s = 0; s < lab_seeds(); s++) {
+        log_gradient[depths] = lab_numbers(draws);
+        for (int s = 0; s < draws; s++) {
             gradients[s] = last_gradient(depth, placement, lab_seed(s));
             log_gradient[depths][s] = log(gradients[s]);
         }
-        const lab_spread g = lab_spread_of(gradients, lab_seeds());
+        const lab_spread g = lab_spread_of(gradients, draws);
         lab_row(depth, g.median, g.quarter, g.three_quarters, g.count);
         depths++;
     }
-    for (int s = 0; s < lab_seeds(); s++) {
+    for (int s = 0; s < draws; s++) {
         double of_seed[MOST_DEPTHS];
         for (int i = 0; i < depths; i++) of_seed[i] = log_gradient[i][s];
         slopes[s] = lab_fit(log_depth, of_seed, depths).slope;
@@ -168,11 +170,12 @@ static void write_training(const kind *k)
     char block[64];
     const lab_spread v = lab_spread_of(k->validation, lab_seeds());
     snprintf(block, sizeof block, "training %s %s", names[k->placement], k->warm ? "warm" : "cold");
-    lab_block(block, "step loss loss_low loss_high rate validation validation_low validation_high");
+    lab_block(block,
+              "step loss loss_low loss_high rate validation validation_low validation_high seeds");
     for (int part = 0; part < REPORTS; part++) {
         const lab_spread l = lab_spread_of(k->loss[part], lab_seeds());
         lab_row((part + 1) * (lab_whole(STEPS) / REPORTS), l.median, l.quarter, l.three_quarters,
-                k->rate, v.median, v.quarter, v.three_quarters);
+                k->rate, v.median, v.quarter, v.three_quarters, lab_seeds());
     }
 }
 
@@ -180,8 +183,8 @@ static void write_training(const kind *k)
 
 static void judge_slope(int placement, const double *slopes)
 {
-    lab_judge((lab_part){NULL, slopes, .side = LAB_WITHIN, .threshold = 0.25,
-                         .around = placement == PRE ? -0.5 : 0},
+    lab_judge((lab_part){NULL, slopes, .count = lab_whole(DRAWS), .side = LAB_WITHIN,
+                         .threshold = 0.25, .around = placement == PRE ? -0.5 : 0},
               "slope of log gradient over log depth, %s", names[placement]);
 }
 
@@ -207,8 +210,8 @@ int main(int argc, char **argv)
         for (int warm = 0; warm < 2; warm++) train_all(p, warm), write_training(&kinds[p][warm]);
     }
     lab_block("slopes", "pre_norm post_norm");
-    lab_row(lab_spread_of(slopes[PRE], lab_seeds()).median,
-            lab_spread_of(slopes[POST], lab_seeds()).median);
+    lab_row(lab_spread_of(slopes[PRE], lab_whole(DRAWS)).median,
+            lab_spread_of(slopes[POST], lab_whole(DRAWS)).median);
     judge_loss(&kinds[POST][false], &kinds[POST][true], LAB_ABOVE, 0.1);
     judge_loss(&kinds[PRE][false], &kinds[POST][true], LAB_BELOW, 0.05);
     return lab_end();
