@@ -42,11 +42,11 @@ static inline number_spread number_spread_of(double *values, int count)
                            .three_quarters = number_quantile(values, count, 0.75)};
 }
 
-/* Between which two of `count` sorted values the true median lies: sorted[below] and
- * sorted[count - 1 - below], whatever the values' distribution. With k of them below a value and k
- * above, the median is outside with twice the chance of at most k heads in `count` throws of a coin;
- * it is the narrowest interval where that is at most `missed`. -1 where there is none: the values
- * are too few. */
+/* Between which two of `count` sorted values the true median lies: sorted[below] and sorted[count -
+ * 1 - below], whatever the values' distribution. With k of them below a value and k above, the
+ * median is outside with twice the chance of at most k heads in `count` throws of a coin; it is the
+ * narrowest interval where that is at most `missed`. -1 where there is none: the values are too
+ * few. */
 static inline int number_median_interval(int count, double missed)
 {
     double exactly = ldexp(1, 1 - count), chance = 0; /* of k heads, twice; of at most k */

@@ -27,7 +27,7 @@ gap = 0.07
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: lowest to highest; circle: best rate.   ", \
+    set label 1 sprintf("Line: median of %d seeds; band: their middle half (right: lowest to highest of three); circle: best rate.   ", \
         seeds).what_of(data) \
         at screen 0.075,0.035 tc rgb faint font fine(kind)
     set logscale y

@@ -103,8 +103,8 @@ typedef struct {
     double wrong, seen;
 } tally;
 
-/* Counts wrong answers, in the mode that the network is in. A batch that is not whole is left out in
- * train mode, where BatchNorm cannot do with one sample. */
+/* Counts wrong answers, in the mode that the network is in. A batch that is not whole is left out
+ * in train mode, where BatchNorm cannot do with one sample. */
 static void count_wrong(ng_module *net, int network, ng_tape *tape, ng_dataset *data, int batch,
                         bool training, tally *t)
 {

@@ -1,6 +1,6 @@
-/* Does a network with a norm learn in fewer steps? Plain gradient descent and Adam: a norm is compared
- * with none where each has its own best of seven rates, and where both have the rate that is best
- * without a norm. */
+/* Does a network with a norm learn in fewer steps? Plain gradient descent and Adam: a norm is
+ * compared with none where each has its own best of seven rates, and where both have the rate that
+ * is best without a norm. */
 #include "lab.h"
 #include <math.h>
 #include <stdlib.h>

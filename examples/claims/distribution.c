@@ -80,8 +80,8 @@ static void fill_embedding(double *x)
     for (int i = 4; i < EMBEDDING; i++) x[i] = i % 2 ? middle + spread : middle - spread;
 }
 
-/* Writes y, what a norm makes of x, beside the `count` values that a document prints, and judges the
- * largest difference. */
+/* Writes y, what a norm makes of x, beside the `count` values that a document prints, and judges
+ * the largest difference. */
 static void judge_example(const char *name, const char *norm, const double *x, const double *y,
                           const double *printed, int count)
 {

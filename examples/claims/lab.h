@@ -95,14 +95,14 @@ void lab_put(const double *values, int count); /* one row; NaN is written "?" (m
 
 /* ---- The verdicts -------------------------------------------------------------------------
  *
- * A claim has parts, mostly one for each norm and setting. Of each part something is measured seed by
- * seed (a norm's accuracy less that of no norm from the same split and weights, say): the effect is
- * the median of these numbers, and its interval has two of them as ends, so that the true median lies
- * between them with 95 % for all parts of the experiment together, whatever the numbers'
- * distribution (the sign test's interval; each part of m gets 1 - 0.05 / m). The claim asks that the
- * effect be above a threshold, or below, or within so much of a value: a part holds if the whole
- * interval is there, fails if none of it is, and is inconclusive otherwise, as where there are too
- * few seeds for an interval: 6 for one part, 9 for 12. */
+ * A claim has parts, mostly one for each norm and setting. Of each part something is measured seed
+ * by seed (a norm's accuracy less that of no norm from the same split and weights, say): the effect
+ * is the median of these numbers, and its interval has two of them as ends, so that the true median
+ * lies between them with 95 % for all parts of the experiment together, whatever the numbers'
+ * distribution (the sign test's interval; each part of m gets 1 - 0.05 / m). The claim asks that
+ * the effect be above a threshold, or below, or within so much of a value: a part holds if the
+ * whole interval is there, fails if none of it is, and is inconclusive otherwise, as where there
+ * are too few seeds for an interval: 6 for one part, 9 for 12. */
 typedef enum { LAB_ABOVE, LAB_BELOW, LAB_WITHIN } lab_side;
 
 typedef struct {
@@ -177,10 +177,10 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data);
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* The characters of examples/data/opticks.txt in windows of `context` that do not overlap: int64 ids x
- * and y (count, context), y being one character further. Seven windows of eight, or `few` of them,
- * to train with, the others to validate with; both are the caller's. Returns how many kinds of
- * character there are. */
+/* The characters of examples/data/opticks.txt in windows of `context` that do not overlap: int64
+ * ids x and y (count, context), y being one character further. Seven windows of eight, or `few` of
+ * them, to train with, the others to validate with; both are the caller's. Returns how many kinds
+ * of character there are. */
 int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train,
              ng_dataset **validate);
 

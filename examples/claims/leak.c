@@ -1,5 +1,5 @@
-/* Does a position of a causal transformer depend on what comes after it, or a sequence on others of its
- * batch? The derivatives of a block's output, position by position. */
+/* Does a position of a causal transformer depend on what comes after it, or a sequence on others of
+ * its batch? The derivatives of a block's output, position by position. */
 #include "lab.h"
 #include <math.h>
 

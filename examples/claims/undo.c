@@ -1,5 +1,5 @@
-/* Can gamma and beta take a norm back? The best that they can do, feature by feature; and what a norm
- * does before they have learnt anything, when it is said to be the identity. */
+/* Can gamma and beta take a norm back? The best that they can do, feature by feature; and what a
+ * norm does before they have learnt anything, when it is said to be the identity. */
 #include "lab.h"
 #include <math.h>
 
