@@ -88,7 +88,7 @@ OUT      := $(BUILD)/$(VARIANT)
 PROGRAMS := $(if $(filter release,$(VARIANT)),$(BUILD),$(OUT))/examples
 RUNNER   := $(OUT)/tests/runner
 
-SOURCES  := $(sort $(wildcard src/*/*.c))
+SOURCES  := $(filter-out src/mpi/%,$(sort $(wildcard src/*/*.c)))
 TABLE    := src/kernels/table
 OBJECTS   = $(patsubst %.c,$(OUT)/%.o,$(filter-out $(TABLE).c,$(SOURCES))) $(TABLES)
 EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c)))
@@ -107,6 +107,8 @@ STATIC  := $(OUT)/libnormgrad.a
 SONAME  := libnormgrad.so.$(SERIES)
 SHARED  := $(OUT)/libnormgrad.so.$(VERSION)
 PC      := $(OUT)/normgrad.pc
+MPI_LIBS := $(OUT)/libnormgrad-mpi.a $(OUT)/libnormgrad-mpi.so.$(VERSION)
+MPI_PC  := $(OUT)/normgrad-mpi.pc
 CMAKE   := $(OUT)/normgradConfig.cmake $(OUT)/normgradConfigVersion.cmake
 
 # ---- Flags --------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ needs-pkg-config:
 
 ## all: the library, static and shared, and the examples
 .PHONY: all
-all: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%)
+all: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(EXAMPLES) $(CLAIMS:%=$(PROGRAMS)/%) $(WITH_MPI)
 
 .PRECIOUS: %/
 %/:
@@ -212,6 +214,52 @@ $(SHARED): $(OBJECTS) $(OUT)/objects
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
 
+# The group of processes on MPI is a library of its own, where its compiler is found.
+MPICC = mpicc
+MPI_FLAGS = -Isrc/mpi/include
+MPI_HEADER = src/mpi/include/normgrad/mpi.h
+mpicc = OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC)
+HAS_MPI := $(shell command -v $(MPICC))
+WITH_MPI := $(if $(HAS_MPI),$(MPI_LIBS) $(MPI_PC) $(PROGRAMS)/mpi/digits_mpi)
+MPI_SONAME := libnormgrad-mpi.so.$(SERIES)
+.PHONY: needs-mpi
+needs-mpi:
+	$(call need,command -v $(MPICC),mpicc,$(or $(MPI_PACKAGES.$(MANAGER)),openmpi))
+$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c $(OUT)/flags | $(OUT)/src/mpi/ needs-mpi
+	$(call say,CC   $<)
+	$(Q)$(mpicc) $(COMMON) $(OWN) $(MPI_FLAGS) $(LAST) -MMD -MP -c $< -o $@
+$(OUT)/libnormgrad-mpi.a: $(OUT)/src/mpi/mpi.o
+	$(Q)rm -f $@; $(AR) crs $@ $<
+$(OUT)/libnormgrad-mpi.so.$(VERSION): $(OUT)/src/mpi/mpi.o $(SHARED)
+	$(Q)$(mpicc) -pthread $(LAST) $(LDFLAGS) -shared -Wl,-soname,$(MPI_SONAME) $< -L$(OUT) -lnormgrad -o $@
+	$(Q)ln -sf $(@F) $(OUT)/$(MPI_SONAME); ln -sf $(@F) $(OUT)/libnormgrad-mpi.so
+$(PROGRAMS)/mpi/%: examples/mpi/%.c $(OUT)/libnormgrad-mpi.a $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/examples/
+	$(call say,LINK $@)
+	$(Q)$(mpicc) $(COMMON) $(MPI_FLAGS) -Iexamples $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$(@F).d $< \
+	    $(LDFLAGS) $(OUT)/libnormgrad-mpi.a $(STATIC) $(LIBS) $(LDLIBS) -o $@
+$(OUT)/tests/mpi/check: tests/mpi/check.c $(OUT)/libnormgrad-mpi.a $(STATIC) | $(OUT)/tests/mpi/
+	$(call say,LINK $@)
+	$(Q)$(mpicc) $(COMMON) $(MPI_FLAGS) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/tests/mpi.d $< \
+	    $(LDFLAGS) $(OUT)/libnormgrad-mpi.a $(STATIC) $(LIBS) $(LDLIBS) -o $@
+
+## deps-mpi: install an MPI, for groups of processes
+## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the same bits, failures, a killed process
+## demo-mpi: the digits on two processes: own statistics, synchronized ones, and LayerNorm
+MPI_PACKAGES.apt-get = libopenmpi-dev openmpi-bin
+MPI_PACKAGES.dnf     = openmpi-devel
+MPI_PACKAGES.pacman  = openmpi
+MPI_PACKAGES.apk     = openmpi-dev
+MPI_PACKAGES.brew    = open-mpi
+.PHONY: deps-mpi check-mpi demo-mpi
+deps-mpi:
+	$(if $(MPI_PACKAGES.$(MANAGER)),,$(error deps-mpi: please install an MPI yourself))
+	$(if $(filter apt-get,$(MANAGER)),$(SUDO) apt-get update -q)
+	$(SUDO) $(INSTALL.$(MANAGER)) $(MPI_PACKAGES.$(MANAGER))
+check-mpi: needs-mpi $(OUT)/tests/mpi/check
+	$(Q)tests/mpi/run.sh $(OUT)/tests/mpi
+demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi
+	$(Q)tests/mpi/demo.sh $(PROGRAMS)/mpi/digits_mpi
+
 # One line for each file of ops/ and nn/ that ends with cases: their table.c makes a table of it.
 HAVE_CASES := $(shell grep -l '^const ng_case ng_[a-z]*_cases_' $(SOURCES))
 CASE_TABLES = $(OUT)/src/ops/table.o $(OUT)/src/nn/table.o
@@ -221,7 +269,7 @@ $(CASE_TABLES:table.o=cases.h): $(OUT)/%/cases.h: FORCE | $$(@D)/
 	$(call remember,$(patsubst $*/%.c,CASES(%),$(filter $*/%,$(HAVE_CASES))))
 
 # For the build systems of others: pkg-config and CMake.
-$(PC) $(CMAKE): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
+$(PC) $(CMAKE) $(MPI_PC): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' \
 	    -e 's|@SANITIZE@|$(SANITIZE)|' -e 's|@LIBS_PRIVATE@|-pthread $(LIBS)|' $< > $@
@@ -411,12 +459,22 @@ $(PAGES)/normgrad.3: include/normgrad.h $(HEADERS) src/reference.awk
 	$(Q)rm -rf $(PAGES) && mkdir -p $(PAGES)
 	$(Q)for header in $(HEADERS) include/normgrad.h; do \
 	    awk -v man=$(PAGES) -v version=$(VERSION) -f src/reference.awk $$header || exit 1; done
+	$(if $(HAS_MPI),$(Q)awk -v man=$(PAGES) -v version=$(VERSION) -f src/reference.awk $(MPI_HEADER))
 
 # ---- The rest -----------------------------------------------------------------------------------
 
+define install_mpi
+install -m 644 $(OUT)/libnormgrad-mpi.a '$(DESTDIR)$(LIBDIR)'
+	install -m 755 $(OUT)/libnormgrad-mpi.so.$(VERSION) '$(DESTDIR)$(LIBDIR)'
+	ln -sf libnormgrad-mpi.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/$(MPI_SONAME)'
+	ln -sf libnormgrad-mpi.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libnormgrad-mpi.so'
+	install -m 644 src/mpi/include/normgrad/mpi.h '$(DESTDIR)$(INCLUDEDIR)/normgrad'
+	install -m 644 $(MPI_PC) '$(DESTDIR)$(LIBDIR)/pkgconfig'
+endef
+
 ## install: libraries, headers, man pages, data, normgrad.pc and CMake's files to $(DESTDIR)$(PREFIX)
 .PHONY: install
-install: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(PAGES)/normgrad.3
+install: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(PAGES)/normgrad.3 $(WITH_MPI)
 	@for place in '$(LIBDIR)' '$(INCLUDEDIR)' '$(MANDIR)' '$(DATADIR)'; do case $$place in /*) ;; \
 	    *) echo "install: PREFIX is to begin with /, and $$place does not" >&2; exit 1;; esac; done
 	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/cmake/normgrad' \
@@ -429,6 +487,7 @@ install: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(PAGES)/normgrad.3
 	install -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/normgrad'
 	install -m 644 $(PC) '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	install -m 644 $(CMAKE) '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
+	$(if $(WITH_MPI),$(call install_mpi))
 	install -m 644 $(PAGES)/*.3 '$(DESTDIR)$(MANDIR)/man3'
 	install -m 644 examples/data/* '$(DESTDIR)$(DATADIR)/data'
 	$(if $(DESTDIR),,@ldconfig 2>/dev/null || true)
@@ -437,7 +496,8 @@ install: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(PAGES)/normgrad.3
 .PHONY: uninstall
 uninstall: $(PAGES)/normgrad.3
 	cd '$(DESTDIR)$(LIBDIR)' && rm -f libnormgrad.a libnormgrad.so $(SONAME) $(notdir $(SHARED)) \
-	    pkgconfig/normgrad.pc
+	    libnormgrad-mpi.a libnormgrad-mpi.so $(MPI_SONAME) libnormgrad-mpi.so.$(VERSION) \
+	    pkgconfig/normgrad.pc pkgconfig/normgrad-mpi.pc
 	rm -rf '$(DESTDIR)$(LIBDIR)/cmake/normgrad'
 	rm -f '$(DESTDIR)$(INCLUDEDIR)/normgrad.h'
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/normgrad' '$(DESTDIR)$(DATADIR)'

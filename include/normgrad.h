@@ -6,6 +6,7 @@
  *     ops.h        differentiable operations            cases.h      ops and layers to try out
  *     data.h       data in, in batches                  training.h   saved, and taken up again
  *     history.h    figures out                          derivatives.h  Jacobians, Hessians
+ *     group.h      many threads and machines            parallel.h   training on a group
  *
  * How names and calls are made:
  *
@@ -43,10 +44,12 @@
 #include <normgrad/data.h>
 #include <normgrad/derivatives.h>
 #include <normgrad/gradcheck.h>
+#include <normgrad/group.h>
 #include <normgrad/history.h>
 #include <normgrad/nn.h>
 #include <normgrad/ops.h>
 #include <normgrad/optim.h>
+#include <normgrad/parallel.h>
 #include <normgrad/tape.h>
 #include <normgrad/tensor.h>
 #include <normgrad/training.h>

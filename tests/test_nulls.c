@@ -15,6 +15,8 @@ static ng_dataset *data, *some_data, *other_data;
 static ng_history *history;
 static ng_optimizer *adam;
 static ng_training *training;
+static ng_group *group;
+static ng_parallel *parallel;
 static ng_named_tensor named;
 static ng_batch batch;
 static ng_npz_array an_array, unnamed;
@@ -34,6 +36,12 @@ static ng_tensor *a_definition(ng_tape *on, const ng_node *node)
 {
     return ng_square(on, node->inputs[0]);
 }
+static ng_status a_program(ng_group *member, void *with)
+{
+    (void)member, (void)with;
+    return NG_OK;
+}
+
 static const ng_op an_op = {.name = "an op", .definition = a_definition};
 
 /* A check tells what is wrong in its report, and records nothing. */
@@ -56,12 +64,15 @@ static void begin_calls(void)
     adam = ng_adam_new(layer);
     training = ng_training_new(adam, .tape = tape, .data = data);
     some_data = other_data = NULL;
-    assert_ok(training);
+    group = ng_group_alone();
+    parallel = ng_parallel_new(layer, group);
+    assert_ok(training && parallel);
 }
 
 static void end_calls(void)
 {
     ng_training_free(training), ng_optimizer_free(adam), ng_history_free(history);
+    ng_parallel_free(parallel), ng_group_free(group);
     ng_dataset_free(data), ng_dataset_free(some_data), ng_dataset_free(other_data);
     ng_module_free(layer), ng_module_free(norm);
     tear_down();

@@ -263,6 +263,7 @@ static const ng_shape shape_of_kind[128] = {
 
 static ng_rng rng;
 static ng_tape *other;
+static ng_group *alone;
 static ng_module *a_linear, *an_adaptive;
 static ng_tensor *product; /* of ng_hvp */
 static FILE *sink;
@@ -315,6 +316,16 @@ static ng_status given_back(ng_tensor **in)
     ng_module_free(module);
     in[0] = NULL;
     return NG_OK;
+}
+
+/* With a group of its own, which a failure ends. */
+static ng_status parallel_backward(ng_tensor *loss)
+{
+    ng_group *group = ng_group_alone();
+    ng_parallel *parallel = ng_parallel_new(a_linear, group);
+    const ng_status status = ng_parallel_backward(parallel, tape, loss);
+    ng_parallel_free(parallel), ng_group_free(group);
+    return status;
 }
 
 /* A new file, which the next call of written removes: what was written to it is of no use. */
@@ -496,6 +507,7 @@ static void begin_calls(void)
     set_up();
     rng = ng_rng_seeded(1);
     other = ng_tape_new();
+    alone = ng_group_alone();
     a_linear = ng_linear_new(4, 4, .no_bias = true);
     an_adaptive = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 4);
     sink = fopen("/dev/null", "w");
@@ -503,7 +515,7 @@ static void begin_calls(void)
 
 static void end_calls(void)
 {
-    ng_tape_free(other);
+    ng_group_free(alone), ng_tape_free(other);
     ng_module_free(a_linear), ng_module_free(an_adaptive);
     fclose(sink);
     tear_down();

@@ -79,6 +79,10 @@ NG_API ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *n
 NG_API ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
                                  ng_dataset **train, ng_dataset **validate);
 
+/* Of every `size` samples, as they came in, the one at `rank`: a copy, yours. All such shards have
+ * the same number of samples, count / size; those that are left over are in none. */
+NG_API ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size);
+
 /* Batches come in the order given by the seed from here on: always the same one, whatever came
  * before. */
 NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);

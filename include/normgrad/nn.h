@@ -283,6 +283,8 @@ typedef struct {
     bool frozen;   /* always the running statistics, with weight and bias trainable */
     int64_t ghost; /* train in sub-batches of so many samples, each with its own statistics, */
     bool combined; /* or with theirs put together: ng_ghost_batch_norm in ops.h */
+    ng_group *group; /* in training, statistics are those of the members' batches together
+                        (synchronized BatchNorm); it must outlive the layer's last pass */
     int64_t channels; /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
@@ -422,6 +424,7 @@ typedef struct {
     double r_max, d_max; /* default 3 and 5 */
     int64_t warmup, ramp;
     bool no_affine; /* without weight and bias */
+    ng_group *group; /* as BatchNorm's */
     int64_t channels; /* C */
 } ng_batch_renorm_new_options;
 #define ng_batch_renorm_new(...)                                                                   \

@@ -7,7 +7,7 @@
 #ifndef NORMGRAD_OPS_H
 #define NORMGRAD_OPS_H
 
-#include <normgrad/tape.h>
+#include <normgrad/group.h>
 
 NG_BEGIN_C
 
@@ -421,6 +421,8 @@ typedef struct {
     double eps;      /* default 1e-5 */
     double momentum; /* default 0.1; NG_ZERO: no update */
     bool training;
+    ng_group *group; /* in training, the batch is that of all members together (group.h), which
+                        may have any number of samples each, or none */
     ng_tensor *running_var;
 } ng_batch_norm_options;
 #define ng_batch_norm(tape, x, gamma, beta, running_mean, ...)                                    \
@@ -489,6 +491,7 @@ typedef struct {
     double r_max;    /* at least 1; default 3 */
     double d_max;    /* at least 0; default 5 */
     bool training;
+    ng_group *group; /* as in ng_batch_norm */
     ng_tensor *running_deviation;
 } ng_batch_renorm_options;
 #define ng_batch_renorm(tape, x, gamma, beta, running_mean, ...)                                  \

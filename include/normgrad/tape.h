@@ -163,6 +163,10 @@ struct ng_op {
 
     /* The output, composed of primitives from node->inputs and node->attributes. */
     ng_tensor *(*definition)(ng_tape *tape, const ng_node *node);
+
+    /* Whether `backward` is called for an output without elements too (whose gradients are 0), for
+     * others, the members of a group, take part in it. */
+    bool joint;
 };
 
 /* One recorded op. */

@@ -24,6 +24,7 @@ struct ng_tensor {
     bool cotangent_owned; /* and whether the sweep may add to it in place */
     bool wanted;          /* while paths are marked: whether it lies on one */
     ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
+    struct ng_leaf_use *use; /* during a watched sweep (tape.h) */
     ng_tensor *next_owned; /* of a tensor that was handed to its tape: the one handed before it */
 };
 

@@ -218,6 +218,25 @@ ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t s
     return status;
 }
 
+ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
+{
+    static const char function[] = "ng_dataset_shard";
+    if (!ng_given(function, "dataset", dataset)) return NULL;
+    const int64_t all = ng_dataset_count(dataset);
+    if (size < 1 || size > all || rank < 0 || rank >= size) {
+        ng_fail(NG_EVALUE, "%s: rank %d of %d for %lld samples, expected 0 <= rank < size <= %lld",
+                function, rank, size, (long long)all, (long long)all);
+        return NULL;
+    }
+    const int64_t count = all / size;
+    int64_t *order = ng_calloc(function, count, sizeof *order);
+    if (!order) return NULL;
+    for (int64_t i = 0; i < count; i++) order[i] = i * size + rank;
+    ng_dataset *shard = subset_new(function, dataset, order, count);
+    ng_free(order);
+    return shard;
+}
+
 ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
 {
     if (!ng_given("ng_dataset_shuffle", "dataset", dataset)) return ng_newest_status();

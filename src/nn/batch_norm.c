@@ -21,7 +21,7 @@ static ng_tensor *at_once(const batch_norm *layer, ng_tape *tape, ng_tensor *x, 
     const ng_batch_state *state = &layer->state;
     return ng_batch_norm(tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta),
                          state->mean, state->spread, .eps = layer->options.eps,
-                         .momentum = momentum, .training = training);
+                         .momentum = momentum, .training = training, .group = layer->options.group);
 }
 
 static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
@@ -43,8 +43,9 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     const double seen = counts ? ng_item(state->batches) : 0;
     if (!ng_batch_channels_fit("BatchNorm", x, options->channels)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
-    ng_tensor *y = options->ghost ? in_parts(layer, tape, x, momentum, training)
-                                  : at_once(layer, tape, x, momentum, training);
+    const bool parts = options->ghost && !options->group;
+    ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
+                         : at_once(layer, tape, x, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
     return y;
 }
@@ -61,9 +62,10 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
     if (options->ghost)
         snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
                  options->combined ? " combined" : "");
-    snprintf(text, bytes, "%lld, eps=%g%s%s%s%s%s", (long long)options->channels, options->eps,
+    snprintf(text, bytes, "%lld, eps=%g%s%s%s%s%s%s", (long long)options->channels, options->eps,
              momentum, options->no_running_stats ? ", no running stats" : "",
-             options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost);
+             options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost,
+             options->group ? ", synchronized" : "");
 }
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
@@ -85,6 +87,13 @@ static bool options_accepted(const ng_batch_norm_new_options *options)
     if (options->ghost < 0 || (options->combined && !options->ghost)) {
         ng_fail(NG_EVALUE, "%s: ghost is %lld%s, expected a number of samples", name,
                 (long long)options->ghost, options->combined ? " with .combined" : "");
+        return false;
+    }
+    if (options->ghost && options->group && !options->combined) {
+        ng_fail(NG_EVALUE,
+                "%s: .ghost has statistics of parts, .group those of all: expected one "
+                "of them, or .combined",
+                name);
         return false;
     }
     if (options->ghost && options->cumulative && !options->combined) {

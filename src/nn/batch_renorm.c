@@ -24,11 +24,11 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor
     const ng_batch_state *state = &layer->state;
     const double open = opening(options, ng_item(state->batches));
     if (!ng_batch_channels_fit("BatchRenorm", x, options->channels)) return NULL;
-    ng_tensor *y =
-        ng_batch_renorm(tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta),
-                        state->mean, state->spread, .eps = options->eps,
-                        .momentum = options->momentum, .r_max = 1 + open * (options->r_max - 1),
-                        .d_max = ng_exactly(open * options->d_max), .training = training);
+    ng_tensor *y = ng_batch_renorm(
+        tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta), state->mean,
+        state->spread, .eps = options->eps, .momentum = options->momentum,
+        .r_max = 1 + open * (options->r_max - 1), .d_max = ng_exactly(open * options->d_max),
+        .training = training, .group = options->group);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
 }
@@ -36,9 +36,10 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_batch_renorm_new_options *options = &((const batch_renorm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s",
+    snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s%s",
              (long long)options->channels, options->eps, options->momentum, options->r_max,
-             options->d_max, options->no_affine ? ", no affine" : "");
+             options->d_max, options->no_affine ? ", no affine" : "",
+             options->group ? ", synchronized" : "");
 }
 
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",

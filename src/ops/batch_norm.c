@@ -173,6 +173,7 @@ static ng_tensor *batch_norm(ng_tape *tape, const ng_batch_call *o)
     batch_norm_attributes saved = {.fixed = !o->training};
     if (!ng_batch_accepts(tape, o, &saved.shape) || !has_statistics(o)) return NULL;
 
+    if (ng_is_joint(o)) return ng_group_batch_norm(tape, o, &saved.shape);
     const ng_tensor *x = o->x;
     const int64_t channels = saved.shape.channels, count = saved.shape.outer * saved.shape.inner;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
@@ -214,7 +215,8 @@ ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_
                                 .spread = "running_var",
                                 .eps = ng_option(options.eps, 1e-5),
                                 .momentum = ng_option(options.momentum, 0.1),
-                                .training = options.training};
+                                .training = options.training,
+                                .group = options.group};
     return batch_norm(tape, &call);
 }
 

@@ -27,15 +27,22 @@ typedef struct {
     double *mean, *deviation;
 } batch_statistics;
 
-static bool statistics_of(ng_tape *tape, const ng_tensor *x, const ng_column_norm_shape *shape,
+static bool statistics_of(ng_tape *tape, const ng_batch_call *b, const ng_column_norm_shape *shape,
                           batch_statistics *batch)
 {
     const size_t channels = (size_t)shape->channels;
-    double *memory = ng_tape_memory(tape, 3 * channels * sizeof *memory);
-    if (!memory) return false;
-    *batch = (batch_statistics){memory, memory + channels};
-    const ng_statistics to = {.mean = batch->mean, .rstd = batch->deviation};
-    ng_kernels_for(x->dtype)->column_statistics(shape, x->data, to, memory + 2 * channels);
+    ng_statistics to;
+    if (ng_is_joint(b)) {
+        double *var, count;
+        if (!ng_group_statistics(tape, b, shape, &to, &var, &count)) return false;
+    } else {
+        double *memory = ng_tape_memory(tape, 3 * channels * sizeof *memory);
+        if (!memory) return false;
+        to = (ng_statistics){.mean = memory, .rstd = memory + channels};
+        ng_kernels_for(b->x->dtype)
+            ->column_statistics(shape, b->x->data, to, memory + 2 * channels);
+    }
+    *batch = (batch_statistics){to.mean, to.rstd};
     for (size_t c = 0; c < channels; c++) batch->deviation[c] = 1 / batch->deviation[c];
     return true;
 }
@@ -72,7 +79,7 @@ static ng_tensor *renorm_training(ng_tape *tape, const renorm_call *o,
     const ng_batch_call *b = &o->batch;
     batch_statistics batch;
     ng_tensor *scale, *shift;
-    if (!statistics_of(tape, b->x, shape, &batch) || !corrections(tape, o, &batch, &scale, &shift))
+    if (!statistics_of(tape, b, shape, &batch) || !corrections(tape, o, &batch, &scale, &shift))
         return NULL;
     if (b->gamma != NG_NONE) {
         scale = ng_mul(tape, b->gamma, scale);
@@ -80,8 +87,8 @@ static ng_tensor *renorm_training(ng_tape *tape, const renorm_call *o,
     }
     if (b->beta != NG_NONE) shift = ng_add(tape, shift, b->beta);
     if (!scale || !shift) return NULL;
-    ng_tensor *y =
-        ng_batch_norm(tape, b->x, scale, shift, NG_NONE, NG_NONE, .eps = b->eps, .training = true);
+    ng_tensor *y = ng_batch_norm(tape, b->x, scale, shift, NG_NONE, NG_NONE, .eps = b->eps,
+                                 .training = true, .group = b->group);
     if (y && ng_tape_is_live(tape)) {
         ng_move_running(b->running_mean, batch.mean, 1, b->momentum);
         ng_move_running(b->running_spread, batch.deviation, 1, b->momentum);
@@ -112,7 +119,8 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, n
                                         .spread = "running_deviation",
                                         .eps = ng_option(options.eps, 1e-5),
                                         .momentum = ng_option(options.momentum, 0.1),
-                                        .training = options.training},
+                                        .training = options.training,
+                                        .group = options.group},
                               .r_max = ng_option(options.r_max, 3),
                               .d_max = ng_option(options.d_max, 5)};
     return batch_renorm(tape, &call);

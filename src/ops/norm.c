@@ -142,7 +142,7 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o, ng_column_norm_shap
                                     .channels = x.dim[1],
                                     .inner = ng_shape_span(x, 2, x.rank),
                                     .eps = o->eps};
-    if (!o->training || shape->outer * shape->inner >= 2) return true;
+    if (!o->training || ng_is_joint(o) || shape->outer * shape->inner >= 2) return true;
     ng_fail(NG_ESHAPE, "%s: training needs more than one value per channel, got shape %s", function,
             ng_shape_print(x).text);
     return false;

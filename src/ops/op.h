@@ -93,7 +93,23 @@ typedef struct {
     const char *spread;                       /* its name, "running_var" */
     double eps, momentum;
     bool training;
+    ng_group *group; /* or NULL */
 } ng_batch_call;
+
+/* Whether the batch is that of several members. */
+static inline bool ng_is_joint(const ng_batch_call *call)
+{
+    return call->training && call->group && ng_group_size(call->group) > 1;
+}
+
+/* The statistics of the batch of all members, and its numbers per channel: the same on each. */
+bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call,
+                         const ng_column_norm_shape *shape, ng_statistics *statistics, double **var,
+                         double *count);
+
+/* ng_batch_norm in training where ng_is_joint; `shape` is from ng_batch_accepts. */
+ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *call,
+                               const ng_column_norm_shape *shape);
 
 /* Whether operands and settings are in order; then *shape is x as the kernels see it. */
 bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call, ng_column_norm_shape *shape);

@@ -65,7 +65,7 @@ static void settle(const ng_optimizer *self, ng_moved *moved)
     moved->lr_scale = 1;
     moved->weight_decay = (double)NAN;
     for (int i = 0; i < self->n_groups; i++) {
-        const ng_group *group = &self->groups[i];
+        const ng_parameter_group *group = &self->groups[i];
         if (!matches(group->pattern, moved->name)) continue;
         moved->lr_scale = group->lr_scale;
         moved->weight_decay = group->weight_decay;
@@ -78,7 +78,7 @@ static double digest_of_groups(const ng_optimizer *self)
 {
     uint64_t digest = NG_DIGEST_START;
     for (int i = 0; i < self->n_groups; i++) {
-        const ng_group *group = &self->groups[i];
+        const ng_parameter_group *group = &self->groups[i];
         const double none = -1, decay = group->weight_decay >= 0 ? group->weight_decay : none;
         digest = ng_digest(digest, group->pattern, strlen(group->pattern) + 1);
         digest = ng_digest(digest, &group->lr_scale, sizeof group->lr_scale);
@@ -109,9 +109,9 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
         return ng_newest_status();
     const int64_t bytes = (int64_t)strlen(options.pattern) + 1;
     char *pattern = ng_calloc(function, bytes, 1);
-    ng_group *grown = pattern ? ng_grow(function, optimizer->groups, optimizer->n_groups,
-                                        optimizer->n_groups + 1, sizeof *grown)
-                              : NULL;
+    ng_parameter_group *grown = pattern ? ng_grow(function, optimizer->groups, optimizer->n_groups,
+                                                  optimizer->n_groups + 1, sizeof *grown)
+                                        : NULL;
     if (!grown) {
         ng_free(pattern);
         return ng_newest_status();
@@ -120,9 +120,9 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
     const bool decays = ng_option_given(options.weight_decay);
     optimizer->groups = grown;
     grown[optimizer->n_groups++] =
-        (ng_group){.pattern = pattern,
-                   .lr_scale = ng_option(options.lr_scale, 1),
-                   .weight_decay = decays ? fabs(options.weight_decay) : (double)NAN};
+        (ng_parameter_group){.pattern = pattern,
+                             .lr_scale = ng_option(options.lr_scale, 1),
+                             .weight_decay = decays ? fabs(options.weight_decay) : (double)NAN};
     for (int i = 0; i < optimizer->count; i++) settle(optimizer, &optimizer->moved[i]);
     return NG_OK;
 }

@@ -14,9 +14,9 @@ typedef struct {
     ng_tensor *weight;
     const char *name;
     ng_dtype dtype;
-    int64_t steps; /* taken by this parameter, the present one included */
+    int64_t steps;                 /* taken by this parameter, the present one included */
     double lr_scale, weight_decay; /* of its group; NaN: the optimizer's own */
-    uint32_t seen; /* the passes that had reached its gradient at the last step */
+    uint32_t seen;                 /* the passes that had reached its gradient at the last step */
     void *state[NG_OPTIMIZER_STATES];
 } ng_moved;
 
@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     char *pattern;
     double lr_scale, weight_decay; /* NaN: the optimizer's own */
-} ng_group;
+} ng_parameter_group;
 
 /* The weight decay of a parameter, `own` where its group says nothing. */
 static inline double ng_decay_of(const ng_moved *moved, double own)
@@ -62,7 +62,7 @@ struct ng_optimizer {
     void *state; /* one slab for all, zeroed at first */
     ng_moved *moved;
     int count;
-    ng_group *groups; /* in the order they were given */
+    ng_parameter_group *groups; /* in the order they were given */
     int n_groups;
 };
 

@@ -14,6 +14,7 @@ typedef struct {
     bool to_leaves;     /* gradients of leaves go into the leaves */
     bool selected;      /* only tensors marked `wanted` matter, not all that require a gradient */
     ng_tensor *reached; /* the leaves so far, linked by next_leaf */
+    const ng_leaf_watch *watch; /* or NULL */
 
     ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
     ng_tensor **gradients;
@@ -48,6 +49,7 @@ static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leav
 static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
 {
     if (!goes_to_leaf(s, x)) return ng_result(s->tape, x->dtype, x->shape);
+    if (s->watch && x->use) return x->use->place;
     ng_tensor *grad = ng_tensor_grad_slot(x);
     if (!grad) return NULL;
     ng_tensor *cotangent = x->grad_spent ? grad : ng_result(s->tape, x->dtype, x->shape);
@@ -136,7 +138,7 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
             return false;
         }
     }
-    if (dy->size == 0)
+    if (dy->size == 0 && !node->op->joint)
         clear_slots(node, slots);
     else if (node->op->backward(s->tape, node, dy, slots) != NG_OK)
         return false;
@@ -290,6 +292,18 @@ static void note(const sweep *s, const ng_tensor *x)
         if (s->inputs[i] == x) s->gradients[i] = x->cotangent;
 }
 
+/* Tells of the leaves that the node was the last to add to. */
+static void tell_complete(const sweep *s, const ng_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *leaf = node->inputs[i];
+        if (!leaf->use || leaf->use->oldest != node || appears_before(node, i)) continue;
+        leaf->use->reached = leaf->cotangent != NULL;
+        clear(leaf);
+        s->watch->complete(s->watch->with, leaf->use);
+    }
+}
+
 /* From `newest` back to, and without, `boundary`. What arrives at a tensor that was made outside
  * this range stays there; after a failure nothing stays within it. */
 static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
@@ -297,10 +311,10 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
     bool well = true;
     for (const ng_node *node = newest; node != boundary; node = node->previous) {
         ng_tensor *dy = node->output->cotangent;
-        if (!dy) continue;
-        note(s, node->output);
-        clear(node->output);
-        if (well && leads_on(s, node)) well = run_node(s, node, dy);
+        if (dy) note(s, node->output);
+        if (dy) clear(node->output);
+        if (dy && well && leads_on(s, node)) well = run_node(s, node, dy);
+        if (s->watch && well) tell_complete(s, node);
     }
     return well;
 }
@@ -356,17 +370,27 @@ static const char *hint(const ng_tape *tape)
     return tape->unrecorded_gradients > 0 ? " (was it made with .record?)" : "";
 }
 
-static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy)
+/* Which op of the loss's graph is the oldest to use each leaf. */
+static void find_oldest(const ng_node *newest)
+{
+    for (const ng_node *node = newest; node; node = node->previous)
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i]->use) node->inputs[i]->use->oldest = node;
+}
+
+static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy,
+                          const ng_leaf_watch *watch)
 {
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient%s",
                        function, hint(tape));
-    sweep s = {.function = function, .tape = tape, .to_leaves = true};
+    sweep s = {.function = function, .tape = tape, .to_leaves = true, .watch = watch};
+    if (watch) find_oldest(y->node);
     const ng_tape_mode mode = begin_sweep(tape, false);
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->mode = mode;
-    if (well && !s.reached && !leaf_is_left(tape))
+    if (well && !watch && !s.reached && !leaf_is_left(tape))
         return ng_fail(NG_EGRAD, "%s: all that required a gradient was frozen since", function);
     settle_leaves(&s, well);
     return well ? NG_OK : ng_newest_status();
@@ -380,12 +404,17 @@ ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
         return ng_newest_status();
     if (!ng_usable(function, "the output", 0, tape, y) || !cotangent_ok(function, tape, y, dy))
         return ng_newest_status();
-    return backward(function, tape, y, dy);
+    return backward(function, tape, y, dy, NULL);
 }
 
 ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
 {
-    const char *function = "ng_backward";
+    return ng_backward_watched("ng_backward", tape, loss, 1, NULL);
+}
+
+ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
+                              const ng_leaf_watch *watch)
+{
     if (!ng_given(function, "tape", tape) || !ng_given(function, "loss", loss))
         return ng_newest_status();
     if (!ng_usable(function, "the output", 0, tape, loss)) return ng_newest_status();
@@ -395,8 +424,8 @@ ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
                        "(ng_backward_from takes a cotangent)",
                        function, ng_shape_print(loss->shape).text);
     tape->function = function;
-    ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, 1.0);
-    return one ? backward(function, tape, loss, one) : ng_newest_status();
+    ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, factor);
+    return one ? backward(function, tape, loss, one, watch) : ng_newest_status();
 }
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */

@@ -106,6 +106,7 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
     x->tape = tape;
     x->node = NULL;
     x->grad = x->cotangent = x->next_leaf = x->next_owned = NULL;
+    x->use = NULL;
     x->cotangent_owned = x->wanted = false;
     return x;
 }

@@ -1,0 +1,189 @@
+/* The main job on many processes: one network learns the digits as a group of members, each with a
+ * part of every batch, by BatchNorm with each member's own statistics, by BatchNorm with those of
+ * all, and by LayerNorm, which has none to share.
+ *
+ *     mpirun -n 2 build/examples/mpi/digits_mpi [--members 8] [--seeds 3] [--epochs 10]
+ *
+ * The last column, a digest of losses and weights, is the same on any number of processes. */
+#include "options.h"
+#include "program.h"
+#include <getopt.h>
+#include <inttypes.h>
+#include <normgrad/mpi.h>
+
+enum { OWN, SYNCHRONIZED, LAYER, NORMS, WIDTH = 128, BATCH = 64, MOST_MEMBERS = 64 };
+static const char *const norm_names[] = {"BatchNorm, own statistics", "BatchNorm, synchronized",
+                                         "LayerNorm"};
+
+typedef struct {
+    int members, seeds, epochs;
+    const char *data;
+    bool prints; /* this is process 0 */
+} options;
+
+/* ---- One member ---- */
+
+static ng_module *make_norm(int norm, ng_group *group)
+{
+    if (norm == LAYER) return ng_layer_norm_new(WIDTH);
+    return ng_batch_norm_new(WIDTH, .group = norm == SYNCHRONIZED ? group : NULL);
+}
+
+static ng_module *make_network(int norm, ng_group *group, uint64_t seed)
+{
+    ng_module *net =
+        ng_sequential_new(ng_linear_new(64, WIDTH), make_norm(norm, group), ng_relu_new(),
+                          ng_linear_new(WIDTH, WIDTH), make_norm(norm, group), ng_relu_new(),
+                          ng_linear_new(WIDTH, 10));
+    ng_module_init(net, seed);
+    return net;
+}
+
+/* Of all members; the same bits on each. */
+static double mean_of(ng_group *group, double mine)
+{
+    double all[MOST_MEMBERS], sum = 0;
+    if (ng_group_gather(group, &mine, 1, all)) return ng_item(NULL);
+    for (int r = 0; r < ng_group_size(group); r++) sum += all[r];
+    return sum / ng_group_size(group);
+}
+
+static double train_epoch(ng_module *net, ng_parallel *parallel, ng_optimizer *adam, ng_tape *tape,
+                          ng_dataset *mine, int64_t part)
+{
+    double sum = 0;
+    ng_batch batch;
+    int i = 0;
+    for (; ng_dataset_batch(mine, tape, i, part, &batch, .drop_last = true); i++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+        if (ng_parallel_backward(parallel, tape, loss) || ng_optimizer_step(adam)) break;
+        sum += ng_item(loss);
+        ng_tape_reset(tape);
+    }
+    return sum / i;
+}
+
+/* Per cent, with the member's own running statistics. */
+static double accuracy_of(ng_module *net, ng_tape *tape, const ng_dataset *data)
+{
+    ng_batch all;
+    ng_eval(net);
+    ng_dataset_batch((ng_dataset *)data, tape, 0, ng_dataset_count(data), &all);
+    const double accuracy = 100 * ng_accuracy(ng_forward(net, tape, all.x), all.y);
+    ng_tape_reset(tape);
+    ng_train(net);
+    return accuracy;
+}
+
+static uint64_t mix(uint64_t digest, double number)
+{
+    unsigned char bytes[sizeof number];
+    memcpy(bytes, &number, sizeof number);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+/* What one training ends with. */
+typedef struct {
+    double loss, accuracy;
+    uint64_t digest;
+} result;
+
+static result train(const options *o, ng_group *group, int norm, int seed, ng_dataset *mine,
+                    const ng_dataset *validate)
+{
+    ng_module *net = make_network(norm, group, (uint64_t)seed);
+    ng_parallel *parallel = ng_parallel_new(net, group);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 2e-3);
+    ng_tape *tape = ng_tape_new();
+    result r = {0, 0, 0};
+    for (int epoch = 0; epoch < o->epochs && !ng_failed(); epoch++) {
+        ng_dataset_shuffle(mine, (uint64_t)epoch);
+        r.loss = mean_of(
+            group, train_epoch(net, parallel, adam, tape, mine, BATCH / ng_group_size(group)));
+        r.digest = mix(r.digest, r.loss);
+    }
+    r.accuracy = mean_of(group, accuracy_of(net, tape, validate));
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++)
+        for (int64_t k = 0; k < ng_size(p.tensor); k++)
+            r.digest = mix(r.digest, ng_get(p.tensor, k));
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
+    return r;
+}
+
+static ng_status run_member(ng_group *group, void *with)
+{
+    const options *o = with;
+    const bool prints = o->prints && ng_group_rank(group) == 0;
+    ng_dataset *all = ng_dataset_read_csv(o->data, .scale = 1.0 / 16), *learn, *validate;
+    if (!all || ng_dataset_split(all, ng_dataset_count(all) * 4 / 5, 0, &learn, &validate))
+        return ng_error_status();
+    ng_dataset *mine = ng_dataset_shard(learn, ng_group_rank(group), ng_group_size(group));
+    if (prints) printf("%-26s %12s %12s   %s\n", "norm", "train loss", "accuracy %", "digest");
+    for (int norm = 0; norm < NORMS && !ng_failed(); norm++) {
+        double loss = 0, accuracy = 0;
+        uint64_t digest = 0;
+        for (int seed = 0; seed < o->seeds && !ng_failed(); seed++) {
+            const result r = train(o, group, norm, seed, mine, validate);
+            loss += r.loss / o->seeds, accuracy += r.accuracy / o->seeds;
+            digest = mix(digest ^ r.digest, r.loss);
+        }
+        if (prints && !ng_failed())
+            printf("%-26s %12.5f %12.2f   %016" PRIx64 "\n", norm_names[norm], loss, accuracy,
+                   digest);
+        if (prints) fflush(stdout);
+    }
+    ng_dataset_free(all), ng_dataset_free(learn), ng_dataset_free(validate), ng_dataset_free(mine);
+    return ng_error_status();
+}
+
+/* ---- All ---- */
+
+static const char help[] = "usage: mpirun -n COUNT digits_mpi [options]\n"
+                           "\n"
+                           "  --members N  that each batch of 64 is shared among  (8)\n"
+                           "  --seeds N    runs of each norm                      (3)\n"
+                           "  --epochs N   passes over the training data          (10)\n"
+                           "  --help       this text\n";
+
+static options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {{"members", required_argument, NULL, 'm'},
+                                          {"seeds", required_argument, NULL, 's'},
+                                          {"epochs", required_argument, NULL, 'e'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    options o = {.members = 8, .seeds = 3, .epochs = 10};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'm': o.members = parse_count("members", optarg, 1, MOST_MEMBERS); break;
+        case 's': o.seeds = parse_count("seeds", optarg, 1, 100); break;
+        case 'e': o.epochs = parse_count("epochs", optarg, 1, 1000); break;
+        case 'h': show_help(help); break;
+        default: refuse_unknown();
+        }
+    }
+    refuse_more(argc, argv, optind);
+    o.data = find_data("digits.csv");
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    program_begin(argv);
+    options o = parse_options(argc, argv);
+    if (ng_mpi_begin(&argc, &argv)) return program_end(1);
+    ng_set_threads(1); /* the members are threads already */
+    ng_group *world = ng_mpi_group(MPI_COMM_WORLD);
+    o.prints = ng_group_rank(world) == 0;
+    if (o.prints)
+        printf("64-%d-%d-10 on %d processes, %d members, batches of %d, %d epochs, mean of %d "
+               "seeds\n",
+               WIDTH, WIDTH, ng_group_size(world), o.members, BATCH, o.epochs, o.seeds);
+    const ng_status status = ng_group_run(world, run_member, &o, o.members);
+    ng_group_free(world);
+    MPI_Finalize();
+    return program_end(status != NG_OK);
+}

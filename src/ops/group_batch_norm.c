@@ -1,0 +1,210 @@
+/* Batch normalization over the samples of all members of a group: batch_norm.c, where
+ * m = sum of the members' numbers per channel, any of which may be 0. Per channel,
+ *
+ *     (m, mean, sum (x - mean)^2) = that of all members, combined two by two (group/team.c)
+ *
+ * and backwards, with the sums over all members' samples,
+ *
+ *     dx     = rstd (g - sum(g) / m - xhat sum(g xhat) / m)
+ *     dgamma = sum over the member's own samples of dy xhat
+ *     dbeta  = sum over the member's own samples of dy
+ *
+ * as every member's parameters get the gradient of its own part, to be added up with the others'.
+ */
+#include "group/team.h"
+#include "ops/op.h"
+#include <string.h>
+
+typedef struct {
+    ng_column_norm_shape shape;
+    ng_group *group;
+    double count;             /* m */
+    ng_statistics statistics; /* (channels), the tape's */
+} group_batch_norm_attributes;
+
+/* ---- Statistics ----------------------------------------------------------------------------- */
+
+/* Of this member's samples. */
+static ng_moments *own_moments(ng_tape *tape, const ng_batch_call *o,
+                               const ng_column_norm_shape *shape, ng_statistics to, double *var)
+{
+    ng_moments *own = ng_tape_memory(tape, (size_t)shape->channels * sizeof *own);
+    if (!own) return NULL;
+    const double n = (double)(shape->outer * shape->inner);
+    ng_kernels_for(o->x->dtype)->column_statistics(shape, o->x->data, to, var);
+    for (int64_t c = 0; c < shape->channels; c++)
+        own[c] = n > 0 ? (ng_moments){n, to.mean[c], to.low ? to.low[c] : 0, var[c] * n}
+                       : (ng_moments){0, 0, 0, 0};
+    return own;
+}
+
+bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, const ng_column_norm_shape *shape,
+                         ng_statistics *statistics, double **var, double *count)
+{
+    const int64_t channels = shape->channels;
+    *var = ng_tape_memory(tape, (size_t)channels * sizeof **var);
+    if (!*var || !ng_statistics_new(tape, o->x, channels, true, statistics)) return false;
+    ng_moments *all = own_moments(tape, o, shape, *statistics, *var);
+    if (!all) return false;
+    const ng_collective together = {.how = NG_COMBINE_MOMENTS, .data = all, .count = channels};
+    if (ng_group_combine(o->group, o->function, together)) return false;
+    *count = channels > 0 ? all[0].n : 0;
+    if (channels > 0 && *count < 2) {
+        ng_fail(NG_ESHAPE,
+                "%s: training needs more than one value per channel, got %g of %d "
+                "members together",
+                o->function, *count, ng_group_size(o->group));
+        return false;
+    }
+    for (int64_t c = 0; c < channels; c++) {
+        statistics->mean[c] = all[c].mean;
+        if (statistics->low) statistics->low[c] = all[c].low;
+        (*var)[c] = all[c].squares / *count;
+    }
+    ng_kernels_for(o->x->dtype)->inverse_deviation(statistics->rstd, *var, shape->eps, channels);
+    return true;
+}
+
+/* ---- Gradient ------------------------------------------------------------------------------- */
+
+/* sum of dy xhat and of dy, per channel, of this member's samples, in the tensors' dtype. */
+typedef struct {
+    ng_tensor *dgamma, *dbeta;
+} channel_sums;
+
+static bool own_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, channel_sums *sums)
+{
+    const group_batch_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0];
+    const ng_shape shape = NG_SHAPE(saved->shape.channels);
+    sums->dgamma = ng_result_full(tape, x->dtype, shape, 0);
+    sums->dbeta = ng_result_full(tape, x->dtype, shape, 0);
+    if (!sums->dgamma || !sums->dbeta) return false;
+    const ng_norm_gradients to = {.dgamma = sums->dgamma->data, .dbeta = sums->dbeta->data};
+    if (dy->size)
+        ng_kernels_for(x->dtype)->column_norm_backward(&saved->shape, x->data, NULL,
+                                                       saved->statistics, dy->data, true, to);
+    return true;
+}
+
+/* The scale and shift that take xhat to xhat sum(g xhat) / m + sum(g) / m, times -rstd. */
+static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums *own,
+                         channel_sums *all)
+{
+    const group_batch_norm_attributes *saved = node->attributes;
+    const ng_tensor *gamma = node->inputs[1];
+    const int64_t channels = saved->shape.channels;
+    double *sums = ng_tape_memory(tape, 2 * (size_t)channels * sizeof *sums);
+    all->dgamma = ng_result(tape, own->dgamma->dtype, own->dgamma->shape);
+    all->dbeta = ng_result(tape, own->dgamma->dtype, own->dgamma->shape);
+    if (!sums || !all->dgamma || !all->dbeta) return false;
+    for (int64_t c = 0; c < channels; c++) {
+        sums[c] = ng_tensor_load(own->dgamma, c);
+        sums[channels + c] = ng_tensor_load(own->dbeta, c);
+    }
+    if (ng_group_combine(
+            saved->group, "batch_norm",
+            (ng_collective){.how = NG_COMBINE_F64, .data = sums, .count = 2 * channels}))
+        return false;
+    for (int64_t c = 0; c < channels; c++) {
+        const double g = ng_is_none(gamma) ? 1 : ng_tensor_load(gamma, c);
+        const double scale = -saved->statistics.rstd[c] * g / saved->count;
+        ng_tensor_store(all->dgamma, c, scale * sums[c]);
+        ng_tensor_store(all->dbeta, c, scale * sums[channels + c]);
+    }
+    return true;
+}
+
+/* dx = rstd g, as of fixed statistics, and what these means add to it. */
+static bool propagate(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                      const channel_sums *all, ng_slot dx)
+{
+    const group_batch_norm_attributes *saved = node->attributes;
+    const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    if (x->size == 0) return true;
+    ng_tensor *means = ng_result(tape, x->dtype, x->shape);
+    if (!means) return false;
+    const ng_norm_gradients to = {.dx = dx.data, .add_dx = dx.accumulate};
+    kernels->column_norm_backward(&saved->shape, x->data, gamma->data, saved->statistics, dy->data,
+                                  true, to);
+    kernels->column_norm(&saved->shape, x->data, saved->statistics, all->dgamma->data,
+                         all->dbeta->data, means->data);
+    kernels->add_to(means->data, dx.data, x->size);
+    return true;
+}
+
+static void put(const ng_tensor *sum, ng_slot slot)
+{
+    if (!slot.data) return;
+    if (slot.accumulate)
+        ng_kernels_for(sum->dtype)->add_to(sum->data, slot.data, sum->size);
+    else
+        memcpy(slot.data, sum->data, (size_t)sum->size * ng_dtype_bytes(sum->dtype));
+}
+
+static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                           ng_slot *dx)
+{
+    channel_sums own, all;
+    if (!own_sums(tape, node, dy, &own)) return ng_newest_status();
+    if (dx[0].data &&
+        (!means_of_all(tape, node, &own, &all) || !propagate(tape, node, dy, &all, dx[0])))
+        return ng_newest_status();
+    put(own.dgamma, dx[1]);
+    put(own.dbeta, dx[2]);
+    return NG_OK;
+}
+
+/* ---- Definition ----------------------------------------------------------------------------- */
+
+/* The mean over the channels of all members. */
+static ng_tensor *mean_of_all(ng_tape *tape, ng_tensor *x, const group_batch_norm_attributes *saved)
+{
+    const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
+    ng_tensor *sum = ng_sum(tape, x, .axes = all_but_channel, .keepdim = true);
+    return ng_mul_scalar(tape, ng_group_sum(tape, sum, saved->group), 1 / saved->count);
+}
+
+static ng_tensor *group_batch_norm_definition(ng_tape *tape, const ng_node *node)
+{
+    const group_batch_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
+                                                        &saved->statistics, saved->shape.eps);
+    ng_tensor *z = ng_norm_near(tape, x, near);
+    ng_tensor *centred = ng_sub(tape, z, mean_of_all(tape, z, saved));
+    ng_tensor *var = mean_of_all(tape, ng_square(tape, centred), saved);
+    var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
+    ng_tensor *y = ng_mul(tape, centred, ng_rsqrt(tape, var));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
+    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
+    return y;
+}
+
+static const ng_op group_batch_norm_op = {.name = "group_batch_norm",
+                                          .backward = group_batch_norm_backward,
+                                          .definition = group_batch_norm_definition,
+                                          .joint = true};
+
+/* ---- Forward -------------------------------------------------------------------------------- */
+
+ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *o,
+                               const ng_column_norm_shape *shape)
+{
+    group_batch_norm_attributes saved = {.shape = *shape, .group = o->group};
+    double *var;
+    ng_tensor *y = ng_result(tape, o->x->dtype, o->x->shape);
+    if (!y || !ng_group_statistics(tape, o, shape, &saved.statistics, &var, &saved.count))
+        return NULL;
+    if (y->size)
+        ng_kernels_for(y->dtype)->column_norm(shape, o->x->data, saved.statistics, o->gamma->data,
+                                              o->beta->data, y->data);
+    ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
+    y = ng_record(tape, &group_batch_norm_op, y, inputs, 3, &saved, sizeof saved);
+    if (y && ng_tape_is_live(tape)) {
+        ng_move_running(o->running_mean, saved.statistics.mean, 1, o->momentum);
+        ng_move_running(o->running_spread, var, saved.count / (saved.count - 1), o->momentum);
+    }
+    return y;
+}

@@ -1,0 +1,426 @@
+/* Data-parallel training. Gradients go straight into buckets, each of which is added up over the
+ * group as soon as it is complete, in their order; then they are added to the parameters' own.
+ *
+ * Parameters stand in buckets from the last registered to the first, about the order in which a
+ * sweep completes them. Behind a bucket's gradients stands one number for each parameter: 1 where
+ * this member has reached it, so that the sum tells whether any has. */
+#include "group/team.h"
+#include "nn/module.h"
+#include "optim/optimizer.h"
+#include <normgrad/parallel.h>
+#include <string.h>
+
+/* One parameter. */
+typedef struct {
+    ng_leaf_use use; /* first: a use is its slot */
+    ng_tensor *weight;
+    ng_tensor place; /* in the bucket */
+    bool complete, reached;
+} slot;
+
+typedef struct {
+    ng_dtype dtype;
+    int first, count;      /* slots */
+    int64_t size, numbers; /* of gradients, and with the flags */
+    void *data, *waiting;  /* of this pass, and of earlier ones */
+    int incomplete;
+    int64_t ticket;
+} bucket;
+
+struct ng_parallel {
+    ng_module *module;
+    ng_group *group;
+    int64_t bucket_bytes;
+    bool fast;
+    slot *slots; /* of the parameters that require a gradient, the last registered first */
+    int n_slots;
+    bucket *buckets;
+    int n_buckets;
+    void *memory;
+    bool waits;  /* earlier passes are in `waiting` */
+    bool starts; /* this pass is added up */
+    int started; /* buckets */
+};
+
+static const char function[] = "ng_parallel_backward";
+
+/* ---- The same network everywhere ------------------------------------------------------------- */
+
+static uint64_t digest_of_text(uint64_t digest, const char *text)
+{
+    return ng_digest(digest, text, strlen(text) + 1);
+}
+
+static uint64_t digest_of(const ng_named_tensor *named)
+{
+    const ng_tensor *x = named->tensor;
+    const ng_module_class *class = named->owner->type;
+    char text[256] = "";
+    if (class->describe) class->describe(named->owner, text, sizeof text);
+    uint64_t digest = digest_of_text(NG_DIGEST_START, named->name);
+    digest = digest_of_text(digest_of_text(digest, class->name), text);
+    const int64_t head[] = {x->dtype, x->shape.rank, x->requires_grad};
+    digest = ng_digest(digest, head, sizeof head);
+    return ng_digest(digest, x->shape.dim, (size_t)x->shape.rank * sizeof x->shape.dim[0]);
+}
+
+/* The index-th parameter, or behind those, buffer. */
+static bool tensor_at(const ng_module *module, int parameters, int index, ng_named_tensor *found)
+{
+    return index < parameters
+               ? ng_module_tensor(module, NG_ENTRY_PARAMETER, index, found)
+               : ng_module_tensor(module, NG_ENTRY_BUFFER, index - parameters, found);
+}
+
+static int count_of(const ng_module *module, ng_entry_kind kind)
+{
+    ng_named_tensor found;
+    int count = 0;
+    while (ng_module_tensor(module, kind, count, &found)) count++;
+    return count;
+}
+
+/* Whether every member gives this number; else the first that differs from rank 0. */
+static bool same_everywhere(ng_group *group, uint64_t number, double *all, int *other)
+{
+    double mine;
+    memcpy(&mine, &number, sizeof mine);
+    *other = -1;
+    if (ng_group_gather(group, &mine, 1, all)) return false;
+    for (int r = ng_group_size(group) - 1; r > 0; r--)
+        if (memcmp(&all[r], &all[0], sizeof mine) != 0) *other = r;
+    return *other < 0;
+}
+
+/* Compares tensor by tensor, so that the first that differs is named. */
+static bool same_network(ng_module *module, ng_group *group, double *all)
+{
+    const int parameters = count_of(module, NG_ENTRY_PARAMETER);
+    const int count = parameters + count_of(module, NG_ENTRY_BUFFER);
+    int other;
+    if (!same_everywhere(group, (uint64_t)parameters, all, &other) ||
+        !same_everywhere(group, (uint64_t)count, all, &other)) {
+        if (other >= 0)
+            ng_fail(NG_ESTATE,
+                    "ng_parallel_new: rank %d has a network of other layers than rank 0; here it "
+                    "has %d parameters and %d buffers",
+                    other, parameters, count - parameters);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        ng_named_tensor named;
+        tensor_at(module, parameters, i, &named);
+        if (same_everywhere(group, digest_of(&named), all, &other)) continue;
+        if (other >= 0)
+            ng_fail(NG_ESTATE,
+                    "ng_parallel_new: rank %d differs from rank 0 at number %d of the network, in "
+                    "name, shape, dtype, freezing or settings; here that is %s %s %s of %s",
+                    other, i, named.name, ng_dtype_name(named.tensor->dtype),
+                    ng_shape_print(named.tensor->shape).text, named.owner->type->name);
+        return false;
+    }
+    return true;
+}
+
+static bool share_values(ng_module *module, ng_group *group)
+{
+    const int parameters = count_of(module, NG_ENTRY_PARAMETER);
+    ng_named_tensor named;
+    for (int i = 0; tensor_at(module, parameters, i, &named); i++)
+        if (ng_group_broadcast(group, named.tensor, 0)) return false;
+    return true;
+}
+
+/* ---- Make and free --------------------------------------------------------------------------- */
+
+static void forget_buckets(ng_parallel *p)
+{
+    ng_free(p->slots), ng_free(p->buckets), ng_free(p->memory);
+    p->slots = NULL, p->buckets = NULL, p->memory = NULL;
+    p->n_slots = p->n_buckets = 0;
+    p->waits = false;
+}
+
+void ng_parallel_free(ng_parallel *p)
+{
+    if (!p) return;
+    forget_buckets(p);
+    ng_free(p);
+}
+
+ng_parallel *ng_parallel_new_with(ng_module *module, ng_parallel_new_options options)
+{
+    static const char name[] = "ng_parallel_new";
+    if (!ng_given(name, "group", options.group)) return NULL;
+    const bool given = ng_given(name, "module", module);
+    if (given && options.bucket < 0)
+        ng_fail(NG_EVALUE, "%s: bucket is %lld, expected a number of bytes", name,
+                (long long)options.bucket);
+    ng_parallel *p = NULL;
+    double *all = NULL;
+    if (!ng_failed()) p = ng_calloc(name, 1, sizeof *p);
+    if (p) all = ng_calloc(name, ng_group_size(options.group), sizeof *all);
+    const bool well = ng_group_agree(options.group) == NG_OK &&
+                      same_network(module, options.group, all) &&
+                      share_values(module, options.group);
+    ng_free(all);
+    if (!well) {
+        ng_free(p);
+        return NULL;
+    }
+    *p = (ng_parallel){.module = module,
+                       .group = options.group,
+                       .bucket_bytes = options.bucket ? options.bucket : 1 << 20,
+                       .fast = options.fast};
+    return p;
+}
+
+uint64_t ng_group_seed(const ng_group *group, uint64_t seed)
+{
+    if (!ng_given("ng_group_seed", "group", group)) return 0;
+    ng_rng rng =
+        ng_rng_seeded(seed ^ (UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(ng_group_rank(group) + 1)));
+    return ng_rng_next(&rng);
+}
+
+/* ---- Buckets --------------------------------------------------------------------------------- */
+
+/* Whether the buckets are those of the parameters as they are now. */
+static bool are_current(const ng_parallel *p, int parameters)
+{
+    int at = 0;
+    for (int i = parameters - 1; i >= 0; i--) {
+        ng_named_tensor named;
+        ng_module_parameter(p->module, i, &named);
+        if (!named.tensor->requires_grad) continue;
+        if (at == p->n_slots || p->slots[at].weight != named.tensor ||
+            p->slots[at].place.dtype != named.tensor->dtype)
+            return false;
+        at++;
+    }
+    return at == p->n_slots;
+}
+
+static int64_t bytes_of(const bucket *b)
+{
+    return (b->numbers * (int64_t)ng_dtype_bytes(b->dtype) + 63) / 64 * 64;
+}
+
+/* Deals the slots out to buckets of one dtype; returns the bytes of all. */
+static int64_t deal_out(ng_parallel *p)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < p->n_slots; i++) {
+        const ng_tensor *weight = p->slots[i].weight;
+        bucket *b = p->n_buckets ? &p->buckets[p->n_buckets - 1] : NULL;
+        const int64_t of_dtype = (int64_t)ng_dtype_bytes(weight->dtype);
+        if (!b || b->dtype != weight->dtype ||
+            (b->size + weight->size) * of_dtype > p->bucket_bytes) {
+            b = &p->buckets[p->n_buckets++];
+            *b = (bucket){.dtype = weight->dtype, .first = i};
+        }
+        b->count++;
+        b->size += weight->size;
+        b->numbers = b->size + b->count;
+    }
+    for (int i = 0; i < p->n_buckets; i++) bytes += bytes_of(&p->buckets[i]);
+    return bytes;
+}
+
+static void place_slots(ng_parallel *p, int64_t bytes)
+{
+    char *at = p->memory;
+    for (int i = 0; i < p->n_buckets; i++) {
+        bucket *b = &p->buckets[i];
+        b->data = at, b->waiting = at + bytes;
+        char *place = at;
+        for (int k = b->first; k < b->first + b->count; k++) {
+            slot *s = &p->slots[k];
+            s->place = (ng_tensor){.dtype = s->weight->dtype,
+                                   .shape = s->weight->shape,
+                                   .size = s->weight->size,
+                                   .data = place};
+            place += s->weight->size * (int64_t)ng_dtype_bytes(b->dtype);
+        }
+        at += bytes_of(b);
+    }
+}
+
+static bool make_buckets(ng_parallel *p)
+{
+    const int parameters = count_of(p->module, NG_ENTRY_PARAMETER);
+    if (p->slots && are_current(p, parameters)) return true;
+    if (p->waits) {
+        ng_fail(NG_ESTATE, "%s: the parameters have changed since a call with .later", function);
+        return false;
+    }
+    forget_buckets(p);
+    p->slots = ng_calloc(function, parameters, sizeof *p->slots);
+    p->buckets = ng_calloc(function, parameters, sizeof *p->buckets);
+    if (!p->slots || !p->buckets) return false;
+    for (int i = parameters - 1; i >= 0; i--) {
+        ng_named_tensor named;
+        ng_module_parameter(p->module, i, &named);
+        if (named.tensor->requires_grad) p->slots[p->n_slots++].weight = named.tensor;
+    }
+    const int64_t bytes = deal_out(p);
+    p->memory = ng_calloc(function, bytes, 2);
+    if (!p->memory) {
+        forget_buckets(p);
+        return false;
+    }
+    place_slots(p, bytes);
+    return true;
+}
+
+/* The parameters' own gradients are there before anything is added up. */
+static bool make_gradients(const ng_parallel *p)
+{
+    for (int i = 0; i < p->n_slots; i++)
+        if (!ng_tensor_grad_slot(p->slots[i].weight)) return false;
+    return true;
+}
+
+/* ---- One pass -------------------------------------------------------------------------------- */
+
+/* The flag of a slot: a number of the bucket's dtype. */
+static void set_flag(void *data, const bucket *b, int k, bool reached)
+{
+    if (b->dtype == NG_F32)
+        ((float *)data)[b->size + k] = reached;
+    else
+        ((double *)data)[b->size + k] = reached;
+}
+static bool flag(const void *data, const bucket *b, int k)
+{
+    return b->dtype == NG_F32 ? ((const float *)data)[b->size + k] > 0
+                              : ((const double *)data)[b->size + k] > 0;
+}
+
+/* Adds earlier passes to a bucket, and begins to add it up. */
+static void start_bucket(ng_parallel *p, bucket *b)
+{
+    for (int k = 0; k < b->count; k++) set_flag(b->data, b, k, p->slots[b->first + k].reached);
+    if (p->waits) ng_kernels_for(b->dtype)->add_to(b->waiting, b->data, b->numbers);
+    b->ticket = ng_group_start(
+        p->group, (ng_collective){.how = b->dtype == NG_F32 ? NG_COMBINE_F32 : NG_COMBINE_F64,
+                                  .fast = p->fast,
+                                  .data = b->data,
+                                  .count = b->numbers});
+}
+
+static bucket *bucket_of(ng_parallel *p, const slot *s)
+{
+    int i = p->started;
+    while (s - p->slots >= p->buckets[i].first + p->buckets[i].count) i++;
+    return &p->buckets[i];
+}
+
+static void complete(void *with, ng_leaf_use *use)
+{
+    ng_parallel *p = with;
+    slot *s = (slot *)use;
+    s->complete = true;
+    s->reached = use->reached;
+    if (!s->reached)
+        memset(s->place.data, 0, (size_t)s->place.size * ng_dtype_bytes(s->place.dtype));
+    bucket_of(p, s)->incomplete--;
+    if (!p->starts) return;
+    while (p->started < p->n_buckets && p->buckets[p->started].incomplete == 0)
+        start_bucket(p, &p->buckets[p->started++]);
+    ng_group_poll(p->group);
+}
+
+static void begin_pass(ng_parallel *p)
+{
+    p->started = 0;
+    for (int i = 0; i < p->n_buckets; i++) p->buckets[i].incomplete = p->buckets[i].count;
+    for (int i = 0; i < p->n_slots; i++) {
+        slot *s = &p->slots[i];
+        s->use = (ng_leaf_use){.place = &s->place};
+        s->complete = s->reached = false;
+        s->weight->use = &s->use;
+    }
+}
+
+static void end_pass(ng_parallel *p, bool well)
+{
+    for (int i = 0; i < p->n_slots; i++) {
+        slot *s = &p->slots[i];
+        s->weight->use = NULL;
+        s->weight->cotangent = NULL;
+        s->weight->cotangent_owned = false;
+    }
+    for (int i = 0; i < p->n_slots && well; i++)
+        if (!p->slots[i].complete) complete(p, &p->slots[i].use);
+}
+
+/* Keeps the pass for a later one. */
+static void put_by(ng_parallel *p)
+{
+    for (int i = 0; i < p->n_buckets; i++) {
+        bucket *b = &p->buckets[i];
+        for (int k = 0; k < b->count; k++) set_flag(b->data, b, k, p->slots[b->first + k].reached);
+        if (p->waits)
+            ng_kernels_for(b->dtype)->add_to(b->data, b->waiting, b->numbers);
+        else
+            memcpy(b->waiting, b->data, (size_t)b->numbers * ng_dtype_bytes(b->dtype));
+    }
+    p->waits = true;
+}
+
+static ng_status wait_for_all(ng_parallel *p)
+{
+    for (int i = 0; i < p->n_buckets; i++) {
+        const ng_status status = ng_group_wait(p->group, function, p->buckets[i].ticket);
+        if (status) return status;
+    }
+    return p->n_buckets ? NG_OK : ng_group_agree(p->group);
+}
+
+static void add_to_gradients(ng_parallel *p)
+{
+    for (int i = 0; i < p->n_buckets; i++) {
+        const bucket *b = &p->buckets[i];
+        for (int k = 0; k < b->count; k++) {
+            const slot *s = &p->slots[b->first + k];
+            if (!flag(b->data, b, k)) continue;
+            ng_tensor *weight = s->weight, *grad = weight->grad;
+            if (weight->grad_spent)
+                memcpy(grad->data, s->place.data, (size_t)grad->size * ng_dtype_bytes(grad->dtype));
+            else
+                ng_kernels_for(grad->dtype)->add_to(s->place.data, grad->data, grad->size);
+            weight->grad_spent = false;
+            grad->version++;
+        }
+    }
+}
+
+ng_status ng_parallel_backward_with(ng_parallel *p, ng_tape *tape,
+                                    ng_parallel_backward_options options)
+{
+    if (!ng_given(function, "parallel", p)) return ng_newest_status();
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "loss", options.loss) ||
+        ng_failed() || !make_buckets(p) || !make_gradients(p)) {
+        p->waits = false;
+        return ng_group_end_failed(p->group, function);
+    }
+    const double share = ng_option(options.share, 1.0 / ng_group_size(p->group));
+    const ng_leaf_watch watch = {complete, p};
+    p->starts = !options.later;
+    begin_pass(p);
+    const bool well = ng_backward_watched(function, tape, options.loss, share, &watch) == NG_OK;
+    end_pass(p, well);
+    if (!well) {
+        p->waits = false;
+        return ng_group_end_failed(p->group, function);
+    }
+    if (options.later) {
+        put_by(p);
+        return NG_OK;
+    }
+    const ng_status status = wait_for_all(p);
+    p->waits = false;
+    if (status == NG_OK) add_to_gradients(p);
+    return status;
+}

@@ -1,0 +1,158 @@
+/* A training of 8 members on the processes of MPI, for tests/mpi/run.sh:
+ *
+ *     check train       prints a digest of all losses and of the network, which is one line
+ *     check fast        prints the last loss, of sums in MPI's order, one member a process
+ *     check fail        member 1 meets bad data: every process says so, and ends
+ *     check kill        process 0 kills itself in the middle
+ *     check stop STATE  as train, but stops half way; each member's state is in STATE.RANK
+ *     check go-on STATE goes on from there */
+#include <inttypes.h>
+#include <normgrad.h>
+#include <normgrad/mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMBERS = 8, STEPS = 200, FEATURES = 6, CLASSES = 3, SAMPLES = 2000, BATCH = 5 };
+
+typedef struct {
+    const char *mode, *state;
+    uint64_t digest;
+    double loss;
+} job;
+
+static bool is(const job *j, const char *mode) { return strcmp(j->mode, mode) == 0; }
+
+static ng_dataset *make_data(void)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(SAMPLES, FEATURES), 0, 1, &rng);
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(SAMPLES));
+    for (int i = 0; i < SAMPLES; i++) ng_set(y, i, ng_at(x, i, 0) > ng_at(x, i, 1) ? 2 : i % 2);
+    ng_dataset *data = ng_dataset_from(x, y);
+    ng_tensor_free(x), ng_tensor_free(y);
+    return data;
+}
+
+static uint64_t mix(uint64_t digest, const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < count; i++) digest = (digest ^ byte[i]) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+typedef struct {
+    ng_group *group;
+    ng_module *net;
+    ng_parallel *parallel;
+    ng_optimizer *adam;
+    ng_tape *tape;
+    ng_training *run;
+    double history; /* the losses' digest, exact in a double: its low 52 bits */
+} member;
+
+/* The loss of all members, the same bits on each. */
+static double total_of(member *m, double loss)
+{
+    double all[64], sum = 0;
+    if (ng_group_gather(m->group, &loss, 1, all)) return 0;
+    for (int r = 0; r < ng_group_size(m->group); r++) sum += all[r];
+    return sum / ng_group_size(m->group);
+}
+
+static bool step(const job *j, member *m, const ng_batch *batch, int64_t at)
+{
+    const bool spoilt = is(j, "fail") && at == 50 && ng_group_rank(m->group) == 1;
+    if (is(j, "kill") && at == 50 && ng_group_rank(m->group) == 0) raise(SIGKILL);
+    ng_tensor *x = spoilt ? ng_slice(m->tape, batch->x, 1, 1, FEATURES) : batch->x;
+    ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, x), batch->y);
+    if (ng_parallel_backward(m->parallel, m->tape, loss)) return false;
+    ng_clip_grad_norm(m->net, 0.5);
+    if (ng_optimizer_step(m->adam)) return false;
+    const double total = total_of(m, ng_item(loss));
+    uint64_t digest = (uint64_t)m->history;
+    digest = mix(digest, &total, sizeof total) & ((UINT64_C(1) << 52) - 1);
+    m->history = (double)digest;
+    ng_tape_reset(m->tape);
+    return true;
+}
+
+/* Whether all members' states are of one step. */
+static bool taken_up(member *m)
+{
+    if (ng_training_resume(m->run)) return false;
+    const double at = (double)ng_training_at(m->run).step, mean = total_of(m, at);
+    if (mean != at)
+        ng_fail(NG_ESTATE, "the state of rank %d is of another step", ng_group_rank(m->group));
+    return ng_group_agree(m->group) == NG_OK;
+}
+
+static void train(job *j, member *m, ng_dataset *mine)
+{
+    char path[256] = "";
+    if (j->state) snprintf(path, sizeof path, "%s.%d", j->state, ng_group_rank(m->group));
+    m->run = ng_training_new(m->adam, .tape = m->tape, .data = mine, .seed = 3,
+                             .path = j->state ? path : NULL);
+    ng_training_keep_number(m->run, "history", &m->history);
+    if (is(j, "go-on") && !taken_up(m)) return;
+    double last = 0;
+    while (ng_training_epoch(m->run, 4)) {
+        ng_batch batch;
+        while (ng_training_batch(m->run, BATCH, &batch)) {
+            const int64_t at = ng_training_at(m->run).step;
+            if (!step(j, m, &batch, at)) return;
+            if (is(j, "stop") && at == STEPS / 2) ng_training_stop(m->run);
+        }
+    }
+    uint64_t digest = (uint64_t)m->history;
+    ng_named_tensor named;
+    for (int i = 0; ng_module_parameter(m->net, i, &named); i++)
+        digest = mix(digest, ng_data_f32(named.tensor), (size_t)ng_size(named.tensor) * 4);
+    ng_eval(m->net);
+    ng_batch all;
+    if (ng_dataset_batch(mine, m->tape, 0, SAMPLES / MEMBERS, &all))
+        last = ng_item(ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, all.x), all.y));
+    last = total_of(m, last);
+    digest = mix(digest, &last, sizeof last);
+    if (ng_group_rank(m->group) == 0) j->digest = digest, j->loss = last;
+}
+
+static ng_status program(ng_group *group, void *with)
+{
+    job *j = with;
+    ng_dataset *all = make_data();
+    ng_dataset *mine = ng_dataset_shard(all, ng_group_rank(group), ng_group_size(group));
+    member m = {.group = group};
+    m.net = ng_sequential_new(ng_linear_new(FEATURES, 24), ng_batch_norm_new(24, .group = group),
+                              ng_relu_new(), ng_dropout_new(0.2), ng_linear_new(24, 200),
+                              ng_layer_norm_new(200), ng_gelu_new(), ng_linear_new(200, CLASSES));
+    m.parallel = ng_parallel_new(m.net, group, .fast = is(j, "fast"), .bucket = 8192);
+    m.adam = ng_adam_new(m.net, .lr = 0.003);
+    m.tape = ng_tape_new();
+    ng_tape_seed(m.tape, ng_group_seed(group, 17));
+    train(j, &m, mine);
+    ng_training_free(m.run), ng_tape_free(m.tape), ng_optimizer_free(m.adam);
+    ng_parallel_free(m.parallel), ng_module_free(m.net);
+    ng_dataset_free(all), ng_dataset_free(mine);
+    return ng_error_status();
+}
+
+int main(int argc, char **argv)
+{
+    job j = {.mode = argc > 1 ? argv[1] : "train", .state = argc > 2 ? argv[2] : NULL};
+    if (ng_mpi_begin(&argc, &argv)) return 2;
+    ng_set_threads(1);
+    ng_group *world = ng_mpi_group(MPI_COMM_WORLD);
+    const int rank = ng_group_rank(world);
+    const ng_status status = ng_group_run(world, program, &j, MEMBERS);
+    if (status) fprintf(stderr, "process %d: %s\n", rank, ng_error_text());
+    ng_clear_error();
+    ng_group_free(world);
+    MPI_Finalize();
+    if (rank == 0 && !status && is(&j, "fast"))
+        printf("%.9g\n", j.loss);
+    else if (rank == 0 && !status)
+        printf("%016" PRIx64 "\n", j.digest);
+    return 0; /* mpirun ends the others of a process that fails */
+}

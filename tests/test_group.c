@@ -1,0 +1,556 @@
+/* Groups: sums along one tree, whoever holds its members; failures that reach all; BatchNorm over
+ * the batch of all. Members are threads, and processes are threads with messages in memory. */
+#include "support.h"
+#include "wire.h"
+#include <stdatomic.h>
+
+/* What goes wrong in a member is its failure: only the test's own thread asserts. */
+#define expect(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) ng_fail(NG_EVALUE, "line %d: not so: " #condition, __LINE__);            \
+    } while (0)
+
+static void assert_all_well(const wire_outcome *o, int count)
+{
+    for (int i = 0; i < count; i++)
+        ck_assert_msg(o->status[i] == NG_OK && !o->text[i][0], "process %d of %d: %s", i, count,
+                      o->text[i]);
+    ck_assert_int_eq(o->left, 0);
+}
+
+/* Every process failed, and says so in these words. */
+static void assert_all_failed(const wire_outcome *o, int count, const char *words)
+{
+    for (int i = 0; i < count; i++)
+        ck_assert_msg(o->status[i] != NG_OK && strstr(o->text[i], words), "process %d: %d, %s", i,
+                      (int)o->status[i], o->text[i]);
+    ck_assert_int_eq(o->left, 0);
+}
+
+/* As many threads as members, in this process alone. */
+static ng_status run_threads(int members, ng_group_program *program, void *with)
+{
+    ng_group *alone = ng_group_alone();
+    const ng_status status = ng_group_run(alone, program, with, members);
+    ng_group_free(alone);
+    return status;
+}
+
+/* ---- Sums --------------------------------------------------------------------------------- */
+
+enum { FEW = 37, MANY = 3001, MOST = 17 };
+
+static double drawn(int member, int64_t i)
+{
+    ng_rng rng = ng_rng_seeded((uint64_t)(member * 100003 + i));
+    return ng_rng_normal(&rng) * pow(10, (double)(i % 9) - 4);
+}
+
+/* The tree of group.h, written down anew. */
+static double tree_f64(int begin, int span, int members, int64_t i)
+{
+    if (span == 1) return drawn(begin, i);
+    const double left = tree_f64(begin, span / 2, members, i);
+    return begin + span / 2 < members ? left + tree_f64(begin + span / 2, span / 2, members, i)
+                                      : left;
+}
+static float tree_f32(int begin, int span, int members, int64_t i)
+{
+    if (span == 1) return (float)drawn(begin, i);
+    const float left = tree_f32(begin, span / 2, members, i);
+    return begin + span / 2 < members ? left + tree_f32(begin + span / 2, span / 2, members, i)
+                                      : left;
+}
+
+typedef struct {
+    ng_dtype dtype;
+    int64_t count;
+} sum_plan;
+
+static ng_status sum_member(ng_group *group, void *with)
+{
+    const sum_plan *plan = with;
+    const int members = ng_group_size(group);
+    int span = 1;
+    while (span < members) span *= 2;
+    ng_tensor *x = ng_zeros_new(plan->dtype, NG_SHAPE(plan->count));
+    for (int64_t i = 0; i < plan->count; i++) ng_set(x, i, drawn(ng_group_rank(group), i));
+    ng_tape *tape = ng_tape_new();
+    for (int again = 0; again < 2; again++) {
+        ng_tensor *y = ng_group_sum(tape, x, group);
+        for (int64_t i = 0; i < plan->count && y; i++)
+            expect(ng_get(y, i) == (plan->dtype == NG_F64 ? tree_f64(0, span, members, i)
+                                                          : (double)tree_f32(0, span, members, i)));
+    }
+    ng_tape_free(tape), ng_tensor_free(x);
+    return ng_failed() ? ng_error_status() : NG_OK;
+}
+
+START_TEST(sums_have_the_bits_of_one_tree_whoever_holds_its_members)
+{
+    const sum_plan plans[] = {{NG_F64, FEW}, {NG_F32, FEW}, {NG_F64, MANY}, {NG_F32, MANY}};
+    const int members = _i + 1;
+    for (int processes = 1; processes <= members; processes++) {
+        const sum_plan plan = plans[(members + processes) % 4];
+        const wire_outcome o = wire_run_members(processes, members, sum_member, (void *)&plan);
+        assert_all_well(&o, processes);
+    }
+}
+END_TEST
+
+START_TEST(sums_of_threads_are_the_same)
+{
+    sum_plan plan = {NG_F64, FEW};
+    for (int members = 1; members <= 9; members++)
+        assert_ok(run_threads(members, sum_member, &plan));
+}
+END_TEST
+
+/* y = S(x^2), z = y x, L = the sum of z over the members; dL/dx_r = y + 2 x_r S(x), and so on. */
+static ng_status derivative_member(ng_group *group, void *with)
+{
+    (void)with;
+    const int rank = ng_group_rank(group), size = ng_group_size(group);
+    double total = 0, squares = 0;
+    for (int r = 0; r < size; r++) total += r + 1, squares += (r + 1.0) * (r + 1);
+    ng_tensor *x = ng_require_grad(ng_full_new(NG_F64, NG_SCALAR, rank + 1));
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *y = ng_group_sum(tape, ng_square(tape, x), group);
+    ng_tensor *z = ng_mul(tape, y, x);
+    ng_tensor *first = ng_gradient(tape, z, x, .record = true);
+    expect(fabs(ng_item(first) - (squares + 2 * (rank + 1) * total)) < 1e-12);
+    /* d/dx_r of the sum over s of (S(x^2) + 2 x_s S(x)): 2 n x_r + 2 S(x) + 2 S(x) */
+    ng_tensor *second = ng_gradient(tape, first, x, .record = true);
+    expect(fabs(ng_item(second) - (2 * size * (rank + 1) + 4 * total)) < 1e-12);
+    /* and of the sum over s of that: 2 n + 4 n */
+    ng_tensor *third = ng_gradient(tape, second, x);
+    expect(fabs(ng_item(third) - 6 * size) < 1e-12);
+    ng_tape_free(tape), ng_tensor_free(x);
+    return NG_OK;
+}
+
+START_TEST(a_sum_has_gradients_of_any_order)
+{
+    for (int processes = 1; processes <= 3; processes++) {
+        const wire_outcome o = wire_run_members(processes, 3, derivative_member, NULL);
+        assert_all_well(&o, processes);
+    }
+}
+END_TEST
+
+/* ---- Broadcast and gathering ----------------------------------------------------------------- */
+
+static ng_status handing_member(ng_group *group, void *with)
+{
+    (void)with;
+    const int rank = ng_group_rank(group), size = ng_group_size(group), from = size - 1;
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(1501));
+    ng_tensor *n = ng_zeros_new(NG_I64, NG_SHAPE(3));
+    for (int i = 0; i < 1501; i++) ng_set(x, i, rank == from ? -0.0 - i : 7);
+    ng_set(x, 5, rank == from ? (double)NAN : 1);
+    ng_set(n, 2, rank == from ? -3 : 5);
+    expect(ng_group_broadcast(group, x, from) == NG_OK);
+    expect(ng_group_broadcast(group, n, from) == NG_OK);
+    expect(signbit(ng_get(x, 0)) && ng_get(x, 1500) == -1500 && isnan(ng_get(x, 5)));
+    expect(ng_get(n, 2) == -3 && ng_get(n, 0) == 0);
+    double mine[2] = {rank, -1.5 * rank}, all[2 * 8] = {0};
+    expect(ng_group_gather(group, mine, 2, all) == NG_OK);
+    for (int r = 0; r < size; r++) expect(all[2 * r] == r && all[2 * r + 1] == -1.5 * r);
+    expect(ng_group_agree(group) == NG_OK);
+    ng_tensor_free(x), ng_tensor_free(n);
+    return NG_OK;
+}
+
+START_TEST(broadcast_and_gathering_hand_on_bits)
+{
+    for (int processes = 1; processes <= 5; processes++) {
+        const wire_outcome o = wire_run_members(processes, 5, handing_member, NULL);
+        assert_all_well(&o, processes);
+    }
+}
+END_TEST
+
+/* ---- Failures ------------------------------------------------------------------------------ */
+
+typedef struct {
+    int who, what;
+} fault;
+enum { RETURNS, FAILS_A_CALL, OTHER_SIZE, OTHER_CALL, ENDS_EARLY, FAULTS };
+
+static ng_status faulty_member(ng_group *group, void *with)
+{
+    const fault *f = with;
+    const bool mine = f->who == ng_group_rank(group);
+    ng_status status = NG_OK;
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(mine && f->what == OTHER_SIZE ? 600 : 3));
+    ng_tape *tape = ng_tape_new();
+    for (int i = 0; i < 5 && status == NG_OK; i++) {
+        if (mine && i == 2 && f->what == RETURNS) status = NG_EIO;
+        if (mine && i == 2 && f->what == FAILS_A_CALL) ng_fail(NG_EPARSE, "spoilt data");
+        if (mine && i == 2 && f->what == OTHER_CALL) status = ng_group_agree(group);
+        if (mine && i == 2 && f->what == ENDS_EARLY) break;
+        if (status == NG_OK && ng_failed()) status = ng_group_agree(group);
+        if (status == NG_OK) status = ng_group_sum(tape, x, group) ? NG_OK : ng_error_status();
+    }
+    ng_tape_free(tape), ng_tensor_free(x);
+    return status;
+}
+
+START_TEST(a_failure_of_one_is_an_error_on_all)
+{
+    static const char *const words[] = {[RETURNS] = "the program of rank 4 returned NG_EIO",
+                                        [FAILS_A_CALL] = "spoilt data",
+                                        [OTHER_SIZE] = "rank 4",
+                                        [OTHER_CALL] = "0 words to hand round",
+                                        [ENDS_EARLY] = "no more to do"};
+    fault f = {.who = 4, .what = _i};
+    for (int processes = 1; processes <= 6; processes++) {
+        const wire_outcome o = wire_run_members(processes, 6, faulty_member, &f);
+        assert_all_failed(&o, processes, words[_i]);
+        if (_i != RETURNS && _i != FAILS_A_CALL) continue;
+        for (int i = 0; i < processes; i++)
+            ck_assert_int_eq(o.status[i], _i == RETURNS ? NG_EIO : NG_EPARSE);
+    }
+    assert_ok(!ng_failed());
+}
+END_TEST
+
+static ng_status late_member(ng_group *group, void *with)
+{
+    (void)with;
+    const double mine = 1;
+    double all[4];
+    if (ng_group_rank(group) == 1) ng_fail(NG_EIO, "torn");
+    const ng_status first = ng_group_agree(group);
+    expect(first == NG_EIO);
+    expect(ng_group_gather(group, &mine, 1, all) == NG_EIO); /* at once */
+    expect(ng_group_agree(group) == NG_EIO);
+    return first;
+}
+
+START_TEST(a_group_that_has_failed_has_ended)
+{
+    for (int processes = 1; processes <= 4; processes++) {
+        const wire_outcome o = wire_run_members(processes, 4, late_member, NULL);
+        assert_all_failed(&o, processes, "torn");
+    }
+}
+END_TEST
+
+START_TEST(wrong_settings_are_errors)
+{
+    ck_assert_int_eq(run_threads(0, faulty_member, NULL), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_group_run: 0 members, expected one or more");
+    const ng_group_link bad = {.rank = 2, .size = 2};
+    ck_assert_ptr_null(ng_group_over(&bad));
+    assert_error(NG_EVALUE, "process 2 of 2");
+    ng_group *group = ng_group_alone();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2));
+    ck_assert_int_eq(ng_group_broadcast(group, x, 1), NG_EVALUE);
+    assert_error(NG_EVALUE, "from rank 1, expected 0 .. 0");
+    ck_assert_int_eq(ng_group_rank(group), 0);
+    ck_assert_int_eq(ng_group_size(group), 1);
+    ng_tensor_free(x), ng_group_free(group), ng_group_free(NULL);
+}
+END_TEST
+
+START_TEST(too_few_threads_are_an_error_and_no_program_begins)
+{
+    static const int give[] = {0, 2};
+    sum_plan plan = {NG_F64, FEW};
+    threads_fail_after(give[_i]);
+    ck_assert_int_eq(run_threads(6, sum_member, &plan), NG_ENOMEM);
+    char text[64];
+    snprintf(text, sizeof text, "the system gives %d of 5 threads", give[_i]);
+    assert_error(NG_ENOMEM, text);
+}
+END_TEST
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+static ng_status hungry_member(ng_group *group, void *with)
+{
+    (void)with;
+    ng_tape *tape = ng_tape_new();
+    ng_module *norm = ng_batch_norm_new(600, .group = group);
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 600));
+    ng_require_grad(x);
+    for (int i = 0; i < 2 && !ng_failed(); i++) {
+        ng_tensor *y = ng_sum(tape, ng_square(tape, ng_forward(norm, tape, x)));
+        if (!ng_group_sum(tape, x, group) || ng_backward(tape, y) || ng_group_agree(group)) break;
+        ng_tape_reset(tape);
+    }
+    ng_tape_free(tape), ng_tensor_free(x), ng_module_free(norm);
+    return ng_error_status();
+}
+
+/* Whichever allocation is refused: all members go on, or all have the error; nobody waits, and all
+ * memory is given back. */
+START_TEST(out_of_memory_on_one_is_an_error_on_all)
+{
+    bool refused = true;
+    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
+        const int64_t live = allocations_live();
+        allocations_fail_once_after(n);
+        const wire_outcome o = wire_run_members(2, 3, hungry_member, NULL);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert_int_eq(o.left, 0);
+        ck_assert_int_eq(allocations_live(), live);
+        ck_assert_int_eq(o.status[0], o.status[1]);
+        ck_assert_msg(o.status[0] == NG_OK || o.status[0] == NG_ENOMEM, "%s", o.text[0]);
+        ng_clear_error();
+    }
+}
+END_TEST
+
+/* ---- BatchNorm ------------------------------------------------------------------------------- */
+
+enum { CHANNELS = 3, SAMPLES = 12, LENGTH = 2, RENORM = 4 };
+
+/* Shares of the samples: uneven ones, and empty ones. */
+static const int shares[][4] = {
+    {3, 3, 3, 3}, {1, 2, 4, 5}, {0, 12, 0, 0}, {1, 0, 11, 0}, {0, 0, 0, 12}};
+
+typedef struct {
+    ng_dtype dtype;
+    int share; /* of `shares` */
+    bool renorm;
+    double tolerance;
+    ng_tensor *x, *cotangent, *u;             /* (SAMPLES, CHANNELS, LENGTH) */
+    ng_tensor *y, *dx, *dgamma, *dbeta, *ddx; /* of the whole batch, by one process */
+    ng_tensor *mean, *spread;
+} batch_plan;
+
+static ng_module *norm_new(const batch_plan *plan, ng_group *group)
+{
+    ng_module *norm =
+        plan->renorm ? ng_batch_renorm_new(CHANNELS, .group = group, .r_max = 1.2, .d_max = 0.3)
+                     : ng_batch_norm_new(CHANNELS, .group = group, .momentum = 0.3);
+    ng_module_to(norm, plan->dtype);
+    for (int c = 0; c < CHANNELS && norm; c++) {
+        ng_set(ng_module_find(norm, "weight"), c, 0.5 + c);
+        ng_set(ng_module_find(norm, "bias"), c, 1 - c);
+        ng_set(ng_module_find(norm, "running_mean"), c, 0.1 * c);
+    }
+    return norm;
+}
+
+/* y, the gradients of sum(cotangent y), and the gradient of sum(u dx^2) to x. */
+typedef struct {
+    ng_tensor *y, *dx, *dgamma, *dbeta, *ddx;
+} passes;
+
+static passes pass(ng_tape *tape, ng_module *norm, ng_tensor *x, ng_tensor *cotangent, ng_tensor *u)
+{
+    passes p = {.y = ng_forward(norm, tape, x)};
+    ng_tensor *inputs[] = {x, ng_module_find(norm, "weight"), ng_module_find(norm, "bias")};
+    ng_tensor *fused[3] = {NULL}, *recorded[3] = {NULL};
+    ng_gradients(tape, &p.y, 1, inputs, 3, fused, .cotangents = &cotangent);
+    ng_gradients(tape, &p.y, 1, inputs, 3, recorded, .cotangents = &cotangent, .record = true);
+    p.dx = fused[0], p.dgamma = fused[1], p.dbeta = fused[2];
+    ng_tensor *penalty = ng_sum(tape, ng_mul(tape, u, ng_square(tape, recorded[0])));
+    p.ddx = ng_gradient(tape, penalty, x);
+    return p;
+}
+
+static bool near(const ng_tensor *a, const ng_tensor *all, int64_t first, double tolerance)
+{
+    if (!a) return false;
+    for (int64_t i = 0; i < ng_size(a); i++) {
+        const double e = ng_get(all, first + i), error = fabs(ng_get(a, i) - e);
+        if (!(error <= tolerance * (1 + fabs(e)))) return false;
+    }
+    return true;
+}
+
+static ng_status norm_member(ng_group *group, void *with)
+{
+    const batch_plan *plan = with;
+    const double t = plan->tolerance;
+    const int rank = ng_group_rank(group), count = shares[plan->share][rank];
+    int first = 0;
+    for (int r = 0; r < rank; r++) first += shares[plan->share][r];
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *mine[3];
+    ng_tensor *const all[3] = {plan->x, plan->cotangent, plan->u};
+    const int64_t row = CHANNELS * LENGTH;
+    for (int k = 0; k < 3; k++) {
+        mine[k] = ng_zeros_new(plan->dtype, NG_SHAPE(count, CHANNELS, LENGTH));
+        for (int64_t i = 0; i < count * row; i++)
+            ng_set(mine[k], i, ng_get(all[k], first * row + i));
+    }
+    ng_require_grad(mine[0]);
+    ng_module *norm = norm_new(plan, group);
+    const passes p = pass(tape, norm, mine[0], mine[1], mine[2]);
+    expect(near(p.y, plan->y, first * row, t));
+    expect(near(p.dx, plan->dx, first * row, t));
+    expect(near(p.ddx, plan->ddx, first * row, 10 * t));
+    expect(near(ng_group_sum(tape, p.dgamma, group), plan->dgamma, 0, t));
+    expect(near(ng_group_sum(tape, p.dbeta, group), plan->dbeta, 0, t));
+    const char *spread = plan->renorm ? "running_deviation" : "running_var";
+    ng_tensor *mean = ng_module_find(norm, "running_mean"), *moved = ng_module_find(norm, spread);
+    expect(near(mean, plan->mean, 0, t) && near(moved, plan->spread, 0, t));
+    /* the same bits on all members */
+    double numbers[2 * CHANNELS], others[4 * 2 * CHANNELS];
+    for (int c = 0; c < CHANNELS; c++)
+        numbers[c] = ng_get(mean, c), numbers[CHANNELS + c] = ng_get(moved, c);
+    expect(ng_group_gather(group, numbers, 2 * CHANNELS, others) == NG_OK);
+    for (int r = 0; r < 4; r++) expect(!memcmp(numbers, others + r * 2 * CHANNELS, sizeof numbers));
+    ng_tape_free(tape), ng_module_free(norm);
+    for (int k = 0; k < 3; k++) ng_tensor_free(mine[k]);
+    return NG_OK;
+}
+
+static void check_norm(ng_dtype dtype, double tolerance, int share, bool renorm, double offset)
+{
+    ng_rng rng = ng_rng_seeded(8);
+    const ng_shape shape = NG_SHAPE(SAMPLES, CHANNELS, LENGTH);
+    batch_plan plan = {.dtype = dtype, .share = share, .renorm = renorm, .tolerance = tolerance};
+    plan.x = ng_require_grad(ng_normal_new(dtype, shape, offset, 1, &rng));
+    plan.cotangent = ng_normal_new(dtype, shape, 0, 1, &rng);
+    plan.u = ng_normal_new(dtype, shape, 0, 1, &rng);
+    ng_tape *tape = ng_tape_new();
+    ng_module *norm = norm_new(&plan, NULL);
+    const passes whole = pass(tape, norm, plan.x, plan.cotangent, plan.u);
+    plan.y = whole.y, plan.dx = whole.dx, plan.ddx = whole.ddx;
+    plan.dgamma = whole.dgamma, plan.dbeta = whole.dbeta;
+    plan.mean = ng_module_find(norm, "running_mean");
+    plan.spread = ng_module_find(norm, renorm ? "running_deviation" : "running_var");
+    assert_ok(!ng_failed());
+    for (int processes = 1; processes <= 4; processes++) {
+        const wire_outcome o = wire_run_members(processes, 4, norm_member, &plan);
+        assert_all_well(&o, processes);
+    }
+    ng_tape_free(tape), ng_module_free(norm);
+    ng_tensor_free(plan.x), ng_tensor_free(plan.cotangent), ng_tensor_free(plan.u);
+}
+
+START_TEST(batch_norm_of_a_group_is_that_of_the_whole_batch)
+{
+    check_norm(NG_F64, 1e-12, _i, false, 0.5);
+    check_norm(NG_F32, 2e-5, _i, false, 0.5);
+}
+END_TEST
+
+START_TEST(batch_renorm_of_a_group_is_that_of_the_whole_batch)
+{
+    check_norm(NG_F64, 1e-12, _i, true, 0.5);
+}
+END_TEST
+
+START_TEST(batch_norm_of_a_group_keeps_the_digits_of_a_batch_far_from_zero)
+{
+    check_norm(NG_F64, 1e-9, 1, false, 1e6);
+}
+END_TEST
+
+static ng_status lonely_member(ng_group *group, void *with)
+{
+    (void)with;
+    ng_tape *tape = ng_tape_new();
+    const int64_t count = ng_group_rank(group) == 1;
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(count, 2));
+    ng_tensor *y = ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .training = true,
+                                 .group = group);
+    expect(!y);
+    ng_tape_free(tape), ng_tensor_free(x);
+    return NG_OK;
+}
+
+START_TEST(one_value_per_channel_of_all_members_is_an_error)
+{
+    const wire_outcome o = wire_run_members(2, 3, lonely_member, NULL);
+    assert_all_failed(&o, 2, "training needs more than one value per channel, got 1 of 3 members");
+}
+END_TEST
+
+START_TEST(ghost_batches_and_a_group_are_told_apart)
+{
+    ng_group *group = ng_group_alone();
+    ck_assert_ptr_null(ng_batch_norm_new(3, .group = group, .ghost = 4));
+    assert_error(NG_EVALUE, "ng_batch_norm_new: .ghost has statistics of parts");
+    ng_module *norm = ng_batch_norm_new(3, .group = group, .ghost = 4, .combined = true);
+    assert_ok(norm);
+    ng_module_free(norm), ng_group_free(group);
+}
+END_TEST
+
+/* ---- The checker ---------------------------------------------------------------------------- */
+
+/* Every member has the whole input. The mean of the members' copies is it again, of which each
+ * takes its part; what they make of the parts is put together in a sum, so that all have one
+ * function, whose gradient to each copy is the whole one. */
+static ng_tensor *whole_function(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    ng_group *group = context;
+    const int rank = ng_group_rank(group), size = ng_group_size(group);
+    ng_tensor *own[3];
+    for (int k = 0; k < 3; k++)
+        own[k] = ng_group_sum(tape, ng_mul_scalar(tape, in[k], 1.0 / size), group);
+    const int64_t count = ng_dim(in[0], 0), first = rank * 2,
+                  last = rank + 1 < size ? first + 2 : count;
+    ng_tensor *part = ng_slice(tape, own[0], 0, first, last);
+    ng_tensor *y = ng_batch_norm(tape, part, own[1], own[2], NG_NONE, NG_NONE, .training = true,
+                                 .group = group);
+    ng_tensor *parts[3];
+    int n = 0;
+    if (first > 0) parts[n++] = ng_full(tape, NG_F64, NG_SHAPE(first, 3), 0);
+    parts[n++] = y;
+    if (last < count) parts[n++] = ng_full(tape, NG_F64, NG_SHAPE(count - last, 3), 0);
+    return ng_group_sum(tape, ng_concat(tape, parts, n, 0), group);
+}
+
+static ng_status checking_member(ng_group *group, void *with)
+{
+    (void)with;
+    ng_rng rng = ng_rng_seeded(3);
+    ng_tensor *in[] = {ng_normal_new(NG_F64, NG_SHAPE(7, 3), 0, 1, &rng),
+                       ng_normal_new(NG_F64, NG_SHAPE(3), 1, 0.3, &rng),
+                       ng_normal_new(NG_F64, NG_SHAPE(3), 0, 1, &rng)};
+    const ng_check_report report =
+        ng_check_function(whole_function, in, 3, .order = 2, .context = group);
+    if (!report.passed) ng_fail(NG_EGRAD, "%s: %s", report.worst_name, report.message);
+    for (int k = 0; k < 3; k++) ng_tensor_free(in[k]);
+    return NG_OK;
+}
+
+START_TEST(the_checker_passes_on_members)
+{
+    const wire_outcome o = wire_run_members(1 + _i, 2, checking_member, NULL);
+    assert_all_well(&o, 1 + _i);
+}
+END_TEST
+
+Suite *group_suite(void)
+{
+    Suite *suite = suite_create("group");
+    TCase *sums = tcase_create("sums");
+    tcase_add_loop_test(sums, sums_have_the_bits_of_one_tree_whoever_holds_its_members, 0, MOST);
+    tcase_add_test(sums, sums_of_threads_are_the_same);
+    tcase_add_test(sums, a_sum_has_gradients_of_any_order);
+    tcase_add_test(sums, broadcast_and_gathering_hand_on_bits);
+    suite_add_tcase(suite, sums);
+
+    TCase *failures = tcase_create("failures");
+    tcase_set_timeout(failures, 60);
+    tcase_add_loop_test(failures, a_failure_of_one_is_an_error_on_all, 0, FAULTS);
+    tcase_add_test(failures, a_group_that_has_failed_has_ended);
+    tcase_add_test(failures, wrong_settings_are_errors);
+    tcase_add_loop_test(failures, too_few_threads_are_an_error_and_no_program_begins, 0, 2);
+    suite_add_tcase(suite, failures);
+
+    TCase *memory = tcase_create("memory");
+    tcase_add_test(memory, out_of_memory_on_one_is_an_error_on_all);
+    suite_add_tcase(suite, memory);
+
+    TCase *norms = tcase_create("norms");
+    tcase_add_loop_test(norms, batch_norm_of_a_group_is_that_of_the_whole_batch, 0, 5);
+    tcase_add_loop_test(norms, batch_renorm_of_a_group_is_that_of_the_whole_batch, 0, 2);
+    tcase_add_test(norms, batch_norm_of_a_group_keeps_the_digits_of_a_batch_far_from_zero);
+    tcase_add_test(norms, one_value_per_channel_of_all_members_is_an_error);
+    tcase_add_test(norms, ghost_batches_and_a_group_are_told_apart);
+    tcase_add_loop_test(norms, the_checker_passes_on_members, 0, 2);
+    suite_add_tcase(suite, norms);
+    return suite;
+}

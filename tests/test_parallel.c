@@ -1,0 +1,423 @@
+/* Data-parallel training: the same bits on any number of processes, and those gradients that one
+ * process has of the whole batch. */
+#include "support.h"
+#include "wire.h"
+
+#define expect(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) ng_fail(NG_EVALUE, "line %d: not so: " #condition, __LINE__);            \
+    } while (0)
+
+static void assert_all_well(const wire_outcome *o, int count)
+{
+    for (int i = 0; i < count; i++)
+        ck_assert_msg(o->status[i] == NG_OK && !o->text[i][0], "process %d of %d: %s", i, count,
+                      o->text[i]);
+    ck_assert_int_eq(o->left, 0);
+}
+
+/* ---- Training ------------------------------------------------------------------------------ */
+
+enum { MEMBERS = 8, STEPS = 40, FEATURES = 6, CLASSES = 3, SAMPLES = 333, BATCH = 5 };
+
+/* What rank 0 ends with. */
+typedef struct {
+    double losses[STEPS], weights[4096];
+    int numbers;
+} ending;
+
+typedef struct {
+    bool fast;
+    double clip;
+    int64_t bucket;
+    ending *end;
+} training_plan;
+
+static ng_dataset *make_data(void)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(SAMPLES, FEATURES), 0, 1, &rng);
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(SAMPLES));
+    for (int i = 0; i < SAMPLES; i++) ng_set(y, i, ng_at(x, i, 0) > ng_at(x, i, 1) ? 2 : i % 2);
+    ng_dataset *data = ng_dataset_from(x, y);
+    ng_tensor_free(x), ng_tensor_free(y);
+    return data;
+}
+
+static ng_module *make_network(ng_group *group)
+{
+    return ng_sequential_new(ng_linear_new(FEATURES, 24), ng_batch_norm_new(24, .group = group),
+                             ng_relu_new(), ng_dropout_new(0.2), ng_linear_new(24, 24),
+                             ng_layer_norm_new(24), ng_gelu_new(), ng_linear_new(24, CLASSES));
+}
+
+static ng_status training_member(ng_group *group, void *with)
+{
+    const training_plan *plan = with;
+    const int rank = ng_group_rank(group);
+    ng_dataset *all = make_data(), *mine = ng_dataset_shard(all, rank, ng_group_size(group));
+    ng_module *net = make_network(group);
+    ng_module_init(net, (uint64_t)rank); /* rank 0's are everybody's */
+    ng_parallel *parallel = ng_parallel_new(net, group, .fast = plan->fast, .bucket = plan->bucket);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 0.01);
+    ng_tape *tape = ng_tape_new();
+    ng_tape_seed(tape, ng_group_seed(group, 17));
+    for (int step = 0; step < STEPS; step++) {
+        if (step % 8 == 0) ng_dataset_shuffle(mine, (uint64_t)step);
+        ng_batch batch = {0};
+        ng_dataset_batch(mine, tape, step % 8, BATCH, &batch);
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+        if (ng_parallel_backward(parallel, tape, loss)) break;
+        if (plan->clip > 0) ng_clip_grad_norm(net, plan->clip);
+        if (ng_optimizer_step(adam)) break;
+        double value = ng_item(loss), values[MEMBERS], sum = 0;
+        if (ng_group_gather(group, &value, 1, values)) break;
+        for (int r = 0; r < MEMBERS; r++) sum += values[r];
+        if (rank == 0) plan->end->losses[step] = sum;
+        ng_tape_reset(tape);
+    }
+    ng_named_tensor named;
+    for (int i = 0; rank == 0 && ng_module_parameter(net, i, &named); i++)
+        for (int64_t k = 0; k < ng_size(named.tensor); k++)
+            plan->end->weights[plan->end->numbers++] = ng_get(named.tensor, k);
+    for (int i = 0; rank == 0 && ng_module_buffer(net, i, &named); i++)
+        for (int64_t k = 0; k < ng_size(named.tensor); k++)
+            plan->end->weights[plan->end->numbers++] = ng_get(named.tensor, k);
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
+    ng_dataset_free(all), ng_dataset_free(mine);
+    return NG_OK;
+}
+
+static ending train(int processes, training_plan plan)
+{
+    static ending end;
+    end = (ending){.numbers = 0};
+    plan.end = &end;
+    const wire_outcome o = wire_run_members(processes, MEMBERS, training_member, &plan);
+    assert_all_well(&o, processes);
+    return end;
+}
+
+static bool same_ending(const ending *a, const ending *b) { return !memcmp(a, b, sizeof *a); }
+
+START_TEST(training_has_the_same_bits_on_any_number_of_processes)
+{
+    static const int counts[] = {2, 3, 4, 8};
+    static ending one, other;
+    one = train(1, (training_plan){.clip = 0.5});
+    ck_assert_int_gt(one.numbers, 800);
+    ck_assert_double_lt(one.losses[STEPS - 1], 0.8 * one.losses[0]);
+    for (int i = 0; i < 4; i++) {
+        other = train(counts[i], (training_plan){.clip = 0.5});
+        ck_assert_msg(same_ending(&one, &other), "%d processes", counts[i]);
+    }
+    other = train(2, (training_plan){.clip = 0.5, .bucket = 64});
+    ck_assert_msg(same_ending(&one, &other), "small buckets");
+    ng_set_threads(2);
+    other = train(2, (training_plan){.clip = 0.5});
+    ng_set_threads(0);
+    ck_assert_msg(same_ending(&one, &other), "two threads");
+}
+END_TEST
+
+START_TEST(fast_sums_stay_near)
+{
+    static ending one, other;
+    one = train(1, (training_plan){.bucket = 0});
+    other = train(3, (training_plan){.fast = true});
+    for (int i = 0; i < STEPS; i++) assert_close(other.losses[i], one.losses[i], 1e-4);
+    assert_close(other.losses[0], one.losses[0], 1e-6);
+}
+END_TEST
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+enum { ROWS = 11 };
+static const int shares[] = {4, 1, 6}; /* of the rows */
+
+typedef struct {
+    bool in_pieces;
+    ng_tensor *x, *y;
+    ng_module *whole; /* with the gradients of one process */
+} gradient_plan;
+
+static ng_module *small_network(void)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(4, 5), ng_layer_norm_new(5), ng_tanh_new(),
+                                       ng_linear_new(5, 3));
+    ng_module_to(net, NG_F64);
+    return net;
+}
+
+static ng_tensor *loss_of(ng_tape *tape, ng_module *net, const gradient_plan *plan, int first,
+                          int last)
+{
+    ng_tensor *x = ng_slice(tape, plan->x, 0, first, last);
+    ng_tensor *y = ng_slice(tape, plan->y, 0, first, last);
+    return ng_mse(tape, ng_forward(net, tape, x), y);
+}
+
+static bool same_gradients(ng_module *net, ng_module *whole, double factor)
+{
+    ng_named_tensor mine, other;
+    for (int i = 0; ng_module_parameter(net, i, &mine); i++) {
+        ng_module_parameter(whole, i, &other);
+        for (int64_t k = 0; k < ng_size(mine.tensor); k++) {
+            const double e = factor * ng_get(ng_grad(other.tensor), k);
+            if (!(fabs(ng_get(ng_grad(mine.tensor), k) - e) <= 1e-13 * (1 + fabs(e)))) return false;
+        }
+    }
+    return true;
+}
+
+static ng_status gradient_member(ng_group *group, void *with)
+{
+    const gradient_plan *plan = with;
+    const int rank = ng_group_rank(group);
+    int first = 0;
+    for (int r = 0; r < rank; r++) first += shares[r];
+    const int last = first + shares[rank], middle = first + shares[rank] / 2;
+    ng_module *net = small_network();
+    ng_parallel *parallel = ng_parallel_new(net, group);
+    ng_tape *tape = ng_tape_new();
+    for (int pass = 1; pass <= 2; pass++) {
+        int from = first;
+        if (plan->in_pieces && middle > first) {
+            ng_tensor *loss = loss_of(tape, net, plan, first, middle);
+            expect(ng_parallel_backward(parallel, tape, loss, .later = true,
+                                        .share = (double)(middle - first) / ROWS) == NG_OK);
+            from = middle;
+        }
+        ng_tensor *loss = loss_of(tape, net, plan, from, last);
+        expect(ng_parallel_backward(parallel, tape, loss, .share = (double)(last - from) / ROWS) ==
+               NG_OK);
+        expect(same_gradients(net, plan->whole, pass)); /* a second pass is added */
+    }
+    ng_tape_free(tape), ng_parallel_free(parallel), ng_module_free(net);
+    return NG_OK;
+}
+
+START_TEST(gradients_are_those_of_the_whole_batch)
+{
+    ng_rng rng = ng_rng_seeded(2);
+    gradient_plan plan = {.in_pieces = _i, .whole = small_network()};
+    plan.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 0, 1, &rng);
+    plan.y = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 3), 0, 1, &rng);
+    ng_tape *tape = ng_tape_new();
+    assert_ok(ng_backward(tape, loss_of(tape, plan.whole, &plan, 0, ROWS)));
+    for (int processes = 1; processes <= 3; processes++) {
+        const wire_outcome o = wire_run_members(processes, 3, gradient_member, &plan);
+        assert_all_well(&o, processes);
+    }
+    ng_tape_free(tape), ng_module_free(plan.whole);
+    ng_tensor_free(plan.x), ng_tensor_free(plan.y);
+}
+END_TEST
+
+/* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */
+static ng_status unused_member(ng_group *group, void *with)
+{
+    (void)with;
+    ng_module *layers[] = {ng_linear_new(2, 2), ng_linear_new(2, 2), ng_linear_new(2, 2)};
+    ng_module *net = ng_sequential_from(layers, 3);
+    ng_parallel *parallel = ng_parallel_new(net, group);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, 2));
+    ng_tensor *y = ng_forward(layers[1], tape, x);
+    if (ng_group_rank(group) == 1) y = ng_add(tape, y, ng_forward(layers[0], tape, x));
+    expect(ng_parallel_backward(parallel, tape, ng_sum(tape, y)) == NG_OK);
+    const double third = 1 / 3.0;
+    expect(fabs(ng_get(ng_grad(ng_module_find(net, "0.weight")), 3) - third) < 1e-6);
+    expect(fabs(ng_get(ng_grad(ng_module_find(net, "1.weight")), 3) - 1) < 1e-6);
+    expect(!ng_has_grad(ng_module_find(net, "2.weight")));
+    ng_tape_free(tape), ng_tensor_free(x), ng_parallel_free(parallel), ng_module_free(net);
+    return NG_OK;
+}
+
+START_TEST(a_parameter_that_nobody_reaches_is_left_alone)
+{
+    for (int processes = 1; processes <= 3; processes++) {
+        const wire_outcome o = wire_run_members(processes, 3, unused_member, NULL);
+        assert_all_well(&o, processes);
+    }
+}
+END_TEST
+
+/* ---- Differences and failures ---------------------------------------------------------------- */
+
+enum { OTHER_WIDTH, OTHER_EPS, OTHER_LAYER, FROZEN, OTHER_DTYPE, DIFFERENCES };
+
+static ng_status different_member(ng_group *group, void *with)
+{
+    const int what = ng_group_rank(group) == 2 ? *(const int *)with : DIFFERENCES;
+    ng_module *net = ng_sequential_new(
+        ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
+        what == OTHER_LAYER ? ng_rms_norm_new(4)
+                            : ng_layer_norm_new(4, .eps = what == OTHER_EPS ? 1e-3 : 0));
+    if (what == FROZEN) ng_freeze(net);
+    if (what == OTHER_DTYPE) ng_module_to(net, NG_F64);
+    ng_parallel *parallel = ng_parallel_new(net, group);
+    expect(!parallel);
+    ng_parallel_free(parallel), ng_module_free(net);
+    return NG_OK;
+}
+
+START_TEST(a_member_with_another_network_is_named_on_all)
+{
+    int what = _i;
+    for (int processes = 1; processes <= 4; processes++) {
+        const wire_outcome o = wire_run_members(processes, 4, different_member, &what);
+        for (int i = 0; i < processes; i++) {
+            ck_assert_int_eq(o.status[i], NG_ESTATE);
+            ck_assert_msg(strstr(o.text[i], "ng_parallel_new: rank 2"), "%s", o.text[i]);
+        }
+        ck_assert_int_eq(o.left, 0);
+    }
+}
+END_TEST
+
+static ng_status spoilt_member(ng_group *group, void *with)
+{
+    const int where = *(const int *)with;
+    ng_module *net = make_network(group);
+    ng_parallel *parallel = ng_parallel_new(net, group, .bucket = 512);
+    ng_optimizer *adam = ng_adam_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(4, FEATURES));
+    ng_tensor *bad = ng_ones_new(NG_F32, NG_SHAPE(4, FEATURES + 1));
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(4));
+    ng_rng rng = ng_rng_seeded(ng_group_seed(group, 1));
+    ng_fill_normal(x, 0, 1, &rng);
+    ng_status status = NG_OK;
+    for (int step = 0; step < 3; step++) {
+        const bool mine = ng_group_rank(group) == 1 && step == 1;
+        if (mine && where == 1) ng_set(y, 2, 99);
+        if (mine && where == 2) ng_touch(x);
+        ng_tensor *logits = ng_forward(net, tape, mine && where == 0 ? bad : x);
+        if (mine && where == 2) ng_fill(ng_module_find(net, "4.weight"), 1);
+        ng_tensor *loss = ng_cross_entropy(tape, logits, y);
+        status = ng_parallel_backward(parallel, tape, loss);
+        if (status || ng_optimizer_step(adam)) break;
+        ng_tape_reset(tape);
+    }
+    expect(status != NG_OK);
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
+    ng_tensor_free(x), ng_tensor_free(bad), ng_tensor_free(y);
+    return status;
+}
+
+/* In the first layer; in the loss; in the middle of the sweep, with some buckets under way. */
+START_TEST(bad_data_on_one_are_an_error_on_all_within_the_step)
+{
+    static const char *const words[] = {"expected x (..., 6)", "99", "was changed after"};
+    int where = _i;
+    for (int processes = 1; processes <= 3; processes++) {
+        const wire_outcome o = wire_run_members(processes, 3, spoilt_member, &where);
+        for (int i = 0; i < processes; i++)
+            ck_assert_msg(o.status[i] != NG_OK && strstr(o.text[i], words[_i]), "%s", o.text[i]);
+        ck_assert_int_eq(o.left, 0);
+    }
+}
+END_TEST
+
+static ng_status hungry_member(ng_group *group, void *with)
+{
+    (void)with;
+    ng_module *net = ng_sequential_new(ng_linear_new(40, 30), ng_batch_norm_new(30, .group = group),
+                                       ng_linear_new(30, 40));
+    ng_parallel *parallel = ng_parallel_new(net, group);
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 40));
+    for (int step = 0; step < 2; step++) {
+        ng_tensor *loss = ng_sum(tape, ng_square(tape, ng_forward(net, tape, x)));
+        if (ng_parallel_backward(parallel, tape, loss) || ng_optimizer_step(sgd)) break;
+        ng_tape_reset(tape);
+    }
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_parallel_free(parallel);
+    ng_module_free(net), ng_tensor_free(x);
+    return ng_error_status();
+}
+
+START_TEST(out_of_memory_on_one_is_an_error_on_all)
+{
+    bool refused = true;
+    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
+        const int64_t live = allocations_live();
+        allocations_fail_once_after(n);
+        const wire_outcome o = wire_run_members(2, 2, hungry_member, NULL);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert_int_eq(o.left, 0);
+        ck_assert_int_eq(allocations_live(), live);
+        ck_assert_msg(o.status[0] == o.status[1], "refused %lld: %s / %s", (long long)n, o.text[0],
+                      o.text[1]);
+        ck_assert_msg(o.status[0] == NG_OK || o.status[0] == NG_ENOMEM, "%s", o.text[0]);
+        ng_clear_error();
+    }
+}
+END_TEST
+
+/* ---- Shards and seeds ------------------------------------------------------------------------ */
+
+START_TEST(shards_are_equal_and_share_nothing)
+{
+    ng_dataset *all = make_data();
+    bool seen[SAMPLES] = {false};
+    for (int r = 0; r < 8; r++) {
+        ng_dataset *shard = ng_dataset_shard(all, r, 8);
+        ck_assert_int_eq(ng_dataset_count(shard), SAMPLES / 8);
+        for (int i = 0; i < SAMPLES / 8; i++) {
+            const int sample = i * 8 + r;
+            ck_assert(!seen[sample]);
+            seen[sample] = true;
+            ck_assert_double_eq(ng_at(ng_dataset_x(shard), i, 1),
+                                ng_at(ng_dataset_x(all), sample, 1));
+        }
+        ng_dataset_free(shard);
+    }
+    ck_assert_ptr_null(ng_dataset_shard(all, 8, 8));
+    assert_error(NG_EVALUE, "ng_dataset_shard: rank 8 of 8 for 333 samples");
+    ck_assert_ptr_null(ng_dataset_shard(all, 0, SAMPLES + 1));
+    assert_error(NG_EVALUE, "size <= 333");
+    ng_dataset_free(all);
+}
+END_TEST
+
+static ng_status seed_member(ng_group *group, void *with)
+{
+    ((uint64_t *)with)[ng_group_rank(group)] = ng_group_seed(group, 4);
+    return NG_OK;
+}
+
+START_TEST(each_member_has_a_seed_of_its_own)
+{
+    uint64_t seeds[4];
+    const wire_outcome o = wire_run_members(2, 4, seed_member, seeds);
+    assert_all_well(&o, 2);
+    for (int a = 0; a < 4; a++)
+        for (int b = 0; b < a; b++) ck_assert(seeds[a] != seeds[b]);
+}
+END_TEST
+
+Suite *parallel_suite(void);
+
+Suite *parallel_suite(void)
+{
+    Suite *suite = suite_create("parallel");
+    TCase *training = tcase_create("training");
+    tcase_add_test(training, training_has_the_same_bits_on_any_number_of_processes);
+    tcase_add_test(training, fast_sums_stay_near);
+    tcase_add_loop_test(training, gradients_are_those_of_the_whole_batch, 0, 2);
+    tcase_add_test(training, a_parameter_that_nobody_reaches_is_left_alone);
+    tcase_add_test(training, shards_are_equal_and_share_nothing);
+    tcase_add_test(training, each_member_has_a_seed_of_its_own);
+    suite_add_tcase(suite, training);
+
+    TCase *failures = tcase_create("failures");
+    tcase_add_loop_test(failures, a_member_with_another_network_is_named_on_all, 0, DIFFERENCES);
+    tcase_add_loop_test(failures, bad_data_on_one_are_an_error_on_all_within_the_step, 0, 3);
+    tcase_add_test(failures, out_of_memory_on_one_is_an_error_on_all);
+    suite_add_tcase(suite, failures);
+    return suite;
+}
