@@ -19,6 +19,7 @@ static ng_group *group;
 static ng_parallel *parallel;
 static ng_named_tensor named;
 static ng_batch batch;
+static ng_recurrent_state state;
 static ng_npz_array an_array, unnamed;
 static ng_check_report report;
 static ng_check_options to_check;

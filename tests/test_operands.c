@@ -258,13 +258,19 @@ static const ng_shape shape_of_kind[128] = {
     ['l'] = {1, {4}},          /* int64 labels */
     ['g'] = {2, {4, 4}},       /* a leaf that has a gradient */
     ['r'] = {2, {4, 4}},       /* recorded on the tape */
+    ['t'] = {3, {4, 3, 4}},    /* a batch of sequences */
+    ['L'] = {2, {16, 4}},      /* the weights of an LSTM, */
+    ['B'] = {1, {16}},         /* its biases; */
+    ['G'] = {2, {12, 4}},      /* those of a GRU */
+    ['D'] = {1, {12}},
+    ['S'] = {3, {1, 4, 4}},    /* a state */
     ['y'] = {2, {4, 4}},       /* a result of the tape that is not yet recorded */
 };
 
 static ng_rng rng;
 static ng_tape *other;
 static ng_group *alone;
-static ng_module *a_linear, *an_adaptive;
+static ng_module *a_linear, *an_adaptive, *an_lstm;
 static ng_tensor *product; /* of ng_hvp */
 static FILE *sink;
 static char scratch_path[64];
@@ -340,6 +346,12 @@ static ng_status written(ng_status status)
 {
     remove(scratch_path);
     return status;
+}
+
+static ng_tensor *recurred(ng_tensor **in)
+{
+    ng_recurrent_state state = {in[2], in[3]};
+    return ng_forward_recurrent(an_lstm, tape, in[0], in[1], &state);
 }
 
 static ng_tensor *square(ng_tape *on, ng_tensor *const *in, void *context)
@@ -510,13 +522,15 @@ static void begin_calls(void)
     alone = ng_group_alone();
     a_linear = ng_linear_new(4, 4, .no_bias = true);
     an_adaptive = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 4);
+    an_lstm = ng_lstm_new(4, 4);
+    assert_ok(ng_module_to(an_lstm, NG_F64));
     sink = fopen("/dev/null", "w");
 }
 
 static void end_calls(void)
 {
     ng_group_free(alone), ng_tape_free(other);
-    ng_module_free(a_linear), ng_module_free(an_adaptive);
+    ng_module_free(a_linear), ng_module_free(an_adaptive), ng_module_free(an_lstm);
     fclose(sink);
     tear_down();
 }

@@ -23,7 +23,7 @@ typedef struct {
 } ng_case_input;
 
 /* A case: an op or a layer, and what it is tried on. */
-#define NG_CASE_INPUTS 6 /* the most a case may have */
+#define NG_CASE_INPUTS 8 /* the most a case may have */
 typedef struct {
     const char *name;                  /* "matmul (transposed b)" */
     ng_check_call *call;               /* an op; or */

@@ -647,6 +647,56 @@ typedef struct {
 #define ng_rotary(tape, ...) ng_rotary_with(tape, NG_NAMED(ng_rotary_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options);
 
+/* ---- Recurrence ---------------------------------------------------------------------------
+ *
+ * One layer of a recurrent network in one direction: x (N, T, F) -> y (N, T, H), the state h after
+ * each step. With s = sigmoid, * element by element, and PyTorch's order of gates in the weights:
+ *
+ * ng_rnn   h' = tanh(W_ih x + b_ih + W_hh h + b_hh), with .relu max(0, ...); Elman 1990
+ * ng_gru   r, z = s(W_ih x + b_ih + W_hh h + b_hh)    h' = (1 - z) * n + z * h;  Cho et al. 2014,
+ *          n = tanh(W_in x + b_in + r * (W_hn h + b_hn)), the reset gate after the product
+ * ng_lstm  i, f, g, o = W_ih x + b_ih + W_hh h + b_hh    c' = s(f) * c + s(i) * tanh(g)
+ *          h' = s(o) * tanh(c');  Hochreiter & Schmidhuber 1997, Gers et al. 2000
+ *
+ * All steps are one fused op, its rows shared among threads.
+ *
+ *     y = ng_lstm(tape, x, weights, NG_NO_STATE, NG_NONE)
+ *     y = ng_gru(tape, x, weights, state, lengths, .reverse = true, .last = &state) */
+typedef struct {
+    ng_tensor *weight_ih, *weight_hh; /* (G H, F) and (G H, H), G gates: 1, 3 (GRU), 4 (LSTM) */
+    ng_tensor *bias_ih, *bias_hh;     /* (G H), or NG_NONE */
+} ng_recurrent_weights;
+
+/* What a step hands to the next: h (N, H), and c (N, H) of an LSTM; NG_NONE is zeros. */
+typedef struct {
+    ng_tensor *h, *c;
+} ng_recurrent_state;
+#define NG_NO_STATE NG_NAMED(ng_recurrent_state, c, NG_NONE, .h = NG_NONE)
+
+/* lengths  int64 (N), from 0 to T, or NG_NONE: steps from a row's length on change none of its
+ *          states and give y = 0, so that a batch of sequences padded to one length is computed as
+ *          each of them alone (pack_padded_sequence in PyTorch)
+ * reverse  from the last step to the first, which of a row is the one before its length
+ * last     is given the state after the last step: h, and of an LSTM c, else NG_NONE
+ * relu     in ng_rnn only */
+typedef struct {
+    bool reverse, relu;
+    ng_recurrent_state *last;
+    ng_tensor *lengths;
+} ng_recurrent_options;
+#define ng_rnn(tape, x, weights, state, ...)                                                      \
+    ng_rnn_with(tape, x, weights, state, NG_NAMED(ng_recurrent_options, lengths, __VA_ARGS__))
+#define ng_gru(tape, x, weights, state, ...)                                                      \
+    ng_gru_with(tape, x, weights, state, NG_NAMED(ng_recurrent_options, lengths, __VA_ARGS__))
+#define ng_lstm(tape, x, weights, state, ...)                                                     \
+    ng_lstm_with(tape, x, weights, state, NG_NAMED(ng_recurrent_options, lengths, __VA_ARGS__))
+NG_API ng_tensor *ng_rnn_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
+                              ng_recurrent_state state, ng_recurrent_options options);
+NG_API ng_tensor *ng_gru_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
+                              ng_recurrent_state state, ng_recurrent_options options);
+NG_API ng_tensor *ng_lstm_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
+                               ng_recurrent_state state, ng_recurrent_options options);
+
 NG_END_C
 
 #endif

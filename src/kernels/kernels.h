@@ -238,6 +238,72 @@ typedef struct {
     int64_t rows, length, features, rotated, dim;
 } ng_rotation_shape;
 
+/* The cells of recurrent networks: tanh or relu of one sum, GRU, LSTM. */
+typedef enum { NG_CELL_TANH, NG_CELL_RELU, NG_CELL_GRU, NG_CELL_LSTM } ng_cell;
+
+/* How many sums, gates, a cell has: the weights' rows for each feature of its state. */
+static inline int64_t ng_cell_gates(ng_cell cell)
+{
+    return cell == NG_CELL_LSTM ? 4 : cell == NG_CELL_GRU ? 3 : 1;
+}
+
+/* Rows of an array, `row` elements apart. */
+typedef struct {
+    void *at;
+    int64_t row;
+} ng_rows;
+
+/* One step of a cell for some rows of a batch, states (rows, hidden). A row whose length is not
+ * above `step` keeps its state, and gives and gets no gradient. */
+typedef struct {
+    int64_t rows, hidden, step;
+    const int64_t *lengths;         /* (rows), or NULL: all take the step */
+    ng_rows gates;                  /* (rows, G hidden): the sums, then what becomes of them */
+    ng_rows product;                /* GRU: W_hh h + b_hh, (rows, 3 hidden) */
+    ng_rows h, c, h_after, c_after; /* the states before and after; c is LSTM's */
+    ng_rows y;                      /* h after, 0 where the row has ended; backward its gradient */
+    ng_rows dgates, dproduct;       /* backward: of gates, of product; 0 where the row has ended */
+    ng_rows dh, dc; /* backward: of the states after, then of those before, of h but for what comes
+                       through the product of matrices */
+} ng_cell_step;
+
+/* A layer of a recurrent network in one direction: x (rows, steps, features), y (rows, steps +
+ * last, hidden): the last are the final h and c. */
+typedef struct {
+    ng_cell cell;
+    int64_t rows, steps, features, hidden, last;
+    const int64_t *lengths; /* (rows), or NULL */
+    bool reverse;           /* from the last step to the first */
+} ng_recurrent_shape;
+
+/* Its operands: w_ih (G hidden, features), w_hh (G hidden, hidden), biases (G hidden), first states
+ * (rows, hidden); biases and states may be NULL, which is 0. */
+typedef struct {
+    const void *x, *w_ih, *w_hh, *b_ih, *b_hh, *h0, *c0;
+} ng_recurrent_operands;
+
+/* Its memory: of the forward pass, which the backward one reads again,
+ *
+ *     gates; product (GRU's)  (rows, steps, G hidden)
+ *     h; c (LSTM's)           (rows, steps, hidden), the states before each step
+ *     h_last; c_last (LSTM's) (rows, hidden)
+ *     weight, bias            (hidden, G hidden), W_hh the other way round; (G hidden)
+ *
+ * and of the backward pass: dgates and dproduct as gates and product, dh and dc (rows, hidden), and
+ * ng_recurrent_parts elements for sums of the weights' gradients. */
+typedef struct {
+    void *gates, *product, *h, *c, *h_last, *c_last, *weight, *bias;
+} ng_recurrent_kept;
+typedef struct {
+    void *dgates, *dproduct, *dh, *dc, *parts;
+} ng_recurrent_scratch;
+
+/* Destinations of its gradients; a NULL pointer is not wanted. */
+typedef struct {
+    void *dx, *dw_ih, *dw_hh, *db_ih, *db_hh, *dh0, *dc0;
+    bool add_dx, add_dw_ih, add_dw_hh, add_db_ih, add_db_hh, add_dh0, add_dc0;
+} ng_recurrent_gradients;
+
 /* A table: one pointer for each line of kernels.def. */
 typedef struct {
     const char *isa; /* "baseline", "avx2", "avx512", "neon" */
@@ -280,5 +346,15 @@ void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const vo
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
                       const void *dy, ng_conv_gradients gradients, void *scratch);
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward);
+
+/* A recurrent layer. The rows of a batch are cut into blocks, which depend on the shape alone and
+ * which threads share: each goes through all steps by itself. */
+int64_t ng_recurrent_parts(const ng_recurrent_shape *shape);
+void ng_recurrent(ng_dtype dtype, const ng_recurrent_shape *shape,
+                  const ng_recurrent_operands *operands, const ng_recurrent_kept *kept, void *y);
+void ng_recurrent_backward(ng_dtype dtype, const ng_recurrent_shape *shape,
+                           const ng_recurrent_operands *operands, const ng_recurrent_kept *kept,
+                           const void *dy, const ng_recurrent_scratch *scratch,
+                           const ng_recurrent_gradients *gradients);
 
 #endif

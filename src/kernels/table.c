@@ -10,6 +10,7 @@
 #include "kernels/norm_backward.inc"
 #include "kernels/norm_second.inc"
 #include "kernels/pointwise.inc"
+#include "kernels/recurrent.inc"
 #include "kernels/reduce.inc"
 #include "kernels/rows.inc"
 #include "kernels/swiglu.inc"

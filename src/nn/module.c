@@ -516,9 +516,7 @@ int64_t ng_parameter_count(const ng_module *module)
 
 /* ---- Use ----------------------------------------------------------------------------------- */
 
-/* Says where in the network a failure was that came up since there were none: the innermost module
- * is the first to return. */
-static ng_tensor *failed_in(const ng_module *module, int64_t failures_before)
+ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
 {
     if (failures_before > 0) return NULL;
     if (!ng_failed()) ng_fail(NG_ENULL, "forward returned NULL without an error");
@@ -546,7 +544,7 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
         ng_fail(NG_ESTATE, "ng_forward: needs a condition, expected ng_forward_given");
     else
         ng_fail(NG_ESTATE, "ng_forward: the class has no forward function");
-    return y ? y : failed_in(module, failures);
+    return y ? y : ng_failed_in(module, failures);
 }
 
 ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
@@ -559,7 +557,7 @@ ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_t
     if (!module->type->forward_given || ng_is_none(condition)) return ng_forward(module, tape, x);
     const int64_t failures = ng_failures();
     ng_tensor *y = module->type->forward_given(module, tape, x, condition);
-    return y ? y : failed_in(module, failures);
+    return y ? y : ng_failed_in(module, failures);
 }
 
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)

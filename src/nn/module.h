@@ -37,8 +37,8 @@ struct ng_registry {
     int count, room;
     int height;         /* levels of children below */
     int64_t parameters; /* registered in the whole tree */
-    bool failed; /* something could not be registered */
-    bool seeded; /* drawn by ng_module_init: adoption does not draw again */
+    bool failed;        /* something could not be registered */
+    bool seeded;        /* drawn by ng_module_init: adoption does not draw again */
 };
 
 /* FNV-1a of some bytes, continued from an earlier digest or from NG_DIGEST_START. */
@@ -75,6 +75,10 @@ ng_tensor *ng_module_add_count(ng_module *self, const char *name);
  * modules are left alone, so that several threads may use them. */
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
                                ng_replaced replaced);
+
+/* NULL, after saying where in the network a failure was that came up since there were as many as
+ * given, none: the innermost module is the first to return. */
+ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before);
 
 /* Frees a child that `self` does not take, unless it is another's or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);

@@ -76,6 +76,7 @@ static void add_steps(bench_results *results)
     add_case(results, "step", "mlp", "784-256*2-10@64", "f32");
     add_case(results, "step", "mlp", "784-1024*2-10@256", "f32");
     add_case(results, "step", "transformer-4x128", "8x128", "f32");
+    add_case(results, "step", "lstm-64", "64x50", "f32");
 }
 
 static void add_scale(bench_results *results)

@@ -50,6 +50,8 @@ bool bench_parse_shape(bench_case *what)
         what->dim = *end == 'x' ? strtoll(end + 1, NULL, 10) : 0;
         if (what->layers < 1 || what->dim < 1) return false;
     }
+    if (!strncmp(what->name, "lstm-", 5) && (what->hidden = strtoll(what->name + 5, &end, 10)) < 1)
+        return false;
     what->rows = strtoll(text, &end, 10);
     if (*end == 'x') {
         what->columns = strtoll(end + 1, &end, 10);
@@ -78,10 +80,19 @@ static double transformer_flops(const bench_case *what)
     return tokens * ((double)what->layers * layer + 6 * dim * BENCH_VOCABULARY);
 }
 
+/* Of four gates the products of x and of h, forward and for the weights' gradients; of h once more,
+ * for its own. */
+static double lstm_flops(const bench_case *what)
+{
+    const double hidden = (double)what->hidden;
+    return 2 * 5 * (double)what->rows * (double)what->columns * 4 * hidden * hidden;
+}
+
 /* Forward y = x W, backward dW = x dy and dx = dy W, but no dx for the input. */
 double bench_step_flops(const bench_case *what)
 {
     if (what->layers) return transformer_flops(what);
+    if (what->hidden) return lstm_flops(what);
     double flops = 0;
     for (int i = 0; i + 1 < what->widths; i++)
         flops +=

@@ -278,6 +278,35 @@ class Transformer(Step):
         return net, torch.optim.Adam(net.parameters(), lr=1e-5, foreach=foreach)
 
 
+class Tagger(torch.nn.Module):
+    """x (batch, steps, n) -> logits (batch steps, n), an LSTM's states; steps first where it is told
+    so."""
+
+    def __init__(self, n, batch_first):
+        super().__init__()
+        self.lstm = torch.nn.LSTM(n, n, batch_first=batch_first)
+
+    def forward(self, x):
+        return self.lstm(x)[0].flatten(0, 1)
+
+
+class Lstm(Step):
+    """Adam's two forms, the batch first or the steps."""
+
+    def __init__(self, name, shape):
+        self.n = int(name.split("-")[1])
+        batch, steps = (int(n) for n in shape.split("x"))
+        self.labels = torch.randint(self.n, (batch * steps,))
+        self.given = {True: torch.randn(batch, steps, self.n),
+                      False: torch.randn(steps, batch, self.n)}
+        self.fastest([(foreach, first) for foreach in (False, True) for first in (False, True)])
+
+    def build(self, foreach, batch_first):
+        self.x = self.given[batch_first]
+        net = Tagger(self.n, batch_first)
+        return net, torch.optim.Adam(net.parameters(), lr=1e-5, foreach=foreach)
+
+
 def sample(job, count):
     if job.before:
         job.before()
@@ -307,6 +336,8 @@ def opened(group, name, shape, dtype):
         return Mlp(group, name, shape)
     if name.startswith("transformer"):
         return Transformer(name, shape)
+    if name.startswith("lstm"):
+        return Lstm(name, shape)
     return Op(group, name, shape, dtype)
 
 

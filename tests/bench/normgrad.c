@@ -322,6 +322,10 @@ static step_state begin_step(const bench_case *what)
                                    .length = what->columns);
         s.x = ids(text, BENCH_VOCABULARY, &rng);
         s.labels = ids(text, BENCH_VOCABULARY, &rng);
+    } else if (what->hidden) {
+        s.net = ng_lstm_new(what->hidden, what->hidden);
+        s.x = ng_normal_new(NG_F32, NG_SHAPE(what->rows, what->columns, what->hidden), 0, 1, &rng);
+        s.labels = ids(NG_SHAPE(what->rows, what->columns), what->hidden, &rng);
     } else {
         s.net = network(what);
         s.x = ng_normal_new(NG_F32, NG_SHAPE(what->batch, what->width[0]), 0, 1, &rng);
@@ -400,7 +404,7 @@ static bool open_normgrad(const bench_case *what, bench_job *job)
         return true;
     }
     if (!strcmp(what->group, "late")) return open_late(what, job);
-    return what->widths || what->layers ? open_step(what, job) : open_op(what, job);
+    return what->widths || what->layers || what->hidden ? open_step(what, job) : open_op(what, job);
 }
 
 int bench_normgrad(void)

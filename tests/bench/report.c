@@ -284,6 +284,9 @@ static void write_label(FILE *file, const bench_case *what)
     if (what->layers)
         fprintf(file, "step transformer, %lld layers, batch %lld", (long long)what->layers,
                 (long long)what->rows);
+    if (what->hidden)
+        fprintf(file, "step LSTM of %lld, %lld steps, batch %lld", (long long)what->hidden,
+                (long long)what->columns, (long long)what->rows);
     for (int i = 0; i < what->widths; i++)
         fprintf(file, "%s%lld", i ? "-" : "", (long long)what->width[i]);
     if (what->widths) fprintf(file, ", batch %lld", (long long)what->batch);

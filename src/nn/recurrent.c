@@ -1,0 +1,407 @@
+/* RNN, GRU and LSTM: layers of the recurrent ops on each other, in one direction or in both; with
+ * norms in the cell, as LayerNorm's paper has them (Ba, Kiros & Hinton 2016), composed of ops. */
+#include "ops/recurrent.h"
+#include "nn/module.h"
+#include <math.h>
+
+/* One direction of one layer. */
+typedef struct {
+    ng_recurrent_weights weights;
+    ng_module *norm_ih, *norm_hh; /* LSTM: of all gates; GRU: of r and z */
+    ng_module *norm_in, *norm_hn; /* GRU: of n */
+    ng_module *norm_state;        /* LSTM: norm_c; RNN: norm, of the sum */
+} direction;
+
+typedef struct {
+    ng_module base;
+    ng_cell cell;
+    int64_t features;
+    ng_recurrent_new_options options;
+} recurrent;
+
+static int64_t directions_in(const recurrent *layer)
+{
+    return layer->options.bidirectional ? 2 : 1;
+}
+
+/* What the which-th direction of the stack, (layers, 1 or 2), has registered: in the order of
+ * add_direction. */
+static direction direction_at(const recurrent *layer, int64_t which)
+{
+    const ng_recurrent_new_options *o = &layer->options;
+    const int weights = o->no_bias ? 2 : 4;
+    const int norms = !o->norm                      ? 0
+                      : layer->cell == NG_CELL_LSTM ? 3
+                      : layer->cell == NG_CELL_GRU  ? 4
+                                                    : 1;
+    const ng_entry *own = layer->base.registry->entries + which * (weights + norms);
+    const ng_entry *norm = own + weights;
+    direction d = {.weights = {own[0].tensor, own[1].tensor, NG_NONE, NG_NONE}};
+    if (!o->no_bias) d.weights.bias_ih = own[2].tensor, d.weights.bias_hh = own[3].tensor;
+    if (norms == 1) d.norm_state = norm[0].child;
+    if (norms > 1) d.norm_ih = norm[0].child, d.norm_hh = norm[1].child;
+    if (norms == 3) d.norm_state = norm[2].child;
+    if (norms == 4) d.norm_in = norm[2].child, d.norm_hn = norm[3].child;
+    return d;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------- */
+
+/* Of the part of a product that begins with feature `from`. */
+static ng_tensor *part_normalized(ng_tape *tape, ng_module *norm, ng_tensor *x, int64_t from,
+                                  int64_t to)
+{
+    ng_tensor *part = ng_slice(tape, x, -1, from, to);
+    return part ? ng_forward(norm, tape, part) : NULL;
+}
+
+static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place place, ng_tensor *x)
+{
+    const direction *d = layer;
+    if (!x) return NULL;
+    if (place == NG_PLACE_STATE) return ng_forward(d->norm_state, tape, x);
+    const bool input = place == NG_PLACE_INPUT;
+    ng_module *norm = input ? d->norm_ih : d->norm_hh, *rest = input ? d->norm_in : d->norm_hn;
+    if (!rest) return ng_forward(norm, tape, x);
+    const int64_t n = ng_dim(x, -1) / 3;
+    ng_tensor *parts[] = {part_normalized(tape, norm, x, 0, 2 * n),
+                          part_normalized(tape, rest, x, 2 * n, 3 * n)};
+    return parts[0] && parts[1] ? ng_concat(tape, parts, 2, -1) : NULL;
+}
+
+static ng_recurrent_weights standing_in(ng_tape *tape, const ng_recurrent_weights *w)
+{
+    return (ng_recurrent_weights){ng_stand_in(tape, w->weight_ih), ng_stand_in(tape, w->weight_hh),
+                                  ng_stand_in(tape, w->bias_ih), ng_stand_in(tape, w->bias_hh)};
+}
+
+/* The steps of one direction as ops. */
+static ng_tensor *composed(const recurrent *layer, ng_tape *tape, ng_tensor *x, direction *d,
+                           bool reverse, ng_tensor *lengths, ng_recurrent_state *state)
+{
+    const ng_recurrent_composition of = {.cell = layer->cell,
+                                         .reverse = reverse,
+                                         .weights = standing_in(tape, &d->weights),
+                                         .first = *state,
+                                         .lengths = lengths,
+                                         .norm = normalized,
+                                         .layer = d};
+    if (!ng_recurrent_fits(layer->base.type->name, tape, x, layer->cell, &of)) return NULL;
+    return ng_recurrent_composed(tape, x, &of, state);
+}
+
+/* One direction of one layer, from *state on; the state after it where that is wanted. */
+static ng_tensor *run(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t which,
+                      ng_tensor *lengths, ng_recurrent_state *state, bool wanted)
+{
+    direction d = direction_at(layer, which);
+    const bool reverse = which % directions_in(layer);
+    if (layer->options.norm) return composed(layer, tape, x, &d, reverse, lengths, state);
+    const ng_recurrent_weights weights = standing_in(tape, &d.weights);
+    const ng_recurrent_options options = {.reverse = reverse,
+                                          .relu = layer->cell == NG_CELL_RELU,
+                                          .last = wanted ? state : NULL,
+                                          .lengths = lengths};
+    switch (layer->cell) {
+    case NG_CELL_GRU: return ng_gru_with(tape, x, weights, *state, options);
+    case NG_CELL_LSTM: return ng_lstm_with(tape, x, weights, *state, options);
+    default: return ng_rnn_with(tape, x, weights, *state, options);
+    }
+}
+
+/* The which-th matrix (N, hidden) of states (layers directions, N, hidden), or NG_NONE. */
+static ng_tensor *state_at(ng_tape *tape, ng_tensor *states, int64_t which)
+{
+    if (ng_is_none(states)) return NG_NONE;
+    ng_tensor *state = ng_slice(tape, states, 0, which, which + 1);
+    return ng_reshape(tape, state, NG_SHAPE(ng_dim(states, 1), ng_dim(states, 2)));
+}
+
+/* The matrices of all layers and directions as one tensor. */
+static ng_tensor *stacked(ng_tape *tape, ng_tensor **states, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (!states[i]) return NULL;
+        states[i] =
+            ng_reshape(tape, states[i], NG_SHAPE(1, ng_dim(states[i], 0), ng_dim(states[i], 1)));
+    }
+    return ng_concat(tape, states, (int)count, 0);
+}
+
+static bool state_fits(const recurrent *layer, const char *name, const ng_tensor *state,
+                       const ng_tensor *x)
+{
+    const ng_shape expected = NG_SHAPE(layer->options.layers * directions_in(layer),
+                                       x->shape.dim[0], layer->options.hidden);
+    if (ng_is_none(state) || ng_shape_equal(state->shape, expected)) return true;
+    ng_fail(NG_ESHAPE, "%s: %s is %s, expected (layers directions, N, hidden) = %s",
+            layer->base.type->name, name, ng_shape_print(state->shape).text,
+            ng_shape_print(expected).text);
+    return false;
+}
+
+/* One layer: its directions side by side. The states in h and c (layers directions) move. */
+static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t l,
+                            ng_tensor *lengths, ng_recurrent_state *states, bool wanted)
+{
+    const int64_t count = directions_in(layer);
+    ng_tensor *parts[2];
+    for (int64_t d = 0; d < count; d++) {
+        const int64_t which = l * count + d;
+        parts[d] = run(layer, tape, x, which, lengths, &states[which], wanted);
+        if (!parts[d]) return NULL;
+    }
+    ng_tensor *y = count > 1 ? ng_concat(tape, parts, 2, -1) : parts[0];
+    const bool drops = layer->base.training && layer->options.dropout > 0;
+    return drops && l + 1 < layer->options.layers ? ng_dropout(tape, y, layer->options.dropout) : y;
+}
+
+/* *state becomes the tensors of the last states. */
+static bool join_states(const recurrent *layer, ng_tape *tape, const ng_recurrent_state *states,
+                        ng_recurrent_state *state)
+{
+    const int64_t count = layer->options.layers * directions_in(layer);
+    ng_tensor **one = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
+    if (!one) return false;
+    for (int64_t i = 0; i < count; i++) one[i] = states[i].h;
+    state->h = stacked(tape, one, count);
+    if (layer->cell != NG_CELL_LSTM) return state->h != NULL;
+    for (int64_t i = 0; i < count; i++) one[i] = states[i].c;
+    state->c = stacked(tape, one, count);
+    return state->h && state->c;
+}
+
+static ng_tensor *run_layers(const recurrent *layer, ng_tape *tape, ng_tensor *x,
+                             ng_tensor *lengths, ng_recurrent_state *state)
+{
+    const ng_recurrent_new_options *o = &layer->options;
+    const ng_recurrent_state none = {NG_NONE, NG_NONE}, *first = state ? state : &none;
+    const int64_t count = o->layers * directions_in(layer);
+    if (ng_rank(x) != 3 || ng_dim(x, 2) != layer->features) {
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, T, %lld)", layer->base.type->name,
+                ng_shape_print(x->shape).text, (long long)layer->features);
+        return NULL;
+    }
+    if (!state_fits(layer, "h", first->h, x) || !state_fits(layer, "c", first->c, x)) return NULL;
+    ng_recurrent_state *states = ng_tape_memory(tape, (size_t)count * sizeof *states);
+    if (!states) return NULL;
+    for (int64_t i = 0; i < count; i++) {
+        states[i] = (ng_recurrent_state){state_at(tape, first->h, i), state_at(tape, first->c, i)};
+        if (!states[i].h || !states[i].c) return NULL;
+    }
+    for (int64_t l = 0; l < o->layers && x; l++)
+        x = run_layer(layer, tape, x, l, lengths, states, state);
+    return x && (!state || join_states(layer, tape, states, state)) ? x : NULL;
+}
+
+static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return run_layers((const recurrent *)self, tape, x, NG_NONE, NULL);
+}
+
+static ng_tensor *recurrent_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                          ng_tensor *lengths)
+{
+    return run_layers((const recurrent *)self, tape, x, lengths, NULL);
+}
+
+/* ---- Class --------------------------------------------------------------------------------- */
+
+static void recurrent_init(ng_module *self, ng_rng *rng)
+{
+    const recurrent *layer = (const recurrent *)self;
+    const double bound = 1 / sqrt((double)layer->options.hidden);
+    for (int64_t i = 0; i < layer->options.layers * directions_in(layer); i++) {
+        const ng_recurrent_weights w = direction_at(layer, i).weights;
+        ng_tensor *const drawn[] = {w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh};
+        for (int k = 0; k < (layer->options.no_bias ? 2 : 4); k++)
+            ng_fill_uniform(drawn[k], -bound, bound, rng);
+    }
+}
+
+static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const recurrent *layer = (const recurrent *)self;
+    const ng_recurrent_new_options *o = &layer->options;
+    char layers[32] = "", dropout[32] = "";
+    if (o->layers > 1) snprintf(layers, sizeof layers, ", layers=%lld", (long long)o->layers);
+    if (o->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%g", o->dropout);
+    snprintf(text, bytes, "%lld, %lld%s%s%s%s%s", (long long)layer->features, (long long)o->hidden,
+             layers, o->bidirectional ? ", bidirectional" : "", o->relu ? ", relu" : "", dropout,
+             o->no_bias ? ", no bias" : "");
+}
+
+#define CLASS(text)                                                                                \
+    {                                                                                              \
+        .name = text, .size = sizeof(recurrent), .forward = recurrent_forward,                     \
+        .forward_given = recurrent_forward_given, .init = recurrent_init,                          \
+        .describe = recurrent_describe                                                             \
+    }
+static const ng_module_class rnn_class = CLASS("RNN");
+static const ng_module_class gru_class = CLASS("GRU");
+static const ng_module_class lstm_class = CLASS("LSTM");
+
+ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *lengths,
+                                ng_recurrent_state *state)
+{
+    static const char function[] = "ng_forward_recurrent";
+    if (!ng_given(function, "module", module) || !ng_given(function, "tape", tape) ||
+        !ng_given(function, "x", x) || !ng_given(function, "lengths", lengths) ||
+        !ng_given(function, "state", state) || !ng_given(function, "h", state->h) ||
+        !ng_given(function, "c", state->c) || !ng_usable(function, "x", 0, tape, x))
+        return NULL;
+    if (module->type->forward != recurrent_forward) {
+        ng_fail(NG_EVALUE, "%s: the module is a %s, expected an RNN, a GRU or an LSTM", function,
+                module->type->name);
+        return NULL;
+    }
+    const int64_t failures = ng_failures();
+    ng_recurrent_state after = *state;
+    ng_tensor *y = run_layers((const recurrent *)module, tape, x, lengths, &after);
+    if (!y) return ng_failed_in(module, failures);
+    *state = after;
+    return y;
+}
+
+/* ---- Make ---------------------------------------------------------------------------------- */
+
+static bool options_accepted(const char *name, int64_t features, ng_cell cell,
+                             const ng_recurrent_new_options *o)
+{
+    if (!ng_option_positive(name, "features", features, "features") ||
+        !ng_option_positive(name, "hidden", o->hidden, "features") ||
+        !ng_option_positive(name, "layers", o->layers, "layers") ||
+        !ng_option_range(name, "dropout", o->dropout, 0, 1))
+        return false;
+    if (o->layers > NG_MAX_LAYERS) {
+        ng_fail(NG_EVALUE, "%s: layers is %lld, expected at most %d", name, (long long)o->layers,
+                NG_MAX_LAYERS);
+        return false;
+    }
+    if (!o->relu || cell == NG_CELL_RELU) return true;
+    ng_fail(NG_EVALUE, "%s: .relu is set, expected of ng_rnn_new only", name);
+    return false;
+}
+
+/* "weight_ih_l2_reverse" */
+typedef struct {
+    char text[48];
+} suffixed;
+static suffixed name_of(const recurrent *layer, const char *stem, int64_t which)
+{
+    const int64_t count = directions_in(layer);
+    suffixed name;
+    snprintf(name.text, sizeof name.text, "%s_l%lld%s", stem, (long long)(which / count),
+             which % count ? "_reverse" : "");
+    return name;
+}
+
+static void add_weight(recurrent *layer, const char *stem, int64_t which, ng_shape shape)
+{
+    ng_module_add_parameter(&layer->base, name_of(layer, stem, which).text, shape);
+}
+
+static void add_norm(recurrent *layer, const char *stem, int64_t which, int64_t dim)
+{
+    ng_module_add_child(&layer->base, name_of(layer, stem, which).text, layer->options.norm(dim));
+}
+
+static void add_norms(recurrent *layer, int64_t which)
+{
+    const int64_t n = layer->options.hidden;
+    if (layer->cell == NG_CELL_LSTM) {
+        add_norm(layer, "norm_ih", which, 4 * n);
+        add_norm(layer, "norm_hh", which, 4 * n);
+        add_norm(layer, "norm_c", which, n);
+    } else if (layer->cell == NG_CELL_GRU) {
+        add_norm(layer, "norm_ih", which, 2 * n);
+        add_norm(layer, "norm_hh", which, 2 * n);
+        add_norm(layer, "norm_in", which, n);
+        add_norm(layer, "norm_hn", which, n);
+    } else {
+        add_norm(layer, "norm", which, n);
+    }
+}
+
+static void add_direction(recurrent *layer, int64_t which)
+{
+    const ng_recurrent_new_options *o = &layer->options;
+    const int64_t width = ng_cell_gates(layer->cell) * o->hidden, count = directions_in(layer);
+    const int64_t in = which < count ? layer->features : count * o->hidden;
+    add_weight(layer, "weight_ih", which, NG_SHAPE(width, in));
+    add_weight(layer, "weight_hh", which, NG_SHAPE(width, o->hidden));
+    if (!o->no_bias) add_weight(layer, "bias_ih", which, NG_SHAPE(width));
+    if (!o->no_bias) add_weight(layer, "bias_hh", which, NG_SHAPE(width));
+    if (o->norm) add_norms(layer, which);
+}
+
+static ng_module *recurrent_new(const char *name, const ng_module_class *class, ng_cell cell,
+                                int64_t features, ng_recurrent_new_options options)
+{
+    if (options.layers == 0) options.layers = 1;
+    if (!options_accepted(name, features, cell, &options)) return NULL;
+    recurrent *self = (recurrent *)ng_module_new(class);
+    if (!self) return NULL;
+    self->cell = cell;
+    self->features = features;
+    self->options = options;
+    const int64_t count = options.layers * directions_in(self);
+    for (int64_t i = 0; i < count; i++) add_direction(self, i);
+    return ng_module_built(&self->base);
+}
+
+ng_module *ng_rnn_new_with(int64_t features, ng_recurrent_new_options options)
+{
+    return recurrent_new("ng_rnn_new", &rnn_class, options.relu ? NG_CELL_RELU : NG_CELL_TANH,
+                         features, options);
+}
+
+ng_module *ng_gru_new_with(int64_t features, ng_recurrent_new_options options)
+{
+    return recurrent_new("ng_gru_new", &gru_class, NG_CELL_GRU, features, options);
+}
+
+ng_module *ng_lstm_new_with(int64_t features, ng_recurrent_new_options options)
+{
+    return recurrent_new("ng_lstm_new", &lstm_class, NG_CELL_LSTM, features, options);
+}
+
+/* ---- Cases --------------------------------------------------------------------------------- */
+
+static ng_module *case_rnn(void) { return ng_rnn_new(2, 3, .relu = true, .no_bias = true); }
+static ng_module *case_gru(void) { return ng_gru_new(2, 2, .layers = 2, .bidirectional = true); }
+static ng_module *case_lstm(void) { return ng_lstm_new(2, 2, .layers = 2, .dropout = 0.3); }
+static ng_module *case_lstm_lengths(void) { return ng_lstm_new(2, 2, .bidirectional = true); }
+static ng_module *case_rnn_norm(void) { return ng_rnn_new(2, 3, .norm = ng_norm_layer); }
+static ng_module *case_gru_norm(void) { return ng_gru_new(2, 3, .norm = ng_norm_layer); }
+static ng_module *case_lstm_norm(void)
+{
+    return ng_lstm_new(2, 3, .norm = ng_norm_layer, .bidirectional = true);
+}
+static ng_module *case_lstm_rms(void) { return ng_lstm_new(2, 3, .norm = ng_norm_rms); }
+
+/* From 1 to 3, so that there is something to differentiate. */
+#define LENGTHS(rows)                                                                              \
+    {                                                                                              \
+        .name = "lengths", .shape = NG_CASE_SHAPE(rows), .low = 1, .high = 4, .index = true        \
+    }
+
+const ng_case ng_layer_cases_recurrent[] = {
+    {.name = "RNN (relu, no bias)", .module = case_rnn, .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    {.name = "GRU (two layers, both directions)",
+     .module = case_gru,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    {.name = "LSTM (two layers, dropout)",
+     .module = case_lstm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    {.name = "LSTM (both directions, lengths)",
+     .module = case_lstm_lengths,
+     .inputs = {NG_CASE_ANY("x", 3, 3, 2), LENGTHS(3)}},
+    {.name = "RNN (LayerNorm)", .module = case_rnn_norm, .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    {.name = "GRU (LayerNorm)", .module = case_gru_norm, .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
+    {.name = "LSTM (LayerNorm, both directions, lengths)",
+     .module = case_lstm_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2), LENGTHS(2)}},
+    {.name = "LSTM (RMSNorm)", .module = case_lstm_rms, .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
+};
+const int ng_layer_cases_recurrent_count = NG_CASE_COUNT(ng_layer_cases_recurrent);

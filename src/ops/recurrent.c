@@ -1,0 +1,476 @@
+/* Recurrent layers, all steps of one direction: rnn, gru, lstm.
+ *
+ * The kernels (kernels/recurrent.c) leave h, and of an LSTM c, after the last step behind the steps
+ * of y where they are wanted: y (N, T + 2, H), of which the results are slices. So the gradients of
+ * all of them arrive as one. */
+#include "ops/recurrent.h"
+#include "ops/op.h"
+
+enum { X, WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH, H0, C0, LENGTHS, INPUTS };
+
+typedef struct {
+    ng_recurrent_shape shape;
+    ng_recurrent_kept kept;
+} recurrent_attributes;
+
+/* ---- Definition ----------------------------------------------------------------------------- */
+
+/* Step t of x (N, T, n): (N, n) */
+static ng_tensor *at_step(ng_tape *tape, ng_tensor *x, int64_t t)
+{
+    ng_tensor *part = ng_slice(tape, x, 1, t, t + 1);
+    return part ? ng_reshape(tape, part, NG_SHAPE(x->shape.dim[0], x->shape.dim[2])) : NULL;
+}
+
+/* The i-th of the gates (N, G H). */
+static ng_tensor *gate(ng_tape *tape, ng_tensor *gates, int64_t i, int64_t hidden)
+{
+    return ng_slice(tape, gates, -1, i * hidden, (i + 1) * hidden);
+}
+
+static ng_tensor *with_bias(ng_tape *tape, ng_tensor *x, ng_tensor *bias)
+{
+    return ng_is_none(bias) ? x : ng_add(tape, x, bias);
+}
+
+/* x W^T + b, or norm(x W^T) + b; the norm of an RNN comes later, and so does its bias. */
+static ng_tensor *product(ng_tape *tape, const ng_recurrent_composition *of,
+                          ng_recurrent_place place, ng_tensor *x)
+{
+    const bool input = place == NG_PLACE_INPUT;
+    ng_tensor *weight = input ? of->weights.weight_ih : of->weights.weight_hh;
+    ng_tensor *bias = input ? of->weights.bias_ih : of->weights.bias_hh;
+    if (!of->norm) return ng_linear(tape, x, weight, bias);
+    ng_tensor *y = ng_linear(tape, x, weight, NG_NONE);
+    if (ng_cell_gates(of->cell) == 1) return y;
+    return with_bias(tape, of->norm(of->layer, tape, place, y), bias);
+}
+
+static ng_tensor *rnn_step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
+                           ng_tensor *h)
+{
+    ng_tensor *sum = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h));
+    if (of->norm) {
+        sum = of->norm(of->layer, tape, NG_PLACE_STATE, sum);
+        sum = with_bias(tape, with_bias(tape, sum, of->weights.bias_ih), of->weights.bias_hh);
+    }
+    return of->cell == NG_CELL_RELU ? ng_relu(tape, sum) : ng_tanh(tape, sum);
+}
+
+/* r, z = s(a + p)   n = tanh(a + r p)   h' = n + z (h - n) */
+static ng_tensor *gru_step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
+                           ng_tensor *h)
+{
+    if (!h) return NULL;
+    const int64_t n = h->shape.dim[1];
+    ng_tensor *p = product(tape, of, NG_PLACE_HIDDEN, h);
+    ng_tensor *open =
+        ng_add(tape, ng_slice(tape, a, -1, 0, 2 * n), ng_slice(tape, p, -1, 0, 2 * n));
+    open = ng_sigmoid(tape, open);
+    ng_tensor *r = gate(tape, open, 0, n), *z = gate(tape, open, 1, n);
+    ng_tensor *new = ng_add(tape, gate(tape, a, 2, n), ng_mul(tape, r, gate(tape, p, 2, n)));
+    new = ng_tanh(tape, new);
+    return ng_add(tape, new, ng_mul(tape, z, ng_sub(tape, h, new)));
+}
+
+/* i, f, g, o = a + p   c' = s(f) c + s(i) tanh(g)   h' = s(o) tanh(c') */
+static ng_tensor *lstm_step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
+                            ng_tensor *h, ng_tensor **c)
+{
+    if (!h) return NULL;
+    const int64_t n = h->shape.dim[1];
+    ng_tensor *gates = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h));
+    ng_tensor *open = ng_sigmoid(tape, ng_slice(tape, gates, -1, 0, 2 * n)); /* i and f */
+    ng_tensor *g = ng_tanh(tape, gate(tape, gates, 2, n));
+    ng_tensor *o = ng_sigmoid(tape, gate(tape, gates, 3, n));
+    *c = ng_add(tape, ng_mul(tape, gate(tape, open, 1, n), *c),
+                ng_mul(tape, gate(tape, open, 0, n), g));
+    ng_tensor *seen = of->norm ? of->norm(of->layer, tape, NG_PLACE_STATE, *c) : *c;
+    return ng_mul(tape, o, ng_tanh(tape, seen));
+}
+
+/* (N, 1): 1 where a row takes step t. */
+static ng_tensor *takers(ng_tape *tape, const ng_tensor *lengths, ng_dtype dtype, int64_t t)
+{
+    ng_tensor *mask = ng_result(tape, dtype, NG_SHAPE(lengths->size, 1));
+    for (int64_t r = 0; mask && r < lengths->size; r++)
+        ng_tensor_store(mask, r, t < ((const int64_t *)lengths->data)[r]);
+    return mask;
+}
+
+/* The state, moved by step t; the step's y. */
+static ng_tensor *step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a, int64_t t,
+                       ng_recurrent_state *state)
+{
+    ng_recurrent_state old = *state;
+    if (of->cell == NG_CELL_LSTM)
+        state->h = lstm_step(tape, of, a, old.h, &state->c);
+    else if (of->cell == NG_CELL_GRU)
+        state->h = gru_step(tape, of, a, old.h);
+    else
+        state->h = rnn_step(tape, of, a, old.h);
+    if (ng_is_none(of->lengths) || !state->h) return state->h;
+    ng_tensor *takes = takers(tape, of->lengths, state->h->dtype, t);
+    ng_tensor *y = ng_where(tape, takes, state->h, ng_zeros_like(tape, state->h));
+    state->h = ng_where(tape, takes, state->h, old.h);
+    if (of->cell == NG_CELL_LSTM) state->c = ng_where(tape, takes, state->c, old.c);
+    return y;
+}
+
+static ng_tensor *or_zeros(ng_tape *tape, ng_tensor *state, ng_dtype dtype, ng_shape shape)
+{
+    return ng_is_none(state) ? ng_full(tape, dtype, shape, 0) : state;
+}
+
+ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent_composition *of,
+                                 ng_recurrent_state *last)
+{
+    const int64_t rows = x->shape.dim[0], steps = x->shape.dim[1];
+    const int64_t hidden = of->weights.weight_hh->shape.dim[1];
+    const ng_shape shape = NG_SHAPE(rows, hidden);
+    *last = of->first;
+    last->h = or_zeros(tape, last->h, x->dtype, shape);
+    if (of->cell == NG_CELL_LSTM) last->c = or_zeros(tape, last->c, x->dtype, shape);
+    ng_tensor *a = product(tape, of, NG_PLACE_INPUT, x);
+    if (!a || !last->h || !last->c) return NULL;
+    if (rows == 0 || steps == 0) return gate(tape, a, 0, hidden); /* empty, as y is */
+    ng_tensor **y = ng_tape_memory(tape, (size_t)steps * sizeof(ng_tensor *));
+    if (!y) return NULL;
+    for (int64_t i = 0; i < steps; i++) {
+        const int64_t t = of->reverse ? steps - 1 - i : i;
+        y[t] = step(tape, of, at_step(tape, a, t), t, last);
+        y[t] = ng_reshape(tape, y[t], NG_SHAPE(rows, 1, hidden));
+        if (!y[t]) return NULL;
+    }
+    return ng_concat(tape, y, (int)steps, 1);
+}
+
+/* With the last states behind the steps, as the kernels leave them. */
+static ng_tensor *recurrent_definition(ng_tape *tape, const ng_node *node)
+{
+    const recurrent_attributes *saved = node->attributes;
+    const ng_recurrent_shape *s = &saved->shape;
+    ng_tensor *const *in = node->inputs;
+    ng_recurrent_state last;
+    const ng_recurrent_composition of = {
+        .cell = s->cell,
+        .reverse = s->reverse,
+        .weights = {in[WEIGHT_IH], in[WEIGHT_HH], in[BIAS_IH], in[BIAS_HH]},
+        .first = {in[H0], in[C0]},
+        .lengths = in[LENGTHS]};
+    ng_tensor *y = ng_recurrent_composed(tape, in[X], &of, &last);
+    if (s->last == 0) return y;
+    const ng_shape row = NG_SHAPE(s->rows, 1, s->hidden);
+    ng_tensor *parts[3] = {y, ng_reshape(tape, last.h, row)};
+    if (s->last > 1) parts[2] = ng_reshape(tape, last.c, row);
+    return ng_concat(tape, parts, 1 + (int)s->last, 1);
+}
+
+/* ---- Backward ------------------------------------------------------------------------------- */
+
+static ng_recurrent_operands operands_of(ng_tensor *const *in)
+{
+    return (ng_recurrent_operands){in[X]->data,       in[WEIGHT_IH]->data, in[WEIGHT_HH]->data,
+                                   in[BIAS_IH]->data, in[BIAS_HH]->data,   in[H0]->data,
+                                   in[C0]->data};
+}
+
+/* Memory of the tape for `count` elements, where they are wanted; false if there is none. */
+static bool take(ng_tape *tape, ng_dtype dtype, bool wanted, int64_t count, void **memory)
+{
+    *memory = wanted ? ng_tape_memory(tape, (size_t)count * ng_dtype_bytes(dtype)) : NULL;
+    return *memory || !wanted;
+}
+
+static ng_status recurrent_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                    ng_slot *dx)
+{
+    const recurrent_attributes *saved = node->attributes;
+    const ng_recurrent_shape *s = &saved->shape;
+    const int64_t gates = s->rows * s->steps * ng_cell_gates(s->cell) * s->hidden;
+    const int64_t state = s->rows * s->hidden;
+    ng_recurrent_scratch scratch;
+    if (!take(tape, dy->dtype, true, gates, &scratch.dgates) ||
+        !take(tape, dy->dtype, s->cell == NG_CELL_GRU, gates, &scratch.dproduct) ||
+        !take(tape, dy->dtype, true, state, &scratch.dh) ||
+        !take(tape, dy->dtype, s->cell == NG_CELL_LSTM, state, &scratch.dc) ||
+        !take(tape, dy->dtype, true, ng_recurrent_parts(s), &scratch.parts))
+        return NG_ENOMEM;
+    const ng_recurrent_gradients to = {dx[X].data,
+                                       dx[WEIGHT_IH].data,
+                                       dx[WEIGHT_HH].data,
+                                       dx[BIAS_IH].data,
+                                       dx[BIAS_HH].data,
+                                       dx[H0].data,
+                                       dx[C0].data,
+                                       dx[X].accumulate,
+                                       dx[WEIGHT_IH].accumulate,
+                                       dx[WEIGHT_HH].accumulate,
+                                       dx[BIAS_IH].accumulate,
+                                       dx[BIAS_HH].accumulate,
+                                       dx[H0].accumulate,
+                                       dx[C0].accumulate};
+    const ng_recurrent_operands operands = operands_of(node->inputs);
+    ng_recurrent_backward(dy->dtype, s, &operands, &saved->kept, dy->data, &scratch, &to);
+    return NG_OK;
+}
+
+static const ng_op rnn_op = {
+    .name = "rnn", .backward = recurrent_backward, .definition = recurrent_definition};
+static const ng_op gru_op = {
+    .name = "gru", .backward = recurrent_backward, .definition = recurrent_definition};
+static const ng_op lstm_op = {
+    .name = "lstm", .backward = recurrent_backward, .definition = recurrent_definition};
+
+/* ---- Shape rule ----------------------------------------------------------------------------- */
+
+bool ng_lengths_ok(const char *function, ng_tape *tape, ng_tensor *lengths, int64_t rows,
+                   int64_t steps)
+{
+    if (!ng_norm_given(function, "lengths", lengths)) return false;
+    if (ng_is_none(lengths)) return true;
+    if (!ng_accepts_index(function, tape, "lengths", lengths)) return false;
+    if (!ng_shape_equal(lengths->shape, NG_SHAPE(rows))) {
+        ng_fail(NG_ESHAPE, "%s: lengths is %s, expected %s", function,
+                ng_shape_print(lengths->shape).text, ng_shape_print(NG_SHAPE(rows)).text);
+        return false;
+    }
+    const int64_t *length = lengths->data;
+    for (int64_t i = 0; i < rows; i++)
+        if (length[i] < 0 || length[i] > steps) {
+            ng_fail(NG_EVALUE, "%s: length %lld of row %lld, expected 0 .. %lld steps", function,
+                    (long long)length[i], (long long)i, (long long)steps);
+            return false;
+        }
+    return true;
+}
+
+/* Whether an operand is NG_NONE or of that shape. */
+static bool has_shape(const char *function, const char *name, const ng_tensor *x, ng_shape shape)
+{
+    if (ng_is_none(x) || ng_shape_equal(x->shape, shape)) return true;
+    ng_fail(NG_ESHAPE, "%s: %s is %s, expected %s", function, name, ng_shape_print(x->shape).text,
+            ng_shape_print(shape).text);
+    return false;
+}
+
+static bool weights_fit(const char *function, const ng_tensor *x, int64_t gates,
+                        const ng_recurrent_weights *w)
+{
+    const ng_shape shape = x->shape, hh = w->weight_hh->shape;
+    if (shape.rank != 3) {
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, T, F)", function, ng_shape_print(shape).text);
+        return false;
+    }
+    if (hh.rank != 2 || hh.dim[1] < 1 || hh.dim[0] / gates != hh.dim[1] || hh.dim[0] % gates != 0) {
+        ng_fail(NG_ESHAPE, "%s: weight_hh is %s, expected (%lld H, H)", function,
+                ng_shape_print(hh).text, (long long)gates);
+        return false;
+    }
+    return has_shape(function, "weight_ih", w->weight_ih, NG_SHAPE(hh.dim[0], shape.dim[2])) &&
+           has_shape(function, "bias_ih", w->bias_ih, NG_SHAPE(hh.dim[0])) &&
+           has_shape(function, "bias_hh", w->bias_hh, NG_SHAPE(hh.dim[0]));
+}
+
+/* Whether all operands of x, W_ih, W_hh, b_ih, b_hh, h0, c0 are there. */
+static bool all_given(const char *function, ng_tensor *const *in)
+{
+    static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
+                                        "bias_hh", "h",         "c"};
+    for (int i = 0; i < LENGTHS; i++)
+        if (i < BIAS_IH ? !ng_given(function, names[i], in[i])
+                        : !ng_norm_given(function, names[i], in[i]))
+            return false;
+    return true;
+}
+
+bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cell cell,
+                       const ng_recurrent_composition *of)
+{
+    const ng_recurrent_weights *w = &of->weights;
+    ng_tensor *const in[] = {x,          w->weight_ih, w->weight_hh, w->bias_ih,
+                             w->bias_hh, of->first.h,  of->first.c};
+    if (!all_given(function, in) || !ng_accepts(function, tape, BIAS_IH, in) ||
+        !ng_accepts_optional(function, tape, LENGTHS, in) ||
+        !weights_fit(function, x, ng_cell_gates(cell), w))
+        return false;
+    const ng_shape state = NG_SHAPE(x->shape.dim[0], w->weight_hh->shape.dim[1]);
+    if (cell != NG_CELL_LSTM && !ng_is_none(of->first.c)) {
+        ng_fail(NG_EVALUE, "%s: c is %s, expected NG_NONE: only an LSTM has one", function,
+                ng_shape_print(of->first.c->shape).text);
+        return false;
+    }
+    return has_shape(function, "h", of->first.h, state) &&
+           has_shape(function, "c", of->first.c, state) &&
+           ng_lengths_ok(function, tape, of->lengths, x->shape.dim[0], x->shape.dim[1]);
+}
+
+/* ---- Forward -------------------------------------------------------------------------------- */
+
+static bool keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_shape *s,
+                 ng_recurrent_kept *kept)
+{
+    const int64_t width = ng_cell_gates(s->cell) * s->hidden, state = s->rows * s->hidden;
+    const bool gru = s->cell == NG_CELL_GRU, lstm = s->cell == NG_CELL_LSTM;
+    return take(tape, dtype, true, s->rows * s->steps * width, &kept->gates) &&
+           take(tape, dtype, gru, s->rows * s->steps * width, &kept->product) &&
+           take(tape, dtype, true, s->steps * state, &kept->h) &&
+           take(tape, dtype, lstm, s->steps * state, &kept->c) &&
+           take(tape, dtype, true, state, &kept->h_last) &&
+           take(tape, dtype, lstm, state, &kept->c_last) &&
+           take(tape, dtype, true, s->hidden * width, &kept->weight) &&
+           take(tape, dtype, true, width, &kept->bias);
+}
+
+/* The i-th of the last states, behind the steps of y: (N, H) */
+static ng_tensor *last_state(ng_tape *tape, ng_tensor *y, const ng_recurrent_shape *s, int64_t i)
+{
+    ng_tensor *state = ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1);
+    return ng_reshape(tape, state, NG_SHAPE(s->rows, s->hidden));
+}
+
+static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
+                        const ng_recurrent_composition *of, ng_recurrent_state *last)
+{
+    if (!ng_recurrent_fits(function, tape, x, of->cell, of)) return NULL;
+    const ng_recurrent_weights *w = &of->weights;
+    ng_tensor *const in[INPUTS] = {x,          w->weight_ih, w->weight_hh, w->bias_ih,
+                                   w->bias_hh, of->first.h,  of->first.c,  of->lengths};
+    const int64_t states = of->cell == NG_CELL_LSTM ? 2 : 1;
+    recurrent_attributes saved = {.shape = {.cell = of->cell,
+                                            .rows = x->shape.dim[0],
+                                            .steps = x->shape.dim[1],
+                                            .features = x->shape.dim[2],
+                                            .hidden = w->weight_hh->shape.dim[1],
+                                            .last = last ? states : 0,
+                                            .lengths = of->lengths->data,
+                                            .reverse = of->reverse}};
+    const ng_recurrent_shape *s = &saved.shape;
+    if (ng_shape_size(function, NG_SHAPE(s->rows, s->steps, w->weight_hh->shape.dim[0])) < 0)
+        return NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, NG_SHAPE(s->rows, s->steps + s->last, s->hidden));
+    if (!y || !keep(tape, x->dtype, s, &saved.kept)) return NULL;
+    const ng_recurrent_operands operands = operands_of(in);
+    ng_recurrent(x->dtype, s, &operands, &saved.kept, y->data);
+    y = ng_record(tape, op, y, in, INPUTS, &saved, sizeof saved);
+    if (!last || !y) return y;
+    last->h = last_state(tape, y, s, 0);
+    last->c = states > 1 ? last_state(tape, y, s, 1) : NG_NONE;
+    return last->h && last->c ? ng_slice(tape, y, 1, 0, s->steps) : NULL;
+}
+
+static ng_recurrent_composition composition(ng_cell cell, ng_recurrent_weights weights,
+                                            ng_recurrent_state state,
+                                            const ng_recurrent_options *options)
+{
+    return (ng_recurrent_composition){.cell = cell,
+                                      .reverse = options->reverse,
+                                      .weights = weights,
+                                      .first = state,
+                                      .lengths = options->lengths};
+}
+
+static bool no_relu(const char *function, const ng_recurrent_options *options)
+{
+    if (!options->relu) return true;
+    ng_fail(NG_EVALUE, "%s: .relu is set, expected of ng_rnn only", function);
+    return false;
+}
+
+ng_tensor *ng_rnn_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
+                       ng_recurrent_state state, ng_recurrent_options options)
+{
+    const ng_recurrent_composition of =
+        composition(options.relu ? NG_CELL_RELU : NG_CELL_TANH, weights, state, &options);
+    return recur("ng_rnn", tape, &rnn_op, x, &of, options.last);
+}
+
+ng_tensor *ng_gru_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
+                       ng_recurrent_state state, ng_recurrent_options options)
+{
+    const ng_recurrent_composition of = composition(NG_CELL_GRU, weights, state, &options);
+    if (!no_relu("ng_gru", &options)) return NULL;
+    return recur("ng_gru", tape, &gru_op, x, &of, options.last);
+}
+
+ng_tensor *ng_lstm_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
+                        ng_recurrent_state state, ng_recurrent_options options)
+{
+    const ng_recurrent_composition of = composition(NG_CELL_LSTM, weights, state, &options);
+    if (!no_relu("ng_lstm", &options)) return NULL;
+    return recur("ng_lstm", tape, &lstm_op, x, &of, options.last);
+}
+
+/* ---- Cases ---------------------------------------------------------------------------------- */
+
+/* y beside the last states, so that a gradient arrives at each: (N, T + 1 or 2, H) */
+static ng_tensor *with_last(ng_tape *tape, ng_tensor *y, const ng_recurrent_state *last)
+{
+    if (!y) return NULL;
+    const ng_shape row = NG_SHAPE(y->shape.dim[0], 1, y->shape.dim[2]);
+    ng_tensor *parts[3] = {y, ng_reshape(tape, last->h, row)};
+    const int count = ng_is_none(last->c) ? 2 : 3;
+    if (count > 2) parts[2] = ng_reshape(tape, last->c, row);
+    return ng_concat(tape, parts, count, 1);
+}
+
+#define WEIGHTS ((ng_recurrent_weights){in[1], in[2], in[3], in[4]})
+#define NO_BIAS ((ng_recurrent_weights){in[1], in[2], NG_NONE, NG_NONE})
+
+static ng_tensor *case_rnn_all(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_recurrent_state state = {in[5], NG_NONE};
+    ng_tensor *y = ng_rnn(tape, in[0], WEIGHTS, state, in[6], .reverse = true, .last = &state);
+    return with_last(tape, y, &state);
+}
+
+static ng_tensor *case_gru_all(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_recurrent_state state = {in[5], NG_NONE};
+    ng_tensor *y = ng_gru(tape, in[0], WEIGHTS, state, in[6], .last = &state);
+    return with_last(tape, y, &state);
+}
+
+static ng_tensor *case_lstm_all(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_recurrent_state state = {in[5], in[6]};
+    ng_tensor *y = ng_lstm(tape, in[0], WEIGHTS, state, in[7], .reverse = true, .last = &state);
+    return with_last(tape, y, &state);
+}
+
+NG_CASE_CALL(case_rnn, ng_rnn(tape, in[0], WEIGHTS, NG_NO_STATE, NG_NONE))
+NG_CASE_CALL(case_rnn_relu, ng_rnn(tape, in[0], WEIGHTS, NG_NO_STATE, NG_NONE, .relu = true))
+NG_CASE_CALL(case_gru, ng_gru(tape, in[0], NO_BIAS, NG_NO_STATE, NG_NONE, .reverse = true))
+NG_CASE_CALL(case_lstm, ng_lstm(tape, in[0], NO_BIAS, NG_NO_STATE, NG_NONE))
+
+#define CELL_INPUTS(gates, h)                                                                      \
+    NG_CASE_ANY("x", 2, 3, 2), NG_CASE_ANY("weight_ih", gates *h, 2),                              \
+        NG_CASE_ANY("weight_hh", gates *h, h), NG_CASE_ANY("bias_ih", gates *h),                   \
+        NG_CASE_ANY("bias_hh", gates *h)
+
+const ng_case ng_op_cases_recurrent[] = {
+    {.name = "rnn", .call = case_rnn, .inputs = {CELL_INPUTS(1, 3)}},
+    {.name = "rnn (relu)", .call = case_rnn_relu, .inputs = {CELL_INPUTS(1, 3)}},
+    {.name = "rnn (reverse, lengths, states)",
+     .call = case_rnn_all,
+     .inputs = {CELL_INPUTS(1, 2), NG_CASE_ANY("h0", 2, 2), NG_CASE_INDEX("lengths", 4, 2)}},
+    {.name = "gru (no bias, reverse)",
+     .call = case_gru,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2), NG_CASE_ANY("weight_ih", 6, 2),
+                NG_CASE_ANY("weight_hh", 6, 2)}},
+    {.name = "gru (lengths, states)",
+     .call = case_gru_all,
+     .inputs = {CELL_INPUTS(3, 2), NG_CASE_ANY("h0", 2, 2), NG_CASE_INDEX("lengths", 4, 2)}},
+    {.name = "lstm (no bias)",
+     .call = case_lstm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2), NG_CASE_ANY("weight_ih", 8, 2),
+                NG_CASE_ANY("weight_hh", 8, 2)}},
+    {.name = "lstm (reverse, lengths, states)",
+     .call = case_lstm_all,
+     .inputs = {CELL_INPUTS(4, 2), NG_CASE_ANY("h0", 2, 2), NG_CASE_ANY("c0", 2, 2),
+                NG_CASE_INDEX("lengths", 4, 2)}},
+};
+const int ng_op_cases_recurrent_count = NG_CASE_COUNT(ng_op_cases_recurrent);

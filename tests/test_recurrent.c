@@ -1,0 +1,440 @@
+/* RNN, GRU and LSTM: against PyTorch and the formulas of the paper, what lengths, directions and
+ * states mean, norms in the cell, their errors. */
+#include "fixture.h"
+#include "golden.h"
+
+/* ---- Against PyTorch in double --------------------------------------------------------------- */
+
+/* Some hundred operations on values of order 1, rounded in another order. */
+#define TOLERANCE 1e-11
+
+typedef struct {
+    const char *kind; /* how the name begins in recurrent.txt */
+    ng_module *(*make)(int64_t features, ng_recurrent_new_options options);
+} maker;
+static const maker makers[] = {{"rnn", ng_rnn_new_with},
+                               {"relu", ng_rnn_new_with},
+                               {"gru", ng_gru_new_with},
+                               {"lstm", ng_lstm_new_with}};
+enum { MAKERS = sizeof makers / sizeof makers[0], FEATURES = 3, HIDDEN = 4 };
+
+static const struct {
+    const char *name;
+    ng_recurrent_new_options options;
+} variants[] = {{"", {.layers = 1}},
+                {"_no_bias", {.no_bias = true}},
+                {"_packed", {.layers = 3, .bidirectional = true}},
+                {"_three", {.layers = 3}},
+                {"_norm", {.norm = ng_norm_layer}}};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+static void load(void) { golden_load("tests/golden/recurrent.txt"); }
+
+static void expect_golden(const char *row, const char *name, const ng_tensor *x)
+{
+    char what[160];
+    snprintf(what, sizeof what, "%s: ours and PyTorch's %s", row, name);
+    expect_tensors_close(__FILE__, __LINE__, what, x, golden("%s/%s", row, name), TOLERANCE);
+}
+
+/* The figures of that name as a leaf, or NG_NONE where there are none. */
+static ng_tensor *leaf_of(const char *row, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/%s", row, name);
+    ng_tensor *x = golden_find(path);
+    return x ? own(ng_require_grad(ng_copy_new(x, NG_F64))) : NG_NONE;
+}
+
+static ng_module *filled(const char *row, const maker *m, ng_recurrent_new_options options)
+{
+    options.hidden = HIDDEN;
+    options.relu = strcmp(m->kind, "relu") == 0;
+    ng_module *net = m->make(FEATURES, options);
+    assert_ok(ng_module_to(net, NG_F64));
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++)
+        assert_ok(ng_copy_values(p.tensor, golden("%s/p/%s", row, p.name)));
+    return net;
+}
+
+/* The sum of x's elements times those of a figure. */
+static ng_tensor *against(const char *row, const char *name, ng_tensor *x)
+{
+    return ng_sum(tape, ng_mul(tape, x, golden("%s/%s", row, name)));
+}
+
+static void expect_pytorchs(const char *row, ng_module *net, bool lstm)
+{
+    ng_tensor *x = leaf_of(row, "x"), *h = leaf_of(row, "h0"), *c = leaf_of(row, "c0");
+    ng_tensor *lengths = leaf_of(row, "lengths");
+    if (lengths != NG_NONE) lengths = own(ng_copy_new(lengths, NG_I64));
+    ng_recurrent_state state = {h, c};
+    ng_tensor *y = ng_forward_recurrent(net, tape, x, lengths, &state);
+    expect_golden(row, "y", y);
+    expect_golden(row, "h", state.h);
+    if (lstm) expect_golden(row, "c", state.c);
+    ck_assert(lstm || state.c == NG_NONE);
+
+    ng_tensor *total = ng_add(tape, against(row, "dy", y), against(row, "dh", state.h));
+    if (lstm) total = ng_add(tape, total, against(row, "dc", state.c));
+    assert_ok(ng_backward(tape, total));
+    expect_golden(row, "dx", ng_grad(x));
+    if (h != NG_NONE) expect_golden(row, "dh0", ng_grad(h));
+    if (c != NG_NONE) expect_golden(row, "dc0", ng_grad(c));
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++) {
+        char name[80];
+        snprintf(name, sizeof name, "d/%s", p.name);
+        expect_golden(row, name, ng_grad(p.tensor));
+    }
+}
+
+START_TEST(values_states_and_gradients_are_pytorchs)
+{
+    const maker *m = &makers[_i / VARIANTS];
+    const ng_recurrent_new_options options = variants[_i % VARIANTS].options;
+    char row[32];
+    snprintf(row, sizeof row, "%s%s", m->kind, variants[_i % VARIANTS].name);
+    if (options.norm && strcmp(m->kind, "relu") == 0) return; /* its norm is that of "rnn" */
+    ng_module *net = filled(row, m, options);
+    expect_pytorchs(row, net, m->make == ng_lstm_new_with);
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(parameters_have_pytorchs_names_and_order)
+{
+    static const char *const names[] = {
+        "weight_ih_l0",         "weight_hh_l0",         "bias_ih_l0",         "bias_hh_l0",
+        "weight_ih_l0_reverse", "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse",
+        "weight_ih_l1",         "weight_hh_l1",         "bias_ih_l1",         "bias_hh_l1",
+        "weight_ih_l1_reverse", "weight_hh_l1_reverse", "bias_ih_l1_reverse", "bias_hh_l1_reverse"};
+    ng_module *net = ng_gru_new(3, 5, .layers = 2, .bidirectional = true);
+    ng_named_tensor p;
+    int i = 0;
+    for (; ng_module_parameter(net, i, &p); i++) {
+        ck_assert_str_eq(p.name, names[i]);
+        for (int64_t k = 0; k < ng_size(p.tensor); k++)
+            ck_assert(fabs(ng_get(p.tensor, k)) <= 1 / sqrt(5.0));
+    }
+    ck_assert_int_eq(i, 16);
+    const ng_tensor *second = ng_module_find(net, "weight_ih_l1");
+    ck_assert(ng_dim(second, 0) == 15 && ng_dim(second, 1) == 10);
+    ng_module_free(net);
+}
+END_TEST
+
+/* ---- What lengths, directions and states mean ------------------------------------------------ */
+
+static const ng_recurrent_new_options manners[] = {
+    {.hidden = 5},
+    {.hidden = 5, .layers = 2, .bidirectional = true},
+    {.hidden = 5, .norm = ng_norm_layer},
+    {.hidden = 5, .bidirectional = true, .norm = ng_norm_rms}};
+enum { MANNERS = sizeof manners / sizeof manners[0], N = 3, T = 6, F = 2 };
+static const int64_t row_lengths[N] = {4, 0, 6};
+
+static ng_module *in_double(const maker *m, ng_recurrent_new_options options)
+{
+    ng_module *net = m->make(F, options);
+    assert_ok(ng_module_to(net, NG_F64));
+    return net;
+}
+
+static ng_tensor *sequences(int64_t rows, int64_t steps)
+{
+    ng_rng rng = ng_rng_seeded(11);
+    return own(ng_normal_new(NG_F64, NG_SHAPE(rows, steps, F), 0, 1, &rng));
+}
+
+static ng_tensor *lengths_of_rows(void)
+{
+    const double values[] = {4, 0, 6};
+    return own(ng_tensor_from(NG_I64, NG_SHAPE(N), values, N));
+}
+
+/* A row's results are those of its own steps alone, whatever stands behind them. */
+START_TEST(a_row_with_a_length_is_that_sequence_alone)
+{
+    ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
+    ng_tensor *x = sequences(N, T);
+    ng_recurrent_state all = NG_NO_STATE;
+    ng_tensor *y = ng_forward_recurrent(net, tape, x, lengths_of_rows(), &all);
+    assert_ok(y);
+    for (int64_t n = 0; n < N; n++) {
+        const int64_t steps = row_lengths[n];
+        ng_recurrent_state own_state = NG_NO_STATE;
+        ng_tensor *alone = ng_slice(tape, ng_slice(tape, x, 0, n, n + 1), 1, 0, steps);
+        ng_tensor *expected = ng_forward_recurrent(net, tape, alone, NG_NONE, &own_state);
+        ng_tensor *row = ng_slice(tape, y, 0, n, n + 1);
+        assert_tensors_close(ng_slice(tape, row, 1, 0, steps), expected, 1e-14);
+        assert_tensors_close(ng_slice(tape, all.h, 1, n, n + 1), own_state.h, 1e-14);
+        ng_tensor *rest = ng_slice(tape, row, 1, steps, T);
+        for (int64_t i = 0; i < ng_size(rest); i++) ck_assert(ng_get(rest, i) == 0);
+    }
+    ng_module_free(net);
+}
+END_TEST
+
+/* NaN in the padding reaches nothing. */
+START_TEST(what_stands_behind_a_rows_length_is_not_looked_at)
+{
+    ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
+    ng_tensor *x = ng_require_grad(sequences(N, T)), *lengths = lengths_of_rows();
+    ng_tensor *clean = own(ng_copy_new(ng_forward_given(net, tape, x, lengths), NG_F64));
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t i = row_lengths[n] * F; i < T * F; i++) ng_set(x, n * T * F + i, 1e30);
+    ng_tensor *y = ng_forward_given(net, tape, x, lengths);
+    assert_same_bits(y, clean);
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t i = 0; i < T * F; i++)
+            ck_assert((ng_get(ng_grad(x), n * T * F + i) == 0) == (i >= row_lengths[n] * F));
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(a_state_that_is_handed_on_continues_the_sequence)
+{
+    ng_recurrent_new_options options = {.hidden = 5, .layers = 2};
+    if (_i % 2) options.norm = ng_norm_layer;
+    ng_module *net = in_double(&makers[_i / 2], options);
+    ng_tensor *x = sequences(N, T);
+    ng_recurrent_state whole = NG_NO_STATE, state = NG_NO_STATE;
+    ng_tensor *y = ng_forward_recurrent(net, tape, x, NG_NONE, &whole);
+    ng_tensor *parts[2];
+    parts[0] = ng_forward_recurrent(net, tape, ng_slice(tape, x, 1, 0, 2), NG_NONE, &state);
+    parts[1] = ng_forward_recurrent(net, tape, ng_slice(tape, x, 1, 2, T), NG_NONE, &state);
+    assert_tensors_close(ng_concat(tape, parts, 2, 1), y, 1e-14);
+    assert_tensors_close(state.h, whole.h, 1e-14);
+    assert_same_bits(y, ng_forward(net, tape, x));
+    ng_module_free(net);
+}
+END_TEST
+
+/* The second direction is the first of the sequence from its end, with its own weights. */
+START_TEST(the_reverse_direction_reads_from_the_end)
+{
+    const maker *m = &makers[_i];
+    ng_module *both = in_double(m, (ng_recurrent_new_options){.hidden = 5, .bidirectional = true});
+    ng_module *one = in_double(m, (ng_recurrent_new_options){.hidden = 5});
+    ng_named_tensor p, q;
+    for (int i = 0; ng_module_parameter(one, i, &p); i++) {
+        ck_assert(ng_module_parameter(both, i + 4, &q));
+        assert_ok(ng_copy_values(p.tensor, q.tensor));
+    }
+    ng_tensor *x = sequences(N, T), *turned[T], *back[T];
+    for (int64_t t = 0; t < T; t++) turned[t] = ng_slice(tape, x, 1, T - 1 - t, T - t);
+    ng_tensor *y = ng_forward(one, tape, ng_concat(tape, turned, T, 1));
+    for (int64_t t = 0; t < T; t++) back[t] = ng_slice(tape, y, 1, T - 1 - t, T - t);
+    ng_tensor *expected = ng_slice(tape, ng_forward(both, tape, x), -1, 5, 10);
+    assert_tensors_close(ng_concat(tape, back, T, 1), expected, 1e-14);
+    ng_module_free(both), ng_module_free(one);
+}
+END_TEST
+
+/* In training each of the features that a layer hands on is 0 or 1 / (1 - p) times itself. */
+START_TEST(dropout_stands_between_layers_in_training_only)
+{
+    ng_module *net = ng_lstm_new(F, 8, .layers = 2, .dropout = 0.5);
+    ng_module *plain = ng_lstm_new(F, 8, .layers = 2);
+    ng_module *single = ng_lstm_new(F, 8, .dropout = 0.5), *alone = ng_lstm_new(F, 8);
+    ng_tensor *x = own(ng_copy_new(sequences(N, T), NG_F32));
+    ng_tensor *expected = ng_forward(plain, tape, x), *y = ng_forward(net, tape, x);
+    double difference = 0;
+    for (int64_t i = 0; i < ng_size(y); i++) difference += fabs(ng_get(y, i) - ng_get(expected, i));
+    ck_assert(difference > 0.1);
+    assert_same_bits(ng_forward(single, tape, x), ng_forward(alone, tape, x));
+    ng_eval(net);
+    assert_same_bits(ng_forward(net, tape, x), expected);
+    ng_module_free(net), ng_module_free(plain), ng_module_free(single), ng_module_free(alone);
+}
+END_TEST
+
+/* ---- The fused op --------------------------------------------------------------------------- */
+
+/* Several blocks of rows, vectors with a rest. */
+typedef struct {
+    ng_tensor *y, *dx, *dw;
+} outcome;
+
+static outcome run(const maker *m, int threads)
+{
+    ng_set_threads(threads);
+    ng_module *net = m->make(40, (ng_recurrent_new_options){.hidden = 37, .bidirectional = true});
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *x = ng_require_grad(own(ng_normal_new(NG_F32, NG_SHAPE(85, 7, 40), 0, 1, &rng)));
+    ng_tensor *y = ng_forward(net, tape, x);
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
+    const outcome o = {own(ng_copy_new(y, NG_F32)), own(ng_copy_new(ng_grad(x), NG_F32)),
+                       own(ng_copy_new(ng_grad(ng_module_find(net, "weight_hh_l0")), NG_F32))};
+    ng_module_free(net);
+    ng_set_threads(0);
+    return o;
+}
+
+START_TEST(bits_do_not_depend_on_the_number_of_threads)
+{
+    const outcome one = run(&makers[_i], 1);
+    for (int threads = 2; threads <= 5; threads++) {
+        const outcome more = run(&makers[_i], threads);
+        assert_same_bits(one.y, more.y);
+        assert_same_bits(one.dx, more.dx);
+        assert_same_bits(one.dw, more.dw);
+    }
+}
+END_TEST
+
+/* A row of a large batch has the values that it has alone: blocks, and the packing of large
+ * weights, are right. */
+START_TEST(a_row_of_a_batch_is_that_row_alone)
+{
+    const int64_t hidden = _i % 2 ? 70 : 9;
+    ng_module *net = makers[_i / 2].make(F, (ng_recurrent_new_options){.hidden = hidden});
+    assert_ok(ng_module_to(net, NG_F64));
+    ng_tensor *x = sequences(67, T), *y = ng_forward(net, tape, x);
+    for (int64_t n = 0; n < 67; n += 13)
+        assert_tensors_close(ng_slice(tape, y, 0, n, n + 1),
+                             ng_forward(net, tape, ng_slice(tape, x, 0, n, n + 1)), 1e-13);
+    ng_module_free(net);
+}
+END_TEST
+
+/* ---- Gradients of gradients ------------------------------------------------------------------ */
+
+/* (|d(sum of y^2)/dx| - 1)^2, as in WGAN-GP, with the parameters as inputs. */
+static ng_tensor *gradient_penalty(ng_tape *on, ng_tensor *const *in, void *context)
+{
+    ng_module *net = context;
+    ng_named_tensor p;
+    int count = 0;
+    while (ng_module_parameter(net, count, &p)) count++;
+    ng_tensor *y = ng_forward_using(net, on, in[0], in + 1, count);
+    ng_tensor *g = ng_gradient(on, ng_sum(on, ng_square(on, y)), in[0], .record = true);
+    ng_tensor *squares = ng_sum(on, ng_square(on, g), .axes = NG_AXES(-1));
+    return ng_mean(on, ng_square(on, ng_add_scalar(on, ng_sqrt(on, squares), -1)));
+}
+
+START_TEST(a_gradient_penalty_checks_at_both_orders)
+{
+    const ng_recurrent_new_options options = {.hidden = 3, .norm = _i % 2 ? ng_norm_layer : NULL};
+    ng_module *net = in_double(&makers[2 + _i / 2], options);
+    ng_tensor *in[16] = {sequences(2, 3)};
+    ng_named_tensor p;
+    int n = 1;
+    for (; ng_module_parameter(net, n - 1, &p); n++) in[n] = p.tensor;
+    ng_check_report report = ng_check_function(gradient_penalty, in, n, .context = net, .order = 2);
+    ck_assert_msg(report.passed, "%s: %s", net->type->name, report.message);
+    ck_assert_int_eq(report.order, 2);
+    ng_module_free(net);
+}
+END_TEST
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+static void expect_refused(ng_tensor *y, ng_status status, const char *text)
+{
+    ck_assert_ptr_null(y);
+    assert_error(status, text);
+}
+
+START_TEST(wrong_operands_are_named)
+{
+    ng_module *net = in_double(&makers[3], (ng_recurrent_new_options){.hidden = 5});
+    ng_module *relu = ng_relu_new();
+    ng_tensor *x = sequences(N, T), *flat = ng_reshape(tape, x, NG_SHAPE(N * T, F));
+    ng_recurrent_state state = NG_NO_STATE;
+    expect_refused(ng_forward(net, tape, flat), NG_ESHAPE,
+                   "LSTM: x is (18, 2), expected (N, T, 2)");
+    const double long_ones[] = {4, 7, 2};
+    ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), long_ones, N));
+    expect_refused(ng_forward_given(net, tape, x, lengths), NG_EVALUE,
+                   "ng_lstm: length 7 of row 1, expected 0 .. 6 steps");
+    ng_tensor *two = own(ng_tensor_from(NG_I64, NG_SHAPE(2), long_ones, 2));
+    expect_refused(ng_forward_given(net, tape, x, two), NG_ESHAPE,
+                   "ng_lstm: lengths is (2,), expected (3,)");
+    expect_refused(ng_forward_given(net, tape, x, flat), NG_EDTYPE,
+                   "ng_lstm: lengths is float64, expected int64");
+    state.h = x;
+    expect_refused(ng_forward_recurrent(net, tape, x, NG_NONE, &state), NG_ESHAPE,
+                   "LSTM: h is (3, 6, 2), expected (layers directions, N, hidden) = (1, 3, 5)");
+    ck_assert(state.h == x); /* as it was */
+    expect_refused(ng_forward_recurrent(relu, tape, x, NG_NONE, &state), NG_EVALUE,
+                   "ng_forward_recurrent: the module is a ReLU, expected an RNN, a GRU or an LSTM");
+    ng_module_free(net), ng_module_free(relu);
+}
+END_TEST
+
+START_TEST(wrong_weights_are_named)
+{
+    ng_tensor *x = sequences(N, T), *w = sequences(8, 2), *m = ng_reshape(tape, w, NG_SHAPE(8, 4));
+    ng_tensor *ih = ng_slice(tape, m, 1, 0, F), *hh = ng_slice(tape, m, 1, 0, 2);
+    ng_tensor *three = ng_slice(tape, m, 1, 0, 3), *h = ng_slice(tape, ih, 0, 0, N);
+    const ng_recurrent_weights good = {ih, hh, NG_NONE, NG_NONE};
+    assert_ok(ng_lstm(tape, x, good, NG_NO_STATE, NG_NONE));
+    expect_refused(ng_gru(tape, x, good, NG_NO_STATE, NG_NONE), NG_ESHAPE,
+                   "ng_gru: weight_hh is (8, 2), expected (3 H, H)");
+    expect_refused(ng_lstm(tape, x, ((ng_recurrent_weights){three, hh, NG_NONE, NG_NONE}),
+                           NG_NO_STATE, NG_NONE),
+                   NG_ESHAPE, "ng_lstm: weight_ih is (8, 3), expected (8, 2)");
+    expect_refused(
+        ng_lstm(tape, x, ((ng_recurrent_weights){ih, hh, NG_NONE, hh}), NG_NO_STATE, NG_NONE),
+        NG_ESHAPE, "ng_lstm: bias_hh is (8, 2), expected (8,)");
+    expect_refused(ng_lstm(tape, x, ((ng_recurrent_weights){ih, NULL, NG_NONE, NG_NONE}),
+                           NG_NO_STATE, NG_NONE),
+                   NG_ENULL, "ng_lstm: weight_hh is NULL");
+    expect_refused(ng_lstm(tape, x, good, NG_NO_STATE, NG_NONE, .relu = true), NG_EVALUE,
+                   "ng_lstm: .relu is set, expected of ng_rnn only");
+    const ng_recurrent_weights rnn = {hh, hh, NG_NONE, NG_NONE};
+    expect_refused(ng_rnn(tape, x, rnn, NG_NO_STATE, NG_NONE), NG_ESHAPE,
+                   "ng_rnn: weight_hh is (8, 2), expected (1 H, H)");
+    ng_tensor *square = ng_slice(tape, hh, 0, 0, 2);
+    const ng_recurrent_weights small = {square, square, NG_NONE, NG_NONE};
+    expect_refused(ng_rnn(tape, x, small, ((ng_recurrent_state){NG_NONE, h}), NG_NONE), NG_EVALUE,
+                   "ng_rnn: c is (3, 2), expected NG_NONE: only an LSTM has one");
+}
+END_TEST
+
+START_TEST(wrong_options_are_named)
+{
+    ck_assert_ptr_null(ng_lstm_new(0, 4));
+    assert_error(NG_EVALUE, "ng_lstm_new: features is 0, expected a positive number of features");
+    ck_assert_ptr_null(ng_gru_new(4, -1));
+    assert_error(NG_EVALUE, "ng_gru_new: hidden is -1, expected a positive number of features");
+    ck_assert_ptr_null(ng_rnn_new(4, 4, .layers = -2));
+    assert_error(NG_EVALUE, "ng_rnn_new: layers is -2, expected a positive number of layers");
+    ck_assert_ptr_null(ng_rnn_new(4, 4, .layers = 10001));
+    assert_error(NG_EVALUE, "ng_rnn_new: layers is 10001, expected at most 10000");
+    ck_assert_ptr_null(ng_lstm_new(4, 4, .dropout = 1));
+    assert_error(NG_EVALUE, "ng_lstm_new: dropout is 1, expected 0 <= dropout < 1");
+    ck_assert_ptr_null(ng_gru_new(4, 4, .relu = true));
+    assert_error(NG_EVALUE, "ng_gru_new: .relu is set, expected of ng_rnn_new only");
+}
+END_TEST
+
+Suite *recurrent_suite(void)
+{
+    Suite *suite = suite_create("recurrent");
+    TCase *pytorch = add_group(suite, "PyTorch");
+    tcase_add_checked_fixture(pytorch, load, golden_unload);
+    tcase_add_loop_test(pytorch, values_states_and_gradients_are_pytorchs, 0, MAKERS * VARIANTS);
+    tcase_add_test(pytorch, parameters_have_pytorchs_names_and_order);
+    TCase *meaning = add_group(suite, "meaning");
+    tcase_add_loop_test(meaning, a_row_with_a_length_is_that_sequence_alone, 0, MAKERS * MANNERS);
+    tcase_add_loop_test(meaning, what_stands_behind_a_rows_length_is_not_looked_at, 0,
+                        MAKERS * MANNERS);
+    tcase_add_loop_test(meaning, a_state_that_is_handed_on_continues_the_sequence, 0, 2 * MAKERS);
+    tcase_add_loop_test(meaning, the_reverse_direction_reads_from_the_end, 0, MAKERS);
+    tcase_add_test(meaning, dropout_stands_between_layers_in_training_only);
+    TCase *fused = add_group(suite, "fused");
+    tcase_add_loop_test(fused, bits_do_not_depend_on_the_number_of_threads, 0, MAKERS);
+    tcase_add_loop_test(fused, a_row_of_a_batch_is_that_row_alone, 0, 2 * MAKERS);
+    TCase *second = add_group(suite, "second order");
+    tcase_add_loop_test(second, a_gradient_penalty_checks_at_both_orders, 0, 4);
+    TCase *errors = add_group(suite, "errors");
+    tcase_add_test(errors, wrong_operands_are_named);
+    tcase_add_test(errors, wrong_weights_are_named);
+    tcase_add_test(errors, wrong_options_are_named);
+    return suite;
+}
