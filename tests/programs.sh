@@ -55,7 +55,7 @@ tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --thre
 for result in convergence digits_cnn char_transformer learning_rate; do
     grep -q '^# what: ' "build/$result.dat" || fail "no build/$result.dat"
 done
-for program in wgan_gp pinn maml vae; do
+for program in wgan_gp pinn maml vae lstm; do
     "$programs/$program" --steps 20 --no-plot >"$folder/output"
     grep -q '^# what: ' "build/$program.dat" || fail "no build/$program.dat"
 done
