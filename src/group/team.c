@@ -9,7 +9,7 @@
  */
 #include "group/team.h"
 #include "core/alloc.h"
-#include "core/tensor.h"
+#include "group/combine.h"
 #include "group/route.h"
 #include <pthread.h>
 #include <sched.h>
@@ -81,50 +81,6 @@ struct ng_group {
 
 static bool is_linked(const team *t) { return t->link.size > 1; }
 
-/* ---- Combining ----------------------------------------------------------------------------- */
-
-static size_t bytes_of(int32_t how, int64_t count)
-{
-    static const size_t size[] = {[NG_COMBINE_F32] = sizeof(float),
-                                  [NG_COMBINE_F64] = sizeof(double),
-                                  [NG_COMBINE_BITS] = sizeof(uint64_t),
-                                  [NG_COMBINE_MOMENTS] = sizeof(ng_moments),
-                                  [NG_COMBINE_LEAVE] = 0};
-    return size[how] * (size_t)count;
-}
-
-/* Chan, Golub & LeVeque 1979. delta = b's mean - a's; mean = a's + delta n_b / n;
- * squares = a's + b's + delta^2 n_a n_b / n. */
-static ng_moments both(const ng_moments *a, const ng_moments *b)
-{
-    if (a->n == 0) return *b;
-    if (b->n == 0) return *a;
-    const double n = a->n + b->n, delta = (b->mean - a->mean) + (b->low - a->low);
-    const double shift = a->low + delta * (b->n / n), mean = a->mean + shift;
-    const double part = mean - a->mean;
-    return (ng_moments){.n = n,
-                        .mean = mean,
-                        .low = (a->mean - (mean - part)) + (shift - part),
-                        .squares = a->squares + b->squares + delta * delta * (a->n * b->n / n)};
-}
-
-/* to = left + right; `to` is one of them. */
-static void combine(int32_t how, int64_t count, const void *left, const void *right, void *to)
-{
-#define EACH(type, formula)                                                                        \
-    {                                                                                              \
-        const type *a = left, *b = right;                                                          \
-        type *sum = to;                                                                            \
-        for (int64_t i = 0; i < count; i++) sum[i] = (formula);                                    \
-        return;                                                                                    \
-    }
-    if (how == NG_COMBINE_F32) EACH(float, a[i] + b[i])
-    if (how == NG_COMBINE_F64) EACH(double, a[i] + b[i])
-    if (how == NG_COMBINE_BITS) EACH(uint64_t, a[i] | b[i])
-    if (how == NG_COMBINE_MOMENTS) EACH(ng_moments, both(&a[i], &b[i]))
-#undef EACH
-}
-
 /* ---- What was called for, and how it stands -------------------------------------------------- */
 
 static void describe(const head *h, char *text, size_t bytes)
@@ -167,7 +123,7 @@ static head failed_head(ng_status status, int member, const char *text)
 
 /* ---- Steps between processes ---------------------------------------------------------------- */
 
-static bool in_frame(const head *h) { return bytes_of(h->how, h->count) <= INLINE; }
+static bool in_frame(const head *h) { return ng_combined_bytes(h->how, h->count) <= INLINE; }
 
 static int tag_of(const call *c) { return (int)(c->ticket % 16000) * 2 + (c->stage == DATA); }
 
@@ -187,7 +143,7 @@ static void receive(team *t, call *c, int peer, void *data, size_t bytes)
 
 static void send_value(team *t, call *c, const ng_step *step)
 {
-    const size_t bytes = bytes_of(c->head.how, c->head.count);
+    const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
     if (c->stage == DATA) {
         send(t, c, step->peer, c->data[step->block], bytes);
         return;
@@ -208,7 +164,7 @@ static void begin_step(team *t, call *c, const ng_step *step)
         receive(t, c, step->peer, c->in, sizeof *c->in);
     else if (receives)
         receive(t, c, step->peer, step->kind == NG_STEP_TAKE ? c->data[0] : c->theirs,
-                bytes_of(c->head.how, c->head.count));
+                ng_combined_bytes(c->head.how, c->head.count));
     if (sends) send_value(t, c, step);
     c->begun = true;
 }
@@ -231,19 +187,19 @@ static void join(call *c, const ng_step *step)
     if (!has_values(c)) return;
     void *mine = c->data[step->block];
     const void *theirs = c->stage == DATA ? c->theirs : c->in->data;
-    combine(c->head.how, c->head.count, step->left ? mine : theirs, step->left ? theirs : mine,
-            mine);
+    ng_combine(c->head.how, c->head.count, step->left ? mine : theirs, step->left ? theirs : mine,
+               mine);
 }
 
 static void finish_step(call *c, const ng_step *step)
 {
     if (step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE) join(c, step);
     if (step->kind == NG_STEP_ADD && has_values(c))
-        combine(c->head.how, c->head.count, c->data[step->block], c->data[step->peer],
-                c->data[step->block]);
+        ng_combine(c->head.how, c->head.count, c->data[step->block], c->data[step->peer],
+                   c->data[step->block]);
     if (step->kind == NG_STEP_TAKE && c->stage == FRAMES) {
         c->head = c->in->head;
-        const size_t bytes = bytes_of(c->head.how, c->head.count);
+        const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
         if (has_values(c) && bytes) memcpy(c->data[0], c->in->data, bytes);
     }
     c->begun = false;
@@ -262,7 +218,7 @@ static bool is_waiting(team *t, call *c)
 static void finish(team *t, call *c)
 {
     c->stage = DONE;
-    const size_t bytes = bytes_of(c->head.how, c->head.count);
+    const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
     for (int i = 1; i < t->route.count && c->head.status == NG_OK && bytes; i++)
         memcpy(c->data[i], c->data[0], bytes);
     if (c->head.status != NG_OK && !t->failed) {
@@ -331,7 +287,7 @@ static void add_up_here(const team *t, const call *c)
             const int end = left + 2 * half < r->members ? left + 2 * half : r->members;
             if (left < r->first || end > last) continue;
             void *to = c->data[left - r->first];
-            combine(c->head.how, c->head.count, to, c->data[left + half - r->first], to);
+            ng_combine(c->head.how, c->head.count, to, c->data[left + half - r->first], to);
         }
 }
 
@@ -339,12 +295,12 @@ static void add_up_here(const team *t, const call *c)
 static void add_up_all_here(const team *t, const call *c)
 {
     for (int i = 1; i < t->route.count; i++)
-        combine(c->head.how, c->head.count, c->data[0], c->data[i], c->data[0]);
+        ng_combine(c->head.how, c->head.count, c->data[0], c->data[i], c->data[0]);
 }
 
 static void make_room(const team *t, call *c)
 {
-    const size_t bytes = bytes_of(c->head.how, c->head.count);
+    const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
     if (!is_linked(t) || c->head.fast || in_frame(&c->head) || bytes <= c->theirs_bytes) return;
     void *memory = ng_allocate_quietly(bytes);
     if (!memory) {
@@ -767,66 +723,5 @@ ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with, i
         status = run(t, list, program, with);
     ng_free(list);
     free_team(t);
-    return status;
-}
-
-/* ---- Agreement, broadcast, gathering --------------------------------------------------------- */
-
-ng_status ng_group_agree(ng_group *group)
-{
-    static const char function[] = "ng_group_agree";
-    if (!ng_given(function, "group", group)) return ng_newest_status();
-    if (ng_failed()) return ng_group_end_failed(group, function);
-    return ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_BITS});
-}
-
-/* Words of `bytes` bytes, zeroed, as ng_calloc gives. */
-static uint64_t *words_for(const char *function, size_t bytes, int64_t *count)
-{
-    *count = (int64_t)((bytes + 7) / 8);
-    return ng_calloc(function, *count, sizeof(uint64_t));
-}
-
-ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from)
-{
-    static const char function[] = "ng_group_broadcast";
-    if (!ng_given(function, "group", group) || !ng_given(function, "x", x))
-        return ng_newest_status();
-    if (ng_writable(function, x)) return ng_newest_status();
-    if (from < 0 || from >= ng_group_size(group))
-        return ng_fail(NG_EVALUE, "%s: from rank %d, expected 0 .. %d", function, from,
-                       ng_group_size(group) - 1);
-    int64_t count;
-    const size_t bytes = (size_t)x->size * ng_dtype_bytes(x->dtype);
-    uint64_t *words = words_for(function, bytes, &count);
-    if (!words) return NG_ENOMEM;
-    if (group->rank == from && bytes) memcpy(words, x->data, bytes);
-    const ng_status status = ng_group_combine(
-        group, function, (ng_collective){.how = NG_COMBINE_BITS, .data = words, .count = count});
-    if (status == NG_OK && bytes) {
-        memcpy(x->data, words, bytes);
-        ng_touch(x);
-    }
-    ng_free(words);
-    return status;
-}
-
-ng_status ng_group_gather(ng_group *group, const double *mine, int count, double *all)
-{
-    static const char function[] = "ng_group_gather";
-    if (!ng_given(function, "group", group) || !ng_given(function, "mine", mine) ||
-        !ng_given(function, "all", all))
-        return ng_newest_status();
-    if (count < 1)
-        return ng_fail(NG_EVALUE, "%s: count is %d, expected 1 or more", function, count);
-    int64_t words;
-    const size_t bytes = (size_t)count * sizeof *mine;
-    uint64_t *rows = words_for(function, bytes * (size_t)ng_group_size(group), &words);
-    if (!rows) return NG_ENOMEM;
-    memcpy(rows + (ptrdiff_t)group->rank * count, mine, bytes);
-    const ng_status status = ng_group_combine(
-        group, function, (ng_collective){.how = NG_COMBINE_BITS, .data = rows, .count = words});
-    if (status == NG_OK) memcpy(all, rows, bytes * (size_t)ng_group_size(group));
-    ng_free(rows);
     return status;
 }

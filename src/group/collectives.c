@@ -1,0 +1,64 @@
+/* Agreement, broadcast and gathering, each one call of the group. */
+#include "core/alloc.h"
+#include "core/tensor.h"
+#include "group/team.h"
+#include <string.h>
+
+ng_status ng_group_agree(ng_group *group)
+{
+    static const char function[] = "ng_group_agree";
+    if (!ng_given(function, "group", group)) return ng_newest_status();
+    if (ng_failed()) return ng_group_end_failed(group, function);
+    return ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_BITS});
+}
+
+/* Words of `bytes` bytes, zeroed, as ng_calloc gives. */
+static uint64_t *words_for(const char *function, size_t bytes, int64_t *count)
+{
+    *count = (int64_t)((bytes + 7) / 8);
+    return ng_calloc(function, *count, sizeof(uint64_t));
+}
+
+ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from)
+{
+    static const char function[] = "ng_group_broadcast";
+    if (!ng_given(function, "group", group) || !ng_given(function, "x", x))
+        return ng_newest_status();
+    if (ng_writable(function, x)) return ng_newest_status();
+    if (from < 0 || from >= ng_group_size(group))
+        return ng_fail(NG_EVALUE, "%s: from rank %d, expected 0 .. %d", function, from,
+                       ng_group_size(group) - 1);
+    int64_t count;
+    const size_t bytes = (size_t)x->size * ng_dtype_bytes(x->dtype);
+    uint64_t *words = words_for(function, bytes, &count);
+    if (!words) return NG_ENOMEM;
+    if (ng_group_rank(group) == from && bytes) memcpy(words, x->data, bytes);
+    const ng_status status = ng_group_combine(
+        group, function, (ng_collective){.how = NG_COMBINE_BITS, .data = words, .count = count});
+    if (status == NG_OK && bytes) {
+        memcpy(x->data, words, bytes);
+        ng_touch(x);
+    }
+    ng_free(words);
+    return status;
+}
+
+ng_status ng_group_gather(ng_group *group, const double *mine, int count, double *all)
+{
+    static const char function[] = "ng_group_gather";
+    if (!ng_given(function, "group", group) || !ng_given(function, "mine", mine) ||
+        !ng_given(function, "all", all))
+        return ng_newest_status();
+    if (count < 1)
+        return ng_fail(NG_EVALUE, "%s: count is %d, expected 1 or more", function, count);
+    int64_t words;
+    const size_t bytes = (size_t)count * sizeof *mine;
+    uint64_t *rows = words_for(function, bytes * (size_t)ng_group_size(group), &words);
+    if (!rows) return NG_ENOMEM;
+    memcpy(rows + (ptrdiff_t)ng_group_rank(group) * count, mine, bytes);
+    const ng_status status = ng_group_combine(
+        group, function, (ng_collective){.how = NG_COMBINE_BITS, .data = rows, .count = words});
+    if (status == NG_OK) memcpy(all, rows, bytes * (size_t)ng_group_size(group));
+    ng_free(rows);
+    return status;
+}
