@@ -12,7 +12,8 @@
 # -a runs what survived again, -A everything. -q leaves it at the suites of the room: what survives
 # them is run again without it. LEVEL is that of nice, 10 unless told.
 set -eu
-short='core optim tape nulls files ops nn networks norms losses transformer golden numpy io operands'
+short='core optim tape nulls files ops nn networks norms losses transformer golden numpy io operands
+    functions derivatives recurrent group parallel'
 long='memory training numbers threads tables conv kernels norm check'
 nice="nice -n ${LEVEL:-10}"
 # A library with a fault in it may replace what it must not: it is never root.
@@ -27,12 +28,17 @@ first_for() { # PATH: the suites that look at it first
     src/core/pool.c | src/core/threads.c | src/core/workspace.c | src/kernels/parallel*) echo threads core ;;
     src/core/*) echo core memory tape nulls ;;
     src/kernels/gemm* | src/kernels/walk* | src/kernels/select.c) echo tables kernels ;;
+    src/group/*) echo group parallel ;;
+    src/optim/parallel.c) echo parallel group ;;
     src/kernels/conv.c | src/kernels/windows.h) echo conv kernels ;;
     src/kernels/*norm*) echo tables norms norm ;;
     src/kernels/*) echo tables kernels ops ;;
     src/tape/*) echo tape memory ops ;;
     src/ops/*norm* | src/ops/batch*) echo norms ops golden norm operands ;;
     src/ops/losses.c) echo losses ops ;;
+    src/ops/derivatives.c) echo derivatives ;;
+    src/ops/group*) echo group operands ;;
+    src/*/recurrent*) echo recurrent operands tables ;;
     src/ops/conv2d.c | src/ops/image.c | src/ops/window.c) echo conv ops ;;
     src/ops/attention.c | src/ops/rotary.c) echo transformer ops ;;
     src/ops/*) echo ops operands ;;
