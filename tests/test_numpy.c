@@ -133,7 +133,7 @@ START_TEST(what_is_saved_is_read_again)
     const ng_shape shapes[] = {NG_SCALAR,      NG_SHAPE(1),       NG_SHAPE(1000, 3),
                                NG_SHAPE(0, 2), NG_SHAPE(2, 3, 4), NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 2)};
     ng_npz_array arrays[18];
-    char names[18][8];
+    char names[18][16];
     for (int i = 0; i < 18; i++) {
         ng_tensor *x = sample(dtypes[i % 3], shapes[i / 3]);
         snprintf(names[i], sizeof names[i], "ä%d", i);

@@ -485,8 +485,9 @@ static bool is_open(const team *t, int64_t ticket)
 
 static bool ended_well(const team *t, int64_t ticket)
 {
+    if (ticket < 0) return false;
     const call *c = &t->call[ticket % RING];
-    return ticket >= 0 && (c->ticket > ticket || (c->stage == DONE && c->head.status == NG_OK));
+    return c->ticket > ticket || (c->stage == DONE && c->head.status == NG_OK);
 }
 
 ng_status ng_group_wait(ng_group *group, const char *function, int64_t ticket)
