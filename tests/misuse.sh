@@ -19,7 +19,8 @@ fail() {
     exit 1
 }
 
-# Right and wrong calls of every macro over NG_NAMED, one on a line. 0 does for numbers and pointers.
+# Right and wrong calls of every macro over NG_NAMED, one on a line. 0 does for numbers and pointers,
+# not for the structs of recurrent networks.
 cat include/normgrad/*.h | awk -v folder="$folder" '
 function value(type) {
     if (type ~ /\*$/ || type ~ /^ng_norm_maker/) return "0"
@@ -50,7 +51,9 @@ function read_struct(text, name,    part, n, k, j, type, m) {
 }
 function call(macro, required, type, member, tail,    k, s) {
     s = "    (void)" macro "("
-    for (k = 1; k <= required; k++) s = s "0, "
+    for (k = 1; k <= required; k++)
+        s = s (given[k] == "state" ? "NG_NO_STATE" : given[k] == "weights" ? \
+            "NG_NAMED(ng_recurrent_weights, bias_hh, 0)" : "0") ", "
     return s value(types[type, member]) tail ");"
 }
 {
@@ -97,7 +100,7 @@ END {
         type = written[1]
         before = two ? written[2] : ""
         member = written[two ? 4 : 2]
-        required = gsub(/,/, "", parameters)
+        required = split(parameters, given, / *, */) - 1
         options = ""
         m = split(members[type], names, " ")
         for (j = 1; j <= m; j++)
