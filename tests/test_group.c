@@ -286,22 +286,7 @@ static ng_status hungry_member(ng_group *group, void *with)
 
 /* Whichever allocation is refused: all members go on, or all have the error; nobody waits, and all
  * memory is given back. */
-START_TEST(out_of_memory_on_one_is_an_error_on_all)
-{
-    bool refused = true;
-    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
-        const int64_t live = allocations_live();
-        allocations_fail_once_after(n);
-        const wire_outcome o = wire_run_members(2, 3, hungry_member, NULL);
-        refused = allocations_refused();
-        allocations_succeed();
-        ck_assert_int_eq(o.left, 0);
-        ck_assert_int_eq(allocations_live(), live);
-        ck_assert_int_eq(o.status[0], o.status[1]);
-        ck_assert_msg(o.status[0] == NG_OK || o.status[0] == NG_ENOMEM, "%s", o.text[0]);
-        ng_clear_error();
-    }
-}
+START_TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(3, hungry_member); }
 END_TEST
 
 /* ---- BatchNorm ------------------------------------------------------------------------------- */

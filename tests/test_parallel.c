@@ -1,5 +1,6 @@
 /* Data-parallel training: the same bits on any number of processes, and those gradients that one
  * process has of the whole batch. */
+#include "labelled.h"
 #include "support.h"
 #include "wire.h"
 
@@ -33,17 +34,6 @@ typedef struct {
     ending *end;
 } training_plan;
 
-static ng_dataset *make_data(void)
-{
-    ng_rng rng = ng_rng_seeded(5);
-    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(SAMPLES, FEATURES), 0, 1, &rng);
-    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(SAMPLES));
-    for (int i = 0; i < SAMPLES; i++) ng_set(y, i, ng_at(x, i, 0) > ng_at(x, i, 1) ? 2 : i % 2);
-    ng_dataset *data = ng_dataset_from(x, y);
-    ng_tensor_free(x), ng_tensor_free(y);
-    return data;
-}
-
 static ng_module *make_network(ng_group *group)
 {
     return ng_sequential_new(ng_linear_new(FEATURES, 24), ng_batch_norm_new(24, .group = group),
@@ -55,7 +45,8 @@ static ng_status training_member(ng_group *group, void *with)
 {
     const training_plan *plan = with;
     const int rank = ng_group_rank(group);
-    ng_dataset *all = make_data(), *mine = ng_dataset_shard(all, rank, ng_group_size(group));
+    ng_dataset *all = labelled_data(SAMPLES, FEATURES),
+               *mine = ng_dataset_shard(all, rank, ng_group_size(group));
     ng_module *net = make_network(group);
     ng_module_init(net, (uint64_t)rank); /* rank 0's are everybody's */
     ng_parallel *parallel = ng_parallel_new(net, group, .fast = plan->fast, .bucket = plan->bucket);
@@ -339,30 +330,14 @@ static ng_status hungry_member(ng_group *group, void *with)
     return ng_error_status();
 }
 
-START_TEST(out_of_memory_on_one_is_an_error_on_all)
-{
-    bool refused = true;
-    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
-        const int64_t live = allocations_live();
-        allocations_fail_once_after(n);
-        const wire_outcome o = wire_run_members(2, 2, hungry_member, NULL);
-        refused = allocations_refused();
-        allocations_succeed();
-        ck_assert_int_eq(o.left, 0);
-        ck_assert_int_eq(allocations_live(), live);
-        ck_assert_msg(o.status[0] == o.status[1], "refused %lld: %s / %s", (long long)n, o.text[0],
-                      o.text[1]);
-        ck_assert_msg(o.status[0] == NG_OK || o.status[0] == NG_ENOMEM, "%s", o.text[0]);
-        ng_clear_error();
-    }
-}
+START_TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(2, hungry_member); }
 END_TEST
 
 /* ---- Shards and seeds ------------------------------------------------------------------------ */
 
 START_TEST(shards_are_equal_and_share_nothing)
 {
-    ng_dataset *all = make_data();
+    ng_dataset *all = labelled_data(SAMPLES, FEATURES);
     bool seen[SAMPLES] = {false};
     for (int r = 0; r < 8; r++) {
         ng_dataset *shard = ng_dataset_shard(all, r, 8);

@@ -1,4 +1,5 @@
 #include "wire.h"
+#include "support.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,4 +206,22 @@ wire_outcome wire_run_members(int count, int members, ng_group_program *program,
 {
     members_run run = {members, program, with};
     return wire_run(count, run_members, &run);
+}
+
+void wire_refuse_each(int members, ng_group_program *program)
+{
+    bool refused = true;
+    for (int64_t n = 0; refused; n = next_to_refuse(n)) {
+        const int64_t live = allocations_live();
+        allocations_fail_once_after(n);
+        const wire_outcome o = wire_run_members(2, members, program, NULL);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert_int_eq(o.left, 0);
+        ck_assert_int_eq(allocations_live(), live);
+        ck_assert_msg(o.status[0] == o.status[1], "refused %lld: %s / %s", (long long)n, o.text[0],
+                      o.text[1]);
+        ck_assert_msg(o.status[0] == NG_OK || o.status[0] == NG_ENOMEM, "%s", o.text[0]);
+        ng_clear_error();
+    }
 }

@@ -18,4 +18,8 @@ wire_outcome wire_run(int count, wire_process *process, void *with);
 /* The same with a group of `members` over these processes, and a program for each. */
 wire_outcome wire_run_members(int count, int members, ng_group_program *program, void *with);
 
+/* The same on two processes, with each allocation refused in turn: all have the same outcome, no
+ * message is left, and all memory is given back. */
+void wire_refuse_each(int members, ng_group_program *program);
+
 #endif

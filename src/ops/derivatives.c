@@ -3,19 +3,6 @@
 #include <normgrad/derivatives.h>
 #include <string.h>
 
-/* "ng_hvp: vector 2 is NULL", or "vector 1", where there is no list at all. */
-static bool list_given(const char *function, const char *what, ng_tensor *const *list, int count)
-{
-    for (int i = 0; i < count; i++) {
-        if (list && list[i]) continue;
-        char operand[32];
-        snprintf(operand, sizeof operand, "%s %d", what, i + 1);
-        ng_note_null(function, operand);
-        return false;
-    }
-    return true;
-}
-
 static bool has_gradient(const char *function, const char *role, int number, const ng_tape *tape,
                          const ng_tensor *x)
 {
@@ -44,8 +31,8 @@ static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *i
         ng_fail(NG_EVALUE, "%s: %d inputs, expected at least one", function, count);
         return false;
     }
-    if (!list_given(function, "input", inputs, count) ||
-        !list_given(function, "vector", vectors, count))
+    if (!ng_list_given(function, "input", inputs, count) ||
+        !ng_list_given(function, "vector", vectors, count))
         return false;
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i], *v = vectors[i];

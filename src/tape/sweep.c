@@ -495,19 +495,6 @@ static bool count_ok(const char *function, int count, const char *what)
     return false;
 }
 
-/* "ng_gradients: input 2 is NULL", or "input 1", where there is no list at all. */
-static bool all_given(const char *function, const char *what, ng_tensor *const *list, int count)
-{
-    for (int i = 0; i < count; i++) {
-        if (list && list[i]) continue;
-        char operand[32];
-        snprintf(operand, sizeof operand, "%s %d", what, i + 1);
-        ng_note_null(function, operand);
-        return false;
-    }
-    return true;
-}
-
 ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
@@ -516,9 +503,10 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
         return ng_newest_status();
     if (!count_ok(function, n_outputs, "outputs") || !count_ok(function, n_inputs, "inputs"))
         return ng_newest_status();
-    if (!all_given(function, "output", outputs, n_outputs) ||
-        !all_given(function, "input", inputs, n_inputs) ||
-        (options.cotangents && !all_given(function, "cotangent", options.cotangents, n_outputs)))
+    if (!ng_list_given(function, "output", outputs, n_outputs) ||
+        !ng_list_given(function, "input", inputs, n_inputs) ||
+        (options.cotangents &&
+         !ng_list_given(function, "cotangent", options.cotangents, n_outputs)))
         return ng_newest_status();
     tape->function = function;
     if (!gradients_ok(function, tape, outputs, n_outputs, inputs, n_inputs, options.cotangents))

@@ -193,18 +193,22 @@ static bool input_ok(const char *function, const ng_tape *tape, int i, const ng_
     return true;
 }
 
-bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tensor *const *inputs)
+bool ng_list_given(const char *function, const char *what, ng_tensor *const *list, int count)
 {
-    if (!ng_given(function, "tape", tape) || !ng_given(function, "the list of operands", inputs))
-        return false;
     for (int i = 0; i < count; i++) {
-        if (inputs[i]) continue;
+        if (list && list[i]) continue;
         char operand[32];
-        snprintf(operand, sizeof operand, "operand %d", i + 1);
+        snprintf(operand, sizeof operand, "%s %d", what, i + 1);
         ng_note_null(function, operand);
         return false;
     }
     return true;
+}
+
+bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tensor *const *inputs)
+{
+    return ng_given(function, "tape", tape) && ng_given(function, "the list of operands", inputs) &&
+           ng_list_given(function, "operand", inputs, count);
 }
 
 static bool accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs,

@@ -77,6 +77,10 @@ ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double 
 /* A new header over x's memory with another shape of the same size. */
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
+/* Whether each tensor of a list was given; a NULL is noted, "ng_gradients: input 2 is NULL", or
+ * "input 1", where there is no list at all. */
+bool ng_list_given(const char *function, const char *what, ng_tensor *const *list, int count);
+
 /* Whether the tape and each of the operands was given; a NULL is noted. */
 bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tensor *const *inputs);
 

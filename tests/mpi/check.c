@@ -6,6 +6,7 @@
  *     check kill        process 0 kills itself in the middle
  *     check stop STATE  as train, but stops half way; each member's state is in STATE.RANK
  *     check go-on STATE goes on from there */
+#include "../labelled.h"
 #include <inttypes.h>
 #include <normgrad.h>
 #include <normgrad/mpi.h>
@@ -23,17 +24,6 @@ typedef struct {
 } job;
 
 static bool is(const job *j, const char *mode) { return strcmp(j->mode, mode) == 0; }
-
-static ng_dataset *make_data(void)
-{
-    ng_rng rng = ng_rng_seeded(5);
-    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(SAMPLES, FEATURES), 0, 1, &rng);
-    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(SAMPLES));
-    for (int i = 0; i < SAMPLES; i++) ng_set(y, i, ng_at(x, i, 0) > ng_at(x, i, 1) ? 2 : i % 2);
-    ng_dataset *data = ng_dataset_from(x, y);
-    ng_tensor_free(x), ng_tensor_free(y);
-    return data;
-}
 
 static uint64_t mix(uint64_t digest, const void *bytes, size_t count)
 {
@@ -121,7 +111,7 @@ static void train(job *j, member *m, ng_dataset *mine)
 static ng_status program(ng_group *group, void *with)
 {
     job *j = with;
-    ng_dataset *all = make_data();
+    ng_dataset *all = labelled_data(SAMPLES, FEATURES);
     ng_dataset *mine = ng_dataset_shard(all, ng_group_rank(group), ng_group_size(group));
     member m = {.group = group};
     m.net = ng_sequential_new(ng_linear_new(FEATURES, 24), ng_batch_norm_new(24, .group = group),
