@@ -547,6 +547,7 @@ headers:
 .PHONY: lint
 lint: headers
 	$(Q)tests/map.sh
+	$(Q)tests/mutations/run.sh -l
 	$(Q)tests/reference.sh $(OUT)/reference
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 

@@ -5,7 +5,9 @@
 # a test, or a line in the list that says why it changes nothing.
 #
 #     tests/mutations/run.sh FOLDER [-j JOBS] [-n FROM[-TO]] [-s STEP] [-q] [-a | -A] [TEXT...]
+#     tests/mutations/run.sh -l [TEXT...]
 #
+# -l: only whether the list still fits the sources: each fault's text stands there once.
 # TEXT: only the faults in files whose path contains one of these. -n: only those with these numbers.
 # -s: only one of so many.
 # What has a result in FOLDER/results is not run again, so that a run that was broken off goes on;
@@ -61,8 +63,11 @@ usage() {
 }
 
 [ $# -ge 1 ] || usage
-mkdir -p "$1"
-work=$(cd "$1" && pwd)
+work=
+if [ "$1" != -l ]; then
+    mkdir -p "$1"
+    work=$(cd "$1" && pwd)
+fi
 shift
 jobs=1 from=1 to=1000000 step=1 again= others="$short $long"
 while getopts 'j:n:s:qaA' option; do
@@ -221,6 +226,15 @@ work_through() { # JOB
 
 wanted "$@" | sed 's/\t\t/\t \t/g' >"$scratch/wanted"
 [ -s "$scratch/wanted" ] || { echo 'mutations: none is wanted' >&2; exit 2; }
+if [ -z "$work" ]; then
+    bad=0
+    while IFS=$'\t' read -r number path old new _; do
+        OLD=$old NEW=$new awk -f "$here/apply.awk" "$root/$path" 2>&1 >/dev/null |
+            sed "s|^|mutations: $number $path: ${old//[\\|&]/.}: |" >"$scratch/said"
+        [ ! -s "$scratch/said" ] || { cat "$scratch/said" >&2; bad=1; }
+    done <"$scratch/wanted"
+    exit $bad
+fi
 touch "$results"
 while IFS=$'\t' read -r _ path old new _; do
     id=$(id_of "$path" "$old" "$new")
