@@ -1,7 +1,6 @@
 /* How sharp the loss is where gradient descent goes: the largest eigenvalue of the Hessian along
  * training, by norm and learning rate. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, IMAGES, STEPS };
 static lab_size sizes[] = {
@@ -28,24 +27,10 @@ static const lab_experiment experiment = {
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { NORMS = 4, RATES = 2, LOOK = 25, ITERATIONS = 10, FIRST_ITERATIONS = 60, MOST = 16 };
+enum { NORMS = 4, RATES = 2, LOOK = 25, ITERATIONS = 10, FIRST_ITERATIONS = 60 };
 static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
                                              &lab_rms_norm};
 static const double rates[RATES] = {0.08, 0.12};
-
-static ng_module *make_network(const lab_norm *norm, uint64_t seed)
-{
-    ng_module *net = ng_sequential_from(NULL, 0);
-    for (int i = 0; i < 2; i++) {
-        ng_sequential_add(net, ng_linear_new(i == 0 ? 64 : lab_whole(WIDTH), lab_whole(WIDTH)));
-        if (norm->make) ng_sequential_add(net, norm->make(lab_whole(WIDTH)));
-        ng_sequential_add(net, ng_tanh_new());
-    }
-    ng_sequential_add(net, ng_linear_new(lab_whole(WIDTH), 10));
-    ng_module_init(net, seed);
-    lab_goes_on();
-    return net;
-}
 
 /* ---- One training ---- */
 
@@ -53,13 +38,11 @@ typedef struct {
     ng_module *net;
     ng_tape *tape;
     ng_dataset *data;
-    ng_tensor *parameters[MOST],
-        *along[MOST]; /* along: of length 1 together, the vector found last */
-    int count;
 } descent;
 
-static ng_tensor *loss_of(descent *d)
+static ng_tensor *loss_of(void *context)
 {
+    const descent *d = context;
     ng_batch batch;
     ng_dataset_batch(d->data, d->tape, 0, ng_dataset_count(d->data), &batch);
     ng_tensor *error = ng_sub(d->tape, ng_forward(d->net, d->tape, batch.x),
@@ -68,68 +51,26 @@ static ng_tensor *loss_of(descent *d)
                          0.5 / (double)batch.size);
 }
 
-static descent begin(const lab_norm *norm, uint64_t seed)
-{
-    descent d = {.net = make_network(norm, seed), .tape = ng_tape_new()};
-    ng_dataset *rest;
-    ng_named_tensor p;
-    ng_rng rng = ng_rng_seeded(seed);
-    lab_digits(seed, lab_whole(IMAGES), &d.data, &rest);
-    ng_dataset_free(rest);
-    for (; ng_module_parameter(d.net, d.count, &p); d.count++) {
-        d.parameters[d.count] = p.tensor;
-        d.along[d.count] = ng_normal_new(NG_F32, ng_shape_of(p.tensor), 0, 1, &rng);
-    }
-    lab_goes_on();
-    return d;
-}
-
-static void end(descent *d)
-{
-    for (int i = 0; i < d->count; i++) ng_tensor_free(d->along[i]);
-    ng_tape_free(d->tape), ng_module_free(d->net), ng_dataset_free(d->data);
-}
-
-/* |v|, over all tensors of the list. */
-static double length(ng_tape *tape, ng_tensor *const *v, int count)
-{
-    double square = 0;
-    for (int i = 0; i < count; i++) square += ng_item(ng_sum(tape, ng_square(tape, v[i])));
-    return sqrt(square);
-}
-
-/* Power iteration: v <- H v / |H v|; the eigenvalue is |H v|. */
-static double sharpness(descent *d, int iterations)
-{
-    double size = 1;
-    for (int k = 0; k < iterations; k++) {
-        ng_tensor *product[MOST];
-        ng_hvp(d->tape, loss_of(d), d->parameters, d->count, d->along, product);
-        size = length(d->tape, product, d->count);
-        for (int i = 0; i < d->count; i++)
-            ng_copy_values(d->along[i], ng_mul_scalar(d->tape, product[i], 1 / size));
-        ng_tape_reset(d->tape);
-        lab_goes_on();
-    }
-    return size;
-}
-
 /* The sharpness at every look, and the loss. */
 static void descend(const lab_norm *norm, double rate, uint64_t seed, double *sharp, double *loss)
 {
-    descent d = begin(norm, seed);
+    descent d = {lab_network_of(norm, ng_tanh_new, lab_whole(WIDTH), 2, seed), ng_tape_new(), NULL};
+    ng_dataset *rest;
+    lab_digits(seed, lab_whole(IMAGES), &d.data, &rest);
+    lab_curvature curvature = lab_curvature_of(d.net, d.tape, loss_of, &d, 1, seed);
     ng_optimizer *sgd = ng_sgd_new(d.net, .lr = rate);
     for (int step = 0; step < lab_whole(STEPS); step++) {
         const int look = step / LOOK;
         if (step % LOOK == 0)
-            sharp[look] = sharpness(&d, look == 0 ? FIRST_ITERATIONS : ITERATIONS);
+            sharp[look] = lab_eigenvalue(&curvature, 0, look == 0 ? FIRST_ITERATIONS : ITERATIONS);
         ng_tensor *l = loss_of(&d);
         if (step % LOOK == 0) loss[look] = ng_item(l);
         if (ng_backward(d.tape, l) || ng_optimizer_step(sgd)) break;
         ng_tape_reset(d.tape);
     }
     lab_goes_on();
-    ng_optimizer_free(sgd), end(&d);
+    lab_curvature_free(&curvature), ng_optimizer_free(sgd), ng_tape_free(d.tape);
+    ng_module_free(d.net), ng_dataset_free(d.data), ng_dataset_free(rest);
 }
 
 /* ---- All ---- */

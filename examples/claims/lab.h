@@ -136,6 +136,29 @@ typedef struct {
 } lab_line;
 lab_line lab_fit(const double *x, const double *y, int count);
 
+/* values[i] / base[i], seed by seed: what a part that compares two kinds judges. */
+const double *lab_quotients(const double *values, const double *base);
+
+/* ---- Curvature ---------------------------------------------------------------------------- */
+
+/* The Hessian of a loss by all parameters of a network, and what is known of its eigenvectors. */
+enum { LAB_PARAMETERS = 32, LAB_EIGENVECTORS = 16 };
+typedef struct {
+    ng_tape *tape;
+    ng_tensor *(*loss)(void *context); /* records the loss, on that tape */
+    void *context;
+    int parameter_count, vector_count;
+    ng_tensor *parameters[LAB_PARAMETERS];
+    ng_tensor *vectors[LAB_EIGENVECTORS][LAB_PARAMETERS]; /* each of length 1 over all parameters */
+} lab_curvature;
+lab_curvature lab_curvature_of(ng_module *net, ng_tape *tape, ng_tensor *loss(void *context),
+                               void *context, int vectors, uint64_t seed);
+void lab_curvature_free(lab_curvature *curvature);
+
+/* The size of the eigenvalue that is largest among vectors orthogonal to the first `index`, by
+ * power iteration, v <- H v / |H v|, from the vector found last; it resets the tape. */
+double lab_eigenvalue(lab_curvature *curvature, int index, int iterations);
+
 /* ---- Digits ------------------------------------------------------------------------------- */
 
 /* A norm of features: its key for options, its name for figures. `make` is NULL for none. */
@@ -151,6 +174,10 @@ void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **val
 
 /* 64 - (Linear, norm, ReLU) x depth - 10, weights drawn from `seed`. */
 ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed);
+
+/* The same with any activation in ReLU's place, ng_tanh_new say. */
+ng_module *lab_network_of(const lab_norm *norm, ng_module *activation(void), int64_t width,
+                          int depth, uint64_t seed);
 
 /* Draws every weight matrix anew, N(0, 2 / fan_in), and sets biases to 0: what suits ReLU best
  * without a norm. He et al. 2015. */

@@ -1,0 +1,242 @@
+/* What a learning rate and a weight decay are to weights whose scale does not matter: one number,
+ * the effective rate, rate / |w|^2. */
+#include "lab.h"
+#include <math.h>
+
+enum { WIDTH, STEPS, LONG };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
+    [STEPS] = {"steps", "of runs at several scales", .normal = 200, .quick = 20},
+    [LONG] = {"long", "steps of runs to their equilibrium", .normal = 3000, .quick = 60},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "effective_rate",
+    .source = "van Laarhoven 2017; Zhang et al. 2019; Wan et al. 2021",
+    .claim =
+        "weights before a norm learn by the effective rate, rate / |w|^2: runs where it is equal "
+        "coincide, and weight decay does nothing but set it, so that in the end the weights turn "
+        "by "
+        "sqrt(2 rate decay) a step whatever the rate is",
+    .method =
+        "64 - (Linear, norm, ReLU) x 2 - 10, no gamma and beta, eps 1e-20, in double; digits in "
+        "batches\n"
+        "of 64, plain gradient descent. The hidden matrices, their rate and their decay are "
+        "multiplied\n"
+        "by s, s^2 and 1 / s^2, s being 1/10 and 10, which leaves the effective rate as it is: how "
+        "far\n"
+        "the loss is from that of s = 1 at worst, as a share. Then the rate of these matrices is\n"
+        "0.02, 0.1 and 0.5 and their decay such that the product is 0.002: the mean square of the\n"
+        "angle by which a matrix turns in a step, and the effective rate, in the last quarter.\n",
+    .rule =
+        "the loss of the scaled runs departs by less than 1e-9 with each norm, and by more than "
+        "1e-3 without one; with each norm and rate the angle is within 10 % of sqrt(2 rate "
+        "decay), and the effective rate at 0.5 within 10 % of that at 0.02",
+    .dtype = "float64",
+    .seeds = 11,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+enum { NORMS = 4, SCALES = 2, RATES = 3, BATCH = 64, LAYERS = 2, LOOKS = 30 };
+#define PRODUCT 0.002
+#define BASE_RATE 0.1
+static const double scales[SCALES] = {0.1, 10}, rates[RATES] = {0.02, 0.1, 0.5};
+
+static ng_module *make_batch(int64_t n)
+{
+    return ng_batch_norm_new(n, .no_affine = true, .eps = 1e-20);
+}
+static ng_module *make_layer(int64_t n)
+{
+    return ng_layer_norm_new(n, .no_affine = true, .eps = 1e-20);
+}
+static ng_module *make_rms(int64_t n)
+{
+    return ng_rms_norm_new(n, .no_affine = true, .eps = 1e-20);
+}
+static const lab_norm norms[NORMS] = {{"none", "no norm", NULL},
+                                      {"batch", "BatchNorm", make_batch},
+                                      {"layer", "LayerNorm", make_layer},
+                                      {"rms", "RMSNorm", make_rms}};
+
+/* ---- One run ---- */
+
+typedef struct {
+    ng_module *net;
+    ng_optimizer *sgd;
+    ng_tape *tape;
+    ng_dataset *train, *rest;
+    ng_tensor *weights[LAYERS]; /* the hidden matrices */
+    int step;
+} run;
+
+/* The hidden matrices are multiplied by `scale` and have a rate and a decay of their own. */
+static run begin(const lab_norm *norm, uint64_t seed, double scale, double rate, double decay)
+{
+    run r = {.net = lab_network(norm, lab_whole(WIDTH), LAYERS, seed), .tape = ng_tape_new()};
+    lab_digits(seed, 0, &r.train, &r.rest);
+    ng_module_to(r.net, NG_F64);
+    r.sgd = ng_sgd_new(r.net, .lr = BASE_RATE);
+    for (int l = 0; l < LAYERS; l++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d.weight", l * (norm->make ? 3 : 2));
+        r.weights[l] = ng_module_find(r.net, name);
+        ng_copy_values(r.weights[l], ng_mul_scalar(r.tape, r.weights[l], scale));
+        ng_optimizer_group(r.sgd, name, .lr_scale = rate / BASE_RATE, .weight_decay = decay);
+        snprintf(name, sizeof name, "%d.bias", l * (norm->make ? 3 : 2));
+        ng_fill(ng_module_find(r.net, name), 0);
+        ng_optimizer_group(r.sgd, name, .lr_scale = NG_ZERO); /* a bias has a scale: it stays 0 */
+    }
+    ng_tape_reset(r.tape);
+    lab_goes_on();
+    return r;
+}
+
+static void end(run *r)
+{
+    ng_optimizer_free(r->sgd), ng_tape_free(r->tape), ng_module_free(r->net);
+    ng_dataset_free(r->train), ng_dataset_free(r->rest);
+}
+
+/* A step; the loss before it. */
+static double descend(run *r)
+{
+    const int batches = (int)(ng_dataset_count(r->train) / BATCH);
+    ng_batch batch;
+    if (r->step % batches == 0) ng_dataset_shuffle(r->train, (uint64_t)r->step);
+    ng_dataset_batch(r->train, r->tape, r->step++ % batches, BATCH, &batch);
+    ng_tensor *x = ng_cast(r->tape, batch.x, NG_F64);
+    ng_tensor *loss = ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, x), batch.y);
+    if (ng_backward(r->tape, loss) || ng_optimizer_step(r->sgd)) return (double)NAN;
+    const double value = ng_item(loss);
+    ng_tape_reset(r->tape);
+    return value;
+}
+
+/* ---- Runs that coincide ---- */
+
+static void measure_scales(int norm)
+{
+    const int steps = lab_whole(STEPS);
+    double *plain = lab_numbers(steps), *worst = lab_numbers(lab_seeds());
+    double *apart = lab_numbers((int64_t)steps * lab_seeds());
+    for (int k = 0; k < SCALES; k++) {
+        const double s = scales[k], decay = PRODUCT / BASE_RATE;
+        for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
+            run first = begin(&norms[norm], lab_seed(seed), 1, BASE_RATE, decay);
+            run other = begin(&norms[norm], lab_seed(seed), s, BASE_RATE * s * s, decay / (s * s));
+            for (int i = 0; i < steps; i++) {
+                plain[i] = descend(&first);
+                const double off = fabs(descend(&other) / plain[i] - 1);
+                double *here = &apart[i * lab_seeds() + seed];
+                *here = isnan(off) ? HUGE_VAL : fmax(*here, off);
+                worst[seed] = fmax(worst[seed], *here);
+            }
+            end(&first), end(&other);
+        }
+    }
+    lab_block(norms[norm].name, "step apart apart_low apart_high seeds");
+    for (int i = 0; i < steps; i++) {
+        const lab_spread a = lab_spread_of(apart + i * lab_seeds(), lab_seeds());
+        lab_row(i, a.median, a.quarter, a.three_quarters, lab_seeds());
+    }
+    const bool coincide = norms[norm].make;
+    lab_judge(
+        (lab_part){coincide ? norms[norm].name : NULL, worst,
+                   .side = coincide ? LAB_BELOW : LAB_ABOVE, .threshold = coincide ? 1e-9 : 1e-3},
+        "loss at scales 1/10 and 10 off that at 1, as a share%s", coincide ? "" : ", no norm");
+}
+
+/* ---- Equilibria ---- */
+
+/* |w|^2 */
+static double squared(const double *w, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += w[i] * w[i];
+    return sum;
+}
+
+/* The angle's mean square in each of LOOKS parts, of the second matrix, and rate / |w|^2. */
+static void turn(int norm, double rate, uint64_t seed, double *angles, double *effective)
+{
+    const int part = lab_whole(LONG) < LOOKS ? 1 : lab_whole(LONG) / LOOKS;
+    run r = begin(&norms[norm], seed, 1, rate, PRODUCT / rate);
+    const int64_t count = ng_size(r.weights[1]);
+    double *before = lab_numbers(count), *w = ng_data_f64(r.weights[1]);
+    for (int i = 0; i < part * LOOKS && lab_goes_on(); i++) {
+        for (int64_t k = 0; k < count; k++) before[k] = w[k];
+        descend(&r);
+        double both = 0;
+        for (int64_t k = 0; k < count; k++) both += before[k] * w[k];
+        const double is = squared(w, count), was = squared(before, count);
+        const double cosine = both / sqrt(is * was);
+        angles[i / part] += (1 - cosine * cosine) / part;
+        effective[i / part] += rate / is / part;
+    }
+    end(&r);
+}
+
+static double at_the_end(const double *values)
+{
+    double sum = 0;
+    for (int i = LOOKS * 3 / 4; i < LOOKS; i++) sum += values[i] / (LOOKS - LOOKS * 3 / 4);
+    return sum;
+}
+
+static void write_turning(int norm, double rate, const double *angles, const double *effective)
+{
+    char block[64];
+    double *a = lab_numbers(lab_seeds()), *e = lab_numbers(lab_seeds());
+    snprintf(block, sizeof block, "%s, rate %g", norms[norm].name, rate);
+    lab_block(block,
+              "step angle angle_low angle_high effective effective_low effective_high theory");
+    for (int i = 0; i < LOOKS; i++) {
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            a[seed] = sqrt(angles[seed * LOOKS + i]);
+            e[seed] = effective[seed * LOOKS + i];
+        }
+        const lab_spread sa = lab_spread_of(a, lab_seeds()), se = lab_spread_of(e, lab_seeds());
+        lab_row((i + 0.5) * lab_whole(LONG) / LOOKS, sa.median, sa.quarter, sa.three_quarters,
+                se.median, se.quarter, se.three_quarters, sqrt(2 * PRODUCT));
+    }
+}
+
+static void measure_turning(int norm)
+{
+    double *last[RATES];
+    for (int k = 0; k < RATES; k++) {
+        double *angles = lab_numbers((int64_t)lab_seeds() * LOOKS);
+        double *effective = lab_numbers((int64_t)lab_seeds() * LOOKS);
+        double *angle = lab_numbers(lab_seeds());
+        last[k] = lab_numbers(lab_seeds());
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            lab_progress(NORMS + ((norm - 1) * RATES + k) * 2 + 2.0 * seed / lab_seeds(),
+                         NORMS + 6 * RATES, "%s, rate %g", norms[norm].name, rates[k]);
+            double *a = angles + seed * LOOKS, *e = effective + seed * LOOKS;
+            turn(norm, rates[k], lab_seed(seed), a, e);
+            angle[seed] = sqrt(at_the_end(a) / (2 * PRODUCT));
+            last[k][seed] = at_the_end(e);
+        }
+        write_turning(norm, rates[k], angles, effective);
+        lab_judge(
+            (lab_part){norms[norm].name, angle, .side = LAB_WITHIN, .around = 1, .threshold = 0.1},
+            "angle of a step over sqrt(2 rate decay), rate %g", rates[k]);
+    }
+    lab_judge((lab_part){norms[norm].name, lab_quotients(last[RATES - 1], last[0]),
+                         .side = LAB_WITHIN, .around = 1, .threshold = 0.1},
+              "effective rate at the end, rate %g over rate %g", rates[RATES - 1], rates[0]);
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    lab_data("64-%d-%d-10, batches of %d, rate times decay %g", lab_whole(WIDTH), lab_whole(WIDTH),
+             BATCH, PRODUCT);
+    for (int norm = 0; norm < NORMS; norm++) {
+        lab_progress(norm, NORMS + 6 * RATES, "%s, scales", norms[norm].name);
+        measure_scales(norm);
+    }
+    for (int norm = 1; norm < NORMS; norm++) measure_turning(norm);
+    return lab_end();
+}
