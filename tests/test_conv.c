@@ -58,6 +58,30 @@ static ng_tensor *call_residual(ng_tape *tape, ng_tensor *const *in, void *conte
     return ng_linear(tape, ng_global_avg_pool(tape, y), in[5], NG_NONE);
 }
 
+CALL(line, ng_conv1d(tape, in[0], in[1], in[2]))
+CALL(line_all,
+     ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 3, .dilation = 2, .groups = 2))
+#define TRANSPOSED(name, ...)                                                                      \
+    CALL(name, ng_conv_transpose2d(tape, in[0], in[1], in[2], __VA_ARGS__))
+TRANSPOSED(transposed, .groups = 1)
+TRANSPOSED(transposed_twice, .stride = 2, .padding = 1)
+TRANSPOSED(transposed_groups, .groups = 3, .padding = 1)
+TRANSPOSED(transposed_all, .stride = 2, .stride_w = 3, .padding_h = 1, .padding_w = 2,
+           .output_padding = 1, .output_padding_w = 2, .dilation_h = 3, .dilation_w = 2,
+           .groups = 2)
+CALL(transposed_no_bias, ng_conv_transpose2d(tape, in[0], in[1], NG_NONE, .stride = 2))
+CALL(transposed_line, ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 2,
+                                          .output_padding = 1, .dilation = 2, .groups = 2))
+CALL(nearest, ng_upsample(tape, in[0], 2))
+CALL(nearest_size, ng_interpolate(tape, in[0], NG_SHAPE(8, 3)))
+CALL(nearest_line, ng_upsample(tape, in[0], 3))
+CALL(linear, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))
+CALL(linear_size, ng_interpolate(tape, in[0], NG_SHAPE(9, 4), .mode = NG_LINEAR))
+CALL(linear_line, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR))
+CALL(corners, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR, .align_corners = true))
+CALL(corners_size,
+     ng_interpolate(tape, in[0], NG_SHAPE(1, 10), .mode = NG_LINEAR, .align_corners = true))
+
 #define X_WEIGHT_BIAS .inputs = {"x", "weight", "bias"}
 
 static const golden_row rows[] = {
@@ -78,6 +102,23 @@ static const golden_row rows[] = {
     {"global_avg_pool", call_global_avg_pool, .inputs = {"x"}},
     {"unfold", call_unfold, .inputs = {"x"}},
     {"fold", call_fold, .inputs = {"x"}},
+    {"line_plain", call_line, X_WEIGHT_BIAS},
+    {"line_all", call_line_all, X_WEIGHT_BIAS},
+    {"transposed_plain", call_transposed, X_WEIGHT_BIAS},
+    {"transposed_pointwise", call_transposed, X_WEIGHT_BIAS},
+    {"transposed_twice", call_transposed_twice, X_WEIGHT_BIAS},
+    {"transposed_groups", call_transposed_groups, X_WEIGHT_BIAS},
+    {"transposed_all", call_transposed_all, X_WEIGHT_BIAS},
+    {"transposed_no_bias", call_transposed_no_bias, .inputs = {"x", "weight"}},
+    {"transposed_line", call_transposed_line, X_WEIGHT_BIAS},
+    {"size_nearest", call_nearest, .inputs = {"x"}},
+    {"size_nearest_size", call_nearest_size, .inputs = {"x"}},
+    {"size_nearest_line", call_nearest_line, .inputs = {"x"}},
+    {"size_linear", call_linear, .inputs = {"x"}},
+    {"size_linear_size", call_linear_size, .inputs = {"x"}},
+    {"size_linear_line", call_linear_line, .inputs = {"x"}},
+    {"size_corners", call_corners, .inputs = {"x"}},
+    {"size_corners_size", call_corners_size, .inputs = {"x"}},
     {"residual", call_residual, .inputs = {"x", "first", "gamma", "beta", "second", "weight"}},
 };
 #define N_ROWS ((int)(sizeof rows / sizeof rows[0]))
@@ -298,6 +339,49 @@ START_TEST(same_bits_for_any_number_of_threads)
 }
 END_TEST
 
+/* <conv(x), u> = <x, transposed(u)>, whatever stride leaves over. */
+START_TEST(a_transposed_convolution_is_the_adjoint)
+{
+    for (int64_t h = 5; h < 9; h++) {
+        ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4, h, 7), 1);
+        ng_tensor *weight = normal(NG_F64, NG_SHAPE(6, 2, 2, 3), 2);
+        ng_tensor *y = ng_conv2d(tape, x, weight, NG_NONE, .stride_h = 3, .padding = 1,
+                                 .dilation_w = 2, .groups = 2);
+        ng_tensor *u = normal(NG_F64, ng_shape_of(y), 3);
+        ng_tensor *back =
+            ng_conv_transpose2d(tape, u, weight, NG_NONE, .stride_h = 3, .padding = 1,
+                                .dilation_w = 2, .groups = 2, .output_padding_h = h % 3);
+        assert_near(ng_item(ng_dot(tape, y, u)), ng_item(ng_dot(tape, x, back)), 1e-12);
+    }
+}
+END_TEST
+
+/* Rows repeated; and a straight line stays one between its ends. */
+START_TEST(upsampling_repeats_and_interpolates)
+{
+    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(1, -2, 5));
+    ng_tensor *twice = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 6), NG_VALUES(1, 1, -2, -2, 5, 5));
+    assert_tensors_close(ng_upsample(tape, x, 2), twice, 0);
+    ng_tensor *line = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(0, 4, 8));
+    ng_tensor *edges = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 6), NG_VALUES(0, 1, 3, 5, 7, 8));
+    assert_tensors_close(ng_upsample(tape, line, 2, .mode = NG_LINEAR), edges, 1e-15);
+    ng_tensor *corners = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 5), NG_VALUES(0, 2, 4, 6, 8));
+    assert_tensors_close(
+        ng_interpolate(tape, line, NG_SHAPE(5), .mode = NG_LINEAR, .align_corners = true), corners,
+        1e-15);
+}
+END_TEST
+
+/* An element between its neighbours knows of no others; one upon another is that one. */
+START_TEST(infinity_stays_where_it_is_seen)
+{
+    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 4), NG_VALUES(1, 2, HUGE_VAL, 4));
+    ng_tensor *y = ng_interpolate(tape, x, NG_SHAPE(7), .mode = NG_LINEAR, .align_corners = true);
+    static const double expected[] = {1, 1.5, 2, HUGE_VAL, HUGE_VAL, HUGE_VAL, 4};
+    for (int i = 0; i < 7; i++) ck_assert_double_eq(ng_get(y, i), expected[i]);
+}
+END_TEST
+
 /* ---- Every table of kernels ------------------------------------------------------------------ */
 
 static const ng_windows windows[] = {
@@ -441,6 +525,77 @@ START_TEST(convolution_says_what_is_wrong)
 }
 END_TEST
 
+START_TEST(convolution_of_lines_says_what_is_wrong)
+{
+    ng_tensor *x = image(NG_SHAPE(2, 4, 5)), *flat = image(NG_SHAPE(2, 4));
+    ng_tensor *weight = image(NG_SHAPE(6, 4, 3)), *large = image(NG_SHAPE(6, 4, 8));
+    REFUSED(ng_conv1d(tape, flat, weight, NG_NONE), NG_ESHAPE,
+            "ng_conv1d: x is (2, 4), expected (N, C, L)");
+    REFUSED(ng_conv1d(tape, x, flat, NG_NONE), NG_ESHAPE,
+            "ng_conv1d: weight is (2, 4), expected (O, C / groups, kernel)");
+    REFUSED(
+        ng_conv1d(tape, x, large, NG_NONE, .padding = 1), NG_ESHAPE,
+        "ng_conv1d: a window of 8 places on 7 (x is (2, 4, 5)), expected one that fits into the "
+        "padded line");
+    REFUSED(ng_conv1d(tape, x, weight, image(NG_SHAPE(4))), NG_ESHAPE, "ng_conv1d: bias is (4,)");
+    REFUSED(ng_conv1d(tape, x, weight, NG_NONE, .stride = -1), NG_EVALUE, "stride is -1");
+}
+END_TEST
+
+START_TEST(transposed_convolution_says_what_is_wrong)
+{
+    ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *line = image(NG_SHAPE(2, 4, 5));
+    ng_tensor *weight = image(NG_SHAPE(4, 3, 2, 2)), *bias = image(NG_SHAPE(6));
+    REFUSED(ng_conv_transpose2d(tape, line, weight, NG_NONE), NG_ESHAPE,
+            "ng_conv_transpose2d: x is (2, 4, 5), expected (N, C, H, W)");
+    REFUSED(ng_conv_transpose1d(tape, x, weight, NG_NONE), NG_ESHAPE,
+            "ng_conv_transpose1d: x is (2, 4, 5, 5), expected (N, C, L)");
+    REFUSED(
+        ng_conv_transpose2d(tape, x, line, NG_NONE), NG_ESHAPE,
+        "ng_conv_transpose2d: weight is (2, 4, 5), expected (C, O / groups, kernel_h, kernel_w)");
+    REFUSED(
+        ng_conv_transpose2d(tape, x, image(NG_SHAPE(8, 3, 2, 2)), NG_NONE), NG_ESHAPE,
+        "ng_conv_transpose2d: x is (2, 4, 5, 5) and weight (8, 3, 2, 2), expected weight (4, ...)");
+    REFUSED(ng_conv_transpose2d(tape, x, weight, bias), NG_ESHAPE,
+            "ng_conv_transpose2d: bias is (6,) and weight (4, 3, 2, 2), expected bias (3,)");
+    assert_ok(ng_conv_transpose2d(tape, x, weight, bias, .groups = 2));
+    REFUSED(ng_conv_transpose2d(tape, x, weight, bias, .groups = 3), NG_EVALUE,
+            "ng_conv_transpose2d: 3 groups, expected a divisor of 4 channels and 9 outputs");
+    REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = 2, .output_padding = 2),
+            NG_EVALUE, "ng_conv_transpose2d: output_padding is 2, expected 0 to stride - 1 = 1");
+    REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding_w = -1), NG_EVALUE,
+            "output_padding is -1");
+    REFUSED(
+        ng_conv_transpose2d(tape, x, weight, NG_NONE, .padding_w = 3), NG_ESHAPE,
+        "ng_conv_transpose2d: x is (2, 4, 5, 5), whose result has 0 columns, expected at least");
+    REFUSED(ng_conv_transpose2d(tape, image(NG_SHAPE(2, 4, 0, 5)), weight, NG_NONE), NG_ESHAPE,
+            "whose result has 0 rows");
+    REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = INT32_MAX), NG_ESHAPE,
+            "more elements than memory can hold");
+    REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .dilation = -1), NG_EVALUE,
+            "ng_conv_transpose2d: dilation is -1");
+}
+END_TEST
+
+START_TEST(another_size_says_what_is_wrong)
+{
+    ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *line = image(NG_SHAPE(2, 4, 5));
+    REFUSED(ng_upsample(tape, image(NG_SHAPE(2, 4)), 2), NG_ESHAPE,
+            "ng_upsample: x is (2, 4), expected (N, C, L) or (N, C, H, W)");
+    REFUSED(ng_upsample(tape, image(NG_SHAPE(2, 4, 0)), 2), NG_ESHAPE, "x is (2, 4, 0)");
+    REFUSED(ng_upsample(tape, x, 0), NG_EVALUE, "ng_upsample: scale is 0, expected at least 1");
+    REFUSED(ng_upsample(tape, x, INT64_MAX), NG_ESHAPE, "more elements than memory can hold");
+    REFUSED(ng_upsample(tape, x, 2, .align_corners = true), NG_EVALUE,
+            "ng_upsample: .align_corners with NG_NEAREST");
+    REFUSED(ng_upsample(tape, x, 2, .mode = (ng_interpolation)7), NG_EVALUE, "mode is 7");
+    REFUSED(ng_interpolate(tape, x, NG_SHAPE(4)), NG_ESHAPE,
+            "ng_interpolate: size is (4,) and x (2, 4, 5, 5), expected positive rows and columns");
+    REFUSED(ng_interpolate(tape, line, NG_SHAPE(0)), NG_ESHAPE, "expected a positive length");
+    REFUSED(ng_upsample_new(0), NG_EVALUE, "ng_upsample_new: scale is 0");
+    REFUSED(ng_upsample_new(2, .align_corners = true), NG_EVALUE, "ng_upsample_new: mode is 0");
+}
+END_TEST
+
 START_TEST(pooling_and_folding_say_what_is_wrong)
 {
     ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *flat = image(NG_SHAPE(2, 4));
@@ -481,7 +636,8 @@ START_TEST(a_layer_describes_its_window)
     ng_module *net = ng_sequential_new(
         ng_conv2d_new(4, 6, 3, .kernel_w = 5, .stride = 2, .padding_w = 2, .groups = 2),
         ng_max_pool2d_new(2), ng_avg_pool2d_new(3, .stride = 1, .padding = 1),
-        ng_global_avg_pool_new(), ng_flatten_new());
+        ng_global_avg_pool_new(), ng_flatten_new(), ng_upsample_new(2, .mode = NG_LINEAR),
+        ng_conv_transpose2d_new(4, 6, 3, .stride = 2, .output_padding_w = 1, .no_bias = true));
     char *text = NULL;
     size_t bytes = 0;
     FILE *stream = open_memstream(&text, &bytes);
@@ -491,16 +647,27 @@ START_TEST(a_layer_describes_its_window)
         strstr(text, "Conv2d(4, 6, kernel=3 x 5, stride=2, padding=0 x 2, groups=2)"));
     ck_assert_ptr_nonnull(strstr(text, "MaxPool2d(kernel=2)"));
     ck_assert_ptr_nonnull(strstr(text, "AvgPool2d(kernel=3, stride=1, padding=1)"));
-    ck_assert_int_eq(ng_parameter_count(net), 6 * 2 * 3 * 5 + 6);
+    ck_assert_ptr_nonnull(strstr(text, "Upsample(2, linear)"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "ConvTranspose2d(4, 6, kernel=3, stride=2, output_padding=0 x 1, no bias)"));
+    ck_assert_int_eq(ng_parameter_count(net), 6 * 2 * 3 * 5 + 6 + 4 * 6 * 9);
     free(text);
     ng_module_free(net);
 }
 END_TEST
 
-/* PyTorch's: U(-b, b), b = 1 / sqrt(fan_in), for weight and bias. */
+static ng_module *drawn_conv2d(void) { return ng_conv2d_new(8, 64, 3, .groups = 2); }
+static ng_module *drawn_conv1d(void) { return ng_conv1d_new(16, 128, 9, .groups = 4); }
+static ng_module *drawn_transposed(void)
+{
+    return ng_conv_transpose2d_new(64, 128, 3, .groups = 32);
+}
+
+/* PyTorch's: U(-b, b), b = 1 / sqrt(fan_in), for weight and bias. All have a fan_in of 36. */
 START_TEST(weights_are_drawn_within_their_bound)
 {
-    ng_module *layer = ng_conv2d_new(8, 64, 3, .groups = 2);
+    static ng_module *(*const makers[])(void) = {drawn_conv2d, drawn_conv1d, drawn_transposed};
+    ng_module *layer = makers[_i]();
     const double bound = 1 / sqrt(4 * 9);
     static const char *const names[] = {"weight", "bias"};
     for (int i = 0; i < 2; i++) {
@@ -513,8 +680,38 @@ START_TEST(weights_are_drawn_within_their_bound)
 }
 END_TEST
 
+/* With settings of its own for everything. */
+START_TEST(a_layer_is_its_op)
+{
+    ng_module *layer =
+        _i == 0   ? ng_conv_transpose2d_new(4, 6, 3, .kernel_w = 2, .stride_h = 2, .stride_w = 3,
+                                            .padding_h = 1, .dilation_w = 2, .groups = 2,
+                                            .output_padding_w = 2)
+        : _i == 1 ? ng_conv1d_new(4, 6, 3, .stride = 2, .padding = 1, .dilation = 2, .groups = 2)
+                  : ng_conv_transpose1d_new(4, 6, 3, .stride = 3, .padding = 1, .dilation = 2,
+                                            .groups = 2, .output_padding = 2);
+    ng_tensor *w = ng_module_find(layer, "weight"), *b = ng_module_find(layer, "bias");
+    ng_tensor *x = normal(NG_F32, _i == 0 ? NG_SHAPE(2, 4, 3, 4) : NG_SHAPE(2, 4, 6), 3);
+    ng_tensor *y =
+        _i == 0   ? ng_conv_transpose2d(tape, x, w, b, .stride_h = 2, .stride_w = 3, .padding_h = 1,
+                                        .dilation_w = 2, .groups = 2, .output_padding_w = 2)
+        : _i == 1 ? ng_conv1d(tape, x, w, b, .stride = 2, .padding = 1, .dilation = 2, .groups = 2)
+                  : ng_conv_transpose1d(tape, x, w, b, .stride = 3, .padding = 1, .dilation = 2,
+                                        .groups = 2, .output_padding = 2);
+    assert_same_bits(ng_forward(layer, tape, x), y);
+    ng_module_free(layer);
+}
+END_TEST
+
 START_TEST(layers_refuse_options_without_sense)
 {
+    REFUSED(ng_conv1d_new(2, 2, 0), NG_EVALUE, "ng_conv1d_new: kernel is 0");
+    REFUSED(ng_conv_transpose2d_new(4, 6, 3, .groups = 4), NG_EVALUE,
+            "ng_conv_transpose2d_new: groups is 4, expected a divisor of in = 4 and out = 6");
+    REFUSED(ng_conv_transpose2d_new(4, 6, 3, .stride = 2, .output_padding_h = 2), NG_EVALUE,
+            "ng_conv_transpose2d_new: output_padding is 2, expected 0 to stride - 1 = 1");
+    REFUSED(ng_conv_transpose1d_new(4, 6, 3, .output_padding = 1), NG_EVALUE,
+            "ng_conv_transpose1d_new: output_padding is 1");
     REFUSED(ng_conv2d_new(0, 2, 3), NG_EVALUE, "ng_conv2d_new: in is 0");
     REFUSED(ng_conv2d_new(2, -1, 3), NG_EVALUE, "ng_conv2d_new: out is -1");
     REFUSED(ng_conv2d_new(2, 2, 0), NG_EVALUE, "ng_conv2d_new: kernel is 0, expected 1 to");
@@ -618,11 +815,18 @@ Suite *conv_suite(void)
     tcase_add_loop_test(t, fused_convolution_is_its_definition, 0, N_SIZES);
     tcase_add_loop_test(t, same_bits_for_any_number_of_threads, 0, 2);
     tcase_add_loop_test(t, window_kernels_match_plain_loops, 0, N_WINDOWS);
+    tcase_add_test(t, a_transposed_convolution_is_the_adjoint);
+    tcase_add_test(t, upsampling_repeats_and_interpolates);
+    tcase_add_test(t, infinity_stays_where_it_is_seen);
     tcase_add_test(t, convolution_says_what_is_wrong);
+    tcase_add_test(t, convolution_of_lines_says_what_is_wrong);
+    tcase_add_test(t, transposed_convolution_says_what_is_wrong);
+    tcase_add_test(t, another_size_says_what_is_wrong);
     tcase_add_test(t, pooling_and_folding_say_what_is_wrong);
     tcase_add_test(t, out_of_memory_is_an_error);
     tcase_add_test(t, a_layer_describes_its_window);
-    tcase_add_test(t, weights_are_drawn_within_their_bound);
+    tcase_add_loop_test(t, weights_are_drawn_within_their_bound, 0, 3);
+    tcase_add_loop_test(t, a_layer_is_its_op, 0, 3);
     tcase_add_test(t, layers_refuse_options_without_sense);
     tcase_add_test(t, a_tiny_residual_network_tells_lying_from_standing_bars);
     suite_add_tcase(suite, t);

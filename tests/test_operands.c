@@ -259,24 +259,25 @@ static const ng_shape shape_of_kind[128] = {
     ['g'] = {2, {4, 4}},       /* a leaf that has a gradient */
     ['r'] = {2, {4, 4}},       /* recorded on the tape */
     ['t'] = {3, {4, 3, 4}},    /* a batch of sequences */
+    ['T'] = {3, {4, 4, 2}},    /* lines, and the weights of their convolution */
     ['L'] = {2, {16, 4}},      /* the weights of an LSTM, */
     ['B'] = {1, {16}},         /* its biases; */
     ['G'] = {2, {12, 4}},      /* those of a GRU */
-    ['D'] = {1, {12}},
-    ['S'] = {3, {1, 4, 4}},    /* a state */
-    ['y'] = {2, {4, 4}},       /* a result of the tape that is not yet recorded */
+    ['D'] = {1, {12}},         ['S'] = {3, {1, 4, 4}}, /* a state */
+    ['y'] = {2, {4, 4}}, /* a result of the tape that is not yet recorded */
 };
 
 static ng_rng rng;
 static ng_tape *other;
 static ng_group *alone;
-static ng_module *a_linear, *an_adaptive, *an_lstm;
+static ng_module *a_linear, *an_adaptive, *an_lstm, *an_attention;
 static ng_tensor *product; /* of ng_hvp */
 static FILE *sink;
 static char scratch_path[64];
 
 static ng_module *linear(void) { return a_linear; }
 static ng_module *adaptive(void) { return an_adaptive; }
+static ng_module *across(void) { return an_attention; }
 static FILE *nowhere(void) { return sink; }
 
 static ng_status made(ng_tensor *x)
@@ -524,13 +525,16 @@ static void begin_calls(void)
     an_adaptive = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 4);
     an_lstm = ng_lstm_new(4, 4);
     assert_ok(ng_module_to(an_lstm, NG_F64));
+    an_attention = ng_multi_head_attention_new(12, 2, .context = 12);
+    assert_ok(ng_module_to(an_attention, NG_F64));
     sink = fopen("/dev/null", "w");
 }
 
 static void end_calls(void)
 {
     ng_group_free(alone), ng_tape_free(other);
-    ng_module_free(a_linear), ng_module_free(an_adaptive), ng_module_free(an_lstm);
+    ng_module_free(a_linear), ng_module_free(an_adaptive), ng_module_free(an_lstm),
+        ng_module_free(an_attention);
     fclose(sink);
     tear_down();
 }

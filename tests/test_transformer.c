@@ -484,6 +484,19 @@ START_TEST(wrong_attention_is_refused)
     assert_error(NG_ESHAPE, "in 6 of 12 features");
     ck_assert_ptr_null(ng_rotary(tape, x, .base = -1));
     assert_error(NG_EVALUE, "base = -1");
+    ck_assert_ptr_null(ng_attention(tape, x, x, x, NG_NONE, .heads = 4, .kv_heads = 3));
+    assert_error(NG_EVALUE, "ng_attention: kv_heads is 3, expected a divisor of 4 heads");
+    ck_assert_ptr_null(ng_attention(tape, x, x, x, NG_NONE, .heads = 4, .kv_heads = 2));
+    assert_error(NG_ESHAPE, "expected k and v with 2 heads for q's 4");
+    ck_assert_ptr_null(ng_attention(tape, z, z, z, NG_NONE, .kv_heads = 1));
+    assert_error(NG_EVALUE, "kv_heads is 1, expected a divisor of 0 heads");
+    ck_assert_ptr_null(ng_self_attention(tape, x, NG_NONE, .heads = 4, .kv_heads = -1));
+    assert_error(NG_EVALUE, "kv_heads is -1");
+    ck_assert_ptr_null(ng_self_attention(tape, x, NG_NONE, .heads = 3, .kv_heads = 1));
+    assert_error(NG_ESHAPE,
+                 "qkv is (2, 5, 12), expected (N, T, (H + 2 G) D) for 3 heads of q, 1 of");
+    ck_assert_ptr_null(ng_self_attention(tape, x, NG_NONE, .heads = INT64_MAX, .kv_heads = 1));
+    assert_error(NG_ESHAPE, "9223372036854775807 heads of q");
     ng_tensor_free(x), ng_tensor_free(y), ng_tensor_free(z), ng_tensor_free(f);
     ng_tape_free(tape);
 }
@@ -510,6 +523,16 @@ static void expect_golden(const char *name, const char *figure, const ng_tensor 
     expect_tensors_close(__FILE__, __LINE__, what, x, golden("%s/%s", name, figure), TOLERANCE);
 }
 
+static void expect_gradients(const char *name, ng_module *module)
+{
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(module, i, &p); i++) {
+        char figure[80];
+        snprintf(figure, sizeof figure, "d%s", p.name);
+        expect_golden(name, figure, ng_grad(p.tensor));
+    }
+}
+
 /* Frees the module. */
 static void expect_pytorchs(const char *name, ng_module *module, ng_tensor *x, ng_tensor *mask)
 {
@@ -518,12 +541,7 @@ static void expect_pytorchs(const char *name, ng_module *module, ng_tensor *x, n
     ng_tensor *y = ng_forward_given(module, tape, x, mask);
     expect_golden(name, "y", y);
     assert_ok(ng_backward_from(tape, y, golden("%s/dy", name)));
-    ng_named_tensor p;
-    for (int i = 0; ng_module_parameter(module, i, &p); i++) {
-        char figure[80];
-        snprintf(figure, sizeof figure, "d%s", p.name);
-        expect_golden(name, figure, ng_grad(p.tensor));
-    }
+    expect_gradients(name, module);
     if (ng_requires_grad(x)) expect_golden(name, "dx", ng_grad(x));
     ng_tape_free(tape);
     ng_module_free(module);
@@ -545,6 +563,38 @@ START_TEST(attention_is_pytorchs)
     expect_pytorchs(name, ng_multi_head_attention_new(6, 2, .causal = _i >= 2),
                     ng_require_grad(golden("%s/x", name)),
                     _i % 2 ? golden("%s/mask", name) : NG_NONE);
+}
+END_TEST
+
+/* Keys and values of other widths and another length. */
+START_TEST(cross_attention_is_pytorchs)
+{
+    const char *name = _i ? "cross_masked" : "cross";
+    ng_tape *tape = ng_tape_new();
+    ng_module *cross = ng_multi_head_attention_new(6, 2, .context = 3, .value_context = 7);
+    set_parameters(cross, name);
+    ng_tensor *x = ng_require_grad(golden("%s/x", name));
+    ng_tensor *keys = ng_require_grad(golden("%s/keys", name));
+    ng_tensor *values = ng_require_grad(golden("%s/values", name));
+    ng_tensor *mask = _i ? golden("%s/mask", name) : NG_NONE;
+    ng_tensor *y = ng_forward_attention(cross, tape, x, keys, values, mask);
+    expect_golden(name, "y", y);
+    assert_ok(ng_backward_from(tape, y, golden("%s/dy", name)));
+    expect_gradients(name, cross);
+    expect_golden(name, "dx", ng_grad(x));
+    expect_golden(name, "dkeys", ng_grad(keys));
+    expect_golden(name, "dvalues", ng_grad(values));
+    ng_tape_free(tape);
+    ng_module_free(cross);
+}
+END_TEST
+
+START_TEST(attention_with_shared_heads_is_pytorchs_with_repeated_ones)
+{
+    const char *name = _i == 1 ? "shared_1" : "shared_2";
+    expect_pytorchs(name, ng_multi_head_attention_new(12, 4, .kv_heads = _i, .causal = true),
+                    ng_require_grad(golden("%s/x", name)),
+                    _i == 2 ? golden("%s/mask", name) : NG_NONE);
 }
 END_TEST
 
@@ -682,6 +732,25 @@ END_TEST
 
 /* A norm that the library does not have. */
 static ng_module *loose_norm(int64_t dim) { return ng_layer_norm_new(dim, .eps = 0.5); }
+
+/* Each matrix as Xavier's normal has it: N(0, 2 / (rows + columns)), v's times the gain. */
+START_TEST(shared_and_crossing_heads_are_drawn_as_xavier_has_it)
+{
+    ng_module *shared = ng_multi_head_attention_new(64, 8, .kv_heads = 2, .gain = 0.5);
+    ng_tensor *in = ng_module_find(shared, "in_weight");
+    const double narrow = sqrt(2.0 / (64 + 16));
+    assert_close(deviation(in, 0, 64 * 64), sqrt(1.0 / 64), 0.06);
+    assert_close(deviation(in, 64 * 64, 80 * 64), narrow, 0.06);
+    assert_close(deviation(in, 80 * 64, 96 * 64), 0.5 * narrow, 0.06);
+    ng_module_free(shared);
+    ng_module *cross = ng_multi_head_attention_new(64, 8, .context = 32, .gain = 0.5);
+    const double wide = sqrt(2.0 / (64 + 32));
+    assert_close(deviation(ng_module_find(cross, "q_weight"), 0, 64 * 64), sqrt(1.0 / 64), 0.06);
+    assert_close(deviation(ng_module_find(cross, "k_weight"), 0, 64 * 32), wide, 0.06);
+    assert_close(deviation(ng_module_find(cross, "v_weight"), 0, 64 * 32), 0.5 * wide, 0.06);
+    ng_module_free(cross);
+}
+END_TEST
 
 START_TEST(any_maker_of_norms_plugs_in)
 {
@@ -928,6 +997,22 @@ START_TEST(shapes_that_do_not_fit_are_named)
     assert_error(NG_ESHAPE, "x is (2, 3, 7), expected (N, T, 8)");
     ck_assert_ptr_null(ng_forward_given(attention, tape, x, mask));
     assert_error(NG_ESHAPE, "mask is (3, 2) and x (2, 3, 8), expected mask (N, T)");
+    ck_assert_ptr_null(ng_forward_attention(attention, tape, x, x, x, NG_NONE));
+    assert_error(NG_EVALUE,
+                 "ng_forward_attention: the module is a MultiHeadAttention without .context");
+    ck_assert_ptr_null(ng_forward_attention(places, tape, x, x, x, NG_NONE));
+    assert_error(NG_EVALUE, "the module is a LearnedPositions, expected a MultiHeadAttention with");
+    ng_module *cross = ng_multi_head_attention_new(8, 2, .context = 7);
+    ck_assert_ptr_null(ng_forward(cross, tape, x));
+    assert_error(NG_EVALUE, "it was made with .context, expected ng_forward_given or");
+    ck_assert_ptr_null(ng_forward_given(cross, tape, x, x));
+    assert_error(NG_ESHAPE, "MultiHeadAttention: keys is (2, 3, 8), expected (N, T, 7)");
+    ck_assert_ptr_null(ng_forward_attention(cross, tape, x, y, y, mask));
+    assert_error(NG_ESHAPE, "mask is (3, 2) and keys (2, 3, 7), expected mask (N, T)");
+    ng_tensor *shorter = ng_slice(tape, y, 1, 0, 2);
+    ck_assert_ptr_null(ng_forward_attention(cross, tape, x, y, shorter, NG_NONE));
+    assert_error(NG_ESHAPE, "keys (2, 3, 7) and values (2, 2, 7), expected as many samples");
+    ng_module_free(cross);
     ck_assert_ptr_null(ng_forward(places, tape, x));
     assert_error(NG_ESHAPE, "a sequence of 3, expected at most 2");
     ck_assert_ptr_null(ng_forward(places, tape, flat));
@@ -948,6 +1033,12 @@ START_TEST(options_without_sense_are_refused)
     assert_error(NG_EVALUE, "heads is 0");
     ck_assert_ptr_null(ng_multi_head_attention_new(6, 2, .rotary = true));
     assert_error(NG_EVALUE, "heads of 3 features, expected an even number");
+    ck_assert_ptr_null(ng_multi_head_attention_new(8, 4, .kv_heads = 3));
+    assert_error(NG_EVALUE, "kv_heads is 3, expected a divisor of 4 heads");
+    ck_assert_ptr_null(ng_multi_head_attention_new(8, 4, .context = -3));
+    assert_error(NG_EVALUE, "context is -3");
+    ck_assert_ptr_null(ng_multi_head_attention_new(8, 4, .value_context = 3));
+    assert_error(NG_EVALUE, "context is 0");
     ck_assert_ptr_null(ng_transformer_new(65, .dim = 100, .heads = 3));
     assert_error(NG_EVALUE, "3 heads, expected a number that divides dim 100");
     ck_assert_ptr_null(ng_transformer_new(0));
@@ -995,6 +1086,8 @@ Suite *transformer_suite(void)
     TCase *pytorch = tcase_create("pytorch");
     tcase_add_checked_fixture(pytorch, load, golden_unload);
     tcase_add_test(pytorch, embedding_is_pytorchs);
+    tcase_add_loop_test(pytorch, cross_attention_is_pytorchs, 0, 2);
+    tcase_add_loop_test(pytorch, attention_with_shared_heads_is_pytorchs_with_repeated_ones, 1, 3);
     tcase_add_loop_test(pytorch, attention_is_pytorchs, 0, 4);
     tcase_add_loop_test(pytorch, block_is_pytorchs, 0, 8);
     tcase_add_loop_test(pytorch, twenty_adamw_losses_are_pytorchs, 0, 2);
@@ -1005,6 +1098,7 @@ Suite *transformer_suite(void)
     tcase_add_loop_test(modules, a_block_is_the_formula_of_its_placement, 0, 4);
     tcase_add_test(modules, deep_norm_draws_its_weights_beta_times_as_wide);
     tcase_add_test(modules, any_maker_of_norms_plugs_in);
+    tcase_add_test(modules, shared_and_crossing_heads_are_drawn_as_xavier_has_it);
     tcase_add_test(modules, a_block_hands_its_dropout_to_the_attention);
     tcase_add_test(modules, swiglu_has_as_many_weights_as_gelu);
     suite_add_tcase(suite, modules);

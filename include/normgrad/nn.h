@@ -487,6 +487,52 @@ typedef struct {
     ng_conv2d_new_with(in, out, NG_NAMED(ng_conv2d_new_options, kernel, __VA_ARGS__))
 NG_API ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_options options);
 
+/* Convolution of lines x (N, in, L); weight (out, in / groups, kernel), bias (out), drawn alike. The
+ * settings are ng_conv1d's.   ng_conv1d_new(16, 32, 5, .padding = 2) */
+typedef struct {
+    int64_t stride, padding, dilation, groups; /* of ng_conv1d */
+    bool no_bias; /* without bias */
+    int64_t kernel; /* its length */
+} ng_conv1d_new_options;
+#define ng_conv1d_new(in, out, ...)                                                                \
+    ng_conv1d_new_with(in, out, NG_NAMED(ng_conv1d_new_options, kernel, __VA_ARGS__))
+NG_API ng_module *ng_conv1d_new_with(int64_t in, int64_t out, ng_conv1d_new_options options);
+
+/* Transposed convolution of images x (N, in, H, W) or lines x (N, in, L); weight (in, out / groups,
+ * kernel_h, kernel_w) or (in, out / groups, kernel), bias (out), both drawn from U(-b, b) with b = 1 /
+ * sqrt(out / groups kernel_h kernel_w), as PyTorch draws them. The settings, and how large the result
+ * is, stand at ng_conv_transpose2d.
+ *     ng_conv_transpose2d_new(32, 16, 4, .stride = 2, .padding = 1)    twice as large */
+typedef struct {
+    int64_t stride, padding, output_padding, dilation, groups; /* for rows and columns alike */
+    int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
+    int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
+    int64_t output_padding_h, output_padding_w; /* the same */
+    bool no_bias; /* without bias */
+    int64_t kernel;
+} ng_conv_transpose2d_new_options;
+#define ng_conv_transpose2d_new(in, out, ...)                                                      \
+    ng_conv_transpose2d_new_with(                                                                  \
+        in, out, NG_NAMED(ng_conv_transpose2d_new_options, kernel, __VA_ARGS__))
+NG_API ng_module *ng_conv_transpose2d_new_with(int64_t in, int64_t out,
+                                               ng_conv_transpose2d_new_options options);
+typedef struct {
+    int64_t stride, padding, output_padding, dilation, groups; /* of ng_conv_transpose1d */
+    bool no_bias; /* without bias */
+    int64_t kernel; /* its length */
+} ng_conv_transpose1d_new_options;
+#define ng_conv_transpose1d_new(in, out, ...)                                                      \
+    ng_conv_transpose1d_new_with(                                                                  \
+        in, out, NG_NAMED(ng_conv_transpose1d_new_options, kernel, __VA_ARGS__))
+NG_API ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
+                                               ng_conv_transpose1d_new_options options);
+
+/* Lines (N, C, L) or images (N, C, H, W) at `scale` times their size, as ng_upsample in ops.h.
+ *     ng_upsample_new(2, .mode = NG_LINEAR) */
+#define ng_upsample_new(...)                                                                       \
+    ng_upsample_new_with(NG_NAMED(ng_upsample_options, scale, __VA_ARGS__))
+NG_API ng_module *ng_upsample_new_with(ng_upsample_options options);
+
 /* Pooling of x (N, C, H, W); flattening of any x (N, ...). The formulas are in ops.h.
  *     ng_max_pool2d_new(2)   ng_avg_pool2d_new(3, .stride = 2, .padding = 1) */
 #define ng_max_pool2d_new(...)                                                                     \
@@ -526,11 +572,19 @@ NG_API ng_module *ng_norm_scale(int64_t dim);
 NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
 NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
-/* MultiHeadAttention of x (N, T, dim) to itself: y = attention(q, k, v) W_o + b_o, where q, k and
- * v are thirds of x W + b; the condition of ng_forward_given is a key mask (N, T): 0 where no query
- * sees the key. Parameters in_weight (3 dim, dim), in_bias, out_weight (dim, dim), out_bias; drawn
- * as Xavier's normal for each matrix of (dim, dim). Vaswani et al. 2017.
- *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms) */
+/* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.
+ *
+ * Of x (N, T, dim) to itself, q, k and v are parts of x W + b; the condition of ng_forward_given is
+ * a key mask (N, T): 0 where no query sees the key. Parameters in_weight (dim + 2 kv, dim), in_bias,
+ * out_weight (dim, dim), out_bias; kv is dim, or with .kv_heads that share of it.
+ *
+ * With .context, cross-attention: q is made of x, k and v of another sequence (N, S, context), which
+ * is the condition of ng_forward_given; ng_forward_attention takes a mask besides. In the place of
+ * in_weight stand q_weight (dim, dim), k_weight (kv, context) and v_weight (kv, value_context).
+ *
+ * Each matrix is drawn as Xavier's normal.
+ *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms)
+ *     ng_multi_head_attention_new(128, 8, .kv_heads = 2)   ..._new(128, 8, .context = 64) */
 typedef struct {
     bool causal, no_bias; /* no position sees a later one; without in_bias, out_bias */
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
@@ -538,6 +592,10 @@ typedef struct {
     ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
     double dropout;         /* of the attention weights, in training */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */
+    int64_t kv_heads;       /* heads of k and v, a divisor of heads, each shared by neighbouring heads
+                               of q; default heads. Ainslie et al. 2023 */
+    int64_t context;        /* features of the other sequence; default: self-attention */
+    int64_t value_context;  /* of values of their own, in ng_forward_attention; default context */
     int64_t heads;          /* divides dim */
 } ng_multi_head_attention_new_options;
 #define ng_multi_head_attention_new(dim, ...)                                                      \
@@ -545,6 +603,12 @@ typedef struct {
         dim, NG_NAMED(ng_multi_head_attention_new_options, heads, __VA_ARGS__))
 NG_API ng_module *ng_multi_head_attention_new_with(int64_t dim,
                                                    ng_multi_head_attention_new_options options);
+
+/* y (N, T, dim) of a module with .context: of queries x (N, T, dim), keys (N, S, context) and values
+ * (N, S, value_context), which may be one tensor, and a key mask (N, S) or NG_NONE. Another module is
+ * NG_EVALUE. */
+NG_API ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                       ng_tensor *keys, ng_tensor *values, ng_tensor *mask);
 
 /* FeedForward: y = f(x W_1^T + b_1) W_2^T + b_2; with NG_FEED_FORWARD_SWIGLU y = (silu(a) b) W_2^T
  * + b_2, where a and b are halves of x W_1^T + b_1 (Shazeer 2020). Parameters in_weight (hidden,
@@ -589,6 +653,7 @@ typedef struct {
     double dropout; /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias; /* as in ng_multi_head_attention_new */
     ng_norm_maker *qk_norm; /* the same */
+    int64_t kv_heads; /* the same */
     int64_t heads; /* divides dim */
 } ng_transformer_block_new_options;
 #define ng_transformer_block_new(dim, ...)                                                         \
@@ -618,6 +683,7 @@ typedef struct {
     bool bidirectional; /* every position sees every other */
     bool no_bias;       /* in attention and feed-forward */
     ng_norm_maker *qk_norm; /* of each head of q and k */
+    int64_t kv_heads; /* of keys and values; default heads */
     int64_t vocabulary; /* ids are 0 .. vocabulary - 1 */
 } ng_transformer_new_options;
 #define ng_transformer_new(...)                                                                    \

@@ -566,6 +566,82 @@ typedef struct {
 NG_API ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
                                  ng_conv2d_options options);
 
+/* The same of lines: x (N, C, L), weight (O, C / groups, kernel), bias (O) or NG_NONE -> (N, O, OL).
+ *     ng_conv1d(tape, x, weight, bias, .stride = 2, .padding = 1) */
+typedef struct {
+    int64_t stride, padding, dilation, groups;
+    ng_tensor *bias;
+} ng_conv1d_options;
+#define ng_conv1d(tape, x, weight, ...)                                                           \
+    ng_conv1d_with(tape, x, weight, NG_NAMED(ng_conv1d_options, bias, __VA_ARGS__))
+NG_API ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
+                                 ng_conv1d_options options);
+
+/* Transposed convolution, the gradient of a convolution to its input with x in the place of dy:
+ *     y[n, o, r stride - padding + j dilation, c stride - padding + k dilation]
+ *         += weight[i, o, j, k] x[n, i, r, c],    + bias[o]
+ * x (N, C, H, W), weight (C, O / groups, kernel_h, kernel_w), bias (O) or NG_NONE -> (N, O, OH, OW),
+ * and of lines x (N, C, L), weight (C, O / groups, kernel) -> (N, O, OL); an axis of length n becomes
+ * (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1, which must be positive.
+ * Dumoulin & Visin 2016.
+ *
+ * stride, padding, dilation, groups  of the convolution whose gradient it is, as in ng_conv2d
+ * output_padding  more rows and columns at the end, fewer than the stride: that convolution gives
+ *                 x's length from each of so many
+ *     ng_conv_transpose2d(tape, x, weight, bias, .stride = 2, .padding = 1, .output_padding = 1) */
+typedef struct {
+    int64_t stride, padding, output_padding, dilation, groups;
+    int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w; /* rows; columns */
+    int64_t output_padding_h, output_padding_w; /* the same */
+    ng_tensor *bias;
+} ng_conv_transpose2d_options;
+#define ng_conv_transpose2d(tape, x, weight, ...)                                                 \
+    ng_conv_transpose2d_with(tape, x, weight,                                                     \
+                             NG_NAMED(ng_conv_transpose2d_options, bias, __VA_ARGS__))
+NG_API ng_tensor *ng_conv_transpose2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
+                                           ng_conv_transpose2d_options options);
+typedef struct {
+    int64_t stride, padding, output_padding, dilation, groups;
+    ng_tensor *bias;
+} ng_conv_transpose1d_options;
+#define ng_conv_transpose1d(tape, x, weight, ...)                                                 \
+    ng_conv_transpose1d_with(tape, x, weight,                                                     \
+                             NG_NAMED(ng_conv_transpose1d_options, bias, __VA_ARGS__))
+NG_API ng_tensor *ng_conv_transpose1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
+                                           ng_conv_transpose1d_options options);
+
+/* Lines (N, C, L) or images (N, C, H, W) at another size: ng_upsample at `scale` times their size,
+ * ng_interpolate at a size that is given, larger or smaller, (L) or (H, W). An axis of length n
+ * becomes one of length m.
+ *
+ * NG_NEAREST  y[i] = x[floor(i n / m)], PyTorch's "nearest"
+ * NG_LINEAR   y[i] = (1 - f) x[j] + f x[j + 1], j = floor(t), f = t - j, t = (i + 1/2) n / m - 1/2,
+ *             and not beyond the ends, so that the edges of x and y lie upon each other; of images
+ *             along rows and columns: PyTorch's "linear" and "bilinear" with align_corners=False
+ *
+ * align_corners  with NG_LINEAR: t = i (n - 1) / (m - 1), the outermost elements upon each other
+ *     ng_upsample(tape, x, 2)   ng_interpolate(tape, x, NG_SHAPE(28, 28), .mode = NG_LINEAR) */
+typedef enum {
+    NG_NEAREST = 0,
+    NG_LINEAR
+} ng_interpolation;
+typedef struct {
+    ng_interpolation mode; /* default NG_NEAREST */
+    bool align_corners;
+    int64_t scale; /* at least 1 */
+} ng_upsample_options;
+typedef struct {
+    ng_interpolation mode; /* default NG_NEAREST */
+    bool align_corners;
+    ng_shape size;
+} ng_interpolate_options;
+#define ng_upsample(tape, x, ...)                                                                 \
+    ng_upsample_with(tape, x, NG_NAMED(ng_upsample_options, scale, __VA_ARGS__))
+#define ng_interpolate(tape, x, ...)                                                              \
+    ng_interpolate_with(tape, x, NG_NAMED(ng_interpolate_options, size, __VA_ARGS__))
+NG_API ng_tensor *ng_upsample_with(ng_tape *tape, ng_tensor *x, ng_upsample_options options);
+NG_API ng_tensor *ng_interpolate_with(ng_tape *tape, ng_tensor *x, ng_interpolate_options options);
+
 /* Largest and mean value in each window: (N, C, H, W) -> (N, C, OH, OW); padding is at most half
  * of the kernel. Equals share the gradient of max pooling; zeros of the padding count in a mean.
  *     ng_max_pool2d(tape, x, 2)   ng_avg_pool2d(tape, x, 3, .stride = 2, .padding = 1) */
@@ -601,13 +677,15 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
  * q       (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,
  *         (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
  * mask    (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it
+ * kv_heads  G, a divisor of H: k and v have G heads, (N, G, S, D) or (N, S, G D), each shared by
+ *         H / G heads of q that are neighbours; default H. Shazeer 2019, Ainslie et al. 2023
  * scale   default 1 / sqrt(D)
  * causal  query t sees the keys 0 .. t + S - T only: the last query sees every key, and of more
  *         queries than keys the first T - S see none
  * dropout with this probability a weight becomes 0, else 1 / (1 - dropout) times itself; below 1
  * A query that sees no key has output 0. */
 typedef struct {
-    int64_t heads;
+    int64_t heads, kv_heads;
     double scale;
     bool causal;
     double dropout;
@@ -619,9 +697,10 @@ NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, n
                                     ng_attention_options options);
 
 /* The same with q, k and v as thirds of one tensor's features: qkv (N, T, 3 H D), mask (N, T) or
- * NG_NONE -> (N, T, H D); heads, scale, causal and dropout as above. */
+ * NG_NONE -> (N, T, H D); heads, scale, causal and dropout as above. With .kv_heads = G qkv is
+ * (N, T, (H + 2 G) D). */
 typedef struct {
-    int64_t heads;
+    int64_t heads, kv_heads;
     double scale;
     bool causal;
     double dropout;

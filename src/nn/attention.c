@@ -1,80 +1,153 @@
-/* Multi-head self-attention: y = attention(q, k, v) W_o + b_o, where q, k and v are thirds of
- * x W + b; its weights have dropout in training. Vaswani et al. 2017. */
+/* Multi-head attention: y = attention(q, k, v) W_o + b_o, its weights with dropout in training.
+ * Vaswani et al. 2017. In self-attention q, k and v are parts of x W + b, side by side; in
+ * cross-attention q is made of x, k and v of another sequence. */
 #include "nn/module.h"
 #include <math.h>
 
 typedef struct {
     ng_module base;
-    int64_t dim;
+    int64_t dim, kv_dim; /* features of q, and of k and of v */
     ng_multi_head_attention_new_options options;
-    ng_tensor *in_weight;       /* (3 dim, dim): q, k, v */
-    ng_tensor *in_bias;         /* (3 dim), or NG_NONE */
-    ng_tensor *out_weight;      /* (dim, dim) */
-    ng_tensor *out_bias;        /* (dim), or NG_NONE */
-    ng_module *q_norm, *k_norm; /* of each head, or NULL */
+    ng_tensor *in_weight;                      /* (dim + 2 kv_dim, dim): q, k, v; or NG_NONE and */
+    ng_tensor *q_weight, *k_weight, *v_weight; /* (dim, dim), (kv_dim, context), (kv_dim, ...) */
+    ng_tensor *in_bias;                        /* (dim + 2 kv_dim), or NG_NONE */
+    ng_tensor *out_weight;                     /* (dim, dim) */
+    ng_tensor *out_bias;                       /* (dim), or NG_NONE */
+    ng_module *q_norm, *k_norm;                /* of each head, or NULL */
 } attention;
 
-/* Third `part` of qkv as it is, or with each of its heads normalized: (N, T, dim). */
-static ng_tensor *part_of(const attention *layer, ng_tape *tape, ng_tensor *qkv, int64_t part,
-                          ng_module *norm)
+static bool is_cross(const attention *layer) { return layer->options.context != 0; }
+
+/* What a pass reads; in self-attention all but the mask are x. */
+typedef struct {
+    ng_tensor *x, *keys, *values, *mask;
+} sequences;
+
+/* ---- Queries, keys and values -------------------------------------------------------------- */
+
+static int64_t head_dim(const attention *layer) { return layer->dim / layer->options.heads; }
+
+/* q or k (N, T, heads D) with each head normalized and at its position, as far as asked for. */
+static ng_tensor *placed(const attention *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
 {
-    const int64_t dim = layer->dim, heads = layer->options.heads;
-    ng_tensor *x = ng_slice(tape, qkv, -1, part * dim, (part + 1) * dim);
-    if (!norm || !x) return x;
-    const ng_shape shape = x->shape;
-    x = ng_reshape(tape, x, NG_SHAPE(shape.dim[0], shape.dim[1], heads, dim / heads));
-    return ng_reshape(tape, ng_forward(norm, tape, x), shape);
+    const int64_t head = head_dim(layer);
+    if (norm && x) {
+        const ng_shape shape = x->shape;
+        x = ng_reshape(tape, x, NG_SHAPE(shape.dim[0], shape.dim[1], shape.dim[2] / head, head));
+        x = ng_reshape(tape, ng_forward(norm, tape, x), shape);
+    }
+    if (!layer->options.rotary) return x;
+    return ng_rotary(tape, x, .dim = head, .base = layer->options.rotary_base);
+}
+
+/* Attention of q, k and v as the products leave them. */
+static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *const qkv[3],
+                         ng_tensor *mask)
+{
+    const ng_multi_head_attention_new_options *o = &layer->options;
+    ng_tensor *q = placed(layer, tape, qkv[0], layer->q_norm);
+    ng_tensor *k = placed(layer, tape, qkv[1], layer->k_norm);
+    return ng_attention(tape, q, k, qkv[2], mask, .heads = o->heads, .kv_heads = o->kv_heads,
+                        .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0);
 }
 
 /* QK-norm takes q and k out of the packed tensor; without it they stay where the product left
  * them. */
-static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *qkv, ng_tensor *mask)
+static ng_tensor *attend_packed(const attention *layer, ng_tape *tape, ng_tensor *qkv,
+                                ng_tensor *mask)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
-    const int64_t dim = layer->dim, head = dim / o->heads;
-    const double dropout = layer->base.training ? o->dropout : 0;
-    if (!layer->q_norm) {
-        if (o->rotary)
-            qkv = ng_rotary(tape, qkv, .dim = head, .over = 2 * dim, .base = o->rotary_base);
-        return ng_self_attention(tape, qkv, mask, .heads = o->heads, .causal = o->causal,
-                                 .dropout = dropout);
+    const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim;
+    if (layer->q_norm) {
+        ng_tensor *const parts[] = {ng_slice(tape, qkv, -1, 0, at_k),
+                                    ng_slice(tape, qkv, -1, at_k, at_v),
+                                    ng_slice(tape, qkv, -1, at_v, NG_END)};
+        return attend(layer, tape, parts, mask);
     }
-    ng_tensor *q = part_of(layer, tape, qkv, 0, layer->q_norm);
-    ng_tensor *k = part_of(layer, tape, qkv, 1, layer->k_norm);
-    ng_tensor *v = part_of(layer, tape, qkv, 2, NULL);
-    if (o->rotary) {
-        q = ng_rotary(tape, q, .dim = head, .base = o->rotary_base);
-        k = ng_rotary(tape, k, .dim = head, .base = o->rotary_base);
-    }
-    return ng_attention(tape, q, k, v, mask, .heads = o->heads, .causal = o->causal,
-                        .dropout = dropout);
+    if (o->rotary)
+        qkv = ng_rotary(tape, qkv, .dim = head_dim(layer), .over = at_v, .base = o->rotary_base);
+    return ng_self_attention(tape, qkv, mask, .heads = o->heads, .kv_heads = o->kv_heads,
+                             .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0);
 }
 
-static bool shapes_fit(const attention *layer, const ng_tensor *x, const ng_tensor *mask)
+/* Rows from .. to of in_bias. */
+static ng_tensor *bias_part(const attention *layer, ng_tape *tape, int64_t from, int64_t to)
 {
-    const ng_shape shape = x->shape;
-    if (shape.rank != 3 || shape.dim[2] != layer->dim) {
-        ng_fail(NG_ESHAPE, "MultiHeadAttention: x is %s, expected (N, T, %lld)",
-                ng_shape_print(shape).text, (long long)layer->dim);
-        return false;
-    }
-    if (ng_is_none(mask) || ng_shape_equal(mask->shape, NG_SHAPE(shape.dim[0], shape.dim[1])))
-        return true;
-    ng_fail(NG_ESHAPE, "MultiHeadAttention: mask is %s and x %s, expected mask (N, T)",
-            ng_shape_print(mask->shape).text, ng_shape_print(shape).text);
+    ng_tensor *bias = ng_stand_in(tape, layer->in_bias);
+    return ng_is_none(bias) ? bias : ng_slice(tape, bias, 0, from, to);
+}
+
+static ng_tensor *attend_across(const attention *layer, ng_tape *tape, const sequences *in)
+{
+    const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim, end = at_v + layer->kv_dim;
+    ng_tensor *const qkv[] = {
+        ng_linear(tape, in->x, ng_stand_in(tape, layer->q_weight), bias_part(layer, tape, 0, at_k)),
+        ng_linear(tape, in->keys, ng_stand_in(tape, layer->k_weight),
+                  bias_part(layer, tape, at_k, at_v)),
+        ng_linear(tape, in->values, ng_stand_in(tape, layer->v_weight),
+                  bias_part(layer, tape, at_v, end))};
+    return attend(layer, tape, qkv, in->mask);
+}
+
+/* ---- Forward ------------------------------------------------------------------------------- */
+
+static bool sequence_fits(const char *name, const ng_tensor *x, int64_t features)
+{
+    if (x->shape.rank == 3 && x->shape.dim[2] == features) return true;
+    ng_fail(NG_ESHAPE, "MultiHeadAttention: %s is %s, expected (N, T, %lld)", name,
+            ng_shape_print(x->shape).text, (long long)features);
     return false;
 }
 
-static ng_tensor *attention_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                          ng_tensor *mask)
+/* Whether values and mask are of the keys' samples and length, and the keys of x's samples. */
+static bool lengths_fit(const sequences *in)
 {
-    const attention *layer = (const attention *)self;
-    if (!shapes_fit(layer, x, mask)) return NULL;
-    ng_tensor *qkv =
-        ng_linear(tape, x, ng_stand_in(tape, layer->in_weight), ng_stand_in(tape, layer->in_bias));
-    ng_tensor *y = attend(layer, tape, qkv, mask);
+    const ng_shape a = in->x->shape, b = in->keys->shape, c = in->values->shape;
+    if (b.dim[0] != a.dim[0] || c.dim[0] != b.dim[0] || c.dim[1] != b.dim[1]) {
+        ng_fail(NG_ESHAPE,
+                "MultiHeadAttention: x is %s, keys %s and values %s, expected as many samples, and "
+                "keys and values of one length",
+                ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(c).text);
+        return false;
+    }
+    const ng_shape expected = NG_SHAPE(b.dim[0], b.dim[1]);
+    if (ng_is_none(in->mask) || ng_shape_equal(in->mask->shape, expected)) return true;
+    ng_fail(NG_ESHAPE, "MultiHeadAttention: mask is %s and %s %s, expected mask (N, T)",
+            ng_shape_print(in->mask->shape).text, in->x == in->keys ? "x" : "keys",
+            ng_shape_print(b).text);
+    return false;
+}
+
+static ng_tensor *run(const attention *layer, ng_tape *tape, const sequences *in)
+{
+    const int64_t dim = layer->dim, context = layer->options.context;
+    const bool cross = is_cross(layer);
+    if (!sequence_fits("x", in->x, dim) ||
+        !sequence_fits("keys", in->keys, cross ? context : dim) ||
+        !sequence_fits("values", in->values, cross ? layer->options.value_context : dim) ||
+        !lengths_fit(in))
+        return NULL;
+    ng_tensor *y = cross ? attend_across(layer, tape, in)
+                         : attend_packed(layer, tape,
+                                         ng_linear(tape, in->x, ng_stand_in(tape, layer->in_weight),
+                                                   ng_stand_in(tape, layer->in_bias)),
+                                         in->mask);
     return ng_linear(tape, y, ng_stand_in(tape, layer->out_weight),
                      ng_stand_in(tape, layer->out_bias));
+}
+
+/* The condition is the mask of self-attention, and the other sequence of cross-attention. */
+static ng_tensor *attention_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                          ng_tensor *condition)
+{
+    const attention *layer = (const attention *)self;
+    if (!is_cross(layer)) return run(layer, tape, &(sequences){x, x, x, condition});
+    if (!ng_is_none(condition))
+        return run(layer, tape, &(sequences){x, condition, condition, NG_NONE});
+    ng_fail(NG_EVALUE,
+            "MultiHeadAttention: it was made with .context, expected ng_forward_given or "
+            "ng_forward_attention");
+    return NULL;
 }
 
 static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -82,15 +155,31 @@ static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x
     return attention_forward_given(self, tape, x, NG_NONE);
 }
 
-/* Each of the four matrices as Xavier has it, v's and the last one times the gain. */
+/* ---- Weights, settings ---------------------------------------------------------------------- */
+
+/* Elements from `first` on, times a factor. */
+static void scale_from(ng_tensor *weight, int64_t first, double factor)
+{
+    for (int64_t i = first; i < ng_size(weight); i++) ng_set(weight, i, factor * ng_get(weight, i));
+}
+
+/* Each matrix as Xavier has it, v's and the last one times the gain. k and v have fewer rows than q
+ * where heads share them. */
 static void attention_init(ng_module *self, ng_rng *rng)
 {
     attention *layer = (attention *)self;
-    const int64_t square = layer->dim * layer->dim;
-    const double deviation = 1 / sqrt((double)layer->dim), gain = layer->options.gain;
-    ng_fill_normal(layer->in_weight, 0, deviation, rng);
-    for (int64_t i = 2 * square; i < 3 * square; i++)
-        ng_set(layer->in_weight, i, gain * ng_get(layer->in_weight, i));
+    const int64_t dim = layer->dim, kv_dim = layer->kv_dim;
+    const double deviation = 1 / sqrt((double)dim), gain = layer->options.gain;
+    if (is_cross(layer)) {
+        ng_fill_normal(layer->q_weight, 0, deviation, rng);
+        ng_init(layer->k_weight, NG_INIT_XAVIER_NORMAL, 0, rng);
+        ng_init(layer->v_weight, NG_INIT_XAVIER_NORMAL, 0, rng);
+        scale_from(layer->v_weight, 0, gain);
+    } else {
+        ng_fill_normal(layer->in_weight, 0, deviation, rng);
+        scale_from(layer->in_weight, dim * dim, sqrt(2 * (double)dim / (double)(dim + kv_dim)));
+        scale_from(layer->in_weight, (dim + kv_dim) * dim, gain);
+    }
     ng_fill_normal(layer->out_weight, 0, gain * deviation, rng);
 }
 
@@ -98,11 +187,18 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
     const attention *layer = (const attention *)self;
     const ng_multi_head_attention_new_options *o = &layer->options;
-    char dropout[32] = "";
+    char dropout[32] = "", shared[40] = "", context[64] = "";
     if (o->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%g", o->dropout);
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s", (long long)layer->dim, (long long)o->heads,
-             o->causal ? ", causal" : "", o->rotary ? ", rotary" : "", dropout,
-             o->no_bias ? ", no bias" : "");
+    if (o->kv_heads != o->heads)
+        snprintf(shared, sizeof shared, ", kv_heads=%lld", (long long)o->kv_heads);
+    if (o->context != o->value_context)
+        snprintf(context, sizeof context, ", context=%lld + %lld", (long long)o->context,
+                 (long long)o->value_context);
+    else if (o->context != 0)
+        snprintf(context, sizeof context, ", context=%lld", (long long)o->context);
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s", (long long)layer->dim,
+             (long long)o->heads, shared, context, o->causal ? ", causal" : "",
+             o->rotary ? ", rotary" : "", dropout, o->no_bias ? ", no bias" : "");
 }
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
@@ -111,6 +207,29 @@ static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .forward_given = attention_forward_given,
                                                 .init = attention_init,
                                                 .describe = attention_describe};
+
+ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *keys,
+                                ng_tensor *values, ng_tensor *mask)
+{
+    static const char function[] = "ng_forward_attention";
+    ng_tensor *const inputs[] = {x, keys, values, mask};
+    if (!ng_given(function, "module", module) || !ng_given(function, "tape", tape) ||
+        !ng_given(function, "mask", mask) || !ng_accepts(function, tape, 3, inputs) ||
+        !ng_accepts_optional(function, tape, 4, inputs))
+        return NULL;
+    const attention *layer = (const attention *)module;
+    if (module->type != &attention_class || !is_cross(layer)) {
+        ng_fail(NG_EVALUE, "%s: the module is a %s%s, expected a MultiHeadAttention with .context",
+                function, module->type->name,
+                module->type == &attention_class ? " without .context" : "");
+        return NULL;
+    }
+    const int64_t failures = ng_failures();
+    ng_tensor *y = run(layer, tape, &(sequences){x, keys, values, mask});
+    return y ? y : ng_failed_in(module, failures);
+}
+
+/* ---- Make ---------------------------------------------------------------------------------- */
 
 static bool options_accepted(int64_t dim, const ng_multi_head_attention_new_options *o)
 {
@@ -121,15 +240,43 @@ static bool options_accepted(int64_t dim, const ng_multi_head_attention_new_opti
         !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
         !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL))
         return false;
-    if (dim % o->heads != 0) {
-        ng_fail(NG_EVALUE, "%s: %lld heads, expected a number that divides dim %lld", name,
-                (long long)o->heads, (long long)dim);
+    const long long heads = o->heads, shared = o->kv_heads;
+    if (dim % heads != 0) {
+        ng_fail(NG_EVALUE, "%s: %lld heads, expected a number that divides dim %lld", name, heads,
+                (long long)dim);
         return false;
     }
-    if (!o->rotary || dim / o->heads % 2 == 0) return true;
+    if (shared < 0 || (shared > 0 && heads % shared != 0)) {
+        ng_fail(NG_EVALUE, "%s: kv_heads is %lld, expected a divisor of %lld heads", name, shared,
+                heads);
+        return false;
+    }
+    if (o->context != 0 && !ng_option_positive(name, "context", o->context, "features"))
+        return false;
+    if (o->value_context != 0 &&
+        (!ng_option_positive(name, "value_context", o->value_context, "features") ||
+         !ng_option_positive(name, "context", o->context, "features")))
+        return false;
+    if (!o->rotary || dim / heads % 2 == 0) return true;
     ng_fail(NG_EVALUE, "%s: heads of %lld features, expected an even number for rotary positions",
-            name, (long long)(dim / o->heads));
+            name, dim / heads);
     return false;
+}
+
+/* The matrices that make q, k and v: one, or three of two sequences. */
+static void add_in_weights(attention *self)
+{
+    ng_module *base = &self->base;
+    const int64_t dim = self->dim, kv_dim = self->kv_dim, context = self->options.context;
+    const bool cross = is_cross(self);
+    self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(dim + 2 * kv_dim, dim),
+                                              .left_out = cross);
+    self->q_weight =
+        ng_module_add_parameter(base, "q_weight", NG_SHAPE(dim, dim), .left_out = !cross);
+    self->k_weight =
+        ng_module_add_parameter(base, "k_weight", NG_SHAPE(kv_dim, context), .left_out = !cross);
+    self->v_weight = ng_module_add_parameter(
+        base, "v_weight", NG_SHAPE(kv_dim, self->options.value_context), .left_out = !cross);
 }
 
 ng_module *ng_multi_head_attention_new_with(int64_t dim,
@@ -137,15 +284,18 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
 {
     options.gain = ng_option(options.gain, 1);
     if (!options_accepted(dim, &options)) return NULL;
+    if (options.kv_heads == 0) options.kv_heads = options.heads;
+    if (options.value_context == 0) options.value_context = options.context;
     attention *self = (attention *)ng_module_new(&attention_class);
     if (!self) return NULL;
     ng_module *base = &self->base;
     const int64_t head = dim / options.heads;
     self->dim = dim;
+    self->kv_dim = options.kv_heads * head;
     self->options = options;
-    self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(3 * dim, dim));
-    self->in_bias =
-        ng_module_add_parameter(base, "in_bias", NG_SHAPE(3 * dim), .left_out = options.no_bias);
+    add_in_weights(self);
+    self->in_bias = ng_module_add_parameter(base, "in_bias", NG_SHAPE(dim + 2 * self->kv_dim),
+                                            .left_out = options.no_bias);
     self->out_weight = ng_module_add_parameter(base, "out_weight", NG_SHAPE(dim, dim));
     self->out_bias =
         ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim), .left_out = options.no_bias);
@@ -176,6 +326,23 @@ static ng_module *case_attention_qk_layer_norm(void)
 {
     return ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer);
 }
+static ng_module *case_attention_shared(void)
+{
+    return ng_multi_head_attention_new(8, 4, .kv_heads = 2, .causal = true, .rotary = true);
+}
+static ng_module *case_attention_shared_qk_norm(void)
+{
+    return ng_multi_head_attention_new(6, 3, .kv_heads = 1, .qk_norm = ng_norm_rms);
+}
+static ng_module *case_attention_cross(void)
+{
+    return ng_multi_head_attention_new(4, 2, .context = 3);
+}
+static ng_module *case_attention_cross_shared(void)
+{
+    return ng_multi_head_attention_new(4, 2, .context = 3, .kv_heads = 1, .causal = true,
+                                       .no_bias = true, .qk_norm = ng_norm_layer);
+}
 
 const ng_case ng_layer_cases_attention[] = {
     {.name = "MultiHeadAttention", .module = case_attention, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
@@ -195,5 +362,17 @@ const ng_case ng_layer_cases_attention[] = {
     {.name = "MultiHeadAttention (QK-LayerNorm)",
      .module = case_attention_qk_layer_norm,
      .inputs = {NG_CASE_ANY("x", 1, 3, 6)}},
+    {.name = "MultiHeadAttention (shared keys and values, causal, rotary)",
+     .module = case_attention_shared,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 8)}},
+    {.name = "MultiHeadAttention (one head of keys and values, QK-RMSNorm)",
+     .module = case_attention_shared_qk_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 6)}},
+    {.name = "MultiHeadAttention (cross)",
+     .module = case_attention_cross,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("context", 2, 2, 3)}},
+    {.name = "MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
+     .module = case_attention_cross_shared,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 4), NG_CASE_ANY("context", 1, 3, 3)}},
 };
 const int ng_layer_cases_attention_count = NG_CASE_COUNT(ng_layer_cases_attention);

@@ -1,109 +1,228 @@
-/* Conv2d: y = weight * x + bias over images (N, in, H, W). */
+/* Convolutions: y = weight * x + bias over images (N, in, H, W) and lines (N, in, L); transposed
+ * ones. */
 #include "nn/module.h"
 #include "nn/window.h"
 #include <math.h>
 
 typedef struct {
+    ng_module_class base;
+    const char *maker; /* the constructor, for messages */
+    int axes;          /* 2 of images, 1 of lines */
+    bool transposed;
+} conv_class;
+
+typedef struct {
     ng_module base;
-    int64_t in, out;
-    ng_conv2d_new_options options; /* with both lengths of the kernel */
-    ng_tensor *weight;             /* (out, in / groups, kernel_h, kernel_w) */
-    ng_tensor *bias;               /* (out), or NG_NONE */
-} conv2d;
+    int64_t in, out, groups;
+    ng_window_options window; /* with both lengths of the kernel */
+    int64_t output_padding_h, output_padding_w;
+    bool no_bias;
+    ng_tensor *weight; /* (out, in / groups, kernel...), or transposed (in, out / groups, ...) */
+    ng_tensor *bias;   /* (out), or NG_NONE */
+} conv;
 
-static ng_tensor *conv2d_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static const conv_class *class_of(const conv *layer)
 {
-    const conv2d *layer = (const conv2d *)self;
-    const ng_conv2d_new_options *o = &layer->options;
-    if (ng_rank(x) == 4 && ng_dim(x, 1) != layer->in) {
-        ng_fail(NG_ESHAPE, "Conv2d: x is %s, expected (N, %lld, H, W)",
-                ng_shape_print(x->shape).text, (long long)layer->in);
-        return NULL;
-    }
-    return ng_conv2d(tape, x, ng_stand_in(tape, layer->weight), ng_stand_in(tape, layer->bias),
-                     .stride = o->stride, .padding = o->padding, .dilation = o->dilation,
-                     .groups = o->groups, .stride_h = o->stride_h, .stride_w = o->stride_w,
-                     .padding_h = o->padding_h, .padding_w = o->padding_w,
-                     .dilation_h = o->dilation_h, .dilation_w = o->dilation_w);
+    return (const conv_class *)layer->base.type;
 }
 
-static void conv2d_init(ng_module *self, ng_rng *rng)
-{
-    conv2d *layer = (conv2d *)self;
-    const ng_conv2d_new_options *o = &layer->options;
-    ng_init(layer->weight, NG_INIT_DEFAULT, 0, rng);
-    if (o->no_bias) return;
-    const double fan_in =
-        (double)(layer->in / o->groups) * (double)o->kernel_h * (double)o->kernel_w;
-    ng_fill_uniform(layer->bias, -1 / sqrt(fan_in), 1 / sqrt(fan_in), rng);
-}
+/* ---- Forward ------------------------------------------------------------------------------- */
 
-static ng_window_options window_of(const ng_conv2d_new_options *o)
+static bool channels_fit(const conv *layer, const ng_tensor *x)
 {
-    return (ng_window_options){.kernel = o->kernel,
-                               .stride = o->stride,
-                               .padding = o->padding,
-                               .dilation = o->dilation,
-                               .kernel_h = o->kernel_h,
-                               .kernel_w = o->kernel_w,
-                               .stride_h = o->stride_h,
-                               .stride_w = o->stride_w,
-                               .padding_h = o->padding_h,
-                               .padding_w = o->padding_w,
-                               .dilation_h = o->dilation_h,
-                               .dilation_w = o->dilation_w};
-}
-
-static void conv2d_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const conv2d *layer = (const conv2d *)self;
-    const ng_conv2d_new_options *o = &layer->options;
-    char groups[32] = "";
-    if (o->groups > 1) snprintf(groups, sizeof groups, ", groups=%lld", (long long)o->groups);
-    const ng_window_options window = window_of(o);
-    snprintf(text, bytes, "%lld, %lld, %s%s%s", (long long)layer->in, (long long)layer->out,
-             ng_window_text(&window).text, groups, o->no_bias ? ", no bias" : "");
-}
-
-static const ng_module_class conv2d_class = {.name = "Conv2d",
-                                             .size = sizeof(conv2d),
-                                             .forward = conv2d_forward,
-                                             .init = conv2d_init,
-                                             .describe = conv2d_describe};
-
-static bool options_accepted(int64_t in, int64_t out, const ng_conv2d_new_options *o)
-{
-    static const char name[] = "ng_conv2d_new";
-    const ng_window_options window = window_of(o);
-    if (!ng_option_positive(name, "in", in, "channels") ||
-        !ng_option_positive(name, "out", out, "channels") ||
-        !ng_option_positive(name, "groups", o->groups, "groups") ||
-        !ng_window_accepted(name, &window))
-        return false;
-    if (in % o->groups == 0 && out % o->groups == 0) return true;
-    ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of in = %lld and out = %lld", name,
-            (long long)o->groups, (long long)in, (long long)out);
+    const conv_class *type = class_of(layer);
+    if (ng_rank(x) != type->axes + 2 || ng_dim(x, 1) == layer->in) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, %s)", type->base.name,
+            ng_shape_print(x->shape).text, (long long)layer->in, type->axes == 2 ? "H, W" : "L");
     return false;
 }
 
+static ng_tensor *images_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
+{
+    const ng_window_options *w = &layer->window;
+    ng_tensor *weight = ng_stand_in(tape, layer->weight), *bias = ng_stand_in(tape, layer->bias);
+    if (!class_of(layer)->transposed)
+        return ng_conv2d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
+                         .dilation = w->dilation, .groups = layer->groups, .stride_h = w->stride_h,
+                         .stride_w = w->stride_w, .padding_h = w->padding_h,
+                         .padding_w = w->padding_w, .dilation_h = w->dilation_h,
+                         .dilation_w = w->dilation_w);
+    return ng_conv_transpose2d(
+        tape, x, weight, bias, .stride = w->stride, .padding = w->padding, .dilation = w->dilation,
+        .groups = layer->groups, .stride_h = w->stride_h, .stride_w = w->stride_w,
+        .padding_h = w->padding_h, .padding_w = w->padding_w, .dilation_h = w->dilation_h,
+        .dilation_w = w->dilation_w, .output_padding_h = layer->output_padding_h,
+        .output_padding_w = layer->output_padding_w);
+}
+
+static ng_tensor *lines_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
+{
+    const ng_window_options *w = &layer->window;
+    ng_tensor *weight = ng_stand_in(tape, layer->weight), *bias = ng_stand_in(tape, layer->bias);
+    if (!class_of(layer)->transposed)
+        return ng_conv1d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
+                         .dilation = w->dilation, .groups = layer->groups);
+    return ng_conv_transpose1d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
+                               .output_padding = layer->output_padding_w, .dilation = w->dilation,
+                               .groups = layer->groups);
+}
+
+static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const conv *layer = (const conv *)self;
+    if (!channels_fit(layer, x)) return NULL;
+    return class_of(layer)->axes == 2 ? images_forward(layer, tape, x)
+                                      : lines_forward(layer, tape, x);
+}
+
+/* ---- Weights, settings ---------------------------------------------------------------------- */
+
+static void conv_init(ng_module *self, ng_rng *rng)
+{
+    conv *layer = (conv *)self;
+    ng_init(layer->weight, NG_INIT_DEFAULT, 0, rng);
+    if (layer->no_bias) return;
+    const double fan_in = (double)ng_shape_span(layer->weight->shape, 1, layer->weight->shape.rank);
+    ng_fill_uniform(layer->bias, -1 / sqrt(fan_in), 1 / sqrt(fan_in), rng);
+}
+
+static void conv_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const conv *layer = (const conv *)self;
+    const long long rows = layer->output_padding_h, columns = layer->output_padding_w;
+    char groups[32] = "", more[64] = "";
+    if (layer->groups > 1)
+        snprintf(groups, sizeof groups, ", groups=%lld", (long long)layer->groups);
+    if (rows != columns)
+        snprintf(more, sizeof more, ", output_padding=%lld x %lld", rows, columns);
+    else if (rows > 0)
+        snprintf(more, sizeof more, ", output_padding=%lld", rows);
+    snprintf(text, bytes, "%lld, %lld, %s%s%s%s", (long long)layer->in, (long long)layer->out,
+             ng_window_text(&layer->window).text, more, groups, layer->no_bias ? ", no bias" : "");
+}
+
+#define CONV_CLASS(label, function, length, turned)                                                \
+    {                                                                                              \
+        {.name = label,                                                                            \
+         .size = sizeof(conv),                                                                     \
+         .forward = conv_forward,                                                                  \
+         .init = conv_init,                                                                        \
+         .describe = conv_describe},                                                               \
+            function, length, turned                                                               \
+    }
+
+static const conv_class conv2d_class = CONV_CLASS("Conv2d", "ng_conv2d_new", 2, false);
+static const conv_class conv1d_class = CONV_CLASS("Conv1d", "ng_conv1d_new", 1, false);
+static const conv_class transposed2d_class =
+    CONV_CLASS("ConvTranspose2d", "ng_conv_transpose2d_new", 2, true);
+static const conv_class transposed1d_class =
+    CONV_CLASS("ConvTranspose1d", "ng_conv_transpose1d_new", 1, true);
+
+/* ---- Constructors --------------------------------------------------------------------------- */
+
+static bool output_padding_fits(const char *maker, int64_t own, int64_t stride, int64_t both)
+{
+    const int64_t step = stride != 0 ? stride : both != 0 ? both : 1;
+    if (own >= 0 && own < step) return true;
+    ng_fail(NG_EVALUE, "%s: output_padding is %lld, expected 0 to stride - 1 = %lld", maker,
+            (long long)own, (long long)step - 1);
+    return false;
+}
+
+static bool settings_accepted(const char *maker, const conv *asked)
+{
+    const ng_window_options *w = &asked->window;
+    const int64_t in = asked->in, out = asked->out, groups = asked->groups;
+    if (!ng_option_positive(maker, "in", in, "channels") ||
+        !ng_option_positive(maker, "out", out, "channels") ||
+        !ng_option_positive(maker, "groups", groups, "groups") || !ng_window_accepted(maker, w) ||
+        !output_padding_fits(maker, asked->output_padding_h, w->stride_h, w->stride) ||
+        !output_padding_fits(maker, asked->output_padding_w, w->stride_w, w->stride))
+        return false;
+    if (in % groups == 0 && out % groups == 0) return true;
+    ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of in = %lld and out = %lld", maker,
+            (long long)groups, (long long)in, (long long)out);
+    return false;
+}
+
+/* A layer with the settings of `asked`, which has no base yet. */
+static ng_module *make(const conv_class *type, conv asked)
+{
+    if (asked.groups == 0) asked.groups = 1;
+    if (!settings_accepted(type->maker, &asked)) return NULL;
+    ng_window_options *w = &asked.window;
+    if (w->kernel_h == 0) w->kernel_h = w->kernel;
+    if (w->kernel_w == 0) w->kernel_w = w->kernel;
+    conv *self = (conv *)ng_module_new(&type->base);
+    if (!self) return NULL;
+    asked.base = self->base;
+    *self = asked;
+    const int64_t first = type->transposed ? asked.in : asked.out;
+    const int64_t second = (type->transposed ? asked.out : asked.in) / asked.groups;
+    const ng_shape shape = type->axes == 2 ? NG_SHAPE(first, second, w->kernel_h, w->kernel_w)
+                                           : NG_SHAPE(first, second, w->kernel);
+    self->weight = ng_module_add_parameter(&self->base, "weight", shape);
+    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(asked.out),
+                                         .left_out = asked.no_bias);
+    return ng_module_built(&self->base);
+}
+
+/* The window of images, from options that have these names. */
+#define WINDOW_OF(o)                                                                               \
+    {                                                                                              \
+        .stride = (o).stride, .padding = (o).padding, .dilation = (o).dilation,                    \
+        .kernel_h = (o).kernel_h, .kernel_w = (o).kernel_w, .stride_h = (o).stride_h,              \
+        .stride_w = (o).stride_w, .padding_h = (o).padding_h, .padding_w = (o).padding_w,          \
+        .dilation_h = (o).dilation_h, .dilation_w = (o).dilation_w, .kernel = (o).kernel           \
+    }
+#define LINE_OF(o)                                                                                 \
+    {                                                                                              \
+        .stride = (o).stride, .padding = (o).padding, .dilation = (o).dilation,                    \
+        .kernel = (o).kernel                                                                       \
+    }
+
 ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_options options)
 {
-    if (options.groups == 0) options.groups = 1;
-    if (!options_accepted(in, out, &options)) return NULL;
-    if (options.kernel_h == 0) options.kernel_h = options.kernel;
-    if (options.kernel_w == 0) options.kernel_w = options.kernel;
+    return make(&conv2d_class, (conv){.in = in,
+                                      .out = out,
+                                      .groups = options.groups,
+                                      .window = WINDOW_OF(options),
+                                      .no_bias = options.no_bias});
+}
 
-    conv2d *self = (conv2d *)ng_module_new(&conv2d_class);
-    if (!self) return NULL;
-    self->in = in;
-    self->out = out;
-    self->options = options;
-    self->weight = ng_module_add_parameter(
-        &self->base, "weight",
-        NG_SHAPE(out, in / options.groups, options.kernel_h, options.kernel_w));
-    self->bias =
-        ng_module_add_parameter(&self->base, "bias", NG_SHAPE(out), .left_out = options.no_bias);
-    return ng_module_built(&self->base);
+ng_module *ng_conv1d_new_with(int64_t in, int64_t out, ng_conv1d_new_options options)
+{
+    return make(&conv1d_class, (conv){.in = in,
+                                      .out = out,
+                                      .groups = options.groups,
+                                      .window = LINE_OF(options),
+                                      .no_bias = options.no_bias});
+}
+
+ng_module *ng_conv_transpose2d_new_with(int64_t in, int64_t out,
+                                        ng_conv_transpose2d_new_options options)
+{
+    const int64_t rows = options.output_padding_h, columns = options.output_padding_w;
+    return make(&transposed2d_class,
+                (conv){.in = in,
+                       .out = out,
+                       .groups = options.groups,
+                       .window = WINDOW_OF(options),
+                       .output_padding_h = rows != 0 ? rows : options.output_padding,
+                       .output_padding_w = columns != 0 ? columns : options.output_padding,
+                       .no_bias = options.no_bias});
+}
+
+ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
+                                        ng_conv_transpose1d_new_options options)
+{
+    return make(&transposed1d_class, (conv){.in = in,
+                                            .out = out,
+                                            .groups = options.groups,
+                                            .window = LINE_OF(options),
+                                            .output_padding_h = options.output_padding,
+                                            .output_padding_w = options.output_padding,
+                                            .no_bias = options.no_bias});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -118,6 +237,19 @@ static ng_module *case_conv2d_all(void)
     return ng_conv2d_new(2, 4, 3, .kernel_w = 2, .stride_w = 2, .padding = 1, .dilation_w = 2,
                          .groups = 2);
 }
+static ng_module *case_conv1d(void)
+{
+    return ng_conv1d_new(2, 4, 3, .stride = 2, .padding = 1, .groups = 2);
+}
+static ng_module *case_transposed2d(void)
+{
+    return ng_conv_transpose2d_new(2, 2, 2, .stride = 2, .padding_w = 1, .output_padding_h = 1);
+}
+static ng_module *case_transposed1d(void)
+{
+    return ng_conv_transpose1d_new(2, 4, 3, .stride = 2, .padding = 1, .output_padding = 1,
+                                   .groups = 2, .no_bias = true);
+}
 
 const ng_case ng_layer_cases_conv2d[] = {
     {.name = "Conv2d", .module = case_conv2d, .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
@@ -127,5 +259,10 @@ const ng_case ng_layer_cases_conv2d[] = {
     {.name = "Conv2d (stride, padding, dilation, groups)",
      .module = case_conv2d_all,
      .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
+    {.name = "Conv1d", .module = case_conv1d, .inputs = {NG_CASE_ANY("x", 2, 2, 5)}},
+    {.name = "ConvTranspose2d",
+     .module = case_transposed2d,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
+    {.name = "ConvTranspose1d", .module = case_transposed1d, .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
 };
 const int ng_layer_cases_conv2d_count = NG_CASE_COUNT(ng_layer_cases_conv2d);

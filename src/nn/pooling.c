@@ -1,4 +1,4 @@
-/* Pooling and flattening as modules; formulas are in ops.h. */
+/* Pooling, upsampling and flattening as modules; formulas are in ops.h. */
 #include "nn/module.h"
 #include "nn/window.h"
 
@@ -109,6 +109,44 @@ ng_module *ng_avg_pool2d_new_with(ng_window_options window)
     return make_pool("ng_avg_pool2d_new", &avg_pool_class, window);
 }
 
+/* ---- Upsampling ----------------------------------------------------------------------------- */
+
+typedef struct {
+    ng_module base;
+    ng_upsample_options options;
+} upsample;
+
+static ng_tensor *upsample_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return ng_upsample_with(tape, x, ((const upsample *)self)->options);
+}
+
+static void upsample_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_upsample_options *o = &((const upsample *)self)->options;
+    snprintf(text, bytes, "%lld, %s%s", (long long)o->scale,
+             o->mode == NG_NEAREST ? "nearest" : "linear", o->align_corners ? ", corners" : "");
+}
+
+static const ng_module_class upsample_class = {.name = "Upsample",
+                                               .size = sizeof(upsample),
+                                               .forward = upsample_forward,
+                                               .describe = upsample_describe};
+
+ng_module *ng_upsample_new_with(ng_upsample_options options)
+{
+    static const char name[] = "ng_upsample_new";
+    if (!ng_option_positive(name, "scale", options.scale, "elements for each")) return NULL;
+    if (options.mode != NG_LINEAR && (options.mode != NG_NEAREST || options.align_corners)) {
+        ng_fail(NG_EVALUE, "%s: mode is %d%s, expected NG_NEAREST, or NG_LINEAR", name,
+                (int)options.mode, options.align_corners ? " with .align_corners" : "");
+        return NULL;
+    }
+    upsample *self = (upsample *)ng_module_new(&upsample_class);
+    if (self) self->options = options;
+    return self ? ng_module_built(&self->base) : NULL;
+}
+
 /* ---- Global average, flatten --------------------------------------------------------------- */
 
 static ng_tensor *global_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -141,9 +179,19 @@ static ng_module *case_avg_pool2d(void)
     return ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1);
 }
 
+static ng_module *case_upsample(void) { return ng_upsample_new(2); }
+static ng_module *case_upsample_linear(void)
+{
+    return ng_upsample_new(3, .mode = NG_LINEAR, .align_corners = true);
+}
+
 const ng_case ng_layer_cases_pooling[] = {
     {.name = "MaxPool2d", .module = case_max_pool2d, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 4)}},
     {.name = "AvgPool2d", .module = case_avg_pool2d, .inputs = {NG_CASE_ANY("x", 2, 1, 4, 4)}},
+    {.name = "Upsample", .module = case_upsample, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 1)}},
+    {.name = "Upsample (linear, corners)",
+     .module = case_upsample_linear,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
     {.name = "GlobalAvgPool",
      .module = ng_global_avg_pool_new,
      .inputs = {NG_CASE_ANY("x", 2, 2, 2, 3)}},

@@ -113,12 +113,12 @@ ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_o
     self->dim = dim;
     self->options = options;
     self->alpha = deep ? pow(2 * layers, 0.25) : 1;
-    self->attention =
-        branch_around(self, "attention",
-                      ng_multi_head_attention_new(
-                          dim, options.heads, .causal = options.causal, .rotary = options.rotary,
-                          .qk_norm = options.qk_norm, .dropout = options.dropout,
-                          .no_bias = options.no_bias, .gain = gain));
+    self->attention = branch_around(
+        self, "attention",
+        ng_multi_head_attention_new(dim, options.heads, .kv_heads = options.kv_heads,
+                                    .causal = options.causal, .rotary = options.rotary,
+                                    .qk_norm = options.qk_norm, .dropout = options.dropout,
+                                    .no_bias = options.no_bias, .gain = gain));
     self->feed_forward = branch_around(
         self, "feed_forward",
         ng_feed_forward_new(dim, .hidden = options.hidden, .activation = options.activation,
@@ -184,9 +184,9 @@ static ng_module *blocks_of(const ng_transformer_new_options *o)
     ng_module *blocks = ng_sequential_from(NULL, 0);
     for (int64_t i = 0; blocks && i < o->layers; i++) {
         ng_module *added = ng_transformer_block_new(
-            o->dim, o->heads, .hidden = o->hidden, .norm = o->norm, .qk_norm = o->qk_norm,
-            .placement = o->placement, .layers = o->layers, .activation = o->activation,
-            .dropout = o->dropout, .causal = !o->bidirectional,
+            o->dim, o->heads, .kv_heads = o->kv_heads, .hidden = o->hidden, .norm = o->norm,
+            .qk_norm = o->qk_norm, .placement = o->placement, .layers = o->layers,
+            .activation = o->activation, .dropout = o->dropout, .causal = !o->bidirectional,
             .rotary = o->positions == NG_POSITIONS_ROTARY, .no_bias = o->no_bias);
         if (added && ng_sequential_add(blocks, added) == NG_OK) continue;
         ng_module_free(blocks);
@@ -259,7 +259,7 @@ static ng_module *case_block_post(void)
 }
 static ng_module *case_block_sandwich(void)
 {
-    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_SANDWICH,
+    return ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3, .placement = NG_NORM_SANDWICH,
                                     .qk_norm = ng_norm_rms);
 }
 static ng_module *case_block_deep(void)

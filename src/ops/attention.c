@@ -232,6 +232,45 @@ static bool settings_fit(const char *function, const ng_attention_shape *s, cons
     return false;
 }
 
+/* ---- Heads that share keys and values ------------------------------------------------------ */
+
+/* Whether k and v have kv_heads heads as wide as q's, and these divide `heads`. */
+static bool kv_heads_fit(const ng_tensor *q, const ng_tensor *k, const ng_tensor *v, int64_t heads,
+                         int64_t kv_heads)
+{
+    const ng_shape a = q->shape, b = k->shape;
+    if (kv_heads < 1 || heads < 1 || heads % kv_heads != 0) {
+        ng_fail(NG_EVALUE, "ng_attention: kv_heads is %lld, expected a divisor of %lld heads",
+                (long long)kv_heads, (long long)heads);
+        return false;
+    }
+    const bool apart = a.rank == 4, alike = a.rank == b.rank && ng_shape_equal(b, v->shape);
+    if (alike && apart && b.dim[1] == kv_heads) return true;
+    if (alike && a.rank == 3 && a.dim[2] % heads == 0 && b.dim[2] == a.dim[2] / heads * kv_heads)
+        return true;
+    ng_fail(NG_ESHAPE,
+            "ng_attention: q %s, k %s, v %s, expected k and v with %lld heads for q's %lld",
+            ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(v->shape).text,
+            (long long)kv_heads, (long long)heads);
+    return false;
+}
+
+/* k or v with each of its heads as often as q has heads for it, next to each other:
+ * (N, G, S, D) -> (N, H, S, D), or (N, S, G D) -> (N, S, H D). */
+static ng_tensor *repeated(ng_tape *tape, ng_tensor *x, int64_t heads, int64_t kv_heads)
+{
+    const ng_shape s = x->shape;
+    const int64_t each = heads / kv_heads, width = s.dim[s.rank - 1];
+    if (s.rank == 4) {
+        x = ng_reshape(tape, x, NG_SHAPE(s.dim[0], kv_heads, 1, s.dim[2], width));
+        x = ng_broadcast_to(tape, x, NG_SHAPE(s.dim[0], kv_heads, each, s.dim[2], width));
+        return ng_reshape(tape, x, NG_SHAPE(s.dim[0], heads, s.dim[2], width));
+    }
+    x = ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], kv_heads, 1, width / kv_heads));
+    x = ng_broadcast_to(tape, x, NG_SHAPE(s.dim[0], s.dim[1], kv_heads, each, width / kv_heads));
+    return ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], each * width));
+}
+
 /* ---- Forward ------------------------------------------------------------------------------ */
 
 static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const inputs[4],
@@ -263,14 +302,48 @@ static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const i
 ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, ng_tensor *v,
                              ng_attention_options options)
 {
-    ng_tensor *const inputs[] = {q, k, v, options.mask};
+    ng_tensor *inputs[] = {q, k, v, options.mask};
     if (!ng_accepts("ng_attention", tape, 3, inputs) ||
         !ng_accepts_optional("ng_attention", tape, 4, inputs))
         return NULL;
+    if (options.kv_heads != 0) {
+        const int64_t heads =
+            options.heads == 0 && q->shape.rank == 4 ? q->shape.dim[1] : options.heads;
+        if (!kv_heads_fit(q, k, v, heads, options.kv_heads)) return NULL;
+        inputs[1] = k = repeated(tape, k, heads, options.kv_heads);
+        inputs[2] = v = repeated(tape, v, heads, options.kv_heads);
+        if (!k || !v) return NULL;
+    }
     attention_attributes saved = {.apart = options.heads == 0};
     const bool fits = saved.apart ? shape_apart(q, k, v, &saved.shape)
                                   : shape_beside(q, k, v, options.heads, &saved.shape);
     return fits ? attend("ng_attention", tape, inputs, saved, &options) : NULL;
+}
+
+/* qkv (N, T, (H + 2 G) D) */
+static ng_tensor *self_attention_shared(ng_tape *tape, ng_tensor *qkv,
+                                        const ng_self_attention_options *o)
+{
+    static const char function[] = "ng_self_attention";
+    const ng_shape shape = qkv->shape;
+    if (o->kv_heads < 1 || o->heads < 1 || o->heads % o->kv_heads != 0) {
+        ng_fail(NG_EVALUE, "%s: kv_heads is %lld, expected a divisor of %lld heads", function,
+                (long long)o->kv_heads, (long long)o->heads);
+        return NULL;
+    }
+    const int64_t width = shape.rank == 3 ? shape.dim[2] : -1;
+    const int64_t all = o->heads <= INT32_MAX ? o->heads + 2 * o->kv_heads : INT64_MAX;
+    if (width < 0 || width % all != 0) {
+        ng_fail(NG_ESHAPE,
+                "%s: qkv is %s, expected (N, T, (H + 2 G) D) for %lld heads of q, %lld of k and v",
+                function, ng_shape_print(shape).text, (long long)o->heads, (long long)o->kv_heads);
+        return NULL;
+    }
+    const int64_t at_k = width / all * o->heads, at_v = at_k + width / all * o->kv_heads;
+    ng_tensor *k = ng_slice(tape, qkv, -1, at_k, at_v), *v = ng_slice(tape, qkv, -1, at_v, width);
+    return ng_attention(tape, ng_slice(tape, qkv, -1, 0, at_k), k, v, o->mask, .heads = o->heads,
+                        .kv_heads = o->kv_heads, .scale = o->scale, .causal = o->causal,
+                        .dropout = o->dropout);
 }
 
 ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attention_options options)
@@ -279,6 +352,8 @@ ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attenti
     if (!ng_accepts("ng_self_attention", tape, 1, inputs) ||
         !ng_accepts_optional("ng_self_attention", tape, 4, inputs))
         return NULL;
+    if (options.kv_heads != 0 && options.kv_heads != options.heads)
+        return self_attention_shared(tape, qkv, &options);
     attention_attributes saved = {.packed = true};
     if (!shape_packed(qkv, options.heads, &saved.shape)) return NULL;
     const ng_attention_options same = {
@@ -303,6 +378,12 @@ NG_CASE_CALL(case_attention_beside,
              ng_attention(tape, in[0], in[1], in[2], NG_NONE, .heads = 2, .causal = true))
 NG_CASE_CALL(case_attention_dropout,
              ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .dropout = 0.4))
+NG_CASE_CALL(case_attention_shared, ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]),
+                                                 .heads = 4, .kv_heads = 2, .causal = true))
+NG_CASE_CALL(case_attention_shared_apart,
+             ng_attention(tape, in[0], in[1], in[2], NG_NONE, .kv_heads = 1))
+NG_CASE_CALL(case_self_attention_shared,
+             ng_self_attention(tape, in[0], NG_NONE, .heads = 2, .kv_heads = 1, .causal = true))
 NG_CASE_CALL(case_self_attention, ng_self_attention(tape, in[0], NG_NONE, .heads = 2))
 NG_CASE_CALL(case_self_attention_causal,
              ng_self_attention(tape, in[0], mask_of(tape, in[1]), .heads = 2, .causal = true))
@@ -338,6 +419,17 @@ const ng_case ng_op_cases_attention[] = {
      .call = case_attention_dropout,
      .inputs = {NG_CASE_ANY("q", 2, 1, 2, 3), NG_CASE_ANY("k", 2, 1, 4, 3),
                 NG_CASE_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
+    {.name = "attention (shared keys and values, causal, key mask)",
+     .call = case_attention_shared,
+     .inputs = {NG_CASE_ANY("q", 2, 2, 8), NG_CASE_ANY("k", 2, 3, 4), NG_CASE_ANY("v", 2, 3, 4),
+                MASK(2, 3)}},
+    {.name = "attention (one head of keys and values)",
+     .call = case_attention_shared_apart,
+     .inputs = {NG_CASE_ANY("q", 1, 3, 2, 2), NG_CASE_ANY("k", 1, 1, 3, 2),
+                NG_CASE_ANY("v", 1, 1, 3, 2)}},
+    {.name = "self_attention (shared keys and values, causal)",
+     .call = case_self_attention_shared,
+     .inputs = {NG_CASE_ANY("qkv", 2, 3, 8)}},
     {.name = "self_attention",
      .call = case_self_attention,
      .inputs = {NG_CASE_ANY("qkv", 2, 3, 6)}},

@@ -3,12 +3,81 @@
  *
  *     y = W columns(x) + b
  *
- * where a column holds what one window sees (ng_unfold). */
+ * where a column holds what one window sees (ng_unfold). Lines (N, C, L) are images of one row.
+ *
+ * Convolution is linear in x and in W. With dy in the place of y there are three such products, and
+ * the gradients of each are the other two:
+ *
+ *     y  = W columns(x)                            conv2d
+ *     dx = fold(W^T dy)                            conv_transpose2d (conv_transpose.c)
+ *     dW = sum over images of dy columns(x)^T      conv2d_dweight
+ */
 #include "ops/op.h"
+
+/* ---- The gradient to the weight ------------------------------------------------------------ */
+
+static ng_shape weight_shape(const ng_conv_shape *s)
+{
+    const ng_windows *w = &s->windows;
+    return NG_SHAPE(s->outputs, s->channels / s->groups, w->kernel[0], w->kernel[1]);
+}
+
+ng_conv2d_options ng_conv2d_settings(const ng_conv_shape *shape)
+{
+    const ng_windows *w = &shape->windows;
+    return (ng_conv2d_options){.stride_h = w->stride[0],
+                               .stride_w = w->stride[1],
+                               .padding_h = w->padding[0],
+                               .padding_w = w->padding[1],
+                               .dilation_h = w->dilation[0],
+                               .dilation_w = w->dilation[1],
+                               .groups = shape->groups,
+                               .bias = NG_NONE};
+}
+
+/* dx of a convolution whose images have the rows and columns of `windows`: what stride leaves over
+ * of them is output_padding. */
+static ng_tensor *conv2d_dx(ng_tape *tape, ng_tensor *dy, ng_tensor *weight,
+                            const ng_conv_shape *shape)
+{
+    const ng_windows *w = &shape->windows;
+    int64_t left[2];
+    for (int i = 0; i < 2; i++)
+        left[i] = w->size[i] + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1 -
+                  (w->out[i] - 1) * w->stride[i];
+    return ng_conv_transpose2d(tape, dy, weight, NG_NONE, .stride_h = w->stride[0],
+                               .stride_w = w->stride[1], .padding_h = w->padding[0],
+                               .padding_w = w->padding[1], .dilation_h = w->dilation[0],
+                               .dilation_w = w->dilation[1], .output_padding_h = left[0],
+                               .output_padding_w = left[1], .groups = shape->groups);
+}
+
+/* For its cotangent u, which is of weight's shape. */
+static void dweight_gradient(ng_tape *tape, const ng_node *node, ng_tensor *u, ng_tensor **dx)
+{
+    const ng_conv_shape *shape = node->attributes;
+    ng_tensor *x = node->inputs[0], *dy = node->inputs[1];
+    if (ng_wants(dx, 0)) dx[0] = conv2d_dx(tape, dy, u, shape);
+    if (ng_wants(dx, 1)) dx[1] = ng_conv2d_with(tape, x, u, ng_conv2d_settings(shape));
+}
+
+static const ng_op dweight_op = {.name = "conv2d_dweight", .gradient = dweight_gradient};
+
+ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy, const ng_conv_shape *shape)
+{
+    ng_tensor *const inputs[] = {x, dy};
+    if (!ng_accepts("conv2d_dweight", tape, 2, inputs)) return NULL;
+    ng_tensor *dweight = ng_result(tape, x->dtype, weight_shape(shape));
+    void *scratch =
+        dweight ? ng_tape_memory(tape, (size_t)ng_conv_scratch(x->dtype, shape, true)) : NULL;
+    if (!scratch) return NULL;
+    ng_conv_backward(x->dtype, shape, x->data, NULL, dy->data,
+                     (ng_conv_gradients){.dweight = dweight->data}, scratch);
+    return ng_record(tape, &dweight_op, dweight, inputs, 2, shape, sizeof *shape);
+}
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
-/* dx = fold(W^T dy), dW = sum over images of dy columns(x)^T, db = sum of dy */
 static ng_status conv2d_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                  ng_slot *dx)
 {
@@ -20,6 +89,15 @@ static ng_status conv2d_backward(ng_tape *tape, const ng_node *node, const ng_te
     ng_conv_backward(dy->dtype, shape, node->inputs[0]->data, node->inputs[1]->data, dy->data,
                      gradients, scratch);
     return NG_OK;
+}
+
+static void conv2d_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const ng_conv_shape *shape = node->attributes;
+    ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    if (ng_wants(dx, 0)) dx[0] = conv2d_dx(tape, dy, weight, shape);
+    if (ng_wants(dx, 1)) dx[1] = ng_conv2d_dweight(tape, x, dy, shape);
+    if (ng_wants(dx, 2)) dx[2] = ng_sum(tape, dy, .axes = NG_AXES(0, 2, 3));
 }
 
 /* Matrices (groups, O / groups, K) x (N, groups, K, OH OW) -> (N, groups, O / groups, OH OW) */
@@ -38,92 +116,140 @@ static ng_tensor *conv2d_definition(ng_tape *tape, const ng_node *node)
     return ng_add(tape, y, ng_reshape(tape, bias, NG_SHAPE(s->outputs, 1, 1)));
 }
 
-static const ng_op conv2d_op = {
-    .name = "conv2d", .backward = conv2d_backward, .definition = conv2d_definition};
+static const ng_op conv2d_op = {.name = "conv2d",
+                                .backward = conv2d_backward,
+                                .gradient = conv2d_gradient,
+                                .definition = conv2d_definition};
 
-/* ---- Shape rule --------------------------------------------------------------------------- */
+/* ---- Shape rule, also of the transposed ---------------------------------------------------- */
 
-static bool operands_given(const ng_tensor *x, const ng_tensor *weight, const ng_tensor *bias)
+static bool is_of_rank(const ng_conv_call *call)
 {
-    static const char function[] = "ng_conv2d";
-    return ng_given(function, "x", x) && ng_given(function, "weight", weight) &&
-           ng_norm_given(function, "bias", bias);
+    if (call->axes == 2) return ng_is_image(call->function, call->x->shape);
+    if (call->x->shape.rank == 3) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, L)", call->function,
+            ng_shape_print(call->x->shape).text);
+    return false;
 }
 
-static bool weight_fits(const ng_tensor *x, const ng_tensor *w, const ng_tensor *bias,
-                        int64_t groups)
+/* `outputs` as in ng_conv_accepts, which is where weight has the channels of the result. */
+static bool weight_fits(const ng_conv_call *call, int outputs)
 {
-    const ng_shape shape = x->shape, weight = w->shape;
-    const int64_t channels = shape.dim[1];
-    if (weight.rank != 4 || ng_shape_span(weight, 0, 4) == 0) {
-        ng_fail(NG_ESHAPE, "ng_conv2d: weight is %s, expected (O, C / groups, kernel_h, kernel_w)",
-                ng_shape_print(weight).text);
+    const ng_shape x = call->x->shape, weight = call->weight->shape;
+    const long long groups = call->groups, channels = x.dim[1];
+    if (weight.rank != x.rank || ng_shape_span(weight, 0, weight.rank) == 0) {
+        ng_fail(NG_ESHAPE, "%s: weight is %s, expected (%s, %s)", call->function,
+                ng_shape_print(weight).text, outputs == 0 ? "O, C / groups" : "C, O / groups",
+                call->axes == 2 ? "kernel_h, kernel_w" : "kernel");
         return false;
     }
     if (groups < 1 || channels % groups != 0 || weight.dim[0] % groups != 0) {
-        ng_fail(NG_EVALUE,
-                "ng_conv2d: %lld groups, expected a divisor of %lld channels and %lld outputs",
-                (long long)groups, (long long)channels, (long long)weight.dim[0]);
+        ng_fail(NG_EVALUE, "%s: %lld groups, expected a divisor of %lld channels and %lld outputs",
+                call->function, groups, channels,
+                (long long)weight.dim[outputs] * (outputs == 0 ? 1 : groups));
         return false;
     }
-    if (weight.dim[1] != channels / groups) {
-        ng_fail(NG_ESHAPE, "ng_conv2d: x is %s and weight %s, expected weight (O, %lld, ...)",
-                ng_shape_print(shape).text, ng_shape_print(weight).text,
-                (long long)(channels / groups));
-        return false;
-    }
-    const ng_shape expected = NG_SHAPE(weight.dim[0]);
-    if (ng_is_none(bias) || ng_shape_equal(bias->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "ng_conv2d: bias is %s and weight %s, expected bias %s",
-            ng_shape_print(bias->shape).text, ng_shape_print(weight).text,
+    const long long inputs = outputs == 0 ? channels / groups : channels;
+    if (weight.dim[1 - outputs] == inputs) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s and weight %s, expected weight (%s%lld, ...)", call->function,
+            ng_shape_print(x).text, ng_shape_print(weight).text, outputs == 0 ? "O, " : "", inputs);
+    return false;
+}
+
+static bool bias_fits(const ng_conv_call *call, int outputs)
+{
+    const ng_shape weight = call->weight->shape;
+    const ng_shape expected = NG_SHAPE(weight.dim[outputs] * (outputs == 0 ? 1 : call->groups));
+    if (ng_is_none(call->bias) || ng_shape_equal(call->bias->shape, expected)) return true;
+    ng_fail(NG_ESHAPE, "%s: bias is %s and weight %s, expected bias %s", call->function,
+            ng_shape_print(call->bias->shape).text, ng_shape_print(weight).text,
             ng_shape_print(expected).text);
     return false;
 }
 
-static bool shape_of(const ng_tensor *x, const ng_tensor *w, const ng_conv2d_options *o,
-                     ng_conv_shape *s)
+bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs)
 {
-    const ng_shape weight = w->shape;
-    *s = (ng_conv_shape){.images = x->shape.dim[0],
-                         .channels = x->shape.dim[1],
-                         .outputs = weight.dim[0],
-                         .groups = o->groups == 0 ? 1 : o->groups};
-    const ng_window_options window = {.kernel_h = weight.dim[2],
-                                      .kernel_w = weight.dim[3],
-                                      .stride = o->stride,
-                                      .stride_h = o->stride_h,
-                                      .stride_w = o->stride_w,
-                                      .padding = o->padding,
-                                      .padding_h = o->padding_h,
-                                      .padding_w = o->padding_w,
-                                      .dilation = o->dilation,
-                                      .dilation_h = o->dilation_h,
-                                      .dilation_w = o->dilation_w};
-    if (!weight_fits(x, w, o->bias, s->groups) ||
-        !ng_windows_of("ng_conv2d", x->shape, &window, &s->windows))
+    ng_tensor *const inputs[] = {call->x, call->weight, call->bias};
+    const char *function = call->function;
+    if (!ng_given(function, "x", call->x) || !ng_given(function, "weight", call->weight) ||
+        !ng_norm_given(function, "bias", call->bias) || !ng_accepts(function, tape, 2, inputs) ||
+        !ng_accepts_optional(function, tape, 3, inputs) || !is_of_rank(call))
         return false;
-    s->windows.planes = s->channels;
+    if (call->groups == 0) call->groups = 1;
+    if (!weight_fits(call, outputs) || !bias_fits(call, outputs)) return false;
+    const ng_shape weight = call->weight->shape;
+    call->window.kernel_h = call->axes == 2 ? weight.dim[2] : 1;
+    call->window.kernel_w = weight.dim[weight.rank - 1];
     return true;
+}
+
+ng_tensor *ng_conv_as_images(ng_tape *tape, ng_tensor *x, const ng_conv_call *call)
+{
+    return call->axes == 2 ? x : ng_unsqueeze(tape, x, 2);
+}
+
+ng_tensor *ng_conv_as_given(ng_tape *tape, ng_tensor *y, const ng_conv_call *call)
+{
+    return call->axes == 2 ? y : ng_squeeze(tape, y, 2);
 }
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv2d_options options)
+static ng_tensor *convolution(ng_tape *tape, ng_conv_call call)
 {
-    ng_tensor *const inputs[] = {x, weight, options.bias};
     ng_conv_shape shape;
-    if (!operands_given(x, weight, options.bias) || !ng_accepts("ng_conv2d", tape, 2, inputs) ||
-        !ng_accepts_optional("ng_conv2d", tape, 3, inputs) || !ng_is_image("ng_conv2d", x->shape) ||
-        !shape_of(x, weight, &options, &shape))
+    if (!ng_conv_accepts(tape, &call, 0) ||
+        !ng_windows_of(call.function, call.x->shape, &call.window, &shape.windows))
         return NULL;
     const ng_windows *w = &shape.windows;
+    shape.images = call.x->shape.dim[0], shape.channels = call.x->shape.dim[1];
+    shape.outputs = call.weight->shape.dim[0], shape.groups = call.groups;
+    shape.windows.planes = shape.channels;
+    ng_tensor *const inputs[] = {ng_conv_as_images(tape, call.x, &call),
+                                 ng_conv_as_images(tape, call.weight, &call), call.bias};
+    const ng_dtype dtype = call.x->dtype;
     ng_tensor *y =
-        ng_result(tape, x->dtype, NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]));
-    void *scratch =
-        y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(x->dtype, &shape, false)) : NULL;
+        inputs[0] && inputs[1]
+            ? ng_result(tape, dtype, NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]))
+            : NULL;
+    void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, &shape, false)) : NULL;
     if (!scratch) return NULL;
-    ng_conv(x->dtype, &shape, x->data, weight->data, options.bias->data, y->data, scratch);
-    return ng_record(tape, &conv2d_op, y, inputs, 3, &shape, sizeof shape);
+    ng_conv(dtype, &shape, inputs[0]->data, inputs[1]->data, call.bias->data, y->data, scratch);
+    y = ng_record(tape, &conv2d_op, y, inputs, 3, &shape, sizeof shape);
+    return ng_conv_as_given(tape, y, &call);
+}
+
+ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv2d_options options)
+{
+    const ng_conv2d_options *o = &options;
+    return convolution(tape, (ng_conv_call){.function = "ng_conv2d",
+                                            .x = x,
+                                            .weight = weight,
+                                            .bias = o->bias,
+                                            .axes = 2,
+                                            .groups = o->groups,
+                                            .window = {.stride = o->stride,
+                                                       .stride_h = o->stride_h,
+                                                       .stride_w = o->stride_w,
+                                                       .padding = o->padding,
+                                                       .padding_h = o->padding_h,
+                                                       .padding_w = o->padding_w,
+                                                       .dilation = o->dilation,
+                                                       .dilation_h = o->dilation_h,
+                                                       .dilation_w = o->dilation_w}});
+}
+
+ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv1d_options options)
+{
+    return convolution(tape, (ng_conv_call){.function = "ng_conv1d",
+                                            .x = x,
+                                            .weight = weight,
+                                            .bias = options.bias,
+                                            .axes = 1,
+                                            .groups = options.groups,
+                                            .window = {.stride_w = options.stride,
+                                                       .padding_w = options.padding,
+                                                       .dilation_w = options.dilation}});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -137,6 +263,10 @@ NG_CASE_CALL(case_conv_dilation,
 NG_CASE_CALL(case_conv_groups, ng_conv2d(tape, in[0], in[1], in[2], .padding_w = 1, .groups = 2))
 NG_CASE_CALL(case_conv_all, ng_conv2d(tape, in[0], in[1], in[2], .stride_w = 2, .padding = 2,
                                       .padding_w = 1, .dilation_h = 2, .groups = 2))
+NG_CASE_CALL(case_line, ng_conv1d(tape, in[0], in[1], in[2]))
+NG_CASE_CALL(case_line_no_bias, ng_conv1d(tape, in[0], in[1], NG_NONE, .padding = 1))
+NG_CASE_CALL(case_line_all, ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 2,
+                                      .dilation = 2, .groups = 2))
 
 #define CASE(text, function, bias, x_shape, weight_shape)                                          \
     {                                                                                              \
@@ -163,5 +293,10 @@ const ng_case ng_op_cases_conv2d[] = {
          NG_CASE_SHAPE(2, 1, 2, 2)),
     CASE("conv2d (stride, padding, dilation, groups)", case_conv_all, "bias",
          NG_CASE_SHAPE(1, 2, 3, 5), NG_CASE_SHAPE(2, 1, 2, 3)),
+    CASE("conv1d", case_line, "bias", NG_CASE_SHAPE(2, 3, 5), NG_CASE_SHAPE(2, 3, 2)),
+    CASE("conv1d (no bias, padding)", case_line_no_bias, NULL, NG_CASE_SHAPE(1, 2, 4),
+         NG_CASE_SHAPE(3, 2, 3)),
+    CASE("conv1d (stride, padding, dilation, groups)", case_line_all, "bias",
+         NG_CASE_SHAPE(2, 2, 6), NG_CASE_SHAPE(2, 1, 3)),
 };
 const int ng_op_cases_conv2d_count = NG_CASE_COUNT(ng_op_cases_conv2d);

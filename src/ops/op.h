@@ -129,15 +129,47 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
 
 /* ---- Windows over images ------------------------------------------------------------------ */
 
-/* The window with every setting settled, over images (N, C, H, W); windows->planes is the number of
- * channels of all images. False with an error for a window that does not fit. */
+/* The window with every setting settled, over images (N, C, H, W) or lines (N, C, L), images of one
+ * row; windows->planes is the number of channels of all images. False with an error for a window
+ * that does not fit. */
 bool ng_windows_of(const char *function, ng_shape image, const ng_window_options *window,
                    ng_windows *windows);
+
+/* The settings alone: kernel, stride, padding and dilation. */
+bool ng_window_settings(const char *function, const ng_window_options *window, ng_windows *windows);
 
 /* Settled windows by name, for the definitions. */
 ng_window_options ng_window_of(const ng_windows *windows);
 
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);
+
+/* A call of a convolution, or of a transposed one, over images or lines. */
+typedef struct {
+    const char *function;
+    ng_tensor *x, *weight, *bias; /* bias may be NG_NONE */
+    int axes;                     /* 2 of images, 1 of lines */
+    int64_t groups;
+    ng_window_options window;  /* but for the kernel; of lines only what ends in _w */
+    int64_t output_padding[2]; /* transposed: of rows and columns */
+} ng_conv_call;
+
+/* Whether operands are there, of one dtype and of the call's rank, the groups divide both x's
+ * channels and weight's first dimension, and bias fits its `outputs`, 0 for weight's first
+ * dimension or 1 for groups times the second; then the window has its kernel, groups their
+ * default. */
+bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs);
+
+/* Lines (N, C, L) as images (N, C, 1, L) and back; images as they are. */
+ng_tensor *ng_conv_as_images(ng_tape *tape, ng_tensor *x, const ng_conv_call *call);
+ng_tensor *ng_conv_as_given(ng_tape *tape, ng_tensor *y, const ng_conv_call *call);
+
+/* The convolution's product of the columns of x (N, C, H, W) and dy (N, O, OH, OW), summed over the
+ * images, in the shape of weight: the gradient to it. */
+ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy,
+                             const ng_conv_shape *shape);
+
+/* The settings of a convolution of that shape, for rules. */
+ng_conv2d_options ng_conv2d_settings(const ng_conv_shape *shape);
 
 #endif

@@ -1,4 +1,5 @@
-/* Windows over images x (N, C, H, W): their settings settled, and whether they fit. */
+/* Windows over images x (N, C, H, W), and over lines x (N, C, L), which are images of one row:
+ * their settings settled, and whether they fit. */
 #include "ops/op.h"
 
 bool ng_is_image(const char *function, ng_shape shape)
@@ -19,7 +20,7 @@ static bool settle(const char *function, const char *name, int64_t own, int64_t 
     return false;
 }
 
-static bool settings_of(const char *function, const ng_window_options *o, ng_windows *w)
+bool ng_window_settings(const char *function, const ng_window_options *o, ng_windows *w)
 {
     const int64_t kernel[] = {o->kernel_h, o->kernel_w}, stride[] = {o->stride_h, o->stride_w};
     const int64_t padding[] = {o->padding_h, o->padding_w};
@@ -37,18 +38,22 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
                    ng_windows *windows)
 {
     ng_windows *w = windows;
+    const bool line = image.rank == 3;
     *w = (ng_windows){.planes = image.dim[0] * image.dim[1]};
-    if (!settings_of(function, window, w)) return false;
+    if (!ng_window_settings(function, window, w)) return false;
     for (int i = 0; i < 2; i++) {
-        w->size[i] = image.dim[2 + i];
+        w->size[i] = !line ? image.dim[2 + i] : i == 0 ? 1 : image.dim[2];
         const int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
         const int64_t padded = w->size[i] + 2 * w->padding[i];
         if (reach > padded) {
             ng_fail(NG_ESHAPE,
                     "%s: a window of %lld %s on %lld (x is %s), expected one that fits into the "
-                    "padded image",
-                    function, (long long)reach, i == 0 ? "rows" : "columns", (long long)padded,
-                    ng_shape_print(image).text);
+                    "padded %s",
+                    function, (long long)reach,
+                    line     ? "places"
+                    : i == 0 ? "rows"
+                             : "columns",
+                    (long long)padded, ng_shape_print(image).text, line ? "line" : "image");
             return false;
         }
         w->out[i] = (padded - reach) / w->stride[i] + 1;

@@ -96,3 +96,44 @@ def residual(x, first, gamma, beta, second, weight):
 conv.case("residual", residual, x=normal(3, 4, 6, 6), first=normal(4, 4, 3, 3),
           gamma=1 + 0.3 * normal(4), beta=normal(4), second=normal(6, 4, 3, 3),
           weight=normal(5, 6))
+
+LINES = {  # x, weight, settings
+    "plain": ((2, 3, 7), (4, 3, 3), {}),
+    "all": ((3, 4, 9), (6, 2, 3), dict(stride=2, padding=3, dilation=2, groups=2)),
+}
+for name, (shape, weight, settings) in LINES.items():
+    conv.case("line_" + name, lambda x, weight, bias: F.conv1d(x, weight, bias, **settings),
+              x=normal(*shape), weight=normal(*weight), bias=normal(weight[0]))
+
+TRANSPOSED = {  # x, weight, settings
+    "plain": ((2, 3, 4, 5), (3, 4, 3, 2), {}),
+    "pointwise": ((2, 3, 4, 5), (3, 4, 1, 1), {}),
+    "twice": ((2, 3, 4, 5), (3, 2, 4, 4), dict(stride=2, padding=1)),
+    "groups": ((2, 6, 4, 3), (6, 3, 3, 3), dict(groups=3, padding=1)),
+    "all": ((18, 4, 3, 4), (4, 3, 2, 3),
+            dict(stride=(2, 3), padding=(1, 2), output_padding=(1, 2), dilation=(3, 2), groups=2)),
+}
+for name, (shape, weight, settings) in TRANSPOSED.items():
+    conv.case("transposed_" + name,
+              lambda x, weight, bias: F.conv_transpose2d(x, weight, bias, **settings),
+              x=normal(*shape), weight=normal(*weight),
+              bias=normal(weight[1] * settings.get("groups", 1)))
+conv.case("transposed_no_bias", lambda x, weight: F.conv_transpose2d(x, weight, stride=2),
+          x=normal(2, 3, 2, 3), weight=normal(3, 2, 2, 3))
+conv.case("transposed_line",
+          lambda x, weight, bias: F.conv_transpose1d(x, weight, bias, stride=3, padding=2,
+                                                     output_padding=1, dilation=2, groups=2),
+          x=normal(2, 4, 5), weight=normal(4, 3, 3), bias=normal(6))
+
+SIZES = {  # x, settings
+    "nearest": ((2, 3, 4, 5), dict(scale_factor=2)),
+    "nearest_size": ((2, 3, 5, 7), dict(size=(8, 3))),
+    "nearest_line": ((2, 3, 5), dict(scale_factor=3)),
+    "linear": ((2, 3, 4, 5), dict(scale_factor=2, mode="bilinear", align_corners=False)),
+    "linear_size": ((2, 3, 5, 7), dict(size=(9, 4), mode="bilinear", align_corners=False)),
+    "linear_line": ((2, 3, 5), dict(scale_factor=3, mode="linear", align_corners=False)),
+    "corners": ((2, 3, 4, 5), dict(scale_factor=3, mode="bilinear", align_corners=True)),
+    "corners_size": ((2, 3, 5, 7), dict(size=(1, 10), mode="bilinear", align_corners=True)),
+}
+for name, (shape, settings) in SIZES.items():
+    conv.case("size_" + name, lambda x: F.interpolate(x, **settings), 1, x=normal(*shape))

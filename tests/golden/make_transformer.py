@@ -155,3 +155,58 @@ for placement in ("pre", "post"):
         optimizer.step()
         losses.append(loss.item())
     write("training_%s/losses" % placement, losses)
+
+# ---- Attention across sequences, and with heads that share keys and values -------------------------
+# torch.nn.MultiheadAttention has kdim and vdim; shared heads are its ordinary ones, repeated.
+
+S, K, V = 4, 3, 7
+SEEN_KEYS = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 1]])
+
+
+def cross_names(attention):
+    return {"q_weight": attention.q_proj_weight, "k_weight": attention.k_proj_weight,
+            "v_weight": attention.v_proj_weight, "in_bias": attention.in_proj_bias,
+            "out_weight": attention.out_proj.weight, "out_bias": attention.out_proj.bias}
+
+
+for masked in (False, True):
+    attention = torch.nn.MultiheadAttention(C, H, kdim=K, vdim=V, batch_first=True)
+    randomise(attention)
+    x = torch.randn(N, T, C, requires_grad=True)
+    keys = torch.randn(N, S, K, requires_grad=True)
+    values = torch.randn(N, S, V, requires_grad=True)
+    y, _ = attention(x, keys, values, need_weights=False,
+                     key_padding_mask=SEEN_KEYS == 0 if masked else None)
+    case("cross" + ("_masked" if masked else ""), y, x,
+         {**cross_names(attention), "keys": keys, "values": values},
+         mask=SEEN_KEYS if masked else torch.ones(N, S))
+
+
+def split(x, heads):
+    return x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
+
+
+def shared(x, mask, causal, heads, kv_heads, p):
+    """Self-attention whose k and v heads are repeated for the queries that share them."""
+    dim, kv = x.shape[-1], x.shape[-1] // heads * kv_heads
+    q, k, v = F.linear(x, p["in_weight"], p["in_bias"]).split([dim, kv, kv], -1)
+    q = split(q, heads)
+    k, v = (split(part, kv_heads).repeat_interleave(heads // kv_heads, 1) for part in (k, v))
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+    scores = scores.masked_fill((mask == 0)[:, None, None, :], -torch.inf)
+    if causal:
+        scores = scores.masked_fill(hidden_future(x.shape[1]), -torch.inf)
+    y = (scores.softmax(-1) @ v).transpose(1, 2).reshape(x.shape)
+    return F.linear(y, p["out_weight"], p["out_bias"])
+
+
+for kv_heads in (1, 2):
+    dim, heads = 12, 4
+    kv = dim // heads * kv_heads
+    p = {"in_weight": torch.randn(dim + 2 * kv, dim) * 0.4, "in_bias": torch.randn(dim + 2 * kv),
+         "out_weight": torch.randn(dim, dim) * 0.4, "out_bias": torch.randn(dim)}
+    for tensor in p.values():
+        tensor.requires_grad_()
+    x = torch.randn(N, T, dim, requires_grad=True)
+    mask = SEEN if kv_heads == 2 else torch.ones(N, T)
+    case("shared_%d" % kv_heads, shared(x, mask, True, heads, kv_heads, p), x, p, mask=mask)
