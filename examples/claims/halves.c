@@ -1,0 +1,147 @@
+/* Is it the mean or the scale? Each half of BatchNorm and of LayerNorm alone: centring without
+ * scaling, scaling without centring. */
+#include "lab.h"
+#include <math.h>
+
+enum { WIDTH, DEPTH, EPOCHS };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
+    [DEPTH] = {"depth", "hidden layers", .normal = 8, .quick = 3},
+    [EPOCHS] = {"epochs", "passes over the data", .normal = 6, .quick = 1},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "halves",
+    .source = "document 000; Zhang & Sennrich 2019, section 3",
+    .claim = "most of what normalization does comes from scaling; shifting by the mean adds little",
+    .method =
+        "64 - (Linear, half of a norm, ReLU) x 8 - 10 learns the digits by gradient descent in "
+        "batches\n"
+        "of 64, 6 epochs, each kind at its own best rate. Over the batch (BatchNorm) or over the\n"
+        "features (LayerNorm): subtract the mean, divide by the root mean square, or both. None "
+        "has\n"
+        "gamma and beta. Compared is the training loss of the last epoch, from the same seed.\n",
+    .rule = "the loss with scaling alone is below that with centring alone; and it is within a "
+            "quarter of that with both",
+    .seeds = 25,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+/* ---- Halves ---- */
+
+static ng_tensor *centred(ng_tape *tape, ng_tensor *x, int axis)
+{
+    return ng_sub(tape, x, ng_mean(tape, x, .axes = NG_AXES(axis), .keepdim = true));
+}
+static ng_tensor *scaled(ng_tape *tape, ng_tensor *x, int axis)
+{
+    ng_tensor *square = ng_mean(tape, ng_square(tape, x), .axes = NG_AXES(axis), .keepdim = true);
+    return ng_mul(tape, x, ng_rsqrt(tape, ng_add_scalar(tape, square, 1e-5)));
+}
+
+static ng_tensor *batch_centre(ng_tape *tape, ng_tensor *x) { return centred(tape, x, 0); }
+static ng_tensor *batch_scale(ng_tape *tape, ng_tensor *x) { return scaled(tape, x, 0); }
+static ng_tensor *batch_both(ng_tape *tape, ng_tensor *x)
+{
+    return scaled(tape, centred(tape, x, 0), 0);
+}
+static ng_tensor *row_centre(ng_tape *tape, ng_tensor *x) { return centred(tape, x, 1); }
+static ng_tensor *row_scale(ng_tape *tape, ng_tensor *x) { return scaled(tape, x, 1); }
+static ng_tensor *row_both(ng_tape *tape, ng_tensor *x)
+{
+    return scaled(tape, centred(tape, x, 1), 1);
+}
+
+#define MAKER(function)                                                                            \
+    static ng_module *make_##function(int64_t features)                                            \
+    {                                                                                              \
+        (void)features;                                                                            \
+        return ng_function_new(#function, function);                                               \
+    }
+MAKER(batch_centre)
+MAKER(batch_scale)
+MAKER(batch_both)
+MAKER(row_centre)
+MAKER(row_scale)
+MAKER(row_both)
+
+enum { NONE, BATCH_CENTRE, BATCH_SCALE, BATCH_BOTH, ROW_CENTRE, ROW_SCALE, ROW_BOTH, KINDS };
+static const lab_norm kinds[KINDS] = {
+    [NONE] = {"none", "no norm", NULL},
+    [BATCH_CENTRE] = {"batch-centre", "batch, centring", make_batch_centre},
+    [BATCH_SCALE] = {"batch-scale", "batch, scaling", make_batch_scale},
+    [BATCH_BOTH] = {"batch-both", "batch, both", make_batch_both},
+    [ROW_CENTRE] = {"row-centre", "features, centring", make_row_centre},
+    [ROW_SCALE] = {"row-scale", "features, scaling", make_row_scale},
+    [ROW_BOTH] = {"row-both", "features, both", make_row_both}};
+
+/* ---- Training ---- */
+
+/* The loss of the last epoch; that of every epoch, if wanted. */
+static double train(const lab_norm *kind, double rate, uint64_t seed, double *losses)
+{
+    ng_dataset *data, *rest;
+    lab_digits(seed, 0, &data, &rest);
+    ng_module *net = lab_network(kind, lab_whole(WIDTH), lab_whole(DEPTH), seed);
+    lab_he_weights(net, seed);
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
+    ng_tape *tape = ng_tape_new();
+    double loss = 0;
+    for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
+        loss = lab_train_epoch(net, sgd, tape, data, 64, (uint64_t)epoch);
+        if (isnan(loss)) loss = HUGE_VAL;
+        if (losses) losses[epoch] = loss;
+    }
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+    ng_dataset_free(data), ng_dataset_free(rest);
+    return loss;
+}
+
+static double tuning_loss(void *context, double rate, uint64_t seed)
+{
+    return train(context, rate, seed, NULL);
+}
+
+static double *last[KINDS];
+
+static void measure(int kind)
+{
+    const int epochs = lab_whole(EPOCHS);
+    lab_norm context = kinds[kind];
+    lab_progress(kind, KINDS, "%s, rates", context.name);
+    const double rate = lab_best_rate(0.1, tuning_loss, &context);
+    double *losses = lab_numbers((int64_t)epochs * lab_seeds()), *here = lab_numbers(lab_seeds());
+    last[kind] = lab_numbers(lab_seeds());
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d", context.name,
+                     rate, seed + 1);
+        last[kind][seed] = train(&context, rate, lab_seed(seed), losses + seed * epochs);
+    }
+    lab_block(context.name, "epoch loss loss_low loss_high rate seeds");
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        for (int seed = 0; seed < lab_seeds(); seed++) here[seed] = losses[seed * epochs + epoch];
+        const lab_spread s = lab_spread_of(here, lab_seeds());
+        lab_row(epoch + 1, s.median, s.quarter, s.three_quarters, rate, lab_seeds());
+    }
+}
+
+static void judge(const char *norm, int centre, int scale, int both, const char *over)
+{
+    lab_judge((lab_part){norm, lab_quotients(last[scale], last[centre]), .side = LAB_BELOW,
+                         .threshold = 1},
+              "last loss, scaling alone over centring alone, by %s", over);
+    lab_judge((lab_part){norm, lab_quotients(last[scale], last[both]), .side = LAB_WITHIN,
+                         .around = 1, .threshold = 0.25},
+              "last loss, scaling alone over both, by %s", over);
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    lab_data("64-(%d)x%d-10, ReLU, %d epochs", lab_whole(WIDTH), lab_whole(DEPTH),
+             lab_whole(EPOCHS));
+    for (int kind = 0; kind < KINDS; kind++) measure(kind);
+    judge("BatchNorm", BATCH_CENTRE, BATCH_SCALE, BATCH_BOTH, "the batch");
+    judge("LayerNorm", ROW_CENTRE, ROW_SCALE, ROW_BOTH, "the features");
+    return lab_end();
+}

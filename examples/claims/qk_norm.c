@@ -1,0 +1,189 @@
+/* How large attention's logits grow at high learning rates, with norms on queries and keys and
+ * without. */
+#include "lab.h"
+#include <math.h>
+#include <string.h>
+
+enum { WIDTH, LAYERS, STEPS };
+static lab_size sizes[] = {[WIDTH] = {"width", "features", .normal = 32},
+                           [LAYERS] = {"layers", "blocks", .normal = 2},
+                           [STEPS] = {"steps", "of Adam", .normal = 300, .quick = 20},
+                           {0}};
+
+static const lab_experiment experiment = {
+    .id = "qk_norm",
+    .source = "Henry et al. 2020; Dehghani et al. 2023; Wortsman et al. 2024, figures 1 and 2",
+    .claim = "at high learning rates the logits of attention grow until training fails; a norm of "
+             "queries and keys bounds them and lets the rate be higher",
+    .method =
+        "Pre-norm transformers of 2 blocks, 32 features and 2 heads learn the characters of "
+        "Newton's\n"
+        "Opticks by 300 steps of Adam with a warm-up over 30, at rates from 1e-3 to 0.128. Of each "
+        "the\n"
+        "largest |q . k| / sqrt(d) of any head, query and key in a validation batch after "
+        "training,\n"
+        "and the validation loss. A rate still trains where the loss is within 0.3 nats of the "
+        "lowest\n"
+        "that this seed reaches at any rate and with any kind; the highest such rate is compared, "
+        "seed\n"
+        "by seed, with that without QK-norm.\n",
+    .rule =
+        "without a norm the largest logit at the rate 0.032 is over 4 times that at 0.001; with "
+        "it, as a share of that without at 0.032, it is below 1/4; and the highest rate that "
+        "trains is above that without",
+    .seeds = 9,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+enum { KINDS = 3, RATES = 8, LOW = 0, HIGH = 5, CONTEXT = 32, BATCH = 8, HEADS = 2 };
+static const struct {
+    const char *name;
+    ng_norm_maker *norm;
+} kinds[KINDS] = {{"no norm", NULL}, {"LayerNorm", ng_norm_layer}, {"RMSNorm", ng_norm_rms}};
+static double rate_at(int i) { return 1e-3 * (1 << i); }
+
+/* ---- The logits ---- */
+
+static ng_module *child(ng_module *of, const char *name)
+{
+    for (int i = 0; of && ng_module_child(of, i); i++)
+        if (strcmp(ng_module_child_name(of, i), name) == 0) return ng_module_child(of, i);
+    return NULL;
+}
+
+/* Queries (part 0) or keys (1) of an attention of x, by heads: (N, heads, T, d). */
+static ng_tensor *heads_of(ng_module *attention, ng_tape *tape, ng_tensor *x, int64_t part)
+{
+    const int64_t width = lab_whole(WIDTH), n = ng_dim(x, 0);
+    ng_tensor *qkv = ng_linear(tape, x, ng_module_find(attention, "in_weight"),
+                               ng_module_find(attention, "in_bias"));
+    ng_tensor *own = ng_slice(tape, qkv, -1, part * width, (part + 1) * width);
+    own = ng_reshape(tape, own, NG_SHAPE(n, CONTEXT, HEADS, width / HEADS));
+    ng_module *norm = child(attention, part == 0 ? "q_norm" : "k_norm");
+    if (norm) own = ng_forward(norm, tape, own);
+    return ng_permute(tape, own, NG_AXES(0, 2, 1, 3));
+}
+
+/* The largest |logit| of all blocks for the ids of a batch. */
+static double largest_logit(ng_module *net, ng_tape *tape, ng_tensor *ids)
+{
+    const bool was = ng_tape_set_recording(tape, false);
+    const double scale = 1 / sqrt((double)lab_whole(WIDTH) / HEADS);
+    ng_tensor *x =
+        ng_forward(child(net, "positions"), tape, ng_forward(child(net, "embedding"), tape, ids));
+    double largest = 0;
+    for (int i = 0; i < lab_whole(LAYERS); i++) {
+        ng_module *block = ng_module_child(child(net, "blocks"), i);
+        ng_module *attention = child(block, "attention");
+        ng_tensor *h = ng_forward(child(block, "attention_norm"), tape, x);
+        ng_tensor *q = heads_of(attention, tape, h, 0), *k = heads_of(attention, tape, h, 1);
+        ng_tensor *logits = ng_tril(tape, ng_matmul(tape, q, k, .transpose_b = true), 0);
+        largest = fmax(largest, scale * ng_item(ng_max(tape, ng_abs(tape, logits))));
+        x = ng_forward(block, tape, x);
+    }
+    ng_tape_set_recording(tape, was);
+    ng_tape_reset(tape);
+    return largest;
+}
+
+/* ---- Training ---- */
+
+typedef struct {
+    double loss, logit;
+} outcome;
+
+static outcome train(int kind, double rate, uint64_t seed)
+{
+    ng_dataset *text, *rest;
+    ng_batch batch;
+    const int vocabulary = lab_text(seed, CONTEXT, 0, &text, &rest), steps = lab_whole(STEPS);
+    ng_module *net = ng_transformer_new(vocabulary, .dim = lab_whole(WIDTH), .heads = HEADS,
+                                        .layers = lab_whole(LAYERS), .length = CONTEXT,
+                                        .qk_norm = kinds[kind].norm);
+    ng_module_init(net, seed);
+    ng_optimizer *adam =
+        ng_adam_new(net, .lr = rate, .beta2 = 0.98, .schedule = {.warmup = steps / 10});
+    ng_tape *tape = ng_tape_new();
+    ng_dataset_shuffle(text, seed);
+    for (int step = 0; step < steps && lab_goes_on(); step++) {
+        ng_dataset_batch(text, tape, step, BATCH, &batch);
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+        if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
+        ng_tape_reset(tape);
+    }
+    ng_dataset *few, *others;
+    ng_dataset_split(rest, 128, seed, &few, &others);
+    outcome o = {lab_evaluate(net, tape, few).loss, 0};
+    ng_dataset_batch(few, tape, 0, 32, &batch);
+    o.logit = largest_logit(net, tape, batch.x);
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
+    ng_dataset_free(text), ng_dataset_free(rest), ng_dataset_free(few), ng_dataset_free(others);
+    lab_goes_on();
+    return o;
+}
+
+/* ---- All ---- */
+
+static double *losses[KINDS][RATES], *logits[KINDS][RATES];
+
+static void measure(int kind)
+{
+    for (int i = 0; i < RATES; i++) {
+        losses[kind][i] = lab_numbers(lab_seeds()), logits[kind][i] = lab_numbers(lab_seeds());
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            lab_progress((kind * RATES + i) * lab_seeds() + seed, KINDS * RATES * lab_seeds(),
+                         "%s, rate %g, seed %d", kinds[kind].name, rate_at(i), seed + 1);
+            const outcome o = train(kind, rate_at(i), lab_seed(seed));
+            losses[kind][i][seed] = isnan(o.loss) ? HUGE_VAL : o.loss;
+            logits[kind][i][seed] = isnan(o.logit) ? HUGE_VAL : o.logit;
+        }
+    }
+    lab_block(kinds[kind].name, "rate logit logit_low logit_high loss loss_low loss_high seeds");
+    for (int i = 0; i < RATES; i++) {
+        const lab_spread a = lab_spread_of(logits[kind][i], lab_seeds());
+        const lab_spread b = lab_spread_of(losses[kind][i], lab_seeds());
+        lab_row(rate_at(i), a.median, a.quarter, a.three_quarters, b.median, b.quarter,
+                b.three_quarters, lab_seeds());
+    }
+}
+
+/* The highest rate at which this seed's loss is near the lowest that it reaches. */
+static double highest_rate(int kind, int seed)
+{
+    double lowest = HUGE_VAL, highest = rate_at(0) / 2;
+    for (int i = 0; i < KINDS * RATES; i++)
+        lowest = fmin(lowest, losses[i / RATES][i % RATES][seed]);
+    for (int i = 0; i < RATES; i++)
+        if (losses[kind][i][seed] < lowest + 0.3) highest = rate_at(i);
+    return highest;
+}
+
+static void judge(int kind)
+{
+    double *highest = lab_numbers(lab_seeds());
+    if (kind == 0) {
+        lab_judge((lab_part){NULL, lab_quotients(logits[0][HIGH], logits[0][LOW]),
+                             .side = LAB_ABOVE, .threshold = 4},
+                  "largest logit at rate %g over that at %g, no QK-norm", rate_at(HIGH),
+                  rate_at(LOW));
+        return;
+    }
+    lab_judge((lab_part){kinds[kind].name, lab_quotients(logits[kind][HIGH], logits[0][HIGH]),
+                         .side = LAB_BELOW, .threshold = 0.25},
+              "largest logit at rate %g, as a share of that without QK-norm", rate_at(HIGH));
+    for (int seed = 0; seed < lab_seeds(); seed++)
+        highest[seed] = highest_rate(kind, seed) / highest_rate(0, seed);
+    lab_judge((lab_part){kinds[kind].name, highest, .side = LAB_ABOVE, .threshold = 1},
+              "highest rate that trains, as a multiple of that without QK-norm");
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    lab_data("Newton's Opticks; %d blocks of %d features, context %d, batches of %d, %d steps of "
+             "Adam",
+             lab_whole(LAYERS), lab_whole(WIDTH), CONTEXT, BATCH, lab_whole(STEPS));
+    for (int kind = 0; kind < KINDS; kind++) measure(kind);
+    for (int kind = 0; kind < KINDS; kind++) judge(kind);
+    return lab_end();
+}

@@ -1,0 +1,155 @@
+/* LayerNorm in the cell of an LSTM, where it began: how much sooner it learns, by the length of the
+ * sequence. */
+#include "lab.h"
+
+enum { HIDDEN, STEPS, SHORTEST };
+static lab_size sizes[] = {
+    [HIDDEN] = {"hidden", "features of the LSTM's state", .normal = 24, .quick = 8},
+    [STEPS] = {"steps", "of Adam, at most", .normal = 1500, .quick = 50},
+    [SHORTEST] = {"shortest", "sequence; the others are twice and four times as long",
+                  .normal = 10},
+    {0}};
+
+static const lab_experiment experiment = {
+    .id = "recurrent",
+    .source = "Ba, Kiros & Hinton 2016, section 6",
+    .claim = "LayerNorm in the cell of a recurrent network makes it learn in fewer steps, the more "
+             "so the longer the sequences are",
+    .method =
+        "The adding problem (Hochreiter & Schmidhuber 1997): of 10, 20 or 40 numbers two are "
+        "marked,\n"
+        "one in each half, and an LSTM that reads them one by one is to tell their sum. Batches of "
+        "32\n"
+        "are always new. Counted are the steps until the mean squared error of 25 steps is below "
+        "0.01\n"
+        "(who says 1 always errs by 1/6). Each kind has at each length the rate at which it "
+        "learns\n"
+        "soonest.\n",
+    .rule =
+        "the steps with a norm in the cell, as a share of those without from the same seed, are "
+        "below 1 at each length, and that share at the longest is below that at the shortest",
+    .seeds = 11,
+    .quick_seeds = 1,
+    .sizes = sizes};
+
+enum { KINDS = 3, LENGTHS = 3, BATCH = 32, LOOK = 25 };
+static const struct {
+    const char *name;
+    ng_norm_maker *norm;
+} kinds[KINDS] = {{"no norm", NULL}, {"LayerNorm", ng_norm_layer}, {"RMSNorm", ng_norm_rms}};
+static const double enough = 0.01;
+
+/* x (batch, length, 2): numbers from [0, 1) beside their marks; sums (batch, 1) */
+static void draw(ng_tensor *x, ng_tensor *sums, int64_t length, ng_rng *rng)
+{
+    float *at = ng_data_f32(x), *sum = ng_data_f32(sums);
+    for (int n = 0; n < BATCH; n++, at += 2 * length) {
+        const int64_t first = ng_rng_below(rng, length / 2);
+        const int64_t second = length / 2 + ng_rng_below(rng, length / 2);
+        for (int64_t t = 0; t < length; t++) {
+            at[2 * t] = (float)ng_rng_uniform(rng);
+            at[2 * t + 1] = t == first || t == second;
+        }
+        sum[n] = at[2 * first] + at[2 * second];
+    }
+    ng_touch(x), ng_touch(sums);
+}
+
+/* A network of this kind for sequences of this length. */
+typedef struct {
+    int kind;
+    int64_t length;
+} task;
+
+/* The steps until it has learned, or all there are; the error in every LOOK steps, if wanted. */
+static double train(const task *t, double rate, uint64_t seed, double *errors)
+{
+    ng_module *net =
+        ng_sequential_new(ng_lstm_new(2, lab_whole(HIDDEN), .norm = kinds[t->kind].norm),
+                          ng_linear_new(lab_whole(HIDDEN), 1));
+    ng_module_init(net, seed);
+    ng_optimizer *adam = ng_adam_new(net, .lr = rate);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(BATCH, t->length, 2));
+    ng_tensor *sums = ng_zeros_new(NG_F32, NG_SHAPE(BATCH, 1));
+    ng_rng rng = ng_rng_seeded(seed);
+    double error = 0;
+    int step = 0;
+    while (step < lab_whole(STEPS) && lab_goes_on()) {
+        draw(x, sums, t->length, &rng);
+        ng_tensor *last = ng_slice(tape, ng_forward(net, tape, x), 1, t->length - 1, t->length);
+        ng_tensor *loss = ng_mse(tape, ng_reshape(tape, last, NG_SHAPE(BATCH, 1)), sums);
+        if (ng_backward(tape, loss)) break;
+        ng_clip_grad_norm(net, 1);
+        if (ng_optimizer_step(adam)) break;
+        error += ng_item(loss) / LOOK;
+        ng_tape_reset(tape);
+        if (++step % LOOK > 0) continue;
+        if (errors) errors[step / LOOK - 1] = error;
+        if (error < enough) break;
+        error = 0;
+    }
+    ng_tensor_free(x), ng_tensor_free(sums), ng_tape_free(tape);
+    ng_optimizer_free(adam), ng_module_free(net);
+    lab_goes_on();
+    return step;
+}
+
+static double tuning_steps(void *context, double rate, uint64_t seed)
+{
+    return train(context, rate, seed, NULL);
+}
+
+static double *steps[KINDS][LENGTHS];
+
+static void measure(int kind, int index)
+{
+    const int looks = lab_whole(STEPS) / LOOK;
+    task t = {kind, (int64_t)lab_whole(SHORTEST) << index};
+    char block[64];
+    lab_progress(kind * LENGTHS + index, KINDS * LENGTHS, "%s, %d numbers, rates", kinds[kind].name,
+                 (int)t.length);
+    const double rate = lab_best_rate(8e-3, tuning_steps, &t);
+    double *errors = lab_numbers((int64_t)looks * lab_seeds()), *here = lab_numbers(lab_seeds());
+    steps[kind][index] = lab_numbers(lab_seeds());
+    for (int i = 0; i < looks * lab_seeds(); i++) errors[i] = 0.5 * enough; /* after the end */
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        lab_progress(kind * LENGTHS + index + (double)seed / lab_seeds(), KINDS * LENGTHS,
+                     "%s, %d numbers, rate %g, seed %d", kinds[kind].name, (int)t.length, rate,
+                     seed + 1);
+        steps[kind][index][seed] = train(&t, rate, lab_seed(seed), errors + seed * looks);
+    }
+    snprintf(block, sizeof block, "%s, %d", kinds[kind].name, (int)t.length);
+    lab_block(block, "step error error_low error_high");
+    for (int look = 0; look < looks; look++) {
+        for (int seed = 0; seed < lab_seeds(); seed++) here[seed] = errors[seed * looks + look];
+        const lab_spread s = lab_spread_of(here, lab_seeds());
+        if (s.median < enough) break;
+        lab_row((look + 1) * LOOK, s.median, s.quarter, s.three_quarters);
+    }
+    snprintf(block, sizeof block, "%s, %d, steps", kinds[kind].name, (int)t.length);
+    lab_block(block, "length steps steps_low steps_high rate seeds");
+    const lab_spread s = lab_spread_of(steps[kind][index], lab_seeds());
+    lab_row((double)t.length, s.median, s.quarter, s.three_quarters, rate, lab_seeds());
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(argc, argv, &experiment);
+    lab_data("adding problem, LSTM with %d features, batches of %d", lab_whole(HIDDEN), BATCH);
+    const double *shares[LENGTHS];
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int i = 0; i < LENGTHS; i++) measure(kind, i);
+        if (kind == 0) continue;
+        for (int i = 0; i < LENGTHS; i++) {
+            shares[i] = lab_quotients(steps[kind][i], steps[0][i]);
+            lab_judge((lab_part){kinds[kind].name, shares[i], .side = LAB_BELOW, .threshold = 1},
+                      "steps to learn sums in %d numbers, own rates, as a share of no norm's",
+                      lab_whole(SHORTEST) << i);
+        }
+        lab_judge((lab_part){kinds[kind].name, lab_quotients(shares[LENGTHS - 1], shares[0]),
+                             .side = LAB_BELOW, .threshold = 1},
+                  "that share at the longest, over that at the shortest");
+    }
+    return lab_end();
+}
