@@ -75,14 +75,15 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
     return ng_map_record("ng_leaky_relu", tape, &leaky_relu_op, x, NG_MAP_LEAKY_RELU, slope, 0);
 }
 
-/* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or y + alpha */
+/* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or alpha e^x, of which y + alpha has lost digits;
+ * e^min(x, 0) has no infinity where it does not count. */
 static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const double alpha = ((const ng_mapping *)node->attributes)->a;
     ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *right = ng_greater(tape, ng_detach(tape, x), zero);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
-    ng_tensor *left = ng_add_scalar(tape, node->output, alpha);
+    ng_tensor *left = ng_mul_scalar(tape, ng_exp(tape, ng_minimum(tape, x, zero)), alpha);
     dx[0] = ng_mul(tape, dy, ng_where(tape, right, one, left));
 }
 

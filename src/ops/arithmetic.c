@@ -115,8 +115,8 @@ static void pow_scalar_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
 {
     const double p = ((const ng_mapping *)node->attributes)->a;
     ng_tensor *x = node->inputs[0];
-    dx[0] =
-        p == 0 ? NG_NONE : ng_mul(tape, dy, ng_mul_scalar(tape, ng_pow_scalar(tape, x, p - 1), p));
+    dx[0] = p == 0 ? ng_zeros_like(tape, x)
+                   : ng_mul(tape, dy, ng_mul_scalar(tape, ng_pow_scalar(tape, x, p - 1), p));
 }
 
 static const ng_op pow_scalar_op = {.name = "pow_scalar", .gradient = pow_scalar_gradient};
