@@ -49,8 +49,7 @@ static double dot(const double *a, const double *b, int n)
 }
 
 /* Whether some query q has q . (k_i - k_j) > 0 for all j: the nearest point p of the differences'
- * hull is such a q, unless it is 0. Gilbert's steps: towards the difference that is least along p.
- * */
+ * hull is such a q, unless it is 0. Gilbert's steps go towards the difference least along p. */
 static bool is_selectable(const double *keys, int count, int width, int index, double *p,
                           double *way)
 {
