@@ -280,12 +280,9 @@ static void write_losses(void)
 /* Of each seed, the norm's drift and change over those without. */
 static void judge(const history *with, const history *without, const char *at)
 {
-    const int seeds = lab_seeds(), last = (epochs - 1) * seeds;
-    double *drifts = lab_numbers(seeds), *changes = lab_numbers(seeds);
-    for (int seed = 0; seed < seeds; seed++) {
-        drifts[seed] = with->drift[last + seed] / without->drift[last + seed];
-        changes[seed] = with->changes[seed] / without->changes[seed];
-    }
+    const int64_t last = (int64_t)(epochs - 1) * lab_seeds();
+    const double *drifts = lab_quotients(with->drift + last, without->drift + last);
+    const double *changes = lab_quotients(with->changes, without->changes);
     lab_judge((lab_part){with->norm->name, drifts, .side = LAB_BELOW, .threshold = 1},
               "drift of a unit's inputs, %s, as a share of no norm's", at);
     lab_judge((lab_part){with->norm->name, changes, .side = LAB_BELOW, .threshold = 1},

@@ -371,7 +371,10 @@ lab_line lab_fit(const double *x, const double *y, int count)
 const double *lab_quotients(const double *values, const double *base)
 {
     double *quotients = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds(); seed++) quotients[seed] = values[seed] / base[seed];
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        const bool never = isinf(values[seed]) && isinf(base[seed]);
+        quotients[seed] = never ? 1 : values[seed] / base[seed];
+    }
     return quotients;
 }
 

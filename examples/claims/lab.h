@@ -136,7 +136,8 @@ typedef struct {
 } lab_line;
 lab_line lab_fit(const double *x, const double *y, int count);
 
-/* values[i] / base[i], seed by seed: what a part that compares two kinds judges. */
+/* values[i] / base[i], seed by seed, what a part that compares two kinds judges; 1 where both are
+ * infinite, having never arrived. */
 const double *lab_quotients(const double *values, const double *base);
 
 /* ---- Curvature ---------------------------------------------------------------------------- */

@@ -269,9 +269,8 @@ static void judge_looks(int kind, const double *with, const double *without, con
 
 static void judge_losses(const double *with, const double *without, const char *what)
 {
-    double *shares = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds(); seed++) shares[seed] = with[seed] / without[seed];
-    lab_judge((lab_part){names[BATCH_NORM], shares, .side = LAB_BELOW, .threshold = 1},
+    lab_judge((lab_part){names[BATCH_NORM], lab_quotients(with, without), .side = LAB_BELOW,
+                         .threshold = 1},
               "training loss, noise after it, %s, as a share of no norm's", what);
 }
 

@@ -5,10 +5,11 @@
 #include <math.h>
 
 enum { WIDTH, EPOCHS, BATCH };
-static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 64},
-                           [EPOCHS] = {"epochs", "passes over the data", .normal = 8, .quick = 1},
-                           [BATCH] = {"batch", "samples a step", .normal = 64},
-                           {0}};
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
+    [EPOCHS] = {"epochs", "passes over the data", .normal = 8, .quick = 1},
+    [BATCH] = {"batch", "samples a step", .normal = 64, .quick = 16},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "learning_rate",

@@ -1,5 +1,5 @@
-/* How much memory RMSNorm saves: the bytes that a tape keeps for the backward pass, of a norm alone,
- * fused or composed of small operations, and of a training step. */
+/* How much memory RMSNorm saves: the bytes that a tape keeps for the backward pass, of a norm
+ * alone, fused or composed of small operations, and of a training step. */
 #include "lab.h"
 
 enum { ROWS };

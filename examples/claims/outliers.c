@@ -266,10 +266,8 @@ static void measure_network(double *lost[VARIANTS])
 
 static void judge_network(double *lost[VARIANTS], int variant, const char *norm, const char *name)
 {
-    double *shares = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds(); seed++)
-        shares[seed] = lost[variant][seed] / lost[LAYER][seed];
-    lab_judge((lab_part){norm, shares, .side = LAB_BELOW, .threshold = 0.9},
+    lab_judge((lab_part){norm, lab_quotients(lost[variant], lost[LAYER]), .side = LAB_BELOW,
+                         .threshold = 0.9},
               "%s, as a share of LayerNorm's", name);
 }
 

@@ -195,12 +195,10 @@ static void judge_swinging(int inputs, int rate)
 
 static void judge_miss(int inputs, int rate_with, int rate_without, const char *at)
 {
-    double *share = lab_numbers(lab_seeds());
     const double *with = played[inputs][NORMED][rate_with].miss;
     const double *without = played[inputs][PLAIN][rate_without].miss;
-    for (int s = 0; s < lab_seeds(); s++)
-        share[s] = isinf(with[s]) && isinf(without[s]) ? 1 : with[s] / without[s];
-    lab_judge((lab_part){team_names[NORMED], share, .side = LAB_BELOW, .threshold = 1},
+    lab_judge((lab_part){team_names[NORMED], lab_quotients(with, without), .side = LAB_BELOW,
+                         .threshold = 1},
               "last miss, %s inputs, %s, as a share of no norm's", input_names[inputs], at);
 }
 
