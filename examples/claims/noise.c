@@ -6,7 +6,7 @@
 
 enum { WIDTH, DRAWS };
 static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 48},
-                           [DRAWS] = {"draws", "batches of each size", .normal = 150, .quick = 20},
+                           [DRAWS] = {"draws", "batches of each size", .normal = 300, .quick = 20},
                            {0}};
 
 static const lab_experiment experiment = {
@@ -17,7 +17,7 @@ static const lab_experiment experiment = {
         "and off the gradient of all data even in the mean; ghost batches set that noise "
         "without a smaller batch",
     .method =
-        "64 - (Linear, norm, ReLU) x 2 - 10 after one epoch on the digits, all at one rate. 150 "
+        "64 - (Linear, norm, ReLU) x 2 - 10 after one epoch on the digits, all at one rate. 300 "
         "batches\n"
         "of 4 to 128 images are drawn with repetition: the variance of the gradient to both "
         "hidden\n"
@@ -25,7 +25,7 @@ static const lab_experiment experiment = {
         "there\n"
         "is; and the distance from their mean to the gradient of all images, as a share of its "
         "length,\n"
-        "less what 150 batches leave by chance. Ghost batches: batches of 32 to 128 that are "
+        "less what 300 batches leave by chance. Ghost batches: batches of 32 to 128 that are "
         "normalized\n"
         "in parts of 8.\n",
     .rule =
