@@ -62,6 +62,10 @@ static ng_module *transformer(void)
     return ng_transformer_new(11, .dim = 8, .heads = 2, .layers = 2, .length = 6, .hidden = 16);
 }
 
+/* weight_ih_l0, bias_hh_l1_reverse... as PyTorch names them. */
+static ng_module *lstm(void) { return ng_lstm_new(4, 3, .layers = 2, .bidirectional = true); }
+static ng_module *gru(void) { return ng_gru_new(4, 3, .bidirectional = true); }
+
 static const struct {
     const char *name;
     ng_module *(*make)(void);
@@ -77,6 +81,8 @@ static const struct {
                "attention.out_bias", "linear1.weight", "feed_forward.in_weight", "linear1.bias",
                "feed_forward.in_bias", "linear2.weight", "feed_forward.out_weight", "linear2.bias",
                "feed_forward.out_bias")},
+    {"lstm", lstm, NULL},
+    {"gru", gru, NULL},
 };
 enum { NETWORKS = sizeof networks / sizeof networks[0] };
 

@@ -289,6 +289,57 @@ static ng_status hungry_member(ng_group *group, void *with)
 START_TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(3, hungry_member); }
 END_TEST
 
+/* ---- BatchNorm with padding ------------------------------------------------------------------ */
+
+enum { MEMBERS = 3, PADDED = 5 };
+
+/* Member m's samples from row PADDED m on; what is padding: of the last member, everything. */
+static double padded_value(int64_t row, int64_t c) { return sin((double)(7 * row + 3 * c)); }
+static bool padded_real(int64_t row) { return row < PADDED * (MEMBERS - 1) && row % 3 != 1; }
+
+/* y of some rows and running_mean of all, with dx to compare. */
+static void run_padded(ng_group *group, int64_t first, int64_t rows, double *y, double *dx)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_module *norm = ng_batch_norm_new(2, .group = group, .masked = true);
+    ng_module_to(norm, NG_F64);
+    ng_tensor *x = ng_zeros_new(NG_F64, NG_SHAPE(rows, 2)),
+              *mask = ng_zeros_new(NG_I64, NG_SHAPE(rows));
+    for (int64_t i = 0; i < 2 * rows; i++) ng_set(x, i, padded_value(first + i / 2, i % 2));
+    for (int64_t i = 0; i < rows; i++) ng_set(mask, i, padded_real(first + i));
+    ng_tensor *out = ng_forward_given(norm, tape, ng_require_grad(x), mask);
+    ng_tensor *weighed = ng_mul(tape, out, ng_exp(tape, x));
+    if (ng_backward(tape, ng_sum(tape, weighed)) == NG_OK)
+        for (int64_t i = 0; i < 2 * rows; i++) {
+            y[2 * first + i] = ng_get(out, i) + ng_get(ng_module_find(norm, "running_mean"), i % 2);
+            dx[2 * first + i] = ng_get(ng_grad(x), i);
+        }
+    ng_tape_free(tape), ng_module_free(norm), ng_tensor_free(x), ng_tensor_free(mask);
+}
+
+typedef struct {
+    double y[2 * MEMBERS * PADDED], dx[2 * MEMBERS * PADDED];
+} padded_results;
+
+static ng_status padded_member(ng_group *group, void *with)
+{
+    padded_results *of = with;
+    run_padded(group, PADDED * ng_group_rank(group), PADDED, of->y, of->dx);
+    return ng_failed() ? ng_error_status() : NG_OK;
+}
+
+START_TEST(masked_batch_norm_of_a_group_is_that_of_all_real_positions)
+{
+    padded_results one, all;
+    run_padded(NULL, 0, MEMBERS * PADDED, one.y, one.dx);
+    assert_ok(run_threads(MEMBERS, padded_member, &all));
+    for (int i = 0; i < 2 * MEMBERS * PADDED; i++) {
+        assert_near(all.y[i], one.y[i], 1e-12);
+        assert_near(all.dx[i], one.dx[i], 1e-12);
+    }
+}
+END_TEST
+
 /* ---- BatchNorm ------------------------------------------------------------------------------- */
 
 enum { CHANNELS = 3, SAMPLES = 12, LENGTH = 2, RENORM = 4 };
@@ -527,6 +578,7 @@ Suite *group_suite(void)
 
     TCase *memory = tcase_create("memory");
     tcase_add_test(memory, out_of_memory_on_one_is_an_error_on_all);
+    tcase_add_test(memory, masked_batch_norm_of_a_group_is_that_of_all_real_positions);
     suite_add_tcase(suite, memory);
 
     TCase *norms = tcase_create("norms");

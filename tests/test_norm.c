@@ -963,6 +963,170 @@ START_TEST(null_that_an_earlier_failure_explains_is_passed_on)
 }
 END_TEST
 
+/* ---- Padding ------------------------------------------------------------------------------- */
+
+typedef struct {
+    ng_shape x, mask;
+    bool eval;
+} masked_case;
+
+static const masked_case masked_cases[] = {
+    {{2, {9, 3}}, {1, {9}}, false},    {{3, {4, 3, 5}}, {2, {4, 5}}, false},
+    {{3, {6, 3, 5}}, {1, {6}}, false}, {{4, {3, 3, 4, 2}}, {3, {3, 4, 2}}, false},
+    {{2, {9, 3}}, {1, {9}}, true},     {{3, {4, 3, 5}}, {2, {4, 5}}, true},
+};
+#define N_MASKED ((int)(sizeof masked_cases / sizeof masked_cases[0]))
+
+/* Row (position) `row` of channels-second x, channel c. */
+static int64_t masked_place(ng_shape x, int64_t row, int64_t c)
+{
+    int64_t inner = 1;
+    for (int i = 2; i < x.rank; i++) inner *= x.dim[i];
+    return (row / inner * x.dim[1] + c) * inner + row % inner;
+}
+
+/* y, dx and the gradient of their squares, each (rows, C), with mask or of gathered rows. */
+typedef struct {
+    ng_tensor *y, *dx, *again, *dgamma, *dbeta;
+} masked_results;
+
+static masked_results masked_run(ng_tensor *x, ng_tensor *const state[4], ng_tensor *dy,
+                                 ng_tensor *mask, bool eval)
+{
+    ng_tensor *to[] = {x, state[0], state[1]}, *g[3];
+    ng_tensor *y = ng_batch_norm(tape, x, state[0], state[1], state[2], state[3], .mask = mask,
+                                 .training = !eval);
+    assert_ok(ng_gradients(tape, &y, 1, to, 3, g, .cotangents = &dy, .record = true));
+    ng_tensor *all =
+        ng_add(tape, ng_sum(tape, ng_square(tape, g[0])), ng_sum(tape, ng_square(tape, g[1])));
+    return (masked_results){y, g[0], ng_gradient(tape, all, x), g[1], g[2]};
+}
+
+/* Rows of `whole` that the mask leaves are those of `gathered`, the others exactly 0. */
+static void expect_gathered(const ng_tensor *whole, const ng_tensor *gathered,
+                            const ng_tensor *mask, double tolerance)
+{
+    const ng_shape s = ng_shape_of(whole);
+    const int64_t rows = ng_size(whole) / 3, each = rows / ng_size(mask);
+    int64_t next = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        const bool real = ng_get(mask, row / each) != 0;
+        for (int64_t c = 0; c < 3; c++) {
+            const double value = ng_get(whole, masked_place(s, row, c));
+            if (real)
+                assert_near(value, ng_get(gathered, next * 3 + c), tolerance);
+            else
+                ck_assert_double_eq(value, 0);
+        }
+        next += real;
+    }
+    ck_assert_int_eq(next * 3, ng_size(gathered));
+}
+
+static ng_tensor *gathered_rows(const ng_tensor *whole, const ng_tensor *mask)
+{
+    const ng_shape s = ng_shape_of(whole);
+    const int64_t rows = ng_size(whole) / 3, each = rows / ng_size(mask);
+    int64_t next = 0, count = 0;
+    for (int64_t i = 0; i < ng_size(mask); i++) count += ng_get(mask, i) != 0;
+    ng_tensor *gathered = own(ng_zeros_new(NG_F64, NG_SHAPE(count * each, 3)));
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t c = 0; c < 3 && ng_get(mask, row / each) != 0; c++)
+            ng_set(gathered, next++, ng_get(whole, masked_place(s, row, c)));
+    return gathered;
+}
+
+START_TEST(masked_batch_norm_is_that_of_the_gathered_positions)
+{
+    const masked_case *m = &masked_cases[_i];
+    ng_tensor *mask = own(ng_ones_new(NG_I64, m->mask));
+    for (int64_t i = 1; i < ng_size(mask); i += 3) ng_set(mask, i, 0);
+    ng_tensor *x = normal(NG_F64, m->x, 1, 2, 1), *dy = normal(NG_F64, m->x, 0, 1, 2);
+    ng_tensor *xg = leaf(gathered_rows(x, mask)), *dyg = gathered_rows(dy, mask);
+    ng_tensor *state[2][4];
+    for (int i = 0; i < 2; i++) {
+        state[i][0] = normal(NG_F64, NG_SHAPE(3), 1, 1, 5);
+        state[i][1] = normal(NG_F64, NG_SHAPE(3), 0, 1, 6);
+        state[i][2] = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
+        state[i][3] = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0.5, 2, 3)));
+    }
+    const masked_results a = masked_run(x, state[0], dy, mask, m->eval);
+    const masked_results b = masked_run(xg, state[1], dyg, NG_NONE, m->eval);
+    expect_gathered(a.y, b.y, mask, 1e-12);
+    expect_gathered(a.dx, b.dx, mask, 1e-12);
+    expect_gathered(a.again, b.again, mask, 1e-12);
+    assert_tensors_close(a.dgamma, b.dgamma, 1e-12);
+    assert_tensors_close(a.dbeta, b.dbeta, 1e-12);
+    assert_same_bits(state[0][2], state[1][2]);
+    assert_same_bits(state[0][3], state[1][3]);
+}
+END_TEST
+
+/* Refused at each allocation in turn, on a tape that has none yet. */
+START_TEST(masked_batch_norm_without_memory_leaves_running_statistics_alone)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(64, 512, 9), 1, 2, 1);
+    ng_tensor *mask = own(ng_ones_new(NG_F64, NG_SHAPE(64)));
+    ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(512)));
+    ng_tensor *var = own(ng_ones_new(NG_F64, NG_SHAPE(512)));
+    ng_set(mask, 3, 0);
+    int refused = 0;
+    for (ng_tensor *y = NULL; !y; refused++) {
+        ng_tape *own_tape = ng_tape_new();
+        allocations_fail_after(refused);
+        y = ng_batch_norm(own_tape, x, NG_NONE, NG_NONE, mean, var, .training = true, .mask = mask);
+        allocations_succeed();
+        if (!y) assert_error(NG_ENOMEM, "out of memory");
+        ck_assert_int_eq(ng_get(mean, 0) == 0 && ng_get(var, 0) == 1, !y);
+        ng_tape_free(own_tape);
+    }
+    ck_assert_int_gt(refused, 4);
+}
+END_TEST
+
+START_TEST(masked_batch_norm_says_what_is_wrong)
+{
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, 3, 5)));
+    ng_tensor *one = own(ng_zeros_new(NG_F32, NG_SHAPE(4, 5)));
+    ng_tensor *wrong = own(ng_ones_new(NG_F32, NG_SHAPE(5)));
+    ng_set(one, 7, 1);
+#define MASKED(mask_)                                                                              \
+    ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .training = true, .mask = mask_)
+    ck_assert_ptr_null(MASKED(wrong));
+    assert_error(NG_ESHAPE,
+                 "ng_batch_norm: mask is (5,) and x (4, 3, 5), expected mask (4,) or (4, 5)");
+    ck_assert_ptr_null(MASKED(one));
+    assert_error(NG_ESHAPE,
+                 "ng_batch_norm: training needs more than one value per channel, the mask "
+                 "leaves 1 of 20");
+    ng_set(one, 8, 1);
+    assert_ok(MASKED(one));
+#undef MASKED
+    ck_assert_ptr_null(ng_batch_norm_new(3, .masked = true, .ghost = 2));
+    assert_error(NG_EVALUE, "ng_batch_norm_new: both .ghost and .masked, expected one of them");
+}
+END_TEST
+
+/* What a sequence of a batch gives does not depend on what pads it. */
+START_TEST(norms_of_a_transformer_pass_over_what_its_mask_hides)
+{
+    ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(3, 4)));
+    ng_tensor *mask = own(ng_ones_new(NG_F32, NG_SHAPE(3, 4)));
+    for (int i = 0; i < 12; i++) ng_set(ids, i, i % 5);
+    ng_set(mask, 7, 0), ng_set(mask, 10, 0), ng_set(mask, 11, 0);
+    ng_module *net = ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 2, .norm = ng_norm_batch,
+                                        .bidirectional = true);
+    ng_tensor *y = ng_forward_given(net, tape, ids, mask);
+    ng_set(ids, 7, 6), ng_set(ids, 10, 6), ng_set(ids, 11, 5);
+    ng_tensor *other = ng_forward_given(net, tape, ids, mask);
+    assert_ok(y), assert_ok(other);
+    for (int i = 0; i < 12; i++)
+        for (int64_t c = 0; c < 7 && ng_get(mask, i) != 0; c++)
+            ck_assert_double_eq(ng_get(y, i * 7 + c), ng_get(other, i * 7 + c));
+    ng_module_free(net);
+}
+END_TEST
+
 START_TEST(batch_norm_says_what_is_wrong)
 {
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(8, 4))),
@@ -1085,6 +1249,10 @@ Suite *norm_suite(void)
     tcase_add_test(t, row_norm_says_what_is_wrong);
     tcase_add_test(t, row_norm_options_say_what_is_wrong);
     tcase_add_test(t, null_that_an_earlier_failure_explains_is_passed_on);
+    tcase_add_loop_test(t, masked_batch_norm_is_that_of_the_gathered_positions, 0, N_MASKED);
+    tcase_add_test(t, masked_batch_norm_without_memory_leaves_running_statistics_alone);
+    tcase_add_test(t, masked_batch_norm_says_what_is_wrong);
+    tcase_add_test(t, norms_of_a_transformer_pass_over_what_its_mask_hides);
     tcase_add_test(t, batch_norm_says_what_is_wrong);
     tcase_add_test(t, out_of_memory_leaves_running_statistics_alone);
     return suite;

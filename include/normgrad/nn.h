@@ -285,6 +285,8 @@ typedef struct {
     bool combined; /* or with theirs put together: ng_ghost_batch_norm in ops.h */
     ng_group *group; /* in training, statistics are those of the members' batches together
                         (synchronized BatchNorm); it must outlive the layer's last pass */
+    bool masked; /* the condition of ng_forward_given is a mask: 0 for what is padding, as in
+                    ng_batch_norm; not with .ghost */
     int64_t channels; /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
@@ -487,8 +489,8 @@ typedef struct {
     ng_conv2d_new_with(in, out, NG_NAMED(ng_conv2d_new_options, kernel, __VA_ARGS__))
 NG_API ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_options options);
 
-/* Convolution of lines x (N, in, L); weight (out, in / groups, kernel), bias (out), drawn alike. The
- * settings are ng_conv1d's.   ng_conv1d_new(16, 32, 5, .padding = 2) */
+/* Convolution of lines x (N, in, L); weight (out, in / groups, kernel), bias (out), drawn alike.
+ * The settings are ng_conv1d's.   ng_conv1d_new(16, 32, 5, .padding = 2) */
 typedef struct {
     int64_t stride, padding, dilation, groups; /* of ng_conv1d */
     bool no_bias; /* without bias */
@@ -499,8 +501,8 @@ typedef struct {
 NG_API ng_module *ng_conv1d_new_with(int64_t in, int64_t out, ng_conv1d_new_options options);
 
 /* Transposed convolution of images x (N, in, H, W) or lines x (N, in, L); weight (in, out / groups,
- * kernel_h, kernel_w) or (in, out / groups, kernel), bias (out), both drawn from U(-b, b) with b = 1 /
- * sqrt(out / groups kernel_h kernel_w), as PyTorch draws them. The settings, and how large the result
+ * kernel_h, kernel_w) or (in, out / groups, kernel), bias (out), both drawn from U(-b, b) as in
+ * PyTorch, b = 1 / sqrt(out / groups kernel_h kernel_w). The settings, and how large the result
  * is, stand at ng_conv_transpose2d.
  *     ng_conv_transpose2d_new(32, 16, 4, .stride = 2, .padding = 1)    twice as large */
 typedef struct {
@@ -567,7 +569,9 @@ NG_API ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new
 typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);
 NG_API ng_module *ng_norm_rms(int64_t dim);
-NG_API ng_module *ng_norm_batch(int64_t dim); /* over every position of every sample */
+/* Over every position of every sample, but those where the condition of ng_forward_given, a mask of
+ * x's shape without features, is 0: a transformer's block hands its norms the key mask. */
+NG_API ng_module *ng_norm_batch(int64_t dim);
 NG_API ng_module *ng_norm_scale(int64_t dim);
 NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
 NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
@@ -575,12 +579,13 @@ NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 /* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.
  *
  * Of x (N, T, dim) to itself, q, k and v are parts of x W + b; the condition of ng_forward_given is
- * a key mask (N, T): 0 where no query sees the key. Parameters in_weight (dim + 2 kv, dim), in_bias,
- * out_weight (dim, dim), out_bias; kv is dim, or with .kv_heads that share of it.
+ * a key mask (N, T): 0 where no query sees the key. Parameters in_weight (dim + 2 kv, dim),
+ * in_bias, out_weight (dim, dim), out_bias; kv is dim, or with .kv_heads that share of it.
  *
- * With .context, cross-attention: q is made of x, k and v of another sequence (N, S, context), which
- * is the condition of ng_forward_given; ng_forward_attention takes a mask besides. In the place of
- * in_weight stand q_weight (dim, dim), k_weight (kv, context) and v_weight (kv, value_context).
+ * With .context, cross-attention: q is made of x, k and v of another sequence (N, S, context),
+ * which is the condition of ng_forward_given; ng_forward_attention takes a mask besides. In the
+ * place of in_weight stand q_weight (dim, dim), k_weight (kv, context) and v_weight (kv,
+ * value_context).
  *
  * Each matrix is drawn as Xavier's normal.
  *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms)
@@ -592,8 +597,8 @@ typedef struct {
     ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
     double dropout;         /* of the attention weights, in training */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */
-    int64_t kv_heads;       /* heads of k and v, a divisor of heads, each shared by neighbouring heads
-                               of q; default heads. Ainslie et al. 2023 */
+    int64_t kv_heads;       /* heads of k and v, a divisor of heads, each shared by neighbouring
+                               heads of q; default heads. Ainslie et al. 2023 */
     int64_t context;        /* features of the other sequence; default: self-attention */
     int64_t value_context;  /* of values of their own, in ng_forward_attention; default context */
     int64_t heads;          /* divides dim */
@@ -604,9 +609,9 @@ typedef struct {
 NG_API ng_module *ng_multi_head_attention_new_with(int64_t dim,
                                                    ng_multi_head_attention_new_options options);
 
-/* y (N, T, dim) of a module with .context: of queries x (N, T, dim), keys (N, S, context) and values
- * (N, S, value_context), which may be one tensor, and a key mask (N, S) or NG_NONE. Another module is
- * NG_EVALUE. */
+/* y (N, T, dim) of a module with .context: of queries x (N, T, dim), keys (N, S, context) and
+ * values (N, S, value_context), which may be one tensor, and a key mask (N, S) or NG_NONE. Another
+ * module is NG_EVALUE. */
 NG_API ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x,
                                        ng_tensor *keys, ng_tensor *values, ng_tensor *mask);
 

@@ -416,13 +416,17 @@ NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma
  *     running_var  += momentum (unbiased var - running_var)
  * else: the running statistics. running_mean and running_var (C) may be NG_NONE in training; they
  * are constants to a gradient.
- *     ng_batch_norm(tape, x, gamma, beta, running_mean, running_var, .training = true) */
+ *     ng_batch_norm(tape, x, gamma, beta, running_mean, running_var, .training = true)
+ *
+ * With a mask of samples (N), or of positions (N, L) or (N, H, W), what it has 0 for is padding: y
+ * is batch normalization of the others, as if gathered, and there 0 without a gradient to x. */
 typedef struct {
     double eps;      /* default 1e-5 */
     double momentum; /* default 0.1; NG_ZERO: no update */
     bool training;
     ng_group *group; /* in training, the batch is that of all members together (group.h), which
                         may have any number of samples each, or none */
+    ng_tensor *mask; /* of any dtype, without a gradient; default: nothing is padding */
     ng_tensor *running_var;
 } ng_batch_norm_options;
 #define ng_batch_norm(tape, x, gamma, beta, running_mean, ...)                                    \
@@ -566,7 +570,8 @@ typedef struct {
 NG_API ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
                                  ng_conv2d_options options);
 
-/* The same of lines: x (N, C, L), weight (O, C / groups, kernel), bias (O) or NG_NONE -> (N, O, OL).
+/* The same of lines: x (N, C, L), weight (O, C / groups, kernel), bias (O) or NG_NONE ->
+ * (N, O, OL).
  *     ng_conv1d(tape, x, weight, bias, .stride = 2, .padding = 1) */
 typedef struct {
     int64_t stride, padding, dilation, groups;
@@ -580,9 +585,10 @@ NG_API ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
 /* Transposed convolution, the gradient of a convolution to its input with x in the place of dy:
  *     y[n, o, r stride - padding + j dilation, c stride - padding + k dilation]
  *         += weight[i, o, j, k] x[n, i, r, c],    + bias[o]
- * x (N, C, H, W), weight (C, O / groups, kernel_h, kernel_w), bias (O) or NG_NONE -> (N, O, OH, OW),
- * and of lines x (N, C, L), weight (C, O / groups, kernel) -> (N, O, OL); an axis of length n becomes
- * (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1, which must be positive.
+ * x (N, C, H, W), weight (C, O / groups, kernel_h, kernel_w), bias (O) or NG_NONE ->
+ * (N, O, OH, OW), and of lines x (N, C, L), weight (C, O / groups, kernel) -> (N, O, OL). An axis
+ * of length n becomes (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1 long,
+ * at least 1.
  * Dumoulin & Visin 2016.
  *
  * stride, padding, dilation, groups  of the convolution whose gradient it is, as in ng_conv2d

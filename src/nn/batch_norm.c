@@ -15,13 +15,14 @@ static bool uses_batch(const batch_norm *layer)
     return layer->base.training && !layer->base.frozen && !layer->options.frozen;
 }
 
-static ng_tensor *at_once(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
-                          bool training)
+static ng_tensor *at_once(const batch_norm *layer, ng_tape *tape, ng_tensor *x, ng_tensor *mask,
+                          double momentum, bool training)
 {
     const ng_batch_state *state = &layer->state;
     return ng_batch_norm(tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta),
                          state->mean, state->spread, .eps = layer->options.eps,
-                         .momentum = momentum, .training = training, .group = layer->options.group);
+                         .momentum = momentum, .training = training, .group = layer->options.group,
+                         .mask = mask);
 }
 
 static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
@@ -34,7 +35,7 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
-static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *masked_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     batch_norm *layer = (batch_norm *)self;
     const ng_batch_norm_new_options *options = &layer->options;
@@ -45,9 +46,14 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     const bool parts = options->ghost && !options->group;
     ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
-                         : at_once(layer, tape, x, momentum, training);
+                         : at_once(layer, tape, x, mask, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
     return y;
+}
+
+static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return masked_forward(self, tape, x, NG_NONE);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -62,16 +68,23 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
     if (options->ghost)
         snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
                  options->combined ? " combined" : "");
-    snprintf(text, bytes, "%lld, eps=%g%s%s%s%s%s%s", (long long)options->channels, options->eps,
+    snprintf(text, bytes, "%lld, eps=%g%s%s%s%s%s%s%s", (long long)options->channels, options->eps,
              momentum, options->no_running_stats ? ", no running stats" : "",
              options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost,
-             options->group ? ", synchronized" : "");
+             options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
 }
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .size = sizeof(batch_norm),
                                                  .forward = batch_norm_forward,
                                                  .describe = batch_norm_describe};
+
+/* Its own class, for a container hands the condition to each child that takes one. */
+static const ng_module_class masked_batch_norm_class = {.name = "BatchNorm",
+                                                        .size = sizeof(batch_norm),
+                                                        .forward = batch_norm_forward,
+                                                        .forward_given = masked_forward,
+                                                        .describe = batch_norm_describe};
 
 static bool options_accepted(const ng_batch_norm_new_options *options)
 {
@@ -96,6 +109,10 @@ static bool options_accepted(const ng_batch_norm_new_options *options)
                 name);
         return false;
     }
+    if (options->ghost && options->masked) {
+        ng_fail(NG_EVALUE, "%s: both .ghost and .masked, expected one of them", name);
+        return false;
+    }
     if (options->ghost && options->cumulative && !options->combined) {
         ng_fail(NG_EVALUE, "%s: both .ghost and .cumulative, expected one of them", name);
         return false;
@@ -111,7 +128,8 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
 
-    batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
+    batch_norm *self =
+        (batch_norm *)ng_module_new(options.masked ? &masked_batch_norm_class : &batch_norm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_var",
@@ -153,6 +171,11 @@ static ng_module *case_batch_norm_combined(void)
 {
     return ng_batch_norm_new(3, .ghost = 3, .combined = true);
 }
+static ng_module *case_batch_norm_masked(void) { return ng_batch_norm_new(3, .masked = true); }
+static ng_module *case_batch_norm_masked_frozen(void)
+{
+    return with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true));
+}
 
 const ng_case ng_layer_cases_batch_norm[] = {
     {.name = "BatchNorm", .module = case_batch_norm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
@@ -185,5 +208,14 @@ const ng_case ng_layer_cases_batch_norm[] = {
     {.name = "BatchNorm (ghost, combined)",
      .module = case_batch_norm_combined,
      .inputs = {NG_CASE_ANY("x", 7, 3)}},
+    {.name = "BatchNorm (masked)",
+     .module = case_batch_norm_masked,
+     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("mask", 2, 7)}},
+    {.name = "BatchNorm (masked, N, C, L)",
+     .module = case_batch_norm_masked,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)}},
+    {.name = "BatchNorm (masked, frozen, N, C, L)",
+     .module = case_batch_norm_masked_frozen,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_INDEX("mask", 2, 2, 4)}},
 };
 const int ng_layer_cases_batch_norm_count = NG_CASE_COUNT(ng_layer_cases_batch_norm);

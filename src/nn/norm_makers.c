@@ -34,22 +34,42 @@ typedef struct {
     ng_module *norm;
 } by_rows;
 
-static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *by_rows_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                        ng_tensor *mask)
 {
+    ng_module *norm = ((by_rows *)self)->norm;
     const int last = x->shape.rank - 1;
-    if (last < 1) return ng_forward(((by_rows *)self)->norm, tape, x);
-    const ng_shape flat = NG_SHAPE(ng_shape_span(x->shape, 0, last), x->shape.dim[last]);
-    ng_tensor *y = ng_forward(((by_rows *)self)->norm, tape, ng_reshape(tape, x, flat));
-    return ng_reshape(tape, y, x->shape);
+    if (last < 1) return ng_forward(norm, tape, x);
+    const int64_t rows = ng_shape_span(x->shape, 0, last);
+    if (!ng_is_none(mask)) {
+        ng_shape expected = x->shape;
+        expected.rank = last;
+        if (!ng_shape_equal(mask->shape, expected)) {
+            ng_fail(NG_ESHAPE, "ByRows: mask is %s and x %s, expected mask %s",
+                    ng_shape_print(mask->shape).text, ng_shape_print(x->shape).text,
+                    ng_shape_print(expected).text);
+            return NULL;
+        }
+        mask = ng_reshape(tape, mask, NG_SHAPE(rows));
+    }
+    ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(rows, x->shape.dim[last]));
+    return ng_reshape(tape, ng_forward_given(norm, tape, flat, mask), x->shape);
 }
 
-static const ng_module_class by_rows_class = {
-    .name = "ByRows", .size = sizeof(by_rows), .forward = by_rows_forward};
+static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return by_rows_forward_given(self, tape, x, NG_NONE);
+}
+
+static const ng_module_class by_rows_class = {.name = "ByRows",
+                                              .size = sizeof(by_rows),
+                                              .forward = by_rows_forward,
+                                              .forward_given = by_rows_forward_given};
 
 ng_module *ng_norm_batch(int64_t dim)
 {
     by_rows *self = (by_rows *)ng_module_new(&by_rows_class);
     if (!self) return NULL;
-    self->norm = ng_module_add_child(&self->base, "norm", ng_batch_norm_new(dim));
+    self->norm = ng_module_add_child(&self->base, "norm", ng_batch_norm_new(dim, .masked = true));
     return ng_module_built(&self->base);
 }

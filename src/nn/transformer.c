@@ -32,20 +32,20 @@ static ng_tensor *through(const block *layer, const branch *b, ng_tape *tape, ng
                           ng_tensor *mask)
 {
     const bool first = norm_comes_first(layer->options.placement);
-    ng_tensor *y = first ? ng_forward(b->norm, tape, x) : x;
+    ng_tensor *y = first ? ng_forward_given(b->norm, tape, x, mask) : x;
     y = ng_forward_given(b->f, tape, y, mask);
-    if (b->after) y = ng_forward(b->after, tape, y);
+    if (b->after) y = ng_forward_given(b->after, tape, y, mask);
     if (b->dropout) y = ng_forward(b->dropout, tape, y);
     if (layer->alpha != 1) x = ng_mul_scalar(tape, x, layer->alpha);
     y = ng_add(tape, x, y);
-    return first ? y : ng_forward(b->norm, tape, y);
+    return first ? y : ng_forward_given(b->norm, tape, y, mask);
 }
 
 static ng_tensor *block_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     const block *layer = (const block *)self;
     x = through(layer, &layer->attention, tape, x, mask);
-    return through(layer, &layer->feed_forward, tape, x, NG_NONE);
+    return through(layer, &layer->feed_forward, tape, x, mask);
 }
 
 static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -157,7 +157,7 @@ static ng_tensor *transformer_forward_given(ng_module *self, ng_tape *tape, ng_t
     if (net->positions) x = ng_forward(net->positions, tape, x);
     if (net->dropout) x = ng_forward(net->dropout, tape, x);
     x = ng_forward_given(net->blocks, tape, x, mask);
-    if (net->norm) x = ng_forward(net->norm, tape, x);
+    if (net->norm) x = ng_forward_given(net->norm, tape, x, mask);
     return ng_forward(net->head, tape, x);
 }
 

@@ -168,7 +168,7 @@ static void read_running(const ng_batch_call *o, double *mean, double *var)
     }
 }
 
-static ng_tensor *batch_norm(ng_tape *tape, const ng_batch_call *o)
+ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *o)
 {
     batch_norm_attributes saved = {.fixed = !o->training};
     if (!ng_batch_accepts(tape, o, &saved.shape) || !has_statistics(o)) return NULL;
@@ -195,11 +195,9 @@ static ng_tensor *batch_norm(ng_tape *tape, const ng_batch_call *o)
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
     const ng_op *op = o->training ? &batch_norm_op : &fixed_batch_norm_op;
     y = ng_record(tape, op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
-    if (y && o->training && ng_tape_is_live(tape)) {
-        const double unbiased = (double)count / (double)(count - 1);
-        ng_move_running(o->running_mean, saved.statistics.mean, 1, o->momentum);
-        ng_move_running(o->running_spread, var, unbiased, o->momentum);
-    }
+    const double unbiased = (double)count / (double)(count - 1);
+    if (y && o->training && ng_tape_is_live(tape))
+        ng_batch_moved(o, (ng_batch_moments){saved.statistics.mean, var, unbiased});
     return y;
 }
 
@@ -217,7 +215,9 @@ ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_
                                 .momentum = ng_option(options.momentum, 0.1),
                                 .training = options.training,
                                 .group = options.group};
-    return batch_norm(tape, &call);
+    const bool masked = options.mask && !ng_is_none(options.mask);
+    return masked ? ng_masked_batch_norm(tape, &call, options.mask)
+                  : ng_batch_norm_called(tape, &call);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -229,6 +229,11 @@ NG_CASE_CALL(case_training_plain, ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, N
 NG_CASE_CALL(case_eval, ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5))
 NG_CASE_CALL(case_eval_plain,
              ng_batch_norm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5))
+
+NG_CASE_CALL(case_masked, ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .eps = 1e-5,
+                                        .training = true, .mask = in[3]))
+NG_CASE_CALL(case_masked_eval,
+             ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5, .mask = in[5]))
 
 #define CHANNEL_INPUT(label)                                                                       \
     {                                                                                              \
@@ -279,5 +284,21 @@ const ng_case ng_op_cases_batch_norm[] = {
     {.name = "batch_norm (eval, no affine)",
      .call = case_eval_plain,
      .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)}, RUNNING_MEAN, RUNNING_VAR}},
+    {.name = "batch_norm (mask)",
+     .call = case_masked,
+     .inputs = {NG_CASE_ANY("x", 7, 3), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
+                NG_CASE_INDEX("mask", 2, 7)}},
+    {.name = "batch_norm (mask, N, C, L)",
+     .call = case_masked,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 5), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
+                NG_CASE_INDEX("mask", 2, 2, 5)}},
+    {.name = "batch_norm (mask of samples, N, C, H, W)",
+     .call = case_masked,
+     .inputs = {NG_CASE_ANY("x", 4, 3, 2, 1), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
+                NG_CASE_INDEX("mask", 2, 4)}},
+    {.name = "batch_norm (mask, eval, N, C, H, W)",
+     .call = case_masked_eval,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
+                RUNNING_MEAN, RUNNING_VAR, NG_CASE_INDEX("mask", 2, 2, 2, 2)}},
 };
 const int ng_op_cases_batch_norm_count = NG_CASE_COUNT(ng_op_cases_batch_norm);

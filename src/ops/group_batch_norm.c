@@ -202,9 +202,8 @@ ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *o,
                                               o->beta->data, y->data);
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
     y = ng_record(tape, &group_batch_norm_op, y, inputs, 3, &saved, sizeof saved);
-    if (y && ng_tape_is_live(tape)) {
-        ng_move_running(o->running_mean, saved.statistics.mean, 1, o->momentum);
-        ng_move_running(o->running_spread, var, saved.count / (saved.count - 1), o->momentum);
-    }
+    const double unbiased = saved.count / (saved.count - 1);
+    if (y && ng_tape_is_live(tape))
+        ng_batch_moved(o, (ng_batch_moments){saved.statistics.mean, var, unbiased});
     return y;
 }

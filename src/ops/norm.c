@@ -148,6 +148,16 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o, ng_column_norm_shap
     return false;
 }
 
+void ng_batch_moved(const ng_batch_call *o, ng_batch_moments moments)
+{
+    if (o->later) {
+        *o->later = moments;
+        return;
+    }
+    ng_move_running(o->running_mean, moments.mean, 1, o->momentum);
+    ng_move_running(o->running_spread, moments.var, moments.factor, o->momentum);
+}
+
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum)
 {
     if (ng_is_none(running) || momentum == 0) return;

@@ -84,6 +84,12 @@ ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants
 ng_shape ng_shape_per_channel(const ng_tensor *x);
 ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
 
+/* What running statistics move toward: the batch's, var as unbiased as `factor` makes it. */
+typedef struct {
+    const double *mean, *var; /* the tape's */
+    double factor;
+} ng_batch_moments;
+
 /* A call of a norm over the batch: its operands and the settings that all of them have. */
 typedef struct {
     const char *function;
@@ -93,7 +99,8 @@ typedef struct {
     const char *spread;                       /* its name, "running_var" */
     double eps, momentum;
     bool training;
-    ng_group *group; /* or NULL */
+    ng_group *group;         /* or NULL */
+    ng_batch_moments *later; /* or NULL: is given these, and the running statistics stay */
 } ng_batch_call;
 
 /* Whether the batch is that of several members. */
@@ -111,8 +118,15 @@ bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call,
 ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *call,
                                const ng_column_norm_shape *shape);
 
+/* ng_batch_norm of a call, and of the positions of x where the mask is not 0. */
+ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call);
+ng_tensor *ng_masked_batch_norm(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask);
+
 /* Whether operands and settings are in order; then *shape is x as the kernels see it. */
 bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call, ng_column_norm_shape *shape);
+
+/* Moves the call's running mean and variance, or leaves that for later. */
+void ng_batch_moved(const ng_batch_call *call, ng_batch_moments moments);
 
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);

@@ -104,6 +104,16 @@ INPUTS = {
     "conv": torch.randn(3, 2, 6, 6),
     "transformer": torch.randint(11, (3, 6)),
 }
+NETWORKS["lstm"] = nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True)
+NETWORKS["gru"] = nn.GRU(4, 3, bidirectional=True, batch_first=True)
+INPUTS["lstm"] = torch.randn(3, 5, 4)
+INPUTS["gru"] = torch.randn(3, 5, 4)
+
+
+def output(net, x):
+    """That of all steps, without the last state."""
+    y = net(x)
+    return y[0] if isinstance(y, tuple) else y
 
 
 def train(net, x):
@@ -111,7 +121,7 @@ def train(net, x):
     sgd = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     for _ in range(5):
         sgd.zero_grad()
-        net(x).pow(2).mean().backward()
+        output(net, x).pow(2).mean().backward()
         sgd.step()
     net.eval()
 
@@ -128,7 +138,7 @@ def write_all():
             train(net, INPUTS[name])
             save(os.path.join(HERE, name + ".safetensors"), net.state_dict())
             write(name + "/x", INPUTS[name])
-            write(name + "/y", net(INPUTS[name]))
+            write(name + "/y", output(net, INPUTS[name]))
 
         bits = [0, 0x8000, 1, 0x3ff, 0x400, 0x3c00, 0xbc00, 0x3555, 0x7bff, 0xfbff, 0x7c00, 0xfc00]
         half = torch.tensor([b - 65536 * (b >> 15) for b in bits], dtype=torch.int16)
@@ -150,7 +160,7 @@ def write_all():
 def read_all(folder):
     for name, net in NETWORKS.items():
         train(net, INPUTS[name])
-        expected = net(INPUTS[name])
+        expected = output(net, INPUTS[name])
         path = os.path.join(folder, name + ".safetensors")
         tensors = load(path)
         if name == "transformer":
@@ -170,14 +180,13 @@ def read_all(folder):
                               (ours + "feed_forward_norm." + kind, theirs + "norm2." + kind)]
             for ours, theirs in names:
                 tensors[theirs] = tensors.pop(ours)
-        other = {"mlp": lambda: NETWORKS[name], "conv": lambda: NETWORKS[name],
-                 "transformer": Transformer}[name]()
+        other = Transformer() if name == "transformer" else NETWORKS[name]
         for p in other.parameters():
             nn.init.zeros_(p)
         other.load_state_dict(tensors)
         other.eval()
         print("%-12s largest difference %.3g" %
-              (name, (other(INPUTS[name]) - expected).abs().max().item()))
+              (name, (output(other, INPUTS[name]) - expected).abs().max().item()))
 
 
 if len(sys.argv) == 3 and sys.argv[1] == "read":

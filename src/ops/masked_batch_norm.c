@@ -1,0 +1,82 @@
+/* Batch normalization where some positions are padding: that of the others, gathered as rows
+ * (M, C),
+ *
+ *     y = scatter(batch_norm(gather(x)))
+ *
+ * so that statistics, gradients of any order, running statistics and groups are those of a batch
+ * that never had the padding. y is 0 there, and so is the gradient to x. */
+#include "ops/op.h"
+
+/* Whether the mask has a number for each sample of x (N, C, ...), or for each position. */
+static bool mask_fits(const ng_batch_call *o, const ng_tensor *mask)
+{
+    const ng_shape x = o->x->shape;
+    ng_shape positions = {.rank = x.rank - 1, .dim = {x.dim[0], x.dim[2], x.dim[3]}};
+    if (ng_shape_equal(mask->shape, NG_SHAPE(x.dim[0])) || ng_shape_equal(mask->shape, positions))
+        return true;
+    ng_fail(NG_ESHAPE, "%s: mask is %s and x %s, expected mask %s%s%s", o->function,
+            ng_shape_print(mask->shape).text, ng_shape_print(x).text,
+            ng_shape_print(NG_SHAPE(x.dim[0])).text, x.rank > 2 ? " or " : "",
+            x.rank > 2 ? ng_shape_print(positions).text : "");
+    return false;
+}
+
+/* The rows (N L, C) of x (N, C, L), and back. */
+static ng_tensor *rows_of(ng_tape *tape, ng_tensor *x)
+{
+    const ng_shape s = x->shape;
+    if (s.rank == 2) return x;
+    const int64_t rows = s.dim[0] * ng_shape_span(s, 2, s.rank);
+    x = ng_permute(tape, x, s.rank == 3 ? NG_AXES(0, 2, 1) : NG_AXES(0, 2, 3, 1));
+    return ng_reshape(tape, x, NG_SHAPE(rows, s.dim[1]));
+}
+
+static ng_tensor *from_rows(ng_tape *tape, ng_tensor *rows, ng_shape s)
+{
+    if (s.rank == 2) return rows;
+    if (s.rank == 3) {
+        rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], s.dim[2], s.dim[1]));
+        return ng_permute(tape, rows, NG_AXES(0, 2, 1));
+    }
+    rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], s.dim[2], s.dim[3], s.dim[1]));
+    return ng_permute(tape, rows, NG_AXES(0, 3, 1, 2));
+}
+
+/* The rows that are no padding. */
+static ng_tensor *real_rows(ng_tape *tape, const ng_tensor *mask, int64_t rows)
+{
+    const int64_t each = mask->size > 0 ? rows / mask->size : 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < mask->size; i++) count += ng_tensor_load(mask, i) != 0;
+    ng_tensor *index = ng_result(tape, NG_I64, NG_SHAPE(count * each));
+    if (!index) return NULL;
+    int64_t *to = index->data;
+    for (int64_t i = 0; i < mask->size; i++)
+        for (int64_t j = 0; j < each && ng_tensor_load(mask, i) != 0; j++) *to++ = i * each + j;
+    return index;
+}
+
+ng_tensor *ng_masked_batch_norm(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask)
+{
+    ng_column_norm_shape shape;
+    if (!ng_batch_accepts(tape, call, &shape) ||
+        !ng_usable(call->function, "mask", 0, tape, mask) || !mask_fits(call, mask))
+        return NULL;
+    ng_tensor *x = call->x, *all = rows_of(tape, x);
+    ng_tensor *index = all ? real_rows(tape, mask, all->shape.dim[0]) : NULL;
+    if (!index) return NULL;
+    if (call->training && !ng_is_joint(call) && index->size < 2) {
+        ng_fail(NG_ESHAPE,
+                "%s: training needs more than one value per channel, the mask leaves %lld of %lld",
+                call->function, (long long)index->size, (long long)all->shape.dim[0]);
+        return NULL;
+    }
+    ng_batch_moments moments = {NULL, NULL, 0};
+    ng_batch_call gathered = *call;
+    gathered.x = ng_gather_rows(tape, all, index);
+    gathered.later = &moments; /* all that may fail comes first */
+    ng_tensor *y = gathered.x ? ng_batch_norm_called(tape, &gathered) : NULL;
+    y = from_rows(tape, ng_scatter_add_rows(tape, y, index, all->shape.dim[0]), x->shape);
+    if (y && moments.mean) ng_batch_moved(call, moments);
+    return y;
+}
