@@ -23,7 +23,7 @@ static const lab_experiment experiment = {
         "gamma and beta. Compared is the training loss of the last epoch, from the same seed.\n",
     .rule = "the loss with scaling alone is below that with centring alone; and it is within a "
             "quarter of that with both",
-    .seeds = 25,
+    .seeds = 41,
     .quick_seeds = 1,
     .sizes = sizes};
 
