@@ -4,7 +4,6 @@
  * a .dat file, and lets the last network write a sample: build/examples/char_transformer --help */
 #include "options.h"
 #include "training.h"
-#include <getopt.h>
 
 /* ---- What is compared ---- */
 
@@ -47,106 +46,50 @@ typedef struct {
     int n_files;
 } options;
 
-static const char help[] =
+static const char usage[] =
     "usage: char_transformer [options] [FILE...]\n"
     "\n"
     "A transformer learns the characters of the files, or of Newton's Opticks, and then writes\n"
     "a sample. With several norms or placements it trains one network for each pair of them\n"
-    "and compares their losses.\n"
-    "\n"
-    "  --norm LIST       of layer,rms,scale,tanh,batch,none     (layer)\n"
-    "  --placement LIST  of pre,post,sandwich,deepnorm          (pre)\n"
-    "  --positions KIND  learned, rotary or none                (learned)\n"
-    "  --feed-forward F  gelu, gelu_tanh, relu or swiglu        (gelu)\n"
-    "  --qk-norm         RMSNorm of each head of q and k\n"
-    "  --layers N        blocks                                 (4)\n"
-    "  --width N         features                               (128)\n"
-    "  --heads N         of the attention; they divide width    (4)\n"
-    "  --context N       characters that are seen at once       (128)\n"
-    "  --batch N         sequences a step                       (8)\n"
-    "  --steps N         of training                            (2000)\n"
-    "  --lr RATE         learning rate at its highest           (0.001)\n"
-    "  --dropout P       of what each branch adds               (0)\n"
-    "  --seed N          of weights and batches                 (0)\n"
-    "  --sample N        characters to write at the end         (500)\n"
-    "  --temperature T   of the sample: below 1 bolder          (0.8)\n"
-    "  --prompt TEXT     how the sample begins                  (a new line)\n" CHECKPOINT_HELP
-    "  --out PREFIX      of the .dat                            (build/char_transformer)\n"
-    "  --threads N       of the kernels; 0: one per processor   (0)\n"
-    "  --help            this text\n"
-    "\n"
+    "and compares their losses.\n";
+static const char closing[] =
     "Ctrl-C, or SIGTERM, ends it after the current step; what there is by then is saved. A\n"
     "training whose loss or gradient is no longer a number ends, and makes the exit status 1.\n";
 
-static double parse_number(const char *name, const char *text, double low, double below)
+/* Gives the index of the first file. */
+static int read_into(options *o, const char **out, int argc, char **argv)
 {
-    char *end;
-    const double value = strtod(text, &end);
-    if (end != text && *end == '\0' && value >= low && value < below) return value;
-    char expected[64];
-    snprintf(expected, sizeof expected, "a number from %g to below %g", low, below);
-    refuse(name, text, expected);
-    return 0;
-}
-
-static void parse_one(options *o, int option, const char *text)
-{
-    switch (option) {
-    case 'n': parse_list("norm", text, CHOICES(norms), o->norm); break;
-    case 'p': parse_list("placement", text, CHOICES(placements), o->placement); break;
-    case 'P':
-        o->positions = parse_choice("positions", text, strlen(text), CHOICES(positions));
-        break;
-    case 'f':
-        o->feed_forward = parse_choice("feed-forward", text, strlen(text), CHOICES(feed_forwards));
-        break;
-    case 'q': o->qk_norm = true; break;
-    case 'l': o->layers = parse_count("layers", text, 1, 1000); break;
-    case 'w': o->width = parse_count("width", text, 1, 100000); break;
-    case 'H': o->heads = parse_count("heads", text, 1, 100000); break;
-    case 'c': o->context = parse_count("context", text, 1, 100000); break;
-    case 'b': o->batch = parse_count("batch", text, 1, 100000); break;
-    case 's': o->steps = parse_count("steps", text, 1, 100000000); break;
-    case 'r': o->lr = parse_number("lr", text, 1e-12, 1e3); break;
-    case 'd': o->dropout = parse_number("dropout", text, 0, 1); break;
-    case 'S': o->seed = parse_count("seed", text, 0, 1000000000); break;
-    case 'a': o->sample = parse_count("sample", text, 0, 1000000); break;
-    case 'T': o->temperature = parse_number("temperature", text, 1e-3, 1e3); break;
-    case 'm': o->prompt = text; break;
-    case 'o': choose_prefix(o->out, sizeof o->out, text, "char_transformer"); break;
-    case 'k': o->saved.prefix = text; break;
-    case 'R': o->saved.resume = true; break;
-    case 't': o->threads = parse_count("threads", text, 0, 1024); break;
-    case 'h': show_help(help); break;
-    default: refuse_unknown();
-    }
+    const program_option known[] = {
+        OPTION_LIST("norm", "LIST", "of layer,rms,scale,tanh,batch,none (layer)", o->norm, norms),
+        OPTION_LIST("placement", "LIST", "of pre,post,sandwich,deepnorm (pre)", o->placement,
+                    placements),
+        OPTION_CHOICE("positions", "KIND", "learned, rotary or none (learned)", &o->positions,
+                      positions),
+        OPTION_CHOICE("feed-forward", "F", "gelu, gelu_tanh, relu or swiglu (gelu)",
+                      &o->feed_forward, feed_forwards),
+        OPTION_SWITCH("qk-norm", "RMSNorm of each head of q and k", &o->qk_norm),
+        OPTION_COUNT("layers", "N", "blocks (4)", &o->layers, 1, 1000),
+        OPTION_COUNT("width", "N", "features (128)", &o->width, 1, 100000),
+        OPTION_COUNT("heads", "N", "of the attention; they divide width (4)", &o->heads, 1, 100000),
+        OPTION_COUNT("context", "N", "characters that are seen at once (128)", &o->context, 1,
+                     100000),
+        OPTION_COUNT("batch", "N", "sequences a step (8)", &o->batch, 1, 100000),
+        OPTION_COUNT("steps", "N", "of training (2000)", &o->steps, 1, 100000000),
+        OPTION_NUMBER("lr", "RATE", "learning rate at its highest (0.001)", &o->lr, 1e-12, 1e3),
+        OPTION_NUMBER("dropout", "P", "of what each branch adds (0)", &o->dropout, 0, 1),
+        OPTION_COUNT("seed", "N", "of weights and batches (0)", &o->seed, 0, 1000000000),
+        OPTION_COUNT("sample", "N", "characters to write at the end (500)", &o->sample, 0, 1000000),
+        OPTION_NUMBER("temperature", "T", "of the sample: below 1 bolder (0.8)", &o->temperature,
+                      1e-3, 1e3),
+        OPTION_TEXT("prompt", "TEXT", "how the sample begins (a new line)", &o->prompt),
+        CHECKPOINT_OPTIONS(o->saved),
+        OPTION_TEXT("out", "PREFIX", "of the .dat (build/char_transformer)", out),
+        THREADS_OPTION(o->threads, "0")};
+    return read_options(argc, argv, usage, OPTIONS(known), closing);
 }
 
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"norm", required_argument, NULL, 'n'},
-                                          {"placement", required_argument, NULL, 'p'},
-                                          {"positions", required_argument, NULL, 'P'},
-                                          {"feed-forward", required_argument, NULL, 'f'},
-                                          {"qk-norm", no_argument, NULL, 'q'},
-                                          {"layers", required_argument, NULL, 'l'},
-                                          {"width", required_argument, NULL, 'w'},
-                                          {"heads", required_argument, NULL, 'H'},
-                                          {"context", required_argument, NULL, 'c'},
-                                          {"batch", required_argument, NULL, 'b'},
-                                          {"steps", required_argument, NULL, 's'},
-                                          {"lr", required_argument, NULL, 'r'},
-                                          {"dropout", required_argument, NULL, 'd'},
-                                          {"seed", required_argument, NULL, 'S'},
-                                          {"sample", required_argument, NULL, 'a'},
-                                          {"temperature", required_argument, NULL, 'T'},
-                                          {"prompt", required_argument, NULL, 'm'},
-                                          {"out", required_argument, NULL, 'o'},
-                                          {"checkpoint", required_argument, NULL, 'k'},
-                                          {"resume", no_argument, NULL, 'R'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     options o = {.norm = {true},
                  .placement = {true},
                  .layers = 4,
@@ -159,11 +102,12 @@ static options parse_options(int argc, char **argv)
                  .lr = 1e-3,
                  .temperature = 0.8,
                  .prompt = "\n"};
-    choose_prefix(o.out, sizeof o.out, NULL, "char_transformer");
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) parse_one(&o, c, optarg);
+    const char *out = NULL;
+    const int files = read_into(&o, &out, argc, argv);
+    choose_prefix(o.out, sizeof o.out, out, "char_transformer");
     check_checkpoint(&o.saved);
-    o.files = argv + optind;
-    o.n_files = argc - optind;
+    o.files = argv + files;
+    o.n_files = argc - files;
     return o;
 }
 

@@ -5,7 +5,6 @@
  * prints a table; writes PREFIX.dat and has gnuplot draw it: build/examples/digits --help */
 #include "options.h"
 #include "training.h"
-#include <getopt.h>
 
 /* ---- What is compared ---- */
 
@@ -57,7 +56,7 @@ static const optimizer_choice optimizers[] = {{"adam", 5e-4, make_adam},
 
 typedef struct {
     bool norm[NORMS];
-    const optimizer_choice *optimizer;
+    int optimizer;
     double lr; /* of all norms; 0: of each its own best */
     int seeds, epochs, batch, depth, width, threads;
     const char *data;
@@ -66,92 +65,42 @@ typedef struct {
     checkpoint saved;
 } options;
 
-static const char help[] =
+static const char usage[] =
     "usage: digits [options]\n"
     "\n"
     "Trains one network on handwritten digits with each norm, from several seeds, prints a\n"
     "table, and draws training loss and validation accuracy by epoch. Each norm has the best of\n"
     "eight learning rates: the one at which the worst of three other seeds ends with the lowest\n"
-    "training loss.\n"
-    "\n"
-    "  --norm LIST       of none,batch,layer,rms,adaptive       (default: all)\n"
-    "  --seeds N         runs of each                           (9)\n"
-    "  --epochs N        passes over the training data          (30)\n"
-    "  --batch N         samples a step                         (64)\n"
-    "  --optimizer NAME  adam, adamw, sgd, momentum or rmsprop  (adam)\n"
-    "  --lr RATE         one learning rate for all, and none is tried\n"
-    "  --depth N         hidden layers                          (2)\n"
-    "  --width N         features of each                       (128)\n"
-    "  --data FILE       a CSV file, the label last             (digits.csv of examples/data)\n"
-    "  --out PREFIX      of the .dat, .svg and .png             "
-    "(build/convergence)\n" CHECKPOINT_HELP
-    "  --live            redraw while training: a window, or the terminal without one\n"
-    "  --no-plot         leave the drawing out\n"
-    "  --threads N       of the kernels; 0: one per processor   (1: enough for this size)\n"
-    "  --help            this text\n"
-    "\n"
-    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"
-    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"
-    "status 1.\n";
-
-static const optimizer_choice *parse_optimizer(const char *name)
-{
-    return &optimizers[parse_choice("optimizer", name, strlen(name), CHOICES(optimizers))];
-}
+    "training loss.\n";
 
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"norm", required_argument, NULL, 'n'},
-                                          {"seeds", required_argument, NULL, 's'},
-                                          {"epochs", required_argument, NULL, 'e'},
-                                          {"batch", required_argument, NULL, 'b'},
-                                          {"optimizer", required_argument, NULL, 'o'},
-                                          {"lr", required_argument, NULL, 'r'},
-                                          {"depth", required_argument, NULL, 'd'},
-                                          {"width", required_argument, NULL, 'w'},
-                                          {"data", required_argument, NULL, 'f'},
-                                          {"out", required_argument, NULL, 'p'},
-                                          {"checkpoint", required_argument, NULL, 'c'},
-                                          {"resume", no_argument, NULL, 'R'},
-                                          {"live", no_argument, NULL, 'l'},
-                                          {"no-plot", no_argument, NULL, 'N'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    options o = {.optimizer = &optimizers[0],
-                 .seeds = 9,
-                 .epochs = 30,
-                 .batch = 64,
-                 .depth = 2,
-                 .width = 128,
-                 .threads = 1};
+    options o = {.seeds = 9, .epochs = 30, .batch = 64, .depth = 2, .width = 128, .threads = 1};
     const char *out = NULL;
     bool some = false;
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'n': parse_list("norm", optarg, CHOICES(norms), o.norm), some = true; break;
-        case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
-        case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
-        case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
-        case 'o': o.optimizer = parse_optimizer(optarg); break;
-        case 'r': o.lr = parse_rate("lr", optarg); break;
-        case 'd': o.depth = parse_count("depth", optarg, 0, 1000); break;
-        case 'w': o.width = parse_count("width", optarg, 1, 100000); break;
-        case 'f': o.data = optarg; break;
-        case 'p': out = optarg; break;
-        case 'c': o.saved.prefix = optarg; break;
-        case 'R': o.saved.resume = true; break;
-        case 'l': o.live = true; break;
-        case 'N': o.no_plot = true; break;
-        case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
-        case 'h': show_help(help); break;
-        default: refuse_unknown();
-        }
-    }
-    refuse_more(argc, argv, optind);
+    const program_option known[] = {
+        OPTION_LIST("norm", "LIST", "of none,batch,layer,rms,adaptive (all)", o.norm, norms),
+        OPTION_COUNT("seeds", "N", "runs of each (9)", &o.seeds, 1, MAX_SEEDS),
+        OPTION_COUNT("epochs", "N", "passes over the training data (30)", &o.epochs, 1, 100000),
+        OPTION_COUNT("batch", "N", "samples a step (64)", &o.batch, 1, 1000000),
+        OPTION_CHOICE("optimizer", "NAME", "adam, adamw, sgd, momentum or rmsprop (adam)",
+                      &o.optimizer, optimizers),
+        OPTION_RATE("lr", "RATE", "one learning rate for all, and none is tried", &o.lr),
+        OPTION_COUNT("depth", "N", "hidden layers (2)", &o.depth, 0, 1000),
+        OPTION_COUNT("width", "N", "features of each (128)", &o.width, 1, 100000),
+        OPTION_TEXT("data", "FILE", "a CSV file, the label last (digits.csv of examples/data)",
+                    &o.data),
+        OPTION_TEXT("out", "PREFIX", "of the .dat, .svg and .png (build/convergence)", &out),
+        CHECKPOINT_OPTIONS(o.saved),
+        OPTION_SWITCH("live", "redraw while training: a window, or the terminal without one",
+                      &o.live),
+        OPTION_SWITCH("no-plot", "leave the drawing out", &o.no_plot),
+        THREADS_OPTION(o.threads, "1: enough for this size")};
+    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
     check_checkpoint(&o.saved);
     choose_prefix(o.out, sizeof o.out, out, "convergence");
     if (!o.data) o.data = find_data("digits.csv");
+    for (int i = 0; i < NORMS; i++) some = some || o.norm[i];
     for (int i = 0; i < NORMS && !some; i++) o.norm[i] = true;
     return o;
 }
@@ -210,7 +159,10 @@ static void describe_network(const job *j, char *text, size_t bytes)
     snprintf(text + at, bytes - (size_t)at, "-%lld", (long long)j->classes);
 }
 
-static double rate_of(const job *j, int k) { return ldexp(j->options.optimizer->lowest_rate, k); }
+static double rate_of(const job *j, int k)
+{
+    return ldexp(optimizers[j->options.optimizer].lowest_rate, k);
+}
 
 /* The rate that a norm is trained at. */
 static double own_rate(const job *j, int norm)
@@ -255,7 +207,7 @@ static bool write_history(const job *j)
              "%lld samples to train, %lld to validate; network %s; %s, %s; batch %d; seeds 0 to "
              "%d; float32",
              (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
-             network, o->optimizer->key, rates, o->batch, o->seeds - 1);
+             network, optimizers[o->optimizer].key, rates, o->batch, o->seeds - 1);
 
     ng_history *history = ng_history_new(what);
     for (int i = 0; i < NORMS; i++) log_curves(history, norms[i].name, &j->curves[i]);
@@ -329,7 +281,7 @@ static void run_seed(job *j, int norm, curves *c, int place, double lr, progress
     t.drop_last = j->train_count % t.batch == 1; /* BatchNorm cannot train on one sample */
     t.on_trial = on_trial;
     t.net = make_network(j, &norms[norm], seed);
-    t.optimizer = j->options.optimizer->make(t.net, lr);
+    t.optimizer = optimizers[j->options.optimizer].make(t.net, lr);
     t.tape = ng_tape_new();
     t.curves = c;
     t.bar = bar;
@@ -458,7 +410,7 @@ static void print_opening(const job *j)
            "%s, %s\n\n",
            (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
            network, j->options.epochs, j->options.epochs == 1 ? "" : "s", j->options.seeds,
-           j->options.seeds == 1 ? "" : "s", j->options.optimizer->key, rates);
+           j->options.seeds == 1 ? "" : "s", optimizers[j->options.optimizer].key, rates);
     fflush(stdout);
 }
 

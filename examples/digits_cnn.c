@@ -9,35 +9,11 @@
  * with a norm after each convolution: BatchNorm, or others to compare it with. Trains it with
  * AdamW, warm-up and a cosine from several seeds, and writes its history to a .dat file:
  * build/examples/digits_cnn --help */
+#include "image_norms.h"
 #include "options.h"
 #include "training.h"
-#include <getopt.h>
 
-enum { SIDE = 8, CLASSES = 10 };
-
-/* ---- What is compared ---- */
-
-typedef struct {
-    const char *key, *name;
-    ng_module *(*make)(int64_t channels); /* NULL: nothing stands there */
-} norm_choice;
-
-static ng_module *make_batch(int64_t channels) { return ng_batch_norm_new(channels); }
-
-static ng_module *make_layer(int64_t channels)
-{
-    return ng_layer_norm_new(channels, .channels_first = true); /* of each pixel's channels */
-}
-static ng_module *make_group(int64_t channels)
-{
-    return ng_group_norm_new(channels % 4 == 0 ? 4 : 1, channels);
-}
-
-static const norm_choice norms[] = {{"none", "no norm", NULL},
-                                    {"batch", "BatchNorm", make_batch},
-                                    {"layer", "LayerNorm", make_layer},
-                                    {"group", "GroupNorm", make_group}};
-enum { NORMS = sizeof norms / sizeof norms[0], BATCH = 1 };
+enum { SIDE = 8, CLASSES = 10, BATCH = 1 /* of the norms */ };
 
 /* ---- Options ---- */
 
@@ -50,44 +26,15 @@ typedef struct {
     checkpoint saved;
 } options;
 
-static const char help[] =
+static const char usage[] =
     "usage: digits_cnn [options]\n"
     "\n"
     "Trains a small residual convolutional network on handwritten digits, from several seeds,\n"
     "with each norm that is asked for, and prints its accuracy on the fifth of the digits\n"
-    "that it has not seen.\n"
-    "\n"
-    "  --norm LIST    of none,batch,layer,group                  (batch)\n"
-    "  --seeds N      runs                                       (5)\n"
-    "  --epochs N     passes over the training data              (10)\n"
-    "  --batch N      samples a step                             (64)\n"
-    "  --lr RATE      the highest learning rate                  (0.005)\n"
-    "  --width N      channels of the first half                 (16)\n"
-    "  --data FILE    a CSV file: 64 pixels of 0 to 16, a label  (digits.csv of examples/data)\n"
-    "  --out PREFIX   of the .dat                                "
-    "(build/digits_cnn)\n" CHECKPOINT_HELP
-    "  --threads N    of the kernels; 0: one per processor       (1: enough for this size)\n"
-    "  --help         this text\n"
-    "\n"
-    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"
-    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"
-    "status 1.\n";
+    "that it has not seen.\n";
 
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"norm", required_argument, NULL, 'n'},
-                                          {"seeds", required_argument, NULL, 's'},
-                                          {"epochs", required_argument, NULL, 'e'},
-                                          {"batch", required_argument, NULL, 'b'},
-                                          {"lr", required_argument, NULL, 'r'},
-                                          {"width", required_argument, NULL, 'w'},
-                                          {"data", required_argument, NULL, 'f'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"out", required_argument, NULL, 'o'},
-                                          {"checkpoint", required_argument, NULL, 'c'},
-                                          {"resume", no_argument, NULL, 'R'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     options o = {.norm = {[BATCH] = true},
                  .lr = 0.005,
                  .seeds = 5,
@@ -96,24 +43,20 @@ static options parse_options(int argc, char **argv)
                  .width = 16,
                  .threads = 1};
     const char *out = NULL;
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'n': parse_list("norm", optarg, CHOICES(norms), o.norm); break;
-        case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
-        case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
-        case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
-        case 'r': o.lr = parse_rate("lr", optarg); break;
-        case 'w': o.width = parse_count("width", optarg, 1, 10000); break;
-        case 'f': o.data = optarg; break;
-        case 'o': out = optarg; break;
-        case 'c': o.saved.prefix = optarg; break;
-        case 'R': o.saved.resume = true; break;
-        case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
-        case 'h': show_help(help); break;
-        default: refuse_unknown();
-        }
-    }
-    refuse_more(argc, argv, optind);
+    const program_option known[] = {
+        OPTION_LIST("norm", "LIST", "of none,batch,layer,group (batch)", o.norm, norms),
+        OPTION_COUNT("seeds", "N", "runs (5)", &o.seeds, 1, MAX_SEEDS),
+        OPTION_COUNT("epochs", "N", "passes over the training data (10)", &o.epochs, 1, 100000),
+        OPTION_COUNT("batch", "N", "samples a step (64)", &o.batch, 1, 1000000),
+        OPTION_RATE("lr", "RATE", "the highest learning rate (0.005)", &o.lr),
+        OPTION_COUNT("width", "N", "channels of the first half (16)", &o.width, 1, 10000),
+        OPTION_TEXT("data", "FILE",
+                    "a CSV file: 64 pixels of 0 to 16, a label (digits.csv of examples/data)",
+                    &o.data),
+        OPTION_TEXT("out", "PREFIX", "of the .dat (build/digits_cnn)", &out),
+        CHECKPOINT_OPTIONS(o.saved),
+        THREADS_OPTION(o.threads, "1: enough for this size")};
+    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
     check_checkpoint(&o.saved);
     choose_prefix(o.out, sizeof o.out, out, "digits_cnn");
     if (!o.data) o.data = find_data("digits.csv");

@@ -13,7 +13,6 @@
 
 #include "options.h"
 #include "training.h"
-#include <getopt.h>
 
 typedef struct {
     const char *name;
@@ -25,41 +24,29 @@ typedef struct {
     ng_history *history;
 } experiment;
 
-static inline void experiment_help(const experiment *e, const char *what)
-{
-    printf("usage: %s [options]\n\n%s\n\n"
-           "  --steps N      how many                     (%d)\n"
-           "  --seed N       of all that is drawn         (0)\n"
-           "  --out PREFIX   of the .dat, .svg and .png   (build/%s)\n"
-           "  --no-plot      leaves the figure out\n"
-           "  --help         this text\n\n"
-           "Ctrl-C ends it after the current step; what there is by then is drawn.\n",
-           e->name, what, e->steps, e->name);
-    exit(program_end(EXIT_SUCCESS));
-}
-
 /* Reads the options; `steps` unless they say otherwise. */
 static inline experiment experiment_begin(int argc, char **argv, const char *name, const char *what,
                                           int steps)
 {
-    static const struct option known[] = {
-        {"steps", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},
-        {"out", required_argument, NULL, 'o'},   {"no-plot", no_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
-    experiment e = {.name = name, .steps = steps, .draw = true};
+    experiment e = {.name = name, .steps = steps};
     const char *out = NULL;
+    int seed = 0;
+    bool no_plot = false;
+    char usage[1024], many[32], where[96];
+    snprintf(usage, sizeof usage, "usage: %s [options]\n\n%s\n", name, what);
+    snprintf(many, sizeof many, "how many (%d)", steps);
+    snprintf(where, sizeof where, "of the .dat, .svg and .png (build/%s)", name);
+    const program_option known[] = {
+        OPTION_COUNT("steps", "N", many, &e.steps, 1, 100000000),
+        OPTION_COUNT("seed", "N", "of all that is drawn (0)", &seed, 0, 1000000000),
+        OPTION_TEXT("out", "PREFIX", where, &out),
+        OPTION_SWITCH("no-plot", "leaves the figure out", &no_plot)};
     program_begin(argv);
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 's': e.steps = parse_count("steps", optarg, 1, 100000000); break;
-        case 'S': e.seed = (uint64_t)parse_count("seed", optarg, 0, 1000000000); break;
-        case 'o': out = optarg; break;
-        case 'n': e.draw = false; break;
-        case 'h': experiment_help(&e, what); break;
-        default: refuse_unknown();
-        }
-    }
-    refuse_more(argc, argv, optind);
+    refuse_more(argc, argv,
+                read_options(argc, argv, usage, OPTIONS(known),
+                             "Ctrl-C ends it after the current step; what there is by then is "
+                             "drawn.\n"));
+    e.seed = (uint64_t)seed, e.draw = !no_plot;
     choose_prefix(e.out, sizeof e.out, out, name);
     if (!can_write(e.out)) exit(program_end(EXIT_FAILED));
     catch_signals();

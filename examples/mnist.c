@@ -6,31 +6,11 @@
  *
  * Trains it with Adam and a cosine without a norm and with each of three, and measures it on images
  * that it has not seen: build/examples/mnist --help */
+#include "image_norms.h"
 #include "options.h"
 #include "training.h"
-#include <getopt.h>
 
 enum { CLASSES = 10 };
-
-/* ---- What is compared ---- */
-
-typedef struct {
-    const char *key, *name;
-    ng_module *(*make)(int64_t channels); /* NULL: nothing stands there */
-} norm_choice;
-
-static ng_module *make_batch(int64_t channels) { return ng_batch_norm_new(channels); }
-static ng_module *make_layer(int64_t channels)
-{
-    return ng_layer_norm_new(channels, .channels_first = true);
-}
-static ng_module *make_group(int64_t channels) { return ng_group_norm_new(4, channels); }
-
-static const norm_choice norms[] = {{"none", "no norm", NULL},
-                                    {"batch", "BatchNorm", make_batch},
-                                    {"layer", "LayerNorm", make_layer},
-                                    {"group", "GroupNorm", make_group}};
-enum { NORMS = sizeof norms / sizeof norms[0] };
 
 /* ---- Options ---- */
 
@@ -43,7 +23,7 @@ typedef struct {
     checkpoint saved;
 } options;
 
-static const char help[] =
+static const char usage[] =
     "usage: mnist --images FILE --labels FILE [options]\n"
     "\n"
     "Trains a small convolutional network on MNIST's images of digits with each norm, and prints\n"
@@ -54,68 +34,31 @@ static const char help[] =
     "  t10k-images-idx3-ubyte.gz   t10k-labels-idx1-ubyte.gz    10,000 to test\n"
     "\n"
     "from https://ossci-datasets.s3.amazonaws.com/mnist/ or, as they were first published, from\n"
-    "http://yann.lecun.com/exdb/mnist/. Others of this form will do (Fashion-MNIST, say).\n"
-    "\n"
-    "  --images FILE        to train on\n"
-    "  --labels FILE        theirs\n"
-    "  --test-images FILE   to measure with  (default: a fifth of the images, drawn by the seed)\n"
-    "  --test-labels FILE   theirs\n"
-    "  --train N            of the images are trained on; without test images the rest measures\n"
-    "  --norm LIST          of none,batch,layer,group                (all)\n"
-    "  --seeds N            runs of each                             (1)\n"
-    "  --epochs N           passes over the training images          (1)\n"
-    "  --batch N            samples a step                           (64)\n"
-    "  --lr RATE            the highest learning rate                (0.002)\n" CHECKPOINT_HELP
-    "  --out PREFIX         of the .dat                              (build/mnist)\n"
-    "  --threads N          of the kernels; 0: one per processor     (0)\n"
-    "  --help               this text\n"
-    "\n"
-    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"
-    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"
-    "status 1.\n";
+    "http://yann.lecun.com/exdb/mnist/. Others of this form will do (Fashion-MNIST, say).\n";
 
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"images", required_argument, NULL, 'i'},
-                                          {"labels", required_argument, NULL, 'l'},
-                                          {"test-images", required_argument, NULL, 'I'},
-                                          {"test-labels", required_argument, NULL, 'L'},
-                                          {"train", required_argument, NULL, 'T'},
-                                          {"norm", required_argument, NULL, 'n'},
-                                          {"seeds", required_argument, NULL, 's'},
-                                          {"epochs", required_argument, NULL, 'e'},
-                                          {"batch", required_argument, NULL, 'b'},
-                                          {"lr", required_argument, NULL, 'r'},
-                                          {"checkpoint", required_argument, NULL, 'c'},
-                                          {"resume", no_argument, NULL, 'R'},
-                                          {"out", required_argument, NULL, 'o'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     options o = {
         .norm = {true, true, true, true}, .lr = 0.002, .seeds = 1, .epochs = 1, .batch = 64};
     const char *out = NULL;
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'i': o.images = optarg; break;
-        case 'l': o.labels = optarg; break;
-        case 'I': o.test_images = optarg; break;
-        case 'L': o.test_labels = optarg; break;
-        case 'T': o.train = parse_count("train", optarg, 1, 100000000); break;
-        case 'n': parse_list("norm", optarg, CHOICES(norms), o.norm); break;
-        case 's': o.seeds = parse_count("seeds", optarg, 1, MAX_SEEDS); break;
-        case 'e': o.epochs = parse_count("epochs", optarg, 1, 100000); break;
-        case 'b': o.batch = parse_count("batch", optarg, 1, 1000000); break;
-        case 'r': o.lr = parse_rate("lr", optarg); break;
-        case 'c': o.saved.prefix = optarg; break;
-        case 'R': o.saved.resume = true; break;
-        case 'o': out = optarg; break;
-        case 't': o.threads = parse_count("threads", optarg, 0, 1024); break;
-        case 'h': show_help(help); break;
-        default: refuse_unknown();
-        }
-    }
-    refuse_more(argc, argv, optind);
+    const program_option known[] = {
+        OPTION_TEXT("images", "FILE", "to train on", &o.images),
+        OPTION_TEXT("labels", "FILE", "theirs", &o.labels),
+        OPTION_TEXT("test-images", "FILE",
+                    "to measure with (a fifth of the images, drawn by the seed)", &o.test_images),
+        OPTION_TEXT("test-labels", "FILE", "theirs", &o.test_labels),
+        OPTION_COUNT("train", "N",
+                     "of the images are trained on; without test images the rest measures",
+                     &o.train, 1, 100000000),
+        OPTION_LIST("norm", "LIST", "of none,batch,layer,group (all)", o.norm, norms),
+        OPTION_COUNT("seeds", "N", "runs of each (1)", &o.seeds, 1, MAX_SEEDS),
+        OPTION_COUNT("epochs", "N", "passes over the training images (1)", &o.epochs, 1, 100000),
+        OPTION_COUNT("batch", "N", "samples a step (64)", &o.batch, 1, 1000000),
+        OPTION_RATE("lr", "RATE", "the highest learning rate (0.002)", &o.lr),
+        CHECKPOINT_OPTIONS(o.saved),
+        OPTION_TEXT("out", "PREFIX", "of the .dat (build/mnist)", &out),
+        THREADS_OPTION(o.threads, "0")};
+    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
     check_checkpoint(&o.saved);
     if (!o.images || !o.labels || !o.test_images != !o.test_labels) {
         complain("expected --images and --labels, and both of --test-images and --test-labels or "

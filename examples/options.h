@@ -1,20 +1,17 @@
-/* What the example programs share in reading their options. */
+/* How the example programs read their options: each from a table, whose rows tell what may be given
+ * and where it goes, and which --help shows.
+ *
+ *     int epochs = 10;
+ *     double lr = 0.01;
+ *     const program_option known[] = {
+ *         OPTION_COUNT("epochs", "N", "passes over the data (10)", &epochs, 1, 1000),
+ *         OPTION_RATE("lr", "RATE", "learning rate (0.01)", &lr)};
+ *     read_options(argc, argv, "usage: learn [options]\n", OPTIONS(known), NULL); */
 #ifndef EXAMPLES_OPTIONS_H
 #define EXAMPLES_OPTIONS_H
 
 #include "program.h"
-
-/* --help, and an option that getopt does not know. */
-static inline void show_help(const char *help)
-{
-    fputs(help, stdout);
-    exit(program_end(EXIT_SUCCESS));
-}
-static inline void refuse_unknown(void)
-{
-    fputs("--help shows all options\n", stderr);
-    exit(EXIT_USAGE);
-}
+#include <getopt.h>
 
 /* Ends the program with what option `name` was given and what it expects. */
 static inline void refuse(const char *name, const char *value, const char *expected)
@@ -43,6 +40,17 @@ static inline double parse_rate(const char *name, const char *text)
     if (end == text || *end != '\0' || !(value > 0) || isinf(value))
         refuse(name, text, "a number above 0");
     return value;
+}
+
+static inline double parse_number(const char *name, const char *text, double low, double below)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (end != text && *end == '\0' && value >= low && value < below) return value;
+    char expected[64];
+    snprintf(expected, sizeof expected, "a number from %g to below %g", low, below);
+    refuse(name, text, expected);
+    return 0;
 }
 
 /* An array of `count` elements of `size` bytes, each of which begins with its name. */
@@ -83,6 +91,123 @@ static inline void parse_list(const char *name, const char *list, choices all, b
         at += length;
         if (*at == '\0') return;
     }
+}
+
+/* ---- The table ---- */
+
+typedef enum {
+    READ_COUNT,
+    READ_WHOLE,
+    READ_RATE,
+    READ_NUMBER,
+    READ_TEXT,
+    READ_SWITCH,
+    READ_CHOICE,
+    READ_LIST
+} option_kind;
+
+typedef struct {
+    const char *name;     /* "epochs" */
+    const char *argument; /* "N", in --help; "" for a switch */
+    const char *meaning;  /* with the default; a new line goes on below */
+    option_kind kind;
+    void *to;
+    double low, high;
+    choices all;
+} program_option;
+
+/* The rows: int *to from low to high; double *to, a whole number from low to high, a number above
+ * 0, one from low to below high; const char **to; bool *to, which becomes true; int *to, the index
+ * in an array of choices; bool to[], one for each choice. */
+#define OPTION_ROW(name_, argument_, meaning_, kind_, ...)                                         \
+    {                                                                                              \
+        .name = name_, .argument = argument_, .meaning = meaning_, .kind = kind_, __VA_ARGS__      \
+    }
+#define OPTION_COUNT(name, argument, meaning, to_, low_, high_)                                    \
+    OPTION_ROW(name, argument, meaning, READ_COUNT, .to = to_, .low = low_, .high = high_)
+#define OPTION_WHOLE(name, argument, meaning, to_, low_, high_)                                    \
+    OPTION_ROW(name, argument, meaning, READ_WHOLE, .to = to_, .low = low_, .high = high_)
+#define OPTION_RATE(name, argument, meaning, to_)                                                  \
+    OPTION_ROW(name, argument, meaning, READ_RATE, .to = to_)
+#define OPTION_NUMBER(name, argument, meaning, to_, low_, high_)                                   \
+    OPTION_ROW(name, argument, meaning, READ_NUMBER, .to = to_, .low = low_, .high = high_)
+#define OPTION_TEXT(name, argument, meaning, to_)                                                  \
+    OPTION_ROW(name, argument, meaning, READ_TEXT, .to = to_)
+#define OPTION_SWITCH(name, meaning, to_) OPTION_ROW(name, "", meaning, READ_SWITCH, .to = to_)
+#define OPTION_CHOICE(name, argument, meaning, to_, array)                                         \
+    OPTION_ROW(name, argument, meaning, READ_CHOICE, .to = to_, .all = CHOICES(array))
+#define OPTION_LIST(name, argument, meaning, to_, array)                                           \
+    OPTION_ROW(name, argument, meaning, READ_LIST, .to = to_, .all = CHOICES(array))
+
+typedef struct {
+    const program_option *rows;
+    int count;
+} option_table;
+#define OPTIONS(array)                                                                             \
+    (option_table) { array, (int)(sizeof(array) / sizeof(array)[0]) }
+
+enum { MOST_OPTIONS = 32 };
+
+static inline int option_width(const program_option *o)
+{
+    return (int)(strlen(o->name) + (*o->argument ? 1 + strlen(o->argument) : 0));
+}
+
+static inline void show_help(const char *before, option_table table, const char *after)
+{
+    const program_option help = {.name = "help", .argument = "", .meaning = "this text"};
+    int width = 14;
+    for (int i = 0; i < table.count; i++)
+        if (option_width(&table.rows[i]) > width) width = option_width(&table.rows[i]);
+    printf("%s\n", before);
+    for (int i = 0; i <= table.count; i++) {
+        const program_option *o = i < table.count ? &table.rows[i] : &help;
+        const char *text = o->meaning;
+        int length = (int)strcspn(text, "\n");
+        printf("  --%s%s%s%*s  %.*s\n", o->name, *o->argument ? " " : "", o->argument,
+               width - option_width(o), "", length, text);
+        for (text += length; *text; text += length) {
+            length = (int)strcspn(++text, "\n");
+            printf("%*s%.*s\n", width + 6, "", length, text);
+        }
+    }
+    if (after) printf("\n%s", after);
+    exit(program_end(EXIT_SUCCESS));
+}
+
+static inline void read_option(const program_option *o, const char *text)
+{
+    const int low = (int)o->low, high = (int)o->high;
+    switch (o->kind) {
+    case READ_COUNT: *(int *)o->to = parse_count(o->name, text, low, high); break;
+    case READ_WHOLE: *(double *)o->to = parse_count(o->name, text, low, high); break;
+    case READ_RATE: *(double *)o->to = parse_rate(o->name, text); break;
+    case READ_NUMBER: *(double *)o->to = parse_number(o->name, text, o->low, o->high); break;
+    case READ_TEXT: *(const char **)o->to = text; break;
+    case READ_SWITCH: *(bool *)o->to = true; break;
+    case READ_CHOICE: *(int *)o->to = parse_choice(o->name, text, strlen(text), o->all); break;
+    case READ_LIST: parse_list(o->name, text, o->all, o->to); break;
+    }
+}
+
+/* Reads the options of the table, and --help, which shows `before`, the table and `after`. Ends the
+ * program on what it does not know; gives the index of what stands behind the options. */
+static inline int read_options(int argc, char **argv, const char *before, option_table table,
+                               const char *after)
+{
+    struct option known[MOST_OPTIONS + 2] = {{"help", no_argument, NULL, MOST_OPTIONS}};
+    for (int i = 0; i < table.count && i < MOST_OPTIONS; i++)
+        known[i + 1] =
+            (struct option){table.rows[i].name, table.rows[i].kind != READ_SWITCH, NULL, i};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        if (c == MOST_OPTIONS) show_help(before, table, after);
+        if (c == '?') {
+            fputs("--help shows all options\n", stderr);
+            exit(EXIT_USAGE);
+        }
+        read_option(&table.rows[c], optarg);
+    }
+    return optind;
 }
 
 /* Ends the program where something stands behind the options. */

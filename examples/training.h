@@ -127,11 +127,21 @@ typedef struct {
     bool resume;
 } checkpoint;
 
-#define CHECKPOINT_HELP                                                                            \
-    "  --checkpoint FILE every few seconds, and when it is stopped, saves each training in a "     \
-    "file\n"                                                                                       \
-    "                    whose name begins so\n"                                                   \
-    "  --resume          goes on with the trainings that are saved there\n"
+/* Rows of a table of options. */
+#define CHECKPOINT_OPTIONS(saved)                                                                  \
+    OPTION_TEXT("checkpoint", "FILE",                                                              \
+                "every few seconds, and when it is stopped, saves each training in a file\n"       \
+                "whose name begins so",                                                            \
+                &(saved).prefix),                                                                  \
+        OPTION_SWITCH("resume", "goes on with the trainings that are saved there",                 \
+                      &(saved).resume)
+#define THREADS_OPTION(count, standard)                                                            \
+    OPTION_COUNT("threads", "N", "of the kernels; 0: one per processor (" standard ")", &(count),  \
+                 0, 1024)
+#define CTRL_C_HELP                                                                                \
+    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"   \
+    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"       \
+    "status 1.\n"
 
 static inline void check_checkpoint(const checkpoint *c)
 {

@@ -4,9 +4,8 @@
 #include "../options.h"
 #include "../pass.h"
 #include "../progress.h"
-#include <getopt.h>
 
-enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, FIRST_SIZE = 1000, MOST_PARTS = 64 };
+enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, MOST_PARTS = 64 };
 
 /* A part of the claim with a copy of its numbers: sorted, without those that are missing. */
 typedef struct {
@@ -57,73 +56,55 @@ static const char *figure(void)
     return lab.experiment->figure ? lab.experiment->figure : lab.experiment->id;
 }
 
-static void print_option(const char *name, const char *argument, const char *meaning)
-{
-    char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", name, *argument ? " " : "", argument);
-    printf("  %-18s %s\n", left, meaning);
-}
-
-static void print_help(void)
+/* The experiment's sizes as rows of options; a value that is not given stays NAN. */
+static int size_rows(program_option *rows, char (*meanings)[160])
 {
     const lab_experiment *e = lab.experiment;
-    char meaning[160];
-    printf("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n\n", program_name(),
-           e->claim, e->source, e->method, e->rule);
-    snprintf(meaning, sizeof meaning, "runs of each kind (%d)", e->seeds);
-    print_option("seeds", "N", meaning);
-    print_option("seed", "N", "the first seed (0)");
-    for (int i = 0; i < size_count(e); i++) {
-        const lab_size *s = &e->sizes[i];
-        snprintf(meaning, sizeof meaning, "%s (%g)", s->meaning, s->normal);
-        print_option(s->name, s->fraction ? "X" : "N", meaning);
+    const int count = size_count(e);
+    for (int i = 0; i < count; i++) {
+        lab_size *s = &e->sizes[i];
+        snprintf(meanings[i], sizeof meanings[i], "%s (%g)", s->meaning, s->normal);
+        if (s->fraction)
+            rows[i] = (program_option)OPTION_RATE(s->name, "X", meanings[i], &s->value);
+        else
+            rows[i] = (program_option)OPTION_WHOLE(s->name, "N", meanings[i], &s->value, 1, 1e9);
+        s->value = (double)NAN;
     }
-    snprintf(meaning, sizeof meaning, "of the .dat, .svg and .png (build/%s)", figure());
-    print_option("out", "PREFIX", meaning);
-    print_option("threads", "N", "of the kernels; 0: one per processor (1)");
-    print_option("quick", "", "a smoke run: small, with figures that mean nothing");
-    print_option("no-plot", "", "leave the drawing out");
-    print_option("verdicts", "FILE", "to write the verdicts to, a line each, with tabs");
-    print_option("help", "", "this text");
+    return count;
 }
 
-static void set_size(lab_size *size, const char *text)
-{
-    size->value = size->fraction ? parse_rate(size->name, text)
-                                 : parse_count(size->name, text, 1, 1000000000);
-}
-
-static void read_options(int argc, char **argv)
+static void parse_options(int argc, char **argv)
 {
     const lab_experiment *e = lab.experiment;
-    struct option known[OWN_OPTIONS + 1 + MOST_SIZES + 1] = {
-        {"seeds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'f'},
-        {"out", required_argument, NULL, 'o'},   {"threads", required_argument, NULL, 't'},
-        {"quick", no_argument, NULL, 'q'},       {"no-plot", no_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},        {"verdicts", required_argument, NULL, 'v'}};
-    const int sizes = size_count(e);
-    bool given[MOST_SIZES] = {false};
-    for (int i = 0; i < sizes; i++)
-        known[OWN_OPTIONS + 1 + i] =
-            (struct option){e->sizes[i].name, required_argument, NULL, FIRST_SIZE + i};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 's': lab.seeds = parse_count("seeds", optarg, 1, MOST_SEEDS); break;
-        case 'f': lab.first_seed = (uint64_t)parse_count("seed", optarg, 0, 1000000000); break;
-        case 'o': choose_prefix(lab.out, sizeof lab.out, optarg, figure()); break;
-        case 't': lab.threads = parse_count("threads", optarg, 0, 1024); break;
-        case 'q': lab.quick = true; break;
-        case 'n': lab.no_plot = true; break;
-        case 'v': lab.verdicts = optarg; break;
-        case 'h': print_help(), exit(program_end(EXIT_SUCCESS));
-        case '?': refuse_unknown(); break;
-        default: set_size(&e->sizes[c - FIRST_SIZE], optarg); given[c - FIRST_SIZE] = true;
-        }
-    }
-    refuse_more(argc, argv, optind);
+    char usage[8192], runs[64], where[160], meanings[MOST_SIZES][160];
+    const char *out = NULL;
+    int first_seed = 0;
+    snprintf(usage, sizeof usage,
+             "usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n", program_name(),
+             e->claim, e->source, e->method, e->rule);
+    snprintf(runs, sizeof runs, "runs of each kind (%d)", e->seeds);
+    snprintf(where, sizeof where, "of the .dat, .svg and .png (build/%s)", figure());
+    program_option known[MOST_SIZES + OWN_OPTIONS] = {
+        OPTION_COUNT("seeds", "N", runs, &lab.seeds, 1, MOST_SEEDS),
+        OPTION_COUNT("seed", "N", "the first seed (0)", &first_seed, 0, 1000000000)};
+    const program_option last[] = {
+        OPTION_TEXT("out", "PREFIX", where, &out),
+        OPTION_COUNT("threads", "N", "of the kernels; 0: one per processor (1)", &lab.threads, 0,
+                     1024),
+        OPTION_SWITCH("quick", "a smoke run: small, with figures that mean nothing", &lab.quick),
+        OPTION_SWITCH("no-plot", "leave the drawing out", &lab.no_plot),
+        OPTION_TEXT("verdicts", "FILE", "to write the verdicts to, a line each, with tabs",
+                    &lab.verdicts)};
+    const int sizes = size_rows(known + 2, meanings);
+    memcpy(known + 2 + sizes, last, sizeof last);
+    const option_table table = {known, sizes + OWN_OPTIONS};
+    refuse_more(argc, argv, read_options(argc, argv, usage, table, NULL));
+
+    lab.first_seed = (uint64_t)first_seed;
+    if (out) choose_prefix(lab.out, sizeof lab.out, out, figure());
     for (int i = 0; i < sizes; i++) {
         lab_size *s = &e->sizes[i];
-        if (!given[i]) s->value = lab.quick && s->quick > 0 ? s->quick : s->normal;
+        if (isnan(s->value)) s->value = lab.quick && s->quick > 0 ? s->quick : s->normal;
     }
     if (!lab.seeds) lab.seeds = lab.quick ? e->quick_seeds : e->seeds;
 }
@@ -135,7 +116,7 @@ void lab_begin(int argc, char **argv, const lab_experiment *experiment)
     lab.began = progress_clock();
     program_begin(argv);
     choose_prefix(lab.out, sizeof lab.out, NULL, figure());
-    read_options(argc, argv);
+    parse_options(argc, argv);
     if (!can_write(lab.out)) exit(EXIT_FAILED);
     ng_set_threads(lab.threads);
     printf("%s\n(%s)\n\n%s\n", experiment->claim, experiment->source, experiment->method);

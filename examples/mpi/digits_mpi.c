@@ -7,7 +7,6 @@
  * The last column, a digest of losses and weights, is the same on any number of processes. */
 #include "options.h"
 #include "program.h"
-#include <getopt.h>
 #include <inttypes.h>
 #include <normgrad/mpi.h>
 
@@ -141,31 +140,16 @@ static ng_status run_member(ng_group *group, void *with)
 
 /* ---- All ---- */
 
-static const char help[] = "usage: mpirun -n COUNT digits_mpi [options]\n"
-                           "\n"
-                           "  --members N  that each batch of 64 is shared among  (8)\n"
-                           "  --seeds N    runs of each norm                      (3)\n"
-                           "  --epochs N   passes over the training data          (10)\n"
-                           "  --help       this text\n";
-
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"members", required_argument, NULL, 'm'},
-                                          {"seeds", required_argument, NULL, 's'},
-                                          {"epochs", required_argument, NULL, 'e'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     options o = {.members = 8, .seeds = 3, .epochs = 10};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'm': o.members = parse_count("members", optarg, 1, MOST_MEMBERS); break;
-        case 's': o.seeds = parse_count("seeds", optarg, 1, 100); break;
-        case 'e': o.epochs = parse_count("epochs", optarg, 1, 1000); break;
-        case 'h': show_help(help); break;
-        default: refuse_unknown();
-        }
-    }
-    refuse_more(argc, argv, optind);
+    const program_option known[] = {
+        OPTION_COUNT("members", "N", "that each batch of 64 is shared among (8)", &o.members, 1,
+                     MOST_MEMBERS),
+        OPTION_COUNT("seeds", "N", "runs of each norm (3)", &o.seeds, 1, 100),
+        OPTION_COUNT("epochs", "N", "passes over the training data (10)", &o.epochs, 1, 1000)};
+    const char *usage = "usage: mpirun -n COUNT digits_mpi [options]\n";
+    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
     o.data = find_data("digits.csv");
     return o;
 }
