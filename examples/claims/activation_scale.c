@@ -15,15 +15,10 @@ static const lab_experiment experiment = {
     .claim = "without normalization activations grow or shrink from layer to layer; with it every "
              "layer's are of the same size, at the start and while the network learns",
     .method =
-        "64 - (Linear, norm, ReLU) x 24 - 10 with weights half as wide as He et al. 2015 would "
-        "have "
-        "them,\n"
-        "just so, and twice as wide. Measured is the root mean square of what each ReLU gives, "
-        "over "
-        "all\n"
-        "training images, at the start and after 10 epochs of gradient descent at one rate. The "
-        "spread\n"
-        "is the largest of the layers' over the smallest.\n",
+        "64 - (Linear, norm, ReLU) x 24 - 10 with weights half as wide as He et al. 2015 would\n"
+        "have them, just so, and twice as wide. Measured is the root mean square of what each\n"
+        "ReLU gives, over all training images, at the start and after 10 epochs of gradient\n"
+        "descent at one rate. The spread is the largest of the layers' over the smallest.\n",
     .rule = "with weights half and twice as wide the spread at the start is above 1000 without a "
             "norm, and below 2 with each; after training it is below 4 with each",
     .seeds = 12,

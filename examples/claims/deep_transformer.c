@@ -15,13 +15,10 @@ static const lab_experiment experiment = {
     .claim = "in a transformer of many layers post-norm is unstable and pre-norm easier to train; "
              "DeepNorm and the sandwich train as deep ones too",
     .method =
-        "Transformers of 24 blocks, 16 features and 2 heads learn the characters of Newton's "
-        "Opticks\n"
-        "by 250 steps of Adam with a warm-up over 25, in batches of 8, each kind at its own best "
-        "rate.\n"
-        "Compared is the validation loss, from the same seed. Besides, the size of the gradient to "
-        "each\n"
-        "block's second feed-forward weight at the start.\n",
+        "Transformers of 24 blocks, 16 features and 2 heads learn the characters of Newton's\n"
+        "Opticks by 250 steps of Adam with a warm-up over 25, in batches of 8, each kind at its\n"
+        "own best rate. Compared is the validation loss, from the same seed. Besides, the size\n"
+        "of the gradient to each block's second feed-forward weight at the start.\n",
     .rule = "post-norm's loss is over 0.1 nats above pre-norm's; DeepNorm's is below post-norm's; "
             "DeepNorm's and the sandwich's are less than 0.1 nats above pre-norm's",
     .seeds = 9,

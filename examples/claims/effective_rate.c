@@ -16,18 +16,15 @@ static const lab_experiment experiment = {
     .claim =
         "weights before a norm learn by the effective rate, rate / |w|^2: runs where it is equal "
         "coincide, and weight decay does nothing but set it, so that in the end the weights turn "
-        "by "
-        "sqrt(2 rate decay) a step whatever the rate is",
+        "by sqrt(2 rate decay) a step whatever the rate is",
     .method =
-        "64 - (Linear, norm, ReLU) x 2 - 10, no gamma and beta, eps 1e-20, in double; digits in "
-        "batches\n"
-        "of 64, plain gradient descent. The hidden matrices, their rate and their decay are "
-        "multiplied\n"
-        "by s, s^2 and 1 / s^2, s being 1/10 and 10, which leaves the effective rate as it is: how "
-        "far\n"
-        "the loss is from that of s = 1 at worst, as a share. Then the rate of these matrices is\n"
-        "0.02, 0.1 and 0.5 and their decay such that the product is 0.002: the mean square of the\n"
-        "angle by which a matrix turns in a step, and the effective rate, in the last quarter.\n",
+        "64 - (Linear, norm, ReLU) x 2 - 10, no gamma and beta, eps 1e-20, in double; digits in\n"
+        "batches of 64, plain gradient descent. The hidden matrices, their rate and their decay\n"
+        "are multiplied by s, s^2 and 1 / s^2, s being 1/10 and 10, which leaves the effective\n"
+        "rate as it is: how far the loss is from that of s = 1 at worst, as a share. Then the\n"
+        "rate of these matrices is 0.02, 0.1 and 0.5 and their decay such that the product is\n"
+        "0.002: the mean square of the angle by which a matrix turns in a step, and the\n"
+        "effective rate, in the last quarter.\n",
     .rule =
         "the loss of the scaled runs departs by less than 1e-9 with each norm, and by more than "
         "1e-3 without one; with each norm and rate the angle is within 10 % of sqrt(2 rate "

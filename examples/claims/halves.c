@@ -15,12 +15,11 @@ static const lab_experiment experiment = {
     .source = "document 000; Zhang & Sennrich 2019, section 3",
     .claim = "most of what normalization does comes from scaling; shifting by the mean adds little",
     .method =
-        "64 - (Linear, half of a norm, ReLU) x 8 - 10 learns the digits by gradient descent in "
-        "batches\n"
-        "of 64, 6 epochs, each kind at its own best rate. Over the batch (BatchNorm) or over the\n"
-        "features (LayerNorm): subtract the mean, divide by the root mean square, or both. None "
-        "has\n"
-        "gamma and beta. Compared is the training loss of the last epoch, from the same seed.\n",
+        "64 - (Linear, half of a norm, ReLU) x 8 - 10 learns the digits by gradient descent in\n"
+        "batches of 64, 6 epochs, each kind at its own best rate. Over the batch (BatchNorm) or\n"
+        "over the features (LayerNorm): subtract the mean, divide by the root mean square, or\n"
+        "both. None has gamma and beta. Compared is the training loss of the last epoch, from\n"
+        "the same seed.\n",
     .rule = "the loss with scaling alone is below that with centring alone; and it is within a "
             "quarter of that with both",
     .seeds = 41,

@@ -10,17 +10,12 @@ static const lab_experiment experiment = {
     .source = "document 001",
     .claim = "RMSNorm has a smaller memory footprint than LayerNorm",
     .method =
-        "64 rows of 256 to 65536 features are normalized while the tape records: the bytes that "
-        "the "
-        "tape\n"
-        "holds more than before, the result apart, as a share of the input's. Each norm is one "
-        "fused "
-        "op,\n"
-        "or is composed of mean, product, root and so on, as programs without fused norms have it. "
-        "Then\n"
-        "the tape at the end of the forward pass, when a training step holds most, of transformers "
-        "of 4\n"
-        "blocks of 32 to 288 features. Nothing here is random: what is judged are nine widths.\n",
+        "64 rows of 256 to 65536 features are normalized while the tape records: the bytes that\n"
+        "the tape holds more than before, the result apart, as a share of the input's. Each\n"
+        "norm is one fused op, or is composed of mean, product, root and so on, as programs\n"
+        "without fused norms have it. Then the tape at the end of the forward pass, when a\n"
+        "training step holds most, of transformers of 4 blocks of 32 to 288 features. Nothing\n"
+        "here is random: what is judged are nine widths.\n",
     .rule = "RMSNorm saves over 0.01: of the tensor, fused and composed, and of what the "
             "transformer's tape holds with LayerNorm",
     .seeds = 1,

@@ -16,14 +16,12 @@ static const lab_experiment experiment = {
     .claim = "what BatchNorm does for gradient descent is preconditioning: steps that know the "
              "curvature need fewer gradients than gradient descent, and gain less from a norm",
     .method =
-        "64 - (Linear, norm, tanh) x 3 - 10 learns 200 digits, all of them in each step. Gradient\n"
-        "descent at its own best rate, against Newton steps (H + damping) p = -g, solved by up to "
-        "20\n"
-        "steps of conjugate gradients that end at negative curvature; the damping is adapted, and "
-        "a\n"
-        "step that raises the loss is not taken (Martens 2010). Counted are gradients until the "
-        "loss\n"
-        "is below 0.001, a Hessian-vector product and a loss being counted as two and as one.\n",
+        "64 - (Linear, norm, tanh) x 3 - 10 learns 200 digits, all of them in each step.\n"
+        "Gradient descent at its own best rate, against Newton steps (H + damping) p = -g,\n"
+        "solved by up to 20 steps of conjugate gradients that end at negative curvature; the\n"
+        "damping is adapted, and a step that raises the loss is not taken (Martens 2010).\n"
+        "Counted are gradients until the loss is below 0.001, a Hessian-vector product and a\n"
+        "loss being counted as two and as one.\n",
     .rule =
         "gradient descent needs fewer gradients with a norm than without: a share below 1; with "
         "Newton steps that share is larger; and without a norm Newton needs fewer than descent",

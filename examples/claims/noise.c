@@ -14,25 +14,20 @@ static const lab_experiment experiment = {
     .source = "Ioffe & Szegedy 2015, section 3.4; Hoffer, Hubara & Soudry 2017; Luo et al. 2019",
     .claim =
         "in small batches BatchNorm's gradient is noisier than the choice of samples explains, "
-        "and off the gradient of all data even in the mean; ghost batches set that noise "
-        "without a smaller batch",
+        "and off the gradient of all data even in the mean; ghost batches set that noise without "
+        "a smaller batch",
     .method =
-        "64 - (Linear, norm, ReLU) x 2 - 10 after one epoch on the digits, all at one rate. 300 "
-        "batches\n"
-        "of 4 to 128 images are drawn with repetition: the variance of the gradient to both "
-        "hidden\n"
-        "matrices times the batch size, which is the same at every size where samples are all "
-        "there\n"
-        "is; and the distance from their mean to the gradient of all images, as a share of its "
-        "length,\n"
-        "less what 300 batches leave by chance. Ghost batches: batches of 32 to 128 that are "
-        "normalized\n"
-        "in parts of 8.\n",
+        "64 - (Linear, norm, ReLU) x 2 - 10 after one epoch on the digits, all at one rate. 300\n"
+        "batches of 4 to 128 images are drawn with repetition: the variance of the gradient to\n"
+        "both hidden matrices times the batch size, which is the same at every size where\n"
+        "samples are all there is; and the distance from their mean to the gradient of all\n"
+        "images, as a share of its length, less what 300 batches leave by chance. Ghost\n"
+        "batches: batches of 32 to 128 that are normalized in parts of 8.\n",
     .rule =
-        "variance times size at 4 over that at 128 is above 1.25 with BatchNorm and within 0.25 of "
-        "1 with the others; the mean at 4 is off by more than 0.25 with BatchNorm, by less with "
-        "the "
-        "others; ghosts of 8 in batches of 128 are as noisy a sample as batches of 8, within 0.25",
+        "variance times size at 4 over that at 128 is above 1.25 with BatchNorm and within 0.25 "
+        "of 1 with the others; the mean at 4 is off by more than 0.25 with BatchNorm, by less "
+        "with the others; ghosts of 8 in batches of 128 are as noisy a sample as batches of 8, "
+        "within 0.25",
     .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};

@@ -16,24 +16,18 @@ static const lab_experiment experiment = {
         "critic a function of the whole batch, so that the penalty is no longer valid, while with "
         "LayerNorm in its place it works",
     .method =
-        "Critics 2 - (Linear, norm, SiLU) x 2 - 1. At the start, in double: of each output the "
-        "share of\n"
-        "its gradient that is not to its own point, in a batch of 16. Then they are trained to "
-        "tell\n"
-        "points on eight Gaussians on a circle from the same points twice as far out, with penalty "
-        "10,\n"
-        "in batches of 64: the best critic is |x|, and the Wasserstein distance the circle's "
-        "radius,\n"
-        "1.001. Measured on new points, BatchNorm with its running statistics: mean critic of one "
-        "kind\n"
-        "less that of the other. BatchNorm sees both kinds in one batch, or each in its own; the\n"
-        "points of the penalty are a batch of their own. Each kind has its own best rate,\n"
-        "which falls to 0 along training.\n",
+        "Critics 2 - (Linear, norm, SiLU) x 2 - 1. At the start, in double: of each output the\n"
+        "share of its gradient that is not to its own point, in a batch of 16. Then they are\n"
+        "trained to tell points on eight Gaussians on a circle from the same points twice as\n"
+        "far out, with penalty 10, in batches of 64: the best critic is |x|, and the\n"
+        "Wasserstein distance the circle's radius, 1.001. Measured on new points, BatchNorm\n"
+        "with its running statistics: mean critic of one kind less that of the other. BatchNorm\n"
+        "sees both kinds in one batch, or each in its own; the points of the penalty are a\n"
+        "batch of their own. Each kind has its own best rate, which falls to 0 along training.\n",
     .rule =
         "the share of the gradient to other points is below 1e-12 with a norm of single samples, "
         "and above 0.1 with BatchNorm; and the distance is off by less than 10 % with these, and "
-        "by "
-        "more than 10 % with BatchNorm",
+        "by more than 10 % with BatchNorm",
     .seeds = 21,
     .quick_seeds = 1,
     .sizes = sizes};

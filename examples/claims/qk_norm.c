@@ -16,17 +16,12 @@ static const lab_experiment experiment = {
     .claim = "at high learning rates the logits of attention grow until training fails; a norm of "
              "queries and keys bounds them and lets the rate be higher",
     .method =
-        "Pre-norm transformers of 2 blocks, 32 features and 2 heads learn the characters of "
-        "Newton's\n"
-        "Opticks by 300 steps of Adam with a warm-up over 30, at rates from 1e-3 to 0.128. Of each "
-        "the\n"
-        "largest |q . k| / sqrt(d) of any head, query and key in a validation batch after "
-        "training,\n"
-        "and the validation loss. A rate still trains where the loss is within 0.3 nats of the "
-        "lowest\n"
-        "that this seed reaches at any rate and with any kind; the highest such rate is compared, "
-        "seed\n"
-        "by seed, with that without QK-norm.\n",
+        "Pre-norm transformers of 2 blocks, 32 features and 2 heads learn the characters of\n"
+        "Newton's Opticks by 300 steps of Adam with a warm-up over 30, at rates from 1e-3 to\n"
+        "0.128. Of each the largest |q . k| / sqrt(d) of any head, query and key in a\n"
+        "validation batch after training, and the validation loss. A rate still trains where\n"
+        "the loss is within 0.3 nats of the lowest that this seed reaches at any rate and with\n"
+        "any kind; the highest such rate is compared, seed by seed, with that without QK-norm.\n",
     .rule =
         "without a norm the largest logit at the rate 0.032 is over 4 times that at 0.001; with "
         "it, as a share of that without at 0.032, it is below 1/4; and the highest rate that "

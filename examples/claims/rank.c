@@ -12,20 +12,17 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "rank",
     .source = "Daneshmand et al. 2020, theorem 2 and figure 1; Daneshmand, Joudaki & Bach 2021",
-    .claim = "in a deep network with random weights the samples of a batch become one: without "
-             "BatchNorm the rank of a layer's values falls to 1 with depth, with it it stays above "
-             "the square root of the width",
+    .claim =
+        "in a deep network with random weights the samples of a batch become one: without "
+        "BatchNorm the rank of a layer's values falls to 1 with depth, with it it stays above the "
+        "square root of the width",
     .method =
-        "Each of 100 layers is norm(x w^T), of 32 features, and then ReLU or nothing; x is random "
-        "at\n"
-        "first, 32 samples, weights drawn from N(0, 2 / width), or N(0, 1 / width) where there is "
-        "no\n"
-        "ReLU. Of h = norm(x w^T) at each layer the effective rank, (tr M)^2 / tr M^2 with M = h "
-        "h^T,\n"
-        "which is k where k directions carry the same and the others nothing. Nothing is trained, "
-        "so\n"
-        "that no learning rate has a part. The last layer's is also measured in widths of 8 to "
-        "128.\n",
+        "Each of 100 layers is norm(x w^T), of 32 features, and then ReLU or nothing; x is\n"
+        "random at first, 32 samples, weights drawn from N(0, 2 / width), or N(0, 1 / width)\n"
+        "where there is no ReLU. Of h = norm(x w^T) at each layer the effective rank, (tr M)^2\n"
+        "/ tr M^2 with M = h h^T, which is k where k directions carry the same and the others\n"
+        "nothing. Nothing is trained, so that no learning rate has a part. The last layer's is\n"
+        "also measured in widths of 8 to 128.\n",
     .rule = "the effective rank at the last layer is above half the square root of the width with "
             "BatchNorm, and below 2 with LayerNorm, RMSNorm and none",
     .dtype = "float64",

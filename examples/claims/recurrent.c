@@ -13,18 +13,15 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "recurrent",
     .source = "Ba, Kiros & Hinton 2016, section 6",
-    .claim = "LayerNorm in the cell of a recurrent network makes it learn in fewer steps, the more "
-             "so the longer the sequences are",
+    .claim =
+        "LayerNorm in the cell of a recurrent network makes it learn in fewer steps, the more so "
+        "the longer the sequences are",
     .method =
-        "The adding problem (Hochreiter & Schmidhuber 1997): of 10, 20 or 40 numbers two are "
-        "marked,\n"
-        "one in each half, and an LSTM that reads them one by one is to tell their sum. Batches of "
-        "32\n"
-        "are always new. Counted are the steps until the mean squared error of 25 steps is below "
-        "0.01\n"
-        "(who says 1 always errs by 1/6). Each kind has at each length the rate at which it "
-        "learns\n"
-        "soonest.\n",
+        "The adding problem (Hochreiter & Schmidhuber 1997): of 10, 20 or 40 numbers two are\n"
+        "marked, one in each half, and an LSTM that reads them one by one is to tell their sum.\n"
+        "Batches of 32 are always new. Counted are the steps until the mean squared error of 25\n"
+        "steps is below 0.01 (who says 1 always errs by 1/6). Each kind has at each length the\n"
+        "rate at which it learns soonest.\n",
     .rule =
         "the steps with a norm in the cell, as a share of those without from the same seed, are "
         "below 1 at each length, and that share at the longest is below that at the shortest",

@@ -13,16 +13,15 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "saturation",
     .source = "document 001; Ioffe & Szegedy 2015, section 1; Glorot & Bengio 2010",
-    .claim = "without a norm activations saturate, where their gradient is nearly 0; norms keep "
-             "them from it",
+    .claim =
+        "without a norm activations saturate, where their gradient is nearly 0; norms keep them "
+        "from it",
     .method =
-        "64 - (Linear, norm, tanh) x 6 - 10 learns the digits by gradient descent in batches of "
-        "64, 8\n"
-        "epochs, each kind at its own best rate. Weights are drawn with 1/2, 1, 2, 4 and 8 times\n"
-        "Xavier's deviation, N(0, 1 / width). A value is saturated where |tanh| > 0.99, so that "
-        "its\n"
-        "derivative is below 0.02: the share of the hidden layers' values, over all training "
-        "images.\n",
+        "64 - (Linear, norm, tanh) x 6 - 10 learns the digits by gradient descent in batches of\n"
+        "64, 8 epochs, each kind at its own best rate. Weights are drawn with 1/2, 1, 2, 4 and\n"
+        "8 times Xavier's deviation, N(0, 1 / width). A value is saturated where |tanh| > 0.99,\n"
+        "so that its derivative is below 0.02: the share of the hidden layers' values, over all\n"
+        "training images.\n",
     .rule =
         "with weights 4 times as wide over 0.2 are saturated without a norm, and below 0.05 with "
         "each, at the start and after training; and the network then learns better: its last "

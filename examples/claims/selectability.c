@@ -15,16 +15,14 @@ static const lab_experiment experiment = {
     .claim = "without a norm some keys cannot be selected: no query gives them the largest logit; "
              "LayerNorm makes every key selectable",
     .method =
-        "256 random keys; a key is unselectable if it lies in the convex hull of the others, which "
-        "is\n"
-        "decided by the point of the differences' hull that is nearest to 0 (Gilbert 1966). Keys k "
-        "are\n"
-        "of 8 features, random and normalized; or k = W norm(h), of a head of 8 features out of a\n"
-        "model's 32, as in a pre-norm block; or k = norm(W h), QK-norm. BatchNorm takes its "
-        "statistics\n"
-        "over the keys.\n",
-    .rule = "the share of keys that no query selects is above 0.05 without a norm and with "
-            "BatchNorm, and 0 (below 1e-9) with LayerNorm and RMSNorm",
+        "256 random keys; a key is unselectable if it lies in the convex hull of the others,\n"
+        "which is decided by the point of the differences' hull that is nearest to 0 (Gilbert\n"
+        "1966). Keys k are of 8 features, random and normalized; or k = W norm(h), of a head of\n"
+        "8 features out of a model's 32, as in a pre-norm block; or k = norm(W h), QK-norm.\n"
+        "BatchNorm takes its statistics over the keys.\n",
+    .rule =
+        "the share of keys that no query selects is above 0.05 without a norm and with BatchNorm, "
+        "and 0 (below 1e-9) with LayerNorm and RMSNorm",
     .dtype = "float64",
     .seeds = 12,
     .quick_seeds = 1,

@@ -15,15 +15,12 @@ static const lab_experiment experiment = {
     .claim = "normalization makes the loss less sharp: BatchNorm takes away the large isolated "
              "eigenvalues of the Hessian that a network without it has",
     .method =
-        "64 - (Linear, norm, ReLU) x 3 - 10 learns 400 digits in batches of 50, plain gradient "
-        "descent,\n"
-        "one rate for all. Where the loss of all 400 first comes below 1, 0.3, 0.1 and 0.03 the "
-        "ten\n"
-        "largest eigenvalues of its Hessian are found by power iteration on Hessian-vector "
-        "products;\n"
-        "each is made orthogonal to those before it. BatchNorm is in train mode, its batch all "
-        "400.\n"
-        "Compared are largest eigenvalues at the same loss, from the same seed.\n",
+        "64 - (Linear, norm, ReLU) x 3 - 10 learns 400 digits in batches of 50, plain gradient\n"
+        "descent, one rate for all. Where the loss of all 400 first comes below 1, 0.3, 0.1 and\n"
+        "0.03 the ten largest eigenvalues of its Hessian are found by power iteration on\n"
+        "Hessian-vector products; each is made orthogonal to those before it. BatchNorm is in\n"
+        "train mode, its batch all 400. Compared are largest eigenvalues at the same loss, from\n"
+        "the same seed.\n",
     .rule = "the largest eigenvalue at a loss of 1 and of 0.1 is below that without a norm",
     .seeds = 11,
     .quick_seeds = 1,
