@@ -366,13 +366,80 @@ END_TEST
 
 static void destroy_nothing(ng_module *self) { (void)self; }
 
+/* y = factors[0] weight x, the factors in memory of the module's own, which may be refused. */
+typedef struct {
+    ng_module base;
+    ng_tensor *weight;
+    double *factors;
+} scaler;
+static int scalers_living;
+static bool scaler_refused;
+
+static ng_tensor *scaler_forward(ng_module *self, ng_tape *on, ng_tensor *x)
+{
+    const scaler *s = (const scaler *)self;
+    return ng_mul_scalar(on, ng_mul(on, x, ng_stand_in(on, s->weight)), s->factors[0]);
+}
+static void scaler_destroy(ng_module *self)
+{
+    scalers_living -= ((scaler *)self)->factors != NULL;
+    free(((scaler *)self)->factors);
+}
+static ng_status scaler_clone(ng_module *self, const ng_module *from)
+{
+    double *factors = scaler_refused ? NULL : malloc(sizeof *factors);
+    if (!factors) return ng_fail(NG_ENOMEM, "scaler: out of memory");
+    factors[0] = ((const scaler *)from)->factors[0];
+    ((scaler *)self)->factors = factors;
+    scalers_living++;
+    return NG_OK;
+}
+static const ng_module_class scaler_class = {.name = "Scaler",
+                                             .size = sizeof(scaler),
+                                             .forward = scaler_forward,
+                                             .destroy = scaler_destroy,
+                                             .clone = scaler_clone};
+static ng_module *scaler_new(double factor)
+{
+    scaler *self = (scaler *)ng_module_new(&scaler_class);
+    self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(2), .value = 3);
+    self->factors = malloc(sizeof *self->factors);
+    ck_assert_ptr_nonnull(self->factors);
+    self->factors[0] = factor;
+    scalers_living++;
+    return ng_module_built(&self->base);
+}
+
+START_TEST(a_class_clones_memory_of_its_own)
+{
+    scalers_living = 0;
+    ng_module *net = ng_sequential_new(scaler_new(5), ng_relu_new(), scaler_new(2));
+    ng_module *twin = ng_module_clone(net);
+    ck_assert_int_eq(scalers_living, 4);
+    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(1, 2), 1);
+    ((scaler *)ng_module_child(net, 0))->factors[0] = 7;
+    ng_fill(ng_module_find(net, "0.weight"), 1);
+    assert_close(ng_get(ng_forward(twin, tape, x), 0), 5 * 3 * 2 * 3, 0);
+    ng_module_free(net);
+    assert_close(ng_get(ng_forward(twin, tape, x), 0), 5 * 3 * 2 * 3, 0);
+    scaler_refused = true;
+    ck_assert_ptr_null(ng_module_clone(twin));
+    assert_error(NG_ENOMEM, "scaler: out of memory");
+    scaler_refused = false;
+    ck_assert_int_eq(scalers_living, 2);
+    ng_module_free(twin);
+    ck_assert_int_eq(scalers_living, 0);
+}
+END_TEST
+
 START_TEST(a_clone_that_cannot_be_is_told)
 {
     static const ng_module_class keeper = {
         .name = "Keeper", .size = sizeof(ng_module), .destroy = destroy_nothing};
     ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_module_new(&keeper));
     ck_assert_ptr_null(ng_module_clone(net));
-    assert_error(NG_EVALUE, "ng_module_clone: a Keeper has memory of its own, which destroy frees");
+    assert_error(NG_EVALUE, "ng_module_clone: a Keeper has memory of its own, which destroy frees, "
+                            "and no clone function");
     ng_module_free(net);
 
     net = ng_transformer_new(5, .dim = 8, .heads = 2, .layers = 1);
@@ -518,6 +585,7 @@ Suite *networks_suite(void)
                         case_count(ng_layer_case));
     tcase_add_test(values, a_list_is_called_one_by_one);
     tcase_add_test(values, a_clone_is_trained_as_its_network_would_be);
+    tcase_add_test(values, a_class_clones_memory_of_its_own);
     tcase_add_test(values, a_clone_that_cannot_be_is_told);
     tcase_add_test(values, a_graph_notices_that_its_network_was_copied_into);
     tcase_add_test(values, an_average_moves_parameters_by_its_formula_and_copies_buffers);

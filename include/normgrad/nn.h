@@ -163,8 +163,9 @@ NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *fr
 
 /* A network like this one: the same structure, settings, dtype, modes and values, and no gradients;
  * yours: an ensemble's next member, a target network, the best so far. A class of yours is copied
- * byte for byte, pointers to parameters, buffers and children put right; what it keeps besides in
- * memory of its own it would share, so that a class with a destroy function is NG_EVALUE. */
+ * byte for byte, and each word of its struct that is the address of a parameter, buffer or child of
+ * the network becomes that of its like. Memory of its own, which destroy frees, its clone function
+ * copies; a class with a destroy function and no clone is NG_EVALUE. */
 NG_API ng_module *ng_module_clone(const ng_module *module);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
@@ -769,14 +770,18 @@ typedef struct {
     ng_tensor *(*forward_given)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
 
     /* Draws the module's own parameters, but those that keep the value they were registered with;
-     * children have drawn theirs before. Optional, like the next two. */
+     * children have drawn theirs before. Optional, like the next three. */
     void (*init)(ng_module *self, ng_rng *rng);
 
-    /* Frees what is not registered. */
+    /* Frees what is not registered; also of an instance that is still zeroed. */
     void (*destroy)(ng_module *self);
 
     /* Writes the settings as they stand between the parentheses of LayerNorm(128, eps=1e-05). */
     void (*describe)(const ng_module *self, char *text, size_t bytes);
+
+    /* In ng_module_clone: gives self, a copy of `from` that still shares its memory, memory of its
+     * own. Where there is none it frees what it has got and returns an error (ng_fail). */
+    ng_status (*clone)(ng_module *self, const ng_module *from);
 } ng_module_class;
 
 /* What every module begins with. */

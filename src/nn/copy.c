@@ -116,19 +116,19 @@ typedef struct {
     void *new;
 } twin;
 
-/* Everything is registered as in `from`; values, and pointers in the struct, are still to come. */
+/* Everything is registered as in `from`; the struct behind the base, and values, are still to
+ * come. */
 static ng_module *structure_of(const ng_module *from)
 {
-    if (from->type->destroy) {
-        ng_fail(NG_EVALUE, "%s: a %s has memory of its own, which destroy frees", cloning,
-                from->type->name);
+    if (from->type->destroy && !from->type->clone) {
+        ng_fail(NG_EVALUE,
+                "%s: a %s has memory of its own, which destroy frees, and no clone function",
+                cloning, from->type->name);
         return NULL;
     }
     ng_module *self = ng_module_new(from->type);
     if (!self) return NULL;
     struct ng_registry *registry = self->registry;
-    memcpy(self, from, from->type->size);
-    self->registry = registry;
     registry->seeded = true; /* nothing is drawn on the way */
     for (int i = 0; i < from->registry->count && !registry->failed; i++) {
         const ng_entry *entry = &from->registry->entries[i];
@@ -176,15 +176,28 @@ __attribute__((noinline)) static void redirect(ng_module *self, const twin *twin
     }
 }
 
-static void fill_in(const ng_module *from, ng_module *to, const twin *twins, int64_t count)
+/* The struct as in `from`. Where the class finds no memory, its part is zeroed again, for destroy:
+ * what it may have got by then it has given back. */
+static ng_status fill_struct(const ng_module *from, ng_module *to, const twin *twins, int64_t count)
 {
+    struct ng_registry *registry = to->registry;
+    memcpy(to, from, from->type->size);
+    to->registry = registry;
     redirect(to, twins, count);
+    const ng_status status = from->type->clone ? from->type->clone(to, from) : NG_OK;
+    if (status != NG_OK) memset((char *)to + sizeof *to, 0, from->type->size - sizeof *to);
+    return status;
+}
+
+static ng_status fill_in(const ng_module *from, ng_module *to, const twin *twins, int64_t count)
+{
+    ng_status status = fill_struct(from, to, twins, count);
     to->registry->seeded = from->registry->seeded;
-    for (int i = 0; i < from->registry->count; i++) {
+    for (int i = 0; i < from->registry->count && status == NG_OK; i++) {
         const ng_entry *a = &from->registry->entries[i];
         ng_entry *b = &to->registry->entries[i];
         if (a->child) {
-            fill_in(a->child, b->child, twins, count);
+            status = fill_in(a->child, b->child, twins, count);
             continue;
         }
         ng_copy_values(b->tensor, a->tensor);
@@ -192,6 +205,7 @@ static void fill_in(const ng_module *from, ng_module *to, const twin *twins, int
         b->tensor->version = a->tensor->version;
         b->initial = a->initial, b->version = a->version, b->digest = a->digest;
     }
+    return status;
 }
 
 ng_module *ng_module_clone(const ng_module *module)
@@ -205,7 +219,9 @@ ng_module *ng_module_clone(const ng_module *module)
         return NULL;
     }
     pair_up(module, self, twins);
-    fill_in(module, self, twins, count);
+    const ng_status status = fill_in(module, self, twins, count);
     ng_free(twins);
-    return self;
+    if (status == NG_OK) return self;
+    ng_module_free(self);
+    return NULL;
 }
