@@ -331,6 +331,8 @@ START_TEST(constants_that_cannot_be_are_told)
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
     ck_assert_ptr_null(ng_one_hot(tape, NG_F64, labels, 3));
     assert_error(NG_EVALUE, "ng_one_hot: label 3 at 1, expected 0 .. 2");
+    ck_assert_ptr_null(ng_one_hot(tape, NG_F64, labels, -1));
+    assert_error(NG_EVALUE, "ng_one_hot: -1 classes, expected 0 or more");
 }
 END_TEST
 

@@ -128,6 +128,10 @@ ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t 
 {
     static const char function[] = "ng_one_hot";
     if (!ng_accepts_index(function, tape, "labels", labels)) return NULL;
+    if (classes < 0) {
+        ng_fail(NG_EVALUE, "%s: %lld classes, expected 0 or more", function, (long long)classes);
+        return NULL;
+    }
     ng_shape shape = labels->shape;
     if (shape.rank < NG_MAX_RANK) shape.dim[shape.rank] = classes;
     shape.rank++;
