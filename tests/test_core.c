@@ -327,6 +327,11 @@ START_TEST(tensors_print_readably)
     ng_fprint(stream, scalar, .digits = 17);
     fclose(stream);
     ck_assert_str_eq(digits, "float64 ()\n0.10000000000000001\n");
+    for (int wrong = -1; wrong <= 18; wrong += 19) {
+        ng_print(scalar, .digits = wrong);
+        ck_assert_int_eq(ng_error_status(), NG_EVALUE);
+        ng_clear_error();
+    }
     ng_tensor *row = ng_zeros_new(NG_I64, NG_SHAPE(20));
     ck_assert_str_eq(printed(row), "int64 (20,)\n[0  0  0  ...  0  0  0]\n");
     ng_tensor *eight = ng_zeros_new(NG_I64, NG_SHAPE(8));

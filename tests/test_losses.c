@@ -98,7 +98,7 @@ START_TEST(softmax_of_floats_keeps_its_digits)
     ng_tensor *dy = own(ng_normal_new(NG_F32, NG_SHAPE(rows, n), 1, 2, &rng));
     ng_tensor *y = ng_softmax(tape, x, -1);
     assert_ok(ng_backward_from(tape, y, dy));
-    for (int64_t row = 0; row < rows; row += rows > 5 ? 271 : 1) {
+    for (int64_t row = 0; row<rows; row += rows> 5 ? 271 : 1) {
         const int64_t at = row * n;
         double sum = 0, mean = 0, size = 0;
         for (int64_t i = at; i < at + n; i++) sum += exp(ng_get(x, i));
@@ -233,6 +233,11 @@ START_TEST(losses_say_what_is_wrong)
     assert_error(NG_EVALUE, "ng_huber: delta = -1, expected a positive number");
     ck_assert_ptr_null(ng_mse(tape, x, x, .reduction = (ng_reduction)7));
     assert_error(NG_EVALUE, "ng_mse: reduction 7");
+    const char *of_huber = ".delta is set, which counts in ng_huber only";
+    ck_assert_ptr_null(ng_mse(tape, x, x, .delta = 2));
+    assert_error(NG_EVALUE, of_huber);
+    ck_assert_ptr_null(ng_kl_divergence(tape, x, x, .delta = NG_ZERO));
+    assert_error(NG_EVALUE, of_huber);
 }
 END_TEST
 
@@ -378,6 +383,10 @@ END_TEST
 START_TEST(cross_entropy_says_what_is_wrong)
 {
     ng_tensor *x = known_logits(NG_F32);
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 1), .ignored = 1));
+    assert_error(NG_EVALUE, "ng_cross_entropy: .ignored is set, which counts with .ignore only");
+    ck_assert_ptr_null(ng_nll(tape, x, LABELS(0, 1), .ignored = -1));
+    assert_error(NG_EVALUE, "ng_nll: .ignored is set, which counts with .ignore only");
     ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(0, 3)));
     assert_error(NG_EVALUE, "ng_cross_entropy: label 3 in row 1, expected 0 .. 2");
     ck_assert_ptr_null(ng_cross_entropy(tape, x, LABELS(-1, 0)));

@@ -994,13 +994,27 @@ START_TEST(options_without_sense_are_refused)
     REFUSED(ng_rms_norm_new(3, .partial = 1.5), "partial is 1.5, expected 0 < partial <= 1");
     REFUSED(ng_adaptive_layer_norm_new(0), "ng_adaptive_layer_norm_new: dim is 0");
     REFUSED(ng_adaptive_layer_norm_new(4, .form = conditioned), "condition is 0");
-    REFUSED(ng_adaptive_layer_norm_new(4, .condition = 3), "condition is an option of the form");
-    REFUSED(ng_adaptive_layer_norm_new(4, .gate = true), "gate is an option of the form");
-    REFUSED(ng_adaptive_layer_norm_new(4, .k = 0.2), "k is an option of the form");
+    REFUSED(ng_adaptive_layer_norm_new(4, .condition = 3),
+            ".condition is set, which counts with NG_ADAPTIVE_CONDITIONED only");
+    REFUSED(ng_adaptive_layer_norm_new(4, .gate = true),
+            ".gate is set, which counts with NG_ADAPTIVE_CONDITIONED only");
+    REFUSED(ng_adaptive_layer_norm_new(4, .k = 0.2),
+            ".k is set, which counts with NG_ADAPTIVE_ADANORM only");
     REFUSED(ng_adaptive_layer_norm_new(4, .form = (ng_adaptive_form)7), "form is 7");
     REFUSED(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = -HUGE_VAL),
             "k is -inf, expected a finite number");
     REFUSED(ng_batch_norm_new(0), "channels is 0, expected a positive number of channels");
+    const char *moves = "is set, which counts where running statistics move only";
+    const char *of_batches = "is set, which counts where batches give statistics only";
+    ng_group *alone = ng_group_alone();
+    REFUSED(ng_batch_norm_new(3, .no_running_stats = true, .momentum = 0.2), moves);
+    REFUSED(ng_batch_norm_new(3, .no_running_stats = true, .cumulative = true), moves);
+    REFUSED(ng_batch_norm_new(3, .frozen = true, .momentum = NG_ZERO), moves);
+    REFUSED(ng_batch_norm_new(3, .frozen = true, .cumulative = true), moves);
+    REFUSED(ng_batch_norm_new(3, .frozen = true, .ghost = 2), of_batches);
+    REFUSED(ng_batch_norm_new(3, .frozen = true, .group = alone), of_batches);
+    ng_group_free(alone);
+    REFUSED(ng_lstm_new(3, 4, .dropout = 0.1), ".dropout is set, which counts between layers only");
     REFUSED(ng_batch_norm_new(2, .momentum = 1.5), "momentum is 1.5");
     REFUSED(ng_batch_norm_new(2, .momentum = 0.5, .cumulative = true), "expected one of them");
     REFUSED(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");

@@ -497,6 +497,8 @@ START_TEST(reductions_name_wrong_axes)
 {
     ng_tensor *x = zeros(NG_SHAPE(3, 4)), *empty = zeros(NG_SHAPE(3, 0));
     assert_fails(ng_sum(tape, x, .axes = NG_AXES(2)), NG_ESHAPE, "ng_sum: axis 2");
+    assert_fails(ng_mean(tape, x, .unbiased = true), NG_EVALUE,
+                 "ng_mean: .unbiased is set, which counts in ng_variance only");
     assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE, "ng_variance: axis -3");
     assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE, "ng_mean: axis -1 is named");
     assert_fails(ng_argmax(tape, x, 5), NG_ESHAPE, "ng_argmax: axis 5");

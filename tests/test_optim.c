@@ -583,6 +583,17 @@ START_TEST(options_without_sense_are_refused)
     REFUSED(ng_sgd_new(b.module, .lr = HUGE_VAL), "ng_sgd_new: lr is inf");
     REFUSED(ng_sgd_new(b.module, .momentum = -0.5), "momentum is -0.5");
     REFUSED(ng_sgd_new(b.module, .nesterov = true), "expected a momentum and no dampening");
+    REFUSED(ng_sgd_new(b.module, .dampening = 0.1),
+            "ng_sgd_new: .dampening is set, which counts with a momentum only");
+    REFUSED(ng_adam_new(b.module, .schedule = {.steps = 10}),
+            "schedule.steps is set, which counts with NG_SCHEDULE_COSINE or _LINEAR only");
+    REFUSED(ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 2, .floor = 0.1}),
+            "schedule.floor is set");
+    REFUSED(ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .every = 1}),
+            "schedule.every is set, which counts with NG_SCHEDULE_STEP only");
+    REFUSED(ng_adam_new(b.module,
+                        .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .factor = NG_ZERO}),
+            "schedule.factor is set, which counts with NG_SCHEDULE_STEP only");
     REFUSED(ng_sgd_new(b.module, .momentum = 0.9, .dampening = 0.1, .nesterov = true),
             "expected a momentum and no dampening");
     REFUSED(ng_adam_new(b.module, .lr = nan), "ng_adam_new: lr is");

@@ -239,16 +239,14 @@ START_TEST(dropout_stands_between_layers_in_training_only)
 {
     ng_module *net = ng_lstm_new(F, 8, .layers = 2, .dropout = 0.5);
     ng_module *plain = ng_lstm_new(F, 8, .layers = 2);
-    ng_module *single = ng_lstm_new(F, 8, .dropout = 0.5), *alone = ng_lstm_new(F, 8);
     ng_tensor *x = own(ng_copy_new(sequences(N, T), NG_F32));
     ng_tensor *expected = ng_forward(plain, tape, x), *y = ng_forward(net, tape, x);
     double difference = 0;
     for (int64_t i = 0; i < ng_size(y); i++) difference += fabs(ng_get(y, i) - ng_get(expected, i));
     ck_assert(difference > 0.1);
-    assert_same_bits(ng_forward(single, tape, x), ng_forward(alone, tape, x));
     ng_eval(net);
     assert_same_bits(ng_forward(net, tape, x), expected);
-    ng_module_free(net), ng_module_free(plain), ng_module_free(single), ng_module_free(alone);
+    ng_module_free(net), ng_module_free(plain);
 }
 END_TEST
 
@@ -385,7 +383,7 @@ START_TEST(wrong_weights_are_named)
                            NG_NO_STATE, NG_NONE),
                    NG_ENULL, "ng_lstm: weight_hh is NULL");
     expect_refused(ng_lstm(tape, x, good, NG_NO_STATE, NG_NONE, .relu = true), NG_EVALUE,
-                   "ng_lstm: .relu is set, expected of ng_rnn only");
+                   "ng_lstm: .relu is set, which counts in ng_rnn only");
     const ng_recurrent_weights rnn = {hh, hh, NG_NONE, NG_NONE};
     expect_refused(ng_rnn(tape, x, rnn, NG_NO_STATE, NG_NONE), NG_ESHAPE,
                    "ng_rnn: weight_hh is (8, 2), expected (1 H, H)");
@@ -409,7 +407,7 @@ START_TEST(wrong_options_are_named)
     ck_assert_ptr_null(ng_lstm_new(4, 4, .dropout = 1));
     assert_error(NG_EVALUE, "ng_lstm_new: dropout is 1, expected 0 <= dropout < 1");
     ck_assert_ptr_null(ng_gru_new(4, 4, .relu = true));
-    assert_error(NG_EVALUE, "ng_gru_new: .relu is set, expected of ng_rnn_new only");
+    assert_error(NG_EVALUE, "ng_gru_new: .relu is set, which counts in ng_rnn_new only");
 }
 END_TEST
 

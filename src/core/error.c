@@ -20,6 +20,15 @@ double ng_option(double value, double standard)
     return value == 0 && !signbit(value) ? standard : value;
 }
 
+bool ng_option_given(double value) { return value != 0 || signbit(value); }
+
+bool ng_option_idle(const char *function, const char *option, bool given, const char *where)
+{
+    if (!given) return true;
+    ng_fail(NG_EVALUE, "%s: .%s is set, which counts %s only", function, option, where);
+    return false;
+}
+
 double ng_exactly(double value) { return value == 0 ? NG_ZERO : value; }
 
 bool ng_failed(void) { return record.failures > 0; }

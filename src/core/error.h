@@ -28,6 +28,13 @@ static inline bool ng_given(const char *function, const char *operand, const voi
     return pointer != NULL;
 }
 
+/* Whether a setting was given, be it as NG_ZERO. */
+bool ng_option_given(double value);
+
+/* Whether an option that has no effect here was left alone; else an error such as "ng_sum:
+ * .unbiased is set, which counts in ng_variance only". */
+bool ng_option_idle(const char *function, const char *option, bool given, const char *where);
+
 /* Puts "path (Type): " before the recorded text, once. */
 void ng_locate_error(const char *path, const char *type);
 

@@ -85,8 +85,12 @@ void ng_fprint_with(FILE *stream, ng_print_options options)
         fputs("a view of a tensor that was since converted to another dtype\n", stream);
         return;
     }
+    if (options.digits < 0 || options.digits > 17) {
+        ng_fail(NG_EVALUE, "ng_fprint: digits is %d, expected 1 to 17", options.digits);
+        return;
+    }
+    const int digits = options.digits ? options.digits : 5;
     fprintf(stream, "%s %s\n", ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
-    const int asked = options.digits < 1 ? 5 : options.digits, digits = asked > 17 ? 17 : asked;
     print_axis(stream, x, 0, 0, (manner){widest(x, 0, 0, digits), digits});
     fputc('\n', stream);
 }

@@ -103,35 +103,28 @@ static const ng_module_class adanorm_class = {.name = "AdaptiveLayerNorm",
 
 static const char name[] = "ng_adaptive_layer_norm_new";
 
-static bool belongs_to(ng_adaptive_form form, ng_adaptive_form own, bool given, const char *option,
-                       const char *form_name)
-{
-    if (form == own || !given) return true;
-    ng_fail(NG_EVALUE, "%s: %s is an option of the form %s only", name, option, form_name);
-    return false;
-}
-
 static bool options_accepted(const ng_adaptive_layer_norm_new_options *options)
 {
     const ng_adaptive_form form = options->form;
-    const char *condition = "NG_ADAPTIVE_CONDITIONED", *adanorm = "NG_ADAPTIVE_ADANORM";
-    const ng_adaptive_form c = NG_ADAPTIVE_CONDITIONED, a = NG_ADAPTIVE_ADANORM;
+    const bool conditioned = form == NG_ADAPTIVE_CONDITIONED, adanorm = form == NG_ADAPTIVE_ADANORM;
+    const char *in_conditioned = "with NG_ADAPTIVE_CONDITIONED",
+               *in_adanorm = "with NG_ADAPTIVE_ADANORM";
     if ((unsigned)form > NG_ADAPTIVE_ADANORM) {
         ng_fail(NG_EVALUE, "%s: form is %d, expected an ng_adaptive_form", name, (int)form);
         return false;
     }
-    if (form == c && !ng_option_positive(name, "condition", options->condition, "features"))
+    if (conditioned && !ng_option_positive(name, "condition", options->condition, "features"))
         return false;
     return ng_option_positive(name, "dim", options->dim, "features") &&
            ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
            ng_option_range(name, "scale", options->scale, -HUGE_VAL, HUGE_VAL) &&
            ng_option_range(name, "k", options->k, -HUGE_VAL, HUGE_VAL) &&
-           belongs_to(form, c, options->condition != 0, "condition", condition) &&
-           belongs_to(form, c, options->gate, "gate", condition) &&
-           belongs_to(form, a, ng_option_given(options->scale), "scale", adanorm) &&
-           belongs_to(form, a, ng_option_given(options->k), "k", adanorm) &&
-           belongs_to(form, a, options->differentiate, "differentiate", adanorm) &&
-           belongs_to(form, a, options->raw, "raw", adanorm);
+           ng_option_idle(name, "condition", !conditioned && options->condition, in_conditioned) &&
+           ng_option_idle(name, "gate", !conditioned && options->gate, in_conditioned) &&
+           ng_option_idle(name, "scale", !adanorm && ng_option_given(options->scale), in_adanorm) &&
+           ng_option_idle(name, "k", !adanorm && ng_option_given(options->k), in_adanorm) &&
+           ng_option_idle(name, "differentiate", !adanorm && options->differentiate, in_adanorm) &&
+           ng_option_idle(name, "raw", !adanorm && options->raw, in_adanorm);
 }
 
 ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options)

@@ -86,6 +86,18 @@ static const ng_module_class masked_batch_norm_class = {.name = "BatchNorm",
                                                         .forward_given = masked_forward,
                                                         .describe = batch_norm_describe};
 
+/* Whether nothing is set of what moves running statistics that there are not, or takes statistics of
+ * batches that are never asked. */
+static bool options_count(const char *name, const ng_batch_norm_new_options *options)
+{
+    const char *moves = "where running statistics move", *batches = "where batches give statistics";
+    const bool rest = options->no_running_stats || options->frozen, frozen = options->frozen;
+    return ng_option_idle(name, "momentum", rest && ng_option_given(options->momentum), moves) &&
+           ng_option_idle(name, "cumulative", rest && options->cumulative, moves) &&
+           ng_option_idle(name, "ghost", frozen && options->ghost, batches) &&
+           ng_option_idle(name, "group", frozen && options->group, batches);
+}
+
 static bool options_accepted(const ng_batch_norm_new_options *options)
 {
     static const char name[] = "ng_batch_norm_new";
@@ -117,7 +129,7 @@ static bool options_accepted(const ng_batch_norm_new_options *options)
         ng_fail(NG_EVALUE, "%s: both .ghost and .cumulative, expected one of them", name);
         return false;
     }
-    return ng_option_momentum(name, options->momentum) &&
+    return options_count(name, options) && ng_option_momentum(name, options->momentum) &&
            ng_option_positive(name, "channels", options->channels, "channels") &&
            ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
 }

@@ -674,8 +674,6 @@ ng_status ng_module_to(ng_module *module, ng_dtype dtype)
 
 /* ---- Options of constructors --------------------------------------------------------------- */
 
-bool ng_option_given(double value) { return value != 0 || signbit(value); }
-
 bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what)
 {
     if (value > 0 && value <= NG_OPTION_MOST) return true;

@@ -86,9 +86,6 @@ void ng_module_refuse(ng_module *self, ng_module *child);
 /* Whether x's last dimension is `dim`; else an error of the layer. */
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim);
 
-/* Whether a setting was given, be it as NG_ZERO. */
-bool ng_option_given(double value);
-
 /* The largest count: small multiples of it are no overflow, and no memory holds as much. */
 #define NG_OPTION_MOST (INT64_C(1) << 48)
 

@@ -278,9 +278,8 @@ static bool options_accepted(const char *name, int64_t features, ng_cell cell,
                 NG_MAX_LAYERS);
         return false;
     }
-    if (!o->relu || cell == NG_CELL_RELU) return true;
-    ng_fail(NG_EVALUE, "%s: .relu is set, expected of ng_rnn_new only", name);
-    return false;
+    return ng_option_idle(name, "relu", o->relu && cell != NG_CELL_RELU, "in ng_rnn_new") &&
+           ng_option_idle(name, "dropout", o->dropout != 0 && o->layers == 1, "between layers");
 }
 
 /* "weight_ih_l2_reverse" */

@@ -87,6 +87,7 @@ ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options)
     if (!ng_accepts(function, tape, 1, &x) ||
         !ng_accepts_index(function, tape, "labels", options.labels) ||
         !ng_reduction_ok(function, options.reduction) || !labels_fit(function, x, options.labels) ||
+        !ng_option_idle(function, "ignored", !options.ignore && options.ignored, "with .ignore") ||
         !select_labels(function, tape, x, &options, &s))
         return NULL;
     return reduced_by(tape, of_labels(tape, x, &s), options.reduction, s.total);
@@ -126,14 +127,8 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
 ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
     static const char function[] = "ng_kl_divergence";
-    ng_tensor *t = options.target, *const operands[] = {x, t};
-    if (!ng_accepts(function, tape, 2, operands) || !ng_reduction_ok(function, options.reduction))
-        return NULL;
-    if (!ng_shape_equal(x->shape, t->shape)) {
-        ng_fail(NG_ESHAPE, "%s: target of shape %s, expected %s as the prediction", function,
-                ng_shape_print(t->shape).text, ng_shape_print(x->shape).text);
-        return NULL;
-    }
+    if (!ng_loss_pair_ok(function, tape, x, &options)) return NULL;
+    ng_tensor *const t = options.target;
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
     ng_tensor *none = ng_equal(tape, ng_detach(tape, t), zero);

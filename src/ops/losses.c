@@ -30,7 +30,7 @@ static void *room_like(ng_tape *tape, const ng_tensor *x)
     return ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
 }
 
-static bool pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
+static bool pair_fits(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
 {
     ng_tensor *inputs[] = {x, o->target};
     if (!ng_accepts(function, tape, 2, inputs) || !ng_reduction_ok(function, o->reduction))
@@ -39,6 +39,12 @@ static bool pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_
     ng_fail(NG_ESHAPE, "%s: target of shape %s, expected %s as the prediction", function,
             ng_shape_print(o->target->shape).text, ng_shape_print(x->shape).text);
     return false;
+}
+
+bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
+{
+    return pair_fits(function, tape, x, o) &&
+           ng_option_idle(function, "delta", ng_option_given(o->delta), "in ng_huber");
 }
 
 /* out = binary(a, b) for two arrays of x's shape. */
@@ -88,7 +94,7 @@ static const ng_op mse_op = {.name = "mse", .backward = mse_backward, .definitio
 
 ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
-    if (!pair_ok("ng_mse", tape, x, &options)) return NULL;
+    if (!ng_loss_pair_ok("ng_mse", tape, x, &options)) return NULL;
     const ng_reduction reduction = options.reduction;
     ng_tensor *y = ng_result(tape, x->dtype, reduction == NG_EACH ? x->shape : NG_SCALAR);
     mse_attributes saved = {.reduction = reduction,
@@ -110,7 +116,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 
 ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
-    if (!pair_ok("ng_l1", tape, x, &options)) return NULL;
+    if (!ng_loss_pair_ok("ng_l1", tape, x, &options)) return NULL;
     return ng_reduced(tape, ng_abs(tape, ng_sub(tape, x, options.target)), options.reduction);
 }
 
@@ -120,7 +126,7 @@ ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 
 ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
-    if (!pair_ok("ng_huber", tape, x, &options)) return NULL;
+    if (!pair_fits("ng_huber", tape, x, &options)) return NULL;
     const double delta = ng_option(options.delta, 1);
     if (!(delta > 0)) {
         ng_fail(NG_EVALUE, "ng_huber: delta = %g, expected a positive number", delta);
@@ -185,7 +191,7 @@ static const ng_op bce_op = {
 
 ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_loss_options options)
 {
-    if (!pair_ok("ng_binary_cross_entropy", tape, logits, &options)) return NULL;
+    if (!ng_loss_pair_ok("ng_binary_cross_entropy", tape, logits, &options)) return NULL;
     const ng_tensor *x = logits;
     const bce_attributes saved = {.reduction = options.reduction,
                                   .scale = reduction_scale(options.reduction, x->size)};
@@ -279,7 +285,8 @@ static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_
     const char *function = "ng_cross_entropy";
     if (!ng_accepts(function, tape, 1, &logits) ||
         !ng_accepts_index(function, tape, "labels", o->labels) ||
-        !ng_reduction_ok(function, o->reduction))
+        !ng_reduction_ok(function, o->reduction) ||
+        !ng_option_idle(function, "ignored", !o->ignore && o->ignored, "with .ignore"))
         return false;
     const ng_shape shape = logits->shape;
     if (shape.rank < 1 || shape.dim[shape.rank - 1] < 1) {

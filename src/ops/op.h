@@ -135,6 +135,9 @@ void ng_move_running(ng_tensor *running, const double *batch, double factor, dou
 
 /* Whether the reduction is one of the three; the losses reduced as it says. */
 bool ng_reduction_ok(const char *function, ng_reduction reduction);
+
+/* Whether x and its target can be compared element by element, with options that count. */
+bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o);
 ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction);
 
 /* ng_cross_entropy with .weights, its other operands checked. */

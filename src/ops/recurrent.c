@@ -370,13 +370,6 @@ static ng_recurrent_composition composition(ng_cell cell, ng_recurrent_weights w
                                       .lengths = options->lengths};
 }
 
-static bool no_relu(const char *function, const ng_recurrent_options *options)
-{
-    if (!options->relu) return true;
-    ng_fail(NG_EVALUE, "%s: .relu is set, expected of ng_rnn only", function);
-    return false;
-}
-
 ng_tensor *ng_rnn_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
                        ng_recurrent_state state, ng_recurrent_options options)
 {
@@ -389,7 +382,7 @@ ng_tensor *ng_gru_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights
                        ng_recurrent_state state, ng_recurrent_options options)
 {
     const ng_recurrent_composition of = composition(NG_CELL_GRU, weights, state, &options);
-    if (!no_relu("ng_gru", &options)) return NULL;
+    if (!ng_option_idle("ng_gru", "relu", options.relu, "in ng_rnn")) return NULL;
     return recur("ng_gru", tape, &gru_op, x, &of, options.last);
 }
 
@@ -397,7 +390,7 @@ ng_tensor *ng_lstm_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weight
                         ng_recurrent_state state, ng_recurrent_options options)
 {
     const ng_recurrent_composition of = composition(NG_CELL_LSTM, weights, state, &options);
-    if (!no_relu("ng_lstm", &options)) return NULL;
+    if (!ng_option_idle("ng_lstm", "relu", options.relu, "in ng_rnn")) return NULL;
     return recur("ng_lstm", tape, &lstm_op, x, &of, options.last);
 }
 

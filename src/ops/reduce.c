@@ -8,12 +8,19 @@ typedef struct {
     double scale;
 } reduction;
 
-static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options *options,
-                    reduction *r)
+static bool accepts_unbiased(const char *function, ng_tape *tape, const ng_reduce_options *options,
+                             reduction *r)
 {
     r->scale = 1;
     return ng_accepts(function, tape, 1, &options->x) &&
            ng_axes_mark(function, options->axes, options->x->shape.rank, r->reduced);
+}
+
+static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options *options,
+                    reduction *r)
+{
+    return accepts_unbiased(function, tape, options, r) &&
+           ng_option_idle(function, "unbiased", options->unbiased, "in ng_variance");
 }
 
 /* x's shape with every reduced axis of length 1: what broadcasts back to x. */
@@ -183,7 +190,7 @@ ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
 ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
-    if (!accepts("ng_variance", tape, &options, &r)) return NULL;
+    if (!accepts_unbiased("ng_variance", tape, &options, &r)) return NULL;
     const double n = (double)reduced_count(options.x->shape, &r) - (options.unbiased ? 1 : 0);
     ng_tensor *mean = ng_mean(tape, options.x, .axes = options.axes, .keepdim = true);
     ng_tensor *squares = ng_square(tape, ng_sub(tape, options.x, mean));

@@ -17,10 +17,19 @@ bool ng_schedule_accepted(const char *function, const ng_schedule *schedule)
     const double infinity = HUGE_VAL;
     if (!ng_option_range(function, "schedule.factor", schedule->factor, 0, infinity)) return false;
     if (!ng_option_range(function, "schedule.floor", schedule->floor, 0, infinity)) return false;
-    if (schedule->kind == NG_SCHEDULE_STEP)
-        return ng_option_positive(function, "schedule.every", schedule->every, "steps");
-    if (schedule->kind == NG_SCHEDULE_CONSTANT) return true;
-    return ng_option_positive(function, "schedule.steps", schedule->steps, "steps");
+    const bool stairs = schedule->kind == NG_SCHEDULE_STEP;
+    const bool ramp = schedule->kind == NG_SCHEDULE_COSINE || schedule->kind == NG_SCHEDULE_LINEAR;
+    const bool factor = ng_option_given(schedule->factor);
+    const char *of_stairs = "with NG_SCHEDULE_STEP",
+               *of_ramps = "with NG_SCHEDULE_COSINE or _LINEAR";
+    if (!ng_option_idle(function, "schedule.every", !stairs && schedule->every, of_stairs) ||
+        !ng_option_idle(function, "schedule.factor", !stairs && factor, of_stairs) ||
+        !ng_option_idle(function, "schedule.steps", !ramp && schedule->steps, of_ramps) ||
+        !ng_option_idle(function, "schedule.floor", !ramp && schedule->floor != 0, of_ramps))
+        return false;
+    return stairs
+               ? ng_option_positive(function, "schedule.every", schedule->every, "steps")
+               : !ramp || ng_option_positive(function, "schedule.steps", schedule->steps, "steps");
 }
 
 static double cosine(double floor_factor, double progress)

@@ -38,6 +38,10 @@ static const ng_optimizer_class sgd_class = {"SGD", sizeof(sgd), sgd_move, sgd_s
 static bool options_accepted(const ng_sgd_new_options *options)
 {
     static const char name[] = "ng_sgd_new";
+    const bool plain = options->momentum == 0 && !options->nesterov;
+    if (!ng_option_idle(name, "dampening", plain && ng_option_given(options->dampening),
+                        "with a momentum"))
+        return false;
     if (options->nesterov && (options->momentum == 0 || options->dampening != 0)) {
         ng_fail(NG_EVALUE,
                 "%s: .nesterov with momentum %g and dampening %g, expected a momentum and no "
