@@ -26,7 +26,7 @@ struct golden_row {
     bool ignore;
 };
 
-#define CALL(name)                                                                                \
+#define CALL(name)                                                                                 \
     static ng_tensor *call_##name(ng_tape *tape, ng_tensor *const *in, const golden_row *row)
 
 CALL(unary) { return row->unary(tape, in[0]); }
@@ -40,7 +40,8 @@ CALL(binary) { return ng_binary_cross_entropy(tape, in[0], in[1], .reduction = r
 CALL(cross_entropy)
 {
     return ng_cross_entropy(tape, in[0], in[1], .reduction = row->reduction,
-                            .smoothing = row->smoothing, .ignore = row->ignore, .ignored = 2);
+                            .smoothing = row->smoothing, .ignore = row->ignore,
+                            .ignored = row->ignore ? 2 : 0);
 }
 
 static ng_tensor *leaky_relu(ng_tape *tape, ng_tensor *x) { return ng_leaky_relu(tape, x, 0.01); }
@@ -103,11 +104,16 @@ CALL(batch_norm_eval)
 
 #define X_GAMMA_BETA .inputs = {"x", "gamma", "beta"}
 #define FIXED .inputs = {"x", "gamma", "beta", "mean", "var"}
-#define UNARY(name, function) {name, call_unary, .inputs = {"x"}, .unary = function}
-#define EACH_REDUCTION(name, ...)                                                                 \
-    {name "_mean", __VA_ARGS__, .reduction = NG_MEAN},                                            \
-        {name "_sum", __VA_ARGS__, .reduction = NG_SUM},                                          \
-        {name "_none", __VA_ARGS__, .reduction = NG_EACH}
+#define UNARY(name, function)                                                                      \
+    {                                                                                              \
+        name, call_unary, .inputs = {"x"}, .unary = function                                       \
+    }
+#define EACH_REDUCTION(name, ...)                                                                  \
+    {name "_mean", __VA_ARGS__, .reduction = NG_MEAN},                                             \
+        {name "_sum", __VA_ARGS__, .reduction = NG_SUM},                                           \
+    {                                                                                              \
+        name "_none", __VA_ARGS__, .reduction = NG_EACH                                            \
+    }
 
 static const golden_row rows[] = {
     {"layer_norm_row", call_layer_norm, X_GAMMA_BETA},
@@ -203,8 +209,7 @@ START_TEST(every_figure_has_a_row)
         size_t length = strcspn(name, "/");
         bool known = false;
         for (int row = 0; row < N_ROWS && !known; row++)
-            known = strlen(rows[row].name) == length &&
-                    strncmp(rows[row].name, name, length) == 0;
+            known = strlen(rows[row].name) == length && strncmp(rows[row].name, name, length) == 0;
         ck_assert_msg(known, "%s is compared with nothing", name);
     }
 }
@@ -225,9 +230,9 @@ START_TEST(running_statistics_after_three_batches_are_pytorchs)
         char row[64];
         snprintf(row, sizeof row, "running_%s_%s", averages[_i].name, kinds[kind]);
         ng_tape *tape = ng_tape_new();
-        ng_module *norm = ng_batch_norm_new(ng_dim(golden("%s/x0", row), 1),
-                                            .momentum = averages[_i].momentum,
-                                            .cumulative = averages[_i].cumulative);
+        ng_module *norm =
+            ng_batch_norm_new(ng_dim(golden("%s/x0", row), 1), .momentum = averages[_i].momentum,
+                              .cumulative = averages[_i].cumulative);
         assert_ok(ng_module_to(norm, NG_F64));
         for (int batch = 0; batch < 3; batch++)
             assert_ok(ng_forward(norm, tape, golden("%s/x%d", row, batch)));
@@ -252,8 +257,8 @@ START_TEST(projected_layer_is_pytorchs)
     ng_module *layer = ng_adaptive_layer_norm_new(ng_dim(x, -1));
     assert_ok(ng_module_to(layer, NG_F64));
     for (int i = 0; i < 4; i++)
-        assert_ok(ng_copy_values(ng_module_find(layer, names[i][0]),
-                                 golden("%s/%s", row, names[i][1])));
+        assert_ok(
+            ng_copy_values(ng_module_find(layer, names[i][0]), golden("%s/%s", row, names[i][1])));
 
     ng_tape *tape = ng_tape_new();
     ng_tensor *y = ng_forward(layer, tape, ng_require_grad(x));
@@ -317,12 +322,11 @@ static const struct {
 static ng_module *network(const char *norm)
 {
     bool batch = strcmp(norm, "batch_norm") == 0;
-    ng_module *net = ng_sequential_new(
-        ng_linear_new(8, 12, .no_bias = batch),
-        batch ? ng_batch_norm_new(12) : ng_layer_norm_new(12), ng_relu_new(),
-        ng_linear_new(12, 12, .no_bias = batch),
-        batch ? ng_batch_norm_new(12) : ng_layer_norm_new(12), ng_gelu_new(),
-        ng_linear_new(12, 5));
+    ng_module *net = ng_sequential_new(ng_linear_new(8, 12, .no_bias = batch),
+                                       batch ? ng_batch_norm_new(12) : ng_layer_norm_new(12),
+                                       ng_relu_new(), ng_linear_new(12, 12, .no_bias = batch),
+                                       batch ? ng_batch_norm_new(12) : ng_layer_norm_new(12),
+                                       ng_gelu_new(), ng_linear_new(12, 5));
     assert_ok(ng_module_to(net, NG_F64));
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(net, i, &parameter); i++)
@@ -346,8 +350,8 @@ static void expect_same_training(const char *norm, int optimizer)
         assert_ok(ng_backward(tape, loss));
         assert_ok(ng_optimizer_step(mover));
         char what[128];
-        snprintf(what, sizeof what, "%s with %s: loss at step %d", norm,
-                 optimizers[optimizer].name, step);
+        snprintf(what, sizeof what, "%s with %s: loss at step %d", norm, optimizers[optimizer].name,
+                 step);
         expect_close(__FILE__, __LINE__, what, ng_item(loss), ng_get(losses, step),
                      TRAINING_TOLERANCE);
         ng_tape_reset(tape);
