@@ -75,8 +75,8 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
     return ng_map_record("ng_leaky_relu", tape, &leaky_relu_op, x, NG_MAP_LEAKY_RELU, slope, 0);
 }
 
-/* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or alpha e^x, of which y + alpha has lost digits;
- * e^min(x, 0) has no infinity where it does not count. */
+/* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or alpha e^x, of which y + alpha has lost
+ * digits; e^min(x, 0) has no infinity where it does not count. */
 static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const double alpha = ((const ng_mapping *)node->attributes)->a;
