@@ -73,6 +73,20 @@ typedef struct {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* One element of 4 or 8 bytes, `count` times. */
+static void repeat_element(const char *from, char *to, int64_t count, int64_t bytes)
+{
+    uint32_t four;
+    uint64_t eight;
+    if (bytes == 4) {
+        memcpy(&four, from, 4);
+        for (int64_t i = 0; i < count; i++) memcpy(to + 4 * i, &four, 4);
+    } else {
+        memcpy(&eight, from, 8);
+        for (int64_t i = 0; i < count; i++) memcpy(to + 8 * i, &eight, 8);
+    }
+}
+
 /* Each unit is a run of the last dimension. */
 static void copy_runs(const void *arguments, int64_t begin, int64_t end)
 {
@@ -89,6 +103,8 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
         char *to = w->to + cursor.b * w->bytes + first * step_b;
         if (step_a == w->bytes && step_b == w->bytes)
             memcpy(to, from, (size_t)(count * w->bytes));
+        else if (step_a == 0 && step_b == w->bytes)
+            repeat_element(from, to, count, w->bytes);
         else if (w->bytes == 4)
             for (int64_t i = 0; i < count; i++) memcpy(to + i * step_b, from + i * step_a, 4);
         else
