@@ -5,6 +5,8 @@
  * prints a table; writes PREFIX.dat and has gnuplot draw it: build/examples/digits --help */
 #include "options.h"
 #include "training.h"
+#include <pthread.h>
+#include <stdatomic.h>
 
 /* ---- What is compared ---- */
 
@@ -26,7 +28,7 @@ static const norm_choice norms[] = {{"none", "no norm", NULL},
 enum { NORMS = sizeof norms / sizeof norms[0] };
 
 /* The rates tried are lowest_rate, twice that... */
-enum { RATES = 8, TRIALS = 3 };
+enum { RATES = 8, TRIALS = 3, MOST_AT_ONCE = 64 };
 
 typedef struct {
     const char *key;
@@ -58,7 +60,7 @@ typedef struct {
     bool norm[NORMS];
     int optimizer;
     double lr; /* of all norms; 0: of each its own best */
-    int seeds, epochs, batch, depth, width, threads;
+    int seeds, epochs, batch, depth, width, at_once, threads;
     const char *data;
     char out[1024];
     bool live, no_plot;
@@ -92,9 +94,13 @@ static options parse_options(int argc, char **argv)
                     &o.data),
         OPTION_TEXT("out", "PREFIX", "of the .dat, .svg and .png (build/convergence)", &out),
         CHECKPOINT_OPTIONS(o.saved),
-        OPTION_SWITCH("live", "redraw while training: a window, or the terminal without one",
+        OPTION_SWITCH("live",
+                      "redraw while training, one at a time: a window, or\n"
+                      "the terminal without one",
                       &o.live),
         OPTION_SWITCH("no-plot", "leave the drawing out", &o.no_plot),
+        OPTION_COUNT("at-once", "N", "trainings side by side; 0: one per processor (0)", &o.at_once,
+                     0, MOST_AT_ONCE),
         THREADS_OPTION(o.threads, "1: enough for this size")};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
     check_checkpoint(&o.saved);
@@ -120,7 +126,7 @@ typedef struct {
     int64_t features, classes, train_count;
     curves curves[NORMS];
     trials trials[NORMS];
-    curves trial; /* of one norm at one rate */
+    curves trial[RATES]; /* of one norm at each rate */
     bool terminal, window;
     FILE *live; /* gnuplot, or NULL */
     double drawn;
@@ -177,8 +183,8 @@ static void describe_rates(const job *j, char *text, size_t bytes)
         snprintf(text, bytes, "lr %g", j->options.lr);
     else
         snprintf(text, bytes, "the best of %d rates from %g to %g on seeds %d to %d", RATES,
-                 rate_of(j, 0), rate_of(j, RATES - 1), j->trial.first_seed,
-                 j->trial.first_seed + TRIALS - 1);
+                 rate_of(j, 0), rate_of(j, RATES - 1), j->trial[0].first_seed,
+                 j->trial[0].first_seed + TRIALS - 1);
 }
 
 /* A norm's trials in a block of their own, one line a rate. */
@@ -269,24 +275,38 @@ static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
     return net;
 }
 
+/* The trainings of a norm: TRIALS at each rate that is tried, then the seeds that count. Several go
+ * on side by side, on a thread each; whoever is free takes the next. */
+typedef struct {
+    job *job;
+    int norm, count;
+    bool on_trial;
+    progress *bar;
+    atomic_int next;
+    pthread_mutex_t lock; /* of what is printed: */
+    double seconds[MAX_SEEDS];
+    int printed;
+} crew;
+
 /* Trains from the seed at this place of the curves, which draws the split and the weights. */
-static void run_seed(job *j, int norm, curves *c, int place, double lr, progress *bar)
+static void run_seed(crew *w, curves *c, int place, double lr, int before, bool shows)
 {
-    const bool on_trial = c == &j->trial;
+    job *j = w->job;
     const int seed = c->first_seed + place;
+    progress silent = {.off = true};
     char key[64];
-    snprintf(key, sizeof key, on_trial ? "%s-%g" : "%s", norms[norm].key, lr);
-    training t = {.name = norms[norm].name, .seed = place, .batch = j->options.batch};
+    snprintf(key, sizeof key, w->on_trial ? "%s-%g" : "%s", norms[w->norm].key, lr);
+    training t = {.name = norms[w->norm].name, .seed = place, .batch = j->options.batch};
     ng_dataset_split(j->data, j->train_count, (uint64_t)seed, &t.train, &t.validate);
     t.drop_last = j->train_count % t.batch == 1; /* BatchNorm cannot train on one sample */
-    t.on_trial = on_trial;
-    t.net = make_network(j, &norms[norm], seed);
+    t.on_trial = w->on_trial;
+    t.net = make_network(j, &norms[w->norm], seed);
     t.optimizer = optimizers[j->options.optimizer].make(t.net, lr);
     t.tape = ng_tape_new();
     t.curves = c;
-    t.bar = bar;
-    t.before = (double)j->train_count * c->epochs * TRIALS * j->trials[norm].tried;
-    c->parameters = ng_parameter_count(t.net);
+    t.bar = shows ? w->bar : &silent;
+    t.before = (double)j->train_count * c->epochs * before;
+    if (place == 0) c->parameters = ng_parameter_count(t.net);
     const bool begun = training_begin(&t, &j->options.saved, key);
     while (begun && ng_training_epoch(t.run, c->epochs) && run_epoch(&t)) {
         const int epoch = c->done[place] - 1;
@@ -294,9 +314,66 @@ static void run_seed(job *j, int norm, curves *c, int place, double lr, progress
         snprintf(status, sizeof status, "%s, lr %g, seed %d of %d, epoch %d of %d, loss %.4f",
                  t.name, lr, place + 1, c->seeds, epoch + 1, c->epochs,
                  c->loss[place * c->epochs + epoch]);
-        draw_live(j, status);
+        if (shows) draw_live(j, status);
     }
     training_free(&t);
+}
+
+static void print_run(const job *j, int norm, int seed, double seconds)
+{
+    const curves *c = &j->curves[norm];
+    const int at = seed * j->options.epochs + j->options.epochs - 1;
+    printf("%-18s seed %d/%d  loss %.4f  validation accuracy %5.2f %%  %.1f s\n", norms[norm].name,
+           seed + 1, j->options.seeds, c->loss[at], 100 * c->accuracy[at], seconds);
+    fflush(stdout);
+}
+
+/* Of the runs that have come to their end, those whose turn it is. */
+static void note_run(crew *w, int place, double seconds)
+{
+    const job *j = w->job;
+    curves *c = &w->job->curves[w->norm];
+    pthread_mutex_lock(&w->lock);
+    c->seconds += seconds;
+    w->seconds[place] = c->done[place] == c->epochs ? seconds : 0;
+    for (; w->printed < w->count && w->seconds[w->printed] > 0; w->printed++)
+        if (!j->terminal) print_run(j, w->norm, w->printed, w->seconds[w->printed]);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static ng_status run_some(ng_group *group, void *with)
+{
+    crew *w = with;
+    job *j = w->job;
+    const bool shows = ng_group_rank(group) == 0;
+    for (int i; !interrupted && !ng_failed() && (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
+        const double began = progress_clock();
+        if (w->on_trial) {
+            const int k = i / TRIALS;
+            run_seed(w, &j->trial[k], i % TRIALS, rate_of(j, k), k * TRIALS, shows);
+        } else {
+            const int before = j->options.lr == 0 ? RATES * TRIALS : 0;
+            run_seed(w, &j->curves[w->norm], i, own_rate(j, w->norm), before, shows);
+            note_run(w, i, progress_clock() - began);
+        }
+    }
+    return ng_failed() ? ng_error_status() : NG_OK;
+}
+
+/* Whether all have come to their end. */
+static bool run_all(job *j, int norm, bool on_trial, int count, progress *bar)
+{
+    crew w = {.job = j,
+              .norm = norm,
+              .count = count,
+              .on_trial = on_trial,
+              .bar = bar,
+              .lock = PTHREAD_MUTEX_INITIALIZER};
+    ng_group *alone = ng_group_alone();
+    const int at_once = j->options.at_once < count ? j->options.at_once : count;
+    const bool well = ng_group_run(alone, run_some, &w, at_once) == NG_OK;
+    ng_group_free(alone);
+    return well && !interrupted;
 }
 
 /* Of the seeds: the mean loss of the last five epochs, for that of a single one jumps about. */
@@ -313,14 +390,11 @@ static number_spread at_the_end(const curves *c)
 static void find_rate(job *j, int norm, progress *bar)
 {
     trials *t = &j->trials[norm];
-    for (t->tried = 0; t->tried < RATES && !interrupted && !ng_failed();) {
-        clear_curves(&j->trial);
-        for (int i = 0; i < TRIALS && !interrupted && !ng_failed(); i++)
-            run_seed(j, norm, &j->trial, i, rate_of(j, t->tried), bar);
-        if (interrupted || ng_failed()) return;
-        t->loss[t->tried] = at_the_end(&j->trial);
+    for (int k = 0; k < RATES; k++) clear_curves(&j->trial[k]);
+    if (!run_all(j, norm, true, RATES * TRIALS, bar)) return;
+    for (; t->tried < RATES; t->tried++) {
+        t->loss[t->tried] = at_the_end(&j->trial[t->tried]);
         if (t->loss[t->tried].high < t->loss[t->best].high) t->best = t->tried;
-        t->tried++;
     }
 }
 
@@ -331,15 +405,6 @@ static void print_rate(const job *j, int norm)
            best == 0           ? ", the lowest; a lower one may be better"
            : best == RATES - 1 ? ", the highest; a higher one may be better"
                                : "");
-    fflush(stdout);
-}
-
-static void print_run(const job *j, int norm, int seed, double seconds)
-{
-    const curves *c = &j->curves[norm];
-    const int at = seed * j->options.epochs + j->options.epochs - 1;
-    printf("%-18s seed %d/%d  loss %.4f  validation accuracy %5.2f %%  %.1f s\n", norms[norm].name,
-           seed + 1, j->options.seeds, c->loss[at], 100 * c->accuracy[at], seconds);
     fflush(stdout);
 }
 
@@ -354,16 +419,9 @@ static void run_norm(job *j, int norm)
     if (interrupted || ng_failed()) return progress_end(&bar);
     if (sweep && !j->terminal) print_rate(j, norm);
 
-    for (int seed = 0; seed < j->options.seeds && !interrupted && !ng_failed(); seed++) {
-        const double began = progress_clock();
-        run_seed(j, norm, &j->curves[norm], seed, own_rate(j, norm), &bar);
-        const double seconds = progress_clock() - began;
-        j->curves[norm].seconds += seconds;
-        if (!j->terminal && j->curves[norm].done[seed] == j->options.epochs)
-            print_run(j, norm, seed, seconds);
-    }
+    const bool whole = run_all(j, norm, false, j->options.seeds, &bar);
     progress_end(&bar);
-    if (j->terminal && !bar.off && !interrupted && !ng_failed()) {
+    if (j->terminal && !bar.off && whole) {
         const curves *c = &j->curves[norm];
         const number_spread accuracy = number_spread_at(c, c->accuracy, c->epochs - 1);
         printf("%-18s lr %-6g validation accuracy %.2f %%  %.1f s\n", norms[norm].name,
@@ -438,14 +496,17 @@ int main(int argc, char **argv)
 {
     program_begin(argv);
     job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
+    ng_set_threads(0);
+    if (j.options.at_once == 0) j.options.at_once = ng_threads();
+    if (j.options.live) j.options.at_once = 1; /* what is drawn stands still meanwhile */
     ng_set_threads(j.options.threads);
     catch_signals();
     signal(SIGPIPE, SIG_IGN); /* a live window that was closed is no reason to stop */
     const bool made = make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs) &&
-                      make_curves(&j.trial, 1, TRIALS, j.options.epochs);
-    j.trial.first_seed = MAX_SEEDS; /* no --seeds reaches it */
+                      make_curves(j.trial, RATES, TRIALS, j.options.epochs);
+    for (int k = 0; k < RATES; k++) j.trial[k].first_seed = MAX_SEEDS; /* no --seeds reaches it */
     const int status = made ? work(&j) : EXIT_FAILED;
-    free_curves(j.curves, NORMS), free_curves(&j.trial, 1);
+    free_curves(j.curves, NORMS), free_curves(j.trial, RATES);
     ng_dataset_free(j.data);
     return program_end(status);
 }

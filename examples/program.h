@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <normgrad.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* As it was called, and whether a training has ended in no number. */
 static const char *program_path = "example";
-static bool program_diverged;
+static volatile sig_atomic_t program_diverged; /* by whichever thread */
 
 static inline const char *program_name(void)
 {

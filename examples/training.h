@@ -150,10 +150,10 @@ static inline void check_checkpoint(const checkpoint *c)
     exit(EXIT_USAGE);
 }
 
-/* FILE.KEY-NUMBER, or NULL; lives until the next call. */
+/* FILE.KEY-NUMBER, or NULL; lives until this thread's next call. */
 static inline const char *checkpoint_path(const checkpoint *c, const char *key, int number)
 {
-    static char path[4096];
+    static _Thread_local char path[4096];
     if (!c->prefix) return NULL;
     snprintf(path, sizeof path, "%s.%s-%d", c->prefix, key, number);
     return path;
