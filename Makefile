@@ -141,15 +141,24 @@ COMMON = -std=c11 -D_GNU_SOURCE -O2 -g -ffp-contract=off $(PRECISION) $(WARNINGS
 # only lines and functions are told but where a sanitizer wants more.
 KERNEL = -O2 -g1 $(if $(filter __clang__=1,$(MACROS)),,-fvect-cost-model=dynamic) -fno-math-errno -fno-trapping-math
 
-# The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on.
-ISAS = baseline $(if $(filter __x86_64__=1,$(MACROS)),avx2 avx512) $(if $(filter __aarch64__=1,$(MACROS)),neon)
+# The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on. The
+# best comes first. For the demo alone this processor's do, beside what is built already.
+ALL_ISAS := $(if $(filter __x86_64__=1,$(MACROS)),avx512 avx2) $(if $(filter __aarch64__=1,$(MACROS)),neon) baseline
+NEEDS.avx2   = __AVX2__ __FMA__
+NEEDS.avx512 = __AVX512F__ __AVX512VL__ __AVX512DQ__ __AVX512BW__ __FMA__
+ISAS = $(if $(BEST),$(filter $(BEST) $(BUILT),$(ALL_ISAS)),$(ALL_ISAS))
+ifeq ($(MAKECMDGOALS),demo)
+HERE := $(shell $(CC) -march=native -dM -E -x c /dev/null 2>/dev/null)
+BEST := $(if $(HERE),$(firstword $(foreach isa,$(ALL_ISAS),$(if $(filter-out $(HERE),$(NEEDS.$(isa))),,$(isa)))))
+BUILT := $(foreach isa,$(ALL_ISAS),$(if $(wildcard $(OUT)/$(TABLE)_$(isa)_*.o),$(isa)))
+endif
 ISA.avx2   = -mavx2 -mfma
 ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512
 TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa)_$(real).o))
 words_of = $(subst _, ,$(basename $(@F)))
 
 $(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(if $(WITH_BLAS),-DNG_WITH_BLAS)
-$(OUT)/src/kernels/%: OWN += $(KERNEL)
+$(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(isa)))'
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 $(OUT)/tests/%: OWN = -Isrc -Itests -I$(OUT)/tests $(CHECK_CFLAGS)
 
@@ -201,6 +210,7 @@ $(filter-out $(TABLES),$(OBJECTS)) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LAB): $(OU
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 
+$(OUT)/src/kernels/select.o: $(OUT)/objects
 $(TABLES): $(TABLE).c $(OUT)/flags | $$(@D)/
 	$(call say,CC   $< for $(wordlist 2,3,$(words_of)))
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@

@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
+/* Not every build has them all. */
+#define ASKED __attribute__((unused)) static bool
 
-static bool has_avx512(void)
+#if defined(__x86_64__)
+ASKED has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+ASKED has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && has_avx2();
 }
 #elif defined(__aarch64__)
-static bool has_neon(void) { return true; } /* which has it always */
+ASKED has_neon(void) { return true; } /* which has it always */
 #endif
 
-static bool has_baseline(void) { return true; }
+ASKED has_baseline(void) { return true; }
 
 /* The best comes first. */
 static const struct {
