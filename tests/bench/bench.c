@@ -294,6 +294,7 @@ static const char usage[] =
     "          threads make normgrad faster\n"
     "roof      the fastest loop that has the same reads and writes, on buffers of the same size\n"
     "          (BatchNorm's reads all twice: a batch does not stay in cache as a row does);\n"
+    "          for GELU and cross-entropy forward no less than their formulas take in cache;\n"
     "          for a step its matrix products at the rate of a large square one\n"
     "results   build/bench/results.tsv has microseconds, in the group memory KiB\n";
 

@@ -33,11 +33,13 @@ typedef struct {
     int64_t hidden;      /* of an LSTM */
 } bench_case;
 
-/* An opened case. A run's time is divided by `per`. Of several variants the fastest counts. */
+/* An opened case. A run's time is divided by `per`. Of several variants the fastest counts; where
+ * there is a bound besides, the slower of that and of the run. */
 typedef struct {
     void *state;
     void (*before)(void *state); /* before each run, untimed; or NULL */
     void (*run)(void *state, int variant);
+    void (*bound)(void *state, int variant); /* or NULL */
     void (*close)(void *state);
     double per;
     int variants;

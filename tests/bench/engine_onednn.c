@@ -185,7 +185,8 @@ static bool open_primitive(const bench_case *what, bench_job *job)
         dnnl_memory_desc_init_by_tag(&s->matrix, 2, matrix, dnnl_f32, dnnl_ab);
         dnnl_memory_desc_init_by_tag(&s->row, 1, row, dnnl_f32, dnnl_a);
         dnnl_memory_desc_init_by_tag(&s->per_row, 1, per_row, dnnl_f32, dnnl_a);
-        *job = (bench_job){s, NULL, run, close_primitive, 1, 1};
+        *job =
+            (bench_job){.state = s, .run = run, .close = close_primitive, .per = 1, .variants = 1};
         return operations[i].make(s, back) &&
                dnnl_primitive_create(&s->primitive, s->description) == dnnl_success;
     }

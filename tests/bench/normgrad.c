@@ -172,15 +172,15 @@ static bool open_op(const bench_case *what, bench_job *job)
     const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
     if (back && s->call == cross_entropy) s->dy = ng_ones_new(dtype, NG_SCALAR);
     if (chain || twice || (back && !s->dy)) s->dy = ng_uniform_new(dtype, matrix, -1, 1, &rng);
-    *job = (bench_job){s,
-                       back ? before_backward : NULL,
-                       chain   ? both
-                       : twice ? second
-                       : back  ? backward
-                               : forward,
-                       close_op,
-                       chain ? CHAIN : 1,
-                       1};
+    *job = (bench_job){.state = s,
+                       .before = back ? before_backward : NULL,
+                       .run = chain   ? both
+                              : twice ? second
+                              : back  ? backward
+                                      : forward,
+                       .close = close_op,
+                       .per = chain ? CHAIN : 1,
+                       .variants = 1};
     return works(job);
 }
 
@@ -342,7 +342,8 @@ static bool open_step(const bench_case *what, bench_job *job)
     step_state *s = malloc(sizeof *s);
     if (!s) return false;
     *s = begin_step(what);
-    *job = (bench_job){s, NULL, step_called(what->name), close_step, 1, 1};
+    *job = (bench_job){
+        .state = s, .run = step_called(what->name), .close = close_step, .per = 1, .variants = 1};
     return works(job);
 }
 
@@ -400,7 +401,7 @@ static void share_loop(void *state, int variant)
 static bool open_normgrad(const bench_case *what, bench_job *job)
 {
     if (!strcmp(what->name, "loop")) {
-        *job = (bench_job){NULL, NULL, share_loop, NULL, 1, 1};
+        *job = (bench_job){.run = share_loop, .per = 1, .variants = 1};
         return true;
     }
     if (!strcmp(what->group, "late")) return open_late(what, job);
@@ -505,7 +506,11 @@ static bool open_kernel(const bench_case *what, bench_job *job)
     s->var = bench_buffer(statistics);
     s->rstd = bench_buffer(statistics);
     s->scratch = bench_buffer(8 * ng_row_norm_scratch(&shape));
-    *job = (bench_job){s, NULL, back ? kernel_backward : kernel_forward, close_kernel, 1, 1};
+    *job = (bench_job){.state = s,
+                       .run = back ? kernel_backward : kernel_forward,
+                       .close = close_kernel,
+                       .per = 1,
+                       .variants = 1};
     for (int64_t i = 0; i < s->rows * s->n; i++) s->x[i] = s->dy[i] = (float)(i % 1009) / 500 - 1;
     for (int64_t i = 0; i < s->n; i++) s->gamma[i] = 1;
     kernel_forward(s, 0);

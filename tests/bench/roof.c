@@ -1,7 +1,8 @@
 /* The roof: what the machine allows. For work that is bound by memory the fastest loop with the
  * same reads and writes on buffers of the same size: ordinary or streaming stores, in vectors of
- * each width that the processor has. For a training step its matrix products at the rate of a
- * large square one. */
+ * each width that the processor has; and where each element costs an exponential or more, no less
+ * than that takes over a row that stays in the nearest cache. For a training step its matrix
+ * products at the rate of a large square one. */
 #include "engine.h"
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
@@ -96,6 +97,8 @@ typedef struct {
     int64_t n; /* floats */
     float *x, *z, *y;
     bool again;
+    ng_span *arithmetic; /* of a row, which is a unit; or NULL */
+    int64_t rows, columns;
 } streams;
 
 static void copy_values(float *x, const float *values, int64_t n)
@@ -140,6 +143,56 @@ static void run_streams(void *state, int variant)
     run_stream(s, shared, (shared_streams){s->loop[variant % s->loops], s->x, s->z, s->y});
 }
 
+/* ---- Arithmetic ----------------------------------------------------------------------------- */
+
+/* The formulas of the library's own kernels, over and over on the same row. */
+enum { MOST_COLUMNS = 1024 };
+
+static void fill_row(float *x, int64_t columns)
+{
+    for (int64_t i = 0; i < columns; i++) x[i] = (float)(i % 101) / 25 - 2;
+}
+
+static void gelu_rows(const void *arguments, int64_t begin, int64_t end)
+{
+    const streams *s = arguments;
+    const ng_kernels *kernels = ng_kernels_for(NG_F32);
+    float x[MOST_COLUMNS], y[MOST_COLUMNS];
+    fill_row(x, s->columns);
+    for (int64_t i = begin; i < end; i++)
+        kernels->map((ng_mapping){.map = NG_MAP_GELU}, x, y, s->columns);
+    atomic_store_explicit(&sink, y[0], memory_order_relaxed);
+}
+
+static void cross_entropy_rows(const void *arguments, int64_t begin, int64_t end)
+{
+    const streams *s = arguments;
+    const ng_kernels *kernels = ng_kernels_for(NG_F32);
+    float x[MOST_COLUMNS], loss[1];
+    double kept[2];
+    const int64_t label[1] = {0};
+    const ng_cross_entropy_shape shape = {.rows = 1, .n = s->columns};
+    fill_row(x, s->columns);
+    for (int64_t i = begin; i < end; i++) kernels->cross_entropy(&shape, x, label, loss, kept);
+    atomic_store_explicit(&sink, loss[0], memory_order_relaxed);
+}
+
+static void run_arithmetic(void *state, int variant)
+{
+    const streams *s = state;
+    (void)variant;
+    ng_share_out(s->arithmetic, s, s->rows, 16);
+}
+
+/* Of the cases that are bound by it. */
+static ng_span *arithmetic_of(const bench_case *what)
+{
+    if (what->columns > MOST_COLUMNS) return NULL;
+    return !strcmp(what->name, "gelu_forward")            ? gelu_rows
+           : !strcmp(what->name, "cross_entropy_forward") ? cross_entropy_rows
+                                                          : NULL;
+}
+
 static void close_streams(void *state)
 {
     streams *s = state;
@@ -174,7 +227,14 @@ static bool open_streams(const bench_case *what, bench_job *job, int reads, int 
     s->y = writes ? bench_buffer(bytes) : NULL;
     choose_loops(s);
     const bool small = bytes <= SMALL && ng_threads() > 1;
-    *job = (bench_job){s, NULL, run_streams, close_streams, 1, small ? 2 * s->loops : s->loops};
+    s->rows = what->rows, s->columns = what->columns;
+    s->arithmetic = arithmetic_of(what);
+    *job = (bench_job){.state = s,
+                       .run = run_streams,
+                       .bound = s->arithmetic ? run_arithmetic : NULL,
+                       .close = close_streams,
+                       .per = 1,
+                       .variants = small ? 2 * s->loops : s->loops};
     if (!s->x || (reads > 1 && !s->z) || (writes && !s->y)) return false;
     float values[LANES];
     for (int i = 0; i < LANES; i++) values[i] = 1e-3f * (float)i;
@@ -215,7 +275,11 @@ static bool open_product(const bench_case *what, bench_job *job)
     if (!p) return false;
     *p = (product){bench_buffer(4 * n), bench_buffer(4 * n), bench_buffer(4 * n)};
     const double flops = 2.0 * PRODUCT * PRODUCT * PRODUCT;
-    *job = (bench_job){p, NULL, run_product, close_product, flops / bench_step_flops(what), 1};
+    *job = (bench_job){.state = p,
+                       .run = run_product,
+                       .close = close_product,
+                       .per = flops / bench_step_flops(what),
+                       .variants = 1};
     if (!p->a || !p->b || !p->c) return false;
     for (int64_t i = 0; i < n; i++) p->a[i] = p->b[i] = 1e-3f * (float)(i % 1000);
     return true;
