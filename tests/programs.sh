@@ -126,6 +126,10 @@ same_curves digits "$programs/digits" --seeds 1 --epochs 8 --norm batch,layer --
 same_curves digits "$programs/digits" --seeds 1 --epochs 1 --norm layer --no-plot
 grep -q '^# LayerNorm by rate' whole.dat || fail "digits tries no rates: $(cat whole.dat)"
 [ "$(awk 'NF == 6 && $6 == 1' whole.dat | wc -l)" -eq 1 ] || fail 'digits chooses no single rate'
+for count in 1 3; do
+    "$programs/digits" $small --seeds 3 --norm none,layer --no-plot --at-once $count --out "by$count" >"$folder/output"
+done
+cmp by1.dat by3.dat || fail 'digits: other figures of trainings side by side'
 same_curves digits_cnn "$programs/digits_cnn" --seeds 1 --epochs 1
 same_curves char_transformer "$programs/char_transformer" --layers 1 --width 32 --heads 2 --context 32 \
     --steps 150 --sample 0 --dropout 0.1 --threads 1
