@@ -86,8 +86,8 @@ static const ng_module_class masked_batch_norm_class = {.name = "BatchNorm",
                                                         .forward_given = masked_forward,
                                                         .describe = batch_norm_describe};
 
-/* Whether nothing is set of what moves running statistics that there are not, or takes statistics of
- * batches that are never asked. */
+/* Whether nothing is set of what moves running statistics that there are not, or takes statistics
+ * of batches that are never asked. */
 static bool options_count(const char *name, const ng_batch_norm_new_options *options)
 {
     const char *moves = "where running statistics move", *batches = "where batches give statistics";
