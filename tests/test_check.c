@@ -459,6 +459,28 @@ START_TEST(a_function_too_rough_to_be_measured_has_not_passed)
 }
 END_TEST
 
+/* One number of [-1, 1) for each x, as if drawn. */
+static double drawn(double x)
+{
+    ng_rng rng = ng_rng_seeded((uint64_t)llround(ldexp(x, 60)));
+    return 2 * ng_rng_uniform(&rng) - 1;
+}
+static double drawn_sine(double x) { return sin(x) + parameter * drawn(x); }
+
+/* Noise far above rounding leaves a difference of about its estimate, ten tolerances or more: what
+ * excuses it is that the estimate counts, four times. */
+START_TEST(an_estimated_error_counts)
+{
+    parameter = 1e-10;
+    int passed = 0;
+    for (int i = 0; i < 50; i++)
+        passed += check_pointwise((pointwise){drawn_sine, cos}, 0.3 + 0.01 * i, 1.1 - 0.013 * i,
+                                  (ng_check_options){0})
+                      .passed;
+    ck_assert_msg(passed >= 20, "%d of 50", passed);
+}
+END_TEST
+
 static double quick_sine(double x) { return sin(14 * x); }
 static double quick_slope(double x) { return 14 * cos(14 * x); }
 
@@ -1697,6 +1719,7 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, what_cancels_is_allowed_its_rounding_and_no_more);
     tcase_add_test(figures, beside_a_large_derivative_a_small_one_is_known_to_its_rounding);
     tcase_add_test(figures, a_function_too_rough_to_be_measured_has_not_passed);
+    tcase_add_test(figures, an_estimated_error_counts);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
     tcase_add_test(figures, at_a_kink_any_slope_between_the_sides_will_do_and_no_other);
