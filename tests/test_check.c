@@ -340,6 +340,52 @@ START_TEST(the_report_names_the_worst_element)
 }
 END_TEST
 
+/* y = 1e6 a + 1e-4 b (1 + parameter in the gradient alone). */
+static void unequal_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const double *off = node->attributes;
+    dx[0] = ng_mul_scalar(tape, dy, 1e6);
+    dx[1] = ng_mul_scalar(tape, dy, 1e-4 * (1 + *off));
+}
+
+static ng_tensor *unequal(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {.name = "unequal", .gradient = unequal_gradient};
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
+    for (int64_t i = 0; y && i < ng_size(y); i++)
+        ng_data_f64(y)[i] = 1e6 * ng_get(in[0], i) + 1e-4 * ng_get(in[1], i);
+    return y ? ng_record(tape, &op, y, in, 2, context, sizeof(double)) : NULL;
+}
+
+START_TEST(each_input_has_its_own_scale)
+{
+    ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(0, 0)),
+                       ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(1, 2))};
+    double off = 0;
+    ng_check_report report = ng_check_function(unequal, in, 2, .context = &off);
+    expect_passed(&report, "1e6 and 1e-4");
+    off = 1e-3; /* 1e-7: less than 1e-12 of 1e6 */
+    report = ng_check_function(unequal, in, 2, .context = &off);
+    expect_says(&report, "the worst in input 1");
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
+START_TEST(an_earlier_failure_stays_on_record)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(1, 2));
+    ng_set(x, 7, 0);
+    ck_assert_int_eq(ng_error_status(), NG_ESHAPE);
+    char before[512];
+    snprintf(before, sizeof before, "%s", ng_error_text());
+    ng_check_report report = ng_check_function(square, &x, 1);
+    expect_passed(&report, "beside a failure of something else");
+    ck_assert_str_eq(ng_error_text(), before);
+    ng_clear_error();
+    ng_tensor_free(x);
+}
+END_TEST
+
 /* ---- The checker's figures, from both sides --------------------------------------------------
  *
  * y = value(x), element by element, with a gradient dy slope(x) that is nobody's but the test's. */
@@ -1720,6 +1766,8 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, beside_a_large_derivative_a_small_one_is_known_to_its_rounding);
     tcase_add_test(figures, a_function_too_rough_to_be_measured_has_not_passed);
     tcase_add_test(figures, an_estimated_error_counts);
+    tcase_add_test(figures, each_input_has_its_own_scale);
+    tcase_add_test(figures, an_earlier_failure_stays_on_record);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
     tcase_add_test(figures, at_a_kink_any_slope_between_the_sides_will_do_and_no_other);
