@@ -224,13 +224,17 @@ $(SHARED): $(OBJECTS) $(OUT)/objects
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
 
-# The group of processes on MPI is a library of its own, where its compiler is found.
-MPICC = mpicc
+# The group of processes on MPI is a library of its own, where its compiler is found. Of several, or
+# in a place of its own: make MPICC=mpicc.mpich, or MPICC=/opt/mpi/bin/mpicc.
+MPICC  = mpicc
+MPIRUN = $(subst mpicc,mpirun,$(MPICC))
+export MPICC MPIRUN
 MPI_FLAGS = -Isrc/mpi/include
 MPI_HEADER = src/mpi/include/normgrad/mpi.h
 mpicc = OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC)
 HAS_MPI := $(shell command -v $(MPICC))
-WITH_MPI := $(if $(HAS_MPI),$(MPI_LIBS) $(MPI_PC) $(PROGRAMS)/mpi/digits_mpi)
+MPI_EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/mpi/*.c)))
+WITH_MPI := $(if $(HAS_MPI),$(MPI_LIBS) $(MPI_PC) $(MPI_EXAMPLES))
 MPI_SONAME := libnormgrad-mpi.so.$(SERIES)
 .PHONY: needs-mpi
 needs-mpi:
@@ -243,10 +247,16 @@ $(OUT)/libnormgrad-mpi.a: $(OUT)/src/mpi/mpi.o
 $(OUT)/libnormgrad-mpi.so.$(VERSION): $(OUT)/src/mpi/mpi.o $(SHARED)
 	$(Q)$(mpicc) -pthread $(LAST) $(LDFLAGS) -shared -Wl,-soname,$(MPI_SONAME) $< -L$(OUT) -lnormgrad -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(MPI_SONAME); ln -sf $(@F) $(OUT)/libnormgrad-mpi.so
+$(PROGRAMS)/mpi/workers_mpi: $(LAB)
 $(PROGRAMS)/mpi/%: examples/mpi/%.c $(OUT)/libnormgrad-mpi.a $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/examples/
 	$(call say,LINK $@)
-	$(Q)$(mpicc) $(COMMON) $(MPI_FLAGS) -Iexamples $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$(@F).d $< \
+	$(Q)$(mpicc) $(COMMON) $(MPI_FLAGS) -Iexamples $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$(@F).d $(filter %.c %.o,$^) \
 	    $(LDFLAGS) $(OUT)/libnormgrad-mpi.a $(STATIC) $(LIBS) $(LDLIBS) -o $@
+$(OUT)/tests/mpi/bench: tests/mpi/bench.c tests/mpi/network.c tests/mpi/network.h src/group/team.h \
+    $(OUT)/libnormgrad-mpi.a $(STATIC) | $(OUT)/tests/mpi/
+	$(call say,LINK $@)
+	$(Q)$(mpicc) $(COMMON) $(MPI_FLAGS) -Isrc $(LAST) $(filter %.c,$^) $(LDFLAGS) \
+	    $(OUT)/libnormgrad-mpi.a $(STATIC) $(LIBS) $(LDLIBS) -o $@
 $(OUT)/tests/mpi/check: tests/mpi/check.c $(OUT)/libnormgrad-mpi.a $(STATIC) | $(OUT)/tests/mpi/
 	$(call say,LINK $@)
 	$(Q)$(mpicc) $(COMMON) $(MPI_FLAGS) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/tests/mpi.d $< \
@@ -254,19 +264,41 @@ $(OUT)/tests/mpi/check: tests/mpi/check.c $(OUT)/libnormgrad-mpi.a $(STATIC) | $
 
 ## deps-mpi: install an MPI, for groups of processes
 ## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the same bits, failures, a killed process
+## bench-mpi: steps, sums and buckets on two processes of a core each; on paper up to 1,024
+## check-mpi-asan: the same under AddressSanitizer and UBSan
+## check-mpi-valgrind: a training on two processes under valgrind
+## plots-mpi: the experiment `workers` with its workers on ranks: its figure has them as crosses
 ## demo-mpi: the digits on two processes: own statistics, synchronized ones, and LayerNorm
 MPI_PACKAGES.apt-get = libopenmpi-dev openmpi-bin
 MPI_PACKAGES.dnf     = openmpi-devel
 MPI_PACKAGES.pacman  = openmpi
 MPI_PACKAGES.apk     = openmpi-dev
 MPI_PACKAGES.brew    = open-mpi
-.PHONY: deps-mpi check-mpi demo-mpi
+.PHONY: deps-mpi check-mpi check-mpi-asan check-mpi-valgrind bench-mpi plots-mpi demo-mpi
 deps-mpi:
 	$(if $(MPI_PACKAGES.$(MANAGER)),,$(error deps-mpi: please install an MPI yourself))
 	$(if $(filter apt-get,$(MANAGER)),$(SUDO) apt-get update -q)
 	$(SUDO) $(INSTALL.$(MANAGER)) $(MPI_PACKAGES.$(MANAGER))
-check-mpi: needs-mpi $(OUT)/tests/mpi/check
-	$(Q)tests/mpi/run.sh $(OUT)/tests/mpi
+check-mpi: needs-mpi $(OUT)/tests/mpi/check $(PROGRAMS)/mpi/transformer_mpi
+	$(Q)tests/mpi/run.sh $(OUT)/tests/mpi $(PROGRAMS)/mpi/transformer_mpi
+# Of leaks only MPI's own are passed over.
+check-mpi-asan:
+	+$(Q)ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
+	    LSAN_OPTIONS=suppressions=$(CURDIR)/tests/mpi/lsan.supp:print_suppressions=0:fast_unwind_on_malloc=0 \
+	    $(MAKE) --no-print-directory VARIANT=asan check-mpi
+check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
+	$(Q)tests/mpi/mpirun.sh 2 valgrind --quiet --error-exitcode=1 --num-callers=50 \
+	    --suppressions=tests/valgrind.supp --suppressions=tests/mpi/valgrind.supp \
+	    $(addprefix --suppressions=,$(wildcard /usr/share/openmpi/openmpi-valgrind.supp)) \
+	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+	    $(OUT)/tests/mpi/check train
+MPI_ROUNDS = 10
+bench-mpi: needs-mpi $(OUT)/tests/mpi/bench | $(BUILD)/bench/
+	$(Q)tests/mpi/bench.sh $(OUT)/tests/mpi/bench $(BUILD)/bench/mpi.tsv $(MPI_ROUNDS) plots/mpi_scaling.dat
+	$(Q)if $(has_gnuplot) >/dev/null; then gnuplot plots/mpi_scaling.gp; fi
+plots-mpi: needs-mpi needs-gnuplot $(PROGRAMS)/mpi/workers_mpi | $(OUT)/plots/
+	$(Q)tests/mpi/mpirun.sh 4 $(PROGRAMS)/mpi/workers_mpi --no-plot --out plots/
+	$(Q)gnuplot plots/workers.gp
 demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi
 	$(Q)tests/mpi/demo.sh $(PROGRAMS)/mpi/digits_mpi
 
@@ -282,6 +314,7 @@ $(CASE_TABLES:table.o=cases.h): $(OUT)/%/cases.h: FORCE | $$(@D)/
 $(PC) $(CMAKE) $(MPI_PC): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' \
+	    -e 's|@MPI_SONAME@|$(MPI_SONAME)|' \
 	    -e 's|@SANITIZE@|$(SANITIZE)|' -e 's|@LIBS_PRIVATE@|-pthread $(LIBS)|' $< > $@
 
 $(OUT)/places: FORCE | $(OUT)/tests/

@@ -4,6 +4,10 @@
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/workers'
 data = out . '.dat'
+# The same on ranks of MPI, where make plots-mpi has been: crosses.
+ranks = out . '_mpi.dat'
+has_ranks = system("test -e '" . ranks . "' && echo 1") eq "1"
+crosses = "with points pt 2 ps 1.1 lw 1.4"
 
 array shards[2] = ["random shards", "sorted shards"]
 array methods[3] = ["own statistics", "combined statistics", "LayerNorm"]
@@ -29,8 +33,10 @@ gap = 0.065
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds.   ", seeds).what_of(data) \
-        at screen 0.075,0.035 tc rgb faint font fine(kind)
+    set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds. ", seeds). \
+        (has_ranks ? "Crosses: medians of workers on ranks of MPI, from the same seeds." : "") \
+        at screen 0.075,0.055 tc rgb faint font fine(kind)
+    set label 4 what_of(data) at screen 0.075,0.018 tc rgb faint font fine(kind)
     set logscale x
     set xrange [0.95:17]
     set xtics (1, 4, 16)
@@ -47,8 +53,10 @@ do for [kind in "svg png"] {
     set label 3 "random shards" at graph 0.98, 0.24 right tc ls 12
     plot for [k = 1:2] data index block(k, 1) using "workers":"difference_low":"difference_high" \
              with filledcurves ls 2 @BAND, \
-         for [k = 1:2] data index block(k, 1) using "workers":"difference" with linespoints ls 2
-    unset label 1; unset label 2; unset label 3
+         for [k = 1:2] data index block(k, 1) using "workers":"difference" with linespoints ls 2, \
+         for [k = 1:has_ranks * 2] ranks index block(k, 1) using "workers":"difference" \
+             @crosses lc rgb ink
+    unset label 1; unset label 2; unset label 3; unset label 4
 
     do for [i = 1:4] { ends[i] = (last[i] - bottoms[2]) / (102 - bottoms[2]) }
     eval SPREAD
@@ -65,7 +73,9 @@ do for [kind in "svg png"] {
                  with filledcurves ls styles[i] @BAND, \
              data index block(k, 1) using "workers":"together" with lines ls 2 dt 2, \
              for [i = 1:3] data index block(k, i) using "workers":"accuracy" \
-                 with linespoints ls styles[i]
+                 with linespoints ls styles[i], \
+             for [i = 1:has_ranks * 3] ranks index block(k, i) using "workers":"accuracy" \
+                 @crosses lc rgb ink
     }
     do for [i = 1:4] { unset label 10 + i }
     unset multiplot

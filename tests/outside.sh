@@ -1,6 +1,6 @@
 #!/bin/sh
 # Programs outside the tree find the installed library: through pkg-config and through CMake, shared
-# and static, where it was installed and where the installation has been moved to, with a space in
+# and static, and that for MPI, where it was installed and where the installation has been moved to, with a space in
 # the path. When it is uninstalled, nothing is left of it.
 #
 #     tests/outside.sh FOLDER [make's arguments]
@@ -27,16 +27,26 @@ by_pkg_config() {
     eval ${CC:-cc} "'$outside/program.c'" "$(eval "$found" --static --cflags --libs normgrad |
         sed "s|-lnormgrad|'$2/lib/libnormgrad.a'|")" -o "'$folder/$1/static'"
     "$folder/$1/static" || fail "$1: the program with the static library fails"
+    [ -e "$2/lib/libnormgrad-mpi.so" ] || return 0
+    OMPI_CC=${CC:-cc} MPICH_CC=${CC:-cc} eval ${MPICC:-mpicc} -std=c99 -Wall -Wextra -pedantic -Werror \
+        "'$outside/ranks.c'" "$(eval "$found" --cflags --libs normgrad-mpi normgrad)" -o "'$folder/$1/ranks'"
+    LD_LIBRARY_PATH=$2/lib "$outside/../mpi/mpirun.sh" 2 "$folder/$1/ranks" ||
+        fail "$1: the program on two processes fails"
 }
 
 by_cmake() {
     command -v cmake >/dev/null || return 0
-    cmake -S "$outside" -B "$folder/$1" -DCMAKE_PREFIX_PATH="$2" >"$folder/cmake.log" 2>&1 &&
+    mpi=
+    [ ! -e "$2/lib/libnormgrad-mpi.so" ] || mpi=mpi
+    cmake -S "$outside" -B "$folder/$1" -DCMAKE_PREFIX_PATH="$2" -DCOMPONENTS=$mpi \
+        -DMPI_C_COMPILER="$(command -v "${MPICC:-mpicc}" || echo no)" >"$folder/cmake.log" 2>&1 &&
         cmake --build "$folder/$1" >>"$folder/cmake.log" 2>&1 || {
         cat "$folder/cmake.log" >&2
         fail "$1: the CMake project does not build"
     }
     "$folder/$1/shared" && "$folder/$1/static" || fail "$1: a program built by CMake fails"
+    [ ! -e "$folder/$1/ranks" ] || LD_LIBRARY_PATH=$2/lib "$outside/../mpi/mpirun.sh" 2 "$folder/$1/ranks" ||
+        fail "$1: a program built by CMake fails on two processes"
     mkdir -p "$folder/older"
     ! cmake -S "$outside" -B "$folder/older" -DCMAKE_PREFIX_PATH="$2" -DVERSION=0.1 \
         >"$folder/older.log" 2>&1 && grep -q normgradConfig.cmake "$folder/older.log" ||

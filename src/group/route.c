@@ -76,6 +76,7 @@ void ng_route_plan(ng_route *r, int members, int processes, int process)
                     .count = ng_route_first(members, processes, process + 1) - first};
     if (members % processes == 0 && is_power_of_two(processes) &&
         is_power_of_two(members / processes)) {
+        r->doubling = true;
         for (int far = 1; far < processes; far *= 2)
             add_step(r, NG_STEP_EXCHANGE, process ^ far, 0, (process & far) == 0);
         return;

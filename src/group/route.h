@@ -32,6 +32,7 @@ enum { NG_MOST_STEPS = 128, NG_MOST_MEMBERS = 1 << 20 };
 typedef struct {
     int members, processes, process;
     int first, count;
+    bool doubling; /* all steps are exchanges */
     int n_steps;
     ng_step step[NG_MOST_STEPS];
 } ng_route;

@@ -1,13 +1,15 @@
 /* Data-parallel training. Gradients go straight into buckets, each of which is added up over the
  * group as soon as it is complete, in their order; then they are added to the parameters' own.
  *
- * Parameters stand in buckets from the last registered to the first, about the order in which a
- * sweep completes them. Behind a bucket's gradients stands one number for each parameter: 1 where
- * this member has reached it, so that the sum tells whether any has. */
+ * Parameters stand in buckets in the order in which the first sweep on rank 0 completed them; till
+ * then, from the last registered to the first, which is about that. Behind a bucket's gradients
+ * stands one number for each parameter: 1 where this member has reached it, so that the sum tells
+ * whether any has. */
 #include "group/team.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include <normgrad/parallel.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One parameter. */
@@ -16,6 +18,8 @@ typedef struct {
     ng_tensor *weight;
     ng_tensor place; /* in the bucket */
     bool complete, reached;
+    int number; /* among the slots, the last registered first */
+    int turn;   /* in which the pass has completed it */
 } slot;
 
 typedef struct {
@@ -32,8 +36,11 @@ struct ng_parallel {
     ng_group *group;
     int64_t bucket_bytes;
     bool fast;
-    slot *slots; /* of the parameters that require a gradient, the last registered first */
+    slot *slots; /* of the parameters that require a gradient, as they stand in the buckets */
     int n_slots;
+    int *slot_of; /* the place in `slots`, by number */
+    int turns;    /* slots that the pass has completed */
+    bool ordered; /* the slots stand in measured order */
     bucket *buckets;
     int n_buckets;
     void *memory;
@@ -135,10 +142,10 @@ static bool share_values(ng_module *module, ng_group *group)
 
 static void forget_buckets(ng_parallel *p)
 {
-    ng_free(p->slots), ng_free(p->buckets), ng_free(p->memory);
-    p->slots = NULL, p->buckets = NULL, p->memory = NULL;
+    ng_free(p->slots), ng_free(p->slot_of), ng_free(p->buckets), ng_free(p->memory);
+    p->slots = NULL, p->slot_of = NULL, p->buckets = NULL, p->memory = NULL;
     p->n_slots = p->n_buckets = 0;
-    p->waits = false;
+    p->waits = p->ordered = false;
 }
 
 void ng_parallel_free(ng_parallel *p)
@@ -193,10 +200,9 @@ static bool are_current(const ng_parallel *p, int parameters)
         ng_named_tensor named;
         ng_module_parameter(p->module, i, &named);
         if (!named.tensor->requires_grad) continue;
-        if (at == p->n_slots || p->slots[at].weight != named.tensor ||
-            p->slots[at].place.dtype != named.tensor->dtype)
-            return false;
-        at++;
+        if (at == p->n_slots) return false;
+        const slot *s = &p->slots[p->slot_of[at++]];
+        if (s->weight != named.tensor || s->place.dtype != named.tensor->dtype) return false;
     }
     return at == p->n_slots;
 }
@@ -210,6 +216,7 @@ static int64_t bytes_of(const bucket *b)
 static int64_t deal_out(ng_parallel *p)
 {
     int64_t bytes = 0;
+    p->n_buckets = 0;
     for (int i = 0; i < p->n_slots; i++) {
         const ng_tensor *weight = p->slots[i].weight;
         bucket *b = p->n_buckets ? &p->buckets[p->n_buckets - 1] : NULL;
@@ -246,31 +253,73 @@ static void place_slots(ng_parallel *p, int64_t bytes)
     }
 }
 
+/* Memory for the slots as they stand. */
+static bool make_room(ng_parallel *p)
+{
+    const int64_t bytes = deal_out(p);
+    ng_free(p->memory);
+    p->memory = ng_calloc(function, bytes, 2);
+    if (p->memory) place_slots(p, bytes);
+    return p->memory != NULL;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    const slot *x = a, *y = b;
+    return (x->turn > y->turn) - (x->turn < y->turn);
+}
+
+/* Puts the slots into the order in which rank 0 has completed them, on every rank. */
+static bool put_in_order(ng_parallel *p)
+{
+    p->ordered = true;
+    uint64_t *turns = ng_calloc(function, p->n_slots, sizeof *turns);
+    if (!turns) return false;
+    for (int i = 0; i < p->n_slots && ng_group_rank(p->group) == 0; i++)
+        turns[p->slots[i].number] = (uint64_t)p->slots[i].turn;
+    const bool well =
+        ng_group_combine(
+            p->group, function,
+            (ng_collective){.how = NG_COMBINE_BITS, .data = turns, .count = p->n_slots}) == NG_OK;
+    for (int i = 0; i < p->n_slots && well; i++) p->slots[i].turn = (int)turns[p->slots[i].number];
+    ng_free(turns);
+    if (!well) return false;
+    qsort(p->slots, (size_t)p->n_slots, sizeof *p->slots, by_turn);
+    for (int i = 0; i < p->n_slots; i++) p->slot_of[p->slots[i].number] = i;
+    if (make_room(p)) return true;
+    forget_buckets(p);
+    return false;
+}
+
 static bool make_buckets(ng_parallel *p)
 {
     const int parameters = count_of(p->module, NG_ENTRY_PARAMETER);
-    if (p->slots && are_current(p, parameters)) return true;
+    if (p->slots && are_current(p, parameters))
+        return p->ordered || p->waits || p->turns == 0 || put_in_order(p);
     if (p->waits) {
         ng_fail(NG_ESTATE, "%s: the parameters have changed since a call with .later", function);
         return false;
     }
     forget_buckets(p);
     p->slots = ng_calloc(function, parameters, sizeof *p->slots);
+    p->slot_of = ng_calloc(function, parameters, sizeof *p->slot_of);
     p->buckets = ng_calloc(function, parameters, sizeof *p->buckets);
-    if (!p->slots || !p->buckets) return false;
-    for (int i = parameters - 1; i >= 0; i--) {
-        ng_named_tensor named;
-        ng_module_parameter(p->module, i, &named);
-        if (named.tensor->requires_grad) p->slots[p->n_slots++].weight = named.tensor;
-    }
-    const int64_t bytes = deal_out(p);
-    p->memory = ng_calloc(function, bytes, 2);
-    if (!p->memory) {
+    if (!p->slots || !p->slot_of || !p->buckets) {
         forget_buckets(p);
         return false;
     }
-    place_slots(p, bytes);
-    return true;
+    for (int i = parameters - 1; i >= 0; i--) {
+        ng_named_tensor named;
+        ng_module_parameter(p->module, i, &named);
+        if (!named.tensor->requires_grad) continue;
+        p->slots[p->n_slots] = (slot){.weight = named.tensor, .number = p->n_slots};
+        p->slot_of[p->n_slots] = p->n_slots;
+        p->n_slots++;
+    }
+    p->turns = 0;
+    if (make_room(p)) return true;
+    forget_buckets(p);
+    return false;
 }
 
 /* The parameters' own gradients are there before anything is added up. */
@@ -321,6 +370,7 @@ static void complete(void *with, ng_leaf_use *use)
     ng_parallel *p = with;
     slot *s = (slot *)use;
     s->complete = true;
+    s->turn = p->turns++;
     s->reached = use->reached;
     if (!s->reached)
         memset(s->place.data, 0, (size_t)s->place.size * ng_dtype_bytes(s->place.dtype));
@@ -328,12 +378,17 @@ static void complete(void *with, ng_leaf_use *use)
     if (!p->starts) return;
     while (p->started < p->n_buckets && p->buckets[p->started].incomplete == 0)
         start_bucket(p, &p->buckets[p->started++]);
-    ng_group_poll(p->group);
+}
+
+static void go_on(void *with)
+{
+    const ng_parallel *p = with;
+    if (p->started > 0) ng_group_poll(p->group);
 }
 
 static void begin_pass(ng_parallel *p)
 {
-    p->started = 0;
+    p->started = p->turns = 0;
     for (int i = 0; i < p->n_buckets; i++) p->buckets[i].incomplete = p->buckets[i].count;
     for (int i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
@@ -406,7 +461,7 @@ ng_status ng_parallel_backward_with(ng_parallel *p, ng_tape *tape,
         return ng_group_end_failed(p->group, function);
     }
     const double share = ng_option(options.share, 1.0 / ng_group_size(p->group));
-    const ng_leaf_watch watch = {complete, p};
+    const ng_leaf_watch watch = {complete, go_on, p};
     p->starts = !options.later;
     begin_pass(p);
     const bool well = ng_backward_watched(function, tape, options.loss, share, &watch) == NG_OK;

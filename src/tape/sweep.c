@@ -292,8 +292,8 @@ static void note(const sweep *s, const ng_tensor *x)
         if (s->inputs[i] == x) s->gradients[i] = x->cotangent;
 }
 
-/* Tells of the leaves that the node was the last to add to. */
-static void tell_complete(const sweep *s, const ng_node *node)
+/* Tells of the node, and of the leaves that it was the last to add to. */
+static void tell_watch(const sweep *s, const ng_node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *leaf = node->inputs[i];
@@ -302,6 +302,7 @@ static void tell_complete(const sweep *s, const ng_node *node)
         clear(leaf);
         s->watch->complete(s->watch->with, leaf->use);
     }
+    s->watch->meanwhile(s->watch->with);
 }
 
 /* From `newest` back to, and without, `boundary`. What arrives at a tensor that was made outside
@@ -314,7 +315,7 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
         if (dy) note(s, node->output);
         if (dy) clear(node->output);
         if (dy && well && leads_on(s, node)) well = run_node(s, node, dy);
-        if (s->watch && well) tell_complete(s, node);
+        if (s->watch && well) tell_watch(s, node);
     }
     return well;
 }

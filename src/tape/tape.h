@@ -62,10 +62,11 @@ typedef struct ng_leaf_use {
 } ng_leaf_use;
 
 /* Backward of factor * loss, in which `complete` is called for each leaf with a use (that is in
- * leaf->use until the sweep has ended), as soon as nothing more can arrive. Leaves without one get
- * theirs as in ng_backward. */
+ * leaf->use until the sweep has ended), as soon as nothing more can arrive, and `meanwhile` after
+ * each op. Leaves without one get theirs as in ng_backward. */
 typedef struct {
     void (*complete)(void *with, ng_leaf_use *use);
+    void (*meanwhile)(void *with);
     void *with;
 } ng_leaf_watch;
 ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *loss, double factor,

@@ -1,7 +1,8 @@
 /* A training of 8 members on the processes of MPI, for tests/mpi/run.sh:
  *
  *     check train       prints a digest of all losses and of the network, which is one line
- *     check fast        prints the last loss, of sums in MPI's order, one member a process
+ *     check fast        prints the loss of each step, of sums in MPI's order
+ *     check fast-f64    the same in double
  *     check fail        member 1 meets bad data: every process says so, and ends
  *     check kill        process 0 kills itself in the middle
  *     check stop STATE  as train, but stops half way; each member's state is in STATE.RANK
@@ -20,10 +21,11 @@ enum { MEMBERS = 8, STEPS = 200, FEATURES = 6, CLASSES = 3, SAMPLES = 2000, BATC
 typedef struct {
     const char *mode, *state;
     uint64_t digest;
-    double loss;
+    double loss[STEPS]; /* rank 0's record */
 } job;
 
 static bool is(const job *j, const char *mode) { return strcmp(j->mode, mode) == 0; }
+static bool is_fast(const job *j) { return strncmp(j->mode, "fast", 4) == 0; }
 
 static uint64_t mix(uint64_t digest, const void *bytes, size_t count)
 {
@@ -51,7 +53,7 @@ static double total_of(member *m, double loss)
     return sum / ng_group_size(m->group);
 }
 
-static bool step(const job *j, member *m, const ng_batch *batch, int64_t at)
+static bool step(job *j, member *m, const ng_batch *batch, int64_t at)
 {
     const bool spoilt = is(j, "fail") && at == 50 && ng_group_rank(m->group) == 1;
     if (is(j, "kill") && at == 50 && ng_group_rank(m->group) == 0) raise(SIGKILL);
@@ -64,6 +66,7 @@ static bool step(const job *j, member *m, const ng_batch *batch, int64_t at)
     uint64_t digest = (uint64_t)m->history;
     digest = mix(digest, &total, sizeof total) & ((UINT64_C(1) << 52) - 1);
     m->history = (double)digest;
+    if (ng_group_rank(m->group) == 0) j->loss[at] = total;
     ng_tape_reset(m->tape);
     return true;
 }
@@ -98,26 +101,31 @@ static void train(job *j, member *m, ng_dataset *mine)
     uint64_t digest = (uint64_t)m->history;
     ng_named_tensor named;
     for (int i = 0; ng_module_parameter(m->net, i, &named); i++)
-        digest = mix(digest, ng_data_f32(named.tensor), (size_t)ng_size(named.tensor) * 4);
+        for (int64_t k = 0; k < ng_size(named.tensor); k++) {
+            const double value = ng_get(named.tensor, k);
+            digest = mix(digest, &value, sizeof value);
+        }
     ng_eval(m->net);
     ng_batch all;
     if (ng_dataset_batch(mine, m->tape, 0, SAMPLES / MEMBERS, &all))
         last = ng_item(ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, all.x), all.y));
     last = total_of(m, last);
     digest = mix(digest, &last, sizeof last);
-    if (ng_group_rank(m->group) == 0) j->digest = digest, j->loss = last;
+    if (ng_group_rank(m->group) == 0) j->digest = digest;
 }
 
 static ng_status program(ng_group *group, void *with)
 {
     job *j = with;
-    ng_dataset *all = labelled_data(SAMPLES, FEATURES);
+    const ng_dtype dtype = is(j, "fast-f64") ? NG_F64 : NG_F32;
+    ng_dataset *all = labelled_data(dtype, SAMPLES, FEATURES);
     ng_dataset *mine = ng_dataset_shard(all, ng_group_rank(group), ng_group_size(group));
     member m = {.group = group};
     m.net = ng_sequential_new(ng_linear_new(FEATURES, 24), ng_batch_norm_new(24, .group = group),
                               ng_relu_new(), ng_dropout_new(0.2), ng_linear_new(24, 200),
                               ng_layer_norm_new(200), ng_gelu_new(), ng_linear_new(200, CLASSES));
-    m.parallel = ng_parallel_new(m.net, group, .fast = is(j, "fast"), .bucket = 8192);
+    ng_module_to(m.net, dtype);
+    m.parallel = ng_parallel_new(m.net, group, .fast = is_fast(j), .bucket = 8192);
     m.adam = ng_adam_new(m.net, .lr = 0.003);
     m.tape = ng_tape_new();
     ng_tape_seed(m.tape, ng_group_seed(group, 17));
@@ -140,9 +148,8 @@ int main(int argc, char **argv)
     ng_clear_error();
     ng_group_free(world);
     MPI_Finalize();
-    if (rank == 0 && !status && is(&j, "fast"))
-        printf("%.9g\n", j.loss);
-    else if (rank == 0 && !status)
-        printf("%016" PRIx64 "\n", j.digest);
+    for (int i = 0; rank == 0 && !status && is_fast(&j) && i < STEPS; i++)
+        printf("%.17g\n", j.loss[i]);
+    if (rank == 0 && !status && !is_fast(&j)) printf("%016" PRIx64 "\n", j.digest);
     return 0; /* mpirun ends the others of a process that fails */
 }

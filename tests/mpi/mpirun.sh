@@ -2,11 +2,20 @@
 # Runs a program on so many processes, whichever MPI there is, also as root and on few processors:
 #
 #     tests/mpi/mpirun.sh COUNT PROGRAM [arguments]
+#
+# MPIRUN names another mpirun than the first in the path; with MPI_BIND=core each process has a core
+# of its own.
 count=$1
 shift
+mpirun=${MPIRUN:-mpirun}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
-    exec mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
-        --mca btl_vader_single_copy_mechanism none -n "$count" "$@"
+if "$mpirun" --version 2>/dev/null | grep -q 'Open MPI'; then
+    # Reading another process's memory may be forbidden, as it is in many containers.
+    case ${MPI_BIND:-none} in
+    none) set -- --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n "$count" "$@" ;;
+    *) set -- --bind-to "$MPI_BIND" -n "$count" "$@" ;;
+    esac
+    exec "$mpirun" --mca btl_vader_single_copy_mechanism none "$@"
 fi
-exec mpirun -n "$count" "$@"
+[ "${MPI_BIND:-none}" = none ] || set -- -bind-to "$MPI_BIND" "$@"
+exec "$mpirun" -n "$count" "$@"

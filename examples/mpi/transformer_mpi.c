@@ -1,0 +1,181 @@
+/* A transformer learns the characters of Newton's Opticks on many processes: each member of the
+ * group draws its own part of every batch.
+ *
+ *     mpirun -n 2 build/examples/mpi/transformer_mpi [--members 4] [--steps 200] [--width 128]
+ *
+ * The last column, a digest of losses and weights, is the same on any number of processes. */
+#include "options.h"
+#include "program.h"
+#include <getopt.h>
+#include <inttypes.h>
+#include <normgrad/mpi.h>
+
+enum { CONTEXT = 64, BATCH = 8, LAYERS = 4, MOST_MEMBERS = 64, REPORT = 20 };
+
+typedef struct {
+    unsigned char *bytes;
+    int64_t count;
+    int id[256], vocabulary;
+} text;
+
+typedef struct {
+    int members, steps, width;
+    text text;
+    bool prints; /* this is process 0 */
+} options;
+
+static bool read_text(text *t, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, 0, SEEK_END) || (t->count = ftell(file)) <= CONTEXT + 1) return false;
+    rewind(file);
+    t->bytes = malloc((size_t)t->count);
+    if (!t->bytes || fread(t->bytes, 1, (size_t)t->count, file) != (size_t)t->count) return false;
+    fclose(file);
+    bool occurs[256] = {false};
+    for (int64_t i = 0; i < t->count; i++) occurs[t->bytes[i]] = true;
+    for (int byte = 0; byte < 256; byte++)
+        if (occurs[byte]) t->id[byte] = t->vocabulary++;
+    return true;
+}
+
+/* ---- One member ---- */
+
+typedef struct {
+    const options *o;
+    ng_group *group;
+    ng_module *net;
+    ng_parallel *parallel;
+    ng_optimizer *adam;
+    ng_tape *tape;
+    ng_tensor *ids, *labels; /* (part of the batch, context) */
+    ng_rng rng;
+    uint64_t digest;
+} member;
+
+static uint64_t mix(uint64_t digest, double number)
+{
+    unsigned char bytes[sizeof number];
+    memcpy(bytes, &number, sizeof number);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+/* Sequences that begin anywhere, each label the byte after its id. */
+static void draw_part(member *m)
+{
+    const text *t = &m->o->text;
+    int64_t *ids = ng_data_i64(m->ids), *labels = ng_data_i64(m->labels);
+    if (!ids || !labels) return;
+    for (int64_t n = 0; n < ng_dim(m->ids, 0); n++) {
+        const int64_t from = ng_rng_below(&m->rng, t->count - CONTEXT - 1);
+        for (int64_t i = from; i < from + CONTEXT; i++)
+            *ids++ = t->id[t->bytes[i]], *labels++ = t->id[t->bytes[i + 1]];
+    }
+    ng_touch(m->ids), ng_touch(m->labels);
+}
+
+/* The loss of all members, the same bits on each. */
+static double step(member *m)
+{
+    double all[MOST_MEMBERS] = {0}, sum = 0;
+    draw_part(m);
+    ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, m->ids), m->labels);
+    if (ng_parallel_backward(m->parallel, m->tape, loss)) return ng_item(NULL);
+    ng_clip_grad_norm(m->net, 1);
+    const double mine = ng_item(loss);
+    if (ng_optimizer_step(m->adam) || ng_group_gather(m->group, &mine, 1, all))
+        return ng_item(NULL);
+    ng_tape_reset(m->tape);
+    for (int r = 0; r < ng_group_size(m->group); r++) sum += all[r];
+    return sum / ng_group_size(m->group);
+}
+
+static void train(member *m)
+{
+    const bool prints = m->o->prints && ng_group_rank(m->group) == 0;
+    if (prints) printf("%6s %10s   %s\n", "steps", "loss", "digest");
+    for (int i = 1; i <= m->o->steps && !ng_failed(); i++) {
+        const double loss = step(m);
+        m->digest = mix(m->digest, loss);
+        if (i % REPORT && i < m->o->steps) continue;
+        ng_named_tensor p;
+        for (int k = 0; ng_module_parameter(m->net, k, &p); k++)
+            for (int64_t n = 0; n < ng_size(p.tensor); n++)
+                m->digest = mix(m->digest, ng_get(p.tensor, n));
+        if (prints && !ng_failed()) printf("%6d %10.5f   %016" PRIx64 "\n", i, loss, m->digest);
+        if (prints) fflush(stdout);
+    }
+}
+
+static ng_status run_member(ng_group *group, void *with)
+{
+    const options *o = with;
+    const int64_t part = BATCH / ng_group_size(group);
+    member m = {.o = o, .group = group, .rng = ng_rng_seeded(ng_group_seed(group, 1))};
+    m.net = ng_transformer_new(o->text.vocabulary, .dim = o->width, .heads = 4, .layers = LAYERS,
+                               .length = CONTEXT, .dropout = 0.1);
+    m.parallel = ng_parallel_new(m.net, group);
+    m.adam = ng_adamw_new(m.net, .lr = 1e-3, .weight_decay = 0.1);
+    m.tape = ng_tape_new();
+    ng_tape_seed(m.tape, ng_group_seed(group, 2)); /* dropout's */
+    m.ids = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));
+    m.labels = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));
+    train(&m);
+    ng_tensor_free(m.ids), ng_tensor_free(m.labels), ng_tape_free(m.tape);
+    ng_optimizer_free(m.adam), ng_parallel_free(m.parallel), ng_module_free(m.net);
+    return ng_error_status();
+}
+
+/* ---- All ---- */
+
+static const char help[] = "usage: mpirun -n COUNT transformer_mpi [options]\n"
+                           "\n"
+                           "  --members N  1, 2, 4 or 8 that share each batch of 8  (4)\n"
+                           "  --steps N    of training                              (200)\n"
+                           "  --width N    features; a multiple of 4                (128)\n"
+                           "  --help       this text\n";
+
+static options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {{"members", required_argument, NULL, 'm'},
+                                          {"steps", required_argument, NULL, 's'},
+                                          {"width", required_argument, NULL, 'w'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    options o = {.members = 4, .steps = 200, .width = 128};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'm': o.members = parse_count("members", optarg, 1, BATCH); break;
+        case 's': o.steps = parse_count("steps", optarg, 1, 1000000); break;
+        case 'w': o.width = parse_count("width", optarg, 4, 4096); break;
+        case 'h': show_help(help); break;
+        default: refuse_unknown();
+        }
+    }
+    refuse_more(argc, argv, optind);
+    if (BATCH % o.members) refuse("members", "that number", "1, 2, 4 or 8");
+    const char *path = find_data("opticks.txt");
+    if (read_text(&o.text, path)) return o;
+    complain("%s: cannot be read, or is too short", path);
+    exit(EXIT_FAILED);
+}
+
+int main(int argc, char **argv)
+{
+    program_begin(argv);
+    options o = parse_options(argc, argv);
+    if (ng_mpi_begin(&argc, &argv)) return program_end(1);
+    ng_set_threads(1); /* the members are threads already */
+    ng_group *world = ng_mpi_group(MPI_COMM_WORLD);
+    o.prints = ng_group_rank(world) == 0;
+    if (o.prints)
+        printf("a transformer of %d layers, width %d, on %d processes, %d members, batches of %d\n",
+               LAYERS, o.width, ng_group_size(world), o.members, BATCH);
+    const ng_status status = ng_group_run(world, run_member, &o, o.members);
+    ng_group_free(world);
+    MPI_Finalize();
+    free(o.text.bytes);
+    return program_end(status != NG_OK);
+}
