@@ -239,7 +239,9 @@ MPI_SONAME := libnormgrad-mpi.so.$(SERIES)
 .PHONY: needs-mpi
 needs-mpi:
 	$(call need,command -v $(MPICC),mpicc,$(or $(MPI_PACKAGES.$(MANAGER)),openmpi))
-$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c $(OUT)/flags | $(OUT)/src/mpi/ needs-mpi
+$(OUT)/mpicc: FORCE | $(OUT)/tests/
+	$(call remember,$(shell $(MPICC) -show 2>&1))
+$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c $(OUT)/flags $(OUT)/mpicc | $(OUT)/src/mpi/ needs-mpi
 	$(call say,CC   $<)
 	$(Q)$(mpicc) $(COMMON) $(OWN) $(MPI_FLAGS) $(LAST) -MMD -MP -c $< -o $@
 $(OUT)/libnormgrad-mpi.a: $(OUT)/src/mpi/mpi.o
