@@ -6,7 +6,6 @@
  * The last column, a digest of losses and weights, is the same on any number of processes. */
 #include "options.h"
 #include "program.h"
-#include <getopt.h>
 #include <inttypes.h>
 #include <normgrad/mpi.h>
 
@@ -130,31 +129,16 @@ static ng_status run_member(ng_group *group, void *with)
 
 /* ---- All ---- */
 
-static const char help[] = "usage: mpirun -n COUNT transformer_mpi [options]\n"
-                           "\n"
-                           "  --members N  1, 2, 4 or 8 that share each batch of 8  (4)\n"
-                           "  --steps N    of training                              (200)\n"
-                           "  --width N    features; a multiple of 4                (128)\n"
-                           "  --help       this text\n";
-
 static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"members", required_argument, NULL, 'm'},
-                                          {"steps", required_argument, NULL, 's'},
-                                          {"width", required_argument, NULL, 'w'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     options o = {.members = 4, .steps = 200, .width = 128};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'm': o.members = parse_count("members", optarg, 1, BATCH); break;
-        case 's': o.steps = parse_count("steps", optarg, 1, 1000000); break;
-        case 'w': o.width = parse_count("width", optarg, 4, 4096); break;
-        case 'h': show_help(help); break;
-        default: refuse_unknown();
-        }
-    }
-    refuse_more(argc, argv, optind);
+    const program_option known[] = {
+        OPTION_COUNT("members", "N", "1, 2, 4 or 8 that share each batch of 8 (4)", &o.members, 1,
+                     BATCH),
+        OPTION_COUNT("steps", "N", "of training (200)", &o.steps, 1, 1000000),
+        OPTION_COUNT("width", "N", "features; a multiple of 4 (128)", &o.width, 4, 4096)};
+    const char *usage = "usage: mpirun -n COUNT transformer_mpi [options]\n";
+    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
     if (BATCH % o.members) refuse("members", "that number", "1, 2, 4 or 8");
     const char *path = find_data("opticks.txt");
     if (read_text(&o.text, path)) return o;
