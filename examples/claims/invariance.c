@@ -6,7 +6,7 @@
 enum { CASES, IN, OUT };
 static lab_size sizes[] = {[CASES] = {"cases", "in the dataset", .normal = 64},
                            [IN] = {"in", "features of a case", .normal = 32},
-                           [OUT] = {"out", "units of the layer, a multiple of 4", .normal = 32},
+                           [OUT] = {"units", "of the layer, a multiple of 4", .normal = 32},
                            {0}};
 
 static const lab_experiment experiment = {
