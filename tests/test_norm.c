@@ -852,6 +852,32 @@ START_TEST(same_bits_with_any_number_of_threads)
 }
 END_TEST
 
+/* dx of BatchNorm in double, the first `left_out` columns of x, dy and gamma left out. */
+static ng_tensor *dx_of_columns(ng_tensor *const given[3], int64_t left_out)
+{
+    enum { WIDTH = 37 };
+    ng_tensor *part[3];
+    for (int i = 0; i < 3; i++) part[i] = ng_slice(tape, given[i], -1, left_out, WIDTH);
+    ng_tensor *x = ng_variable(tape, part[0]);
+    ng_tensor *y = ng_batch_norm(tape, x, part[2], NG_NONE, NG_NONE, NG_NONE, .training = true);
+    return ng_gradient(tape, y, x, .cotangent = part[1]);
+}
+
+/* Threads cut the columns anywhere, and one that is out of range parts those beside it, so that any
+ * column may be one of a vector or one that is left over. */
+START_TEST(a_column_has_the_same_bits_wherever_it_stands)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *given[] = {own(ng_normal_new(NG_F64, NG_SHAPE(7, 37), 1, 1, &rng)),
+                          own(ng_normal_new(NG_F64, NG_SHAPE(7, 37), 0, 1, &rng)),
+                          own(ng_uniform_new(NG_F64, NG_SHAPE(37), 0.5, 2, &rng))};
+    ng_set(given[2], 20, 1e125);
+    ng_tensor *whole = dx_of_columns(given, 0);
+    for (int64_t left_out = 1; left_out < 20; left_out++)
+        assert_same_bits(dx_of_columns(given, left_out), ng_slice(tape, whole, 1, left_out, 37));
+}
+END_TEST
+
 /* ---- Recording ---------------------------------------------------------------------------- */
 
 START_TEST(nothing_is_recorded_for_constants)
@@ -1243,6 +1269,7 @@ Suite *norm_suite(void)
     tcase_add_loop_test(t, layer_norm_and_batch_norm_have_a_third_derivative, 0, 2);
     tcase_add_loop_test(t, float_agrees_with_double, 0, 3);
     tcase_add_loop_test(t, same_bits_with_any_number_of_threads, 0, 3 * SHARED);
+    tcase_add_test(t, a_column_has_the_same_bits_wherever_it_stands);
     tcase_add_test(t, nothing_is_recorded_for_constants);
     tcase_add_loop_test(t, gradients_reach_only_what_requires_them, 0, 3);
     tcase_add_test(t, an_empty_batch_of_rows_is_an_empty_result);
