@@ -305,8 +305,9 @@ static ng_status ordered_process(const ng_group_link *link, void *with)
         }
         ng_tape_reset(tape);
     }
-    ng_tape_free(tape), ng_tensor_free(x), ng_parallel_free(parallel), ng_module_free(net);
-    ng_group_free(group);
+    ng_parallel_free(parallel);
+    ng_group_free(group); /* before the weight that counted_send looks at */
+    ng_tape_free(tape), ng_tensor_free(x), ng_module_free(net);
     return ng_error_status();
 }
 
