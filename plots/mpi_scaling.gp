@@ -19,7 +19,7 @@ do for [kind in "svg png"] {
     set multiplot
     set label 1 "Solid: 512 samples a rank; dashed: 512 samples in all. Only steps on one and two ranks were measured; the rest is reckoned." \
         at screen 0.075,0.055 tc rgb faint font fine(kind)
-    set label 2 what_of(data) at screen 0.075,0.018 tc rgb faint font fine(kind)
+    set label 2 what_of(data) noenhanced at screen 0.075,0.018 tc rgb faint font fine(kind)
     set logscale x 2
     set xrange [1:1024]
     set yrange [0:105]
@@ -34,7 +34,7 @@ do for [kind in "svg png"] {
         if (n == 1) {
             set label 3 "tree" at graph 0.04,0.16 tc ls 13
             set label 4 "ring" at graph 0.04,0.08 tc ls 12
-            set label 5 "80 %" at graph 0.98,0.81 right tc rgb faint
+            set label 5 "80 %" at graph 0.5,0.72 center tc rgb faint
         }
         plot 80 with lines ls 8, \
              for [k = 1:2] for [w = 1:2] data index nets[n].": ".ways[w].", ".kinds[k] \
