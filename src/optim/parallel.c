@@ -1,10 +1,12 @@
 /* Data-parallel training. Gradients go straight into buckets, each of which is added up over the
- * group as soon as it is complete, in their order; then they are added to the parameters' own.
+ * group as soon as it is complete, in their order; then they are added to the parameters' own. A
+ * parameter as large as a bucket is one by itself, and where its own gradient is spent, that is the
+ * bucket's memory: nothing is copied.
  *
  * Parameters stand in buckets in the order in which the first sweep on rank 0 completed them; till
- * then, from the last registered to the first, which is about that. Behind a bucket's gradients
- * stands one number for each parameter: 1 where this member has reached it, so that the sum tells
- * whether any has. */
+ * then, from the last registered to the first, which is about that. Behind the buckets one number
+ * for each parameter is added up: 1 where this member has reached it, so that the sum tells whether
+ * any has. */
 #include "group/team.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
@@ -17,18 +19,20 @@ typedef struct {
     ng_leaf_use use; /* first: a use is its slot */
     ng_tensor *weight;
     ng_tensor place; /* in the bucket */
-    bool complete, reached;
+    bool complete;
     int number; /* among the slots, the last registered first */
     int turn;   /* in which the pass has completed it */
 } slot;
 
 typedef struct {
     ng_dtype dtype;
-    int first, count;      /* slots */
-    int64_t size, numbers; /* of gradients, and with the flags */
-    void *data, *waiting;  /* of this pass, and of earlier ones */
+    int first, count; /* slots */
+    int64_t size;     /* numbers */
+    void *memory;     /* for this pass, if it goes there; */
+    void *data;       /* where it goes */
+    void *waiting;    /* of earlier passes */
     int incomplete;
-    int64_t ticket;
+    int64_t calls, ticket; /* that add it up; of the last */
 } bucket;
 
 struct ng_parallel {
@@ -44,9 +48,10 @@ struct ng_parallel {
     bucket *buckets;
     int n_buckets;
     void *memory;
-    bool waits;  /* earlier passes are in `waiting` */
-    bool starts; /* this pass is added up */
-    int started; /* buckets */
+    bool waits;     /* earlier passes are in `waiting` */
+    bool starts;    /* this pass is added up */
+    int started;    /* buckets */
+    float *reached; /* by slot: 1 by this pass or one that waits; then, added up */
 };
 
 static const char function[] = "ng_parallel_backward";
@@ -143,7 +148,8 @@ static bool share_values(ng_module *module, ng_group *group)
 static void forget_buckets(ng_parallel *p)
 {
     ng_free(p->slots), ng_free(p->slot_of), ng_free(p->buckets), ng_free(p->memory);
-    p->slots = NULL, p->slot_of = NULL, p->buckets = NULL, p->memory = NULL;
+    ng_free(p->reached);
+    p->slots = NULL, p->slot_of = NULL, p->buckets = NULL, p->memory = NULL, p->reached = NULL;
     p->n_slots = p->n_buckets = 0;
     p->waits = p->ordered = false;
 }
@@ -209,7 +215,7 @@ static bool are_current(const ng_parallel *p, int parameters)
 
 static int64_t bytes_of(const bucket *b)
 {
-    return (b->numbers * (int64_t)ng_dtype_bytes(b->dtype) + 63) / 64 * 64;
+    return (b->size * (int64_t)ng_dtype_bytes(b->dtype) + 63) / 64 * 64;
 }
 
 /* Deals the slots out to buckets of one dtype; returns the bytes of all. */
@@ -228,7 +234,6 @@ static int64_t deal_out(ng_parallel *p)
         }
         b->count++;
         b->size += weight->size;
-        b->numbers = b->size + b->count;
     }
     for (int i = 0; i < p->n_buckets; i++) bytes += bytes_of(&p->buckets[i]);
     return bytes;
@@ -239,16 +244,11 @@ static void place_slots(ng_parallel *p, int64_t bytes)
     char *at = p->memory;
     for (int i = 0; i < p->n_buckets; i++) {
         bucket *b = &p->buckets[i];
-        b->data = at, b->waiting = at + bytes;
-        char *place = at;
-        for (int k = b->first; k < b->first + b->count; k++) {
-            slot *s = &p->slots[k];
-            s->place = (ng_tensor){.dtype = s->weight->dtype,
-                                   .shape = s->weight->shape,
-                                   .size = s->weight->size,
-                                   .data = place};
-            place += s->weight->size * (int64_t)ng_dtype_bytes(b->dtype);
-        }
+        b->memory = at, b->waiting = at + bytes;
+        for (int k = b->first; k < b->first + b->count; k++)
+            p->slots[k].place = (ng_tensor){.dtype = p->slots[k].weight->dtype,
+                                            .shape = p->slots[k].weight->shape,
+                                            .size = p->slots[k].weight->size};
         at += bytes_of(b);
     }
 }
@@ -304,7 +304,8 @@ static bool make_buckets(ng_parallel *p)
     p->slots = ng_calloc(function, parameters, sizeof *p->slots);
     p->slot_of = ng_calloc(function, parameters, sizeof *p->slot_of);
     p->buckets = ng_calloc(function, parameters, sizeof *p->buckets);
-    if (!p->slots || !p->slot_of || !p->buckets) {
+    p->reached = ng_calloc(function, parameters, sizeof *p->reached);
+    if (!p->slots || !p->slot_of || !p->buckets || !p->reached) {
         forget_buckets(p);
         return false;
     }
@@ -332,30 +333,20 @@ static bool make_gradients(const ng_parallel *p)
 
 /* ---- One pass -------------------------------------------------------------------------------- */
 
-/* The flag of a slot: a number of the bucket's dtype. */
-static void set_flag(void *data, const bucket *b, int k, bool reached)
-{
-    if (b->dtype == NG_F32)
-        ((float *)data)[b->size + k] = reached;
-    else
-        ((double *)data)[b->size + k] = reached;
-}
-static bool flag(const void *data, const bucket *b, int k)
-{
-    return b->dtype == NG_F32 ? ((const float *)data)[b->size + k] > 0
-                              : ((const double *)data)[b->size + k] > 0;
-}
-
-/* Adds earlier passes to a bucket, and begins to add it up. */
+/* Adds earlier passes to a bucket, and begins to add it up: one that is larger than a bucket should
+ * be, a large parameter, in pieces, which stay in the cache between their steps. */
 static void start_bucket(ng_parallel *p, bucket *b)
 {
-    for (int k = 0; k < b->count; k++) set_flag(b->data, b, k, p->slots[b->first + k].reached);
-    if (p->waits) ng_kernels_for(b->dtype)->add_to(b->waiting, b->data, b->numbers);
-    b->ticket = ng_group_start(
-        p->group, (ng_collective){.how = b->dtype == NG_F32 ? NG_COMBINE_F32 : NG_COMBINE_F64,
-                                  .fast = p->fast,
-                                  .data = b->data,
-                                  .count = b->numbers});
+    if (p->waits) ng_kernels_for(b->dtype)->add_to(b->waiting, b->data, b->size);
+    const int64_t of_dtype = (int64_t)ng_dtype_bytes(b->dtype);
+    const int64_t most = p->bucket_bytes < of_dtype ? 1 : p->bucket_bytes / of_dtype;
+    b->calls = 0;
+    for (int64_t at = 0; at < b->size; at += most, b->calls++)
+        b->ticket = ng_group_start(
+            p->group, (ng_collective){.how = b->dtype == NG_F32 ? NG_COMBINE_F32 : NG_COMBINE_F64,
+                                      .fast = p->fast,
+                                      .data = (char *)b->data + at * of_dtype,
+                                      .count = b->size - at < most ? b->size - at : most});
 }
 
 static bucket *bucket_of(ng_parallel *p, const slot *s)
@@ -371,8 +362,9 @@ static void complete(void *with, ng_leaf_use *use)
     slot *s = (slot *)use;
     s->complete = true;
     s->turn = p->turns++;
-    s->reached = use->reached;
-    if (!s->reached)
+    if (use->reached)
+        p->reached[s - p->slots] = 1;
+    else
         memset(s->place.data, 0, (size_t)s->place.size * ng_dtype_bytes(s->place.dtype));
     bucket_of(p, s)->incomplete--;
     if (!p->starts) return;
@@ -386,15 +378,29 @@ static void go_on(void *with)
     if (p->started > 0) ng_group_poll(p->group);
 }
 
+/* Where the pass goes: what is kept for later must not be seen in a gradient yet. */
+static void open_bucket(ng_parallel *p, bucket *b)
+{
+    const ng_tensor *weight = p->slots[b->first].weight;
+    b->incomplete = b->count;
+    b->data = p->starts && b->count == 1 && weight->grad_spent ? weight->grad->data : b->memory;
+    char *place = b->data;
+    for (slot *s = &p->slots[b->first]; s < &p->slots[b->first + b->count]; s++) {
+        s->place.data = place;
+        place += s->place.size * (int64_t)ng_dtype_bytes(b->dtype);
+    }
+}
+
 static void begin_pass(ng_parallel *p)
 {
     p->started = p->turns = 0;
-    for (int i = 0; i < p->n_buckets; i++) p->buckets[i].incomplete = p->buckets[i].count;
+    for (int i = 0; i < p->n_buckets; i++) open_bucket(p, &p->buckets[i]);
     for (int i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
         s->use = (ng_leaf_use){.place = &s->place};
-        s->complete = s->reached = false;
+        s->complete = false;
         s->weight->use = &s->use;
+        if (!p->waits) p->reached[i] = 0;
     }
 }
 
@@ -414,40 +420,41 @@ static void end_pass(ng_parallel *p, bool well)
 static void put_by(ng_parallel *p)
 {
     for (int i = 0; i < p->n_buckets; i++) {
-        bucket *b = &p->buckets[i];
-        for (int k = 0; k < b->count; k++) set_flag(b->data, b, k, p->slots[b->first + k].reached);
+        const bucket *b = &p->buckets[i];
         if (p->waits)
-            ng_kernels_for(b->dtype)->add_to(b->data, b->waiting, b->numbers);
+            ng_kernels_for(b->dtype)->add_to(b->data, b->waiting, b->size);
         else
-            memcpy(b->waiting, b->data, (size_t)b->numbers * ng_dtype_bytes(b->dtype));
+            memcpy(b->waiting, b->data, (size_t)b->size * ng_dtype_bytes(b->dtype));
     }
     p->waits = true;
 }
 
 static ng_status wait_for_all(ng_parallel *p)
 {
-    for (int i = 0; i < p->n_buckets; i++) {
-        const ng_status status = ng_group_wait(p->group, function, p->buckets[i].ticket);
-        if (status) return status;
+    const int64_t reached = ng_group_start(
+        p->group, (ng_collective){.how = NG_COMBINE_F32, .data = p->reached, .count = p->n_slots});
+    for (const bucket *b = p->buckets; b < p->buckets + p->n_buckets; b++) {
+        const int64_t last = b->ticket;
+        for (int64_t ticket = last < 0 ? last : last + 1 - b->calls; ticket <= last; ticket++) {
+            const ng_status status = ng_group_wait(p->group, function, ticket);
+            if (status) return status;
+        }
     }
-    return p->n_buckets ? NG_OK : ng_group_agree(p->group);
+    return ng_group_wait(p->group, function, reached);
 }
 
 static void add_to_gradients(ng_parallel *p)
 {
-    for (int i = 0; i < p->n_buckets; i++) {
-        const bucket *b = &p->buckets[i];
-        for (int k = 0; k < b->count; k++) {
-            const slot *s = &p->slots[b->first + k];
-            if (!flag(b->data, b, k)) continue;
-            ng_tensor *weight = s->weight, *grad = weight->grad;
-            if (weight->grad_spent)
-                memcpy(grad->data, s->place.data, (size_t)grad->size * ng_dtype_bytes(grad->dtype));
-            else
-                ng_kernels_for(grad->dtype)->add_to(s->place.data, grad->data, grad->size);
-            weight->grad_spent = false;
-            grad->version++;
-        }
+    for (int i = 0; i < p->n_slots; i++) {
+        const ng_tensor *sum = &p->slots[i].place;
+        ng_tensor *weight = p->slots[i].weight, *grad = weight->grad;
+        if (p->reached[i] == 0) continue;
+        if (!weight->grad_spent)
+            ng_kernels_for(grad->dtype)->add_to(sum->data, grad->data, grad->size);
+        else if (sum->data != grad->data)
+            memcpy(grad->data, sum->data, (size_t)grad->size * ng_dtype_bytes(grad->dtype));
+        weight->grad_spent = false;
+        grad->version++;
     }
 }
 

@@ -5,10 +5,11 @@
  *
  * Of all plans, or those with PART in their name.
  *
- * 784-1024-1024-10 with 512 samples a step, shared by the ranks; every plan is timed a few steps at
- * a time, in turn. A step's time is that of its slowest rank; given are the shortest and the
- * median, and the processor's time, the shortest, which other work on the machine does not lengthen
- * much: ranks that wait for each other sleep. */
+ * 784-1024-1024-10 with 512 samples a step, shared by the ranks but where each has as many; every
+ * plan is timed a few steps at a time, in turn. A step's time is that of its slowest rank; given
+ * are the shortest and the median, and the processor's time, the shortest, which other work on the
+ * machine does not lengthen much: ranks that wait for each other sleep.
+ */
 #include "group/team.h"
 #include "network.h"
 #include <normgrad.h>
@@ -53,6 +54,7 @@ static const plan plans[] = {
     {"half the batch, apart", STEP, APART, BATCH / 2, 0, NO_NORM, &none},
     EACH_BUCKET(STEP, TREE, "two ranks, tree,"),
     EACH_BUCKET(STEP, FAST, "two ranks, fast,"),
+    {"two ranks, tree, 512 samples each", STEP, TREE, BATCH, 1 MB, NO_NORM, &none},
     {"sums alone, tree", SUMS, TREE, 0, 1 MB, NO_NORM, &none},
     {"sums alone, fast", SUMS, FAST, 0, 1 MB, NO_NORM, &none},
     {"MPI_Allreduce of the same bytes", ALLREDUCE, APART, 0, 0, NO_NORM, &none},

@@ -4,18 +4,20 @@
 #     tests/mpi/mpirun.sh COUNT PROGRAM [arguments]
 #
 # MPIRUN names another mpirun than the first in the path; with MPI_BIND=core each process has a core
-# of its own.
+# of its own, and with MPI_COPY=direct Open MPI may read another process's memory.
 count=$1
 shift
+set -- -n "$count" "$@"
 mpirun=${MPIRUN:-mpirun}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 if "$mpirun" --version 2>/dev/null | grep -q 'Open MPI'; then
-    # Reading another process's memory may be forbidden, as it is in many containers.
+    # Which may be forbidden, as it is in many containers.
+    [ "${MPI_COPY:-}" = direct ] || set -- --mca btl_vader_single_copy_mechanism none "$@"
     case ${MPI_BIND:-none} in
-    none) set -- --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n "$count" "$@" ;;
-    *) set -- --bind-to "$MPI_BIND" -n "$count" "$@" ;;
+    none) set -- --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@" ;;
+    *) set -- --bind-to "$MPI_BIND" "$@" ;;
     esac
-    exec "$mpirun" --mca btl_vader_single_copy_mechanism none "$@"
+    exec "$mpirun" "$@"
 fi
 [ "${MPI_BIND:-none}" = none ] || set -- -bind-to "$MPI_BIND" "$@"
-exec "$mpirun" -n "$count" "$@"
+exec "$mpirun" "$@"

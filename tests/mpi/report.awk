@@ -9,10 +9,9 @@ NR == 1 {
     least[$1] = $2; median[$1] = $3; busy[$1] = $4
     printf "%-34s %9.4g %9.4g %9.4g %9d %10d\n", $1, $2, $3, $4, $5, $6
 }
-function throughput(way,   b) {
-    b = "two ranks, " way ", 1 MB"
-    printf "two ranks, %s: %.2f times the throughput of one by the clock, %.2f by processor time\n", way,
-        least["one rank"] / least[b], busy["one rank"] / busy[b]
+function throughput(what, samples) {
+    printf "%s: %.2f times the throughput of one by the clock, %.2f by processor time\n", what,
+        samples / 512 * least["one rank"] / least[what], samples / 512 * busy["one rank"] / busy[what]
 }
 # What the step takes beyond that of the same samples without sums, of what the sums take alone.
 function hidden(what, step, sums,   shown) {
@@ -23,7 +22,8 @@ function hidden(what, step, sums,   shown) {
 END {
     half = "half the batch, apart"
     print ""
-    throughput("tree"); throughput("fast")
+    throughput("two ranks, tree, 1 MB", 512); throughput("two ranks, fast, 1 MB", 512)
+    throughput("two ranks, tree, 512 samples each", 1024)
     printf "sums alone, tree %.3g ms, fast %.3g; a bare MPI_Allreduce of the same bytes %.3g\n",
         least["sums alone, tree"], least["sums alone, fast"], least["MPI_Allreduce of the same bytes"]
     bare = busy[half] + least["MPI_Allreduce of the same bytes"]
