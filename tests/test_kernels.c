@@ -27,6 +27,7 @@ static long double map_value(int map, long double x, long double a, long double 
     case NG_MAP_SIN: return sinl(x);
     case NG_MAP_COS: return cosl(x);
     case NG_MAP_ERF: return erfl(x);
+    case NG_MAP_ERFC: return erfcl(x);
     case NG_MAP_AFFINE: return a * x + b;
     case NG_MAP_POW: return powl(x, a);
     case NG_MAP_CLAMP: return fminl(fmaxl(x, a), b);
@@ -42,6 +43,7 @@ static long double map_value(int map, long double x, long double a, long double 
     case NG_MAP_EXPM1: return expm1l(x);
     case NG_MAP_ATAN: return atanl(x);
     case NG_MAP_ELU: return x > 0 ? x : a * expm1l(x);
+    case NG_MAP_HARDSWISH: return x * fminl(fmaxl(x + 3, 0), 6) / 6;
     default: return log1pl(expl(x)); /* softplus */
     }
 }
@@ -64,6 +66,7 @@ static long double map_slope(int map, long double x, long double a, long double 
     case NG_MAP_GELU_TANH:
         return t + x * t * (1 - t) * 1.59576912160573071176L * (1 + 0.134145L * x * x);
     case NG_MAP_SILU: return s + x * s * (1 - s);
+    case NG_MAP_HARDSWISH: return x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5L;
     default: return s; /* softplus */
     }
 }
@@ -91,7 +94,8 @@ static bool has_slope(int map)
     case NG_MAP_GELU:
     case NG_MAP_GELU_TANH:
     case NG_MAP_SILU:
-    case NG_MAP_SOFTPLUS: return true;
+    case NG_MAP_SOFTPLUS:
+    case NG_MAP_HARDSWISH: return true;
     default: return false;
     }
 }
@@ -171,6 +175,9 @@ START_TEST(activations_have_their_limits_and_tails)
         {NG_MAP_GELU_TANH, inf, inf, 1},
         {NG_MAP_GELU, 1e20, 1e20, 1},
         {NG_MAP_GELU_TANH, 1e20, 1e20, 1},
+        {NG_MAP_HARDSWISH, inf, inf, 1},
+        {NG_MAP_HARDSWISH, -inf, 0, 0},
+        {NG_MAP_HARDSWISH, 1e38, 1e38, 1},
         {NG_MAP_TANH, inf, 1, 0},
         {NG_MAP_TANH, -1e4, -1, 0},
         {NG_MAP_EXP, inf, inf, nan_value},

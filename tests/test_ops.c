@@ -200,6 +200,7 @@ static double rsqrt(double x) { return 1 / sqrt(x); }
 static double d_rsqrt(double x) { return -0.5 / (x * sqrt(x)); }
 static double d_cos(double x) { return -sin(x); }
 static double d_erf(double x) { return 2 / sqrt(acos(-1.0)) * exp(-x * x); }
+static double d_erfc(double x) { return -d_erf(x); }
 static double d_tanh(double x) { return 1 / (cosh(x) * cosh(x)); }
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double d_sigmoid(double x) { return sigmoid(x) * sigmoid(-x); }
@@ -240,6 +241,7 @@ static const struct {
     {"sin", ng_sin, sin, cos, false},
     {"cos", ng_cos, cos, d_cos, false},
     {"erf", ng_erf, erf, d_erf, false},
+    {"erfc", ng_erfc, erfc, d_erfc, false},
     {"tanh", ng_tanh, tanh, d_tanh, false},
     {"sigmoid", ng_sigmoid, sigmoid, d_sigmoid, false},
     {"relu", ng_relu, relu, d_relu, false},
@@ -307,6 +309,27 @@ START_TEST(slopes_of_elu_keep_their_digits_far_from_zero)
 }
 END_TEST
 
+/* Recorded, of which a second gradient is taken: phi(x) (2 - x^2). The condition of erfc and of the
+ * exponential is x^2. */
+START_TEST(slopes_of_gelu_keep_their_digits_in_the_tails)
+{
+    static const double far[] = {-12.5, -9, -5, -3.25, -2, 2, 5, 12.5};
+    for (int d = 0; d < 2; d++) {
+        const ng_dtype dtype = d ? NG_F64 : NG_F32;
+        ng_tensor *x = own(ng_require_grad(ng_zeros_new(dtype, NG_SHAPE(8))));
+        for (int i = 0; i < 8; i++) ng_set(x, i, far[i]);
+        ng_tensor *slope = ng_gradient(tape, ng_gelu(tape, x), x, .record = true);
+        ng_tensor *curvature = ng_gradient(tape, slope, x);
+        for (int i = 0; i < 8; i++) {
+            const double t = far[i], phi = exp(-t * t / 2) / sqrt(2 * acos(-1.0));
+            const double tolerance = 4 * t * t * (d ? DBL_EPSILON : (double)FLT_EPSILON);
+            assert_close(ng_get(slope, i), d_gelu(t), tolerance);
+            assert_close(ng_get(curvature, i), phi * (2 - t * t), t * t * tolerance);
+        }
+    }
+}
+END_TEST
+
 START_TEST(nan_goes_through_every_function)
 {
     for (int i = 0; i < N_FUNCTIONS; i++) {
@@ -335,6 +358,8 @@ START_TEST(infinities_have_their_limits)
     assert_values(ng_sigmoid(tape, x), 0, 0, 0.5, 1);
     assert_values(ng_relu(tape, x), 0, 0, 0, inf);
     assert_values(ng_erf(tape, x), 0, -1, 0, 1);
+    assert_values(ng_erfc(tape, x), 0, 2, 1, 0);
+    assert_values(ng_hardswish(tape, x), 0, 0, 0, inf);
     assert_values(ng_clamp(tape, x, -1, inf), 0, -1, 0, inf);
     assert_values(ng_softplus(tape, LEAF(NG_SHAPE(3), -1000, 0, 1000)), 1e-15, 0, log(2.0), 1000);
     ng_tensor *edge = LEAF(NG_SHAPE(2), 0, -1);
@@ -342,6 +367,21 @@ START_TEST(infinities_have_their_limits)
     ck_assert(isnan(ng_get(ng_log(tape, edge), 1)));
     ck_assert(isnan(ng_get(ng_sqrt(tape, edge), 1)));
     ck_assert(ng_get(ng_reciprocal(tape, edge), 0) == inf);
+}
+END_TEST
+
+/* Recorded too, and so have their own. */
+START_TEST(slopes_at_infinity_have_their_limits)
+{
+    static unary *const ops[] = {ng_gelu, ng_hardswish};
+    const double inf = (double)INFINITY;
+    for (int i = 0; i < 2; i++) {
+        ng_tensor *x = LEAF(NG_SHAPE(4), -inf, -1e300, 1e300, inf), *y = ops[i](tape, x);
+        ng_tensor *slope = ng_gradient(tape, y, x, .record = true);
+        assert_values(slope, 0, 0, 0, 1, 1);
+        assert_values(ng_gradient(tape, y, x), 0, 0, 0, 1, 1);
+        assert_values(ng_gradient(tape, slope, x), 0, 0, 0, 0, 0);
+    }
 }
 END_TEST
 
@@ -354,6 +394,8 @@ START_TEST(slopes_at_kinks_are_the_documented_ones)
     assert_values(ng_leaky_relu(tape, x, 0.25), 0, -0.25, 0, 1);
     assert_gradient(ng_clamp(tape, x, -1, 0.5), x, 0, 1, 1, 0);
     assert_gradient(ng_clamp(tape, x, -0.5, 0), x, 0, 0, 1, 0);
+    ng_tensor *corner = LEAF(NG_SHAPE(2), -3, 3);
+    assert_gradient(ng_hardswish(tape, corner), corner, 1e-15, -0.5, 1.5);
 }
 END_TEST
 
@@ -1196,8 +1238,10 @@ Suite *ops_suite(void)
     TCase *elementwise = add_group(suite, "elementwise");
     tcase_add_test(elementwise, functions_and_their_slopes_are_those_of_the_formula);
     tcase_add_test(elementwise, slopes_of_elu_keep_their_digits_far_from_zero);
+    tcase_add_test(elementwise, slopes_of_gelu_keep_their_digits_in_the_tails);
     tcase_add_test(elementwise, nan_goes_through_every_function);
     tcase_add_test(elementwise, infinities_have_their_limits);
+    tcase_add_test(elementwise, slopes_at_infinity_have_their_limits);
     tcase_add_test(elementwise, slopes_at_kinks_are_the_documented_ones);
     tcase_add_test(elementwise, gradients_of_nan_are_the_same_recorded_or_not);
 

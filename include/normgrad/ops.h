@@ -73,6 +73,7 @@ NG_API ng_tensor *ng_rsqrt(ng_tape *tape, ng_tensor *x);      /* y = x^(-1/2) */
 NG_API ng_tensor *ng_sin(ng_tape *tape, ng_tensor *x);        /* y = sin x */
 NG_API ng_tensor *ng_cos(ng_tape *tape, ng_tensor *x);        /* y = cos x */
 NG_API ng_tensor *ng_erf(ng_tape *tape, ng_tensor *x);        /* y = 2/sqrt(pi) int_0^x e^-t^2 dt */
+NG_API ng_tensor *ng_erfc(ng_tape *tape, ng_tensor *x);       /* y = 1 - erf x, also of large x */
 NG_API ng_tensor *ng_atan(ng_tape *tape, ng_tensor *x);       /* y = arctan x */
 NG_API ng_tensor *ng_log1p(ng_tape *tape, ng_tensor *x);      /* y = ln(1 + x), also of small x */
 NG_API ng_tensor *ng_expm1(ng_tape *tape, ng_tensor *x);      /* y = e^x - 1, also of small x */

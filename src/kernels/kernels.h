@@ -24,6 +24,7 @@ typedef enum {
     NG_MAP_SIN,
     NG_MAP_COS,
     NG_MAP_ERF,
+    NG_MAP_ERFC,
     NG_MAP_AFFINE, /* a x + b */
     NG_MAP_POW,    /* x^a */
     NG_MAP_CLAMP,  /* min(max(x, a), b) */
@@ -40,6 +41,7 @@ typedef enum {
     NG_MAP_EXPM1,
     NG_MAP_ATAN,
     NG_MAP_ELU, /* x > 0 ? x : a (e^x - 1) */
+    NG_MAP_HARDSWISH,
     NG_MAP_COUNT
 } ng_map;
 

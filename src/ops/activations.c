@@ -21,14 +21,28 @@ ACTIVATION(sigmoid, NG_MAP_SIGMOID, sigmoid_gradient, NULL)
 NG_UNARY_RULE(softplus, ng_mul(tape, dy, ng_sigmoid(tape, x)))
 ACTIVATION(softplus, NG_MAP_SOFTPLUS, softplus_gradient, NULL)
 
-/* y = x/2 (1 + erf(x / sqrt 2)) */
+/* Phi(x) = 1/2 erfc(-x / sqrt 2), of which 1/2 (1 + erf(x / sqrt 2)) would lose the left tail */
+static ng_tensor *normal_below(ng_tape *tape, ng_tensor *x)
+{
+    ng_tensor *twice = ng_erfc(tape, ng_mul_scalar(tape, x, -0.70710678118654752440));
+    return ng_mul_scalar(tape, twice, 0.5);
+}
+
+/* y = x Phi(x) */
 static ng_tensor *gelu_definition(ng_tape *tape, const ng_node *node)
 {
-    ng_tensor *const x = node->inputs[0];
-    ng_tensor *erf = ng_erf(tape, ng_mul_scalar(tape, x, 0.70710678118654752440));
-    return ng_mul(tape, ng_mul_scalar(tape, x, 0.5), ng_add_scalar(tape, erf, 1));
+    return ng_mul(tape, node->inputs[0], normal_below(tape, node->inputs[0]));
 }
-ACTIVATION(gelu, NG_MAP_GELU, NULL, gelu_definition)
+
+/* Phi(x) + x phi(x), where an infinite x is as one at which phi is 0 already */
+static void gelu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40);
+    ng_tensor *bell = ng_exp(tape, ng_mul_scalar(tape, ng_square(tape, x), -0.5));
+    ng_tensor *x_phi = ng_mul_scalar(tape, ng_mul(tape, x, bell), 0.39894228040143267794);
+    dx[0] = ng_mul(tape, dy, ng_add(tape, normal_below(tape, x), x_phi));
+}
+ACTIVATION(gelu, NG_MAP_GELU, gelu_gradient, gelu_definition)
 
 /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 sqrt(2/pi) (...)) */
 static ng_tensor *gelu_tanh_definition(ng_tape *tape, const ng_node *node)
@@ -133,11 +147,15 @@ ng_tensor *ng_hardsigmoid(ng_tape *tape, ng_tensor *x)
     return ng_accepts("ng_hardsigmoid", tape, 1, &x) ? hard_step(tape, x) : NULL;
 }
 
-ng_tensor *ng_hardswish(ng_tape *tape, ng_tensor *x)
+/* y = x hard_step(x): hard_step(x), and x/6 more where that rises */
+static void hardswish_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    if (!ng_accepts("ng_hardswish", tape, 1, &x)) return NULL;
-    return ng_mul(tape, x, hard_step(tape, x));
+    ng_tensor *const x = node->inputs[0], *near = ng_clamp(tape, x, -3, 3);
+    ng_tensor *rises = ng_equal(tape, ng_detach(tape, x), ng_detach(tape, near));
+    ng_tensor *more = ng_mul_scalar(tape, ng_mul(tape, rises, near), 1.0 / 6);
+    dx[0] = ng_mul(tape, dy, ng_add(tape, hard_step(tape, x), more));
 }
+ACTIVATION(hardswish, NG_MAP_HARDSWISH, hardswish_gradient, NULL)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 

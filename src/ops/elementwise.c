@@ -23,6 +23,9 @@ NG_UNARY_RULE(cos, ng_neg(tape, ng_mul(tape, dy, ng_sin(tape, x))))
 NG_UNARY_RULE(erf, ng_mul(tape, dy,
                           ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
                                         two_over_sqrt_pi)))
+NG_UNARY_RULE(erfc, ng_mul(tape, dy,
+                           ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
+                                         -two_over_sqrt_pi)))
 NG_UNARY_RULE(sign, NO_SLOPE)
 NG_UNARY_RULE(floor, NO_SLOPE)
 NG_UNARY_RULE(log1p, ng_div(tape, dy, ng_add_scalar(tape, x, 1)))
@@ -47,6 +50,7 @@ UNARY(rsqrt, NG_MAP_RSQRT, NULL)
 UNARY(sin, NG_MAP_SIN, NULL)
 UNARY(cos, NG_MAP_COS, NULL)
 UNARY(erf, NG_MAP_ERF, NULL)
+UNARY(erfc, NG_MAP_ERFC, NULL)
 UNARY(sign, NG_MAP_SIGN, NULL)
 UNARY(floor, NG_MAP_FLOOR, NULL)
 UNARY(log1p, NG_MAP_LOG1P, NULL)
@@ -89,6 +93,7 @@ NG_CASE_CALL(case_rsqrt, ng_rsqrt(tape, in[0]))
 NG_CASE_CALL(case_sin, ng_sin(tape, in[0]))
 NG_CASE_CALL(case_cos, ng_cos(tape, in[0]))
 NG_CASE_CALL(case_erf, ng_erf(tape, in[0]))
+NG_CASE_CALL(case_erfc, ng_erfc(tape, in[0]))
 NG_CASE_CALL(case_sign, ng_mul(tape, in[0], ng_sign(tape, in[0])))
 NG_CASE_CALL(case_floor, ng_mul(tape, in[0], ng_floor(tape, in[0])))
 NG_CASE_CALL(case_log1p, ng_log1p(tape, in[0]))
@@ -120,6 +125,7 @@ const ng_case ng_op_cases_elementwise[] = {
     {.name = "sin", .call = case_sin, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "cos", .call = case_cos, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "erf", .call = case_erf, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "erfc", .call = case_erfc, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "sign", .call = case_sign, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
     {.name = "floor", .call = case_floor, .inputs = {BETWEEN}},
     {.name = "log1p", .call = case_log1p, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
