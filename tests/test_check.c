@@ -427,6 +427,7 @@ static ng_check_report check_pointwise(pointwise f, double x0, double x1, ng_che
 }
 
 static double parameter; /* of the functions below */
+static double slope_off; /* by which a slope is wrong, as a share of it */
 static double squared(double x) { return x * x; }
 static double nearly_twice(double x) { return 2 * x * (1 + parameter); }
 
@@ -513,17 +514,63 @@ static double drawn(double x)
 }
 static double drawn_sine(double x) { return sin(x) + parameter * drawn(x); }
 
+static double drawn_slope(double x) { return cos(x) * (1 + slope_off); }
+
+/* One that goes through float: a stair that small steps do not leave. */
+static double float_sine(double x) { return (double)sinf((float)x); }
+
+static bool is_sure(const ng_check_report *report)
+{
+    return strstr(report->message, "are wrong") &&
+           !strstr(report->message, "cannot be told from rounding");
+}
+
 /* Noise far above rounding leaves a difference of about its estimate, ten tolerances or more: what
  * excuses it is that the estimate counts, four times. */
 START_TEST(an_estimated_error_counts)
 {
-    parameter = 1e-10;
-    int passed = 0;
-    for (int i = 0; i < 50; i++)
-        passed += check_pointwise((pointwise){drawn_sine, cos}, 0.3 + 0.01 * i, 1.1 - 0.013 * i,
-                                  (ng_check_options){0})
-                      .passed;
-    ck_assert_msg(passed >= 20, "%d of 50", passed);
+    parameter = 1e-10, slope_off = 0;
+    for (int i = 0; i < 500; i++) {
+        ng_check_report report =
+            check_pointwise((pointwise){drawn_sine, drawn_slope}, 0.3 + 0.001 * i, 1.1 - 0.0013 * i,
+                            (ng_check_options){.mode = modes[i % 2], .seed = (uint64_t)i});
+        expect_passed(&report, "noise of 1e-10");
+    }
+}
+END_TEST
+
+/* Of many extrapolations the one that seems best seems so by luck. */
+START_TEST(noise_is_never_called_wrong_for_sure)
+{
+    slope_off = 0;
+    for (int i = 0; i < 600; i++) {
+        const bool stair = i % 3 == 2;
+        parameter = pow(10, -14 + i % 13);
+        ng_check_report report = check_pointwise(
+            (pointwise){stair ? float_sine : drawn_sine, drawn_slope}, 0.3 + 0.001 * i,
+            1.1 - 0.0013 * i, (ng_check_options){.mode = modes[i / 3 % 2], .seed = (uint64_t)i});
+        ck_assert_msg(!is_sure(&report), "noise %g, %d: %s, known to %g", parameter, i,
+                      report.message, report.error_estimate);
+    }
+}
+END_TEST
+
+/* What noise cannot explain is wrong for sure, however the noise. */
+START_TEST(noise_hides_no_fault_that_is_larger)
+{
+    static const struct {
+        double noise, slope_off;
+    } cases[] = {{0, 1e-6}, {1e-13, 1e-6}, {1e-10, 1e-6}, {1e-6, 1e-2}, {-1, 1e-3}};
+    for (int i = 0; i < 500; i++) {
+        const bool stair = cases[i % 5].noise < 0;
+        parameter = cases[i % 5].noise, slope_off = cases[i % 5].slope_off;
+        ng_check_report report = check_pointwise(
+            (pointwise){stair ? float_sine : drawn_sine, drawn_slope}, 0.3 + 0.001 * i,
+            1.1 - 0.0013 * i, (ng_check_options){.mode = modes[i / 5 % 2], .seed = (uint64_t)i});
+        ck_assert_msg(is_sure(&report), "noise %g, off by %g, %d: \"%s\", known to %g", parameter,
+                      slope_off, i, report.message, report.error_estimate);
+    }
+    slope_off = 0;
 }
 END_TEST
 
@@ -1766,6 +1813,8 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, beside_a_large_derivative_a_small_one_is_known_to_its_rounding);
     tcase_add_test(figures, a_function_too_rough_to_be_measured_has_not_passed);
     tcase_add_test(figures, an_estimated_error_counts);
+    tcase_add_test(figures, noise_is_never_called_wrong_for_sure);
+    tcase_add_test(figures, noise_hides_no_fault_that_is_larger);
     tcase_add_test(figures, each_input_has_its_own_scale);
     tcase_add_test(figures, an_earlier_failure_stays_on_record);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);

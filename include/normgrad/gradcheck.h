@@ -11,7 +11,9 @@
  * and would test nothing), everything runs in double, and each derivative is a Richardson
  * extrapolation of central differences with a step scaled to the element (Ridders 1982). The
  * extrapolation also estimates its own error, and from that the tolerance follows; where that
- * estimate is too large to tell right from wrong, the derivative counts as wrong.
+ * estimate is too large to tell right from wrong, the derivative counts as wrong. What seems wrong
+ * is measured again from other steps, so that noise (float arithmetic inside the function) is told
+ * from an error.
  *
  * What is no function of the input is held fixed while the input moves: dropout masks, running
  * statistics, and what ng_detach returns. A value that was detached by mistake, as the deviation in

@@ -86,11 +86,17 @@ typedef struct {
     double length;           /* the scale on which the values live: a power of two */
 } ng_line;
 
+/* How many times its estimated error a numeric derivative may be off. */
+#define NG_CHECK_CERTAINTY 4
+
 typedef struct {
     double value;
-    double error;     /* estimated: truncation and rounding */
+    double error;     /* estimated: truncation, rounding, and what noise there is beyond that */
     double magnitude; /* sum |w_j F_j| over those F_j that moved (all, if none did) */
     double length;    /* what the steps were taken relative to */
+    double step;      /* the smallest of those it is extrapolated from; 0 where nothing moved */
+    int order;        /* how many larger ones there are, each twice the one before */
+    bool repeated;    /* by ng_line_repeat */
     bool moved;
     bool bent; /* the slopes of the two sides do not come together as the step shrinks */
 } ng_numeric;
@@ -104,13 +110,20 @@ double ng_line_length(const ng_check_leaf *leaf, int64_t index);
 bool ng_line_derivative(const ng_line *line, double step, double expected, double scale,
                         double enough, ng_numeric *numeric, ng_check_report *report);
 
+/* Extrapolates anew, once, from a few other steps as small: the error is at least how far those
+ * values are away. A table has many entries, of which the one that seems best may be so by luck,
+ * where the function is noisy beyond its rounding. */
+bool ng_line_repeat(const ng_line *line, ng_numeric *numeric, ng_check_report *report);
+
 /* One central difference of step h. */
 bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_report *report);
 
 /* Whether the line has a kink (or a jump) at the base point, and `analytic` lies between what the
  * two sides say: slopes that stay apart while the step shrinks. At a smooth point they come
- * together, so that no wrong derivative is excused. */
-bool ng_line_kink(const ng_line *line, double analytic, bool *kink, ng_check_report *report);
+ * together, so that no wrong derivative is excused; nor is one at a jump that larger steps do not
+ * see, where the numeric derivative is known to a tenth. */
+bool ng_line_kink(const ng_line *line, double analytic, const ng_numeric *numeric, bool *kink,
+                  ng_check_report *report);
 
 /* The exponent p of the remainder F(h) - F(0) - h analytic ~ h^p: 2 where `analytic` is right (3
  * and more where the curvature is 0), 1 where it is wrong; 0 where the remainder is rounding, and

@@ -132,100 +132,182 @@ bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_r
 
 /* ---- Richardson extrapolation -------------------------------------------------------------- */
 
-enum { LEVELS = 6 };
+enum { LEVELS = 6, TABLES = 5, TRIES = 4 };
 
-static const ng_numeric unknown = {.value = (double)NAN, .error = HUGE_VAL, .length = 1};
-
-/* row[k] = (4^k row[k-1] - previous[k-1]) / (4^k - 1) takes the term h^2k away; how far row[k] is
- * from what it was made of estimates its error (Ridders 1982). */
-static void extrapolate(double *row, const double *previous, int level, double rounding,
-                        ng_numeric *best)
+/* row[k] = (4^k row[k-1] - previous[k-1]) / (4^k - 1) takes the term h^2k away. */
+static void extrapolate(double *row, const double *previous, int level)
 {
     double factor = 4;
-    for (int k = 1; k <= level; k++, factor *= 4) {
+    for (int k = 1; k <= level; k++, factor *= 4)
         row[k] = (factor * row[k - 1] - previous[k - 1]) / (factor - 1);
-        double error = fmax(fabs(row[k] - row[k - 1]), fabs(row[k] - previous[k - 1])) + rounding;
-        if (!(error < best->error)) continue;
-        best->value = row[k];
-        best->error = error;
-    }
 }
 
-static bool good(const ng_numeric *numeric, double scale, double enough)
+/* How far row[k] is from what it was made of estimates its error (Ridders 1982). */
+static ng_numeric best_of(const double *row, const double *previous, int level, double rounding)
 {
-    return numeric->error <= enough * fmax(fabs(numeric->value), scale);
+    ng_numeric best = {.value = (double)NAN, .error = HUGE_VAL};
+    for (int k = 1; k <= level; k++) {
+        double error = fmax(fabs(row[k] - row[k - 1]), fabs(row[k] - previous[k - 1])) + rounding;
+        if (!(error < best.error)) continue;
+        best.value = row[k];
+        best.error = error;
+        best.order = k;
+    }
+    return best;
 }
 
-/* One table, from the step h downwards. */
-static bool tabulate(const ng_line *line, double h, double scale, double enough, ng_numeric *best,
-                     ng_check_report *report)
+/* What tables of ever smaller steps have shown. */
+typedef struct {
+    double scale, enough;
+    ng_numeric rows[TABLES * LEVELS]; /* the best of each row */
+    int count;
+    double slope;     /* the newest at which the outputs moved */
+    bool moved, flat; /* they have; and at a smaller step no more */
+} course;
+
+static bool good(const course *c, const ng_numeric *numeric)
+{
+    return numeric->error <= c->enough * fmax(fabs(numeric->value), c->scale);
+}
+
+/* One table, from the step h downwards, to where a row is good enough or nothing moves any more. */
+static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *report)
 {
     double rows[2][LEVELS], length = fmax(line->length, h), gap = 0;
     for (int level = 0; level < LEVELS; level++, h /= 2) {
-        double *row = rows[level % 2];
+        double *row = rows[level % 2], *previous = rows[(level + 1) % 2];
         contraction change;
         if (!central(line, h, &row[0], &change, report)) return false;
-        double rounding = 2 * DBL_EPSILON * change.magnitude / h;
-        double error = best->error, last_gap = gap;
+        c->flat = c->moved && !change.moved;
+        if (c->flat) break;
+        c->moved = change.moved;
+        c->slope = row[0];
+        double rounding = 2 * DBL_EPSILON * change.magnitude / h, last_gap = gap;
         gap = compare_sides(line->subject, h, -h).gap;
-        extrapolate(row, rows[(level + 1) % 2], level, rounding, best);
-        if (best->error < error) {
-            best->magnitude = change.magnitude;
-            best->length = length;
-            best->moved = change.moved;
-            best->bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
-        }
-        if (level >= 2 && good(best, scale, enough)) break;
+        if (level == 0) continue;
+        extrapolate(row, previous, level);
+        ng_numeric best = best_of(row, previous, level, rounding);
+        best.magnitude = change.magnitude;
+        best.length = length;
+        best.step = change.moved ? h : 0;
+        best.moved = change.moved;
+        best.bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
+        c->rows[c->count++] = best;
+        if (level >= 2 && good(c, &best)) break;
     }
+    return true;
+}
+
+static bool settled(const course *c) { return c->count > 0 && good(c, &c->rows[c->count - 1]); }
+
+/* The row that is known best, or NULL where none is known. Where noise is beyond rounding the rows
+ * err by noise / h, and some seem to err less by luck: none errs less than by the noise that
+ * smaller steps have shown. A row of few terms shows more than noise. */
+static ng_numeric *best_row(course *c)
+{
+    enum { TERMS = 3 };
+    ng_numeric *best = NULL;
+    double noise = 0, least = HUGE_VAL;
+    for (int i = c->count - 1; i >= 0; i--) {
+        ng_numeric *row = &c->rows[i];
+        if (row->step > 0) row->error = fmax(row->error, noise / row->step);
+        if (row->error < least) least = row->error, best = row;
+        const double shown = row->error * row->step;
+        if (i % (LEVELS - 1) + 1 >= TERMS && isfinite(shown)) noise = fmax(noise, shown);
+    }
+    return best;
+}
+
+bool ng_line_repeat(const ng_line *line, ng_numeric *numeric, ng_check_report *report)
+{
+    /* Shares of 2^12, odd ones: on a stair whole steps of it would show none. */
+    static const double shares[] = {3709, 3331, 2939, 2557, 2179};
+    const int order = numeric->order;
+    if (numeric->repeated || !(numeric->step > 0)) return true;
+    for (int i = 0; i < 5; i++) {
+        double rows[2][LEVELS] = {{0}}, h = ldexp(numeric->step * shares[i], order - 12);
+        for (int level = 0; level <= order; level++, h /= 2) {
+            contraction change;
+            if (!central(line, h, &rows[level % 2][0], &change, report)) return false;
+            extrapolate(rows[level % 2], rows[(level + 1) % 2], level);
+        }
+        double apart = fabs(rows[order % 2][order] - numeric->value);
+        if (!(apart <= numeric->error)) numeric->error = isnan(apart) ? HUGE_VAL : apart;
+    }
+    numeric->repeated = true;
+    return true;
+}
+
+/* The newest row where it is good enough; else the best of those that are as good when they are
+ * repeated. */
+static bool take_best(const ng_line *line, course *c, ng_numeric *numeric, ng_check_report *report)
+{
+    ng_numeric *best = settled(c) ? &c->rows[c->count - 1] : best_row(c);
+    for (int i = 0; i < TRIES && !settled(c) && best && !best->repeated; i++) {
+        if (!ng_line_repeat(line, best, report)) return false;
+        best = best_row(c);
+    }
+    const ng_numeric unknown = {.value = (double)NAN, .error = HUGE_VAL, .length = 1};
+    *numeric = best ? *best : unknown;
     return true;
 }
 
 /* Tables from ever smaller steps, until one is good enough: a kink near by, or a function that
  * changes on a much shorter scale than its input has, spoils the first ones. */
-static bool from_smaller_steps(const ng_line *line, double scale, double enough,
-                               ng_numeric *numeric, ng_check_report *report)
+static bool from_smaller_steps(const ng_line *line, course *c, ng_check_report *report)
 {
-    for (int exponent = -4; exponent >= -24; exponent -= 5) {
-        double h = ldexp(line->length, exponent);
-        if (!tabulate(line, h, scale, enough, numeric, report)) return false;
-        if (good(numeric, scale, enough)) break;
+    for (int i = 0; i < TABLES && !c->flat && !settled(c); i++) {
+        if (!tabulate(line, ldexp(line->length, -4 - (LEVELS - 1) * i), c, report)) return false;
     }
     return true;
 }
 
 /* Where x is tiny the outputs may not feel its small steps. */
-static bool from_larger_steps(const ng_line *line, double scale, double enough, ng_numeric *numeric,
+static bool from_larger_steps(const ng_line *line, const course *smaller, ng_numeric *numeric,
                               ng_check_report *report)
 {
     for (double h = 16 * line->length; h < 0.25; h *= 256) {
-        ng_numeric larger = unknown;
-        if (!tabulate(line, h, scale, enough, &larger, report)) return false;
-        if (!larger.moved || !good(&larger, scale, enough)) continue;
-        *numeric = larger;
-        break;
+        course c = {.scale = smaller->scale, .enough = smaller->enough};
+        if (!tabulate(line, h, &c, report)) return false;
+        if (!settled(&c) || !c.moved) continue;
+        return take_best(line, &c, numeric, report);
     }
     return true;
+}
+
+/* Outputs that only larger steps move stand beside a kink, where the derivative is 0, or on a stair
+ * of coarser rounding than double's, where larger steps agree. */
+static void from_steps_that_move(const ng_line *line, const course *c, double expected,
+                                 ng_numeric *numeric)
+{
+    const double agreed = 1e-3;
+    const bool no_slope = fabs(expected) <= DBL_EPSILON * fabs(c->slope);
+    const double apart = fabs(numeric->value - expected);
+    if (!no_slope && (numeric->error <= agreed * fabs(numeric->value) ||
+                      apart <= NG_CHECK_CERTAINTY * numeric->error))
+        return;
+    *numeric = (ng_numeric){.error = no_slope ? 0 : fabs(c->slope), .length = line->length};
 }
 
 bool ng_line_derivative(const ng_line *line, double step, double expected, double scale,
                         double enough, ng_numeric *numeric, ng_check_report *report)
 {
-    *numeric = unknown;
-    bool ok;
-    if (step > 0) {
-        ok = tabulate(line, step * line->length, scale, enough, numeric, report);
-    } else {
-        ok = from_smaller_steps(line, scale, enough, numeric, report);
-        bool settled = good(numeric, scale, enough) && (numeric->moved || expected == 0);
-        if (ok && !settled) ok = from_larger_steps(line, scale, enough, numeric, report);
-    }
+    course c = {.scale = scale, .enough = enough};
+    bool ok = step > 0 ? tabulate(line, step * line->length, &c, report)
+                       : from_smaller_steps(line, &c, report);
+    ok = ok && take_best(line, &c, numeric, report);
+    if (ok && c.flat)
+        from_steps_that_move(line, &c, expected, numeric);
+    else if (ok && !(step > 0) && !(settled(&c) && (numeric->moved || expected == 0)))
+        ok = from_larger_steps(line, &c, numeric, report);
     if (!numeric->moved) numeric->magnitude = whole_magnitude(line->subject);
     return ok;
 }
 
 /* ---- Kinks --------------------------------------------------------------------------------- */
 
-bool ng_line_kink(const ng_line *line, double analytic, bool *kink, ng_check_report *report)
+bool ng_line_kink(const ng_line *line, double analytic, const ng_numeric *numeric, bool *kink,
+                  ng_check_report *report)
 {
     enum { STEPS = 4 };
     sides at[STEPS];
@@ -237,7 +319,7 @@ bool ng_line_kink(const ng_line *line, double analytic, bool *kink, ng_check_rep
     }
     /* A smooth function's gap shrinks with h, 16-fold from step to step; rounding grows so. A kink
      * keeps its gap; a jump's grows, far above rounding. */
-    bool stays = true, grows = true;
+    bool stays = true, grows = !(numeric->error <= 0.1 * fabs(numeric->value));
     for (int i = 1; i < STEPS; i++) {
         double ratio = at[i].gap / at[i - 1].gap;
         stays = stays && ratio > 0.5 && ratio < 2;
