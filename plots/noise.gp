@@ -33,10 +33,10 @@ do for [kind in "svg png"] {
     eval headline("Noise of the gradient, times the batch size")
     set logscale y 10
     set yrange [0.8 * least:1.6 * most]
-    set ylabel "variance × size / |gradient of all|²"
+    set ylabel "variance × size / |gradient of all|²" offset 1.2,0
     set label 10 "in ghosts of 8" at 33,570 left tc ls 12
     do for [i = 1:4] {
-        set label 10 + i blocks[i] at graph 0.70, graph 0.45 - 0.068 * i tc ls 10 + i point ls i offset 1,0
+        set label 10 + i blocks[i] at graph 0.70, graph 0.42 - 0.068 * i tc ls 10 + i point ls i offset 1,0
     }
     plot for [i = 1:5] data index blocks[i] using "size":"variance_low":"variance_high" with filledcurves ls styles[i] @BAND, \
          for [i = 1:5] data index blocks[i] using "size":"variance" with linespoints ls styles[i] dt dashes[i]

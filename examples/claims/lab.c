@@ -168,8 +168,12 @@ void lab_data(const char *format, ...)
     fputs("# what: ", lab.data);
     vfprintf(lab.data, format, list);
     va_end(list);
-    fprintf(lab.data, "; seeds %llu to %llu; %s; normgrad %s\n", (unsigned long long)lab_seed(0),
-            (unsigned long long)lab_seed(lab.seeds - 1),
+    const unsigned long long first = lab_seed(0), last = lab_seed(lab.seeds - 1);
+    if (last > first)
+        fprintf(lab.data, "; seeds %llu to %llu", first, last);
+    else
+        fprintf(lab.data, "; seed %llu", first);
+    fprintf(lab.data, "; %s; normgrad %s\n",
             lab.experiment->dtype ? lab.experiment->dtype : "float32", ng_version());
 }
 
