@@ -15,14 +15,18 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum {
     GRAINS = 16, /* of a run, at most */
     STACK_BYTES = 1 << 19,
     SPIN = 20000,          /* nanoseconds that a thread looks about before it sleeps */
-    MOST_CREDIT = 2000000, /* nanoseconds of help that are remembered */
-    PRUDENCE = 16          /* help may cost one part in so many of the time */
+    MOST_CREDIT = 8000000, /* nanoseconds of help that are remembered */
+    LEAST_PRUDENCE = 4,    /* a loss is made up for by doing without for so many times as long, */
+    MOST_PRUDENCE = 64,    /* and, where one follows the other, for up to that */
+    LOOK = 1000000,        /* nanoseconds between looks for others that want the processors */
+    PREEMPTED = 4000000    /* nanoseconds that it costs if they do */
 };
 
 typedef struct {
@@ -43,11 +47,14 @@ static participant member[NG_MOST_THREADS]; /* member 0 is whoever shares out */
 static struct {
     atomic_bool taken; /* by who shares out, or changes the pool */
     bool watches_fork;
-    bool full;        /* the system gives no more threads */
-    int threads;      /* members, the first included */
-    int helpers;      /* of which so many are asked to help */
-    int64_t credit;   /* nanoseconds that help has gained of late */
-    int64_t ask_from; /* when more may be asked again */
+    bool full;         /* the system gives no more threads */
+    int threads;       /* members, the first included */
+    int helpers;       /* of which so many are asked to help */
+    int64_t credit;    /* nanoseconds that help has gained of late */
+    int64_t prudence;  /* as things went of late */
+    int64_t ask_from;  /* when more may be asked again */
+    int64_t look_from; /* when to look again for others that want the processors */
+    long preempted;    /* how often they have taken one from this process */
 
     /* The loop. */
     ng_span *span;
@@ -230,6 +237,30 @@ static uint32_t deal_out(ng_span *span, const void *arguments, int64_t units, in
     return announce(participants);
 }
 
+/* ---- Others that want the processors --------------------------------------------------------- */
+
+static long preemptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_nivcsw;
+}
+
+static void look_afresh(int64_t time)
+{
+    pool.preempted = preemptions();
+    pool.look_from = time + LOOK;
+}
+
+/* Where each processor has work already, help takes one from others, who take it back, and all lose.
+ * What tells is that this process is preempted, as it is not where a processor is idle. */
+static int64_t cost_to_others(int64_t time)
+{
+    if (time < pool.look_from) return 0;
+    const long before = pool.preempted;
+    look_afresh(time);
+    return (int64_t)(pool.preempted - before) * PREEMPTED;
+}
+
 /* ---- Threads -------------------------------------------------------------------------------- */
 
 static void *help(void *argument)
@@ -299,6 +330,8 @@ static void start_threads(int wanted)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pool.helpers = pool.threads - 1;
     pool.credit = 0;
+    pool.prudence = LEAST_PRUDENCE;
+    look_afresh(now());
 }
 
 void ng_pool_stop(void)
@@ -324,6 +357,7 @@ __attribute__((destructor)) static void stop_at_end(void)
 static int64_t helpers_at(int64_t time)
 {
     if (pool.helpers < pool.threads - 1 && time >= pool.ask_from) {
+        if (pool.helpers == 0) look_afresh(time);
         pool.helpers = (int)least(2 * pool.helpers + 1, pool.threads - 1);
         pool.ask_from = time + MOST_CREDIT;
     }
@@ -332,14 +366,15 @@ static int64_t helpers_at(int64_t time)
 
 /* What help gains, in nanoseconds, is the time that this thread would have spent on the grains of
  * the others; what it costs is waking them, and waiting for one that the system has stopped in the
- * middle of a piece: on a machine with other work that can be a hundred times as long as the loop.
- * A loss is made up for by doing without for PRUDENCE times as long. */
+ * middle of a piece: on a machine with other work that can be a hundred times as long as the loop. */
 static void judge(int64_t gain, int64_t cost, int64_t time)
 {
     pool.credit = least(pool.credit + gain - cost, MOST_CREDIT);
+    if (pool.credit == MOST_CREDIT) pool.prudence = LEAST_PRUDENCE;
     if (pool.credit >= 0) return;
     pool.helpers /= 2;
-    pool.ask_from = time - PRUDENCE * pool.credit;
+    pool.ask_from = time - pool.prudence * pool.credit;
+    pool.prudence = least(2 * pool.prudence, MOST_PRUDENCE);
     pool.credit = 0;
 }
 
@@ -358,7 +393,7 @@ static bool share_taken_pool(ng_span *span, const void *arguments, int64_t units
     wait_while(&member[0].sleeper, &pool.done, loop - 1);
     const int64_t end = now();
     const int64_t gain = own > 0 ? (worked - dealt) * (pool.grains - own) / own : 0;
-    judge(gain, dealt - begin + end - worked, end);
+    judge(gain, dealt - begin + end - worked + cost_to_others(end), end);
     return true;
 }
 
