@@ -251,7 +251,7 @@ static void look_afresh(int64_t time)
     pool.look_from = time + LOOK;
 }
 
-/* Where each processor has work already, help takes one from others, who take it back, and all lose.
+/* Where each processor has work already, help takes one from others, who take it back: all lose.
  * What tells is that this process is preempted, as it is not where a processor is idle. */
 static int64_t cost_to_others(int64_t time)
 {
@@ -365,8 +365,9 @@ static int64_t helpers_at(int64_t time)
 }
 
 /* What help gains, in nanoseconds, is the time that this thread would have spent on the grains of
- * the others; what it costs is waking them, and waiting for one that the system has stopped in the
- * middle of a piece: on a machine with other work that can be a hundred times as long as the loop. */
+ * the others; what it costs is waking them, being preempted, and waiting for one that the system
+ * has stopped in the middle of a piece: on a machine with other work that can be a hundred times as
+ * long as the loop. */
 static void judge(int64_t gain, int64_t cost, int64_t time)
 {
     pool.credit = least(pool.credit + gain - cost, MOST_CREDIT);
