@@ -623,7 +623,7 @@ static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool w
     double *mean = doubles(rows), *rstd = doubles(rows);
     double *scratch = doubles(ng_row_norm_scratch(&s));
     const ng_norm_gradients to = {
-        or_null(dx, true), or_null(dgamma, with_gamma), or_null(dbeta, with_beta), add, add, add};
+        {dx, add}, {or_null(dgamma, with_gamma), add}, {or_null(dbeta, with_beta), add}};
     const ng_statistics statistics = {s.center ? mean : NULL, doubles(rows), rstd};
     k->row_norm(&s, x, gamma, beta, y, statistics);
     k->row_norm_backward(&s, x, gamma, statistics, dy, to, scratch);
@@ -786,7 +786,7 @@ START_TEST(one_feature_gives_beta_and_no_gradient)
         ck_assert_int_le(ng_row_norm_scratch(&shape), 2);
         k->row_norm(&shape, x, gamma, beta, y, statistics);
         k->row_norm_backward(&shape, x, gamma, statistics, dy,
-                             (ng_norm_gradients){.dx = dx, .dgamma = dgamma, .dbeta = dbeta},
+                             (ng_norm_gradients){{dx, false}, {dgamma, false}, {dbeta, false}},
                              scratch);
         for (int i = 0; i < 2; i++) {
             ck_assert(get(y, i) == get(beta, 0));
@@ -811,7 +811,8 @@ START_TEST(a_bad_element_spoils_its_own_row_only)
         const ng_statistics statistics = {c % 2 ? mean : NULL, low, rstd};
         put(x, 33 + 30, bad[c / 2]);
         k->row_norm(&shape, x, NULL, NULL, y, statistics);
-        k->row_norm_backward(&shape, x, NULL, statistics, dy, (ng_norm_gradients){.dx = dx}, NULL);
+        k->row_norm_backward(&shape, x, NULL, statistics, dy, (ng_norm_gradients){.dx.data = dx},
+                             NULL);
         for (int i = 0; i < 3 * 33; i++) {
             /* x / sqrt(Inf) is 0 for the finite elements of a row that is not centred */
             const bool spoilt = i / 33 == 1 && (c % 2 || c / 2 == 0 || i == 33 + 30);
@@ -847,7 +848,7 @@ static void check_column_norm(ng_column_norm_shape s, bool affine, bool fixed, b
     for (int64_t c = 0; c < channels; c++) assert_close(plain[c], rstd[c], 1e-15);
     k->column_norm(&s, x, statistics, gamma, beta, y);
     k->column_norm_backward(&s, x, gamma, statistics, dy, fixed,
-                            (ng_norm_gradients){dx, dgamma, dbeta, add, add, add});
+                            (ng_norm_gradients){{dx, add}, {dgamma, add}, {dbeta, add}});
 
     for (int64_t c = 0; c < channels; c++) {
         const long double n = (long double)count, g = affine ? get(gamma, c) : 1;
@@ -1201,9 +1202,9 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     k->cross_entropy(&classes, x, labels, NEXT, kept);
     k->cross_entropy_backward(&classes, x, labels, kept, (ng_loss_slopes){z, true, 1}, NEXT, false);
     k->row_norm(&row, x, z, z, NEXT, (ng_statistics){.mean = mean, .rstd = rstd});
-    ng_norm_gradients to = {.dx = NEXT};
-    to.dgamma = NEXT;
-    to.dbeta = NEXT;
+    ng_norm_gradients to = {.dx.data = NEXT};
+    to.dgamma.data = NEXT;
+    to.dbeta.data = NEXT;
     k->row_norm_backward(&row, x, z, (ng_statistics){.mean = mean, .rstd = rstd}, z, to, scratch);
     for (int inner = 1; inner < 8; inner += 6) { /* 301 channels, then 43 of 7 */
         const ng_column_norm_shape column = {rows, n / inner, inner, 0};
@@ -1211,7 +1212,7 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
         k->column_statistics(&column, x, statistics, columns + 3 * 301);
         k->column_norm(&column, x, statistics, NULL, NULL, NEXT);
         k->column_norm_backward(&column, x, NULL, statistics, z, false,
-                                (ng_norm_gradients){.dx = NEXT});
+                                (ng_norm_gradients){.dx.data = NEXT});
     }
     ng_product p = {rows, rows / 2, n, {x, n, false}, {z, n, true}, .c_row = rows / 2};
     p.c = NEXT;

@@ -669,7 +669,7 @@ START_TEST(channel_kernels_do_what_they_say)
         }
         k->channel_affine(&s, x, gamma, beta, y);
         k->channel_sums(&s, x, (ng_statistics){.mean = mean, .rstd = rstd}, dy,
-                        (ng_norm_gradients){.dgamma = dgamma, .dbeta = dbeta, .add_dbeta = true});
+                        (ng_norm_gradients){.dgamma = {dgamma, false}, .dbeta = {dbeta, true}});
         for (int64_t i = 0; i < size; i++) {
             const int64_t c = i / inner % 6, row = i / inner / 6 * 2 + c / 3;
             assert_near(y[i], x[i] * gamma[c] + beta[c], 1e-14);

@@ -111,12 +111,7 @@ static second_arrays second_arrays_of(int64_t size, int64_t weights, bool with_g
 
 static ng_second_gradients gradients_in(const second_arrays *a)
 {
-    return (ng_second_gradients){.dx = a->dx,
-                                 .ddy = a->ddy,
-                                 .dgamma = a->dgamma,
-                                 .add_dx = a->add,
-                                 .add_ddy = a->add,
-                                 .add_dgamma = a->add};
+    return (ng_second_gradients){{a->dx, a->add}, {a->dgamma, a->add}, {a->ddy, a->add}};
 }
 
 /* The elements at[0 .. n - 1], which are normalized together; weight[i] is what gamma is theirs. */
@@ -223,9 +218,10 @@ START_TEST(columns_beside_one_out_of_range_keep_their_second_gradient)
     for (int64_t row = 0; row < s.outer; row++)
         put(far, row * 11 + 4, (double)get(x, row * 11 + 4) * 0x1p-500);
     k->column_statistics(&s, x, statistics, doubles(11));
-    k->column_norm_second(&s, x, NULL, statistics, dy, u, (ng_second_gradients){.dx = dx});
+    k->column_norm_second(&s, x, NULL, statistics, dy, u, (ng_second_gradients){.dx.data = dx});
     k->column_statistics(&s, far, statistics, doubles(11));
-    k->column_norm_second(&s, far, NULL, statistics, dy, u, (ng_second_gradients){.dx = far_dx});
+    k->column_norm_second(&s, far, NULL, statistics, dy, u,
+                          (ng_second_gradients){.dx.data = far_dx});
     for (int64_t i = 0; i < size; i++)
         if (i % 11 != 4) expect("dx", far_dx, i, get(dx, i), 64, 1);
     release();
@@ -292,10 +288,8 @@ static void check_channel_sums(const ng_group_shape *s)
         double *mean = doubles(rows), *rstd = doubles(rows);
         for (int64_t r = 0; r < rows; r++) mean[r] = 10 + 0.01 * (double)r, rstd[r] = 1 + (double)r;
         k->channel_sums(s, x, (ng_statistics){.mean = mean, .rstd = rstd}, dy,
-                        (ng_norm_gradients){.dgamma = or_null(dgamma, mode & 1),
-                                            .dbeta = or_null(dbeta, mode & 2),
-                                            .add_dgamma = add,
-                                            .add_dbeta = add});
+                        (ng_norm_gradients){.dgamma = {or_null(dgamma, mode & 1), add},
+                                            .dbeta = {or_null(dbeta, mode & 2), add}});
         for (int64_t c = 0; c < s->channels; c++) {
             long double sum = 0, sum_x = 0;
             for (int64_t o = 0; o < s->outer; o++)
@@ -327,8 +321,8 @@ static void check_dynamic_tanh(int64_t rows, int64_t n, bool affine, bool add)
     char *dbeta = constant(n, 1), *dalpha = constant(1, 1);
     k->dynamic_tanh(&shape, x, gamma, beta, y);
     k->dynamic_tanh_backward(&shape, x, gamma, dy,
-                             (ng_norm_gradients){dx, dgamma, dbeta, add, add, add}, dalpha, add,
-                             doubles(ng_dynamic_tanh_scratch(&shape)));
+                             (ng_norm_gradients){{dx, add}, {dgamma, add}, {dbeta, add}},
+                             (ng_slot){dalpha, add}, doubles(ng_dynamic_tanh_scratch(&shape)));
     long double sum_alpha = 0;
     for (int64_t j = 0; j < n; j++) {
         const long double g = gamma ? get(gamma, j) : 1;
@@ -812,7 +806,7 @@ static void check_attention(ng_attention_shape s, bool masked, bool add)
     const ng_attention_inputs in = {c.q, c.k, c.v, c.mask};
     k->attention(&s, in, c.y, c.scores);
     k->attention_backward(&s, in, c.y, c.scores, c.dy,
-                          (ng_attention_gradients){c.dq, c.dk, c.dv, add, add, add});
+                          (ng_attention_gradients){{c.dq, add}, {c.dk, add}, {c.dv, add}});
     for (; c.batch < s.batches; c.batch++)
         for (c.head = 0; c.head < s.heads; c.head++) {
             long double *dk = keep(s.keys * s.dim, sizeof *dk);

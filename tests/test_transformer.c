@@ -150,8 +150,9 @@ static void expect_plain(const ng_kernels *kernels, ng_dtype dtype, ng_attention
 
     const ng_attention_inputs given = {q.raw, k.raw, v.raw, mask ? seen.raw : NULL};
     kernels->attention(&s, given, y.raw, kept);
-    kernels->attention_backward(&s, given, y.raw, kept, dy.raw,
-                                (ng_attention_gradients){dq.raw, dk.raw, dv.raw, .add_dk = true});
+    kernels->attention_backward(
+        &s, given, y.raw, kept, dy.raw,
+        (ng_attention_gradients){{dq.raw, false}, {dk.raw, true}, {dv.raw, false}});
     expect_array("y", dtype, &y, plain[0]);
     expect_array("dq", dtype, &dq, plain[1]);
     expect_array("dk", dtype, &dk, plain[2]);

@@ -69,8 +69,6 @@ static int64_t block_bytes(const conv_work *w)
     return lines(w, column_size(w)) + lines(w, product_size(w));
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static conv_work work_of(ng_dtype dtype, const ng_conv_shape *shape)
 {
     const ng_windows *v = &shape->windows;
@@ -78,11 +76,11 @@ static conv_work work_of(ng_dtype dtype, const ng_conv_shape *shape)
     w.m = shape->outputs / shape->groups;
     w.n = v->out[0] * v->out[1];
     w.k = shape->channels / shape->groups * v->kernel[0] * v->kernel[1];
-    w.bundle = least(shape->images, PLACES / w.n);
+    w.bundle = ng_least(shape->images, PLACES / w.n);
     if (w.bundle < 1) w.bundle = 1;
     const int64_t bundles = (shape->images + w.bundle - 1) / w.bundle;
     if ((double)weight_size(&w) * (double)w.n < (double)LARGE_IMAGE)
-        w.blocks = least(least(bundles, BLOCKS), PARTS / weight_size(&w));
+        w.blocks = ng_least(ng_least(bundles, BLOCKS), PARTS / weight_size(&w));
     if (w.blocks < 1) w.blocks = 1;
     w.length = (bundles + w.blocks - 1) / w.blocks * w.bundle;
     w.direct = w.bundle == 1 && v->kernel[0] * v->kernel[1] * v->stride[0] * v->stride[1] == 1 &&
@@ -133,8 +131,8 @@ typedef struct {
 
 static bundle bundle_at(const conv_work *w, int64_t block, int64_t first)
 {
-    const int64_t end = least((block + 1) * w->length, w->shape->images);
-    bundle b = {.first = first, .count = least(w->bundle, end - first)};
+    const int64_t end = ng_least((block + 1) * w->length, w->shape->images);
+    bundle b = {.first = first, .count = ng_least(w->bundle, end - first)};
     b.places = b.count * w->n;
     b.columns = w->scratch + block * block_bytes(w);
     b.products = b.columns + lines(w, column_size(w));
@@ -214,7 +212,7 @@ static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, c
 
 static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
 {
-    char *dx = out(w, w->to.dx, b->first * image_size(w));
+    char *dx = out(w, w->to.dx.data, b->first * image_size(w));
     char *columns = w->direct ? dx : b->columns;
     for (int64_t g = 0; g < w->shape->groups; g++)
         multiply(w, (ng_product){.m = w->k,
@@ -223,10 +221,10 @@ static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
                                  .a = {.at = in(w, w->weight, g * w->m * w->k), .transposed = true},
                                  .b = {.at = in(w, dy, g * w->m * b->places)},
                                  .c = out(w, columns, g * w->k * b->places),
-                                 .accumulate = w->direct && w->to.add_dx});
+                                 .accumulate = w->direct && w->to.dx.accumulate});
     for (int64_t i = 0; i < b->count && !w->direct; i++)
         w->kernels->fold(&w->shape->windows, in(w, columns, i * w->n), b->places,
-                         out(w, dx, i * image_size(w)), w->to.add_dx);
+                         out(w, dx, i * image_size(w)), w->to.dx.accumulate);
 }
 
 /* ---- Blocks of images ---------------------------------------------------------------------- */
@@ -241,7 +239,7 @@ static void forward_span(const void *arguments, int64_t begin, int64_t end)
 {
     const conv_work *w = arguments;
     for (int64_t block = begin; block < end; block++) {
-        const int64_t last = least((block + 1) * w->length, w->shape->images);
+        const int64_t last = ng_least((block + 1) * w->length, w->shape->images);
         for (int64_t first = block * w->length; first < last; first += w->bundle) {
             const bundle b = bundle_at(w, block, first);
             forward_bundle(w, &b);
@@ -262,13 +260,13 @@ static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * bloc
 static void backward_block(const conv_work *w, int64_t block)
 {
     char *part = out(w, parts_of(w), block * weight_size(w));
-    const int64_t begin = block * w->length, end = least(begin + w->length, w->shape->images);
-    if (begin >= end && w->to.dweight) w->kernels->fill(part, weight_size(w), 0);
+    const int64_t begin = block * w->length, end = ng_least(begin + w->length, w->shape->images);
+    if (begin >= end && w->to.dweight.data) w->kernels->fill(part, weight_size(w), 0);
     for (int64_t first = begin; first < end; first += w->bundle) {
         const bundle b = bundle_at(w, block, first);
         const char *dy = gradient_of(w, &b);
-        if (w->to.dweight) weight_bundle(w, &b, dy, part, first > begin);
-        if (w->to.dx) input_bundle(w, &b, dy);
+        if (w->to.dweight.data) weight_bundle(w, &b, dy, part, first > begin);
+        if (w->to.dx.data) input_bundle(w, &b, dy);
     }
 }
 
@@ -283,17 +281,17 @@ static void sum_bias(const conv_work *w)
     const int64_t images = w->shape->images, outputs = w->shape->outputs;
     char *sums = parts_of(w) + lines(w, w->blocks * weight_size(w));
     w->kernels->sum(w->dy, sums, images * outputs, w->n, 1, 1, false);
-    w->kernels->sum(sums, w->to.dbias, 1, images, outputs, 1, w->to.add_dbias);
+    w->kernels->sum(sums, w->to.dbias.data, 1, images, outputs, 1, w->to.dbias.accumulate);
 }
 
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
-                      const void *dy, ng_conv_gradients gradients, void *scratch)
+                      const void *dy, ng_conv_gradients to, void *scratch)
 {
     conv_work w = work_of(dtype, shape);
-    w.x = x, w.weight = weight, w.dy = dy, w.to = gradients, w.scratch = scratch;
-    if (gradients.dx || gradients.dweight) share_blocks(backward_span, &w);
-    if (gradients.dweight)
-        w.kernels->sum(parts_of(&w), gradients.dweight, 1, shape->images == 0 ? 0 : w.blocks,
-                       weight_size(&w), 1, gradients.add_dweight);
-    if (gradients.dbias) sum_bias(&w);
+    w.x = x, w.weight = weight, w.dy = dy, w.to = to, w.scratch = scratch;
+    if (to.dx.data || to.dweight.data) share_blocks(backward_span, &w);
+    if (to.dweight.data)
+        w.kernels->sum(parts_of(&w), to.dweight.data, 1, shape->images == 0 ? 0 : w.blocks,
+                       weight_size(&w), 1, to.dweight.accumulate);
+    if (to.dbias.data) sum_bias(&w);
 }

@@ -6,7 +6,6 @@
 #define NG_VECTOR 32
 #define NG_FUSES 1
 #define GEMM_ROWS 6
-#define ATTENTION_ROWS 4
 #define NORM_ROWS 2
 
 typedef double wide __attribute__((vector_size(32)));

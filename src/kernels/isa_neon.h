@@ -6,7 +6,6 @@
 #define NG_VECTOR 16
 #define NG_FUSES 1
 #define GEMM_ROWS 12
-#define ATTENTION_ROWS 8
 #define NORM_ROWS 4
 
 typedef double wide __attribute__((vector_size(16)));

@@ -8,7 +8,7 @@
 #ifndef NG_KERNELS_KERNELS_H
 #define NG_KERNELS_KERNELS_H
 
-#include <normgrad/tensor.h>
+#include <normgrad/tape.h>
 
 /* y[i] = f(x[i]; a, b), and its derivative where a fast one pays. */
 typedef enum {
@@ -143,17 +143,14 @@ typedef struct {
     double alpha;
 } ng_tanh_shape;
 
-/* Destinations of a backward norm kernel; a NULL pointer is not wanted. */
+/* Where a norm's backward kernel leaves what it is asked for. */
 typedef struct {
-    void *dx, *dgamma, *dbeta;
-    bool add_dx, add_dgamma, add_dbeta;
+    ng_slot dx, dgamma, dbeta;
 } ng_norm_gradients;
 
-/* Destinations of the gradient of a norm's gradient dx, which is a function of x, dy and gamma; a
- * NULL pointer is not wanted. */
+/* Likewise the gradient of a norm's gradient dx, which is a function of x, gamma and dy. */
 typedef struct {
-    void *dx, *ddy, *dgamma;
-    bool add_dx, add_ddy, add_dgamma;
+    ng_slot dx, dgamma, ddy;
 } ng_second_gradients;
 
 typedef struct {
@@ -202,10 +199,8 @@ typedef struct {
     int64_t images, channels, outputs, groups;
 } ng_conv_shape;
 
-/* Destinations of a convolution's gradient; a NULL pointer is not wanted. */
 typedef struct {
-    void *dx, *dweight, *dbias;
-    bool add_dx, add_dweight, add_dbias;
+    ng_slot dx, dweight, dbias;
 } ng_conv_gradients;
 
 /* Where a tensor's heads are: elements from one batch, head and row (position) to the next. */
@@ -228,10 +223,8 @@ typedef struct {
     const void *q, *k, *v, *mask;
 } ng_attention_inputs;
 
-/* Destinations of its backward kernel; a NULL pointer is not wanted. */
 typedef struct {
-    void *dq, *dk, *dv;
-    bool add_dq, add_dk, add_dv;
+    ng_slot dq, dk, dv;
 } ng_attention_gradients;
 
 /* Rows of x (rows, features), row r at position r % length: the first `rotated` features of each
@@ -300,10 +293,8 @@ typedef struct {
     void *dgates, *dproduct, *dh, *dc, *parts;
 } ng_recurrent_scratch;
 
-/* Destinations of its gradients; a NULL pointer is not wanted. */
 typedef struct {
-    void *dx, *dw_ih, *dw_hh, *db_ih, *db_hh, *dh0, *dc0;
-    bool add_dx, add_dw_ih, add_dw_hh, add_db_ih, add_db_hh, add_dh0, add_dc0;
+    ng_slot dx, dw_ih, dw_hh, db_ih, db_hh, dh0, dc0;
 } ng_recurrent_gradients;
 
 /* A table: one pointer for each line of kernels.def. */

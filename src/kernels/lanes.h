@@ -16,12 +16,19 @@
 #define NG_INLINE static inline __attribute__((always_inline))
 #define NG_APART __attribute__((noinline))
 
+/* No pass of the loop that follows reads what another writes. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed" /* with calls of libm it is no vector */
+#define NG_NO_ORDER _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define NG_NO_ORDER _Pragma("GCC ivdep")
+#endif
+
 /* All of the instruction set ISA is in its own file isa_ISA.h:
  *
  *     NG_VECTOR               bytes in a vector; wide and floats are one of doubles and of floats
  *     NG_FUSES                whether a b + c is rounded once
  *     GEMM_ROWS               rows of a product's tile that stay in registers, two vectors wide
- *     ATTENTION_ROWS          likewise of attention's products
  *     NORM_ROWS               rows that go together in a norm's gradient
  *     load_f32, store_f32     LANES floats as doubles, and back
  *     low_half, high_half     halves of floats as doubles
@@ -227,27 +234,29 @@ NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
 /* The larger, or a NaN if either is one (m stays if it is, x wins if it is). */
 NG_INLINE REAL larger(REAL m, REAL x) { return x > m || x != x ? x : m; }
 
-NG_INLINE vec larger_vec(vec m, vec x)
+/* Of each element; without `nan` m where x is a NaN. */
+NG_INLINE vec larger_vec(vec m, vec x, const bool nan)
 {
-    __typeof__(x > m) mask = (x > m) | (x != x);
+    const __typeof__(x > m) mask = nan ? (x > m) | (x != x) : x > m;
     return (vec)((mask & (__typeof__(mask))x) | (~mask & (__typeof__(mask))m));
 }
 
-/* max x, -Inf of nothing */
-static REAL max_run(const REAL *x, int64_t n)
+/* max x, -Inf of nothing; with `nan` a NaN if there is one. */
+NG_INLINE REAL max_of_run(const REAL *x, int64_t n, const bool nan)
 {
-    REAL max = -(REAL)INFINITY;
+    vec m[4];
+    for (int k = 0; k < 4; k++) m[k] = spread(-(REAL)INFINITY);
     int64_t i = 0;
-    if (n >= 2 * VEC) {
-        vec a = load_vec(x), b = load_vec(x + VEC);
-        for (i = 2 * VEC; i + 2 * VEC <= n; i += 2 * VEC) {
-            a = larger_vec(a, load_vec(x + i));
-            b = larger_vec(b, load_vec(x + i + VEC));
-        }
-        a = larger_vec(a, b);
-        for (int j = 0; j < VEC; j++) max = larger(max, a[j]);
+    for (; i + 4 * VEC <= n; i += 4 * VEC) {
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) m[k] = larger_vec(m[k], load_vec(x + i + k * VEC), nan);
     }
-    for (; i < n; i++) max = larger(max, x[i]);
+    for (; i + VEC <= n; i += VEC) m[0] = larger_vec(m[0], load_vec(x + i), nan);
+    m[0] = larger_vec(larger_vec(m[0], m[1], nan), larger_vec(m[2], m[3], nan), nan);
+    REAL max = -(REAL)INFINITY;
+    for (int j = 0; i > 0 && j < VEC; j++)
+        max = m[0][j] > max || (nan && m[0][j] != m[0][j]) ? m[0][j] : max;
+    for (; i < n; i++) max = x[i] > max || (nan && x[i] != x[i]) ? x[i] : max;
     return max;
 }
 
@@ -265,6 +274,14 @@ NG_INLINE REAL normal_or_zero(REAL x)
 NG_INLINE void put(REAL *y, double value, bool accumulate)
 {
     *y = (REAL)(accumulate ? (double)*y + value : value);
+}
+
+/* Element i of a gradient, NULL where it is not wanted; and what goes there. */
+NG_INLINE REAL *place_in(ng_slot to, int64_t i) { return to.data ? (REAL *)to.data + i : NULL; }
+
+NG_INLINE void put_in(ng_slot to, int64_t i, double value)
+{
+    if (to.data) put((REAL *)to.data + i, value, to.accumulate);
 }
 
 #endif

@@ -5,6 +5,8 @@
 #include "core/pool.h"
 #include <stdbool.h>
 
+static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Work below this many units of one cheap element each is done where it stands: waking the other
  * threads would take longer. */
 #define NG_SHARE_FROM 131072

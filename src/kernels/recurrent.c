@@ -42,8 +42,6 @@ typedef struct {
 #define PARTS 16
 #define PART_ELEMENTS (INT64_C(1) << 20)
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t part_size(const ng_recurrent_shape *s)
 {
     return ng_cell_gates(s->cell) * s->hidden * (s->features + s->hidden + 2);
@@ -64,7 +62,7 @@ static recurrent_work work_of(ng_dtype dtype, const ng_recurrent_shape *shape,
                         .kept = kept,
                         .y = (void *)y};
     const int64_t blocks = (shape->rows + w.block - 1) / w.block;
-    w.parts = least(least(blocks, PARTS), PART_ELEMENTS / part_size(shape));
+    w.parts = ng_least(ng_least(blocks, PARTS), PART_ELEMENTS / part_size(shape));
     if (w.parts < 1) w.parts = 1;
     return w;
 }
@@ -233,7 +231,7 @@ static void forward_block(const recurrent_work *w, int64_t first)
 static int64_t first_row(const recurrent_work *w, int64_t part)
 {
     const int64_t blocks = (w->shape->rows + w->block - 1) / w->block;
-    return least((blocks + w->parts - 1) / w->parts * part * w->block, w->shape->rows);
+    return ng_least((blocks + w->parts - 1) / w->parts * part * w->block, w->shape->rows);
 }
 
 static void forward_span(const void *arguments, int64_t begin, int64_t end)
@@ -317,23 +315,25 @@ static void gradients_of_block(const recurrent_work *w, int64_t part, int64_t fi
     if (!dproduct) dproduct = dgates;
     const void *x = step_of(w, (void *)w->in->x, first, 0, s->features).at;
     const void *h = step_of(w, w->kept->h, first, 0, s->hidden).at;
-    if (w->to->dx)
+    if (w->to->dx.data)
         multiply(w, (ng_product){.m = rows,
                                  .n = s->features,
                                  .k = w->width,
                                  .a = {.at = dgates},
                                  .b = {.at = w->in->w_ih},
-                                 .c = step_of(w, w->to->dx, first, 0, s->features).at,
-                                 .accumulate = w->to->add_dx});
+                                 .c = step_of(w, w->to->dx.data, first, 0, s->features).at,
+                                 .accumulate = w->to->dx.accumulate});
     ng_product weight = {.m = w->width, .k = rows, .a = {.transposed = true}, .accumulate = add};
     weight.n = s->features, weight.a.at = dgates, weight.b.at = x;
     weight.c = part_of(w, DW_IH, part);
-    if (w->to->dw_ih) multiply(w, weight);
+    if (w->to->dw_ih.data) multiply(w, weight);
     weight.n = s->hidden, weight.a.at = dproduct, weight.b.at = h;
     weight.c = part_of(w, DW_HH, part);
-    if (w->to->dw_hh) multiply(w, weight);
-    if (w->to->db_ih) w->kernels->sum(dgates, part_of(w, DB_IH, part), 1, rows, w->width, 1, add);
-    if (w->to->db_hh) w->kernels->sum(dproduct, part_of(w, DB_HH, part), 1, rows, w->width, 1, add);
+    if (w->to->dw_hh.data) multiply(w, weight);
+    if (w->to->db_ih.data)
+        w->kernels->sum(dgates, part_of(w, DB_IH, part), 1, rows, w->width, 1, add);
+    if (w->to->db_hh.data)
+        w->kernels->sum(dproduct, part_of(w, DB_HH, part), 1, rows, w->width, 1, add);
 }
 
 static void backward_block(const recurrent_work *w, int64_t first)
@@ -377,16 +377,16 @@ static void backward_span(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
-static void add_parts(const recurrent_work *w, kind k, void *to, bool add)
+static void add_parts(const recurrent_work *w, kind k, ng_slot to)
 {
-    if (to) w->kernels->sum(part_of(w, k, 0), to, 1, w->parts, kind_size(w, k), 1, add);
+    if (to.data)
+        w->kernels->sum(part_of(w, k, 0), to.data, 1, w->parts, kind_size(w, k), 1, to.accumulate);
 }
 
-static void state_gradient(const recurrent_work *w, const void *from, void *to, bool add)
+static void state_gradient(const recurrent_work *w, const void *from, ng_slot to)
 {
     const int64_t count = w->shape->rows * w->shape->hidden;
-    if (to && add) w->kernels->add_to(from, to, count);
-    if (to && !add) memcpy(to, from, (size_t)(count * w->bytes));
+    if (to.data) w->kernels->axpy(1, from, to.data, count, to.accumulate);
 }
 
 void ng_recurrent_backward(ng_dtype dtype, const ng_recurrent_shape *shape,
@@ -398,10 +398,10 @@ void ng_recurrent_backward(ng_dtype dtype, const ng_recurrent_shape *shape,
     const ng_recurrent_gradients *to = gradients;
     w.scratch = scratch, w.to = to;
     share_parts(backward_span, &w);
-    add_parts(&w, DW_IH, to->dw_ih, to->add_dw_ih);
-    add_parts(&w, DW_HH, to->dw_hh, to->add_dw_hh);
-    add_parts(&w, DB_IH, to->db_ih, to->add_db_ih);
-    add_parts(&w, DB_HH, to->db_hh, to->add_db_hh);
-    state_gradient(&w, scratch->dh, to->dh0, to->add_dh0);
-    state_gradient(&w, scratch->dc, to->dc0, to->add_dc0);
+    add_parts(&w, DW_IH, to->dw_ih);
+    add_parts(&w, DW_HH, to->dw_hh);
+    add_parts(&w, DB_IH, to->db_ih);
+    add_parts(&w, DB_HH, to->db_hh);
+    state_gradient(&w, scratch->dh, to->dh0);
+    state_gradient(&w, scratch->dc, to->dc0);
 }

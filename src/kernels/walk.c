@@ -71,8 +71,6 @@ typedef struct {
     int64_t bytes, pieces; /* of an element; of each row (runs) or pair of dimensions (tiles) */
 } copy_work;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* One element of 4 or 8 bytes, `count` times. */
 static void repeat_element(const char *from, char *to, int64_t count, int64_t bytes)
 {
@@ -98,7 +96,7 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
     int64_t piece = begin % w->pieces;
 
     for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t first = piece * RUN, count = least(RUN, dim - first);
+        const int64_t first = piece * RUN, count = ng_least(RUN, dim - first);
         const char *from = w->from + cursor.a * w->bytes + first * step_a;
         char *to = w->to + cursor.b * w->bytes + first * step_b;
         if (step_a == w->bytes && step_b == w->bytes)
@@ -141,9 +139,9 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
     int64_t piece = begin % w->pieces;
 
     for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t i = piece * TILE, rows = least(TILE, w->walk.dim[row] - i);
+        const int64_t i = piece * TILE, rows = ng_least(TILE, w->walk.dim[row] - i);
         for (int64_t j = 0; j < w->walk.dim[column]; j += TILE) {
-            const int64_t columns = least(TILE, w->walk.dim[column] - j);
+            const int64_t columns = ng_least(TILE, w->walk.dim[column] - j);
             const char *from = w->from + (cursor.a + i + j * w->walk.a[column]) * w->bytes;
             char *to = w->to + (cursor.b + i * w->walk.b[row] + j) * w->bytes;
             if (w->bytes == 4)

@@ -121,12 +121,11 @@ static ng_status attention_backward(ng_tape *tape, const ng_node *node, const ng
     const ng_tensor *const *in = (const ng_tensor *const *)node->inputs;
     const ng_kernels *kernels = ng_kernels_for(dy->dtype);
     const ng_attention_inputs inputs = inputs_of(saved, node->inputs);
-    ng_attention_gradients to = {dx[0].data,       dx[1].data,       dx[2].data,
-                                 dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
+    ng_attention_gradients to = {dx[0], dx[1], dx[2]};
     if (saved->packed) {
-        const size_t at_k = packed_bytes(saved, in[0], 1), at_v = packed_bytes(saved, in[0], 2);
-        if (to.dq) to.dk = (char *)to.dq + at_k, to.dv = (char *)to.dq + at_v;
-        to.add_dk = to.add_dv = to.add_dq;
+        to.dk = to.dv = to.dq;
+        if (to.dk.data) to.dk.data = (char *)to.dk.data + packed_bytes(saved, in[0], 1);
+        if (to.dv.data) to.dv.data = (char *)to.dv.data + packed_bytes(saved, in[0], 2);
     }
     if (dx[3].data && !dx[3].accumulate) kernels->fill(dx[3].data, in[3]->size, 0);
     kernels->attention_backward(&saved->shape, inputs, node->output->data, saved->kept, dy->data,

@@ -36,8 +36,7 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     (void)tape;
     const batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
-    const ng_norm_gradients gradients = {dx[0].data,       dx[1].data,       dx[2].data,
-                                         dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
+    const ng_norm_gradients gradients = {dx[0], dx[1], dx[2]};
     ng_kernels_for(x->dtype)->column_norm_backward(
         &saved->shape, x->data, gamma->data, saved->statistics, dy->data, saved->fixed, gradients);
     return NG_OK;
@@ -109,7 +108,7 @@ static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, cons
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
     ng_kernels_for(x->dtype)->column_norm_second(&saved->shape, x->data, gamma->data,
                                                  saved->statistics, dy->data, u->data,
-                                                 ng_second_slots(to));
+                                                 (ng_second_gradients){to[0], to[1], to[2]});
     return NG_OK;
 }
 
@@ -125,7 +124,7 @@ static ng_tensor *batch_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *d
     if (!dx) return NULL;
     ng_kernels_for(x->dtype)->column_norm_backward(&saved->shape, x->data, inputs[1]->data,
                                                    saved->statistics, dy->data, false,
-                                                   (ng_norm_gradients){.dx = dx->data});
+                                                   (ng_norm_gradients){.dx.data = dx->data});
     return ng_record(tape, &batch_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
 }
 

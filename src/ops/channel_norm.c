@@ -65,7 +65,7 @@ static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, 
         ng_kernels_for(x->dtype)->column_norm_backward(
             &shape, at_sample(x, x->data, saved, n), NULL, statistics_at(saved, n),
             at_sample(x, g, saved, n), false,
-            (ng_norm_gradients){.dx = at_sample(x, dx.data, saved, n), .add_dx = dx.accumulate});
+            (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate}});
 }
 
 /* dgamma and dbeta are those of xhat with mean 0 and rstd 1. */
@@ -81,10 +81,7 @@ static ng_status affine_sums(ng_tape *tape, const ng_node *node, const ng_tensor
     for (int64_t n = 0; n < shape.outer; n++) unit.rstd[n] = 1;
     normalize(x, saved, scratch);
     ng_kernels_for(x->dtype)->channel_sums(&shape, scratch, unit, dy->data,
-                                           (ng_norm_gradients){.dgamma = dx[1].data,
-                                                               .dbeta = dx[2].data,
-                                                               .add_dgamma = dx[1].accumulate,
-                                                               .add_dbeta = dx[2].accumulate});
+                                           (ng_norm_gradients){.dgamma = dx[1], .dbeta = dx[2]});
     return NG_OK;
 }
 

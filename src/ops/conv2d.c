@@ -72,7 +72,7 @@ ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy, const n
         dweight ? ng_tape_memory(tape, (size_t)ng_conv_scratch(x->dtype, shape, true)) : NULL;
     if (!scratch) return NULL;
     ng_conv_backward(x->dtype, shape, x->data, NULL, dy->data,
-                     (ng_conv_gradients){.dweight = dweight->data}, scratch);
+                     (ng_conv_gradients){.dweight.data = dweight->data}, scratch);
     return ng_record(tape, &dweight_op, dweight, inputs, 2, shape, sizeof *shape);
 }
 
@@ -84,10 +84,8 @@ static ng_status conv2d_backward(ng_tape *tape, const ng_node *node, const ng_te
     const ng_conv_shape *shape = node->attributes;
     void *scratch = ng_tape_memory(tape, (size_t)ng_conv_scratch(dy->dtype, shape, true));
     if (!scratch) return NG_ENOMEM;
-    const ng_conv_gradients gradients = {dx[0].data,       dx[1].data,       dx[2].data,
-                                         dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
     ng_conv_backward(dy->dtype, shape, node->inputs[0]->data, node->inputs[1]->data, dy->data,
-                     gradients, scratch);
+                     (ng_conv_gradients){dx[0], dx[1], dx[2]}, scratch);
     return NG_OK;
 }
 

@@ -99,7 +99,7 @@ static ng_tensor *transposed(ng_tape *tape, const ng_conv_call *call, const ng_c
     void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, shape, true)) : NULL;
     if (!scratch) return NULL;
     ng_conv_backward(dtype, shape, NULL, inputs[1]->data, inputs[0]->data,
-                     (ng_conv_gradients){.dx = y->data}, scratch);
+                     (ng_conv_gradients){.dx.data = y->data}, scratch);
     return ng_record(tape, &transposed_op, y, inputs, 2, shape, sizeof *shape);
 }
 

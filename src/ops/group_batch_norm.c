@@ -80,7 +80,8 @@ static bool own_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ch
     sums->dgamma = ng_result_full(tape, x->dtype, shape, 0);
     sums->dbeta = ng_result_full(tape, x->dtype, shape, 0);
     if (!sums->dgamma || !sums->dbeta) return false;
-    const ng_norm_gradients to = {.dgamma = sums->dgamma->data, .dbeta = sums->dbeta->data};
+    const ng_norm_gradients to = {.dgamma.data = sums->dgamma->data,
+                                  .dbeta.data = sums->dbeta->data};
     if (dy->size)
         ng_kernels_for(x->dtype)->column_norm_backward(&saved->shape, x->data, NULL,
                                                        saved->statistics, dy->data, true, to);
@@ -125,9 +126,8 @@ static bool propagate(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
     if (x->size == 0) return true;
     ng_tensor *means = ng_result(tape, x->dtype, x->shape);
     if (!means) return false;
-    const ng_norm_gradients to = {.dx = dx.data, .add_dx = dx.accumulate};
     kernels->column_norm_backward(&saved->shape, x->data, gamma->data, saved->statistics, dy->data,
-                                  true, to);
+                                  true, (ng_norm_gradients){.dx = dx});
     kernels->column_norm(&saved->shape, x->data, saved->statistics, all->dgamma->data,
                          all->dbeta->data, means->data);
     kernels->add_to(means->data, dx.data, x->size);

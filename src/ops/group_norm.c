@@ -36,10 +36,7 @@ static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const n
     const group_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    const ng_norm_gradients affine = {.dgamma = dx[1].data,
-                                      .dbeta = dx[2].data,
-                                      .add_dgamma = dx[1].accumulate,
-                                      .add_dbeta = dx[2].accumulate};
+    const ng_norm_gradients affine = {.dgamma = dx[1], .dbeta = dx[2]};
     const void *g = dy->data;
     if (dx[0].data && !ng_is_none(gamma)) {
         void *scaled = ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
@@ -47,12 +44,11 @@ static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const n
         kernels->channel_affine(&saved->shape, dy->data, gamma->data, NULL, scaled);
         g = scaled;
     }
-    if (affine.dgamma || affine.dbeta)
+    if (dx[1].data || dx[2].data)
         kernels->channel_sums(&saved->shape, x->data, saved->statistics, dy->data, affine);
     if (dx[0].data)
-        kernels->row_norm_backward(
-            &saved->rows, x->data, NULL, saved->statistics, g,
-            (ng_norm_gradients){.dx = dx[0].data, .add_dx = dx[0].accumulate}, NULL);
+        kernels->row_norm_backward(&saved->rows, x->data, NULL, saved->statistics, g,
+                                   (ng_norm_gradients){.dx = dx[0]}, NULL);
     return NG_OK;
 }
 

@@ -56,17 +56,6 @@ bool ng_norm_eps_ok(const char *function, double eps);
 bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,
                      const ng_tensor *x);
 
-/* Where the gradient of a norm's gradient goes, whose operands are x, gamma and dy. */
-static inline ng_second_gradients ng_second_slots(const ng_slot *to)
-{
-    return (ng_second_gradients){.dx = to[0].data,
-                                 .dgamma = to[1].data,
-                                 .ddy = to[2].data,
-                                 .add_dx = to[0].accumulate,
-                                 .add_dgamma = to[1].accumulate,
-                                 .add_ddy = to[2].accumulate};
-}
-
 /* Where a norm is composed of ops, it is that of z = scale x - shift, with eps scale^2 for eps.
  * scale, powers of 2, and shift are constants of a shape that broadcasts against x. They change no
  * normalized value, but z has a mean near 0 and a deviation near 1, so that x far from 0, or near

@@ -196,20 +196,8 @@ static ng_status recurrent_backward(ng_tape *tape, const ng_node *node, const ng
         !take(tape, dy->dtype, s->cell == NG_CELL_LSTM, state, &scratch.dc) ||
         !take(tape, dy->dtype, true, ng_recurrent_parts(s), &scratch.parts))
         return NG_ENOMEM;
-    const ng_recurrent_gradients to = {dx[X].data,
-                                       dx[WEIGHT_IH].data,
-                                       dx[WEIGHT_HH].data,
-                                       dx[BIAS_IH].data,
-                                       dx[BIAS_HH].data,
-                                       dx[H0].data,
-                                       dx[C0].data,
-                                       dx[X].accumulate,
-                                       dx[WEIGHT_IH].accumulate,
-                                       dx[WEIGHT_HH].accumulate,
-                                       dx[BIAS_IH].accumulate,
-                                       dx[BIAS_HH].accumulate,
-                                       dx[H0].accumulate,
-                                       dx[C0].accumulate};
+    const ng_recurrent_gradients to = {dx[X],       dx[WEIGHT_IH], dx[WEIGHT_HH], dx[BIAS_IH],
+                                       dx[BIAS_HH], dx[H0],        dx[C0]};
     const ng_recurrent_operands operands = operands_of(node->inputs);
     ng_recurrent_backward(dy->dtype, s, &operands, &saved->kept, dy->data, &scratch, &to);
     return NG_OK;

@@ -49,8 +49,7 @@ static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
     double *scratch = NULL;
     if ((dx[1].data || dx[2].data) && !(scratch = new_scratch(tape, saved))) return NG_ENOMEM;
-    const ng_norm_gradients gradients = {dx[0].data,       dx[1].data,       dx[2].data,
-                                         dx[0].accumulate, dx[1].accumulate, dx[2].accumulate};
+    const ng_norm_gradients gradients = {dx[0], dx[1], dx[2]};
     ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, gamma->data,
                                                 saved->statistics, dy->data, gradients, scratch);
     return NG_OK;
@@ -119,7 +118,7 @@ static ng_status row_norm_dx_backward(ng_tape *tape, const ng_node *node, const 
     if (to[1].data && !(scratch = new_scratch(tape, saved))) return NG_ENOMEM;
     ng_kernels_for(x->dtype)->row_norm_second(&saved->shape, x->data, gamma->data,
                                               saved->statistics, dy->data, u->data,
-                                              ng_second_slots(to), scratch);
+                                              (ng_second_gradients){to[0], to[1], to[2]}, scratch);
     return NG_OK;
 }
 
@@ -134,7 +133,7 @@ static ng_tensor *row_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
     if (!dx) return NULL;
     ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, inputs[1]->data,
                                                 saved->statistics, dy->data,
-                                                (ng_norm_gradients){.dx = dx->data}, NULL);
+                                                (ng_norm_gradients){.dx.data = dx->data}, NULL);
     return ng_record(tape, &row_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
 }
 

@@ -105,10 +105,9 @@ static ng_status dynamic_tanh_backward(ng_tape *tape, const ng_node *node, const
     double *scratch =
         ng_tape_memory(tape, (size_t)ng_dynamic_tanh_scratch(&shape) * sizeof *scratch);
     if (!scratch) return NG_ENOMEM;
-    const ng_norm_gradients gradients = {dx[0].data,       dx[2].data,       dx[3].data,
-                                         dx[0].accumulate, dx[2].accumulate, dx[3].accumulate};
-    ng_kernels_for(x->dtype)->dynamic_tanh_backward(
-        &shape, x->data, gamma->data, dy->data, gradients, dx[1].data, dx[1].accumulate, scratch);
+    const ng_norm_gradients gradients = {dx[0], dx[2], dx[3]};
+    ng_kernels_for(x->dtype)->dynamic_tanh_backward(&shape, x->data, gamma->data, dy->data,
+                                                    gradients, dx[1], scratch);
     return NG_OK;
 }
 

@@ -462,8 +462,9 @@ static void kernel_backward(void *state, int variant)
 {
     const kernel_state *s = state;
     (void)variant;
-    const ng_norm_gradients gradients = {
-        .dx = s->dx, .dgamma = s->dgamma, .dbeta = s->columns || s->center ? s->dbeta : NULL};
+    const ng_norm_gradients gradients = {.dx.data = s->dx,
+                                         .dgamma.data = s->dgamma,
+                                         .dbeta.data = s->columns || s->center ? s->dbeta : NULL};
     if (s->columns) {
         const ng_column_norm_shape shape = column_shape(s);
         s->kernels->column_norm_backward(&shape, s->x, s->gamma, statistics_of(s), s->dy, false,
