@@ -450,6 +450,23 @@ START_TEST(the_tolerance_is_what_it_says)
 }
 END_TEST
 
+START_TEST(a_factor_is_told_with_its_sign_and_of_a_single_element_too)
+{
+    const pointwise f = {squared, nearly_twice};
+    parameter = -1.5;
+    ng_check_report report = check_pointwise(f, 1, -0.7, (ng_check_options){0});
+    expect_says(&report, "the sign is flipped, and it is too small by a factor of 2");
+    parameter = -3;
+    report = check_pointwise(f, 1, -0.7, (ng_check_options){0});
+    expect_says(&report, "the sign is flipped, and it is too large by a factor of 2");
+    parameter = 0.01;
+    ng_tensor *one = ng_tensor_from(NG_F64, NG_SHAPE(1), NG_VALUES(3));
+    report = ng_check_function(pointwise_call, &one, 1, .context = (void *)(uintptr_t)&f);
+    expect_says(&report, "too large by a factor of 1.01");
+    ng_tensor_free(one);
+}
+END_TEST
+
 static double far_away(double x) { return 1e6 + x; }
 static double nearly_one(double x)
 {
@@ -634,8 +651,110 @@ START_TEST(at_a_kink_any_slope_between_the_sides_will_do_and_no_other)
 }
 END_TEST
 
+static double slight_kink(double x) { return 1 + parameter * fabs(x); }
+static double of_its_right_side(double x) { return x >= 0 ? parameter : -parameter; }
+
+START_TEST(a_kink_is_one_where_it_stands_above_rounding)
+{
+    /* 1000 roundings of 1 in steps of 2^-26: 1.5e-5, for slopes that are twice as far apart */
+    const pointwise f = {slight_kink, of_its_right_side};
+    parameter = 3e-5;
+    ng_check_report report = check_pointwise(f, 0, 1.2, (ng_check_options){0});
+    expect_passed(&report, "1 + 3e-5 |x|");
+    ck_assert_int_eq(report.kinks, 1);
+    parameter = 3e-6;
+    report = check_pointwise(f, 0, 1.2, (ng_check_options){0});
+    expect_says(&report, "1 of 2 derivatives are wrong");
+    ck_assert_int_eq(report.kinks, 0);
+}
+END_TEST
+
+static double jump_height, slope_at_jump;
+static double jump(double x) { return x < 0 ? 1 : x < 0.5 ? 1 + jump_height : x; }
+static double jump_slope(double x) { return x < 0.5 ? slope_at_jump : 1; }
+
+START_TEST(a_jump_is_one_where_it_stands_far_above_rounding)
+{
+    /* 10^8 roundings of 1: 2.2e-8. What is less is noise, which excuses no slope. */
+    const pointwise f = {jump, jump_slope};
+    const double heights[] = {1e-7, 5e-9};
+    for (int low = 0; low < 2; low++) {
+        jump_height = heights[low];
+        slope_at_jump = 0;
+        ng_check_report report = check_pointwise(f, 0, 1.2, (ng_check_options){0});
+        expect_passed(&report, "a jump");
+        ck_assert_int_eq(report.kinks, !low);
+        slope_at_jump = 0.01;
+        report = check_pointwise(f, 0, 1.2, (ng_check_options){0});
+        if (low)
+            expect_says(&report, "1 of 2");
+        else
+            expect_passed(&report, "a slope between those of a jump");
+    }
+}
+END_TEST
+
+static double exponent;
+static double root_or_power(double x) { return pow(fabs(x), exponent); }
+static double its_slope(double x)
+{
+    return x == 0 ? parameter : copysign(exponent * pow(fabs(x), exponent - 1), x);
+}
+
+/* The slopes of the two sides of 0 come together, or go apart, but as neither a smooth function's
+ * nor a kink's nor a jump's do; what lies between them at the least step is not excused by it. */
+START_TEST(between_bend_and_kink_and_between_kink_and_jump_there_is_no_excuse)
+{
+    const double exponents[] = {1.5, 0.5}, wrong[] = {1e-4, 1};
+    for (int i = 0; i < 2; i++) {
+        exponent = exponents[i];
+        parameter = wrong[i];
+        ng_check_report report =
+            check_pointwise((pointwise){root_or_power, its_slope}, 0, 1.2, (ng_check_options){0});
+        expect_says(&report, "1 of 2");
+        ck_assert_int_eq(report.kinks, 0);
+    }
+}
+END_TEST
+
+/* 10^12, which does not move, and x. */
+static double huge_or_itself(double x) { return x < 0.5 ? 1e12 : x; }
+static double none_or_nearly_one(double x) { return x < 0.5 ? 0 : 1 + parameter; }
+
+START_TEST(what_does_not_move_leaves_no_noise)
+{
+    const pointwise f = {huge_or_itself, none_or_nearly_one};
+    parameter = 0;
+    ng_check_report report = check_pointwise(f, 0, 1.2, (ng_check_options){0});
+    expect_passed(&report, "1e12 and x");
+    parameter = 1e-8;
+    report = check_pointwise(f, 0, 1.2, (ng_check_options){0});
+    expect_says(&report, "1 of 2 derivatives are wrong");
+}
+END_TEST
+
 static double hyperbola(double x) { return sqrt(x * x + 1e-6); }
 static double hyperbola_slope(double x) { return x / hyperbola(x) + parameter; }
+
+static double rectified(double x) { return x > 0.5 ? 1 : x > 0 ? x : 0; }
+static double flat(double x)
+{
+    (void)x;
+    return 0;
+}
+
+/* At order 1 the 0 is one of the slopes that a kink allows; the gradient is 0 everywhere. */
+START_TEST(a_gradient_that_is_0_throughout_tests_nothing_at_order_2)
+{
+    const pointwise f = {rectified, flat};
+    ng_check_report report = check_pointwise(f, 0, 1, (ng_check_options){0});
+    expect_passed(&report, "0 at a kink");
+    ck_assert_int_eq(report.kinks, 1);
+    report = check_pointwise(f, 0, 1, (ng_check_options){.order = 2});
+    expect_says(&report, "every derivative is 0");
+    ck_assert_int_eq(report.order, 2);
+}
+END_TEST
 
 START_TEST(a_tight_bend_is_no_kink)
 {
@@ -766,6 +885,44 @@ START_TEST(a_fault_of_second_order_only_is_caught_there)
         }
     }
     ng_tensor_free(x);
+}
+END_TEST
+
+/* y = x^2, whose backward kernel is off by the factor 1 + parameter, and its definition not. */
+static ng_status nearly_square_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                        ng_slot *dx)
+{
+    (void)tape;
+    const double *from = ng_data_f64(dy), *x = ng_data_f64(node->inputs[0]);
+    for (int64_t i = 0; i < ng_size(dy); i++) {
+        double old = dx[0].accumulate ? ((double *)dx[0].data)[i] : 0;
+        ((double *)dx[0].data)[i] = old + 2 * x[i] * (1 + parameter) * from[i];
+    }
+    return NG_OK;
+}
+static ng_tensor *square_definition(ng_tape *tape, const ng_node *node)
+{
+    return ng_square(tape, node->inputs[0]);
+}
+static const ng_op nearly_square_op = {
+    .name = "nearly square", .backward = nearly_square_backward, .definition = square_definition};
+CALL(large_and_nearly_square,
+     ng_add(tape, ng_square(tape, in[0]),
+            ng_mul_scalar(tape, square_of(tape, &in[1], (void *)(uintptr_t)&nearly_square_op),
+                          1e-4)))
+
+START_TEST(backward_and_definition_agree_to_1e_9)
+{
+    ng_tensor *in[] = {normal(1, NG_SHAPE(3), 1), normal(2, NG_SHAPE(3), 1)};
+    parameter = 5e-10;
+    ng_check_report report =
+        ng_check_function(large_and_nearly_square, in, 2, .order = 2, .tolerance = 1e-4);
+    expect_passed(&report, "half of 1e-9");
+    parameter = 2e-9; /* and no more beside a gradient 10^4 times as large */
+    report = ng_check_function(large_and_nearly_square, in, 2, .order = 2, .tolerance = 1e-4);
+    expect_says(&report, "backward and definition differ");
+    expect_says(&report, "the gradient of input 1");
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
 }
 END_TEST
 
@@ -1665,6 +1822,25 @@ START_TEST(a_sweep_shows_truncation_and_rounding)
 }
 END_TEST
 
+CALL(cube, ng_pow_scalar(tape, in[0], 3))
+
+/* Of x^3 a difference is off by h^2 / 3 x^2 of it, and h is 2 s where x is 1 and 2. */
+START_TEST(a_sweep_tells_the_median_of_what_is_not_0)
+{
+    const double step = 1e-2;
+    double error;
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(1, 2));
+    ng_check_options options = {.inputs = &x, .n_inputs = 1};
+    assert_ok(ng_check_sweep(cube, options, &step, &error, 1));
+    assert_close(error, (4.0 / 3 + 1.0 / 3) / 2 * step * step, 1e-6);
+    ng_tensor *flat = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(-1, -2, 1, -3));
+    options.inputs = &flat;
+    assert_ok(ng_check_sweep(relu, options, &step, &error, 1));
+    ck_assert_double_lt(error, 1e-13);
+    ng_tensor_free(x), ng_tensor_free(flat);
+}
+END_TEST
+
 static int lines_printed(const ng_check_report *report, char **text)
 {
     size_t size;
@@ -1764,6 +1940,7 @@ static void add_tables(Suite *suite)
     while (ng_op_case(ops)) ops++;
     while (ng_layer_case(layers)) layers++;
     tcase_set_timeout(tables, 120);
+    tcase_set_tags(tables, "long");
     tcase_add_loop_test(tables, every_op_has_right_gradients, 0, ops);
     tcase_add_loop_test(tables, every_layer_has_right_gradients, 0, layers);
     suite_add_tcase(suite, tables);
@@ -1794,6 +1971,7 @@ static void add_faults(Suite *suite)
     tcase_add_test(faults, order_2_sees_what_is_wrong_at_order_1);
     tcase_add_test(faults, order_2_compares_the_derivatives_of_both_orders);
     tcase_add_loop_test(faults, a_fault_of_second_order_only_is_caught_there, 0, 2);
+    tcase_add_test(faults, backward_and_definition_agree_to_1e_9);
     tcase_add_test(faults, what_gives_other_bits_fails);
     tcase_add_test(faults, what_has_no_gradient_fails);
     tcase_add_test(faults, a_function_that_fails_is_quoted);
@@ -1809,6 +1987,7 @@ static void add_figures(Suite *suite)
 {
     TCase *figures = tcase_create("figures");
     tcase_add_test(figures, the_tolerance_is_what_it_says);
+    tcase_add_test(figures, a_factor_is_told_with_its_sign_and_of_a_single_element_too);
     tcase_add_test(figures, what_cancels_is_allowed_its_rounding_and_no_more);
     tcase_add_test(figures, beside_a_large_derivative_a_small_one_is_known_to_its_rounding);
     tcase_add_test(figures, a_function_too_rough_to_be_measured_has_not_passed);
@@ -1820,6 +1999,11 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
     tcase_add_test(figures, at_a_kink_any_slope_between_the_sides_will_do_and_no_other);
+    tcase_add_test(figures, a_gradient_that_is_0_throughout_tests_nothing_at_order_2);
+    tcase_add_test(figures, a_kink_is_one_where_it_stands_above_rounding);
+    tcase_add_test(figures, a_jump_is_one_where_it_stands_far_above_rounding);
+    tcase_add_test(figures, between_bend_and_kink_and_between_kink_and_jump_there_is_no_excuse);
+    tcase_add_test(figures, what_does_not_move_leaves_no_noise);
     tcase_add_test(figures, a_tight_bend_is_no_kink);
     tcase_add_test(figures, taylor_asks_for_a_remainder_that_falls_faster_than_any_wrong_one);
     suite_add_tcase(suite, figures);
@@ -1882,6 +2066,7 @@ static void add_telling(Suite *suite)
     tcase_add_test(telling, the_remainder_falls_as_the_square_where_the_gradient_is_right);
     tcase_add_test(telling, lines_and_parabolas_pass_taylor);
     tcase_add_test(telling, a_sweep_shows_truncation_and_rounding);
+    tcase_add_test(telling, a_sweep_tells_the_median_of_what_is_not_0);
     tcase_add_test(telling, a_report_prints_one_line_and_two_more_where_it_failed);
     tcase_add_test(telling, inputs_of_cases_are_drawn_as_asked);
     suite_add_tcase(suite, telling);

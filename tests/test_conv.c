@@ -250,6 +250,26 @@ START_TEST(nan_stays_in_the_windows_that_see_it)
 }
 END_TEST
 
+START_TEST(windows_are_a_kernel_apart_along_each_axis)
+{
+    ng_tensor *x = image(NG_SHAPE(1, 1, 4, 6));
+    ng_tensor *high = ng_max_pool2d(tape, x, 3, .kernel_h = 2);
+    ng_tensor *wide = ng_avg_pool2d(tape, x, 2, .kernel_w = 3);
+    ck_assert(ng_shape_equal(ng_shape_of(high), NG_SHAPE(1, 1, 2, 2)));
+    ck_assert(ng_shape_equal(ng_shape_of(wide), NG_SHAPE(1, 1, 2, 2)));
+}
+END_TEST
+
+/* Where a place falls on an element, its neighbour's share is 0, whatever it is. */
+START_TEST(an_infinite_neighbour_does_not_count_where_it_has_no_share)
+{
+    const double infinity = HUGE_VAL;
+    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(1, infinity, 2)));
+    ng_tensor *y = ng_interpolate(tape, x, NG_SHAPE(5), .mode = NG_LINEAR, .align_corners = true);
+    assert_values(y, 0, 1, infinity, infinity, infinity, 2);
+}
+END_TEST
+
 START_TEST(flatten_keeps_the_samples_apart)
 {
     ng_tensor *x = image(NG_SHAPE(2, 3, 4, 5));
@@ -509,6 +529,8 @@ START_TEST(convolution_says_what_is_wrong)
     REFUSED(ng_conv2d(tape, x, weight, bias, .groups = 3), NG_EVALUE,
             "ng_conv2d: 3 groups, expected a divisor of 4 channels and 6 outputs");
     REFUSED(ng_conv2d(tape, x, weight, bias, .groups = -1), NG_EVALUE, "ng_conv2d: -1 groups");
+    REFUSED(ng_conv2d(tape, x, image(NG_SHAPE(3, 2, 3, 3)), NG_NONE, .groups = 2), NG_EVALUE,
+            "ng_conv2d: 2 groups, expected a divisor of 4 channels and 3 outputs");
     REFUSED(ng_conv2d(tape, x, weight, bias, .groups = 2), NG_ESHAPE,
             "ng_conv2d: x is (2, 4, 5, 5) and weight (6, 4, 3, 3), expected weight (O, 2, ...)");
     REFUSED(ng_conv2d(tape, x, weight, bias, .stride = -1), NG_EVALUE,
@@ -563,6 +585,8 @@ START_TEST(transposed_convolution_says_what_is_wrong)
             "ng_conv_transpose2d: 3 groups, expected a divisor of 4 channels and 9 outputs");
     REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = 2, .output_padding = 2),
             NG_EVALUE, "ng_conv_transpose2d: output_padding is 2, expected 0 to stride - 1 = 1");
+    REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding = 1), NG_EVALUE,
+            "output_padding is 1, expected 0 to stride - 1 = 0");
     REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding_w = -1), NG_EVALUE,
             "output_padding is -1");
     REFUSED(
@@ -607,6 +631,7 @@ START_TEST(pooling_and_folding_say_what_is_wrong)
     REFUSED(ng_avg_pool2d(tape, x, 3, .stride = -3), NG_EVALUE, "ng_avg_pool2d: stride is -3");
     REFUSED(ng_global_avg_pool(tape, flat), NG_ESHAPE, "ng_global_avg_pool: x is (2, 4)");
     REFUSED(ng_global_avg_pool(tape, image(NG_SHAPE(2, 3, 0, 1))), NG_ESHAPE, "at least one");
+    REFUSED(ng_global_avg_pool(tape, image(NG_SHAPE(2, 3, 1, 0))), NG_ESHAPE, "at least one");
     REFUSED(ng_unfold(tape, x, 9), NG_ESHAPE, "ng_unfold: a window of 9 rows on 5");
     REFUSED(ng_fold(tape, flat, 5, 5, 2), NG_ESHAPE,
             "ng_fold: columns of shape (2, 4), expected (N, C * 4, 16)");
@@ -810,6 +835,8 @@ Suite *conv_suite(void)
     tcase_add_test(t, equals_share_the_gradient_of_max_pooling);
     tcase_add_test(t, padding_is_never_the_largest);
     tcase_add_test(t, nan_stays_in_the_windows_that_see_it);
+    tcase_add_test(t, windows_are_a_kernel_apart_along_each_axis);
+    tcase_add_test(t, an_infinite_neighbour_does_not_count_where_it_has_no_share);
     tcase_add_test(t, flatten_keeps_the_samples_apart);
     tcase_add_test(t, no_images_give_no_outputs_and_no_gradient);
     tcase_add_loop_test(t, fused_convolution_is_its_definition, 0, N_SIZES);

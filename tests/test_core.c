@@ -52,6 +52,24 @@ START_TEST(a_status_is_that_of_its_own_failure)
 }
 END_TEST
 
+START_TEST(a_range_or_deviation_of_nan_is_refused)
+{
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(2));
+    ng_rng rng = ng_rng_seeded(1);
+    const double nan = (double)NAN;
+    ck_assert_int_eq(ng_fill_uniform(x, nan, 1, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_fill_uniform: range [");
+    ck_assert_int_eq(ng_fill_uniform(x, 0, nan, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_fill_uniform: range [0, ");
+    ck_assert_int_eq(ng_fill_normal(x, 0, nan, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_fill_normal: deviation ");
+    ck_assert_int_eq(ng_fill_normal(x, 0, -1, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_fill_normal: deviation -1, expected at least 0");
+    assert_values(x, 0, 1, 1);
+    ng_tensor_free(x);
+}
+END_TEST
+
 /* An option of 0 is one that was not given, unless it is exactly that. */
 START_TEST(an_option_of_0_is_the_standard_unless_it_is_exactly_0)
 {
@@ -248,6 +266,10 @@ START_TEST(wrong_access_names_what_came)
     assert_error(NG_ESHAPE, "ng_at: index (2, 0) of a tensor of shape (2, 3)");
     ck_assert(isnan(ng_at(x, 1, INT64_MAX)));
     assert_error(NG_ESHAPE, "ng_at: index (1, 9223372036854775807)");
+    ck_assert(isnan(ng_at(x, 1, -1))); /* which would be (0, 2) */
+    assert_error(NG_ESHAPE, "ng_at: index (1, -1)");
+    ck_assert(isnan(ng_get(x, -1)));
+    assert_error(NG_ESHAPE, "ng_get: index -1 of a tensor of 6 elements");
     ck_assert(isnan(ng_get(x, 6)));
     assert_error(NG_ESHAPE, "ng_get: index 6 of a tensor of 6 elements");
     ck_assert_ptr_null(ng_data_f64(x));
@@ -566,6 +588,7 @@ Suite *core_suite(void)
     tcase_add_test(errors, error_record_holds_status_and_text);
     tcase_add_test(errors, the_first_failure_stays_and_the_later_ones_are_counted);
     tcase_add_test(errors, a_status_is_that_of_its_own_failure);
+    tcase_add_test(errors, a_range_or_deviation_of_nan_is_refused);
     tcase_add_test(errors, an_option_of_0_is_the_standard_unless_it_is_exactly_0);
     tcase_add_test(errors, error_text_may_quote_the_record);
     tcase_add_test(errors, long_error_text_is_cut);

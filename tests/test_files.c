@@ -1,6 +1,7 @@
 /* Networks in files: the safetensors format, from and for other programs. */
 #include "folder.h"
 #include "golden.h"
+#include "io/safetensors.h"
 #include "support.h"
 
 /* ---- Tools --------------------------------------------------------------------------------- */
@@ -192,6 +193,23 @@ START_TEST(a_name_may_be_any_text)
     ck_assert_int_eq(ng_module_save(net, in_folder("it")), NG_EVALUE);
     assert_error(NG_EVALUE, "ng_module_save: a tensor is named \"__metadata__\"");
     ng_module_free(net);
+}
+END_TEST
+
+START_TEST(two_arrays_of_one_name_are_not_written)
+{
+    static const float values[2];
+    ng_stored arrays[3] = {{.name = "b"}, {.name = "a"}, {.name = "b"}};
+    for (int i = 0; i < 3; i++) {
+        arrays[i].kind = i == 2 ? NG_STORED_I32 : NG_STORED_F32;
+        arrays[i].shape = NG_SHAPE(2);
+        arrays[i].size = 2;
+        arrays[i].bytes = values;
+    }
+    const char *path = in_folder("twice");
+    ck_assert_int_eq(ng_safetensors_write("it", path, arrays, 3, NULL, 0), NG_EVALUE);
+    assert_error(NG_EVALUE, "it: two tensors are named \"b\"");
+    ck_assert_int_eq(files_named("twice"), 0);
 }
 END_TEST
 
@@ -395,6 +413,8 @@ static const struct {
      "damaged or changed: the digest is"},
     {"{\"\xc3\":1}", 0, "UTF-8"},
     {"{\"\xc0\x80\":1}", 0, "UTF-8"},
+    {"{\"\xe0\x80\xaf\":1}", 0, "UTF-8"},
+    {"{\"\xf0\x80\x80\xaf\":1}", 0, "UTF-8"},
     {"{\"\xed\xa0\x80\":1}", 0, "UTF-8"},
     {"{\"\xf4\x90\x80\x80\":1}", 0, "UTF-8"},
     {"{\"a\nb\":1}", 0, "no control character"},
@@ -516,6 +536,7 @@ Suite *files_suite(void)
     tcase_add_loop_test(exchange, every_dtype_is_read_as_what_pytorch_reads, 0,
                         sizeof kind_names / sizeof kind_names[0]);
     tcase_add_test(exchange, a_name_may_be_any_text);
+    tcase_add_test(exchange, two_arrays_of_one_name_are_not_written);
     tcase_add_test(exchange, what_a_dtype_cannot_hold_is_refused);
     tcase_add_test(exchange, a_part_is_read_where_it_is_wanted_and_the_rest_is_named);
     tcase_add_test(exchange, names_change_by_whole_parts);

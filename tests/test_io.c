@@ -302,6 +302,31 @@ START_TEST(csv_zero_byte_is_no_end_of_the_file)
 }
 END_TEST
 
+/* Of which the system does not say how long it is. */
+START_TEST(csv_is_read_from_a_pipe_to_its_end)
+{
+    enum { ROWS_OF_PIPE = 20000 };
+    const char *path = in_folder("pipe.csv");
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    fflush(NULL);
+    const pid_t writer = fork();
+    ck_assert_int_ge(writer, 0);
+    if (writer == 0) {
+        FILE *pipe = fopen(path, "w");
+        for (int i = 0; pipe && i < ROWS_OF_PIPE; i++) fprintf(pipe, "%d,1\n", i);
+        _exit(pipe && fclose(pipe) == 0 ? 0 : 1);
+    }
+    ng_dataset *data = ng_dataset_read_csv(path);
+    int status;
+    ck_assert_int_eq(waitpid(writer, &status, 0), writer);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_ok(data);
+    ck_assert_int_eq(ng_dataset_count(data), ROWS_OF_PIPE);
+    ck_assert_double_eq(ng_get(ng_dataset_x(data), ROWS_OF_PIPE - 1), ROWS_OF_PIPE - 1);
+    ng_dataset_free(data);
+}
+END_TEST
+
 START_TEST(csv_header_alone_is_no_data)
 {
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\n"), .header = true));
@@ -1456,6 +1481,7 @@ Suite *io_suite(void)
     tcase_add_test(csv, csv_hint_at_the_header_only_where_it_can_help);
     tcase_add_test(csv, csv_zero_byte_is_no_end_of_the_file);
     tcase_add_test(csv, csv_header_alone_is_no_data);
+    tcase_add_test(csv, csv_is_read_from_a_pipe_to_its_end);
     tcase_add_test(csv, csv_wrong_options_are_refused);
     tcase_add_test(csv, unreadable_files_are_named_with_the_systems_reason);
     tcase_add_test(csv, digits_are_what_their_readme_says);

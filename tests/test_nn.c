@@ -430,6 +430,19 @@ START_TEST(running_statistics_move_by_momentum)
 }
 END_TEST
 
+START_TEST(a_momentum_of_1_keeps_the_last_batch)
+{
+    ng_module *layer = ng_batch_norm_new(2, .momentum = 1);
+    assert_ok(ng_module_to(layer, NG_F64));
+    run_batches(layer);
+    for (int c = 0; c < 2; c++) {
+        assert_close(ng_get(ng_module_find(layer, "running_mean"), c), batch_means[c][2], 1e-14);
+        assert_close(ng_get(ng_module_find(layer, "running_var"), c), batch_vars[c][2], 1e-14);
+    }
+    ng_module_free(layer);
+}
+END_TEST
+
 START_TEST(cumulative_running_statistics_are_plain_averages)
 {
     ng_module *layer = ng_batch_norm_new(2, .cumulative = true);
@@ -881,6 +894,8 @@ START_TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
     for (int i = 1; i < NG_MAX_DEPTH; i++) net = ng_residual_new(net);
     assert_ok(net);
     assert_ok(ng_module_init(net, 1));
+    net = ng_residual_new(net);
+    ck_assert_ptr_null(net); /* one more than there may be */
     for (int i = 0; i < 100000; i++) net = ng_residual_new(net);
     ck_assert_ptr_null(net);
     assert_error(NG_EVALUE, "ng_module_add_child: a Residual in a Residual nests modules more than "
@@ -1017,6 +1032,7 @@ START_TEST(options_without_sense_are_refused)
     REFUSED(ng_lstm_new(3, 4, .dropout = 0.1), ".dropout is set, which counts between layers only");
     REFUSED(ng_batch_norm_new(2, .momentum = 1.5), "momentum is 1.5");
     REFUSED(ng_batch_norm_new(2, .momentum = 0.5, .cumulative = true), "expected one of them");
+    REFUSED(ng_batch_norm_new(2, .momentum = NG_ZERO, .cumulative = true), "expected one of them");
     REFUSED(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");
     REFUSED(ng_leaky_relu_new((double)NAN), "slope is");
     REFUSED(ng_dropout_new(-0.1), "p is -0.1");
@@ -1388,6 +1404,7 @@ Suite *nn_suite(void)
     suite_add_tcase(suite, modes);
     TCase *batch_norm = tcase_create("batch norm");
     tcase_add_test(batch_norm, running_statistics_move_by_momentum);
+    tcase_add_test(batch_norm, a_momentum_of_1_keeps_the_last_batch);
     tcase_add_test(batch_norm, cumulative_running_statistics_are_plain_averages);
     tcase_add_test(batch_norm, eval_uses_running_statistics_and_does_not_move_them);
     tcase_add_test(batch_norm, a_frozen_batch_norm_is_not_thawed_by_train);

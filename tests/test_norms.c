@@ -583,6 +583,62 @@ START_TEST(one_value_a_group_gives_beta)
 }
 END_TEST
 
+/* Whose rstd is beyond any number where eps is 0. */
+START_TEST(one_value_a_row_gives_beta_for_any_eps)
+{
+    const double eps[] = {0, 1e-300, 1};
+    ng_tensor *gamma = normal(NG_F64, NG_SHAPE(1), 2);
+    ng_tensor *beta = own(ng_tensor_from(NG_F64, NG_SHAPE(1), NG_VALUES(7)));
+    for (int i = 0; i < 3; i++) {
+        ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 1), 1);
+        ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, eps[i]);
+        assert_values(y, 0, 7, 7, 7);
+        assert_ok(ng_backward_from(tape, y, x));
+        assert_values(ng_grad(x), 0, 0, 0, 0);
+        assert_values(ng_grad(gamma), 0, 0);
+        ng_zero_grad(gamma);
+    }
+}
+END_TEST
+
+/* Deviations that the mean's own rounding would drown: they are exact, and so is the result. */
+START_TEST(rows_of_double_keep_the_digits_that_their_elements_have)
+{
+    const double far = 0x1p50;
+    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(far, far + 1, far + 3)));
+    ng_tensor *near = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0, 1, 3)));
+    assert_tensors_close(ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-5),
+                         ng_layer_norm(tape, near, NG_NONE, NG_NONE, 1e-5), 1e-14);
+}
+END_TEST
+
+/* A long row of float whose first element, from which deviations are taken, is far from all. */
+START_TEST(a_row_that_begins_far_off_keeps_its_digits)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(1, 5000), 3);
+    ng_set(x, 0, 1e5);
+    ng_tensor *exact = own(ng_copy_new(x, NG_F64));
+    ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-5);
+    ng_tensor *expected = ng_layer_norm(tape, exact, NG_NONE, NG_NONE, 1e-5);
+    for (int i = 0; i < 5000; i++)
+        assert_near(ng_get(y, i), ng_get(expected, i), 1e-6 * fmax(1, fabs(ng_get(expected, i))));
+}
+END_TEST
+
+START_TEST(frozen_spectral_norm_leaves_its_vectors)
+{
+    ng_module *layer = ng_spectral_norm_new(ng_linear_new(5, 4));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(3, 5), 1), *u = copy(ng_module_find(layer, "u"));
+    ng_freeze(layer);
+    assert_ok(ng_forward(layer, tape, x));
+    assert_same_bits(ng_module_find(layer, "u"), u);
+    ng_unfreeze(layer);
+    assert_ok(ng_forward(layer, tape, x));
+    ck_assert_double_gt(difference(ng_module_find(layer, "u"), u), 1e-3);
+    ng_module_free(layer);
+}
+END_TEST
+
 typedef struct {
     ng_tensor *y, *dx, *dgamma, *dbeta;
 } outcome;
@@ -1206,6 +1262,10 @@ Suite *norms_suite(void)
                         (int)(sizeof invariances / sizeof invariances[0]));
     tcase_add_test(t, one_group_is_layer_norm_of_the_sample);
     tcase_add_test(t, one_value_a_group_gives_beta);
+    tcase_add_test(t, one_value_a_row_gives_beta_for_any_eps);
+    tcase_add_test(t, rows_of_double_keep_the_digits_that_their_elements_have);
+    tcase_add_test(t, a_row_that_begins_far_off_keeps_its_digits);
+    tcase_add_test(t, frozen_spectral_norm_leaves_its_vectors);
     tcase_add_test(t, group_norm_in_float_agrees_with_double);
     tcase_add_test(t, group_norm_has_the_same_bits_with_one_and_two_threads);
     tcase_add_test(t, channel_norm_is_layer_norm_of_channels_last);

@@ -523,6 +523,35 @@ START_TEST(logsumexp_neither_overflows_nor_vanishes)
 }
 END_TEST
 
+START_TEST(softmax_along_any_axis_is_exp_over_its_sum)
+{
+    ng_tensor *x = normal(NG_SHAPE(3, 2, 4), 5);
+    for (int axis = -3; axis < 3; axis++) {
+        ng_tensor *power = ng_exp(tape, x);
+        ng_tensor *sum = ng_sum(tape, power, .axes = NG_AXES(axis), .keepdim = true);
+        assert_tensors_close(ng_softmax(tape, x, axis), ng_div(tape, power, sum), 1e-15);
+        assert_tensors_close(ng_log_softmax(tape, x, axis), ng_sub(tape, x, ng_log(tape, sum)),
+                             1e-14);
+    }
+}
+END_TEST
+
+START_TEST(row_norms_have_the_eps_that_is_theirs)
+{
+    const double small = 1e-3; /* whose square is 1e-6, as is eps of RMSNorm */
+    ng_tensor *x = LEAF(NG_SHAPE(2), small, -small);
+    const double rms = small / sqrt(2e-6), layer = small / sqrt(1e-6 + 1e-5);
+    assert_values(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true), 1e-14, rms, -rms);
+    assert_values(ng_row_norm(tape, x, NG_NONE, NG_NONE), 1e-14, layer, -layer);
+    const double wrong[] = {HUGE_VAL, (double)NAN, -1e-5};
+    for (int i = 0; i < 3; i++) {
+        assert_fails(ng_layer_norm(tape, x, NG_NONE, NG_NONE, wrong[i]), NG_EVALUE,
+                     "expected a finite number of at least 0");
+        assert_fails(ng_rms_norm(tape, x, NG_NONE, wrong[i]), NG_EVALUE, "ng_rms_norm: eps = ");
+    }
+}
+END_TEST
+
 START_TEST(argmax_is_the_first_of_equals)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 3), 1, 5, 5, 9, 2, 3);
@@ -675,6 +704,8 @@ START_TEST(reshape_names_sizes_that_differ)
     ng_tensor *x = zeros(NG_SHAPE(3, 4));
     assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 2)), NG_ESHAPE,
                  "ng_reshape: (3, 4) has 12 elements, (5, 2) has 10");
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 3)), NG_ESHAPE,
+                 "ng_reshape: (3, 4) has 12 elements, (5, 3) has 15");
     assert_fails(ng_reshape(tape, x, NG_SHAPE(5, -1)), NG_ESHAPE,
                  "ng_reshape: (3, 4) has 12 elements, which (5, -1) does not divide");
     assert_fails(ng_reshape(tape, x, NG_SHAPE(0, -1)), NG_ESHAPE, "does not divide");
@@ -712,6 +743,8 @@ START_TEST(broadcast_to_repeats)
     assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(3, 3)), NG_ESHAPE,
                  "ng_broadcast_to: (2, 1) does not broadcast to (3, 3)");
     assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(2)), NG_ESHAPE, "does not broadcast to (2,)");
+    assert_fails(ng_broadcast_to(tape, LEAF(NG_SHAPE(1, 2), 1, 2), NG_SHAPE(2)), NG_ESHAPE,
+                 "ng_broadcast_to: (1, 2) does not broadcast to (2,)");
 }
 END_TEST
 
@@ -726,6 +759,8 @@ START_TEST(slices_count_from_either_end)
     assert_fails(ng_slice(tape, x, 1, 2, 9), NG_ESHAPE,
                  "ng_slice: 2:9 along axis 1 of (2, 4), expected bounds -4 .. 4");
     assert_fails(ng_slice(tape, x, 1, -5, 2), NG_ESHAPE, "-5:2");
+    assert_fails(ng_slice(tape, x, 1, 5, NG_END), NG_ESHAPE,
+                 "ng_slice: 5:4 along axis 1 of (2, 4), expected bounds -4 .. 4");
     assert_fails(ng_slice(tape, x, 1, 3, 1), NG_ESHAPE, "3:1 along axis 1 of (2, 4) ends before");
     assert_fails(ng_slice(tape, x, 2, 0, 1), NG_ESHAPE, "ng_slice: axis 2");
 }
@@ -747,6 +782,7 @@ START_TEST(pad_puts_zeros_around)
     assert_values(y, 0, 0, 3, 0, 0, 0, 4, 0, 0);
     assert_gradient(ng_square(tape, y), x, 0, 6, 8);
     assert_fails(ng_pad(tape, x, 1, -1, 2), NG_EVALUE, "ng_pad: -1 before");
+    assert_fails(ng_pad(tape, x, 1, 2, -1), NG_EVALUE, "ng_pad: 2 before and -1 after");
     assert_fails(ng_pad(tape, x, 1, INT64_MAX, 2), NG_EVALUE,
                  "ng_pad: 9223372036854775807 before and 2 after");
     assert_fails(ng_pad(tape, x, 1, 0, INT64_MAX - 1), NG_ESHAPE, "more elements than memory");
@@ -1159,6 +1195,29 @@ START_TEST(every_case_gives_the_same_bits_again)
 }
 END_TEST
 
+/* Memory of the tape is as the step before has left it: here full of NaN. */
+START_TEST(every_case_has_the_same_bits_in_memory_that_was_used)
+{
+    enum { BYTES = 1 << 20 };
+    const ng_case *spec = ng_op_case(_i);
+    for (int k = 0; k < 2; k++) {
+        const ng_dtype dtype = k ? NG_F32 : NG_F64;
+        const run fresh = run_case(spec, dtype);
+        const ng_tensor *y = own(ng_copy_new(fresh.y, dtype)), *gradients[NG_CASE_INPUTS];
+        for (int i = 0; i < fresh.n_wanted; i++)
+            gradients[i] = own(ng_copy_new(fresh.gradients[i], dtype));
+        for (int i = 0; i < 3; i++) { /* by then it is one piece */
+            ng_tape_reset(tape);
+            memset(ng_tape_memory(tape, BYTES), 0xff, BYTES);
+        }
+        ng_tape_reset(tape);
+        const run used = run_case(spec, dtype);
+        assert_same_bits(used.y, y);
+        for (int i = 0; i < used.n_wanted; i++) assert_same_bits(used.gradients[i], gradients[i]);
+    }
+}
+END_TEST
+
 /* y is asked for itself: nothing before it is wanted, and its op is not run. */
 static void assert_stops_at_itself(const run *r, bool record)
 {
@@ -1250,6 +1309,8 @@ Suite *ops_suite(void)
     tcase_add_test(reductions, gradients_of_reductions_reach_the_reduced_elements);
     tcase_add_test(reductions, variance_keeps_its_digits_far_from_zero);
     tcase_add_test(reductions, logsumexp_neither_overflows_nor_vanishes);
+    tcase_add_test(reductions, softmax_along_any_axis_is_exp_over_its_sum);
+    tcase_add_test(reductions, row_norms_have_the_eps_that_is_theirs);
     tcase_add_test(reductions, argmax_is_the_first_of_equals);
     tcase_add_test(reductions, reductions_name_wrong_axes);
 
@@ -1298,6 +1359,8 @@ Suite *ops_suite(void)
                         case_count(ng_op_case));
     tcase_add_loop_test(table, every_case_in_float_is_near_double, 0, case_count(ng_op_case));
     tcase_add_loop_test(table, every_case_gives_the_same_bits_again, 0, case_count(ng_op_case));
+    tcase_add_loop_test(table, every_case_has_the_same_bits_in_memory_that_was_used, 0,
+                        case_count(ng_op_case));
     tcase_add_loop_test(table, the_gradient_to_every_results_own_node_is_the_cotangent, 0,
                         case_count(ng_op_case));
     tcase_add_loop_test(table, every_case_gives_each_gradient_alone, 0, case_count(ng_op_case));

@@ -161,6 +161,23 @@ START_TEST(rmsprop_is_its_formula)
 }
 END_TEST
 
+/* Gradients that stay the same have a variance of 0, which rounding puts below it. */
+START_TEST(centered_rmsprop_goes_on_where_gradients_do_not_vary)
+{
+    for (int k = 0; k < 2; k++) {
+        bench b = bench_new(k ? NG_F32 : NG_F64);
+        ng_optimizer *rmsprop = ng_rmsprop_new(b.module, .alpha = 0.7, .centered = true);
+        for (int t = 0; t < 300; t++) {
+            reach(&b, (double[]){0.3, -1.7, 3e-3});
+            assert_ok(ng_optimizer_step(rmsprop));
+            for (int i = 0; i < N; i++) ck_assert(isfinite(ng_get(b.weight, i)));
+        }
+        ng_optimizer_free(rmsprop);
+        bench_free(&b);
+    }
+}
+END_TEST
+
 START_TEST(options_left_out_have_their_defaults)
 {
     bench b = bench_new(NG_F64);
@@ -179,6 +196,33 @@ START_TEST(options_left_out_have_their_defaults)
         ng_optimizer_free(all[k]);
     }
     bench_free(&b);
+}
+END_TEST
+
+START_TEST(defaults_written_out_change_no_bit)
+{
+    for (int k = 0; k < 4; k++) {
+        bench left = bench_new(NG_F64), said = bench_new(NG_F64);
+        ng_module *a = left.module, *b = said.module;
+        ng_optimizer *out = k == 0   ? ng_sgd_new(a)
+                            : k == 1 ? ng_adam_new(a)
+                            : k == 2 ? ng_adamw_new(a)
+                                     : ng_rmsprop_new(a);
+        ng_optimizer *in =
+            k == 0   ? ng_sgd_new(b, .lr = 0.01)
+            : k == 1 ? ng_adam_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8)
+            : k == 2 ? ng_adamw_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                                    .weight_decay = 0.01)
+                     : ng_rmsprop_new(b, .lr = 0.01, .alpha = 0.99, .eps = 1e-8);
+        for (int t = 0; t < STEPS; t++) {
+            reach(&left, gradients[t]), reach(&said, gradients[t]);
+            assert_ok(ng_optimizer_step(out));
+            assert_ok(ng_optimizer_step(in));
+        }
+        assert_same_bits(left.weight, said.weight);
+        ng_optimizer_free(out), ng_optimizer_free(in);
+        bench_free(&left), bench_free(&said);
+    }
 }
 END_TEST
 
@@ -314,6 +358,24 @@ START_TEST(a_step_after_the_gradients_were_dropped_waits_for_a_pass)
 END_TEST
 
 /* Of Adam, so that what is remembered of the first layer is seen to stay. */
+/* Not that it is none: an optimizer made since moves by its decay. */
+START_TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
+{
+    bench b = bench_new(NG_F64);
+    ng_optimizer *first = ng_sgd_new(b.module, .lr = 0.1);
+    reach(&b, gradients[0]);
+    assert_ok(ng_optimizer_step(first));
+    ng_zero_grad(b.weight);
+    assert_values(ng_grad(b.weight), 0, 0, 0, 0);
+    ng_optimizer *second = ng_sgd_new(b.module, .lr = 0.5, .weight_decay = 0.5);
+    const double before = ng_get(b.weight, 0);
+    assert_ok(ng_optimizer_step(second));
+    assert_close(ng_get(b.weight, 0), 0.75 * before, tolerance);
+    ng_optimizer_free(first), ng_optimizer_free(second);
+    bench_free(&b);
+}
+END_TEST
+
 START_TEST(a_layer_that_is_added_later_is_taken_up)
 {
     bench grown = bench_new(NG_F64), alone = bench_new(NG_F64), added = bench_new(NG_F64);
@@ -340,6 +402,23 @@ START_TEST(a_layer_that_is_added_later_is_taken_up)
 }
 END_TEST
 
+START_TEST(a_layer_that_is_added_deep_inside_is_taken_up)
+{
+    bench first = bench_new(NG_F64), added = bench_new(NG_F64);
+    ng_module *inner = ng_sequential_new(first.module), *net = ng_sequential_new(inner);
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = 1);
+    reach(&first, gradients[0]);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_ok(ng_sequential_add(inner, added.module));
+    reach(&added, gradients[0]);
+    assert_ok(ng_optimizer_step(sgd));
+    assert_same_bits(added.weight, first.weight);
+    first.module = added.module = NULL; /* net's */
+    ng_optimizer_free(sgd), ng_module_free(net);
+    bench_free(&first), bench_free(&added);
+}
+END_TEST
+
 START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
 {
     bench b = bench_new(NG_F64);
@@ -352,6 +431,9 @@ START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
     ng_zero_grads(b.module);
     reach(&b, tiny);
     assert_close(ng_grad_norm(b.module), 5e-200, 1e-14);
+    ng_zero_grads(b.module);
+    reach(&b, (double[]){3e-161, 4e-161, 0}); /* whose squares keep three digits */
+    assert_close(ng_grad_norm(b.module), 5e-161, 1e-14);
     ng_zero_grads(b.module);
     const double most[N] = {1.5e308, 1.5e308, -1.5e308}; /* whose norm is beyond double */
     reach(&b, most);
@@ -609,6 +691,8 @@ START_TEST(options_without_sense_are_refused)
     REFUSED(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_COSINE}), "schedule.steps is 0");
     REFUSED(ng_sgd_new(b.module, .schedule = {.warmup = -1}), "schedule.warmup is -1");
     REFUSED(ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)9}), "schedule.kind is 9");
+    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)(NG_SCHEDULE_LINEAR + 1)}),
+            "schedule.kind is 4");
     ck_assert(isnan(ng_clip_grad_norm(b.module, -1)));
     assert_error(NG_EVALUE, "ng_clip_grad_norm: max_norm is -1");
     ck_assert_int_eq(ng_clip_grad_value(b.module, nan), NG_EVALUE);
@@ -785,7 +869,9 @@ Suite *optim_suite(void)
     tcase_add_test(formulas, sgd_is_its_formula);
     tcase_add_test(formulas, adam_and_adamw_are_their_formulas);
     tcase_add_test(formulas, rmsprop_is_its_formula);
+    tcase_add_test(formulas, centered_rmsprop_goes_on_where_gradients_do_not_vary);
     tcase_add_test(formulas, options_left_out_have_their_defaults);
+    tcase_add_test(formulas, defaults_written_out_change_no_bit);
     tcase_add_test(formulas, float_moves_as_double_does);
     suite_add_tcase(suite, formulas);
     TCase *moved = tcase_create("which are moved");
@@ -794,7 +880,9 @@ Suite *optim_suite(void)
     tcase_add_test(moved, a_parameter_reached_late_takes_its_first_step_then);
     tcase_add_test(moved, two_optimizers_of_a_network_both_move_it);
     tcase_add_test(moved, a_step_after_the_gradients_were_dropped_waits_for_a_pass);
+    tcase_add_test(moved, a_spent_gradient_that_is_set_to_zero_is_one_again);
     tcase_add_test(moved, a_layer_that_is_added_later_is_taken_up);
+    tcase_add_test(moved, a_layer_that_is_added_deep_inside_is_taken_up);
     tcase_add_test(moved, a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later);
     tcase_add_test(moved, a_backward_pass_after_the_step_notices_the_moved_weights);
     tcase_add_test(moved, state_follows_a_dtype_change_before_the_first_step_only);

@@ -208,6 +208,41 @@ static void misshapen_rule(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
     dx[0] = ng_sum(tape, dy);
 }
 
+/* y is the first elements of x, and may be none. Called for none, it would clear dx itself. */
+static int first_calls;
+static ng_status first_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                ng_slot *dx)
+{
+    (void)tape;
+    first_calls++;
+    double *out = dx[0].data;
+    const int64_t count = ng_size(dy);
+    for (int64_t i = 0; i < count; i++) out[i] = ng_get(dy, i);
+    for (int64_t i = count; i < ng_size(node->inputs[0]); i++) out[i] = 0;
+    return NG_OK;
+}
+static const ng_op first_op = {.name = "first", .backward = first_backward};
+static const ng_op joint_op = {.name = "first", .backward = first_backward, .joint = true};
+
+START_TEST(the_kernel_of_an_empty_output_is_not_called_but_where_others_take_part)
+{
+    static const ng_op *const ops[] = {&first_op, &joint_op};
+    for (int k = 0; k < 4; k++) {
+        ng_tape *tape = ng_tape_new();
+        ng_tensor *x = ng_require_grad(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 2, 3)));
+        const int64_t count = k / 2;
+        ng_tensor *y = ng_result(tape, NG_F64, NG_SHAPE(count)), *gradient;
+        if (count > 0) ng_data_f64(y)[0] = 1;
+        y = ng_record(tape, ops[k % 2], y, &x, 1, NULL, 0);
+        first_calls = 0;
+        assert_ok(ng_gradients(tape, &y, 1, &x, 1, &gradient));
+        ck_assert_int_eq(first_calls, count > 0 || k % 2 == 1);
+        assert_values(gradient, 0, count > 0, 0, 0);
+        ng_tape_free(tape), ng_tensor_free(x);
+    }
+}
+END_TEST
+
 START_TEST(a_wrong_rule_is_told)
 {
     const ng_op forgetful = {.name = "forgetful", .gradient = forgetful_rule};
@@ -632,6 +667,8 @@ Suite *tape_suite(void)
     tcase_add_test(backward, a_view_changes_with_its_base);
     tcase_add_test(backward, an_op_without_gradient_fails_loudly_and_changes_nothing);
     tcase_add_test(backward, a_wrong_rule_is_told);
+    tcase_add_test(backward,
+                   the_kernel_of_an_empty_output_is_not_called_but_where_others_take_part);
     suite_add_tcase(suite, backward);
     TCase *gradients = tcase_create("gradients");
     tcase_add_test(gradients, gradients_of_any_order);

@@ -470,6 +470,101 @@ START_TEST(another_training_is_refused_with_the_difference)
 }
 END_TEST
 
+/* What `saved` has saved is taken up by one that was made alike, and not by `other`. */
+static void expect_compared(const char *setting, ng_optimizer *saved, ng_optimizer *other)
+{
+    char says[64];
+    snprintf(says, sizeof says, "the optimizer's %s is ", setting);
+    ng_training *before = ng_training_new(saved, .path = in_folder("state"));
+    ng_training *after = ng_training_new(other, .path = in_folder("state"));
+    assert_ok(ng_training_save(before));
+    assert_ok(ng_training_resume(before));
+    ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
+    assert_error(NG_EVALUE, says);
+    assert_ok(ng_training_resume(after, .changed = true));
+    ng_training_free(before), ng_training_free(after);
+    ng_optimizer_free(saved), ng_optimizer_free(other);
+}
+
+static ng_optimizer *with_group(ng_module *net, double lr_scale)
+{
+    ng_optimizer *sgd = ng_sgd_new(net);
+    assert_ok(ng_optimizer_group(sgd, "bias", .lr_scale = lr_scale));
+    return sgd;
+}
+
+START_TEST(every_setting_of_an_optimizer_is_compared)
+{
+    ng_module *net = ng_linear_new(2, 2);
+#define SCHEDULED(...) ng_sgd_new(net, .schedule = {__VA_ARGS__})
+    expect_compared("lr", ng_sgd_new(net), ng_sgd_new(net, .lr = 0.02));
+    expect_compared("momentum", ng_sgd_new(net, .momentum = 0.9), ng_sgd_new(net, .momentum = 0.8));
+    expect_compared("dampening", ng_sgd_new(net, .momentum = 0.9, .dampening = 0.1),
+                    ng_sgd_new(net, .momentum = 0.9));
+    expect_compared("weight_decay", ng_sgd_new(net), ng_sgd_new(net, .weight_decay = 0.1));
+    expect_compared("nesterov", ng_sgd_new(net, .momentum = 0.9),
+                    ng_sgd_new(net, .momentum = 0.9, .nesterov = true));
+    expect_compared("beta1", ng_adam_new(net), ng_adam_new(net, .beta1 = 0.8));
+    expect_compared("beta2", ng_adam_new(net), ng_adam_new(net, .beta2 = 0.99));
+    expect_compared("eps", ng_adam_new(net), ng_adam_new(net, .eps = 1e-6));
+    expect_compared("weight_decay", ng_adamw_new(net), ng_adamw_new(net, .weight_decay = 0.1));
+    expect_compared("alpha", ng_rmsprop_new(net), ng_rmsprop_new(net, .alpha = 0.9));
+    expect_compared("eps", ng_rmsprop_new(net), ng_rmsprop_new(net, .eps = 1e-6));
+    expect_compared("momentum", ng_rmsprop_new(net, .momentum = 0.9),
+                    ng_rmsprop_new(net, .momentum = 0.8));
+    expect_compared("weight_decay", ng_rmsprop_new(net), ng_rmsprop_new(net, .weight_decay = 0.1));
+    expect_compared("schedule.kind", SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_LINEAR, .steps = 9));
+    expect_compared("schedule.warmup", ng_sgd_new(net), SCHEDULED(.warmup = 1));
+    expect_compared("schedule.steps", SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 8));
+    expect_compared("schedule.floor", SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9, .floor = 0.1));
+    expect_compared("schedule.every", SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 8));
+    expect_compared("schedule.factor", SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = 0.5));
+    expect_compared("groups", with_group(net, 2), with_group(net, 3));
+#undef SCHEDULED
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(each_epoch_has_an_order_of_its_own)
+{
+    run r;
+    ng_batch batch;
+    double order[2][SAMPLES];
+    begin(&r, 0, NULL, 1, 1);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        int count = 0;
+        ck_assert(ng_training_epoch(r.training, 2));
+        while (ng_training_batch(r.training, SIZE, &batch))
+            for (int64_t i = 0; i < ng_dim(batch.x, 0); i++)
+                order[epoch][count++] = ng_get(batch.x, 5 * i);
+        ck_assert_int_eq(count, SAMPLES);
+    }
+    int same = 0;
+    for (int i = 0; i < SAMPLES; i++) same += order[0][i] == order[1][i];
+    ck_assert_int_lt(same, SAMPLES / 2);
+    end(&r);
+}
+END_TEST
+
+/* However long it has been. */
+START_TEST(nothing_is_saved_before_a_step_is_done)
+{
+    ng_module *net = ng_linear_new(1, 1);
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_training *training = ng_training_new(sgd, .path = in_folder("state"), .minutes = 1e-12);
+    ck_assert(ng_training_step(training, 2));
+    ck_assert_int_eq(files_named("state"), 0);
+    ck_assert(ng_training_step(training, 2));
+    ck_assert_int_eq(files_named("state"), 1);
+    ng_training_free(training), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
 START_TEST(a_damaged_file_is_refused_and_changes_nothing)
 {
     const char *path = in_folder("state");
@@ -633,6 +728,9 @@ Suite *training_suite(void)
     tcase_add_test(resume, a_full_disk_ends_the_training_with_its_reason);
     tcase_add_test(resume, every_allocation_may_fail);
     tcase_add_test(resume, another_training_is_refused_with_the_difference);
+    tcase_add_test(resume, every_setting_of_an_optimizer_is_compared);
+    tcase_add_test(resume, each_epoch_has_an_order_of_its_own);
+    tcase_add_test(resume, nothing_is_saved_before_a_step_is_done);
     tcase_add_test(resume, a_damaged_file_is_refused_and_changes_nothing);
     tcase_add_test(resume, the_loop_says_what_is_missing);
     tcase_add_test(resume, a_training_of_steps_saves_at_its_end);

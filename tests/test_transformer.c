@@ -477,6 +477,13 @@ START_TEST(wrong_attention_is_refused)
     assert_error(NG_ESHAPE, "expected (N, H, T, D)");
     ck_assert_ptr_null(ng_attention(tape, x, y, x, NG_NONE, .heads = 2));
     assert_error(NG_ESHAPE, "expected (N, T, features)");
+    ng_tensor *one = normal(NG_F64, NG_SHAPE(1, 5, 12), 4);
+    ck_assert_ptr_null(ng_attention(tape, x, one, one, NG_NONE, .heads = 2));
+    assert_error(NG_ESHAPE, "q (2, 5, 12), k (1, 5, 12), v (1, 5, 12), expected (N, T, features)");
+    ng_tensor *odd = normal(NG_F64, NG_SHAPE(2, 5, 13), 4);
+    ck_assert_ptr_null(ng_self_attention(tape, odd, NG_NONE, .heads = 2));
+    assert_error(NG_ESHAPE, "qkv is (2, 5, 13), expected (N, T, 3 features)");
+    ng_tensor_free(one), ng_tensor_free(odd);
     ck_assert_ptr_null(ng_attention(tape, x, NG_NONE, y, NG_NONE, .heads = 2));
     assert_error(NG_EVALUE, "NG_NONE");
     ck_assert_ptr_null(ng_rotary(tape, x, .dim = 5));

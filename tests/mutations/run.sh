@@ -2,7 +2,8 @@
 # Would the tests notice? Applies one small fault of tests/mutations/list.txt at a time to a copy of
 # the tree, builds it (unoptimised kernels, of one instruction set) and runs the suites, those that
 # look at the room first, until one fails: then the fault is killed. What survives every suite needs
-# a test, or a line in the list that says why it changes nothing.
+# a test, or a line in the list that says why it changes nothing. Those with such a line are applied
+# all at once: where no suite fails, each survives.
 #
 #     tests/mutations/run.sh FOLDER [-j JOBS] [-n FROM[-TO]] [-s STEP] [-q] [-a | -A] [TEXT...]
 #     tests/mutations/run.sh -l [TEXT...]
@@ -12,10 +13,11 @@
 # -s: only one of so many.
 # What has a result in FOLDER/results is not run again, so that a run that was broken off goes on;
 # -a runs what survived again, -A everything. -q leaves it at the suites of the room: what survives
-# them is run again without it. LEVEL is that of nice, 10 unless told.
+# them is run again without it, and what is explained is left out. LEVEL is that of nice, 10 unless
+# told.
 set -eu
 short='core optim tape nulls files ops nn networks norms losses transformer golden numpy io operands
-    functions derivatives recurrent group parallel'
+    functions derivatives recurrent group parallel check-long'
 long='memory training numbers threads tables conv kernels norm check'
 nice="nice -n ${LEVEL:-10}"
 # A library with a fault in it may replace what it must not: it is never root.
@@ -24,7 +26,7 @@ if [ "$(id -u)" = 0 ]; then
         { echo 'mutations: not as root, and there is no setpriv to become nobody with' >&2; exit 2; }
     nice="$nice setpriv --reuid=65534 --regid=65534 --clear-groups"
 fi
-first_for() { # PATH: the suites that look at it first
+first_for() { # PATH: the suites that look at it first; check-long is check without what is long
     case $1 in
     src/core/rng.c | src/core/tensor.c | src/core/error.c) echo core numbers nulls memory ;;
     src/core/pool.c | src/core/threads.c | src/core/workspace.c | src/kernels/parallel*) echo threads core ;;
@@ -33,7 +35,7 @@ first_for() { # PATH: the suites that look at it first
     src/group/*) echo group parallel ;;
     src/optim/parallel.c) echo parallel group ;;
     src/kernels/conv.c | src/kernels/windows.h) echo conv kernels ;;
-    src/kernels/*norm*) echo tables norms norm ;;
+    src/kernels/*norm*) echo tables norms numbers norm ;;
     src/kernels/*) echo tables kernels ops ;;
     src/tape/*) echo tape memory ops ;;
     src/ops/*norm* | src/ops/batch*) echo norms ops golden norm operands ;;
@@ -48,7 +50,7 @@ first_for() { # PATH: the suites that look at it first
     src/nn/transformer.c | src/nn/attention.c | src/nn/feed_forward.c) echo transformer nn ;;
     src/nn/*) echo nn networks ;;
     src/optim/*) echo optim training ;;
-    src/check/*) echo check ;;
+    src/check/*) echo check-long check ;;
     src/io/training*) echo training ;;
     src/io/inflate.c | src/io/np*) echo numpy ;;
     src/io/safetensors.c | src/io/checkpoint.c) echo files training ;;
@@ -139,14 +141,15 @@ build() { # TREE ISA
 
 # A limit of processor time ends what runs for ever, one of the clock what waits for ever.
 suite_passes() { # TREE SUITE
-    local usual
+    local usual tag=
+    case $2 in *-long) tag=long ;; esac
     usual=$(awk -v suite="$2" '$1 == suite { last = $2 } END { print last }' "$1/times" 2>/dev/null || true)
     mkdir -p "$scratch/$(basename "$1")"
     chmod 1777 "$scratch/$(basename "$1")"
     (
         cd "$1"
         ulimit -t $((20 + 5 * ${usual:-100}))
-        export TMPDIR="$scratch/$(basename "$1")" CK_FORK=no CK_RUN_SUITE="$2"
+        export TMPDIR="$scratch/$(basename "$1")" CK_FORK=no CK_RUN_SUITE="${2%-long}" CK_EXCLUDE_TAGS=$tag
         exec timeout -s KILL $((120 + 20 * ${usual:-100})) $nice build/release/tests/runner >said 2>&1
     ) 2>/dev/null
 }
@@ -190,7 +193,7 @@ try() { # TREE NUMBER PATH OLD NEW ID
             verdict='error: it does not compile'
         else
             suite=$(verdict_on "$1" "$3")
-            verdict=${suite:+killed by $suite}
+            verdict=${suite:+killed by ${suite%-long}}
             [ -n "$verdict" ] || [ -z "$others" ] || verdict=survived
         fi
         cp "$root/$3" "$1/$3"
@@ -208,6 +211,25 @@ is_known() { # ID
     case $last in '') return 1 ;; *room) [ -z "$others" ] ;; esac
 }
 
+# What is explained changes nothing that a suite can see: all of it together does not either. Where
+# a suite fails they are tried one by one.
+try_explained() { # TREE
+    local number path old new reason id tried=
+    while IFS=$'\t' read -r number path old new reason; do
+        id=$(id_of "$path" "$old" "$new")
+        [ -n "${reason# }" ] && ! is_known "$id" || continue
+        OLD=$old NEW=$new awk -f "$here/apply.awk" "$1/$path" >"$scratch/all" 2>/dev/null || continue
+        cp "$scratch/all" "$1/$path"
+        tried="$tried $id"
+        echo "$number $path: $old ==> $new: explained"
+    done <"$scratch/wanted"
+    if [ -n "$tried" ] && build "$1" baseline && [ -z "$(verdict_on "$1" none)" ]; then
+        printf '%s\tsurvived\n' $tried >>"$results"
+    fi
+    rm -rf "${scratch:?}/$(basename "$1")"
+    refresh "$1"
+}
+
 work_through() { # JOB
     local tree=$work/tree$1 number path old new reason id first
     prepare "$tree" baseline || exit 1
@@ -216,6 +238,7 @@ work_through() { # JOB
         id=$(id_of "$path" "$old" "$new")
         # Whoever makes the folder has it.
         is_known "$id" && continue
+        [ -n "$others" ] || [ -z "${reason# }" ] || continue
         mkdir "$scratch/taken$number" 2>/dev/null || continue
         try "$tree" "$number" "$path" "$old" "$new" "$id" </dev/null
     done < <(tail -n +$first "$scratch/wanted"; head -n $((first - 1)) "$scratch/wanted")
@@ -243,6 +266,10 @@ done <"$scratch/wanted" >"$scratch/forget"
 grep -v -F -f "$scratch/forget" "$results" >"$scratch/kept" || true
 [ -z "$again" ] || cp "$scratch/kept" "$results"
 
+if [ -n "$others" ]; then
+    prepare "$work/tree1" baseline || exit 1
+    try_explained "$work/tree1"
+fi
 for job in $(seq "$jobs"); do
     work_through "$job" &
     pids="$pids $!"
