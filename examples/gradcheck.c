@@ -1,29 +1,20 @@
 /* Doubts every op and every layer of the library, at first and second order, and then doubts the
  * doubt: gradients with faults planted in them have to be caught. */
 #include "numbers.h"
-#include "program.h"
+#include "options.h"
 #include "sweep.h"
-#include <getopt.h>
+#include <limits.h>
 #include <unistd.h>
 
-static const char help[] =
+static const char usage[] =
     "usage: gradcheck [options]\n"
     "\n"
     "Checks the gradients of every op and every layer against finite differences, in double:\n"
     "every element, random directions, and the slope of Taylor's remainder; at first and second\n"
     "order; with operands that broadcast on the left, on the right and on both sides. Detached\n"
     "values are not held fixed, but for those that are constant by definition. Then plants faults\n"
-    "into gradients and sees whether each is caught.\n"
-    "\n"
-    "  --only NAME    only cases and faults whose name contains NAME\n"
-    "  --order 1|2    how far: gradients (1), or gradients of gradients too (2, the default)\n"
-    "  --fast         cases along random directions only\n"
-    "  --seed N       of inputs, cotangents and directions (default 0)\n"
-    "  --sweep FILE   instead of checking, write the error of a central difference against its\n"
-    "                 step to FILE, in double and in float, which plots/gradcheck_error.gp draws\n"
-    "                 (build/examples/gradcheck_error has more seeds, and Taylor's remainder)\n"
-    "  --help         this text\n"
-    "\n"
+    "into gradients and sees whether each is caught.\n";
+static const char examples[] =
     "Exit status: 0 if all gradients are right and all faults were caught, 1 if not, 2 if an\n"
     "option is wrong.\n"
     "\n"
@@ -532,41 +523,25 @@ static int sweep(const options *chosen)
 
 /* ---- Options ------------------------------------------------------------------------------- */
 
-/* 0 to go on, 1 when there is nothing more to do, 2 when something is wrong. */
-static int read_options(int argc, char **argv, options *chosen)
+static options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"only", required_argument, NULL, 'n'},
-                                          {"order", required_argument, NULL, 'o'},
-                                          {"fast", no_argument, NULL, 'f'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"sweep", required_argument, NULL, 'w'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    int option;
-    char *end;
-    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        switch (option) {
-        case 'n': chosen->only = optarg; break;
-        case 'f': chosen->fast = true; break;
-        case 'w': chosen->sweep = optarg; break;
-        case 'o':
-            chosen->order = !strcmp(optarg, "1") ? 1 : !strcmp(optarg, "2") ? 2 : -1;
-            if (chosen->order > 0) break;
-            complain("--order %s: expected 1 or 2", optarg);
-            return 2;
-        case 's':
-            errno = 0;
-            chosen->seed = strtoull(optarg, &end, 10);
-            if (*optarg >= '0' && *optarg <= '9' && !*end && !errno) break;
-            complain("--seed %s: expected a whole number from 0", optarg);
-            return 2;
-        case 'h': fputs(help, stdout); return 1;
-        default: fputs("gradcheck --help lists the options\n", stderr); return 2;
-        }
-    }
-    if (optind == argc) return 0;
-    complain("%s: not an option; gradcheck --help lists them", argv[optind]);
-    return 2;
+    options o = {.only = "", .order = 2};
+    int seed = 0;
+    const program_option known[] = {
+        OPTION_TEXT("only", "NAME", "only cases and faults whose name contains NAME", &o.only),
+        OPTION_COUNT("order", "1|2",
+                     "how far: gradients (1), or gradients of gradients too (2, the default)",
+                     &o.order, 1, 2),
+        OPTION_SWITCH("fast", "cases along random directions only", &o.fast),
+        OPTION_COUNT("seed", "N", "of inputs, cotangents and directions (0)", &seed, 0, INT_MAX),
+        OPTION_TEXT("sweep", "FILE",
+                    "instead of checking, write the error of a central difference against its\n"
+                    "step to FILE, in double and in float, which plots/gradcheck_error.gp draws\n"
+                    "(build/examples/gradcheck_error has more seeds, and Taylor's remainder)",
+                    &o.sweep)};
+    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), examples));
+    o.seed = (uint64_t)seed;
+    return o;
 }
 
 static int conclude(const options *chosen, const totals *sum)
@@ -593,10 +568,8 @@ static int conclude(const options *chosen, const totals *sum)
 int main(int argc, char **argv)
 {
     program_begin(argv);
-    options chosen = {.only = "", .order = 2};
+    const options chosen = parse_options(argc, argv);
     totals sum = {0};
-    const int status = read_options(argc, argv, &chosen);
-    if (status) return program_end(status == 2 ? 2 : 0);
     if (chosen.sweep) return program_end(sweep(&chosen));
 
     on_terminal = isatty(STDOUT_FILENO);

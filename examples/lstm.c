@@ -1,8 +1,7 @@
-/* The adding problem (Hochreiter & Schmidhuber 1997): of fifty numbers two are marked, one in each
- * half, and an LSTM that reads them one by one is to tell their sum. Who says 1 always errs by 1/6.
- * It is learned without a norm and with LayerNorm in the cell (Ba, Kiros & Hinton 2016), from five
- * starts each; batches are always new, so that the error in training is that on what was never
- * seen. */
+/* The adding problem with fifty numbers, learned by an LSTM without a norm and with LayerNorm in
+ * the cell (Ba, Kiros & Hinton 2016), from five starts each; batches are always new, so that the
+ * error in training is that on what was never seen. */
+#include "adding.h"
 #include "experiment.h"
 
 enum { BATCH = 64, LENGTH = 50, HIDDEN = 32, RUNS = 5, POINTS = 40, NORMS = 2 };
@@ -14,22 +13,6 @@ typedef struct {
     ng_optimizer *adam;
     double errors[POINTS]; /* means over so many steps each */
 } run;
-
-/* x (BATCH, LENGTH, 2): numbers from [0, 1) beside their marks; sums (BATCH, 1) */
-static void draw_batch(ng_tensor *x, ng_tensor *sums, ng_rng *rng)
-{
-    float *at = ng_data_f32(x), *sum = ng_data_f32(sums);
-    for (int n = 0; n < BATCH; n++, at += 2 * LENGTH) {
-        const int64_t first = ng_rng_below(rng, LENGTH / 2);
-        const int64_t second = LENGTH / 2 + ng_rng_below(rng, LENGTH / 2);
-        for (int t = 0; t < LENGTH; t++) {
-            at[2 * t] = (float)ng_rng_uniform(rng);
-            at[2 * t + 1] = t == first || t == second;
-        }
-        sum[n] = at[2 * first] + at[2 * second];
-    }
-    ng_touch(x), ng_touch(sums);
-}
 
 static run begin_run(ng_norm_maker *norm, uint64_t seed)
 {
@@ -80,7 +63,7 @@ int main(int argc, char **argv)
     double mean = 0;
     int step = 0;
     for (; experiment_goes_on(&e, step, "error", mean); step++) {
-        draw_batch(x, sums, &rng);
+        draw_sums(x, sums, &rng);
         mean = 0;
         for (int i = 0; i < NORMS * RUNS; i++) {
             run *r = &runs[i / RUNS][i % RUNS];

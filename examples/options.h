@@ -190,13 +190,29 @@ static inline void read_option(const program_option *o, const char *text)
     }
 }
 
+/* Two options of one name, of which the second would never be read, end the program at once; so
+ * does a table that is too long. */
+static inline void refuse_clashes(option_table table)
+{
+    for (int i = 0; i < table.count; i++) {
+        bool known = i >= MOST_OPTIONS || strcmp(table.rows[i].name, "help") == 0;
+        for (int k = 0; k < i; k++)
+            known = known || strcmp(table.rows[i].name, table.rows[k].name) == 0;
+        if (!known) continue;
+        complain("--%s: this program has an option of that name, or %d others, already",
+                 table.rows[i].name, MOST_OPTIONS);
+        exit(EXIT_FAILED);
+    }
+}
+
 /* Reads the options of the table, and --help, which shows `before`, the table and `after`. Ends the
  * program on what it does not know; gives the index of what stands behind the options. */
 static inline int read_options(int argc, char **argv, const char *before, option_table table,
                                const char *after)
 {
     struct option known[MOST_OPTIONS + 2] = {{"help", no_argument, NULL, MOST_OPTIONS}};
-    for (int i = 0; i < table.count && i < MOST_OPTIONS; i++)
+    refuse_clashes(table);
+    for (int i = 0; i < table.count; i++)
         known[i + 1] =
             (struct option){table.rows[i].name, table.rows[i].kind != READ_SWITCH, NULL, i};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {

@@ -3,9 +3,9 @@
  * real and drawn ones, is differentiated again by the critic's parameters; its norm is LayerNorm,
  * since with BatchNorm a point's slope would be that of all. build/examples/wgan_gp --help */
 #include "experiment.h"
+#include "penalty.h"
 
 enum { BATCH = 128, NOISE = 4, WIDTH = 64, CRITIC_STEPS = 5, SHOWN = 500 };
-static const double pi = 3.14159265358979323846;
 
 static ng_module *make_network(int64_t in, int64_t out, ng_norm_maker *norm, uint64_t seed)
 {
@@ -16,38 +16,20 @@ static ng_module *make_network(int64_t in, int64_t out, ng_norm_maker *norm, uin
     return net;
 }
 
-static ng_tensor *draw_real(ng_tape *tape, int64_t count)
-{
-    ng_tensor *eighth = ng_floor(tape, ng_uniform(tape, NG_F32, NG_SHAPE(count, 1), 0, 8));
-    ng_tensor *angle = ng_mul_scalar(tape, eighth, pi / 4);
-    ng_tensor *center = ng_concat(tape, NG_TENSORS(ng_cos(tape, angle), ng_sin(tape, angle)), 1);
-    return ng_add(tape, center, ng_normal(tape, NG_F32, NG_SHAPE(count, 2), 0, 0.05));
-}
-
 static ng_tensor *draw_fake(ng_module *generator, ng_tape *tape, int64_t count)
 {
     return ng_forward(generator, tape, ng_normal(tape, NG_F32, NG_SHAPE(count, NOISE), 0, 1));
-}
-
-static ng_tensor *penalty(ng_module *critic, ng_tape *tape, ng_tensor *real, ng_tensor *fake)
-{
-    ng_tensor *share = ng_uniform(tape, NG_F32, NG_SHAPE(BATCH, 1), 0, 1);
-    ng_tensor *way = ng_mul(tape, share, ng_sub(tape, real, fake));
-    ng_tensor *v = ng_variable(tape, ng_add(tape, fake, way));
-    ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
-    ng_tensor *length = ng_norm(tape, slope, .axes = NG_AXES(1));
-    return ng_mean(tape, ng_square(tape, ng_add_scalar(tape, length, -1)));
 }
 
 /* A step; the estimate of the Wasserstein distance before it. */
 static double step_critic(ng_module *critic, ng_module *generator, ng_optimizer *adam,
                           ng_tape *tape)
 {
-    ng_tensor *real = draw_real(tape, BATCH);
+    ng_tensor *real = draw_circle(tape, NG_F32, BATCH);
     ng_tensor *fake = ng_detach(tape, draw_fake(generator, tape, BATCH));
     ng_tensor *distance = ng_sub(tape, ng_mean(tape, ng_forward(critic, tape, real)),
                                  ng_mean(tape, ng_forward(critic, tape, fake)));
-    ng_tensor *steep = penalty(critic, tape, real, fake);
+    ng_tensor *steep = gradient_penalty(critic, tape, fake, real);
     ng_tensor *loss = ng_sub(tape, ng_mul_scalar(tape, steep, 0.3), distance);
     if (ng_backward(tape, loss) || ng_optimizer_step(adam)) return ng_item(NULL);
     const double value = ng_item(distance);
@@ -91,7 +73,7 @@ int main(int argc, char **argv)
             distance = step_critic(critic, generator, scorer, tape);
         if (!step_generator(critic, generator, painter, tape)) break;
     }
-    log_points(e.history, "real", draw_real(tape, SHOWN));
+    log_points(e.history, "real", draw_circle(tape, NG_F32, SHOWN));
     log_points(e.history, "drawn", draw_fake(generator, tape, SHOWN));
     ng_tape_free(tape), ng_optimizer_free(scorer), ng_optimizer_free(painter);
     ng_module_free(critic), ng_module_free(generator);

@@ -1,5 +1,6 @@
 /* A gradient penalty asks for the slope at single points: whose slope is it where a norm mixes the
  * samples of a batch, and what does the critic become? */
+#include "../penalty.h"
 #include "lab.h"
 #include <math.h>
 
@@ -42,7 +43,7 @@ static const struct {
                   {"LayerNorm", ng_norm_layer, false, false},
                   {"RMSNorm", ng_norm_rms, false, false},
                   {"BatchNorm, batches apart", ng_norm_batch, true, true}};
-static const double weight = 10, deviation = 0.05;
+static const double weight = 10;
 
 static const char *norm_of(int kind)
 {
@@ -61,15 +62,6 @@ static ng_module *make_critic(int kind, uint64_t seed)
     return net;
 }
 
-/* Points (count, 2) of eight Gaussians on a circle of radius 1. */
-static ng_tensor *draw(ng_tape *tape, ng_dtype dtype, int64_t count)
-{
-    ng_tensor *eighth = ng_floor(tape, ng_uniform(tape, dtype, NG_SHAPE(count, 1), 0, 8));
-    ng_tensor *angle = ng_mul_scalar(tape, eighth, acos(-1) / 4);
-    ng_tensor *center = ng_concat(tape, NG_TENSORS(ng_cos(tape, angle), ng_sin(tape, angle)), 1);
-    return ng_add(tape, center, ng_normal(tape, dtype, NG_SHAPE(count, 2), 0, deviation));
-}
-
 /* ---- Whose slope ---- */
 
 /* size[i][j]: |d output i / d point j|. The largest share of an output's that is elsewhere. */
@@ -79,10 +71,8 @@ static double measure_shares(int kind, uint64_t seed, double *size)
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, seed);
     ng_module_to(critic, NG_F64);
-    ng_tensor *near = draw(tape, NG_F64, POINTS), *far = ng_mul_scalar(tape, near, 2);
-    ng_tensor *share = ng_uniform(tape, NG_F64, NG_SHAPE(POINTS, 1), 0, 1);
-    ng_tensor *v =
-        ng_variable(tape, ng_add(tape, near, ng_mul(tape, share, ng_sub(tape, far, near))));
+    ng_tensor *near = draw_circle(tape, NG_F64, POINTS), *far = ng_mul_scalar(tape, near, 2);
+    ng_tensor *v = points_between(tape, near, far);
     ng_tensor *slopes = ng_jacobian(tape, ng_forward(critic, tape, v), v); /* (16, 1, 16, 2) */
     ng_tensor *lengths = ng_norm(tape, slopes, .axes = NG_AXES(1, 3));
     double largest = 0;
@@ -102,16 +92,6 @@ static double measure_shares(int kind, uint64_t seed, double *size)
 
 /* ---- Training ---- */
 
-static ng_tensor *penalty_of(ng_module *critic, ng_tape *tape, ng_tensor *near, ng_tensor *far)
-{
-    ng_tensor *share = ng_uniform(tape, NG_F32, NG_SHAPE(BATCH, 1), 0, 1);
-    ng_tensor *way = ng_mul(tape, share, ng_sub(tape, far, near));
-    ng_tensor *v = ng_variable(tape, ng_add(tape, near, way));
-    ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
-    ng_tensor *length = ng_norm(tape, slope, .axes = NG_AXES(1));
-    return ng_mean(tape, ng_square(tape, ng_add_scalar(tape, length, -1)));
-}
-
 /* Mean critic of the far points less that of the near ones. */
 static ng_tensor *distance_of(ng_module *critic, ng_tape *tape, ng_tensor *near, ng_tensor *far,
                               bool apart)
@@ -129,14 +109,14 @@ static ng_tensor *distance_of(ng_module *critic, ng_tape *tape, ng_tensor *near,
 static double measured_distance(ng_module *critic, ng_tape *tape)
 {
     const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *near = draw(tape, NG_F32, MANY),
-              *far = ng_mul_scalar(tape, draw(tape, NG_F32, MANY), 2);
+    ng_tensor *near = draw_circle(tape, NG_F32, MANY),
+              *far = ng_mul_scalar(tape, draw_circle(tape, NG_F32, MANY), 2);
     ng_eval(critic);
     const double distance = ng_item(distance_of(critic, tape, near, far, false));
     ng_train(critic);
     ng_tape_set_recording(tape, was);
     ng_tape_reset(tape);
-    return distance / (1 + deviation * deviation / 2);
+    return distance / (1 + circle_deviation * circle_deviation / 2);
 }
 
 /* How far off the distance is in the end, as a share; that at every look, if wanted. */
@@ -149,10 +129,10 @@ static double train(int kind, double rate, uint64_t seed, double *looks)
     ng_tape_seed(tape, seed);
     const int part = lab_whole(STEPS) / LOOKS;
     for (int step = 0; step < part * LOOKS && lab_goes_on(); step++) {
-        ng_tensor *near = draw(tape, NG_F32, BATCH);
-        ng_tensor *far = ng_mul_scalar(tape, draw(tape, NG_F32, BATCH), 2);
+        ng_tensor *near = draw_circle(tape, NG_F32, BATCH);
+        ng_tensor *far = ng_mul_scalar(tape, draw_circle(tape, NG_F32, BATCH), 2);
         ng_tensor *gained = distance_of(critic, tape, near, far, kinds[kind].apart);
-        ng_tensor *steep = ng_mul_scalar(tape, penalty_of(critic, tape, near, far), weight);
+        ng_tensor *steep = ng_mul_scalar(tape, gradient_penalty(critic, tape, near, far), weight);
         if (ng_backward(tape, ng_sub(tape, steep, gained)) || ng_optimizer_step(adam)) break;
         ng_tape_reset(tape);
         if (looks && (step + 1) % part == 0) looks[step / part] = measured_distance(critic, tape);

@@ -1,5 +1,6 @@
 /* LayerNorm in the cell of an LSTM, where it began: how much sooner it learns, by the length of the
  * sequence. */
+#include "../adding.h"
 #include "lab.h"
 
 enum { HIDDEN, STEPS, SHORTEST };
@@ -36,22 +37,6 @@ static const struct {
 } kinds[KINDS] = {{"no norm", NULL}, {"LayerNorm", ng_norm_layer}, {"RMSNorm", ng_norm_rms}};
 static const double enough = 0.01;
 
-/* x (batch, length, 2): numbers from [0, 1) beside their marks; sums (batch, 1) */
-static void draw(ng_tensor *x, ng_tensor *sums, int64_t length, ng_rng *rng)
-{
-    float *at = ng_data_f32(x), *sum = ng_data_f32(sums);
-    for (int n = 0; n < BATCH; n++, at += 2 * length) {
-        const int64_t first = ng_rng_below(rng, length / 2);
-        const int64_t second = length / 2 + ng_rng_below(rng, length / 2);
-        for (int64_t t = 0; t < length; t++) {
-            at[2 * t] = (float)ng_rng_uniform(rng);
-            at[2 * t + 1] = t == first || t == second;
-        }
-        sum[n] = at[2 * first] + at[2 * second];
-    }
-    ng_touch(x), ng_touch(sums);
-}
-
 /* A network of this kind for sequences of this length. */
 typedef struct {
     int kind;
@@ -73,7 +58,7 @@ static double train(const task *t, double rate, uint64_t seed, double *errors)
     double error = 0;
     int step = 0;
     while (step < lab_whole(STEPS) && lab_goes_on()) {
-        draw(x, sums, t->length, &rng);
+        draw_sums(x, sums, &rng);
         ng_tensor *last = ng_slice(tape, ng_forward(net, tape, x), 1, t->length - 1, t->length);
         ng_tensor *loss = ng_mse(tape, ng_reshape(tape, last, NG_SHAPE(BATCH, 1)), sums);
         if (ng_backward(tape, loss)) break;

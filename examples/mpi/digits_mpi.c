@@ -7,10 +7,10 @@
  * The last column, a digest of losses and weights, is the same on any number of processes. */
 #include "options.h"
 #include "program.h"
+#include "world.h"
 #include <inttypes.h>
-#include <normgrad/mpi.h>
 
-enum { OWN, SYNCHRONIZED, LAYER, NORMS, WIDTH = 128, BATCH = 64, MOST_MEMBERS = 64 };
+enum { OWN, SYNCHRONIZED, LAYER, NORMS, WIDTH = 128, BATCH = 64 };
 static const char *const norm_names[] = {"BatchNorm, own statistics", "BatchNorm, synchronized",
                                          "LayerNorm"};
 
@@ -36,15 +36,6 @@ static ng_module *make_network(int norm, ng_group *group, uint64_t seed)
                           ng_linear_new(WIDTH, 10));
     ng_module_init(net, seed);
     return net;
-}
-
-/* Of all members; the same bits on each. */
-static double mean_of(ng_group *group, double mine)
-{
-    double all[MOST_MEMBERS], sum = 0;
-    if (ng_group_gather(group, &mine, 1, all)) return ng_item(NULL);
-    for (int r = 0; r < ng_group_size(group); r++) sum += all[r];
-    return sum / ng_group_size(group);
 }
 
 static double train_epoch(ng_module *net, ng_parallel *parallel, ng_optimizer *adam, ng_tape *tape,
@@ -74,15 +65,6 @@ static double accuracy_of(ng_module *net, ng_tape *tape, const ng_dataset *data)
     return accuracy;
 }
 
-static uint64_t mix(uint64_t digest, double number)
-{
-    unsigned char bytes[sizeof number];
-    memcpy(bytes, &number, sizeof number);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return digest;
-}
-
 /* What one training ends with. */
 typedef struct {
     double loss, accuracy;
@@ -99,15 +81,12 @@ static result train(const options *o, ng_group *group, int norm, int seed, ng_da
     result r = {0, 0, 0};
     for (int epoch = 0; epoch < o->epochs && !ng_failed(); epoch++) {
         ng_dataset_shuffle(mine, (uint64_t)epoch);
-        r.loss = mean_of(
+        r.loss = members_mean(
             group, train_epoch(net, parallel, adam, tape, mine, BATCH / ng_group_size(group)));
-        r.digest = mix(r.digest, r.loss);
+        r.digest = digest_number(r.digest, r.loss);
     }
-    r.accuracy = mean_of(group, accuracy_of(net, tape, validate));
-    ng_named_tensor p;
-    for (int i = 0; ng_module_parameter(net, i, &p); i++)
-        for (int64_t k = 0; k < ng_size(p.tensor); k++)
-            r.digest = mix(r.digest, ng_get(p.tensor, k));
+    r.accuracy = members_mean(group, accuracy_of(net, tape, validate));
+    r.digest = digest_parameters(r.digest, net);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
     return r;
 }
@@ -127,7 +106,7 @@ static ng_status run_member(ng_group *group, void *with)
         for (int seed = 0; seed < o->seeds && !ng_failed(); seed++) {
             const result r = train(o, group, norm, seed, mine, validate);
             loss += r.loss / o->seeds, accuracy += r.accuracy / o->seeds;
-            digest = mix(digest ^ r.digest, r.loss);
+            digest = digest_number(digest ^ r.digest, r.loss);
         }
         if (prints && !ng_failed())
             printf("%-26s %12.5f %12.2f   %016" PRIx64 "\n", norm_names[norm], loss, accuracy,
@@ -158,16 +137,15 @@ int main(int argc, char **argv)
 {
     program_begin(argv);
     options o = parse_options(argc, argv);
-    if (ng_mpi_begin(&argc, &argv)) return program_end(1);
+    ng_group *world = world_begin(&argc, &argv);
+    if (!world) return program_end(1);
     ng_set_threads(1); /* the members are threads already */
-    ng_group *world = ng_mpi_group(MPI_COMM_WORLD);
     o.prints = ng_group_rank(world) == 0;
     if (o.prints)
         printf("64-%d-%d-10 on %d processes, %d members, batches of %d, %d epochs, mean of %d "
                "seeds\n",
                WIDTH, WIDTH, ng_group_size(world), o.members, BATCH, o.epochs, o.seeds);
     const ng_status status = ng_group_run(world, run_member, &o, o.members);
-    ng_group_free(world);
-    MPI_Finalize();
+    world_end(world);
     return program_end(status != NG_OK);
 }

@@ -6,10 +6,10 @@
  * The last column, a digest of losses and weights, is the same on any number of processes. */
 #include "options.h"
 #include "program.h"
+#include "world.h"
 #include <inttypes.h>
-#include <normgrad/mpi.h>
 
-enum { CONTEXT = 64, BATCH = 8, LAYERS = 4, MOST_MEMBERS = 64, REPORT = 20 };
+enum { CONTEXT = 64, BATCH = 8, LAYERS = 4, REPORT = 20 };
 
 typedef struct {
     unsigned char *bytes;
@@ -52,15 +52,6 @@ typedef struct {
     uint64_t digest;
 } member;
 
-static uint64_t mix(uint64_t digest, double number)
-{
-    unsigned char bytes[sizeof number];
-    memcpy(bytes, &number, sizeof number);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return digest;
-}
-
 /* Sequences that begin anywhere, each label the byte after its id. */
 static void draw_part(member *m)
 {
@@ -78,17 +69,15 @@ static void draw_part(member *m)
 /* The loss of all members, the same bits on each. */
 static double step(member *m)
 {
-    double all[MOST_MEMBERS] = {0}, sum = 0;
     draw_part(m);
     ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, m->ids), m->labels);
     if (ng_parallel_backward(m->parallel, m->tape, loss)) return ng_item(NULL);
     ng_clip_grad_norm(m->net, 1);
     const double mine = ng_item(loss);
-    if (ng_optimizer_step(m->adam) || ng_group_gather(m->group, &mine, 1, all))
-        return ng_item(NULL);
+    if (ng_optimizer_step(m->adam)) return ng_item(NULL);
+    const double mean = members_mean(m->group, mine);
     ng_tape_reset(m->tape);
-    for (int r = 0; r < ng_group_size(m->group); r++) sum += all[r];
-    return sum / ng_group_size(m->group);
+    return mean;
 }
 
 static void train(member *m)
@@ -97,12 +86,9 @@ static void train(member *m)
     if (prints) printf("%6s %10s   %s\n", "steps", "loss", "digest");
     for (int i = 1; i <= m->o->steps && !ng_failed(); i++) {
         const double loss = step(m);
-        m->digest = mix(m->digest, loss);
+        m->digest = digest_number(m->digest, loss);
         if (i % REPORT && i < m->o->steps) continue;
-        ng_named_tensor p;
-        for (int k = 0; ng_module_parameter(m->net, k, &p); k++)
-            for (int64_t n = 0; n < ng_size(p.tensor); n++)
-                m->digest = mix(m->digest, ng_get(p.tensor, n));
+        m->digest = digest_parameters(m->digest, m->net);
         if (prints && !ng_failed()) printf("%6d %10.5f   %016" PRIx64 "\n", i, loss, m->digest);
         if (prints) fflush(stdout);
     }
@@ -150,16 +136,15 @@ int main(int argc, char **argv)
 {
     program_begin(argv);
     options o = parse_options(argc, argv);
-    if (ng_mpi_begin(&argc, &argv)) return program_end(1);
+    ng_group *world = world_begin(&argc, &argv);
+    if (!world) return program_end(1);
     ng_set_threads(1); /* the members are threads already */
-    ng_group *world = ng_mpi_group(MPI_COMM_WORLD);
     o.prints = ng_group_rank(world) == 0;
     if (o.prints)
         printf("a transformer of %d layers, width %d, on %d processes, %d members, batches of %d\n",
                LAYERS, o.width, ng_group_size(world), o.members, BATCH);
     const ng_status status = ng_group_run(world, run_member, &o, o.members);
-    ng_group_free(world);
-    MPI_Finalize();
+    world_end(world);
     free(o.text.bytes);
     return program_end(status != NG_OK);
 }

@@ -6,7 +6,7 @@
  * Both begin with the same shards and weights. What differs is what is tried out: who adds the
  * gradients up, in which order, and how statistics come together. */
 #include "../claims/workers.h"
-#include <normgrad/mpi.h>
+#include "world.h"
 #include <stddef.h>
 
 enum { FOUR, SIXTEEN, COUNTS, MOST_SEEDS = 1000 };
@@ -209,14 +209,13 @@ static void judge(int sharding, int method, int i, size_t field, const char *wha
 
 int main(int argc, char **argv)
 {
-    if (ng_mpi_begin(&argc, &argv)) return 1;
-    ng_group *world = ng_mpi_group(MPI_COMM_WORLD);
+    ng_group *world = world_begin(&argc, &argv);
+    if (!world) return 1;
     const bool first = ng_group_rank(world) == 0;
     if (!first && !freopen("/dev/null", "w", stdout)) return 1;
     lab_begin(argc, argv, &experiment);
     for (int seed = 0; seed < lab_seeds(); seed++) run_all(world, seed);
-    ng_group_free(world);
-    MPI_Finalize();
+    world_end(world);
     if (!first) return 0;
 
     lab_data("workers on ranks of MPI, and played by one process");

@@ -226,15 +226,7 @@ ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_con
                                             .bias = o->bias,
                                             .axes = 2,
                                             .groups = o->groups,
-                                            .window = {.stride = o->stride,
-                                                       .stride_h = o->stride_h,
-                                                       .stride_w = o->stride_w,
-                                                       .padding = o->padding,
-                                                       .padding_h = o->padding_h,
-                                                       .padding_w = o->padding_w,
-                                                       .dilation = o->dilation,
-                                                       .dilation_h = o->dilation_h,
-                                                       .dilation_w = o->dilation_w}});
+                                            .window = NG_CONV_WINDOW(*o)});
 }
 
 ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv1d_options options)
@@ -245,9 +237,7 @@ ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_con
                                             .bias = options.bias,
                                             .axes = 1,
                                             .groups = options.groups,
-                                            .window = {.stride_w = options.stride,
-                                                       .padding_w = options.padding,
-                                                       .dilation_w = options.dilation}});
+                                            .window = NG_CONV_LINE(options)});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

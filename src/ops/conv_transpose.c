@@ -125,15 +125,7 @@ ng_tensor *ng_conv_transpose2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
                              .bias = o->bias,
                              .axes = 2,
                              .groups = o->groups,
-                             .window = {.stride = o->stride,
-                                        .stride_h = o->stride_h,
-                                        .stride_w = o->stride_w,
-                                        .padding = o->padding,
-                                        .padding_h = o->padding_h,
-                                        .padding_w = o->padding_w,
-                                        .dilation = o->dilation,
-                                        .dilation_h = o->dilation_h,
-                                        .dilation_w = o->dilation_w},
+                             .window = NG_CONV_WINDOW(*o),
                              .output_padding = {more_h ? more_h : o->output_padding,
                                                 more_w ? more_w : o->output_padding}});
 }
@@ -148,9 +140,7 @@ ng_tensor *ng_conv_transpose1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
                                                  .bias = options.bias,
                                                  .axes = 1,
                                                  .groups = options.groups,
-                                                 .window = {.stride_w = options.stride,
-                                                            .padding_w = options.padding,
-                                                            .dilation_w = options.dilation},
+                                                 .window = NG_CONV_LINE(options),
                                                  .output_padding = {0, options.output_padding}});
 }
 

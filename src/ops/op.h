@@ -111,6 +111,13 @@ ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *call,
 ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call);
 ng_tensor *ng_masked_batch_norm(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask);
 
+/* The positions of call->x (N, C, ...) that the mask leaves as rows (M, C), and their numbers (M);
+ * NULL with an error where the mask does not fit, or leaves too few to train on. And back: rows
+ * where they stood in x, 0 elsewhere. */
+ng_tensor *ng_masked_rows(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask,
+                          ng_tensor **index);
+ng_tensor *ng_unmasked(ng_tape *tape, ng_tensor *rows, ng_tensor *index, const ng_tensor *x);
+
 /* Whether operands and settings are in order; then *shape is x as the kernels see it. */
 bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call, ng_column_norm_shape *shape);
 
@@ -146,6 +153,18 @@ bool ng_window_settings(const char *function, const ng_window_options *window, n
 
 /* Settled windows by name, for the definitions. */
 ng_window_options ng_window_of(const ng_windows *windows);
+
+/* The window of a convolution, whose kernel its weight has, from options of these names. */
+#define NG_CONV_WINDOW(o)                                                                          \
+    {                                                                                              \
+        .stride = (o).stride, .stride_h = (o).stride_h, .stride_w = (o).stride_w,                  \
+        .padding = (o).padding, .padding_h = (o).padding_h, .padding_w = (o).padding_w,            \
+        .dilation = (o).dilation, .dilation_h = (o).dilation_h, .dilation_w = (o).dilation_w       \
+    }
+#define NG_CONV_LINE(o)                                                                            \
+    {                                                                                              \
+        .stride_w = (o).stride, .padding_w = (o).padding, .dilation_w = (o).dilation               \
+    }
 
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);

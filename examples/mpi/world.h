@@ -1,0 +1,50 @@
+/* What the programs on MPI share: the group of all processes, a mean over a group's members, and a
+ * digest of numbers, which is the same only where their bits are. */
+#ifndef EXAMPLES_MPI_WORLD_H
+#define EXAMPLES_MPI_WORLD_H
+
+#include <normgrad/mpi.h>
+#include <string.h>
+
+enum { MOST_MEMBERS = 64 };
+
+/* Begins MPI; the group of all processes, or NULL. */
+static inline ng_group *world_begin(int *argc, char ***argv)
+{
+    return ng_mpi_begin(argc, argv) ? NULL : ng_mpi_group(MPI_COMM_WORLD);
+}
+
+static inline void world_end(ng_group *world)
+{
+    ng_group_free(world);
+    MPI_Finalize();
+}
+
+/* Of all members; the same bits on each. NaN where one has failed. */
+static inline double members_mean(ng_group *group, double mine)
+{
+    double all[MOST_MEMBERS] = {0}, sum = 0;
+    if (ng_group_gather(group, &mine, 1, all)) return ng_item(NULL);
+    for (int r = 0; r < ng_group_size(group); r++) sum += all[r];
+    return sum / ng_group_size(group);
+}
+
+static inline uint64_t digest_number(uint64_t digest, double number)
+{
+    unsigned char bytes[sizeof number];
+    memcpy(bytes, &number, sizeof number);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+static inline uint64_t digest_parameters(uint64_t digest, ng_module *net)
+{
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++)
+        for (int64_t k = 0; k < ng_size(p.tensor); k++)
+            digest = digest_number(digest, ng_get(p.tensor, k));
+    return digest;
+}
+
+#endif
