@@ -1016,12 +1016,14 @@ typedef struct {
     ng_tensor *y, *dx, *again, *dgamma, *dbeta;
 } masked_results;
 
-static masked_results masked_run(ng_tensor *x, ng_tensor *const state[4], ng_tensor *dy,
-                                 ng_tensor *mask, bool eval)
+static masked_results masked_run(bool renorm, ng_tensor *x, ng_tensor *const state[4],
+                                 ng_tensor *dy, ng_tensor *mask, bool eval)
 {
     ng_tensor *to[] = {x, state[0], state[1]}, *g[3];
-    ng_tensor *y = ng_batch_norm(tape, x, state[0], state[1], state[2], state[3], .mask = mask,
-                                 .training = !eval);
+    ng_tensor *y = renorm ? ng_batch_renorm(tape, x, state[0], state[1], state[2], state[3],
+                                            .mask = mask, .training = !eval)
+                          : ng_batch_norm(tape, x, state[0], state[1], state[2], state[3],
+                                          .mask = mask, .training = !eval);
     assert_ok(ng_gradients(tape, &y, 1, to, 3, g, .cotangents = &dy, .record = true));
     ng_tensor *all =
         ng_add(tape, ng_sum(tape, ng_square(tape, g[0])), ng_sum(tape, ng_square(tape, g[1])));
@@ -1064,7 +1066,8 @@ static ng_tensor *gathered_rows(const ng_tensor *whole, const ng_tensor *mask)
 
 START_TEST(masked_batch_norm_is_that_of_the_gathered_positions)
 {
-    const masked_case *m = &masked_cases[_i];
+    const masked_case *m = &masked_cases[_i % N_MASKED];
+    const bool renorm = _i >= N_MASKED;
     ng_tensor *mask = own(ng_ones_new(NG_I64, m->mask));
     for (int64_t i = 1; i < ng_size(mask); i += 3) ng_set(mask, i, 0);
     ng_tensor *x = normal(NG_F64, m->x, 1, 2, 1), *dy = normal(NG_F64, m->x, 0, 1, 2);
@@ -1076,8 +1079,8 @@ START_TEST(masked_batch_norm_is_that_of_the_gathered_positions)
         state[i][2] = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
         state[i][3] = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0.5, 2, 3)));
     }
-    const masked_results a = masked_run(x, state[0], dy, mask, m->eval);
-    const masked_results b = masked_run(xg, state[1], dyg, NG_NONE, m->eval);
+    const masked_results a = masked_run(renorm, x, state[0], dy, mask, m->eval);
+    const masked_results b = masked_run(renorm, xg, state[1], dyg, NG_NONE, m->eval);
     expect_gathered(a.y, b.y, mask, 1e-12);
     expect_gathered(a.dx, b.dx, mask, 1e-12);
     expect_gathered(a.again, b.again, mask, 1e-12);
@@ -1100,7 +1103,10 @@ START_TEST(masked_batch_norm_without_memory_leaves_running_statistics_alone)
     for (ng_tensor *y = NULL; !y; refused++) {
         ng_tape *own_tape = ng_tape_new();
         allocations_fail_after(refused);
-        y = ng_batch_norm(own_tape, x, NG_NONE, NG_NONE, mean, var, .training = true, .mask = mask);
+        y = _i ? ng_batch_renorm(own_tape, x, NG_NONE, NG_NONE, mean, var, .training = true,
+                                 .mask = mask)
+               : ng_batch_norm(own_tape, x, NG_NONE, NG_NONE, mean, var, .training = true,
+                               .mask = mask);
         allocations_succeed();
         if (!y) assert_error(NG_ENOMEM, "out of memory");
         ck_assert_int_eq(ng_get(mean, 0) == 0 && ng_get(var, 0) == 1, !y);
@@ -1130,6 +1136,15 @@ START_TEST(masked_batch_norm_says_what_is_wrong)
 #undef MASKED
     ck_assert_ptr_null(ng_batch_norm_new(3, .masked = true, .ghost = 2));
     assert_error(NG_EVALUE, "ng_batch_norm_new: both .ghost and .masked, expected one of them");
+    ng_tensor *mean = own(ng_zeros_new(NG_F32, NG_SHAPE(3)));
+    ng_tensor *deviation = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
+    ck_assert_ptr_null(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, mean, deviation, .mask = wrong));
+    assert_error(NG_ESHAPE,
+                 "ng_batch_renorm: mask is (5,) and x (4, 3, 5), expected mask (4,) or (4, 5)");
+    ng_set(one, 8, 0);
+    ck_assert_ptr_null(
+        ng_batch_renorm(tape, x, NG_NONE, NG_NONE, mean, deviation, .mask = one, .training = true));
+    assert_error(NG_ESHAPE, "ng_batch_renorm: training needs more than one value per channel");
 }
 END_TEST
 
@@ -1276,8 +1291,8 @@ Suite *norm_suite(void)
     tcase_add_test(t, row_norm_says_what_is_wrong);
     tcase_add_test(t, row_norm_options_say_what_is_wrong);
     tcase_add_test(t, null_that_an_earlier_failure_explains_is_passed_on);
-    tcase_add_loop_test(t, masked_batch_norm_is_that_of_the_gathered_positions, 0, N_MASKED);
-    tcase_add_test(t, masked_batch_norm_without_memory_leaves_running_statistics_alone);
+    tcase_add_loop_test(t, masked_batch_norm_is_that_of_the_gathered_positions, 0, 2 * N_MASKED);
+    tcase_add_loop_test(t, masked_batch_norm_without_memory_leaves_running_statistics_alone, 0, 2);
     tcase_add_test(t, masked_batch_norm_says_what_is_wrong);
     tcase_add_test(t, norms_of_a_transformer_pass_over_what_its_mask_hides);
     tcase_add_test(t, batch_norm_says_what_is_wrong);

@@ -427,7 +427,8 @@ typedef struct {
     double r_max, d_max; /* default 3 and 5 */
     int64_t warmup, ramp;
     bool no_affine; /* without weight and bias */
-    ng_group *group; /* as BatchNorm's */
+    ng_group *group; /* as BatchNorm's, */
+    bool masked; /* and so is this */
     int64_t channels; /* C */
 } ng_batch_renorm_new_options;
 #define ng_batch_renorm_new(...)                                                                   \

@@ -497,6 +497,7 @@ typedef struct {
     double d_max;    /* at least 0; default 5 */
     bool training;
     ng_group *group; /* as in ng_batch_norm */
+    ng_tensor *mask; /* as in ng_batch_norm */
     ng_tensor *running_deviation;
 } ng_batch_renorm_options;
 #define ng_batch_renorm(tape, x, gamma, beta, running_mean, ...)                                  \

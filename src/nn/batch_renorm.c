@@ -16,7 +16,7 @@ static double opening(const ng_batch_renorm_new_options *options, double seen)
     return past < (double)options->ramp ? past / (double)options->ramp : 1;
 }
 
-static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *masked_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     batch_renorm *layer = (batch_renorm *)self;
     const ng_batch_renorm_new_options *options = &layer->options;
@@ -28,24 +28,36 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor
         tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta), state->mean,
         state->spread, .eps = options->eps, .momentum = options->momentum,
         .r_max = 1 + open * (options->r_max - 1), .d_max = ng_exactly(open * options->d_max),
-        .training = training, .group = options->group);
+        .training = training, .group = options->group, .mask = mask);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
+}
+
+static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return masked_forward(self, tape, x, NG_NONE);
 }
 
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_batch_renorm_new_options *options = &((const batch_renorm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s%s",
+    snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s%s%s",
              (long long)options->channels, options->eps, options->momentum, options->r_max,
              options->d_max, options->no_affine ? ", no affine" : "",
-             options->group ? ", synchronized" : "");
+             options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
 }
 
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .size = sizeof(batch_renorm),
                                                    .forward = batch_renorm_forward,
                                                    .describe = batch_renorm_describe};
+
+/* Its own class, for a container hands the condition to each child that takes one. */
+static const ng_module_class masked_batch_renorm_class = {.name = "BatchRenorm",
+                                                          .size = sizeof(batch_renorm),
+                                                          .forward = batch_renorm_forward,
+                                                          .forward_given = masked_forward,
+                                                          .describe = batch_renorm_describe};
 
 static bool options_accepted(const ng_batch_renorm_new_options *options)
 {
@@ -70,7 +82,8 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
     options.d_max = ng_option(options.d_max, 5);
     if (!options_accepted(&options)) return NULL;
 
-    batch_renorm *self = (batch_renorm *)ng_module_new(&batch_renorm_class);
+    batch_renorm *self = (batch_renorm *)ng_module_new(options.masked ? &masked_batch_renorm_class
+                                                                      : &batch_renorm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_deviation",
@@ -97,6 +110,11 @@ static ng_module *case_batch_renorm_seen(void)
     return module;
 }
 
+static ng_module *case_batch_renorm_masked(void)
+{
+    return ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4, .masked = true);
+}
+
 const ng_case ng_layer_cases_batch_renorm[] = {
     {.name = "BatchRenorm", .module = case_batch_renorm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
     {.name = "BatchRenorm (N, C, H, W)",
@@ -112,5 +130,11 @@ const ng_case ng_layer_cases_batch_renorm[] = {
      .module = case_batch_renorm_seen,
      .eval = true,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "BatchRenorm (masked)",
+     .module = case_batch_renorm_masked,
+     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("mask", 2, 7)}},
+    {.name = "BatchRenorm (masked, N, C, L)",
+     .module = case_batch_renorm_masked,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)}},
 };
 const int ng_layer_cases_batch_renorm_count = NG_CASE_COUNT(ng_layer_cases_batch_renorm);

@@ -7,6 +7,7 @@
 
 typedef struct {
     ng_batch_call batch; /* with a running deviation */
+    ng_tensor *mask;     /* or NULL */
     double r_max, d_max;
 } renorm_call;
 
@@ -74,37 +75,49 @@ static bool corrections(ng_tape *tape, const renorm_call *o, const batch_statist
 /* Training: (xhat r + d) gamma + beta is batch normalization with gamma r for gamma and
  * gamma d + beta for beta. */
 static ng_tensor *renorm_training(ng_tape *tape, const renorm_call *o,
-                                  const ng_column_norm_shape *shape)
+                                  const batch_statistics *batch)
 {
     const ng_batch_call *b = &o->batch;
-    batch_statistics batch;
     ng_tensor *scale, *shift;
-    if (!statistics_of(tape, b, shape, &batch) || !corrections(tape, o, &batch, &scale, &shift))
-        return NULL;
+    if (!corrections(tape, o, batch, &scale, &shift)) return NULL;
     if (b->gamma != NG_NONE) {
         scale = ng_mul(tape, b->gamma, scale);
         shift = ng_mul(tape, b->gamma, shift);
     }
     if (b->beta != NG_NONE) shift = ng_add(tape, shift, b->beta);
     if (!scale || !shift) return NULL;
-    ng_tensor *y = ng_batch_norm(tape, b->x, scale, shift, NG_NONE, NG_NONE, .eps = b->eps,
-                                 .training = true, .group = b->group);
-    if (y && ng_tape_is_live(tape)) {
+    return ng_batch_norm(tape, b->x, scale, shift, NG_NONE, NG_NONE, .eps = b->eps,
+                         .training = true, .group = b->group);
+}
+
+static ng_tensor *renorm_evaluating(ng_tape *tape, const ng_batch_call *b)
+{
+    ng_tensor *var = ng_square(tape, b->running_spread);
+    if (!var) return NULL;
+    return ng_batch_norm(tape, b->x, b->gamma, b->beta, b->running_mean, var, .eps = NG_ZERO);
+}
+
+/* Where there is a mask, of the positions that it leaves. */
+static ng_tensor *batch_renorm(ng_tape *tape, const renorm_call *o)
+{
+    const ng_batch_call *b = &o->batch;
+    renorm_call rows = *o;
+    batch_statistics batch = {NULL, NULL};
+    ng_column_norm_shape shape;
+    ng_tensor *index = NULL, *y;
+    if (!renorm_accepts(tape, o, &shape)) return NULL;
+    if (o->mask) {
+        rows.batch.x = ng_masked_rows(tape, b, o->mask, &index);
+        if (!rows.batch.x || !renorm_accepts(tape, &rows, &shape)) return NULL;
+    }
+    if (b->training && !statistics_of(tape, &rows.batch, &shape, &batch)) return NULL;
+    y = b->training ? renorm_training(tape, &rows, &batch) : renorm_evaluating(tape, &rows.batch);
+    if (y && o->mask) y = ng_unmasked(tape, y, index, b->x);
+    if (y && b->training && ng_tape_is_live(tape)) {
         ng_move_running(b->running_mean, batch.mean, 1, b->momentum);
         ng_move_running(b->running_spread, batch.deviation, 1, b->momentum);
     }
     return y;
-}
-
-static ng_tensor *batch_renorm(ng_tape *tape, const renorm_call *o)
-{
-    const ng_batch_call *b = &o->batch;
-    ng_column_norm_shape shape;
-    if (!renorm_accepts(tape, o, &shape)) return NULL;
-    if (b->training) return renorm_training(tape, o, &shape);
-    ng_tensor *var = ng_square(tape, b->running_spread);
-    if (!var) return NULL;
-    return ng_batch_norm(tape, b->x, b->gamma, b->beta, b->running_mean, var, .eps = NG_ZERO);
 }
 
 ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
@@ -121,6 +134,8 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, n
                                         .momentum = ng_option(options.momentum, 0.1),
                                         .training = options.training,
                                         .group = options.group},
+                              .mask =
+                                  options.mask && !ng_is_none(options.mask) ? options.mask : NULL,
                               .r_max = ng_option(options.r_max, 3),
                               .d_max = ng_option(options.d_max, 5)};
     return batch_renorm(tape, &call);
@@ -223,6 +238,11 @@ NG_CASE_CALL(case_renorm_plain,
              ng_batch_renorm(tape, in[0], NG_NONE, NG_NONE, in[1], in[2], .eps = 1e-5,
                              .momentum = NG_ZERO, .r_max = 10, .d_max = 10, .training = true))
 NG_CASE_CALL(case_renorm_eval, ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4]))
+NG_CASE_CALL(case_renorm_masked, ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4],
+                                                 .eps = 1e-5, .momentum = NG_ZERO, .r_max = 1.2,
+                                                 .d_max = 0.5, .training = true, .mask = in[5]))
+NG_CASE_CALL(case_renorm_masked_eval,
+             ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4], .mask = in[5]))
 NG_CASE_CALL(case_ghost, ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3,
                                              .eps = 1e-5, .training = true))
 NG_CASE_CALL(case_combined,
@@ -253,6 +273,18 @@ const ng_case ng_op_cases_batch_variants[] = {
     {.name = "batch_renorm (eval)",
      .call = case_renorm_eval,
      .inputs = {NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
+    {.name = "batch_renorm (mask)",
+     .call = case_renorm_masked,
+     .inputs = {NG_CASE_ANY("x", 12, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
+                NG_CASE_INDEX("mask", 2, 12)}},
+    {.name = "batch_renorm (mask, N, C, L)",
+     .call = case_renorm_masked,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 5), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
+                NG_CASE_INDEX("mask", 2, 2, 5)}},
+    {.name = "batch_renorm (mask, eval, N, C, L)",
+     .call = case_renorm_masked_eval,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
+                NG_CASE_INDEX("mask", 2, 2, 4)}},
     {.name = "ghost_batch_norm", .call = case_ghost, .inputs = {NG_CASE_ANY("x", 8, 3), AFFINE}},
     {.name = "ghost_batch_norm (N, C, L)",
      .call = case_ghost,

@@ -56,27 +56,39 @@ static ng_tensor *real_rows(ng_tape *tape, const ng_tensor *mask, int64_t rows)
     return index;
 }
 
+ng_tensor *ng_masked_rows(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask,
+                          ng_tensor **index)
+{
+    if (!ng_usable(call->function, "mask", 0, tape, mask) || !mask_fits(call, mask)) return NULL;
+    ng_tensor *all = rows_of(tape, call->x);
+    *index = all ? real_rows(tape, mask, all->shape.dim[0]) : NULL;
+    if (!*index) return NULL;
+    if (call->training && !ng_is_joint(call) && (*index)->size < 2) {
+        ng_fail(NG_ESHAPE,
+                "%s: training needs more than one value per channel, the mask leaves %lld of %lld",
+                call->function, (long long)(*index)->size, (long long)all->shape.dim[0]);
+        return NULL;
+    }
+    return ng_gather_rows(tape, all, *index);
+}
+
+ng_tensor *ng_unmasked(ng_tape *tape, ng_tensor *rows, ng_tensor *index, const ng_tensor *x)
+{
+    const int64_t count = x->shape.dim[0] * ng_shape_span(x->shape, 2, x->shape.rank);
+    return from_rows(tape, ng_scatter_add_rows(tape, rows, index, count), x->shape);
+}
+
 ng_tensor *ng_masked_batch_norm(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask)
 {
     ng_column_norm_shape shape;
-    if (!ng_batch_accepts(tape, call, &shape) ||
-        !ng_usable(call->function, "mask", 0, tape, mask) || !mask_fits(call, mask))
-        return NULL;
-    ng_tensor *x = call->x, *all = rows_of(tape, x);
-    ng_tensor *index = all ? real_rows(tape, mask, all->shape.dim[0]) : NULL;
-    if (!index) return NULL;
-    if (call->training && !ng_is_joint(call) && index->size < 2) {
-        ng_fail(NG_ESHAPE,
-                "%s: training needs more than one value per channel, the mask leaves %lld of %lld",
-                call->function, (long long)index->size, (long long)all->shape.dim[0]);
-        return NULL;
-    }
+    ng_tensor *index;
+    if (!ng_batch_accepts(tape, call, &shape)) return NULL;
     ng_batch_moments moments = {NULL, NULL, 0};
     ng_batch_call gathered = *call;
-    gathered.x = ng_gather_rows(tape, all, index);
+    gathered.x = ng_masked_rows(tape, call, mask, &index);
     gathered.later = &moments; /* all that may fail comes first */
     ng_tensor *y = gathered.x ? ng_batch_norm_called(tape, &gathered) : NULL;
-    y = from_rows(tape, ng_scatter_add_rows(tape, y, index, all->shape.dim[0]), x->shape);
+    y = y ? ng_unmasked(tape, y, index, call->x) : NULL;
     if (y && moments.mean) ng_batch_moved(call, moments);
     return y;
 }
