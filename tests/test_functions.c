@@ -34,6 +34,12 @@ static ng_tensor *weights(void)
 
 CALL(elu, ng_elu(tape, in[0], 0.7))
 CALL(selu, ng_selu(tape, in[0]))
+CALL(celu, ng_celu(tape, in[0], 0.5))
+CALL(prelu, ng_prelu(tape, in[0], in[1]))
+CALL(glu, ng_glu(tape, in[0]))
+CALL(local_response, ng_local_response_norm(tape, in[0], 5, .alpha = 0.5, .k = 2))
+CALL(local_response_even, ng_local_response_norm(tape, in[0], 4, .alpha = 2, .beta = 0.5))
+CALL(local_response_wide, ng_local_response_norm(tape, in[0], 9))
 CALL(mish, ng_mish(tape, in[0]))
 CALL(softsign, ng_softsign(tape, in[0]))
 CALL(hardtanh, ng_hardtanh(tape, in[0]))
@@ -76,6 +82,13 @@ CALL(smooth,
 static const row rows[] = {
     {"elu", call_elu, 1, 0},
     {"selu", call_selu, 1, 0},
+    {"celu", call_celu, 1, 0},
+    {"prelu", call_prelu, 2, 0},
+    {"prelu_one", call_prelu, 2, 0},
+    {"glu", call_glu, 1, 0},
+    {"local_response", call_local_response, 1, 0},
+    {"local_response_even", call_local_response_even, 1, 0},
+    {"local_response_wide", call_local_response_wide, 1, 0},
     {"mish", call_mish, 1, 0},
     {"softsign", call_softsign, 1, 0},
     {"hardtanh", call_hardtanh, 1, 0},
@@ -327,6 +340,24 @@ START_TEST(a_distribution_has_no_divergence_from_itself)
 }
 END_TEST
 
+START_TEST(functions_tell_what_they_cannot_be_applied_to)
+{
+    ng_tensor *x = values(NG_SHAPE(1, 3), NG_VALUES(1, 2, 3));
+    ck_assert_ptr_null(ng_glu(tape, x));
+    assert_error(NG_ESHAPE, "ng_glu: x is (1, 3), expected a last dimension of two halves");
+    ck_assert_ptr_null(ng_celu(tape, x, 0));
+    assert_error(NG_EVALUE, "ng_celu: alpha is 0, expected a positive number");
+    ck_assert_ptr_null(ng_prelu(tape, x, values(NG_SHAPE(2), NG_VALUES(1, 2))));
+    assert_error(NG_ESHAPE, "ng_prelu: slope is (2,) and x (1, 3), expected slope (1,), or (C,)");
+    ck_assert_ptr_null(ng_local_response_norm(tape, x, 0));
+    assert_error(NG_EVALUE, "ng_local_response_norm: size is 0, expected a positive number");
+    ck_assert_ptr_null(ng_local_response_norm(tape, values(NG_SHAPE(2), NG_VALUES(1, 2)), 3));
+    assert_error(NG_ESHAPE, "ng_local_response_norm: x is (2,), expected (N, C, ...)");
+    ng_tensor *empty = ng_full(tape, NG_F64, NG_SHAPE(2, 3, 0), 1);
+    ck_assert_int_eq(ng_size(ng_local_response_norm(tape, empty, 3)), 0);
+}
+END_TEST
+
 START_TEST(weights_and_labels_that_do_not_fit_are_told)
 {
     ng_tensor *x = values(NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4));
@@ -376,6 +407,7 @@ Suite *functions_suite(void)
     tcase_add_test(edges, small_arguments_keep_their_digits);
     tcase_add_test(edges, accuracy_is_the_share_of_rows_that_are_right);
     tcase_add_test(edges, a_distribution_has_no_divergence_from_itself);
+    tcase_add_test(edges, functions_tell_what_they_cannot_be_applied_to);
     tcase_add_test(edges, weights_and_labels_that_do_not_fit_are_told);
     return suite;
 }

@@ -99,6 +99,11 @@ NG_API ng_tensor *ng_softplus(ng_tape *tape, ng_tensor *x);   /* y = ln(1 + e^x)
 NG_API ng_tensor *ng_softsign(ng_tape *tape, ng_tensor *x);   /* y = x / (1 + |x|) */
 NG_API ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha);
                                                               /* y = x > 0 ? x : alpha (e^x - 1) */
+NG_API ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha);
+                                                   /* y = x > 0 ? x : alpha (e^(x / alpha) - 1) */
+NG_API ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope);
+       /* y = x > 0 ? x : slope x; slope (1), or (C) for the channels of x (N, C, ...).
+        * He et al. 2015 */
 NG_API ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x);
                 /* y = 1.0507 elu(x, 1.6733), with which mean 0 and variance 1 stay;
                  * Klambauer et al. 2017 */
@@ -109,6 +114,10 @@ NG_API ng_tensor *ng_hardtanh(ng_tape *tape, ng_tensor *x);   /* y = min(max(x, 
 NG_API ng_tensor *ng_hardsigmoid(ng_tape *tape, ng_tensor *x);
                                                           /* y = min(max(x, -3), 3) / 6 + 1/2 */
 NG_API ng_tensor *ng_hardswish(ng_tape *tape, ng_tensor *x);  /* y = x hardsigmoid(x) */
+
+/* y = a sigmoid(b) of the halves a and b of the last dimension: x (..., 2 n) -> (..., n).
+ * Dauphin et al. 2017. */
+NG_API ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x);
 
 /* y = silu(a) b of the halves a and b of the last dimension: x (..., 2 n) -> (..., n).
  * Shazeer 2020. */
@@ -476,6 +485,23 @@ typedef struct {
 #define ng_detach_norm(tape, ...)                                                                 \
     ng_detach_norm_with(tape, NG_NAMED(ng_detach_norm_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options);
+
+/* Local response normalization of x (N, C, ...) over neighbouring channels at each position:
+ *     y = x / (k + alpha / size sum_j x_j^2)^beta
+ * over the `size` channels j from c - size / 2 on, as far as there are. AlexNet's: Krizhevsky,
+ * Sutskever & Hinton 2012, section 3.3, whose alpha is not divided by size.
+ *     ng_local_response_norm(tape, x, 5, .alpha = 5e-4, .k = 2) */
+typedef struct {
+    double alpha; /* default 1e-4 */
+    double beta;  /* default 0.75 */
+    double k;     /* default 1 */
+    int64_t size; /* channels */
+} ng_local_response_norm_options;
+#define ng_local_response_norm(tape, x, ...)                                                      \
+    ng_local_response_norm_with(tape, x,                                                          \
+                                NG_NAMED(ng_local_response_norm_options, size, __VA_ARGS__))
+NG_API ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
+                                              ng_local_response_norm_options options);
 
 /* y = gamma tanh(alpha x) + beta: alpha one number (1), gamma and beta (n), or NG_NONE, for the
  * last dimension of x. Zhu, Chen, He, LeCun & Liu 2025. */

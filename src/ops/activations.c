@@ -1,5 +1,6 @@
 /* Activations: y = f(x) of each element. */
 #include "ops/op.h"
+#include <math.h>
 
 #define ACTIVATION(op, map, rule, composed)                                                        \
     static const ng_op op##_op = {                                                                 \
@@ -117,6 +118,49 @@ ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x)
     return ng_mul_scalar(tape, ng_elu(tape, x, 1.6732632423543772848), 1.0507009873554804934);
 }
 
+/* y = alpha elu(x / alpha, 1) */
+ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
+{
+    if (!ng_accepts("ng_celu", tape, 1, &x)) return NULL;
+    if (!(alpha > 0 && isfinite(alpha))) {
+        ng_fail(NG_EVALUE, "ng_celu: alpha is %g, expected a positive number", alpha);
+        return NULL;
+    }
+    ng_tensor *y = ng_elu(tape, ng_mul_scalar(tape, x, 1 / alpha), 1);
+    return ng_mul_scalar(tape, y, alpha);
+}
+
+ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
+{
+    if (!ng_accepts("ng_prelu", tape, 2, (ng_tensor *[]){x, slope})) return NULL;
+    const ng_shape s = slope->shape;
+    const bool one = s.rank == 1 && s.dim[0] == 1;
+    if (!one && (s.rank != 1 || x->shape.rank < 2 || x->shape.dim[1] != s.dim[0])) {
+        ng_fail(NG_ESHAPE,
+                "ng_prelu: slope is %s and x %s, expected slope (1,), or (C,) for (N, C, ...)",
+                ng_shape_print(s).text, ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    ng_tensor *left = ng_mul(tape, x, one ? slope : ng_per_channel(tape, slope, x));
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
+}
+
+/* y = a sigmoid(b) */
+ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_accepts("ng_glu", tape, 1, &x)) return NULL;
+    const int last = x->shape.rank - 1;
+    if (last < 0 || x->shape.dim[last] % 2 != 0) {
+        ng_fail(NG_ESHAPE, "ng_glu: x is %s, expected a last dimension of two halves",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    const int64_t n = x->shape.dim[last] / 2;
+    ng_tensor *a = ng_slice(tape, x, last, 0, n), *b = ng_slice(tape, x, last, n, 2 * n);
+    return ng_mul(tape, a, ng_sigmoid(tape, b));
+}
+
 /* y = x tanh(softplus(x)) */
 ng_tensor *ng_mish(ng_tape *tape, ng_tensor *x)
 {
@@ -169,6 +213,9 @@ NG_CASE_CALL(case_silu, ng_silu(tape, in[0]))
 NG_CASE_CALL(case_softplus, ng_softplus(tape, in[0]))
 NG_CASE_CALL(case_elu, ng_elu(tape, in[0], 0.7))
 NG_CASE_CALL(case_selu, ng_selu(tape, in[0]))
+NG_CASE_CALL(case_celu, ng_celu(tape, in[0], 0.7))
+NG_CASE_CALL(case_prelu, ng_prelu(tape, in[0], in[1]))
+NG_CASE_CALL(case_glu, ng_glu(tape, in[0]))
 NG_CASE_CALL(case_mish, ng_mish(tape, in[0]))
 NG_CASE_CALL(case_softsign, ng_softsign(tape, in[0]))
 NG_CASE_CALL(case_hardtanh, ng_hardtanh(tape, in[0]))
@@ -192,6 +239,14 @@ const ng_case ng_op_cases_activations[] = {
     {.name = "softplus", .call = case_softplus, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "elu", .call = case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
     {.name = "selu", .call = case_selu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "celu", .call = case_celu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "prelu",
+     .call = case_prelu,
+     .inputs = {NG_CASE_NOT_ZERO("x", 3, 4), NG_CASE_ANY("slope", 1)}},
+    {.name = "prelu (channels)",
+     .call = case_prelu,
+     .inputs = {NG_CASE_NOT_ZERO("x", 2, 3, 2), NG_CASE_ANY("slope", 3)}},
+    {.name = "glu", .call = case_glu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "mish", .call = case_mish, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "softsign", .call = case_softsign, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
     {.name = "hardtanh", .call = case_hardtanh, .inputs = {WIDE}},

@@ -1,4 +1,5 @@
-/* Norms of a line or two: ScaleNorm and DetachNorm, composed of other ops; DynamicTanh, fused. */
+/* Norms of a line or two: ScaleNorm, DetachNorm and LocalResponseNorm, composed of other ops;
+ * DynamicTanh, fused. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -73,6 +74,41 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
     if (options.detach_mean) mean = ng_detach(tape, mean, .by_definition = true);
     if (options.detach_deviation) rstd = ng_detach(tape, rstd, .by_definition = true);
     return ng_mul(tape, ng_sub(tape, z, mean), rstd);
+}
+
+/* ---- LocalResponseNorm: y = x / (k + alpha mean x^2)^beta. Krizhevsky, Sutskever & Hinton 2012 */
+
+/* The mean of x (N, C, ...) over the channels from c - size / 2 on, `size` of them, of which those
+ * that there are not are 0. */
+static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
+{
+    const ng_shape s = x->shape;
+    const ng_shape image = NG_SHAPE(s.dim[0], 1, s.dim[1], ng_shape_span(s, 2, s.rank));
+    x = ng_pad(tape, ng_reshape(tape, x, image), 2, size / 2, (size - 1) / 2);
+    return ng_reshape(tape, ng_avg_pool2d(tape, x, size, .kernel_w = 1, .stride = 1), s);
+}
+
+ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
+                                       ng_local_response_norm_options options)
+{
+    static const char name[] = "ng_local_response_norm";
+    const double alpha = ng_option(options.alpha, 1e-4), beta = ng_option(options.beta, 0.75);
+    if (!ng_accepts(name, tape, 1, &x)) return NULL;
+    if (x->shape.rank < 2) {
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, ...)", name,
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    if (options.size < 1 || options.size > INT32_MAX) {
+        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of channels", name,
+                (long long)options.size);
+        return NULL;
+    }
+    if (x->size == 0) return ng_mul_scalar(tape, x, 1);
+    ng_tensor *near = mean_of_neighbours(tape, ng_square(tape, x), options.size);
+    ng_tensor *base =
+        ng_add_scalar(tape, ng_mul_scalar(tape, near, alpha), ng_option(options.k, 1));
+    return ng_mul(tape, x, ng_pow_scalar(tape, base, -beta));
 }
 
 /* ---- DynamicTanh: y = gamma tanh(alpha x) + beta. Zhu et al. 2025 --------------------------- */
@@ -154,6 +190,10 @@ NG_CASE_CALL(case_dynamic_tanh, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]
 NG_CASE_CALL(case_dynamic_tanh_no_gamma, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, in[2]))
 NG_CASE_CALL(case_dynamic_tanh_plain, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, NG_NONE))
 
+NG_CASE_CALL(case_local_response, ng_local_response_norm(tape, in[0], 3, .alpha = 0.7, .k = 0.8))
+NG_CASE_CALL(case_local_response_even,
+             ng_local_response_norm(tape, in[0], 4, .alpha = 2, .beta = 0.5))
+
 const ng_case ng_op_cases_simple_norms[] = {
     {.name = "scale_norm",
      .call = case_scale_norm,
@@ -179,5 +219,11 @@ const ng_case ng_op_cases_simple_norms[] = {
     {.name = "dynamic_tanh (no affine)",
      .call = case_dynamic_tanh_plain,
      .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("alpha", 1)}},
+    {.name = "local_response_norm",
+     .call = case_local_response,
+     .inputs = {NG_CASE_ANY("x", 2, 5, 2, 2)}},
+    {.name = "local_response_norm (even, N, C, L)",
+     .call = case_local_response_even,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
 };
 const int ng_op_cases_simple_norms_count = NG_CASE_COUNT(ng_op_cases_simple_norms);

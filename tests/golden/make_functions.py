@@ -102,3 +102,13 @@ for reduction in ("mean", "sum", "none"):
     case("weighted_smooth_" + reduction,
          lambda x: F.cross_entropy(x, labels, weights, reduction=reduction, ignore_index=2,
                                    label_smoothing=0.15), normal(6, 5))
+
+# Of an alpha that a float holds: PyTorch takes its inverse in float on the way back.
+case("celu", lambda x: F.celu(x, 0.5), torch.cat([normal(12), normal(12, deviation=4.0)]))
+case("prelu", F.prelu, normal(4, 3, 2), normal(3))
+case("prelu_one", F.prelu, normal(4, 3), normal(1))
+case("glu", lambda x: F.glu(x, -1), normal(3, 8))
+case("local_response", lambda x: F.local_response_norm(x, 5, 0.5, 0.75, 2.0),
+     normal(2, 7, 3, 2, deviation=2.0))
+case("local_response_even", lambda x: F.local_response_norm(x, 4, 2.0, 0.5, 1.0), normal(3, 6, 4))
+case("local_response_wide", lambda x: F.local_response_norm(x, 9), normal(2, 4, 5, deviation=9.0))
