@@ -284,6 +284,7 @@ static const struct {
     {"0::/a/b\n", {{"a/b/cpu.max", "700000 100000\n"}, {"cpu.max", "50000 100000\n"}}, 1},
     {"0::/not/seen\n", {{"cpu.max", "400000 100000\n"}}, 4},
     {"0::/a\n", {{"a/cpu.max", "99999999 100000\n"}}, 8},
+    {"0::/a\n", {{"a/cpu.max", "9000000000000000 100000\n"}}, 8}, /* no int */
     {"0::/a\n", {{"a/cpu.max", "nonsense\n"}}, 8},
     {"0::/a\n", {{"a/cpu.max", "100000 0\n"}}, 8},
     {"4:cpu,cpuacct:/a\n1:name=systemd:/\n",
