@@ -10,8 +10,8 @@ data = out . '.dat'
 norms = "LayerNorm RMSNorm"
 style(k) = k + 2       # the colours of both in all figures
 column_of(k) = 3 * k - 1
-seeds = system(sprintf("sed -n '1s/.*seeds \\([0-9]*\\) to \\([0-9]*\\);.*/\\1 \\2/p' '%s'", data))
-count = word(seeds, 2) - word(seeds, 1) + 1
+seeds = system(sprintf("sed -n '1s/.*seeds* \\([0-9]*\\)\\( to \\([0-9]*\\)\\)*;.*/\\1 \\3/p' '%s'", data))
+count = words(seeds) < 2 ? 1 : word(seeds, 2) - word(seeds, 1) + 1
 
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
