@@ -111,6 +111,42 @@ START_TEST(backward_walks_only_what_the_loss_reaches)
 }
 END_TEST
 
+START_TEST(an_earlier_sweep_leaves_no_wish_behind)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = leaf(1), *z = leaf(2), *gradient;
+    ng_tensor *y = ng_add(tape, counting(tape, x), z);
+    visits = 0;
+    assert_ok(ng_gradients(tape, &y, 1, &x, 1, &gradient));
+    ck_assert_int_eq(visits, 1);
+    assert_ok(ng_gradients(tape, &y, 1, &z, 1, &gradient)); /* does not lead through it */
+    ck_assert_int_eq(visits, 1);
+    ng_tape_free(tape), ng_tensor_free(x), ng_tensor_free(z);
+}
+END_TEST
+
+/* Steps have masks of their own; a tape seeded anew begins again. */
+START_TEST(a_reset_lets_the_stream_of_random_numbers_go_on)
+{
+    enum { COUNT = 100 };
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(COUNT));
+    ng_tensor *masks[3];
+    for (int step = 0; step < 3; step++) {
+        if (step != 1) ng_tape_seed(tape, 5);
+        masks[step] = ng_copy_new(ng_dropout(tape, x, 0.5), NG_F64);
+        ng_tape_reset(tape);
+    }
+    int same = 0;
+    for (int i = 0; i < COUNT; i++) same += ng_get(masks[0], i) == ng_get(masks[1], i);
+    ck_assert_int_gt(same, 20);
+    ck_assert_int_lt(same, 80);
+    assert_same_bits(masks[0], masks[2]);
+    for (int i = 0; i < 3; i++) ng_tensor_free(masks[i]);
+    ng_tape_free(tape), ng_tensor_free(x);
+}
+END_TEST
+
 START_TEST(backward_of_a_leaf_is_one)
 {
     ng_tape *tape = ng_tape_new();
@@ -660,6 +696,7 @@ Suite *tape_suite(void)
     tcase_add_test(backward, backward_accumulates_over_calls);
     tcase_add_test(backward, backward_from_contracts_with_the_cotangent);
     tcase_add_test(backward, backward_walks_only_what_the_loss_reaches);
+    tcase_add_test(backward, an_earlier_sweep_leaves_no_wish_behind);
     tcase_add_test(backward, backward_of_a_leaf_is_one);
     tcase_add_test(backward, wrong_use_of_backward_is_told);
     tcase_add_test(backward, dtypes_do_not_mix);
@@ -687,6 +724,7 @@ Suite *tape_suite(void)
     tcase_add_test(life, no_gradient_flows_through_detach);
     tcase_add_test(life, replay_hands_out_the_detached_values_of_the_first_run);
     tcase_add_test(life, reset_keeps_memory_and_ends_all);
+    tcase_add_test(life, a_reset_lets_the_stream_of_random_numbers_go_on);
     tcase_add_test(life, tensors_of_a_tape_are_read_only);
     tcase_add_test(life, a_tape_frees_what_it_was_given);
     tcase_add_test(life, a_tape_takes_only_what_is_yours);
