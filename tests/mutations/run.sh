@@ -2,8 +2,7 @@
 # Would the tests notice? Applies one small fault of tests/mutations/list.txt at a time to a copy of
 # the tree, builds it (unoptimised kernels, of one instruction set) and runs the suites, those that
 # look at the room first, until one fails: then the fault is killed. What survives every suite needs
-# a test, or a line in the list that says why it changes nothing. Those with such a line are applied
-# all at once: where no suite fails, each survives.
+# a test, or a line in the list that says why it changes nothing.
 #
 #     tests/mutations/run.sh FOLDER [-j JOBS] [-n FROM[-TO]] [-s STEP] [-q] [-a | -A] [TEXT...]
 #     tests/mutations/run.sh -l [TEXT...]
@@ -13,8 +12,7 @@
 # -s: only one of so many.
 # What has a result in FOLDER/results is not run again, so that a run that was broken off goes on;
 # -a runs what survived again, -A everything. -q leaves it at the suites of the room: what survives
-# them is run again without it, and what is explained is left out. LEVEL is that of nice, 10 unless
-# told.
+# them is run again without it. LEVEL is that of nice, 10 unless told.
 set -eu
 short='core optim tape nulls files ops nn networks norms losses transformer golden numpy io operands
     functions derivatives recurrent group parallel check-long'
@@ -211,25 +209,6 @@ is_known() { # ID
     case $last in '') return 1 ;; *room) [ -z "$others" ] ;; esac
 }
 
-# What is explained changes nothing that a suite can see: all of it together does not either. Where
-# a suite fails they are tried one by one.
-try_explained() { # TREE
-    local number path old new reason id tried=
-    while IFS=$'\t' read -r number path old new reason; do
-        id=$(id_of "$path" "$old" "$new")
-        [ -n "${reason# }" ] && ! is_known "$id" || continue
-        OLD=$old NEW=$new awk -f "$here/apply.awk" "$1/$path" >"$scratch/all" 2>/dev/null || continue
-        cp "$scratch/all" "$1/$path"
-        tried="$tried $id"
-        echo "$number $path: $old ==> $new: explained"
-    done <"$scratch/wanted"
-    if [ -n "$tried" ] && build "$1" baseline && [ -z "$(verdict_on "$1" none)" ]; then
-        printf '%s\tsurvived\n' $tried >>"$results"
-    fi
-    rm -rf "${scratch:?}/$(basename "$1")"
-    refresh "$1"
-}
-
 work_through() { # JOB
     local tree=$work/tree$1 number path old new reason id first
     prepare "$tree" baseline || exit 1
@@ -238,7 +217,6 @@ work_through() { # JOB
         id=$(id_of "$path" "$old" "$new")
         # Whoever makes the folder has it.
         is_known "$id" && continue
-        [ -n "$others" ] || [ -z "${reason# }" ] || continue
         mkdir "$scratch/taken$number" 2>/dev/null || continue
         try "$tree" "$number" "$path" "$old" "$new" "$id" </dev/null
     done < <(tail -n +$first "$scratch/wanted"; head -n $((first - 1)) "$scratch/wanted")
@@ -266,10 +244,6 @@ done <"$scratch/wanted" >"$scratch/forget"
 grep -v -F -f "$scratch/forget" "$results" >"$scratch/kept" || true
 [ -z "$again" ] || cp "$scratch/kept" "$results"
 
-if [ -n "$others" ]; then
-    prepare "$work/tree1" baseline || exit 1
-    try_explained "$work/tree1"
-fi
 for job in $(seq "$jobs"); do
     work_through "$job" &
     pids="$pids $!"
