@@ -32,7 +32,7 @@ typedef struct {
     void *data;       /* where it goes */
     void *waiting;    /* of earlier passes */
     int incomplete;
-    int64_t calls, ticket; /* that add it up; of the last */
+    int64_t first_call, last_call; /* that add it up: tickets */
 } bucket;
 
 struct ng_parallel {
@@ -340,13 +340,14 @@ static void start_bucket(ng_parallel *p, bucket *b)
     if (p->waits) ng_kernels_for(b->dtype)->add_to(b->waiting, b->data, b->size);
     const int64_t of_dtype = (int64_t)ng_dtype_bytes(b->dtype);
     const int64_t most = p->bucket_bytes < of_dtype ? 1 : p->bucket_bytes / of_dtype;
-    b->calls = 0;
-    for (int64_t at = 0; at < b->size; at += most, b->calls++)
-        b->ticket = ng_group_start(
+    for (int64_t at = 0; at < b->size; at += most) {
+        b->last_call = ng_group_start(
             p->group, (ng_collective){.how = b->dtype == NG_F32 ? NG_COMBINE_F32 : NG_COMBINE_F64,
                                       .fast = p->fast,
                                       .data = (char *)b->data + at * of_dtype,
                                       .count = b->size - at < most ? b->size - at : most});
+        if (at == 0) b->first_call = b->last_call;
+    }
 }
 
 static bucket *bucket_of(ng_parallel *p, const slot *s)
@@ -433,13 +434,11 @@ static ng_status wait_for_all(ng_parallel *p)
 {
     const int64_t reached = ng_group_start(
         p->group, (ng_collective){.how = NG_COMBINE_F32, .data = p->reached, .count = p->n_slots});
-    for (const bucket *b = p->buckets; b < p->buckets + p->n_buckets; b++) {
-        const int64_t last = b->ticket;
-        for (int64_t ticket = last < 0 ? last : last + 1 - b->calls; ticket <= last; ticket++) {
+    for (const bucket *b = p->buckets; b < p->buckets + p->n_buckets; b++)
+        for (int64_t ticket = b->first_call; ticket <= b->last_call; ticket++) {
             const ng_status status = ng_group_wait(p->group, function, ticket);
             if (status) return status;
         }
-    }
     return ng_group_wait(p->group, function, reached);
 }
 
