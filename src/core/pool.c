@@ -21,12 +21,12 @@
 enum {
     GRAINS = 16, /* of a run, at most */
     STACK_BYTES = 1 << 19,
-    SPIN = 20000,          /* nanoseconds that a thread looks about before it sleeps */
-    MOST_CREDIT = 8000000, /* nanoseconds of help that are remembered */
-    LEAST_PRUDENCE = 4,    /* a loss is made up for by doing without for so many times as long, */
-    MOST_PRUDENCE = 64,    /* and, where one follows the other, for up to that */
-    LOOK = 1000000,        /* nanoseconds between looks for others that want the processors */
-    PREEMPTED = 4000000    /* nanoseconds that it costs if they do */
+    SPIN = 20000,           /* nanoseconds that a thread looks about before it sleeps */
+    MOST_CREDIT = 16000000, /* nanoseconds of help that are remembered */
+    LEAST_PRUDENCE = 4,     /* a loss is made up for by doing without for so many times as long, */
+    MOST_PRUDENCE = 64,     /* and, where one follows the other, for up to that */
+    LOOK = 1000000,         /* nanoseconds between looks for others that want the processors */
+    CROWDED = 3 /* what it costs that a thread waits for a processor: so many times that */
 };
 
 typedef struct {
@@ -47,14 +47,13 @@ static participant member[NG_MOST_THREADS]; /* member 0 is whoever shares out */
 static struct {
     atomic_bool taken; /* by who shares out, or changes the pool */
     bool watches_fork;
-    bool full;         /* the system gives no more threads */
-    int threads;       /* members, the first included */
-    int helpers;       /* of which so many are asked to help */
-    int64_t credit;    /* nanoseconds that help has gained of late */
-    int64_t prudence;  /* as things went of late */
-    int64_t ask_from;  /* when more may be asked again */
-    int64_t look_from; /* when to look again for others that want the processors */
-    long preempted;    /* how often they have taken one from this process */
+    bool full;               /* the system gives no more threads */
+    int threads;             /* members, the first included */
+    int helpers;             /* of which so many are asked to help */
+    int64_t credit;          /* nanoseconds that help has gained of late */
+    int64_t prudence;        /* as things went of late */
+    int64_t ask_from;        /* when more may be asked again */
+    _Atomic int64_t crowded; /* nanoseconds that threads have waited for processors of late */
 
     /* The loop. */
     ng_span *span;
@@ -67,11 +66,16 @@ static struct {
     _Atomic uint32_t done;              /* the last loop that is */
 } pool = {.threads = 1};
 
+static int64_t nanoseconds(struct timespec time)
+{
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
 static int64_t now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+    return nanoseconds(time);
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -106,9 +110,8 @@ static bool changes_soon(_Atomic uint32_t *word, uint32_t value)
 }
 
 /* Returns when the word is not `value` any more. */
-static void wait_while(sleeper *self, _Atomic uint32_t *word, uint32_t value)
+static void sleep_while(sleeper *self, _Atomic uint32_t *word, uint32_t value)
 {
-    if (changes_soon(word, value)) return;
     pthread_mutex_lock(&self->lock);
     atomic_store(&self->asleep, true);
     while (atomic_load(word) == value) pthread_cond_wait(&self->wakes, &self->lock);
@@ -239,26 +242,40 @@ static uint32_t deal_out(ng_span *span, const void *arguments, int64_t units, in
 
 /* ---- Others that want the processors --------------------------------------------------------- */
 
-static long preemptions(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_nivcsw;
-}
-
-static void look_afresh(int64_t time)
-{
-    pool.preempted = preemptions();
-    pool.look_from = time + LOOK;
-}
-
 /* Where each processor has work already, help takes one from others, who take it back: all lose.
- * What tells is that this process is preempted, as it is not where a processor is idle. */
-static int64_t cost_to_others(int64_t time)
+ * What tells is that threads of this process wait for a processor: they neither run nor sleep. */
+typedef struct {
+    int64_t time, ran; /* nanoseconds */
+    long sleeps;
+} glance;
+
+static _Thread_local glance last; /* of this thread at its own doing */
+
+#ifdef __linux__
+static glance glance_at(int64_t time)
 {
-    if (time < pool.look_from) return 0;
-    const long before = pool.preempted;
+    struct timespec ran;
+    struct rusage usage;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran) || getrusage(RUSAGE_THREAD, &usage))
+        return (glance){time, time, 0};
+    return (glance){time, nanoseconds(ran), usage.ru_nvcsw};
+}
+#else
+static glance glance_at(int64_t time) { return (glance){time, time, 0}; }
+#endif
+
+static void look_afresh(int64_t time) { last = glance_at(time); }
+
+static bool looked_long_ago(int64_t time) { return time - last.time > LOOK; }
+
+/* Nanoseconds that this thread has waited for a processor since it last looked; of a time in which
+ * it slept nothing is known. */
+static void look(int64_t time)
+{
+    const glance before = last;
     look_afresh(time);
-    return (int64_t)(pool.preempted - before) * PREEMPTED;
+    const int64_t waited = last.time - before.time - (last.ran - before.ran);
+    if (last.sleeps == before.sleeps && waited > 0) atomic_fetch_add(&pool.crowded, waited);
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
@@ -267,8 +284,13 @@ static void *help(void *argument)
 {
     participant *self = argument;
     const int index = (int)(self - member);
+    look_afresh(now());
     for (uint32_t seen = 0;;) {
-        wait_while(&self->sleeper, &pool.loop, seen);
+        if (!changes_soon(&pool.loop, seen)) {
+            look(now());
+            sleep_while(&self->sleeper, &pool.loop, seen);
+            look_afresh(now());
+        }
         seen = atomic_load(&pool.loop);
         const int participants = atomic_load_explicit(&pool.participants, memory_order_relaxed);
         if (participants == 0) return NULL;
@@ -276,6 +298,8 @@ static void *help(void *argument)
         part_from(&member[(index - 1) / 2]);
         wake_next(index, participants);
         take_part(index, seen, participants);
+        const int64_t time = now();
+        if (looked_long_ago(time)) look(time);
     }
 }
 
@@ -331,7 +355,7 @@ static void start_threads(int wanted)
     pool.helpers = pool.threads - 1;
     pool.credit = 0;
     pool.prudence = LEAST_PRUDENCE;
-    look_afresh(now());
+    atomic_store(&pool.crowded, 0);
 }
 
 void ng_pool_stop(void)
@@ -357,7 +381,7 @@ __attribute__((destructor)) static void stop_at_end(void)
 static int64_t helpers_at(int64_t time)
 {
     if (pool.helpers < pool.threads - 1 && time >= pool.ask_from) {
-        if (pool.helpers == 0) look_afresh(time);
+        if (pool.helpers == 0) atomic_store(&pool.crowded, 0);
         pool.helpers = (int)least(2 * pool.helpers + 1, pool.threads - 1);
         pool.ask_from = time + MOST_CREDIT;
     }
@@ -387,14 +411,17 @@ static bool share_taken_pool(ng_span *span, const void *arguments, int64_t units
     const int64_t begin = now();
     const int participants = (int)least(most, 1 + helpers_at(begin));
     if (participants < 2) return false;
+    if (looked_long_ago(begin)) look_afresh(begin);
     const uint32_t loop = deal_out(span, arguments, units, grain, participants);
     const int64_t dealt = now();
     const int64_t own = take_part(0, loop, participants);
     const int64_t worked = now();
-    wait_while(&member[0].sleeper, &pool.done, loop - 1);
+    if (!changes_soon(&pool.done, loop - 1)) sleep_while(&member[0].sleeper, &pool.done, loop - 1);
     const int64_t end = now();
+    if (looked_long_ago(end)) look(end);
     const int64_t gain = own > 0 ? (worked - dealt) * (pool.grains - own) / own : 0;
-    judge(gain, dealt - begin + end - worked + cost_to_others(end), end);
+    const int64_t crowded = atomic_exchange(&pool.crowded, 0);
+    judge(gain, dealt - begin + end - worked + CROWDED * crowded, end);
     return true;
 }
 
