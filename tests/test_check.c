@@ -629,6 +629,41 @@ START_TEST(a_jump_is_no_scale_for_what_stands_beside_it)
 }
 END_TEST
 
+static double far_kink(double x) { return fmax(x, 0.9 + parameter); }
+static double far_kink_slope(double x) { return x > 0.9 + parameter ? 1 : 0; }
+
+/* Of one table of steps those count that stay on this side of the kink: both of its last rows are
+ * made of such alone, on lines, and so exact. */
+START_TEST(larger_steps_that_cross_a_kink_spoil_no_smaller_ones)
+{
+    const pointwise f = {far_kink, far_kink_slope};
+    parameter = 0.1 - 0.2 * 0x1p-6; /* 1 is so far above it */
+    ng_check_report report = check_pointwise(f, 1, 1.3, (ng_check_options){.step = 0x1p-6});
+    expect_passed(&report, "a kink at a fifth of the largest step");
+    ck_assert_int_eq(report.kinks, 0);
+    ck_assert_double_le(report.relative_error, 1e-9);
+}
+END_TEST
+
+static double nearly_largest(double x) { return 1.5e308 + 1e300 * x; }
+static double its_slope_and_more(double x) { return (void)x, parameter; }
+
+/* What is added up to contract them leaves the range of double: then nothing is known of it. */
+START_TEST(values_near_the_end_of_the_range_hide_no_wrong_gradient)
+{
+    static const double slopes[] = {2e300, 1e305, (double)INFINITY, (double)NAN};
+    const pointwise f = {nearly_largest, its_slope_and_more};
+    for (int i = 0; i < 4 * 3 * 20; i++) {
+        const ng_check_options options = {.mode = modes[i / 4 % 3], .seed = (uint64_t)i / 12};
+        parameter = slopes[i % 4];
+        ng_check_report report = check_pointwise(f, 1, 1.2, options);
+        ck_assert_msg(!report.passed, "mode %d passes a slope of %g for 1e300", (int)options.mode,
+                      parameter);
+        ck_assert_int_gt(report.failed, 0);
+    }
+}
+END_TEST
+
 static double kink_slope(double x) { return x > 0 ? 1 : x < 0 ? -1 : parameter; }
 
 START_TEST(at_a_kink_any_slope_between_the_sides_will_do_and_no_other)
@@ -1998,6 +2033,8 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, an_earlier_failure_stays_on_record);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
+    tcase_add_test(figures, larger_steps_that_cross_a_kink_spoil_no_smaller_ones);
+    tcase_add_test(figures, values_near_the_end_of_the_range_hide_no_wrong_gradient);
     tcase_add_test(figures, at_a_kink_any_slope_between_the_sides_will_do_and_no_other);
     tcase_add_test(figures, a_gradient_that_is_0_throughout_tests_nothing_at_order_2);
     tcase_add_test(figures, a_kink_is_one_where_it_stands_above_rounding);

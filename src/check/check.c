@@ -46,10 +46,12 @@ static double rounding_of(const ng_comparison *c)
     return 0x1p12 * DBL_EPSILON * c->numeric.magnitude / c->numeric.length;
 }
 
+/* Not where what was differenced leaves the range of double: that would round anything to 0. */
 static bool zero_to_rounding(const ng_comparison *c)
 {
     double rounding = rounding_of(c);
-    return fabs(c->analytic) <= rounding && fabs(c->numeric.value) <= rounding;
+    return isfinite(rounding) && fabs(c->analytic) <= rounding &&
+           fabs(c->numeric.value) <= rounding;
 }
 
 static double slack_of(const doubt *d, const ng_comparison *c)

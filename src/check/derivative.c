@@ -376,8 +376,9 @@ bool ng_line_exponent(const ng_line *line, double analytic, double *exponent,
     }
     double noise = 0;
     for (int i = STEPS - 4; i < STEPS - 1; i++) noise += fabs(at[i].value - 2 * at[i + 1].value);
-    *exponent = isfinite(noise) ? 0 : (double)NAN;
-    if (!isfinite(noise)) return true;
+    const bool known = isfinite(noise) && isfinite(at[STEPS - 1].rounding);
+    *exponent = known ? 0 : (double)NAN;
+    if (!known) return true;
     int last = STEPS - 2;
     while (last >= 0 && !(at[last].size > 100 * fmax(noise, at[last].rounding))) last--;
     if (last < 2) return true;
