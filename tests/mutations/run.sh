@@ -15,7 +15,7 @@
 # them is run again without it. LEVEL is that of nice, 10 unless told.
 set -eu
 short='core optim tape nulls files ops nn networks norms losses transformer golden numpy io operands
-    functions derivatives recurrent group parallel check-long'
+    functions derivatives recurrent group parallel statistics check-long'
 long='memory training numbers threads tables conv kernels norm check'
 nice="nice -n ${LEVEL:-10}"
 # A library with a fault in it may replace what it must not: it is never root.
@@ -34,6 +34,7 @@ first_for() { # PATH: the suites that look at it first; check-long is check with
     src/optim/parallel.c) echo parallel group ;;
     src/kernels/conv.c | src/kernels/windows.h) echo conv kernels ;;
     src/kernels/*norm*) echo tables norms numbers norm ;;
+    src/kernels/update.inc) echo tables optim kernels ;;
     src/kernels/*) echo tables kernels ops ;;
     src/tape/*) echo tape memory ops ;;
     src/ops/*norm* | src/ops/batch*) echo norms ops golden norm operands ;;
@@ -41,7 +42,7 @@ first_for() { # PATH: the suites that look at it first; check-long is check with
     src/ops/derivatives.c) echo derivatives ;;
     src/ops/group*) echo group operands ;;
     src/*/recurrent*) echo recurrent operands tables ;;
-    src/ops/conv2d.c | src/ops/image.c | src/ops/window.c) echo conv ops ;;
+    src/ops/conv*.c | src/ops/image.c | src/ops/window.c | src/ops/upsample.c) echo conv ops ;;
     src/ops/attention.c | src/ops/rotary.c) echo transformer ops ;;
     src/ops/*) echo ops operands ;;
     src/nn/*norm*) echo norms nn networks ;;
@@ -138,43 +139,49 @@ build() { # TREE ISA
 }
 
 # A limit of processor time ends what runs for ever, one of the clock what waits for ever.
-suite_passes() { # TREE SUITE
-    local usual tag=
-    case $2 in *-long) tag=long ;; esac
-    usual=$(awk -v suite="$2" '$1 == suite { last = $2 } END { print last }' "$1/times" 2>/dev/null || true)
+run_suite() { # TREE PROGRAM SUITE USUAL
+    local tag=
+    case $3 in *-long) tag=long ;; esac
     mkdir -p "$scratch/$(basename "$1")"
     chmod 1777 "$scratch/$(basename "$1")"
     (
         cd "$1"
-        ulimit -t $((20 + 5 * ${usual:-100}))
-        export TMPDIR="$scratch/$(basename "$1")" CK_FORK=no CK_RUN_SUITE="${2%-long}" CK_EXCLUDE_TAGS=$tag
-        exec timeout -s KILL $((120 + 20 * ${usual:-100})) $nice build/release/tests/runner >said 2>&1
+        ulimit -t $((20 + 5 * $4))
+        export TMPDIR="$scratch/$(basename "$1")" CK_FORK=no CK_RUN_SUITE="${3%-long}" CK_EXCLUDE_TAGS=$tag
+        exec timeout -s KILL $((120 + 20 * $4)) $nice "$2" >said 2>&1
     ) 2>/dev/null
 }
 
-# The suites pass where nothing is wrong; how long each takes.
+# How long a suite takes where nothing is wrong; it must pass there, which is tried when it is first
+# wanted.
+usual_seconds() { # TREE SUITE
+    local begin=$SECONDS known
+    known=$(awk -v suite="$2" '$1 == suite { last = $2 } END { print last }' "$1/times")
+    [ -z "$known" ] || { echo "$known"; return; }
+    run_suite "$1" ./clean "$2" 300 || {
+        { tail -n 20 "$1/said"; echo "mutations: suite $2 fails as it is"; } >&2
+        return 1
+    }
+    known=$((SECONDS - begin + 1))
+    echo "$2 $known" | tee -a "$1/times" | cut -d ' ' -f 2
+}
+
 prepare() { # TREE ISA
     refresh "$1"
     build "$1" "$2" || { tail -n 20 "$1/log" >&2; echo 'mutations: the tree does not build' >&2; return 1; }
-    local suite begin state
-    state="$2 $(cd "$1" && find Makefile include src tests examples -type f | sort | xargs cksum | cksum)"
-    [ "$(cat "$1/state" 2>/dev/null)" = "$state" ] && return
-    for suite in $short $long; do
-        begin=$SECONDS
-        suite_passes "$1" "$suite" ||
-            { tail -n 20 "$1/said" >&2; echo "mutations: suite $suite fails as it is" >&2; return 1; }
-        echo "$suite $((SECONDS - begin + 1))" >>"$1/times"
-    done
     echo "$2" >"$1/isa"
-    echo "$state" >"$1/state"
+    cmp -s "$1/build/release/tests/runner" "$1/clean" && return
+    cp "$1/build/release/tests/runner" "$1/clean"
+    : >"$1/times"
 }
 
 verdict_on() { # TREE PATH: the suite that has killed it, or nothing
-    local tried=' ' suite
+    local tried=' ' suite usual
     for suite in $(first_for "$2") $others; do
         case $tried in *" $suite "*) continue ;; esac
         tried="$tried$suite "
-        suite_passes "$1" "$suite" || { echo "$suite"; return; }
+        usual=$(usual_seconds "$1" "$suite") || return
+        run_suite "$1" build/release/tests/runner "$suite" "$usual" || { echo "$suite"; return; }
     done
 }
 
@@ -183,16 +190,19 @@ try() { # TREE NUMBER PATH OLD NEW ID
     case $3 in *isa_*.h) isa=${3##*isa_} isa=${isa%.h} ;; esac
     if ! OLD=$4 NEW=$5 awk -f "$here/apply.awk" "$root/$3" >"$scratch/$2" 2>"$scratch/$2.said"; then
         verdict="error: $(cat "$scratch/$2.said")"
-    elif [ "$(cat "$1/isa")" != "$isa" ] && ! prepare "$1" "$isa" 2>>"$1/log"; then
-        verdict="error: the tests do not pass with $isa alone"
+    elif [ "$(cat "$1/isa")" != "$isa" ] && ! prepare "$1" "$isa"; then
+        verdict="error: the tree does not build for $isa alone"
     else
         cp "$scratch/$2" "$1/$3"
         if ! build "$1" "$isa"; then
             verdict='error: it does not compile'
         else
-            suite=$(verdict_on "$1" "$3")
-            verdict=${suite:+killed by ${suite%-long}}
-            [ -n "$verdict" ] || [ -z "$others" ] || verdict=survived
+            if ! suite=$(verdict_on "$1" "$3"); then
+                verdict='error: a suite fails as it is'
+            else
+                verdict=${suite:+killed by ${suite%-long}}
+                [ -n "$verdict" ] || [ -z "$others" ] || verdict=survived
+            fi
         fi
         cp "$root/$3" "$1/$3"
     fi
