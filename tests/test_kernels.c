@@ -419,6 +419,23 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
 }
 
 /* Summed in double: of n elements at most 1 each, and rounded once. */
+/* Threads share out columns in pieces that need not end where a kernel's own blocks do. */
+START_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
+{
+    if (!use_table(_i)) return;
+    const int64_t rows = 20, n = 9001;
+    const char *x = constant(rows * n, 0.5);
+    for (int threads = 1; threads <= 16; threads *= 2) {
+        ng_set_threads(threads);
+        char *onto = constant(n, 3);
+        k->sum(x, onto, 1, rows, n, 2, true);
+        for (int64_t i = 0; i < n; i++) expect("sum onto", onto, i, 3 + rows, 0, 0);
+    }
+    ng_set_threads(0);
+    release();
+}
+END_TEST
+
 static void check_running_sums(int64_t outer, int64_t n, int64_t inner)
 {
     const char *x = uniform(outer * n * inner, -1, 1);
@@ -984,6 +1001,13 @@ START_TEST(states_of_what_gets_no_gradient_end_at_zero)
     for (int64_t i = 0; i < N; i++) expect("adam's mean", mean, i, 0.2L * get(small, i), 4, 0);
     k->rmsprop(w, small, square, NULL, NULL, N, &rms);
     expect_bits("rmsprop's square", square, none, N);
+
+    const double least = in_float ? (double)FLT_MIN : DBL_MIN; /* beside which it counts as 0 too */
+    char *adams = constant(N, 2 * least), *rmsprops = constant(N, 2 * least);
+    k->adam(w, small, mean, adams, N, &adam);
+    k->rmsprop(w, small, rmsprops, NULL, NULL, N, &rms);
+    expect_bits("adam's square", adams, constant(N, 1.5 * least), N);
+    expect_bits("rmsprop's square", rmsprops, constant(N, 1.5 * least), N);
     release();
 }
 END_TEST
@@ -1293,6 +1317,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, exponentials_are_right_to_the_last_digits, 0, TABLES);
     tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);
     tcase_add_loop_test(tests, sums_too_large_for_the_caches_are_exact, 0, TABLES);
+    tcase_add_loop_test(tests, sums_of_columns_are_added_once_for_any_number_of_threads, 0, TABLES);
     tcase_add_loop_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals, 0, TABLES);
     tcase_add_loop_test(tests, softmax_takes_huge_logits_and_passes_nan_on_in_its_row, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_sums_many_rows_in_blocks, 0, TABLES);

@@ -138,6 +138,24 @@ START_TEST(a_parameter_may_stand_for_itself)
 }
 END_TEST
 
+/* A parameter counts in all that its module stands in, however late it came. */
+START_TEST(what_a_layer_gets_later_is_the_networks_too)
+{
+    static const ng_module_class plain = {.name = "Plain", .size = sizeof(ng_module)};
+    ng_module *inner = ng_module_built(ng_module_new(&plain));
+    ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_sequential_new(ng_relu_new()));
+    ng_module *middle = ng_module_child(net, 1);
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 2), 1), *w[4];
+    ng_module_add_child(middle, "unused", inner);
+    ng_module_add_parameter(inner, "late", NG_SHAPE(3));
+    ng_module_add_parameter(middle, "later", NG_SHAPE(2));
+    ck_assert_int_eq(draw_parameters(net, w), 4);
+    ck_assert_ptr_null(ng_forward_using(net, tape, x, w, 2));
+    assert_error(NG_EVALUE, "2 tensors for a Sequential of 4 parameters");
+    ng_module_free(net);
+}
+END_TEST
+
 START_TEST(what_cannot_stand_for_a_parameter_is_told_by_its_name)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(2, 3), ng_layer_norm_new(3));
@@ -575,6 +593,7 @@ Suite *networks_suite(void)
                         case_count(ng_layer_case));
     tcase_add_test(using, the_gradient_through_two_inner_steps_is_that_of_differences);
     tcase_add_test(using, a_parameter_may_stand_for_itself);
+    tcase_add_test(using, what_a_layer_gets_later_is_the_networks_too);
     tcase_add_test(using, what_cannot_stand_for_a_parameter_is_told_by_its_name);
     tcase_add_test(using, a_layer_that_reads_its_parameter_itself_is_told_so);
     tcase_add_test(using, weight_norm_takes_a_norm);

@@ -855,6 +855,20 @@ START_TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
 }
 END_TEST
 
+START_TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
+{
+    ng_module *self = ng_module_new(&plain_class);
+    ng_tensor *before = ng_module_add_parameter(self, "before", NG_SHAPE(2));
+    ck_assert(ng_requires_grad(before));
+    ng_freeze(self);
+    ng_tensor *after = ng_module_add_parameter(self, "after", NG_SHAPE(2));
+    ck_assert(!ng_requires_grad(before) && !ng_requires_grad(after));
+    ng_unfreeze(self);
+    ck_assert(ng_requires_grad(before) && ng_requires_grad(after));
+    ng_module_free(self);
+}
+END_TEST
+
 START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
 {
     ck_assert_ptr_null(shift_norm_new(-1));
@@ -1427,6 +1441,7 @@ Suite *nn_suite(void)
     TCase *own = tcase_create("own modules");
     tcase_add_test(own, your_own_module_is_like_any_other);
     tcase_add_test(own, a_parameter_starts_at_its_value_and_goes_back_to_it);
+    tcase_add_test(own, a_parameter_that_a_frozen_module_gets_is_frozen_too);
     tcase_add_test(own, a_constructor_that_failed_is_cleaned_up_at_its_end);
     tcase_add_test(own, a_module_that_was_built_before_fails_for_what_is_added_since);
     suite_add_tcase(suite, own);

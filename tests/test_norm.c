@@ -418,6 +418,15 @@ START_TEST(long_rows_keep_their_digits)
 }
 END_TEST
 
+/* Sums in float that begin at such an element cancel. */
+START_TEST(a_few_elements_far_from_the_rest_cost_a_long_row_no_digits)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 1024), 0.5, 1, 7);
+    for (int64_t i = 0; i < 4 * 1024; i += 256) ng_set(x, i, 1e4 + ng_get(x, i));
+    check_against_reference(LAYER, x, 1e-5, float_tolerance);
+}
+END_TEST
+
 START_TEST(long_constant_rows)
 {
     check_against_reference(kinds[_i], own(ng_full_new(NG_F32, NG_SHAPE(5, 1024), 0.1)), 1e-5,
@@ -1258,6 +1267,7 @@ Suite *norm_suite(void)
     tcase_add_loop_test(t, rows_near_1e_minus_30_without_eps, 0, 3);
     tcase_add_loop_test(t, constant_rows_and_columns, 0, 3);
     tcase_add_loop_test(t, long_rows_keep_their_digits, 0, 8);
+    tcase_add_test(t, a_few_elements_far_from_the_rest_cost_a_long_row_no_digits);
     tcase_add_loop_test(t, long_constant_rows, 0, 2);
     tcase_add_loop_test(t, long_columns_keep_their_digits, 0, 4);
     tcase_add_test(t, long_constant_columns);

@@ -270,6 +270,23 @@ START_TEST(attention_is_its_definition)
 }
 END_TEST
 
+/* Whatever stands in the memory that it is put into. */
+START_TEST(no_gradient_flows_to_the_mask)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 5, 6), 3);
+    ng_tensor *ones = ng_require_grad(ng_ones_new(NG_F64, NG_SHAPE(2, 5)));
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < 100; i++) assert_ok(ng_full(tape, NG_F64, NG_SHAPE(100), 7));
+        ng_tape_reset(tape);
+        ng_tensor *mask = ng_mul_scalar(tape, ones, 2);
+        assert_ok(ng_backward(tape, ng_sum(tape, ng_attention(tape, x, x, x, mask, .heads = 2))));
+        for (int64_t i = 0; i < 10; i++) assert_close(ng_get(ng_grad(ones), i), 0, 0);
+    }
+    ng_tensor_free(x), ng_tensor_free(ones), ng_tape_free(tape);
+}
+END_TEST
+
 /* The weights of attention themselves, (2, 2, T, T): of equal scores, against the identity. */
 static ng_tensor *dropped_weights(ng_tape *tape, int64_t length, double dropout)
 {
@@ -1079,6 +1096,7 @@ Suite *transformer_suite(void)
 
     TCase *ops = tcase_create("ops");
     tcase_add_loop_test(ops, attention_is_its_definition, 0, 2);
+    tcase_add_test(ops, no_gradient_flows_to_the_mask);
     tcase_add_test(ops, dropout_of_weights_drops_its_share_and_scales_the_rest);
     tcase_add_test(ops, dropped_weights_are_independent_of_their_neighbours);
     tcase_add_test(ops, dropout_of_weights_follows_the_tape);

@@ -11,13 +11,12 @@ typedef struct {
     ng_tensor *weight;
 } reparameterized;
 
-/* The parameter "weight" of the module itself, not of a child. */
+/* The parameter "weight" of the module itself; the names of a child's have a '.'. */
 static ng_tensor *weight_of(ng_module *module)
 {
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++)
-        if (parameter.owner == module && strcmp(parameter.name, "weight") == 0)
-            return parameter.tensor;
+        if (strcmp(parameter.name, "weight") == 0) return parameter.tensor;
     return NULL;
 }
 
