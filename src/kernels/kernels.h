@@ -277,17 +277,19 @@ typedef struct {
     const void *x, *w_ih, *w_hh, *b_ih, *b_hh, *h0, *c0;
 } ng_recurrent_operands;
 
-/* Its memory: of the forward pass, which the backward one reads again,
+/* Its memory. The rows are cut into blocks, and go through the steps in chunks; what a block has
+ * computed stands together, step after step as they are taken. Of the forward pass, which the
+ * backward one reads again,
  *
- *     gates; product (GRU's)  (rows, steps, G hidden)
- *     h; c (LSTM's)           (rows, steps, hidden), the states before each step
- *     h_last; c_last (LSTM's) (rows, hidden)
+ *     gates; product (GRU's)  (rows steps, G hidden)
+ *     h; c (LSTM's)           (rows (steps + 1), hidden), the states before each step, and the last
  *     weight, bias            (hidden, G hidden), W_hh the other way round; (G hidden)
+ *     x                       (ng_recurrent_rows, features), what the chunks at work read of x
  *
- * and of the backward pass: dgates and dproduct as gates and product, dh and dc (rows, hidden), and
- * ng_recurrent_parts elements for sums of the weights' gradients. */
+ * and of the backward pass: dgates and dproduct (GRU's) (ng_recurrent_rows, G hidden), dh and dc
+ * (rows, hidden), and ng_recurrent_parts elements for sums of the weights' gradients. */
 typedef struct {
-    void *gates, *product, *h, *c, *h_last, *c_last, *weight, *bias;
+    void *gates, *product, *h, *c, *weight, *bias, *x;
 } ng_recurrent_kept;
 typedef struct {
     void *dgates, *dproduct, *dh, *dc, *parts;
@@ -342,6 +344,7 @@ int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backwar
 
 /* A recurrent layer. The rows of a batch are cut into blocks, which depend on the shape alone and
  * which threads share: each goes through all steps by itself. */
+int64_t ng_recurrent_rows(const ng_recurrent_shape *shape);
 int64_t ng_recurrent_parts(const ng_recurrent_shape *shape);
 void ng_recurrent(ng_dtype dtype, const ng_recurrent_shape *shape,
                   const ng_recurrent_operands *operands, const ng_recurrent_kept *kept, void *y);

@@ -187,7 +187,7 @@ static ng_status recurrent_backward(ng_tape *tape, const ng_node *node, const ng
 {
     const recurrent_attributes *saved = node->attributes;
     const ng_recurrent_shape *s = &saved->shape;
-    const int64_t gates = s->rows * s->steps * ng_cell_gates(s->cell) * s->hidden;
+    const int64_t gates = ng_recurrent_rows(s) * ng_cell_gates(s->cell) * s->hidden;
     const int64_t state = s->rows * s->hidden;
     ng_recurrent_scratch scratch;
     if (!take(tape, dy->dtype, true, gates, &scratch.dgates) ||
@@ -298,16 +298,15 @@ bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cel
 static bool keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_shape *s,
                  ng_recurrent_kept *kept)
 {
-    const int64_t width = ng_cell_gates(s->cell) * s->hidden, state = s->rows * s->hidden;
+    const int64_t width = ng_cell_gates(s->cell) * s->hidden;
+    const int64_t states = s->rows * (s->steps + 1) * s->hidden;
     const bool gru = s->cell == NG_CELL_GRU, lstm = s->cell == NG_CELL_LSTM;
     return take(tape, dtype, true, s->rows * s->steps * width, &kept->gates) &&
            take(tape, dtype, gru, s->rows * s->steps * width, &kept->product) &&
-           take(tape, dtype, true, s->steps * state, &kept->h) &&
-           take(tape, dtype, lstm, s->steps * state, &kept->c) &&
-           take(tape, dtype, true, state, &kept->h_last) &&
-           take(tape, dtype, lstm, state, &kept->c_last) &&
+           take(tape, dtype, true, states, &kept->h) && take(tape, dtype, lstm, states, &kept->c) &&
            take(tape, dtype, true, s->hidden * width, &kept->weight) &&
-           take(tape, dtype, true, width, &kept->bias);
+           take(tape, dtype, true, width, &kept->bias) &&
+           take(tape, dtype, true, ng_recurrent_rows(s) * s->features, &kept->x);
 }
 
 /* The i-th of the last states, behind the steps of y: (N, H) */
