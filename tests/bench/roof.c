@@ -1,8 +1,9 @@
 /* The roof: what the machine allows. For work that is bound by memory the fastest loop with the
  * same reads and writes on buffers of the same size: ordinary or streaming stores, in vectors of
- * each width that the processor has; and where each element costs an exponential or more, no less
- * than that takes over a row that stays in the nearest cache. For a training step its matrix
- * products at the rate of a large square one. */
+ * each width that the processor has, with what comes next fetched to the second cache or not; and
+ * where each element costs an exponential or more, no less than that takes over a row that stays
+ * in the nearest cache. For a training step its matrix products at the rate of a large square
+ * one. */
 #include "engine.h"
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
@@ -17,7 +18,7 @@
  * 64. */
 typedef void stream(const float *x, const float *z, float *y, int64_t n, float *sum);
 
-enum { LANES = 64, PRODUCT = 1536, SMALL = 1 << 20, MOST_LOOPS = 5 };
+enum { LANES = 64, PRODUCT = 1536, SMALL = 1 << 20, MOST_LOOPS = 7, AHEAD = 2048 };
 static const float factor = 1.0009765625f;
 
 static inline __attribute__((always_inline)) void
@@ -49,15 +50,29 @@ AVX2 static void avx2(const float *x, const float *z, float *y, int64_t n, float
     ordinary(x, z, y, n, sum);
 }
 
-AVX2 static void avx2_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
+AVX2 static inline __attribute__((always_inline)) void avx2_past(const float *x, const float *z,
+                                                                 float *y, int64_t n, bool fetch)
 {
     const __m256 a = _mm256_set1_ps(factor);
-    (void)sum;
     for (int64_t i = 0; i < n; i += 8) {
         const __m256 ax = _mm256_mul_ps(a, _mm256_load_ps(x + i));
         _mm256_stream_ps(y + i, z ? _mm256_add_ps(ax, _mm256_load_ps(z + i)) : ax);
+        if (fetch) __builtin_prefetch(x + i + AHEAD, 0, 2);
+        if (fetch && z) __builtin_prefetch(z + i + AHEAD, 0, 2);
     }
     _mm_sfence();
+}
+
+AVX2 static void avx2_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    (void)sum;
+    avx2_past(x, z, y, n, false);
+}
+
+AVX2 static void avx2_fetching(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    (void)sum;
+    avx2_past(x, z, y, n, true);
 }
 
 AVX512 static void avx512(const float *x, const float *z, float *y, int64_t n, float *sum)
@@ -73,15 +88,29 @@ AVX512 static void avx512(const float *x, const float *z, float *y, int64_t n, f
     }
 }
 
-AVX512 static void avx512_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
+AVX512 static inline __attribute__((always_inline)) void
+avx512_past(const float *x, const float *z, float *y, int64_t n, bool fetch)
 {
     const __m512 a = _mm512_set1_ps(factor);
-    (void)sum;
     for (int64_t i = 0; i < n; i += 16) {
         const __m512 ax = _mm512_mul_ps(a, _mm512_load_ps(x + i));
         _mm512_stream_ps(y + i, z ? _mm512_add_ps(ax, _mm512_load_ps(z + i)) : ax);
+        if (fetch) __builtin_prefetch(x + i + AHEAD, 0, 2);
+        if (fetch && z) __builtin_prefetch(z + i + AHEAD, 0, 2);
     }
     _mm_sfence();
+}
+
+AVX512 static void avx512_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    (void)sum;
+    avx512_past(x, z, y, n, false);
+}
+
+AVX512 static void avx512_fetching(const float *x, const float *z, float *y, int64_t n, float *sum)
+{
+    (void)sum;
+    avx512_past(x, z, y, n, true);
 }
 #endif
 
@@ -206,10 +235,12 @@ static void choose_loops(streams *s)
     if (__builtin_cpu_supports("avx2")) {
         s->sum = s->loop[s->loops++] = avx2;
         if (s->y) s->loop[s->loops++] = avx2_streaming;
+        if (s->y) s->loop[s->loops++] = avx2_fetching;
     }
     if (__builtin_cpu_supports("avx512f")) {
         s->sum = s->loop[s->loops++] = avx512;
         if (s->y) s->loop[s->loops++] = avx512_streaming;
+        if (s->y) s->loop[s->loops++] = avx512_fetching;
     }
 #endif
 }
