@@ -1012,6 +1012,22 @@ START_TEST(states_of_what_gets_no_gradient_end_at_zero)
 }
 END_TEST
 
+/* Gradients that stay the same have a variance of 0, which rounding may put below it. */
+START_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
+{
+    if (!use_table(_i)) return;
+    enum { N = 33 };
+    const ng_rmsprop_step step = {.lr = 0.125, .alpha = 0.75, .eps = 0.5, .centered = true};
+    char *w = constant(N, 1), *one = constant(N, 1), *mean = constant(N, 1);
+    char *square = constant(N, 1 - 8 * ulp);
+    k->rmsprop(w, one, square, mean, NULL, N, &step);
+    expect_bits("mean", mean, one, N);
+    for (int64_t i = 0; i < N; i++) ck_assert(get(square, i) < 1);
+    expect_bits("w", w, constant(N, 1 - 0.125 / 0.5), N);
+    release();
+}
+END_TEST
+
 START_TEST(running_statistics_of_nothing_end_at_zero)
 {
     if (!use_table(_i)) return;
@@ -1331,6 +1347,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, a_bad_element_spoils_its_own_row_only, 0, TABLES);
     tcase_add_loop_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance, 0, TABLES);
     tcase_add_loop_test(tests, states_of_what_gets_no_gradient_end_at_zero, 0, TABLES);
+    tcase_add_loop_test(tests, a_variance_of_gradients_that_is_below_zero_is_zero, 0, TABLES);
     tcase_add_loop_test(tests, running_statistics_of_nothing_end_at_zero, 0, TABLES);
     tcase_add_loop_test(tests, products_of_a_blas_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, large_products_match_plain_loops, 0, TABLES);

@@ -206,6 +206,19 @@ START_TEST(binary_cross_entropy_by_hand)
 END_TEST
 
 /* A confident, right prediction has loss e^-|x|, far below the rounding of |x| itself. */
+/* What is certain and right costs nothing, and has no gradient; what is certain and wrong does. */
+START_TEST(binary_cross_entropy_of_infinite_logits)
+{
+    const double inf = (double)INFINITY;
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(4), inf, -inf, inf, -inf);
+    ng_tensor *t = VALUES(NG_F64, NG_SHAPE(4), 1, 0, 0, 1);
+    ng_tensor *losses = ng_binary_cross_entropy(tape, x, t, .reduction = NG_EACH);
+    assert_values(losses, 0, 0, 0, inf, inf);
+    assert_ok(ng_backward(tape, ng_sum(tape, losses)));
+    assert_values(ng_grad(x), 0, 0, 0, 1, -1);
+}
+END_TEST
+
 START_TEST(binary_cross_entropy_keeps_small_losses)
 {
     ng_tensor *x = VALUES(NG_F32, NG_SHAPE(4), 40, -40, 1e4, -1e4),
@@ -487,6 +500,7 @@ Suite *losses_suite(void)
     tcase_add_test(t, huber_by_hand);
     tcase_add_test(t, huber_has_curvature_at_zero);
     tcase_add_test(t, binary_cross_entropy_by_hand);
+    tcase_add_test(t, binary_cross_entropy_of_infinite_logits);
     tcase_add_test(t, binary_cross_entropy_keeps_small_losses);
     tcase_add_test(t, losses_say_what_is_wrong);
     tcase_add_test(t, cross_entropy_is_minus_log_of_probability);

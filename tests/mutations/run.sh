@@ -32,11 +32,13 @@ first_for() { # PATH: the suites that look at it first; check-long is check with
     src/kernels/gemm* | src/kernels/walk* | src/kernels/select.c) echo tables kernels ;;
     src/group/*) echo group parallel ;;
     src/optim/parallel.c) echo parallel group ;;
-    src/kernels/conv.c | src/kernels/windows.h) echo conv kernels ;;
+    src/kernels/conv.c | src/kernels/image.inc | src/kernels/windows.h) echo conv kernels ;;
+    src/kernels/attention.inc | src/kernels/dropout.h) echo transformer tables ;;
+    src/kernels/pointwise.inc) echo tables kernels losses ops ;;
     src/kernels/*norm*) echo tables norms numbers norm ;;
     src/kernels/update.inc) echo tables optim kernels ;;
     src/kernels/*) echo tables kernels ops ;;
-    src/tape/*) echo tape memory ops ;;
+    src/tape/*) echo tape memory ops optim ;;
     src/ops/*norm* | src/ops/batch*) echo norms ops golden norm operands ;;
     src/ops/losses.c) echo losses ops ;;
     src/ops/derivatives.c) echo derivatives ;;
@@ -47,6 +49,7 @@ first_for() { # PATH: the suites that look at it first; check-long is check with
     src/ops/*) echo ops operands ;;
     src/nn/*norm*) echo norms nn networks ;;
     src/nn/transformer.c | src/nn/attention.c | src/nn/feed_forward.c) echo transformer nn ;;
+    src/nn/module.c) echo nn networks optim ;;
     src/nn/*) echo nn networks ;;
     src/optim/*) echo optim training ;;
     src/check/*) echo check-long check ;;
