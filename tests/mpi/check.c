@@ -4,6 +4,7 @@
  *     check fast        prints the loss of each step, of sums in MPI's order
  *     check fast-f64    the same in double
  *     check fail        member 1 meets bad data: every process says so, and ends
+ *     check hunger      the same of a member for which there is no memory
  *     check kill        process 0 kills itself in the middle
  *     check stop STATE  as train, but stops half way; each member's state is in STATE.RANK
  *     check go-on STATE goes on from there */
@@ -55,9 +56,11 @@ static double total_of(member *m, double loss)
 
 static bool step(job *j, member *m, const ng_batch *batch, int64_t at)
 {
-    const bool spoilt = is(j, "fail") && at == 50 && ng_group_rank(m->group) == 1;
+    const bool astray = at == 50 && ng_group_rank(m->group) == 1;
     if (is(j, "kill") && at == 50 && ng_group_rank(m->group) == 0) raise(SIGKILL);
-    ng_tensor *x = spoilt ? ng_slice(m->tape, batch->x, 1, 1, FEATURES) : batch->x;
+    ng_tensor *x = batch->x;
+    if (astray && is(j, "fail")) x = ng_slice(m->tape, x, 1, 1, FEATURES);
+    if (astray && is(j, "hunger")) x = ng_zeros_new(NG_F32, NG_SHAPE(1 << 29, 1 << 29));
     ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, x), batch->y);
     if (ng_parallel_backward(m->parallel, m->tape, loss)) return false;
     ng_clip_grad_norm(m->net, 0.5);

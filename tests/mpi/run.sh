@@ -1,7 +1,7 @@
 #!/bin/bash
 # Groups of processes on MPI: the same bits on 1, 2, 3, 4 and 8, also after a stop and on another
-# number; sums in MPI's order near them; a transformer; bad data on one an error on all; a killed process ends the
-# job. Everything within a limit of time.
+# number; sums in MPI's order near them; a transformer; bad data, or no memory, on one an error on
+# all; a killed process ends the job. Everything within a limit of time.
 #
 #     tests/mpi/run.sh FOLDER PROGRAM    with FOLDER/check, and transformer_mpi
 set -u
@@ -44,10 +44,14 @@ done
 [ -s "$folder/transformer.1" ] && cmp -s "$folder/transformer.1" "$folder/transformer.2" ||
     { fail 'a transformer learns other weights on two processes'; cat "$folder/errors" "$folder"/transformer.? >&2; }
 
-run 3 fail >/dev/null
-[ $? -ne 124 ] || fail 'bad data: a process hangs'
-[ "$(grep -c '^process [012]: .*x is (5, 5)' "$folder/errors")" = 3 ] ||
-    { fail 'bad data: not an error on all'; cat "$folder/errors" >&2; }
+for mode in fail hunger; do
+    said='x is (5, 5)'
+    [ $mode = fail ] || said='out of memory: [0-9]* elements'
+    run 3 $mode >/dev/null
+    [ $? -ne 124 ] || fail "$mode: a process hangs"
+    [ "$(grep -c "^process [012]: .*$said" "$folder/errors")" = 3 ] ||
+        { fail "$mode: not an error on all"; cat "$folder/errors" >&2; }
+done
 
 run 2 kill >/dev/null
 status=$?
