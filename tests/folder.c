@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* ftw.h: nftw */
 #include "folder.h"
 #include "support.h"
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* Threads: what is promised of their number, of processes that fork, of programs with threads of
  * their own, and of a system that gives none. */
+#define _GNU_SOURCE /* sched.h: the processors of a thread */
 #include "core/pool.h"
 #include "core/threads.h"
 #include "fixture.h"

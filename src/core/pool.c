@@ -8,6 +8,7 @@
  * A run is one atomic word, which names the loop it belongs to. A thread that comes late finds
  * another loop's name, or nothing left, and cannot take anything; a piece that was taken keeps the
  * loop open, and its description as it is, until the piece is done. */
+#define _GNU_SOURCE /* sched.h: the processors of a thread */
 #include "core/pool.h"
 #include <normgrad/core.h>
 #include <pthread.h>

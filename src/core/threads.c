@@ -1,5 +1,6 @@
 /* How many threads share work: as many as the program says; else OMP_NUM_THREADS; else as many as
  * there are processors for this process. */
+#define _GNU_SOURCE /* sched.h: the processors of a thread */
 #include "core/threads.h"
 #include "core/pool.h"
 #include "core/workspace.h"

@@ -2,6 +2,8 @@
 #ifndef NG_TESTS_FUZZ_H
 #define NG_TESTS_FUZZ_H
 
+#define _GNU_SOURCE /* sys/mman.h: memfd_create */
+
 #include <normgrad.h>
 #include <stdlib.h>
 #include <string.h>
