@@ -139,7 +139,9 @@ PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i38
 # A debugger is told lines and functions; variables too, which takes a tenth of the time or, in the
 # kernels, a third, where a sanitizer wants them or CFLAGS=-g is given.
 COMMON = -std=c11 -D_DEFAULT_SOURCE -O2 -g1 -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
-KERNEL = -O2 $(if $(filter __clang__=1,$(MACROS)),,-fvect-cost-model=dynamic) -fno-math-errno -fno-trapping-math
+# Vectors are written out or made of loops: of what stands in a row by itself nothing is gained.
+KERNEL = -O2 -fno-math-errno -fno-trapping-math \
+         $(if $(filter __clang__=1,$(MACROS)),,-fvect-cost-model=dynamic -fno-tree-slp-vectorize)
 
 # The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on. The
 # best comes first. For the demo alone this processor's do, beside what is built already.
@@ -158,9 +160,11 @@ TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa
 words_of = $(subst _, ,$(basename $(@F)))
 
 $(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(if $(WITH_BLAS),-DNG_WITH_BLAS)
-# What makes layers and doubts gradients runs once a layer, not once a number: it takes no longer so,
-# and compiles in two thirds of the time.
-$(OUT)/src/nn/% $(OUT)/src/check/%: OWN += -O1
+# What makes layers, doubts gradients or records an op runs once for each, not once a number: it takes
+# no longer so, and compiles in two thirds of the time; but for those of ops/ that loop over numbers.
+LOOPING = constants dropout order select
+$(OUT)/src/nn/% $(OUT)/src/check/% $(OUT)/src/ops/%: OWN += -O1
+$(LOOPING:%=$(OUT)/src/ops/%.%): OWN += -O2
 $(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(isa)))'
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 $(OUT)/tests/%: OWN = -Isrc -Itests -I$(OUT)/tests $(CHECK_CFLAGS)
