@@ -92,13 +92,13 @@ figure(r) = r > 0 ? sprintf(r < 2 ? "%.2f" : r < 10 ? "%.1f" : "%.0f", r) : ""
 unset label
 do for [kind in "svg png"] {
     eval canvas(kind, folder . '/bench_ratio', 1000, 120 + 34 * rows)
-    set lmargin at screen 0.32; set rmargin at screen 0.95
+    set lmargin at screen 0.425; set rmargin at screen 0.95
     set bmargin at screen 80.0 / (120 + 34 * rows)
     set tmargin at screen 1 - 62.0 / (120 + 34 * rows)
     set label 99 "How many times as fast normgrad is" at graph 0, screen 1 - 24.0 / (120 + 34 * rows) \
         left tc rgb ink font sprintf(",%g", kind eq "svg" ? 17.5 : 13.5)
     set label 98 "{/:Bold as PyTorch} (upper bar)" at graph 0, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 12
-    set label 97 "{/:Bold as oneDNN} (lower bar)" at graph 0.32, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 14
+    set label 97 "{/:Bold as oneDNN} (lower bar)" at graph 0.37, screen 1 - 48.0 / (120 + 34 * rows) left tc ls 14
     set label 1 what_of(data) at screen 0.02, screen 18.0 / (120 + 34 * rows) tc rgb faint font fine(kind)
     set logscale x 10
     set xrange [least < 1 ? least * 0.7 : 0.9 : most * 1.6]
