@@ -250,7 +250,7 @@ typedef struct {
     long sleeps;
 } glance;
 
-static _Thread_local glance last; /* of this thread at its own doing */
+static _Thread_local glance last; /* what this thread saw of itself when it looked last */
 
 #ifdef __linux__
 static glance glance_at(int64_t time)

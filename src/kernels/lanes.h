@@ -231,9 +231,7 @@ NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
            (uintptr_t)out % NG_VECTOR == 0;
 }
 
-/* Brings what no cache holds to the second one: the first waits for too few lines at a time. FETCH
- * elements are as far ahead as pays. */
-#define FETCH 2048
+/* Brings what no cache holds to the second one: the first waits for too few lines at a time. */
 NG_INLINE void fetch(const REAL *x) { __builtin_prefetch(x, 0, 2); }
 
 /* The larger, or a NaN if either is one (m stays if it is, x wins if it is). */

@@ -50,31 +50,6 @@ AVX2 static void avx2(const float *x, const float *z, float *y, int64_t n, float
     ordinary(x, z, y, n, sum);
 }
 
-AVX2 static inline __attribute__((always_inline)) void avx2_past(const float *x, const float *z,
-                                                                 float *y, int64_t n, bool fetch)
-{
-    const __m256 a = _mm256_set1_ps(factor);
-    for (int64_t i = 0; i < n; i += 8) {
-        const __m256 ax = _mm256_mul_ps(a, _mm256_load_ps(x + i));
-        _mm256_stream_ps(y + i, z ? _mm256_add_ps(ax, _mm256_load_ps(z + i)) : ax);
-        if (fetch) __builtin_prefetch(x + i + AHEAD, 0, 2);
-        if (fetch && z) __builtin_prefetch(z + i + AHEAD, 0, 2);
-    }
-    _mm_sfence();
-}
-
-AVX2 static void avx2_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
-{
-    (void)sum;
-    avx2_past(x, z, y, n, false);
-}
-
-AVX2 static void avx2_fetching(const float *x, const float *z, float *y, int64_t n, float *sum)
-{
-    (void)sum;
-    avx2_past(x, z, y, n, true);
-}
-
 AVX512 static void avx512(const float *x, const float *z, float *y, int64_t n, float *sum)
 {
     const __m512 a = _mm512_set1_ps(factor);
@@ -88,30 +63,26 @@ AVX512 static void avx512(const float *x, const float *z, float *y, int64_t n, f
     }
 }
 
-AVX512 static inline __attribute__((always_inline)) void
-avx512_past(const float *x, const float *z, float *y, int64_t n, bool fetch)
-{
-    const __m512 a = _mm512_set1_ps(factor);
-    for (int64_t i = 0; i < n; i += 16) {
-        const __m512 ax = _mm512_mul_ps(a, _mm512_load_ps(x + i));
-        _mm512_stream_ps(y + i, z ? _mm512_add_ps(ax, _mm512_load_ps(z + i)) : ax);
-        if (fetch) __builtin_prefetch(x + i + AHEAD, 0, 2);
-        if (fetch && z) __builtin_prefetch(z + i + AHEAD, 0, 2);
+/* Stores past the caches, in vectors of so many bits; with `fetch` what comes next is brought to
+ * the second cache meanwhile. */
+#define PASSING(name, target, bits, fetch)                                                         \
+    target static void name(const float *x, const float *z, float *y, int64_t n, float *sum)       \
+    {                                                                                              \
+        const __m##bits a = _mm##bits##_set1_ps(factor);                                           \
+        (void)sum;                                                                                 \
+        for (int64_t i = 0; i < n; i += bits / 32) {                                               \
+            const __m##bits ax = _mm##bits##_mul_ps(a, _mm##bits##_load_ps(x + i));                \
+            _mm##bits##_stream_ps(y + i,                                                           \
+                                  z ? _mm##bits##_add_ps(ax, _mm##bits##_load_ps(z + i)) : ax);    \
+            if (fetch) __builtin_prefetch(x + i + AHEAD, 0, 2);                                    \
+            if (fetch && z) __builtin_prefetch(z + i + AHEAD, 0, 2);                               \
+        }                                                                                          \
+        _mm_sfence();                                                                              \
     }
-    _mm_sfence();
-}
-
-AVX512 static void avx512_streaming(const float *x, const float *z, float *y, int64_t n, float *sum)
-{
-    (void)sum;
-    avx512_past(x, z, y, n, false);
-}
-
-AVX512 static void avx512_fetching(const float *x, const float *z, float *y, int64_t n, float *sum)
-{
-    (void)sum;
-    avx512_past(x, z, y, n, true);
-}
+PASSING(avx2_streaming, AVX2, 256, false)
+PASSING(avx2_fetching, AVX2, 256, true)
+PASSING(avx512_streaming, AVX512, 512, false)
+PASSING(avx512_fetching, AVX512, 512, true)
 #endif
 
 /* ---- Streaming ----------------------------------------------------------------------------- */
@@ -234,13 +205,17 @@ static void choose_loops(streams *s)
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2")) {
         s->sum = s->loop[s->loops++] = avx2;
-        if (s->y) s->loop[s->loops++] = avx2_streaming;
-        if (s->y) s->loop[s->loops++] = avx2_fetching;
+        if (s->y) {
+            s->loop[s->loops++] = avx2_streaming;
+            s->loop[s->loops++] = avx2_fetching;
+        }
     }
     if (__builtin_cpu_supports("avx512f")) {
         s->sum = s->loop[s->loops++] = avx512;
-        if (s->y) s->loop[s->loops++] = avx512_streaming;
-        if (s->y) s->loop[s->loops++] = avx512_fetching;
+        if (s->y) {
+            s->loop[s->loops++] = avx512_streaming;
+            s->loop[s->loops++] = avx512_fetching;
+        }
     }
 #endif
 }
