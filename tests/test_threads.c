@@ -529,7 +529,7 @@ static pid_t fork_training(uint64_t seed, uint64_t expected)
     const pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child > 0) return child;
-    alarm(60);
+    alarm(240);
     _exit(trained(seed) == expected && running() > 1 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 

@@ -152,6 +152,15 @@ static void progress(const bench_results *results, int which, int round)
             what->group, what->name, what->shape, round + 1, results->options.rounds);
 }
 
+/* How long a case runs without a pause. A training goes on and on, so that its step is timed when
+ * the clock, the caches and the threads' help are those of a run that is under way. */
+static double burst_of(const bench_options *options, const bench_case *what)
+{
+    return options->milliseconds * (!strcmp(what->group, "busy")   ? 20
+                                    : !strcmp(what->group, "step") ? 10
+                                                                   : 1);
+}
+
 static void measure(bench_results *results, bench_children children, int which)
 {
     const bench_options *options = &results->options;
@@ -174,7 +183,7 @@ static void measure(bench_results *results, bench_children children, int which)
             for (int e = 0; e < ENGINES; e++)
                 if (has[e][t])
                     times[e][t][rounds] = atof(child_ask(&children[e][t], "time %g %d",
-                                                         options->milliseconds, options->least));
+                                                         burst_of(options, what), options->least));
     }
     for (int e = 0; e < ENGINES; e++)
         for (int t = 0; t < options->n_threads; t++) {
@@ -220,8 +229,8 @@ static void measure_busy(bench_results *results, int which)
     for (int round = 0; round < options->rounds; round++) {
         progress(results, which, round);
         for (int t = 0; t < options->n_threads; t++)
-            times[t][round] = child_time_together(copies[t], what->copies,
-                                                  20 * options->milliseconds, options->least);
+            times[t][round] = child_time_together(copies[t], what->copies, burst_of(options, what),
+                                                  options->least);
     }
     for (int t = 0; t < options->n_threads; t++) {
         results->median[which][NORMGRAD][t] = bench_median(times[t], options->rounds);
@@ -296,6 +305,7 @@ static const char usage[] =
     "          (BatchNorm's reads all twice: a batch does not stay in cache as a row does);\n"
     "          for GELU and cross-entropy forward no less than their formulas take in cache;\n"
     "          for a step its matrix products at the rate of a large square one\n"
+    "bursts    of 30 ms, as often as there are rounds; steps 300 ms, as a training goes on\n"
     "results   build/bench/results.tsv has microseconds, in the group memory KiB\n";
 
 static bool parse_threads(bench_options *options, const char *text)
