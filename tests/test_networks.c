@@ -557,7 +557,35 @@ START_TEST(networks_that_differ_are_told_apart_and_left_alone)
 }
 END_TEST
 
-/* ---- ng_function_new ------------------------------------------------------------------------- */
+/* ---- Functions as layers -------------------------------------------------------------------- */
+
+START_TEST(a_layer_of_a_function_is_the_function_with_its_settings)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 6), 2);
+    ng_tensor *slopes = ng_full(tape, NG_F64, NG_SHAPE(4), -0.5);
+    const struct {
+        ng_module *layer;
+        ng_tensor *expected;
+    } row[] = {
+        {ng_glu_new(), ng_glu(tape, x)},
+        {ng_leaky_relu_new(0.2), ng_leaky_relu(tape, x, 0.2)},
+        {ng_elu_new(0.3), ng_elu(tape, x, 0.3)},
+        {ng_celu_new(0.4), ng_celu(tape, x, 0.4)},
+        {ng_prelu_new(1), ng_leaky_relu(tape, x, 0.25)},
+        {ng_prelu_new(4, .slope = -0.5), ng_prelu(tape, x, slopes)},
+        {ng_prelu_new(1, .slope = NG_ZERO), ng_relu(tape, x)},
+        {ng_local_response_norm_new(3), ng_local_response_norm(tape, x, 3)},
+        {ng_local_response_norm_new(3, .alpha = 2, .beta = NG_ZERO, .k = NG_ZERO), x},
+        {ng_local_response_norm_new(2, .alpha = 0.5, .beta = 0.6, .k = 3),
+         ng_local_response_norm(tape, x, 2, .alpha = 0.5, .beta = 0.6, .k = 3)},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        ck_assert(!ng_module_to(row[i].layer, NG_F64));
+        assert_tensors_close(ng_forward(row[i].layer, tape, x), row[i].expected, 0);
+        ng_module_free(row[i].layer);
+    }
+}
+END_TEST
 
 START_TEST(a_function_is_a_layer_that_shows_its_name)
 {
@@ -609,6 +637,7 @@ Suite *networks_suite(void)
     tcase_add_test(values, a_graph_notices_that_its_network_was_copied_into);
     tcase_add_test(values, an_average_moves_parameters_by_its_formula_and_copies_buffers);
     tcase_add_test(values, networks_that_differ_are_told_apart_and_left_alone);
+    tcase_add_test(values, a_layer_of_a_function_is_the_function_with_its_settings);
     tcase_add_test(values, a_function_is_a_layer_that_shows_its_name);
     return suite;
 }

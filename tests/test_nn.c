@@ -1049,6 +1049,10 @@ START_TEST(options_without_sense_are_refused)
     REFUSED(ng_batch_norm_new(2, .momentum = NG_ZERO, .cumulative = true), "expected one of them");
     REFUSED(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");
     REFUSED(ng_leaky_relu_new((double)NAN), "slope is");
+    REFUSED(ng_elu_new(-1), "ng_elu_new: alpha is -1, expected a finite number of at least 0");
+    REFUSED(ng_celu_new(0), "ng_celu_new: alpha is 0, expected a positive number");
+    REFUSED(ng_prelu_new(0), "ng_prelu_new: channels is 0, expected a positive number of channels");
+    REFUSED(ng_prelu_new(1, .slope = HUGE_VAL), "ng_prelu_new: slope is inf");
     REFUSED(ng_dropout_new(-0.1), "p is -0.1");
     ck_assert_int_eq(allocations_live(), 0);
 }

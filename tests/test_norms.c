@@ -1138,6 +1138,8 @@ START_TEST(layers_say_what_is_wrong)
     REFUSED(ng_scale_norm_new(-1), value, "ng_scale_norm_new: dim is -1");
     REFUSED(ng_detach_norm_new(3, .eps = -1), value, "ng_detach_norm_new: eps is -1");
     REFUSED(ng_dynamic_tanh_new(3, .alpha = HUGE_VAL), value, "alpha is inf");
+    REFUSED(ng_local_response_norm_new(0), value, "ng_local_response_norm_new: size is 0");
+    REFUSED(ng_local_response_norm_new(3, .k = -1), value, "ng_local_response_norm_new: k is -1");
     REFUSED(ng_batch_renorm_new(3, .r_max = 0.5), value, "r_max is 0.5");
     REFUSED(ng_batch_renorm_new(3, .warmup = -1), value, "warmup is -1");
     REFUSED(ng_batch_norm_new(3, .combined = true), value, "ghost is 0 with .combined");
@@ -1154,6 +1156,7 @@ START_TEST(layers_say_what_is_wrong)
     REFUSED(ng_weight_norm_new(NULL), NG_ENULL, "ng_weight_norm_new: inner is NULL");
 
     ng_tensor *flat = normal(NG_F32, NG_SHAPE(2, 3), 1), *wide = normal(NG_F32, NG_SHAPE(2, 4), 2);
+    ng_tensor *row = normal(NG_F32, NG_SHAPE(3), 3);
     const struct {
         ng_module *layer;
         ng_tensor *x;
@@ -1164,6 +1167,7 @@ START_TEST(layers_say_what_is_wrong)
         {ng_scale_norm_new(3), wide, "ScaleNorm: x is (2, 4), expected its last dimension"},
         {ng_detach_norm_new(3), wide, "DetachNorm: x is (2, 4)"},
         {ng_dynamic_tanh_new(3), wide, "DynamicTanh: x is (2, 4)"},
+        {ng_local_response_norm_new(3), row, "ng_local_response_norm: x is (3,), expected (N, C"},
         {ng_batch_renorm_new(3), wide, "BatchRenorm: x is (2, 4), expected (N, 3, ...)"},
         {ng_layer_norm_new(3, .channels_first = true), wide, "LayerNorm: x is (2, 4), expected (N"},
         {ng_weight_norm_new(ng_linear_new(3, 2)), wide, "ng_linear"},
@@ -1188,7 +1192,8 @@ static ng_module *everything(void)
                              ng_scale_norm_new(6), ng_detach_norm_new(6), ng_dynamic_tanh_new(6),
                              ng_batch_renorm_new(6), ng_batch_norm_new(6, .ghost = 2),
                              ng_batch_norm_new(6, .ghost = 2, .combined = true),
-                             ng_layer_norm_new(6, .channels_first = true));
+                             ng_layer_norm_new(6, .channels_first = true),
+                             ng_local_response_norm_new(3), ng_prelu_new(6));
 }
 
 /* Any allocation of making and of running all layers may be refused: it is an error, and nothing

@@ -302,7 +302,19 @@ NG_API ng_module *ng_silu_new(void);
 NG_API ng_module *ng_tanh_new(void);
 NG_API ng_module *ng_sigmoid_new(void);
 NG_API ng_module *ng_softplus_new(void);
+NG_API ng_module *ng_glu_new(void); /* halves the last dimension */
 NG_API ng_module *ng_leaky_relu_new(double slope);
+NG_API ng_module *ng_elu_new(double alpha);
+NG_API ng_module *ng_celu_new(double alpha);
+
+/* PReLU; parameter weight (channels), the slope left of 0: one for all, or one for each channel of
+ * x (N, C, ...).   ng_prelu_new(1)   He, Zhang, Ren & Sun 2015 */
+typedef struct {
+    double slope; /* where it starts; default 0.25 */
+    int64_t channels; /* 1 or C */
+} ng_prelu_new_options;
+#define ng_prelu_new(...) ng_prelu_new_with(NG_NAMED(ng_prelu_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_prelu_new_with(ng_prelu_new_options options);
 
 /* Any function of one tensor as a layer without parameters; the name, at most 47 characters, is
  * what ng_summary shows.   ng_function_new("sin", ng_sin) */
@@ -417,6 +429,20 @@ typedef struct {
 #define ng_dynamic_tanh_new(...)                                                                   \
     ng_dynamic_tanh_new_with(NG_NAMED(ng_dynamic_tanh_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options);
+
+/* Local response normalization of x (N, C, ...) over `size` neighbouring channels, as in ops.h;
+ * without parameters. Krizhevsky, Sutskever & Hinton 2012. */
+typedef struct {
+    double alpha; /* default 1e-4 */
+    double beta; /* default 0.75 */
+    double k; /* default 1 */
+    int64_t size; /* channels */
+} ng_local_response_norm_new_options;
+#define ng_local_response_norm_new(...)                                                            \
+    ng_local_response_norm_new_with(                                                               \
+        NG_NAMED(ng_local_response_norm_new_options, size, __VA_ARGS__))
+NG_API ng_module *
+ng_local_response_norm_new_with(ng_local_response_norm_new_options options);
 
 /* Batch renormalization as in ops.h; parameters weight (1) and bias (0), buffers running_mean (0),
  * running_deviation (1) and num_batches_tracked. For .warmup batches it is BatchNorm (r_max 1,

@@ -11,7 +11,8 @@
     A(silu, "SiLU")                                                                                \
     A(tanh, "Tanh")                                                                                \
     A(sigmoid, "Sigmoid")                                                                          \
-    A(softplus, "Softplus")
+    A(softplus, "Softplus")                                                                        \
+    A(glu, "GLU")
 
 typedef struct {
     ng_module_class base;
@@ -35,37 +36,103 @@ ACTIVATIONS(CLASS)
     }
 ACTIVATIONS(CONSTRUCTOR)
 
-/* ---- Leaky ReLU ---- */
+/* ---- With one number ----------------------------------------------------------------------- */
 
 typedef struct {
     ng_module base;
-    double slope;
-} leaky_relu;
+    double number;
+} numbered;
 
-static ng_tensor *leaky_relu_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+typedef struct {
+    ng_module_class base;
+    ng_tensor *(*op)(ng_tape *tape, ng_tensor *x, double number);
+} numbered_class;
+
+static ng_tensor *numbered_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return ng_leaky_relu(tape, x, ((const leaky_relu *)self)->slope);
+    return ((const numbered_class *)self->type)->op(tape, x, ((const numbered *)self)->number);
 }
 
-static void leaky_relu_describe(const ng_module *self, char *text, size_t bytes)
+static void numbered_describe(const ng_module *self, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%g", ((const leaky_relu *)self)->slope);
+    snprintf(text, bytes, "%g", ((const numbered *)self)->number);
 }
 
-static const ng_module_class leaky_relu_class = {.name = "LeakyReLU",
-                                                 .size = sizeof(leaky_relu),
-                                                 .forward = leaky_relu_forward,
-                                                 .describe = leaky_relu_describe};
+static ng_module *numbered_new(const numbered_class *type, double number)
+{
+    numbered *self = (numbered *)ng_module_new(&type->base);
+    if (!self) return NULL;
+    self->number = number;
+    return ng_module_built(&self->base);
+}
+
+#define NUMBERED(op_name, shown)                                                                   \
+    static const numbered_class op_name##_class = {{.name = shown,                                 \
+                                                    .size = sizeof(numbered),                      \
+                                                    .forward = numbered_forward,                   \
+                                                    .describe = numbered_describe},                \
+                                                   ng_##op_name}
+NUMBERED(leaky_relu, "LeakyReLU");
+NUMBERED(elu, "ELU");
+NUMBERED(celu, "CELU");
 
 ng_module *ng_leaky_relu_new(double slope)
 {
     if (!ng_option_range("ng_leaky_relu_new", "slope", slope, 0, HUGE_VAL)) return NULL;
-    leaky_relu *self = (leaky_relu *)ng_module_new(&leaky_relu_class);
-    if (self) self->slope = slope;
-    return self ? ng_module_built(&self->base) : NULL;
+    return numbered_new(&leaky_relu_class, slope);
 }
 
-/* ---- Any function ---- */
+ng_module *ng_elu_new(double alpha)
+{
+    if (!ng_option_range("ng_elu_new", "alpha", alpha, 0, HUGE_VAL)) return NULL;
+    return numbered_new(&elu_class, alpha);
+}
+
+ng_module *ng_celu_new(double alpha)
+{
+    if (!(alpha > 0 && isfinite(alpha))) {
+        ng_fail(NG_EVALUE, "ng_celu_new: alpha is %g, expected a positive number", alpha);
+        return NULL;
+    }
+    return numbered_new(&celu_class, alpha);
+}
+
+/* ---- PReLU --------------------------------------------------------------------------------- */
+
+typedef struct {
+    ng_module base;
+    int64_t channels;
+    ng_tensor *slope; /* (channels) */
+} prelu;
+
+static ng_tensor *prelu_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return ng_prelu(tape, x, ng_stand_in(tape, ((const prelu *)self)->slope));
+}
+
+static void prelu_describe(const ng_module *self, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%lld", (long long)((const prelu *)self)->channels);
+}
+
+static const ng_module_class prelu_class = {
+    .name = "PReLU", .size = sizeof(prelu), .forward = prelu_forward, .describe = prelu_describe};
+
+ng_module *ng_prelu_new_with(ng_prelu_new_options options)
+{
+    static const char name[] = "ng_prelu_new";
+    const double slope = ng_option(options.slope, 0.25);
+    if (!ng_option_positive(name, "channels", options.channels, "channels")) return NULL;
+    if (!ng_option_range(name, "slope", slope, -HUGE_VAL, HUGE_VAL)) return NULL;
+    prelu *self = (prelu *)ng_module_new(&prelu_class);
+    if (!self) return NULL;
+    self->channels = options.channels;
+    self->slope =
+        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.channels), .value = slope);
+    return ng_module_built(&self->base);
+}
+
+/* ---- Any function -------------------------------------------------------------------------- */
 
 typedef struct {
     ng_module base;
@@ -112,6 +179,10 @@ ng_module *ng_function_new(const char *name, ng_function *function)
 /* ---- Cases -------------------------------------------------------------------------------- */
 
 static ng_module *case_leaky_relu(void) { return ng_leaky_relu_new(0.1); }
+static ng_module *case_elu(void) { return ng_elu_new(0.8); }
+static ng_module *case_celu(void) { return ng_celu_new(0.7); }
+static ng_module *case_prelu(void) { return ng_prelu_new(1); }
+static ng_module *case_prelu_of_channels(void) { return ng_prelu_new(4, .slope = 0.1); }
 static ng_module *case_function(void) { return ng_function_new("sin", ng_sin); }
 
 const ng_case ng_layer_cases_activations[] = {
@@ -123,6 +194,13 @@ const ng_case ng_layer_cases_activations[] = {
     {.name = "Tanh", .module = ng_tanh_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "Sigmoid", .module = ng_sigmoid_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "Softplus", .module = ng_softplus_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "GLU", .module = ng_glu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "ELU", .module = case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "CELU", .module = case_celu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "PReLU", .module = case_prelu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "PReLU (channels)",
+     .module = case_prelu_of_channels,
+     .inputs = {NG_CASE_NOT_ZERO("x", 2, 4, 3)}},
     {.name = "Function (sin)", .module = case_function, .inputs = {NG_CASE_ANY("x", 3, 4)}},
 };
 const int ng_layer_cases_activations_count = NG_CASE_COUNT(ng_layer_cases_activations);
