@@ -437,7 +437,8 @@ START_TEST(another_training_is_refused_with_the_difference)
     end(&r);
 
     begin(&r, 2, path, 1, 1);
-    ng_training *less = ng_training_new(r.optimizer, .tape = r.tape, .data = r.data, .path = path);
+    ng_training *less =
+        ng_training_new(r.optimizer, .tape = r.tape, .data = r.data, .path = path, .seed = 5);
     ck_assert_int_eq(ng_training_resume(less), NG_EVALUE);
     assert_error(NG_EVALUE, "is nothing that is kept here");
     ng_training_free(less);
@@ -449,7 +450,8 @@ START_TEST(another_training_is_refused_with_the_difference)
     begin(&r, 2, path, 1, 1);
     ng_optimizer *other = ng_adam_new(r.net, .lr = 0.01, .beta1 = 0.8);
     ng_training *changed =
-        ng_training_new(other, .tape = r.tape, .data = r.data, .history = r.history, .path = path);
+        ng_training_new(other, .tape = r.tape, .data = r.data, .history = r.history, .path = path,
+                        .seed = 5);
     ng_training_keep_number(changed, "loss", &r.loss_sum);
     ng_training_keep_count(changed, "drawn", &r.drawn);
     ng_training_keep_rng(changed, "noise", &r.noise);
@@ -470,27 +472,48 @@ START_TEST(another_training_is_refused_with_the_difference)
 }
 END_TEST
 
-/* What `saved` has saved is taken up by one that was made alike, and not by `other`. */
-static void expect_compared(const char *setting, ng_optimizer *saved, ng_optimizer *other)
+/* What `before` has saved it takes up again; `after` does not, for what `says` tells, and with
+ * .changed only where `may_change`. All is freed. */
+static void expect_refused(const char *says, bool may_change, ng_training *before,
+                           ng_training *after)
 {
-    char says[64];
-    snprintf(says, sizeof says, "the optimizer's %s is ", setting);
-    ng_training *before = ng_training_new(saved, .path = in_folder("state"));
-    ng_training *after = ng_training_new(other, .path = in_folder("state"));
     assert_ok(ng_training_save(before));
     assert_ok(ng_training_resume(before));
     ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
     assert_error(NG_EVALUE, says);
-    assert_ok(ng_training_resume(after, .changed = true));
+    const ng_status status = ng_training_resume(after, .changed = true);
+    ck_assert_int_eq(status, may_change ? NG_OK : NG_EVALUE);
+    if (!may_change) assert_error(NG_EVALUE, says);
     ng_training_free(before), ng_training_free(after);
+}
+
+static void expect_optimizers(const char *setting, bool may_change, ng_optimizer *saved,
+                              ng_optimizer *other)
+{
+    char says[64];
+    snprintf(says, sizeof says, "the optimizer's %s is ", setting);
+    expect_refused(says, may_change, ng_training_new(saved, .path = in_folder("state")),
+                   ng_training_new(other, .path = in_folder("state")));
     ng_optimizer_free(saved), ng_optimizer_free(other);
 }
 
-static ng_optimizer *with_group(ng_module *net, double lr_scale)
+static void expect_compared(const char *setting, ng_optimizer *saved, ng_optimizer *other)
+{
+    expect_optimizers(setting, true, saved, other);
+}
+
+static ng_optimizer *with_group(ng_module *net, const char *pattern, double lr_scale, double decay)
 {
     ng_optimizer *sgd = ng_sgd_new(net);
-    assert_ok(ng_optimizer_group(sgd, "bias", .lr_scale = lr_scale));
+    assert_ok(ng_optimizer_group(sgd, pattern, .lr_scale = lr_scale, .weight_decay = decay));
     return sgd;
+}
+
+static void expect_groups(const char *says, ng_optimizer *saved, ng_optimizer *other)
+{
+    expect_refused(says, true, ng_training_new(saved, .path = in_folder("state")),
+                   ng_training_new(other, .path = in_folder("state")));
+    ng_optimizer_free(saved), ng_optimizer_free(other);
 }
 
 START_TEST(every_setting_of_an_optimizer_is_compared)
@@ -524,9 +547,75 @@ START_TEST(every_setting_of_an_optimizer_is_compared)
                     SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 8));
     expect_compared("schedule.factor", SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
                     SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = 0.5));
-    expect_compared("groups", with_group(net, 2), with_group(net, 3));
+    expect_groups("group bias is lr_scale=2, and here lr_scale=3",
+                  with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
+    expect_groups("has no group bias, and here it is lr_scale=2, weight_decay=0", ng_sgd_new(net),
+                  with_group(net, "bias", 2, NG_ZERO));
+    expect_groups("group * is lr_scale=2, and here there is none", with_group(net, "*", 2, 0),
+                  ng_sgd_new(net));
 #undef SCHEDULED
     ng_module_free(net);
+}
+END_TEST
+
+/* State of another kind cannot become what the setting wants. */
+START_TEST(a_setting_with_state_of_its_own_is_named_and_stays)
+{
+    ng_module *net = ng_linear_new(2, 2);
+    expect_optimizers("momentum", false, ng_sgd_new(net), ng_sgd_new(net, .momentum = 0.9));
+    expect_optimizers("momentum", false, ng_sgd_new(net, .momentum = 0.9), ng_sgd_new(net));
+    expect_optimizers("momentum", false, ng_rmsprop_new(net), ng_rmsprop_new(net, .momentum = 0.9));
+    expect_optimizers("centered", false, ng_rmsprop_new(net),
+                      ng_rmsprop_new(net, .centered = true));
+    expect_optimizers("centered", false, ng_rmsprop_new(net, .centered = true),
+                      ng_rmsprop_new(net));
+    expect_optimizers("momentum", false, ng_rmsprop_new(net, .centered = true),
+                      ng_rmsprop_new(net, .momentum = 0.9));
+    ng_module_free(net);
+}
+END_TEST
+
+START_TEST(every_setting_of_the_order_of_samples_is_compared)
+{
+    static const char *const says[] = {"seed is 5, and here 6", "in_order is false, and here true",
+                                       "the samples' digest is "};
+    const char *path = in_folder("state");
+    ng_module *net = make_net();
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    for (int i = 0; i < 3; i++) {
+        ng_dataset *data = make_data(), *other = make_data();
+        if (i == 2) assert_ok(ng_dataset_standardize(other, data));
+        expect_refused(
+            says[i], true,
+            ng_training_new(sgd, .tape = tape, .data = data, .path = path, .seed = 5),
+            ng_training_new(sgd, .tape = tape, .data = other, .path = path, .seed = i == 0 ? 6 : 5,
+                            .in_order = i == 1));
+        ng_dataset_free(data), ng_dataset_free(other);
+    }
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+/* Networks with the same tensors may still be two. */
+START_TEST(every_setting_of_a_layer_is_compared)
+{
+#define WITH(layer) ng_sequential_new(ng_linear_new(4, 4), layer)
+    const char *const says[] = {
+        "layer 1 is Dropout(0.1), and here Dropout(0.5)", "layer 1 is ReLU, and here GELU",
+        "layer 1 is LayerNorm(4, eps=1e-05), and here LayerNorm(4, eps=0.1)"};
+    ng_module *const nets[][2] = {
+        {WITH(ng_dropout_new(0.1)), WITH(ng_dropout_new(0.5))},
+        {WITH(ng_relu_new()), WITH(ng_gelu_new())},
+        {WITH(ng_layer_norm_new(4)), WITH(ng_layer_norm_new(4, .eps = 0.1))}};
+#undef WITH
+    for (int i = 0; i < 3; i++) {
+        ng_optimizer *saved = ng_sgd_new(nets[i][0]), *other = ng_sgd_new(nets[i][1]);
+        expect_refused(says[i], true, ng_training_new(saved, .path = in_folder("state")),
+                       ng_training_new(other, .path = in_folder("state")));
+        ng_optimizer_free(saved), ng_optimizer_free(other);
+        ng_module_free(nets[i][0]), ng_module_free(nets[i][1]);
+    }
 }
 END_TEST
 
@@ -729,6 +818,9 @@ Suite *training_suite(void)
     tcase_add_test(resume, every_allocation_may_fail);
     tcase_add_test(resume, another_training_is_refused_with_the_difference);
     tcase_add_test(resume, every_setting_of_an_optimizer_is_compared);
+    tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
+    tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
+    tcase_add_test(resume, every_setting_of_a_layer_is_compared);
     tcase_add_test(resume, each_epoch_has_an_order_of_its_own);
     tcase_add_test(resume, nothing_is_saved_before_a_step_is_done);
     tcase_add_test(resume, a_damaged_file_is_refused_and_changes_nothing);

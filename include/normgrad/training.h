@@ -31,7 +31,8 @@ typedef struct ng_training ng_training;
  *
  * tape      its stream of dropout
  * data      to be handed out by ng_training_batch, in an order that each epoch draws of seed and
- *           epoch, as ng_dataset_shuffle(data, seed + epoch) does
+ *           epoch, as ng_dataset_shuffle(data, seed + epoch) does; a file is of these samples,
+ *           as they are now
  * in_order  leaves the order as it is
  * history   all of it, as ng_history_write writes it
  * path      of the file; without one nothing is saved
@@ -64,11 +65,13 @@ NG_API ng_status ng_training_keep_tensor(ng_training *training, const char *name
 
 /* Takes up what the file holds. A file that is not whole is NG_EPARSE; one of another network,
  * optimizer, data set or list of kept things is an error that names the difference, and so is one
- * whose optimizer had other settings (rate, schedule, betas...). After any error nothing has
- * changed.
+ * where a setting was another: of the optimizer (rate, schedule, betas, groups...), of a layer (as
+ * ng_summary shows it), or of the training (.seed, .in_order). After any error nothing has changed.
  *
  * or_begin  where there is no file, NG_OK, and the training begins
- * changed   the optimizer goes on with the settings of this program */
+ * changed   goes on with the settings, and the samples, of this program. A momentum or .centered
+ *           that one of them has and the other has not is still an error, for the state is
+ *           another's */
 typedef struct {
     bool or_begin, changed;
     ng_training *training;

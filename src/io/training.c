@@ -46,6 +46,7 @@ ng_training *ng_training_new_with(ng_training_new_options options)
     if (options.keep == 0) options.keep = 1;
     self->with = options;
     self->with.path = self->path;
+    if (options.data) self->samples = ng_training_digest_of(options.data);
     self->saved_time = seconds();
     return self;
 }

@@ -2,6 +2,7 @@
 #ifndef NG_IO_TRAINING_H
 #define NG_IO_TRAINING_H
 
+#include "io/file.h"
 #include "io/safetensors.h"
 #include <normgrad/training.h>
 #include <signal.h>
@@ -18,6 +19,7 @@ struct ng_training {
     ng_training_new_options with;
     char *path; /* a copy, or NULL */
     ng_position at;
+    uint64_t samples; /* digest of the data set, as it was at first */
     int64_t size;  /* of the batches of this epoch; 0 before the first */
     bool in_epoch; /* between its begin and the next one's */
     bool taken_up; /* in an epoch that ng_training_epoch has not gone on with yet */
@@ -32,6 +34,13 @@ struct ng_training {
 
 /* Writes the file and those before it. */
 ng_status ng_training_write(const char *function, ng_training *self);
+
+/* Prints what the program is, a line for each setting that is not the optimizer's own; whether what
+ * was saved of one is this one, else an error that names the first difference. */
+void ng_training_print_program(const ng_training *self, ng_text *text);
+bool ng_training_same_program(const char *function, const char *path, const char *saved,
+                              const char *own);
+uint64_t ng_training_digest_of(const ng_dataset *data);
 
 /* Takes up the file; after an error nothing has changed. */
 bool ng_training_read(const char *function, ng_training *self, bool changed);

@@ -6,6 +6,7 @@
  *     optimizer.steps              taken by each parameter (I64)
  *     training.position            epoch, batch, step, batch size, in an epoch, optimizer's steps
  *     training.settings            the optimizer's, and its rate (F64)
+ *     training.program             layers, groups and data, in words (U8)
  *     training.modes               of each module: 1 in training, 2 frozen (I64)
  *     tape, data, history          stream of dropout (U64), order of samples (I64), text (U8)
  *     number. count. rng. tensor.  what is kept for the user
@@ -45,6 +46,8 @@ typedef struct {
     int64_t *steps, *modes, *order;
     bool *waits; /* whether a parameter's gradient waits for a step */
     ng_text history;
+    ng_text program;     /* this one */
+    char *saved_program; /* the file's, while it is read */
 } aside;
 
 typedef struct {
@@ -108,6 +111,8 @@ static void slots_free(slots *s)
     ng_free(s->aside.order);
     ng_free(s->aside.waits);
     ng_free(s->aside.history.bytes);
+    ng_free(s->aside.program.bytes);
+    ng_free(s->aside.saved_program);
 }
 
 /* ---- Everything that a training keeps ------------------------------------------------------ */
@@ -243,8 +248,24 @@ static void add_history(slots *s, const ng_training *self)
     add_array(s, "history", NG_STORED_U8, NG_SHAPE(text->count), text->bytes);
 }
 
+/* What this program is, or with room for what the file says of its own. */
+static void add_program(slots *s, const ng_training *self)
+{
+    aside *a = &s->aside;
+    if (s->failed) return;
+    a->program.function = s->function;
+    ng_training_print_program(self, &a->program);
+    const ng_stored *found = s->file ? ng_safetensors_find(s->file, "training.program") : NULL;
+    const int64_t size = found ? found->size : a->program.count;
+    if (found) a->saved_program = ng_calloc(s->function, size + 1, 1);
+    s->failed = a->program.failed || (found && !a->saved_program);
+    add_array(s, "training.program", NG_STORED_U8, NG_SHAPE(size),
+              found ? a->saved_program : a->program.bytes);
+}
+
 static void add_all(slots *s, ng_training *self)
 {
+    add_program(s, self);
     add_module(s, self->with.optimizer->module);
     add_optimizer(s, self, self->with.optimizer);
     add_streams(s, self);
@@ -390,19 +411,42 @@ static bool is_of(const slots *s, const ng_optimizer *optimizer)
     return false;
 }
 
-/* Whether the optimizer was made with the settings of the file. */
-static bool settings_agree(const slots *s, const ng_optimizer *optimizer)
+/* An array of the file, where it is there in the form that is wanted. */
+static const ng_stored *find_like(const slots *s, const char *name, ng_stored_kind kind)
+{
+    const ng_stored *found = ng_safetensors_find(s->file, name);
+    return found && found->kind == kind && found->shape.rank == 1 ? found : NULL;
+}
+
+/* Whether the optimizer was made with the settings of the file; with `changed`, whether its state
+ * has the same meaning. Asked before names are compared, for a setting may decide on them. */
+static bool settings_agree(const slots *s, const ng_optimizer *optimizer, bool changed)
 {
     ng_setting own[NG_SETTINGS];
+    double saved[NG_SETTINGS + 1];
     const int count = ng_optimizer_settings(optimizer, own);
+    const ng_stored *found = find_like(s, "training.settings", NG_STORED_F64);
+    if (!found || found->size != count + 1) return true; /* as match tells */
+    ng_stored_copy(found, saved);
     for (int i = 0; i < count; i++) {
-        const double saved = s->aside.settings[i];
-        if (saved == own[i].value) continue;
-        ng_fail(NG_EVALUE, "%s: %s: the optimizer's %s is %g, and here %g (.changed allows it)",
-                s->function, s->file->path, own[i].name, saved, own[i].value);
+        const bool other_state = own[i].has_state && (saved[i] > 0) != (own[i].value > 0);
+        if (saved[i] == own[i].value || (changed && !other_state)) continue;
+        ng_fail(NG_EVALUE, "%s: %s: the optimizer's %s is %g, and here %g (%s)", s->function,
+                s->file->path, own[i].name, saved[i], own[i].value,
+                other_state ? "which has state of its own" : ".changed allows it");
         return false;
     }
     return true;
+}
+
+/* Whether the file is of this program: of its layers, groups and data. */
+static bool program_agrees(slots *s)
+{
+    const ng_stored *found = find_like(s, "training.program", NG_STORED_U8);
+    if (!found) return true; /* as match tells */
+    ng_stored_copy(found, s->aside.saved_program);
+    return ng_training_same_program(s->function, s->file->path, s->aside.saved_program,
+                                    s->aside.program.bytes);
 }
 
 static bool is_permutation(const slots *s, int64_t count)
@@ -433,7 +477,7 @@ static bool streams_run(const slots *s)
     return true;
 }
 
-static bool aside_accepted(const slots *s, const ng_training *self, bool changed)
+static bool aside_accepted(const slots *s, const ng_training *self)
 {
     const aside *a = &s->aside;
     for (int i = 0; i < POSITIONS; i++)
@@ -445,7 +489,6 @@ static bool aside_accepted(const slots *s, const ng_training *self, bool changed
     const double lr = a->settings[a->n_settings];
     if (!(lr >= 0 && lr < HUGE_VAL))
         return refuse(s, NG_EPARSE, "training.settings", "has a rate that is none");
-    if (!changed && !settings_agree(s, self->with.optimizer)) return false;
     const int64_t samples = self->with.data ? ng_dataset_count(self->with.data) : 0;
     return streams_run(s) && (samples == 0 || is_permutation(s, samples));
 }
@@ -493,10 +536,13 @@ static void commit(const slots *s, ng_training *self, ng_history *history, bool 
 static bool take_up(slots *s, ng_training *self, bool changed)
 {
     add_all(s, self);
-    if (s->failed || !is_of(s, self->with.optimizer) || !match(s) || !none_left(s)) return false;
+    if (s->failed || !is_of(s, self->with.optimizer) ||
+        !settings_agree(s, self->with.optimizer, changed) || (!changed && !program_agrees(s)) ||
+        !match(s) || !none_left(s))
+        return false;
     for (int i = 0; i < s->count; i++)
         if (s->list[i].aside) ng_stored_copy(s->list[i].found, s->list[i].memory);
-    if (!aside_accepted(s, self, changed)) return false;
+    if (!aside_accepted(s, self)) return false;
     ng_history *history = NULL;
     if (self->with.history) {
         ng_text *text = &s->aside.history;

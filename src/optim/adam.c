@@ -31,10 +31,10 @@ static void adam_move(const ng_optimizer *self, const ng_kernels *kernels, const
 static int adam_settings(const ng_optimizer *self, ng_setting *settings)
 {
     const adam *own = (const adam *)self;
-    settings[0] = (ng_setting){"beta1", own->beta1};
-    settings[1] = (ng_setting){"beta2", own->beta2};
-    settings[2] = (ng_setting){"eps", own->eps};
-    settings[3] = (ng_setting){"weight_decay", own->weight_decay};
+    settings[0] = (ng_setting){.name = "beta1", .value = own->beta1};
+    settings[1] = (ng_setting){.name = "beta2", .value = own->beta2};
+    settings[2] = (ng_setting){.name = "eps", .value = own->eps};
+    settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
     return 4;
 }
 

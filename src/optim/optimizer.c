@@ -72,21 +72,6 @@ static void settle(const ng_optimizer *self, ng_moved *moved)
     }
 }
 
-/* One number for all groups, so that a training that is taken up with others is noticed; 0 without
- * any. */
-static double digest_of_groups(const ng_optimizer *self)
-{
-    uint64_t digest = NG_DIGEST_START;
-    for (int i = 0; i < self->n_groups; i++) {
-        const ng_parameter_group *group = &self->groups[i];
-        const double none = -1, decay = group->weight_decay >= 0 ? group->weight_decay : none;
-        digest = ng_digest(digest, group->pattern, strlen(group->pattern) + 1);
-        digest = ng_digest(digest, &group->lr_scale, sizeof group->lr_scale);
-        digest = ng_digest(digest, &decay, sizeof decay);
-    }
-    return self->n_groups > 0 ? (double)(digest >> 12) : 0;
-}
-
 static bool group_accepted(const char *function, const ng_optimizer *self,
                            const ng_optimizer_group_options *options)
 {
@@ -305,15 +290,14 @@ int64_t ng_optimizer_steps(const ng_optimizer *optimizer)
 int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS])
 {
     const ng_schedule *schedule = &self->schedule;
-    const ng_setting common[] = {{"lr", self->first_lr},
-                                 {"schedule.kind", (double)schedule->kind},
-                                 {"schedule.warmup", (double)schedule->warmup},
-                                 {"schedule.steps", (double)schedule->steps},
-                                 {"schedule.every", (double)schedule->every},
-                                 {"schedule.factor", schedule->factor},
-                                 {"schedule.floor", schedule->floor}};
-    int count = sizeof common / sizeof common[0];
+    const ng_setting common[] = {{.name = "lr", .value = self->first_lr},
+                                 {.name = "schedule.kind", .value = (double)schedule->kind},
+                                 {.name = "schedule.warmup", .value = (double)schedule->warmup},
+                                 {.name = "schedule.steps", .value = (double)schedule->steps},
+                                 {.name = "schedule.every", .value = (double)schedule->every},
+                                 {.name = "schedule.factor", .value = schedule->factor},
+                                 {.name = "schedule.floor", .value = schedule->floor}};
+    const int count = sizeof common / sizeof common[0];
     memcpy(settings, common, sizeof common);
-    if (self->n_groups > 0) settings[count++] = (ng_setting){"groups", digest_of_groups(self)};
     return count + self->type->settings(self, settings + count);
 }

@@ -36,6 +36,7 @@ static inline double ng_decay_of(const ng_moved *moved, double own)
 typedef struct {
     const char *name;
     double value;
+    bool has_state; /* above 0 it needs a state array of its own */
 } ng_setting;
 enum { NG_SETTINGS = 16 }; /* at most */
 
@@ -70,7 +71,7 @@ struct ng_optimizer {
 ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states);
 
-/* All numbers that an optimizer was made with, the schedule's too; how many. */
+/* The numbers that an optimizer was made with, the schedule's too, not its groups'; how many. */
 int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS]);
 
 /* Takes up parameters that the module has got since, and a dtype that it has changed to before the

@@ -30,11 +30,11 @@ static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, co
 static int rmsprop_settings(const ng_optimizer *self, ng_setting *settings)
 {
     const rmsprop *own = (const rmsprop *)self;
-    settings[0] = (ng_setting){"alpha", own->alpha};
-    settings[1] = (ng_setting){"eps", own->eps};
-    settings[2] = (ng_setting){"momentum", own->momentum};
-    settings[3] = (ng_setting){"weight_decay", own->weight_decay};
-    settings[4] = (ng_setting){"centered", own->centered};
+    settings[0] = (ng_setting){.name = "alpha", .value = own->alpha};
+    settings[1] = (ng_setting){.name = "eps", .value = own->eps};
+    settings[2] = (ng_setting){.name = "momentum", .value = own->momentum, .has_state = true};
+    settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[4] = (ng_setting){.name = "centered", .value = own->centered, .has_state = true};
     return 5;
 }
 

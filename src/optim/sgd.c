@@ -26,10 +26,10 @@ static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const 
 static int sgd_settings(const ng_optimizer *self, ng_setting *settings)
 {
     const sgd *own = (const sgd *)self;
-    settings[0] = (ng_setting){"momentum", own->momentum};
-    settings[1] = (ng_setting){"dampening", own->dampening};
-    settings[2] = (ng_setting){"weight_decay", own->weight_decay};
-    settings[3] = (ng_setting){"nesterov", own->nesterov};
+    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum, .has_state = true};
+    settings[1] = (ng_setting){.name = "dampening", .value = own->dampening};
+    settings[2] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[3] = (ng_setting){.name = "nesterov", .value = own->nesterov};
     return 4;
 }
 
