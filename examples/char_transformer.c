@@ -474,7 +474,7 @@ static void print_table(const job *j)
 static int work(job *j)
 {
     const options *o = &j->options;
-    if (!can_write(o->out) || !read_text(&j->text, o)) return EXIT_FAILED;
+    if (!can_write("out", o->out) || !read_text(&j->text, o)) return EXIT_FAILED;
     printf("%zu characters of %d kinds; %d layers, width %d, %d heads, context %d, batch %d\n\n",
            j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch);
     fflush(stdout);

@@ -474,7 +474,7 @@ static void print_opening(const job *j)
 
 static int work(job *j)
 {
-    if (!can_write(j->options.out) || !read_data(j)) return EXIT_FAILED;
+    if (!can_write("out", j->options.out) || !read_data(j)) return EXIT_FAILED;
     print_opening(j);
     begin_live(j);
     for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)

@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     curves all[NORMS];
     ng_set_threads(o.threads);
     catch_signals();
-    ng_dataset *data = can_write(o.out) ? read_images(&o) : NULL;
+    ng_dataset *data = can_write("out", o.out) ? read_images(&o) : NULL;
     const bool made = make_curves(all, NORMS, o.seeds, o.epochs);
     if (data && made) work(&o, data, all);
     free_curves(all, NORMS);

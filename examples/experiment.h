@@ -48,7 +48,7 @@ static inline experiment experiment_begin(int argc, char **argv, const char *nam
                              "drawn.\n"));
     e.seed = (uint64_t)seed, e.draw = !no_plot;
     choose_prefix(e.out, sizeof e.out, out, name);
-    if (!can_write(e.out)) exit(program_end(EXIT_FAILED));
+    if (!can_write("out", e.out)) exit(program_end(EXIT_FAILED));
     catch_signals();
     char title[128];
     snprintf(title, sizeof title, "%s, %d steps, seed %d", name, e.steps, (int)e.seed);

@@ -1,6 +1,5 @@
 /* What comes of a program: PREFIX.dat, and PREFIX.svg and PREFIX.png, which gnuplot draws from it
- * by a
- * script of plots/. */
+ * by a script of plots/. */
 #ifndef EXAMPLES_FIGURE_H
 #define EXAMPLES_FIGURE_H
 
@@ -19,14 +18,14 @@ static inline void choose_prefix(char *prefix, size_t bytes, const char *out, co
 }
 
 /* Before an hour of work is spent on a file that cannot be written. */
-static inline bool can_write(const char *prefix)
+static inline bool can_write(const char *option, const char *prefix)
 {
     const char *slash = strrchr(prefix, '/');
     char folder[4096];
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - prefix) + 1 : 1,
              slash ? prefix : ".");
     if (access(folder, W_OK) == 0) return true;
-    complain("--out %s: %s: %s", prefix, folder, strerror(errno));
+    complain("--%s %s: %s: %s", option, prefix, folder, strerror(errno));
     return false;
 }
 

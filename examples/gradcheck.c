@@ -525,7 +525,7 @@ static int sweep(const options *chosen)
 
 static options parse_options(int argc, char **argv)
 {
-    options o = {.only = "", .order = 2};
+    options o = {0};
     int seed = 0;
     const program_option known[] = {
         OPTION_TEXT("only", "NAME", "only cases and faults whose name contains NAME", &o.only),
@@ -540,6 +540,13 @@ static options parse_options(int argc, char **argv)
                     "(build/examples/gradcheck_error has more seeds, and Taylor's remainder)",
                     &o.sweep)};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), examples));
+    if (o.sweep && (o.only || o.order || o.fast)) {
+        complain("--sweep: expected no --only, --order or --fast beside it; --help shows all "
+                 "options");
+        exit(EXIT_USAGE);
+    }
+    if (!o.only) o.only = "";
+    if (!o.order) o.order = 2;
     o.seed = (uint64_t)seed;
     return o;
 }

@@ -244,7 +244,7 @@ int main(int argc, char **argv)
     job j = {.options = parse_options(argc, argv)};
     ng_set_threads(j.options.threads);
     catch_signals();
-    const bool ready = can_write(j.options.out) && read_data(&j) &&
+    const bool ready = can_write("out", j.options.out) && read_data(&j) &&
                        make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs);
     if (ready) work(&j);
     free_curves(j.curves, NORMS);

@@ -33,6 +33,12 @@ static inline int parse_count(const char *name, const char *text, int low, int h
     return 0;
 }
 
+static inline const char *parse_text(const char *name, const char *text)
+{
+    if (*text == '\0') refuse(name, "''", "something");
+    return text;
+}
+
 static inline double parse_rate(const char *name, const char *text)
 {
     char *end;
@@ -117,8 +123,8 @@ typedef struct {
 } program_option;
 
 /* The rows: int *to from low to high; double *to, a whole number from low to high, a number above
- * 0, one from low to below high; const char **to; bool *to, which becomes true; int *to, the index
- * in an array of choices; bool to[], one for each choice. */
+ * 0, one from low to below high; const char **to, a text that is not empty; bool *to, which becomes
+ * true; int *to, the index in an array of choices; bool to[], one for each choice. */
 #define OPTION_ROW(name_, argument_, meaning_, kind_, ...)                                         \
     {                                                                                              \
         .name = name_, .argument = argument_, .meaning = meaning_, .kind = kind_, __VA_ARGS__      \
@@ -183,7 +189,7 @@ static inline void read_option(const program_option *o, const char *text)
     case READ_WHOLE: *(double *)o->to = parse_count(o->name, text, low, high); break;
     case READ_RATE: *(double *)o->to = parse_rate(o->name, text); break;
     case READ_NUMBER: *(double *)o->to = parse_number(o->name, text, o->low, o->high); break;
-    case READ_TEXT: *(const char **)o->to = text; break;
+    case READ_TEXT: *(const char **)o->to = parse_text(o->name, text); break;
     case READ_SWITCH: *(bool *)o->to = true; break;
     case READ_CHOICE: *(int *)o->to = parse_choice(o->name, text, strlen(text), o->all); break;
     case READ_LIST: parse_list(o->name, text, o->all, o->to); break;

@@ -145,6 +145,7 @@ typedef struct {
 
 static inline void check_checkpoint(const checkpoint *c)
 {
+    if (c->prefix && !can_write("checkpoint", c->prefix)) exit(EXIT_FAILED);
     if (c->prefix || !c->resume) return;
     complain("--resume: expected --checkpoint, which says from where; --help shows all options");
     exit(EXIT_USAGE);

@@ -157,4 +157,16 @@ NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/quickstart" >"$fol
 fails 1 'Is a directory' "$programs/gradcheck" --sweep "$folder/here"
 fails 1 'no/such' "$programs/digits" $small --out no/such/prefix
 fails 1 'No such file' "$programs/learning_rate" --quick --out no/such/prefix
+fails 1 '--verdicts no/such/file: no/such/: No such file' "$programs/learning_rate" --quick --no-plot \
+    --verdicts no/such/file
+[ ! -s "$folder/output" ] || fail 'learning_rate works for verdicts that it cannot write'
+fails 1 '--checkpoint no/such/file: no/such/: No such file' "$programs/digits" $small \
+    --checkpoint no/such/file
+[ ! -s "$folder/output" ] || fail 'digits trains for a checkpoint that it cannot write'
+
+# Options that say nothing, or have no effect beside the others.
+fails 2 "--out '': expected something" "$programs/digits" $small --out ''
+fails 2 "--checkpoint '': expected something" "$programs/digits" $small --checkpoint ''
+fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --only relu
+fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --order 1
 echo 'programs: --help, data from any folder, results where they belong, failures told'

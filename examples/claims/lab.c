@@ -117,7 +117,8 @@ void lab_begin(int argc, char **argv, const lab_experiment *experiment)
     program_begin(argv);
     choose_prefix(lab.out, sizeof lab.out, NULL, figure());
     parse_options(argc, argv);
-    if (!can_write(lab.out)) exit(EXIT_FAILED);
+    if (!can_write("out", lab.out)) exit(EXIT_FAILED);
+    if (lab.verdicts && !can_write("verdicts", lab.verdicts)) exit(EXIT_FAILED);
     ng_set_threads(lab.threads);
     printf("%s\n(%s)\n\n%s\n", experiment->claim, experiment->source, experiment->method);
     fflush(stdout);
