@@ -19,10 +19,10 @@ void ng_prefer_huge_pages(void *memory, size_t bytes)
 #endif
 }
 
-/* Room for `count` elements, rounded up to whole cache lines; 0 where that overflows. */
+/* Room for `count` elements, rounded up to whole cache lines; 0 where that overflows, as a negative
+ * count does. */
 static size_t padded_bytes(int64_t count, size_t size)
 {
-    if (count < 0) return 0;
     size_t bytes;
     if (__builtin_mul_overflow((uint64_t)count, size, &bytes)) return 0;
     if (bytes > PTRDIFF_MAX - ALIGNMENT) return 0;

@@ -13,8 +13,8 @@
 
 /* ---- Reading ---- */
 
-/* Reads from a descriptor to its end into memory of at least capacity + 1 bytes. The size that
- * the system states is only where to begin: pipes and /proc state 0. */
+/* Reads from a descriptor to its end into memory that goes on with a 0 behind it. The size that the
+ * system states is only where to begin: pipes and /proc state 0. */
 static char *read_to_end(const char *function, const char *path, int fd, int64_t *size)
 {
     struct stat status;
@@ -31,7 +31,6 @@ static char *read_to_end(const char *function, const char *path, int fd, int64_t
             break;
         }
         if (got == 0) {
-            bytes[used] = '\0';
             *size = used;
             return bytes;
         }

@@ -95,8 +95,8 @@ static bool arrays_accepted(const char *function, const ng_npz_array *arrays, in
                 ng_fail(NG_EVALUE, "%s: two arrays are named \"%s\"", function, array->name);
                 return false;
             }
-        const int64_t own = array->tensor->size * (int64_t)ng_dtype_bytes(array->tensor->dtype);
-        if (own > UINT32_MAX || (bytes += own + 4096) > UINT32_MAX) {
+        bytes += array->tensor->size * (int64_t)ng_dtype_bytes(array->tensor->dtype) + 4096;
+        if (bytes > UINT32_MAX) {
             ng_fail(NG_EVALUE, "%s: more than 4 GB, which this form of archive cannot hold",
                     function);
             return false;

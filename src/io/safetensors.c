@@ -149,7 +149,7 @@ static int character_at(const unsigned char *at, const unsigned char *end)
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     if (*at < 0x80) return 1;
     const int count = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
-    if (*at < 0xc2 || *at > 0xf4 || end - at < count) return 0;
+    if (*at < 0xc0 || *at > 0xf4 || end - at < count) return 0;
     uint32_t code = *at & (0x7fu >> count);
     for (int i = 1; i < count; i++) {
         if ((at[i] & 0xc0) != 0x80) return 0;

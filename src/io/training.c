@@ -197,10 +197,9 @@ bool ng_training_epoch(ng_training *training, int64_t epochs)
         save(function, self);
         return false;
     }
-    const bool begins = !self->taken_up;
     self->in_epoch = true;
     self->taken_up = false;
-    if (!begins || !self->with.data || self->with.in_order) return true;
+    if (!self->with.data || self->with.in_order) return true;
     const uint64_t seed = self->with.seed + (uint64_t)self->at.epoch;
     return ng_dataset_shuffle(self->with.data, seed) == NG_OK;
 }

@@ -645,7 +645,6 @@ static void trade_converted(ng_entry *entry)
     if (x->grad) x->passes = x->grad->version;
     ng_tensor_destroy(x->grad);
     x->grad = NULL;
-    x->grad_spent = false;
     ng_touch(x);
 }
 

@@ -305,7 +305,6 @@ static const ng_op concat_op = {.name = "concat", .gradient = concat_gradient};
 /* Whether a part has the first part's shape but for the axis. */
 static bool joins(ng_shape first, ng_shape other, int axis)
 {
-    if (first.rank != other.rank) return false;
     other.dim[axis] = first.dim[axis];
     return ng_shape_equal(first, other);
 }

@@ -378,7 +378,7 @@ static bool remember(ng_tape *tape, const char *place, const ng_detach_options *
                                            .place = place,
                                            .by_definition = options->by_definition};
     if (!list[tape->n_detached].value) return false;
-    tape->next_detached = ++tape->n_detached;
+    tape->n_detached++;
     return true;
 }
 
