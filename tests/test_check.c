@@ -1051,6 +1051,50 @@ START_TEST(nothing_to_compare_fails)
 }
 END_TEST
 
+/* x^2, whose gradient is off by a factor. */
+static double square_factor;
+static void off_square_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_mul_scalar(tape, ng_mul(tape, dy, node->inputs[0]), 2 * square_factor);
+}
+static const ng_op off_square_op = {.name = "off_square", .gradient = off_square_gradient};
+static ng_tensor *off_square(ng_tape *tape, ng_tensor *const *inputs, void *context)
+{
+    (void)context;
+    const ng_tensor *x = inputs[0];
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(x));
+    for (int64_t i = 0; i < ng_size(x); i++) ng_data_f64(y)[i] = ng_get(x, i) * ng_get(x, i);
+    return ng_record(tape, &off_square_op, y, inputs, 1, NULL, 0);
+}
+
+START_TEST(a_factor_near_1_is_wrong_in_every_mode_and_told_in_full)
+{
+    ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1);
+    for (int mode = NG_CHECK_ELEMENTS; mode <= NG_CHECK_TAYLOR; mode++) {
+        square_factor = 1 + 1e-8;
+        ng_check_report report =
+            ng_check_function(off_square, &x, 1, .mode = (ng_check_mode)mode);
+        expect_says(&report, "derivatives are wrong");
+        ck_assert_str_eq(report.hint, "too large by a factor of 1.00000001");
+        square_factor = 1;
+        report = ng_check_function(off_square, &x, 1, .mode = (ng_check_mode)mode, .order = 2);
+        expect_passed(&report, "square");
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
+/* Steps that no number notices tell nothing of what is wrong. */
+START_TEST(what_cannot_be_told_has_no_hint)
+{
+    ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1);
+    const ng_check_report report = ng_check_function(square, &x, 1, .step = 1e-300);
+    expect_says(&report, "are wrong or cannot be told from rounding");
+    ck_assert_str_eq(report.hint, "");
+    ng_tensor_free(x);
+}
+END_TEST
+
 START_TEST(wrong_use_is_explained)
 {
     ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(2)), *none = NULL, *left_out = NG_NONE;
@@ -1083,7 +1127,8 @@ START_TEST(options_without_meaning_are_refused)
                  {{.order = -1}, "order -1"},
                  {{.mode = (ng_check_mode)3}, "mode 3"},
                  {{.mode = (ng_check_mode)-1}, "mode -1"},
-                 {{.directions = -2}, "-2 directions"},
+                 {{.directions = -2, .mode = NG_CHECK_FAST}, "-2 directions"},
+                 {{.directions = 2}, "2 directions were asked for: elements have none"},
                  {{.tolerance = -1e-9}, "tolerance is -1e-09"},
                  {{.tolerance = 1}, "tolerance is 1"},
                  {{.tolerance = (double)NAN}, "tolerance is nan"},
@@ -2012,6 +2057,8 @@ static void add_faults(Suite *suite)
     tcase_add_test(faults, a_function_that_fails_is_quoted);
     tcase_add_test(faults, nan_fails);
     tcase_add_test(faults, nothing_to_compare_fails);
+    tcase_add_test(faults, a_factor_near_1_is_wrong_in_every_mode_and_told_in_full);
+    tcase_add_test(faults, what_cannot_be_told_has_no_hint);
     tcase_add_test(faults, wrong_use_is_explained);
     tcase_add_test(faults, options_without_meaning_are_refused);
     tcase_add_test(faults, a_name_that_is_missing_is_made_up);

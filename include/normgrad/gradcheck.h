@@ -36,7 +36,7 @@ NG_BEGIN_C
 typedef enum {
     NG_CHECK_ELEMENTS = 0, /* every element of every input and parameter */
     NG_CHECK_FAST,         /* along `directions` random Gaussian directions per tensor */
-    NG_CHECK_TAYLOR        /* f(x + h d) - f(x) - h f'(x) d must fall as h^2 */
+    NG_CHECK_TAYLOR        /* f(x + h d) - f(x) - h f'(x) d must fall as h^2, besides */
 } ng_check_mode;
 
 /* The settings of every check. */
@@ -45,7 +45,7 @@ typedef struct {
     int order;                /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
     uint64_t seed;            /* of cotangents, directions and dropout */
-    int directions;           /* NG_CHECK_FAST, NG_CHECK_TAYLOR: default 3 */
+    int directions;           /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3 */
     double tolerance;         /* relative error allowed beside the estimated one; default 1e-9 */
     double step; /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */

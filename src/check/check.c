@@ -136,10 +136,13 @@ static bool falls_fast_enough(ng_comparison *c)
     return c->slope == 0 || c->slope >= lowest_exponent;
 }
 
+/* Taylor's remainder decides, but where the difference itself is known to be too large. */
 static bool is_right(const doubt *d, ng_comparison *c)
 {
-    bool taylor = d->report->mode == NG_CHECK_TAYLOR;
-    return isfinite(c->analytic) && (taylor ? falls_fast_enough(c) : agrees(d, c));
+    if (!isfinite(c->analytic)) return false;
+    if (d->report->mode != NG_CHECK_TAYLOR) return agrees(d, c);
+    const bool apart = is_known(d, c) && excess_of(d, c) > 0;
+    return falls_fast_enough(c) && (!apart || zero_to_rounding(c));
 }
 
 static bool judge(doubt *d, tally *sum)
@@ -323,6 +326,10 @@ static bool options_have_meaning(const ng_check_options *options, ng_check_repor
     }
     if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_TAYLOR) {
         return ng_check_say(report, "mode %d was asked for: it is an ng_check_mode", mode);
+    }
+    if (mode == NG_CHECK_ELEMENTS && options->directions != 0) {
+        return ng_check_say(report, "%d directions were asked for: elements have none",
+                            options->directions);
     }
     if (options->directions < 0) {
         return ng_check_say(report, "%d directions were asked for", options->directions);

@@ -55,7 +55,8 @@ static bool hint_factor(const ng_comparison *found, int64_t count, ng_check_repo
     } else if (fabs(factor + 1) < 1e-6) {
         hint(report, "the sign is flipped");
     } else {
-        hint(report, "%stoo %s by a factor of %.6g", flipped, direction, size);
+        const int digits = (int)fmax(6, 2 - floor(log10(size - 1)));
+        hint(report, "%stoo %s by a factor of %.*g", flipped, direction, digits, size);
     }
     return true;
 }
@@ -172,8 +173,10 @@ void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, i
                         bool each, ng_check_report *report)
 {
     int64_t wrong = 0;
+    bool known = true;
     for (int64_t i = 0; i < count; i++) {
         wrong += found[i].wrong;
+        known = known && isfinite(found[i].numeric.value) && isfinite(found[i].analytic);
         if (found[i].wrong && isnan(found[i].analytic)) {
             hint(report, "it is NaN");
             return;
@@ -183,7 +186,7 @@ void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, i
         hint(report, "only this element is wrong");
         return;
     }
-    if (hint_factor(found, count, report) || !each) return;
+    if (!known || hint_factor(found, count, report) || !each) return;
     if (hint_transposed(leaf, found, count, report)) return;
     hint_missing_term(leaf, found, count, report);
 }
