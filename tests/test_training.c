@@ -589,8 +589,8 @@ START_TEST(every_setting_of_the_order_of_samples_is_compared)
         expect_refused(
             says[i], true,
             ng_training_new(sgd, .tape = tape, .data = data, .path = path, .seed = 5),
-            ng_training_new(sgd, .tape = tape, .data = other, .path = path, .seed = i == 0 ? 6 : 5,
-                            .in_order = i == 1));
+            ng_training_new(sgd, .tape = tape, .data = other, .path = path,
+                            .seed = i == 0 ? 6 : i == 1 ? 0 : 5, .in_order = i == 1));
         ng_dataset_free(data), ng_dataset_free(other);
     }
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
@@ -616,6 +616,42 @@ START_TEST(every_setting_of_a_layer_is_compared)
         ng_optimizer_free(saved), ng_optimizer_free(other);
         ng_module_free(nets[i][0]), ng_module_free(nets[i][1]);
     }
+}
+END_TEST
+
+START_TEST(batches_of_any_size_are_taken_up)
+{
+    ng_module *net = ng_linear_new(5, 3);
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_dataset *data = make_data();
+    ng_training *training =
+        ng_training_new(sgd, .tape = tape, .data = data, .path = in_folder("state"));
+    ng_batch batch;
+    ck_assert(ng_training_epoch(training, 1));
+    ck_assert(ng_training_batch(training, INT64_MAX, &batch));
+    assert_ok(ng_training_save(training));
+    assert_ok(ng_training_resume(training));
+    ck_assert_int_eq(ng_training_at(training).batch, 1);
+    ng_training_free(training), ng_dataset_free(data), ng_tape_free(tape);
+    ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+START_TEST(an_order_of_nothing_is_refused)
+{
+    ng_module *net = ng_linear_new(5, 3);
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_dataset *data = make_data();
+    ck_assert_ptr_null(ng_training_new(sgd, .seed = 5));
+    assert_error(NG_EVALUE, "ng_training_new: .seed is set, which counts with .data only");
+    ck_assert_ptr_null(ng_training_new(sgd, .in_order = true));
+    assert_error(NG_EVALUE, "ng_training_new: .in_order is set, which counts with .data only");
+    ck_assert_ptr_null(
+        ng_training_new(sgd, .tape = tape, .data = data, .seed = 5, .in_order = true));
+    assert_error(NG_EVALUE, "ng_training_new: .seed is set, which counts without .in_order only");
+    ng_dataset_free(data), ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
 END_TEST
 
@@ -821,6 +857,8 @@ Suite *training_suite(void)
     tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);
+    tcase_add_test(resume, batches_of_any_size_are_taken_up);
+    tcase_add_test(resume, an_order_of_nothing_is_refused);
     tcase_add_test(resume, each_epoch_has_an_order_of_its_own);
     tcase_add_test(resume, nothing_is_saved_before_a_step_is_done);
     tcase_add_test(resume, a_damaged_file_is_refused_and_changes_nothing);

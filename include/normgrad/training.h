@@ -33,7 +33,7 @@ typedef struct ng_training ng_training;
  * data      to be handed out by ng_training_batch, in an order that each epoch draws of seed and
  *           epoch, as ng_dataset_shuffle(data, seed + epoch) does; a file is of these samples,
  *           as they are now
- * in_order  leaves the order as it is
+ * in_order  leaves the order as it is, without .seed
  * history   all of it, as ng_history_write writes it
  * path      of the file; without one nothing is saved
  * every, minutes   saves after so many steps, or so much time; default every 10 minutes. Saves at

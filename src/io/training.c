@@ -29,7 +29,10 @@ static bool options_accepted(const ng_training_new_options *o)
         ng_fail(NG_EVALUE, "%s: .data without .tape, expected one for its batches", name);
         return false;
     }
-    return ng_option_range(name, "minutes", o->minutes, 0, 1e9);
+    return ng_option_idle(name, "seed", o->seed && !o->data, "with .data") &&
+           ng_option_idle(name, "in_order", o->in_order && !o->data, "with .data") &&
+           ng_option_idle(name, "seed", o->seed && o->in_order, "without .in_order") &&
+           ng_option_range(name, "minutes", o->minutes, 0, 1e9);
 }
 
 ng_training *ng_training_new_with(ng_training_new_options options)

@@ -481,7 +481,7 @@ static bool aside_accepted(const slots *s, const ng_training *self)
 {
     const aside *a = &s->aside;
     for (int i = 0; i < POSITIONS; i++)
-        if (a->position[i] < 0 || a->position[i] > INT64_MAX / 2)
+        if (a->position[i] < 0 || (i != SIZE && a->position[i] > INT64_MAX / 2))
             return refuse(s, NG_EPARSE, "training.position", "is no position");
     for (int i = 0; i < self->with.optimizer->count; i++)
         if (a->steps[i] < 0 || a->steps[i] > a->position[OPTIMIZER_STEPS])
