@@ -315,6 +315,54 @@ START_TEST(ignored_rows_count_for_nothing)
 }
 END_TEST
 
+/* Of three rows the middle one is ignored: the loss, its gradient and that of the gradient's
+ * square, 0 in that row, whatever it holds. */
+static void ignore_the_middle(double held, ng_cross_entropy_options options, ng_tensor *results[3])
+{
+    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3, 2), 1, 2, held, -held, 4, 3), *dx;
+    options.labels = LABELS(0, 7, 1);
+    options.ignore = true, options.ignored = 7;
+    results[0] = ng_sum(tape, ng_cross_entropy_with(tape, x, options));
+    results[1] = dx = ng_gradient(tape, results[0], x, .record = true);
+    results[2] = ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x);
+    assert_tensors_close(ng_gradient(tape, results[0], x), dx, 1e-14);
+    for (int i = 1; i < 3; i++)
+        for (int k = 2; k < 4; k++) ck_assert(ng_get(results[i], k) == 0);
+}
+
+START_TEST(an_ignored_row_may_hold_anything)
+{
+    static const double held[] = {INFINITY, NAN, 1e308};
+    const ng_cross_entropy_options ways[] = {
+        {.reduction = NG_MEAN},
+        {.reduction = NG_SUM, .smoothing = 0.2},
+        {.reduction = NG_EACH, .weights = VALUES(NG_F64, NG_SHAPE(2), 2, 0.5)},
+        {.smoothing = 0.2, .weights = VALUES(NG_F64, NG_SHAPE(2), 2, 0.5)}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        ng_tensor *expected[3], *results[3];
+        ignore_the_middle(0.5, ways[w], expected);
+        for (size_t h = 0; h < sizeof held / sizeof *held; h++) {
+            ignore_the_middle(held[h], ways[w], results);
+            for (int i = 0; i < 3; i++) assert_tensors_close(results[i], expected[i], 1e-14);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_mean_over_no_row_has_the_gradient_0_recorded_or_not)
+{
+    for (int weighted = 0; weighted < 2; weighted++) {
+        ng_cross_entropy_options options = {.ignore = true, .ignored = -1};
+        options.labels = LABELS(-1, -1);
+        if (weighted) options.weights = VALUES(NG_F64, NG_SHAPE(3), 1, 2, 3);
+        ng_tensor *x = known_logits(NG_F64);
+        ng_tensor *loss = ng_cross_entropy_with(tape, x, options);
+        assert_values(ng_gradient(tape, loss, x), 0, 0, 0, 0, 0, 0, 0);
+        assert_values(ng_gradient(tape, loss, x, .record = true), 0, 0, 0, 0, 0, 0, 0);
+    }
+}
+END_TEST
+
 START_TEST(ignored_label_may_be_a_class)
 {
     ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 2);
@@ -507,6 +555,8 @@ Suite *losses_suite(void)
     tcase_add_test(t, cross_entropy_of_each_weighs_by_its_cotangent);
     tcase_add_test(t, smoothing_mixes_in_every_class);
     tcase_add_test(t, ignored_rows_count_for_nothing);
+    tcase_add_test(t, an_ignored_row_may_hold_anything);
+    tcase_add_test(t, a_mean_over_no_row_has_the_gradient_0_recorded_or_not);
     tcase_add_test(t, ignored_label_may_be_a_class);
     tcase_add_test(t, mean_over_no_row_is_nan_and_sum_is_zero);
     tcase_add_loop_test(t, extreme_logits_are_finite, 0, 2);

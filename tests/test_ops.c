@@ -505,6 +505,7 @@ START_TEST(variance_keeps_its_digits_far_from_zero)
         assert_values(ng_variance(tape, x), 1e-7, 1);
     }
     ck_assert(isnan(ng_item(ng_variance(tape, LEAF(NG_SHAPE(1), 5), .unbiased = true))));
+    ck_assert(isnan(ng_item(ng_variance(tape, zeros(NG_SHAPE(0)), .unbiased = true))));
 }
 END_TEST
 
@@ -1029,6 +1030,17 @@ START_TEST(empty_operands_give_empty_results)
 }
 END_TEST
 
+/* Of nothing the mean is NaN, and so much does it depend on what is not there: not at all. */
+START_TEST(a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients)
+{
+    ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(0, 3))), *dy = LEAF(NG_SCALAR, 2);
+    ng_tensor *dx = ng_gradient(tape, ng_mean(tape, x), x, .cotangent = dy, .record = true);
+    assert_shape(dx, 0, 3);
+    ng_tensor *sum = ng_add(tape, ng_sum(tape, dx), ng_square(tape, dy));
+    assert_gradient(sum, dy, 0, 4);
+}
+END_TEST
+
 START_TEST(matmul_over_nothing_is_zero)
 {
     ng_tensor *a = zeros(NG_SHAPE(2, 0)), *b = zeros(NG_SHAPE(0, 2));
@@ -1346,6 +1358,7 @@ Suite *ops_suite(void)
     tcase_add_test(edges, cast_keeps_values_and_hands_its_gradient_back);
     tcase_add_test(edges, nothing_sums_to_zero);
     tcase_add_test(edges, empty_operands_give_empty_results);
+    tcase_add_test(edges, a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients);
     tcase_add_test(edges, reductions_beside_an_empty_axis_write_nothing);
     tcase_add_test(edges, an_empty_shape_is_refused_where_its_strides_would_overflow);
     tcase_add_test(edges, matmul_over_nothing_is_zero);

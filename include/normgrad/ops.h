@@ -330,8 +330,9 @@ NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
 /* Cross-entropy of logits (..., classes) against int64 labels (...):
  *     loss = -sum_c q_c log_softmax(logits)_c
  *     q = (1 - smoothing) onehot(label) + smoothing / classes
- * Rows whose label is .ignored (when .ignore is set) count for nothing, also not in the mean; a
- * mean over no row at all is NaN. Any other label outside 0 .. classes - 1 is an error.
+ * Rows whose label is .ignored (when .ignore is set) count for nothing, whatever they hold, and not
+ * in the mean; a mean over no row at all is NaN, and its gradient 0. Any other label outside
+ * 0 .. classes - 1 is an error.
  *
  * weights  one for each class, (classes): the term of class c is multiplied by its own, and a mean
  *          is divided by the sum of the labels' weights; no gradient flows to them. Default: 1 */

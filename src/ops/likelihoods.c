@@ -107,13 +107,15 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
                                     .labels = options.labels};
     selection s;
     if (!select_labels(function, tape, logits, &of_rows, &s)) return NULL;
+    ng_tensor *zero = ng_full(tape, logits->dtype, NG_SCALAR, 0);
+    if (options.ignore)
+        logits = ng_where(tape, ng_unsqueeze(tape, s.counts, -1), logits, zero);
     ng_tensor *x = ng_log_softmax(tape, logits, -1);
     if (!x) return NULL;
     ng_tensor *losses = of_labels(tape, x, &s);
     if (options.smoothing > 0) {
         ng_tensor *weights = ng_detach(tape, options.weights, .by_definition = true);
         ng_tensor *all = ng_sum(tape, ng_mul(tape, x, weights), .axes = NG_AXES(-1));
-        ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
         all = ng_where(tape, s.counts, all, zero);
         const double share = options.smoothing / (double)ng_dim(x, -1);
         losses = ng_sub(tape, ng_mul_scalar(tape, losses, 1 - options.smoothing),

@@ -253,6 +253,8 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *place = ng_result(tape, NG_I64, labels->shape);
     ng_tensor *counts = ng_result(tape, x->dtype, labels->shape);
     if (!label_places(a, labels, place, counts)) return NULL;
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    if (a->shape.ignore) x = ng_where(tape, ng_unsqueeze(tape, counts, -1), x, zero);
 
     ng_tensor *max = ng_max(tape, ng_detach(tape, x), .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *z = ng_sub(tape, x, max); /* a shift changes no loss */
@@ -264,7 +266,7 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
         ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1));
         losses = ng_sub(tape, losses, ng_mul_scalar(tape, mean, a->shape.smoothing));
     }
-    losses = ng_mul(tape, losses, counts);
+    if (a->shape.ignore) losses = ng_where(tape, counts, losses, zero);
     if (a->reduction == NG_EACH) return losses;
     return ng_mul_scalar(tape, ng_sum(tape, losses), a->scale);
 }

@@ -135,12 +135,13 @@ static ng_tensor *reduce(ng_tape *tape, const ng_op *op, axis_pass *pass, ng_ten
 
 /* ---- Sum and mean: y = scale sum x -------------------------------------------------------- */
 
-/* dx = scale dy, repeated along the reduced axes. */
+/* dx = scale dy, repeated along the reduced axes. Of a mean of nothing scale is infinite, and dx
+ * has no element that could depend on dy. */
 static void sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const reduction *r = node->attributes;
     const ng_shape shape = node->inputs[0]->shape;
-    if (r->scale != 1) dy = ng_mul_scalar(tape, dy, r->scale);
+    if (r->scale != 1 && node->inputs[0]->size > 0) dy = ng_mul_scalar(tape, dy, r->scale);
     dx[0] = ng_broadcast_to(tape, ng_reshape(tape, dy, kept_shape(shape, r)), shape);
 }
 
@@ -191,7 +192,8 @@ ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
     if (!accepts_unbiased("ng_variance", tape, &options, &r)) return NULL;
-    const double n = (double)reduced_count(options.x->shape, &r) - (options.unbiased ? 1 : 0);
+    const int64_t count = reduced_count(options.x->shape, &r);
+    const double n = (double)(options.unbiased && count > 0 ? count - 1 : count);
     ng_tensor *mean = ng_mean(tape, options.x, .axes = options.axes, .keepdim = true);
     ng_tensor *squares = ng_square(tape, ng_sub(tape, options.x, mean));
     ng_tensor *sum = ng_sum(tape, squares, .axes = options.axes, .keepdim = options.keepdim);
