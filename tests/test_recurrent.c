@@ -177,14 +177,19 @@ START_TEST(a_row_with_a_length_is_that_sequence_alone)
 }
 END_TEST
 
-/* NaN in the padding reaches nothing. */
+/* x with the value behind the rows' lengths. */
+static void fill_behind(ng_tensor *x, double value)
+{
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t i = row_lengths[n] * F; i < T * F; i++) ng_set(x, n * T * F + i, value);
+}
+
 START_TEST(what_stands_behind_a_rows_length_is_not_looked_at)
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = ng_require_grad(sequences(N, T)), *lengths = lengths_of_rows();
     ng_tensor *clean = own(ng_copy_new(ng_forward_given(net, tape, x, lengths), NG_F64));
-    for (int64_t n = 0; n < N; n++)
-        for (int64_t i = row_lengths[n] * F; i < T * F; i++) ng_set(x, n * T * F + i, 1e30);
+    fill_behind(x, 1e30);
     ng_tensor *y = ng_forward_given(net, tape, x, lengths);
     assert_same_bits(y, clean);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
@@ -192,6 +197,106 @@ START_TEST(what_stands_behind_a_rows_length_is_not_looked_at)
         for (int64_t i = 0; i < T * F; i++)
             ck_assert((ng_get(ng_grad(x), n * T * F + i) == 0) == (i >= row_lengths[n] * F));
     ng_module_free(net);
+}
+END_TEST
+
+enum { MOST_LEAVES = 64 };
+
+/* x, then the net's parameters; how many. */
+static int leaves_of(ng_module *net, ng_tensor *x, ng_tensor *leaves[MOST_LEAVES])
+{
+    int count = 1;
+    leaves[0] = x;
+    for (ng_named_tensor p; ng_module_parameter(net, count - 1, &p); count++)
+        leaves[count] = p.tensor;
+    ck_assert_int_lt(count, MOST_LEAVES);
+    return count;
+}
+
+/* The gradients of sum y^2, the sum of their squares, and its gradients. */
+static int both_orders(ng_module *net, ng_tensor *x, ng_tensor *results[2 * MOST_LEAVES])
+{
+    ng_tensor *leaves[MOST_LEAVES], *total = ng_full(tape, NG_F64, NG_SCALAR, 0);
+    const int count = leaves_of(net, x, leaves);
+    ng_tensor *y = ng_forward_given(net, tape, x, lengths_of_rows());
+    ng_tensor *loss = ng_sum(tape, ng_square(tape, y));
+    assert_ok(ng_gradients(tape, &loss, 1, leaves, count, results, .record = true));
+    for (int i = 0; i < count; i++)
+        total = ng_add(tape, total, ng_sum(tape, ng_square(tape, results[i])));
+    assert_ok(ng_gradients(tape, &total, 1, leaves, count, results + count, .allow_unused = true));
+    return 2 * count;
+}
+
+/* Nor do gradients look there: 0 times NaN would be NaN in each of the weights'. */
+START_TEST(no_gradient_looks_at_what_stands_behind_a_rows_length)
+{
+    static const double behind[] = {1e30, -1e308, INFINITY, NAN};
+    ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
+    ng_tensor *clean = ng_require_grad(sequences(N, T)), *expected[2 * MOST_LEAVES];
+    fill_behind(clean, 0);
+    const int count = both_orders(net, clean, expected);
+    for (size_t k = 0; k < sizeof behind / sizeof *behind; k++) {
+        ng_tensor *x = ng_require_grad(sequences(N, T)), *results[2 * MOST_LEAVES];
+        fill_behind(x, behind[k]);
+        both_orders(net, x, results);
+        for (int i = 0; i < count; i++) assert_tensors_close(results[i], expected[i], 1e-11);
+        ng_tensor *y = ng_forward_given(net, tape, x, lengths_of_rows());
+        assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
+        ng_tensor *leaves[MOST_LEAVES];
+        for (int i = leaves_of(net, x, leaves); i-- > 0;) {
+            assert_tensors_close(ng_grad(leaves[i]), expected[i], 1e-12);
+            ng_zero_grad(leaves[i]);
+        }
+    }
+    ng_module_free(net);
+}
+END_TEST
+
+/* The buffers of two networks of one structure. */
+static void expect_same_buffers(ng_module *a, ng_module *b)
+{
+    ng_named_tensor one, other;
+    for (int i = 0; ng_module_buffer(a, i, &one); i++) {
+        ck_assert(ng_module_buffer(b, i, &other));
+        for (int64_t k = 0; k < ng_size(one.tensor); k++)
+            assert_near(ng_get(one.tensor, k), ng_get(other.tensor, k), 1e-12);
+    }
+}
+
+static const ng_recurrent_new_options batch_normed = {
+    .hidden = 5, .bidirectional = true, .norm = ng_norm_batch};
+
+/* BatchNorm in the cell: rows that all end early are the shorter batch, in its statistics too. */
+START_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take)
+{
+    const int64_t steps = 4;
+    ng_module *net = in_double(&makers[_i], batch_normed);
+    ng_module *other = in_double(&makers[_i], batch_normed);
+    ng_tensor *x = sequences(N, T);
+    ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), NG_VALUES(4, 4, 4)));
+    ng_recurrent_state state = NG_NO_STATE, cut_state = NG_NO_STATE;
+    ng_tensor *y = ng_forward_recurrent(net, tape, x, lengths, &state);
+    ng_tensor *cut = ng_forward_recurrent(other, tape, ng_slice(tape, x, 1, 0, steps), NG_NONE,
+                                          &cut_state);
+    assert_tensors_close(ng_slice(tape, y, 1, 0, steps), cut, 1e-12);
+    assert_tensors_close(state.h, cut_state.h, 1e-12);
+    expect_same_buffers(net, other);
+    ng_module_free(net), ng_module_free(other);
+}
+END_TEST
+
+/* Where rows end apart, what stands behind them moves nothing. */
+START_TEST(statistics_of_a_batch_do_not_know_the_padding)
+{
+    ng_module *net = in_double(&makers[_i], batch_normed);
+    ng_module *other = in_double(&makers[_i], batch_normed);
+    ng_tensor *x = sequences(N, T), *moved = sequences(N, T);
+    ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), NG_VALUES(4, 2, 4)));
+    for (int64_t i = 2 * F; i < T * F; i++) ng_set(moved, T * F + i, 7.5 * (double)i);
+    assert_tensors_close(ng_forward_given(net, tape, x, lengths),
+                         ng_forward_given(other, tape, moved, lengths), 1e-12);
+    expect_same_buffers(net, other);
+    ng_module_free(net), ng_module_free(other);
 }
 END_TEST
 
@@ -420,6 +525,10 @@ Suite *recurrent_suite(void)
     tcase_add_test(pytorch, parameters_have_pytorchs_names_and_order);
     TCase *meaning = add_group(suite, "meaning");
     tcase_add_loop_test(meaning, a_row_with_a_length_is_that_sequence_alone, 0, MAKERS * MANNERS);
+    tcase_add_loop_test(meaning, no_gradient_looks_at_what_stands_behind_a_rows_length, 0,
+                        MAKERS * MANNERS);
+    tcase_add_loop_test(meaning, statistics_of_a_batch_are_of_the_steps_that_rows_take, 0, MAKERS);
+    tcase_add_loop_test(meaning, statistics_of_a_batch_do_not_know_the_padding, 0, MAKERS);
     tcase_add_loop_test(meaning, what_stands_behind_a_rows_length_is_not_looked_at, 0,
                         MAKERS * MANNERS);
     tcase_add_loop_test(meaning, a_state_that_is_handed_on_continues_the_sequence, 0, 2 * MAKERS);

@@ -598,7 +598,8 @@ typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);
 NG_API ng_module *ng_norm_rms(int64_t dim);
 /* Over every position of every sample, but those where the condition of ng_forward_given, a mask of
- * x's shape without features, is 0: a transformer's block hands its norms the key mask. */
+ * x's shape without features, is 0: a transformer's block hands its norms the key mask, a recurrent
+ * layer's cell the steps that rows take by their lengths. */
 NG_API ng_module *ng_norm_batch(int64_t dim);
 NG_API ng_module *ng_norm_scale(int64_t dim);
 NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);

@@ -789,7 +789,7 @@ typedef struct {
 
 /* lengths  int64 (N), from 0 to T, or NG_NONE: steps from a row's length on change none of its
  *          states and give y = 0, so that a batch of sequences padded to one length is computed as
- *          each of them alone (pack_padded_sequence in PyTorch)
+ *          each of them alone, whatever stands in the padding (pack_padded_sequence in PyTorch)
  * reverse  from the last step to the first, which of a row is the one before its length
  * last     is given the state after the last step: h, and of an LSTM c, else NG_NONE
  * relu     in ng_rnn only */

@@ -49,23 +49,24 @@ static direction direction_at(const recurrent *layer, int64_t which)
 
 /* Of the part of a product that begins with feature `from`. */
 static ng_tensor *part_normalized(ng_tape *tape, ng_module *norm, ng_tensor *x, int64_t from,
-                                  int64_t to)
+                                  int64_t to, ng_tensor *mask)
 {
     ng_tensor *part = ng_slice(tape, x, -1, from, to);
-    return part ? ng_forward(norm, tape, part) : NULL;
+    return part ? ng_forward_given(norm, tape, part, mask) : NULL;
 }
 
-static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place place, ng_tensor *x)
+static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place place, ng_tensor *x,
+                             ng_tensor *mask)
 {
     const direction *d = layer;
-    if (!x) return NULL;
-    if (place == NG_PLACE_STATE) return ng_forward(d->norm_state, tape, x);
+    if (!x || !mask) return NULL;
+    if (place == NG_PLACE_STATE) return ng_forward_given(d->norm_state, tape, x, mask);
     const bool input = place == NG_PLACE_INPUT;
     ng_module *norm = input ? d->norm_ih : d->norm_hh, *rest = input ? d->norm_in : d->norm_hn;
-    if (!rest) return ng_forward(norm, tape, x);
+    if (!rest) return ng_forward_given(norm, tape, x, mask);
     const int64_t n = ng_dim(x, -1) / 3;
-    ng_tensor *parts[] = {part_normalized(tape, norm, x, 0, 2 * n),
-                          part_normalized(tape, rest, x, 2 * n, 3 * n)};
+    ng_tensor *parts[] = {part_normalized(tape, norm, x, 0, 2 * n, mask),
+                          part_normalized(tape, rest, x, 2 * n, 3 * n, mask)};
     return parts[0] && parts[1] ? ng_concat(tape, parts, 2, -1) : NULL;
 }
 

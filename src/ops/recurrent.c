@@ -5,6 +5,7 @@
  * all of them arrive as one. */
 #include "ops/recurrent.h"
 #include "ops/op.h"
+#include <math.h>
 
 enum { X, WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH, H0, C0, LENGTHS, INPUTS };
 
@@ -12,6 +13,47 @@ typedef struct {
     ng_recurrent_shape shape;
     ng_recurrent_kept kept;
 } recurrent_attributes;
+
+/* ---- Lengths -------------------------------------------------------------------------------- */
+
+/* Whether 0 times each of x's elements is 0, as 0 times what is made of them. */
+static bool is_harmless(const ng_tensor *x, int64_t begin, int64_t end)
+{
+    bool harmless = true;
+    if (x->dtype == NG_F32)
+        for (int64_t i = begin; i < end; i++)
+            harmless &= fabsf(((const float *)x->data)[i]) < 0x1p60F;
+    else
+        for (int64_t i = begin; i < end; i++)
+            harmless &= fabs(((const double *)x->data)[i]) < 0x1p500;
+    return harmless;
+}
+
+/* (N, T): 1 at the steps that a row takes. */
+static ng_tensor *taken_steps(ng_tape *tape, const ng_tensor *lengths, ng_dtype dtype,
+                              int64_t steps)
+{
+    const int64_t *length = lengths->data;
+    ng_tensor *mask = ng_result(tape, dtype, NG_SHAPE(lengths->size, steps));
+    for (int64_t i = 0; mask && i < mask->size; i++)
+        ng_tensor_store(mask, i, i % steps < length[i / steps]);
+    return mask;
+}
+
+/* x (N, T, F) with 0 behind the rows' lengths where something stands there, Inf or NaN, that would
+ * show in the weights' gradients. */
+static ng_tensor *without_padding(ng_tape *tape, ng_tensor *x, const ng_tensor *lengths)
+{
+    if (ng_is_none(lengths)) return x;
+    const int64_t steps = x->shape.dim[1], width = x->shape.dim[2];
+    bool harmless = true;
+    for (int64_t r = 0; harmless && r < lengths->size; r++)
+        harmless = is_harmless(x, (r * steps + ((const int64_t *)lengths->data)[r]) * width,
+                               (r + 1) * steps * width);
+    if (harmless) return x;
+    ng_tensor *taken = ng_unsqueeze(tape, taken_steps(tape, lengths, x->dtype, steps), -1);
+    return ng_where(tape, taken, x, ng_full(tape, x->dtype, NG_SCALAR, 0));
+}
 
 /* ---- Definition ----------------------------------------------------------------------------- */
 
@@ -33,9 +75,10 @@ static ng_tensor *with_bias(ng_tape *tape, ng_tensor *x, ng_tensor *bias)
     return ng_is_none(bias) ? x : ng_add(tape, x, bias);
 }
 
-/* x W^T + b, or norm(x W^T) + b; the norm of an RNN comes later, and so does its bias. */
+/* x W^T + b, or norm(x W^T) + b; the norm of an RNN comes later, and so does its bias. The mask,
+ * here and below, is of the rows of x that count. */
 static ng_tensor *product(ng_tape *tape, const ng_recurrent_composition *of,
-                          ng_recurrent_place place, ng_tensor *x)
+                          ng_recurrent_place place, ng_tensor *x, ng_tensor *mask)
 {
     const bool input = place == NG_PLACE_INPUT;
     ng_tensor *weight = input ? of->weights.weight_ih : of->weights.weight_hh;
@@ -43,15 +86,15 @@ static ng_tensor *product(ng_tape *tape, const ng_recurrent_composition *of,
     if (!of->norm) return ng_linear(tape, x, weight, bias);
     ng_tensor *y = ng_linear(tape, x, weight, NG_NONE);
     if (ng_cell_gates(of->cell) == 1) return y;
-    return with_bias(tape, of->norm(of->layer, tape, place, y), bias);
+    return with_bias(tape, of->norm(of->layer, tape, place, y, mask), bias);
 }
 
 static ng_tensor *rnn_step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
-                           ng_tensor *h)
+                           ng_tensor *h, ng_tensor *mask)
 {
-    ng_tensor *sum = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h));
+    ng_tensor *sum = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h, mask));
     if (of->norm) {
-        sum = of->norm(of->layer, tape, NG_PLACE_STATE, sum);
+        sum = of->norm(of->layer, tape, NG_PLACE_STATE, sum, mask);
         sum = with_bias(tape, with_bias(tape, sum, of->weights.bias_ih), of->weights.bias_hh);
     }
     return of->cell == NG_CELL_RELU ? ng_relu(tape, sum) : ng_tanh(tape, sum);
@@ -59,11 +102,11 @@ static ng_tensor *rnn_step(ng_tape *tape, const ng_recurrent_composition *of, ng
 
 /* r, z = s(a + p)   n = tanh(a + r p)   h' = n + z (h - n) */
 static ng_tensor *gru_step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
-                           ng_tensor *h)
+                           ng_tensor *h, ng_tensor *mask)
 {
     if (!h) return NULL;
     const int64_t n = h->shape.dim[1];
-    ng_tensor *p = product(tape, of, NG_PLACE_HIDDEN, h);
+    ng_tensor *p = product(tape, of, NG_PLACE_HIDDEN, h, mask);
     ng_tensor *open =
         ng_add(tape, ng_slice(tape, a, -1, 0, 2 * n), ng_slice(tape, p, -1, 0, 2 * n));
     open = ng_sigmoid(tape, open);
@@ -75,46 +118,51 @@ static ng_tensor *gru_step(ng_tape *tape, const ng_recurrent_composition *of, ng
 
 /* i, f, g, o = a + p   c' = s(f) c + s(i) tanh(g)   h' = s(o) tanh(c') */
 static ng_tensor *lstm_step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
-                            ng_tensor *h, ng_tensor **c)
+                            ng_tensor *h, ng_tensor **c, ng_tensor *mask)
 {
     if (!h) return NULL;
     const int64_t n = h->shape.dim[1];
-    ng_tensor *gates = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h));
+    ng_tensor *gates = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h, mask));
     ng_tensor *open = ng_sigmoid(tape, ng_slice(tape, gates, -1, 0, 2 * n)); /* i and f */
     ng_tensor *g = ng_tanh(tape, gate(tape, gates, 2, n));
     ng_tensor *o = ng_sigmoid(tape, gate(tape, gates, 3, n));
     *c = ng_add(tape, ng_mul(tape, gate(tape, open, 1, n), *c),
                 ng_mul(tape, gate(tape, open, 0, n), g));
-    ng_tensor *seen = of->norm ? of->norm(of->layer, tape, NG_PLACE_STATE, *c) : *c;
+    ng_tensor *seen = of->norm ? of->norm(of->layer, tape, NG_PLACE_STATE, *c, mask) : *c;
     return ng_mul(tape, o, ng_tanh(tape, seen));
 }
 
-/* (N, 1): 1 where a row takes step t. */
-static ng_tensor *takers(ng_tape *tape, const ng_tensor *lengths, ng_dtype dtype, int64_t t)
+/* Whether a row takes step t. */
+static bool is_taken(const ng_tensor *lengths, int64_t t)
 {
-    ng_tensor *mask = ng_result(tape, dtype, NG_SHAPE(lengths->size, 1));
-    for (int64_t r = 0; mask && r < lengths->size; r++)
-        ng_tensor_store(mask, r, t < ((const int64_t *)lengths->data)[r]);
-    return mask;
+    bool taken = false;
+    for (int64_t r = 0; r < lengths->size; r++)
+        taken |= t < ((const int64_t *)lengths->data)[r];
+    return taken;
 }
 
-/* The state, moved by step t; the step's y. */
-static ng_tensor *step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a, int64_t t,
-                       ng_recurrent_state *state)
+static ng_tensor *moved(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
+                        ng_recurrent_state *state, ng_tensor *mask)
 {
-    ng_recurrent_state old = *state;
-    if (of->cell == NG_CELL_LSTM)
-        state->h = lstm_step(tape, of, a, old.h, &state->c);
-    else if (of->cell == NG_CELL_GRU)
-        state->h = gru_step(tape, of, a, old.h);
-    else
-        state->h = rnn_step(tape, of, a, old.h);
-    if (ng_is_none(of->lengths) || !state->h) return state->h;
-    ng_tensor *takes = takers(tape, of->lengths, state->h->dtype, t);
-    ng_tensor *y = ng_where(tape, takes, state->h, ng_zeros_like(tape, state->h));
-    state->h = ng_where(tape, takes, state->h, old.h);
-    if (of->cell == NG_CELL_LSTM) state->c = ng_where(tape, takes, state->c, old.c);
-    return y;
+    if (of->cell == NG_CELL_LSTM) return lstm_step(tape, of, a, state->h, &state->c, mask);
+    if (of->cell == NG_CELL_GRU) return gru_step(tape, of, a, state->h, mask);
+    return rnn_step(tape, of, a, state->h, mask);
+}
+
+/* The state, moved by step t, which the rows take whose column of taken (N, T) says so; the step's
+ * y. */
+static ng_tensor *step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
+                       ng_tensor *taken, int64_t t, ng_recurrent_state *state)
+{
+    if (ng_is_none(taken)) return state->h = moved(tape, of, a, state, NG_NONE);
+    if (!state->h) return NULL;
+    if (!is_taken(of->lengths, t)) return ng_zeros_like(tape, state->h);
+    const ng_recurrent_state old = *state;
+    ng_tensor *column = ng_slice(tape, taken, 1, t, t + 1);
+    ng_tensor *h = moved(tape, of, a, state, ng_squeeze(tape, column, 1));
+    state->h = ng_where(tape, column, h, old.h);
+    if (of->cell == NG_CELL_LSTM) state->c = ng_where(tape, column, state->c, old.c);
+    return h ? ng_where(tape, column, h, ng_zeros_like(tape, h)) : NULL;
 }
 
 static ng_tensor *or_zeros(ng_tape *tape, ng_tensor *state, ng_dtype dtype, ng_shape shape)
@@ -131,14 +179,18 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
     *last = of->first;
     last->h = or_zeros(tape, last->h, x->dtype, shape);
     if (of->cell == NG_CELL_LSTM) last->c = or_zeros(tape, last->c, x->dtype, shape);
-    ng_tensor *a = product(tape, of, NG_PLACE_INPUT, x);
-    if (!a || !last->h || !last->c) return NULL;
+    ng_tensor *taken = ng_is_none(of->lengths)
+                           ? NG_NONE
+                           : taken_steps(tape, of->lengths, x->dtype, steps);
+    x = without_padding(tape, x, of->lengths);
+    ng_tensor *a = product(tape, of, NG_PLACE_INPUT, x, taken);
+    if (!a || !taken || !last->h || !last->c) return NULL;
     if (rows == 0 || steps == 0) return gate(tape, a, 0, hidden); /* empty, as y is */
     ng_tensor **y = ng_tape_memory(tape, (size_t)steps * sizeof(ng_tensor *));
     if (!y) return NULL;
     for (int64_t i = 0; i < steps; i++) {
         const int64_t t = of->reverse ? steps - 1 - i : i;
-        y[t] = step(tape, of, at_step(tape, a, t), t, last);
+        y[t] = step(tape, of, at_step(tape, a, t), taken, t, last);
         y[t] = ng_reshape(tape, y[t], NG_SHAPE(rows, 1, hidden));
         if (!y[t]) return NULL;
     }
@@ -320,6 +372,8 @@ static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng
                         const ng_recurrent_composition *of, ng_recurrent_state *last)
 {
     if (!ng_recurrent_fits(function, tape, x, of->cell, of)) return NULL;
+    x = without_padding(tape, x, of->lengths);
+    if (!x) return NULL;
     const ng_recurrent_weights *w = &of->weights;
     ng_tensor *const in[INPUTS] = {x,          w->weight_ih, w->weight_hh, w->bias_ih,
                                    w->bias_hh, of->first.h,  of->first.c,  of->lengths};

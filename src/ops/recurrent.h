@@ -17,8 +17,11 @@ typedef struct {
     ng_recurrent_weights weights;
     ng_recurrent_state first;
     ng_tensor *lengths;
-    ng_tensor *(*norm)(void *layer, ng_tape *tape, ng_recurrent_place place, ng_tensor *x);
-    void *layer; /* handed to norm, which may be NULL */
+    /* x normalized, of which what the mask, x's shape without features or NG_NONE, has 0 for is
+     * padding; may be NULL. */
+    ng_tensor *(*norm)(void *layer, ng_tape *tape, ng_recurrent_place place, ng_tensor *x,
+                       ng_tensor *mask);
+    void *layer; /* handed to norm */
 } ng_recurrent_composition;
 
 /* y (N, T, H) of x (N, T, F), whose shapes are in order; *last is the state after the last step. */
