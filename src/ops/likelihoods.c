@@ -135,7 +135,8 @@ ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options op
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
     ng_tensor *none = ng_equal(tape, ng_detach(tape, t), zero);
     ng_tensor *log_t = ng_log(tape, ng_where(tape, none, one, t));
-    ng_tensor *losses = ng_mul(tape, t, ng_sub(tape, log_t, x));
+    ng_tensor *seen = ng_where(tape, none, zero, x); /* -Inf of what is ruled out, say, is not */
+    ng_tensor *losses = ng_mul(tape, t, ng_sub(tape, log_t, seen));
     return ng_reduced(tape, ng_where(tape, none, zero, losses), options.reduction);
 }
 
