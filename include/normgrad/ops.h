@@ -198,7 +198,10 @@ NG_API ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_t
 /* y = sum a b over all elements, a and b of one shape: the inner product, one element. */
 NG_API ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b);
 
-/* ---- Shape -------------------------------------------------------------------------------- */
+/* ---- Shape --------------------------------------------------------------------------------
+ *
+ * What has nothing to do gives x itself, a reshape to x's own shape say, and so the gradient to it
+ * is that to x, by all of x's uses. */
 
 /* The same elements in another shape, sharing memory; one dimension may be -1: what is left. */
 NG_API ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape);
@@ -711,7 +714,8 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
  *
  * q       (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,
  *         (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
- * mask    (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it
+ * mask    (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it. A key that is
+ *         not seen has the weight 0: it and its value must be finite
  * kv_heads  G, a divisor of H: k and v have G heads, (N, G, S, D) or (N, S, G D), each shared by
  *         H / G heads of q that are neighbours; default H. Shazeer 2019, Ainslie et al. 2023
  * scale   default 1 / sqrt(D)
