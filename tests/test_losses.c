@@ -64,6 +64,18 @@ START_TEST(softmax_of_minus_infinity_is_zero)
 }
 END_TEST
 
+START_TEST(softmax_of_nothing_has_gradients_of_any_order)
+{
+    ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(3, 0))));
+    ng_tensor *y[] = {ng_softmax(tape, x, 1), ng_log_softmax(tape, x, 1), ng_softmax(tape, x, 0)};
+    for (int i = 0; i < 3; i++) {
+        ng_tensor *dx = ng_gradient(tape, y[i], x, .record = true);
+        assert_ok(dx);
+        ck_assert_int_eq(ng_size(dx), 0);
+    }
+}
+END_TEST
+
 START_TEST(softmax_keeps_nan_in_its_row)
 {
     ng_tensor *x = VALUES(NG_F32, NG_SHAPE(2, 3), 0, (double)NAN, 1, 2, 2, 2);
@@ -537,6 +549,7 @@ Suite *losses_suite(void)
     tcase_add_test(t, softmax_sums_to_one_along_any_axis);
     tcase_add_loop_test(t, softmax_is_finite_at_extremes, 0, 2);
     tcase_add_test(t, softmax_of_minus_infinity_is_zero);
+    tcase_add_test(t, softmax_of_nothing_has_gradients_of_any_order);
     tcase_add_test(t, softmax_keeps_nan_in_its_row);
     tcase_add_test(t, softmax_gradient_by_hand);
     tcase_add_loop_test(t, softmax_of_floats_keeps_its_digits, 0, 6);

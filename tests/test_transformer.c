@@ -407,6 +407,19 @@ START_TEST(one_tensor_in_all_three_places_has_the_sum_of_gradients)
 }
 END_TEST
 
+START_TEST(attention_to_no_key_is_zero_with_gradients_of_any_order)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *q = ng_require_grad(normal(NG_F64, NG_SHAPE(1, 2, 3, 4), 5));
+    ng_tensor *none = ng_zeros_new(NG_F64, NG_SHAPE(1, 2, 0, 4));
+    ng_tensor *y = ng_attention(tape, q, none, none, NG_NONE);
+    ng_tensor *dq = ng_gradient(tape, y, q, .record = true);
+    for (int i = 0; i < 24; i++) ck_assert(ng_get(y, i) == 0 && ng_get(dq, i) == 0);
+    ng_tensor_free(q), ng_tensor_free(none);
+    ng_tape_free(tape);
+}
+END_TEST
+
 START_TEST(attention_passes_nan_on)
 {
     ng_tape *tape = ng_tape_new();
@@ -1102,6 +1115,7 @@ Suite *transformer_suite(void)
     tcase_add_test(ops, dropout_of_weights_follows_the_tape);
     tcase_add_test(ops, one_packed_tensor_gives_what_its_parts_give);
     tcase_add_test(ops, one_tensor_in_all_three_places_has_the_sum_of_gradients);
+    tcase_add_test(ops, attention_to_no_key_is_zero_with_gradients_of_any_order);
     tcase_add_test(ops, attention_passes_nan_on);
     tcase_add_test(ops, large_scores_do_not_overflow);
     tcase_add_test(ops, rotated_products_depend_on_the_distance_alone);

@@ -89,8 +89,7 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *scores = ng_matmul(tape, q, k, .transpose_b = true);
     scores = ng_mul_scalar(tape, scores, saved->shape.scale);
     scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, lowest(dtype)));
-    ng_tensor *max = ng_max(tape, ng_detach(tape, scores), .axes = NG_AXES(-1), .keepdim = true);
-    ng_tensor *weights = ng_exp(tape, ng_sub(tape, scores, max));
+    ng_tensor *weights = ng_exp(tape, ng_shifted(tape, scores));
     weights = ng_where(tape, sees, weights, zero);
     ng_tensor *sum = ng_sum(tape, weights, .axes = NG_AXES(-1), .keepdim = true);
     sum = ng_where(tape, ng_detach(tape, sum), sum, one);

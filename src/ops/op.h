@@ -127,7 +127,7 @@ void ng_batch_moved(const ng_batch_call *call, ng_batch_moments moments);
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
-/* ---- Losses ------------------------------------------------------------------------------- */
+/* ---- Softmax and losses ------------------------------------------------------------------- */
 
 /* Whether the reduction is one of the three; the losses reduced as it says. */
 bool ng_reduction_ok(const char *function, ng_reduction reduction);
@@ -168,6 +168,10 @@ ng_window_options ng_window_of(const ng_windows *windows);
 
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);
+
+/* x - max x along the last axis, x itself where there is nothing along it. The maximum is a
+ * constant: what follows does not depend on a shift, and so it adds nothing to the gradient. */
+ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x);
 
 /* A call of a convolution, or of a transposed one, over images or lines. */
 typedef struct {

@@ -9,10 +9,9 @@ static int64_t row_count(const ng_tensor *x)
     return ng_shape_span(x->shape, 0, x->shape.rank - 1);
 }
 
-/* x - max x along the last axis. The maximum is a constant: shifting changes no value, and so
- * adds nothing to the gradient. */
-static ng_tensor *shifted(ng_tape *tape, ng_tensor *x)
+ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x)
 {
+    if (!x || ng_dim(x, -1) == 0) return x;
     ng_tensor *max = ng_max(tape, ng_detach(tape, x), .axes = NG_AXES(-1), .keepdim = true);
     return ng_sub(tape, x, max);
 }
@@ -33,7 +32,7 @@ static ng_status softmax_backward(ng_tape *tape, const ng_node *node, const ng_t
 
 static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
 {
-    ng_tensor *e = ng_exp(tape, shifted(tape, node->inputs[0]));
+    ng_tensor *e = ng_exp(tape, ng_shifted(tape, node->inputs[0]));
     return ng_div(tape, e, ng_sum(tape, e, .axes = NG_AXES(-1), .keepdim = true));
 }
 
@@ -56,7 +55,7 @@ static ng_status log_softmax_backward(ng_tape *tape, const ng_node *node, const 
 
 static ng_tensor *log_softmax_definition(ng_tape *tape, const ng_node *node)
 {
-    ng_tensor *z = shifted(tape, node->inputs[0]);
+    ng_tensor *z = ng_shifted(tape, node->inputs[0]);
     ng_tensor *sum = ng_sum(tape, ng_exp(tape, z), .axes = NG_AXES(-1), .keepdim = true);
     return ng_sub(tape, z, ng_log(tape, sum));
 }
