@@ -326,11 +326,15 @@ START_TEST(constants_that_cannot_be_are_told)
     assert_error(NG_EVALUE, "ng_uniform: range [1, 0), expected low <= high");
     ck_assert_ptr_null(ng_arange(tape, NG_F32, 0, 1, 0));
     assert_error(NG_EVALUE, "ng_arange: from 0 to 1 in steps of 0");
+    ck_assert_ptr_null(ng_arange(tape, NG_F32, 0, 1e18, 1));
+    assert_error(NG_EVALUE, "ng_arange: 1e+18 numbers from 0 to 1e+18 in steps of 1");
     ck_assert_ptr_null(ng_eye(tape, NG_F32, -1));
     assert_error(NG_ESHAPE, "ng_eye");
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
     ck_assert_ptr_null(ng_one_hot(tape, NG_F64, labels, 3));
     assert_error(NG_EVALUE, "ng_one_hot: label 3 at 1, expected 0 .. 2");
+    ck_assert_ptr_null(ng_one_hot(tape, NG_F64, labels, 0));
+    assert_error(NG_EVALUE, "ng_one_hot: a label and 0 classes");
     ck_assert_ptr_null(ng_one_hot(tape, NG_F64, labels, -1));
     assert_error(NG_EVALUE, "ng_one_hot: -1 classes, expected 0 or more");
 }

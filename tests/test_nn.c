@@ -1014,6 +1014,17 @@ START_TEST(options_without_sense_are_refused)
     }
     REFUSED(ng_linear_new(3, 2, .init = (ng_init_kind)50), "ng_linear_new: init is 50");
     REFUSED(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1), "init_value is -1");
+    REFUSED(ng_linear_new(3, 2, .init = NG_INIT_NORMAL), "init_value is 0, expected a deviation");
+    REFUSED(ng_linear_new(3, 2, .init_value = 1),
+            ".init_value is set, which counts with NG_INIT_NORMAL or _CONSTANT only");
+    REFUSED(ng_linear_new(3, 2, .init = NG_INIT_XAVIER_NORMAL, .init_value = 1),
+            ".init_value is set, which counts with NG_INIT_NORMAL or _CONSTANT only");
+    REFUSED(ng_multi_head_attention_new(4, 2, .rotary_base = 50),
+            ".rotary_base is set, which counts with .rotary only");
+    REFUSED(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO),
+            "rotary_base is -0, expected a number above 0");
+    REFUSED(ng_sequential_from(NULL, -1), "ng_sequential_from: -1 modules, expected 0 or more");
+    REFUSED(ng_list_from(NULL, -2), "ng_list_from: -2 modules, expected 0 or more");
     REFUSED(ng_layer_norm_new(0), "ng_layer_norm_new: dim is 0");
     REFUSED(ng_layer_norm_new(3, .eps = -1e-5), "eps is -1e-05");
     REFUSED(ng_layer_norm_new(3, .eps = (double)NAN), "eps is");

@@ -1095,6 +1095,7 @@ START_TEST(ops_say_what_is_wrong)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 6, 3), 1), *two = normal(NG_F32, NG_SHAPE(2), 2);
     ng_tensor *six = normal(NG_F32, NG_SHAPE(6), 3), *one = normal(NG_F32, NG_SHAPE(1), 4);
     ng_tensor *buffer = own(ng_ones_new(NG_F32, NG_SHAPE(6)));
+    ng_tensor *other = own(ng_ones_new(NG_F32, NG_SHAPE(6)));
     REFUSED(ng_group_norm(tape, x, NG_NONE, NG_NONE, .groups = 4), NG_EVALUE,
             "ng_group_norm: 4 groups, expected a divisor of the 6 channels of x (2, 6, 3)");
     REFUSED(ng_group_norm(tape, x, NG_NONE, NG_NONE), NG_EVALUE, "0 groups");
@@ -1112,7 +1113,9 @@ START_TEST(ops_say_what_is_wrong)
     REFUSED(ng_dynamic_tanh(tape, x, one, two, NG_NONE), NG_ESHAPE,
             "ng_dynamic_tanh: gamma of shape (2,), expected (3,)");
     REFUSED(ng_detach_norm(tape, x, .eps = (double)NAN), NG_EVALUE, "ng_detach_norm: eps = ");
-    REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, buffer, .r_max = 0.5,
+    REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, buffer, .training = true),
+            NG_EVALUE, "ng_batch_renorm: running_mean and running_deviation are one tensor");
+    REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, other, .r_max = 0.5,
                             .d_max = NG_ZERO, .training = true),
             NG_EVALUE, "ng_batch_renorm: r_max = 0.5 and d_max = -0, expected r_max >= 1");
     REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, NULL), NG_ENULL,

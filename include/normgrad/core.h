@@ -40,7 +40,8 @@
  *     ng_layer_norm_new(128)      ng_layer_norm_new(128, .eps = 1e-6, .no_bias = true)
  *
  * A setting that is left out, or 0, has its default; NG_ZERO is a 0 that is meant (its sign, which
- * no arithmetic shows, tells it from 0). An argument is taken as it is. In C++ the settings stand
+ * no arithmetic shows, tells it from 0), for settings that are a double: a whole number has no such
+ * sign, and its 0 is always the default. An argument is taken as it is. In C++ the settings stand
  * in the order of their struct.
  *
  * NG_NAMED writes the struct of settings, whose last member takes the last argument: a value

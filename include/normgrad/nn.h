@@ -200,7 +200,7 @@ NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *
 typedef struct {
     bool no_bias;
     ng_init_kind init; /* of the weight; the bias is then 0 */
-    double init_value; /* with NG_INIT_NORMAL and NG_INIT_CONSTANT */
+    double init_value; /* with NG_INIT_NORMAL, which has no default for it, and NG_INIT_CONSTANT */
     int64_t out;
 } ng_linear_new_options;
 #define ng_linear_new(in, ...)                                                                     \

@@ -18,9 +18,9 @@ NG_API void ng_tape_reset(ng_tape *tape);
 /* Hands a tensor of your own to the tape, which frees it at its next reset, and returns it:
  *     ng_tensor *x = ng_tape_own(tape, ng_normal_new(NG_F32, NG_SHAPE(32, 64), 0, 1, &rng));
  * From then on it is read-only and lives on this tape alone, as a result does; it stays a leaf,
- * with
- * its gradient. A tensor that this tape owns already is returned as it is. NG_ESTATE for a module's
- * tensor, a leaf's gradient and what lives on another tape. After any error x is still yours. */
+ * with its gradient. A tensor that this tape owns already is returned as it is. NG_ESTATE for a
+ * module's tensor, a leaf's gradient and what lives on another tape. After any error x is still
+ * yours. */
 NG_API ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x);
 
 /* Seeds the stream that dropout draws from (a new tape has seed 0). */

@@ -7,10 +7,10 @@
  *               given by ng_tape_own
  * A tape keeps pointers to the operands of what it has recorded, and a view (ng_reshape, ng_detach)
  * shows the memory of another tensor. So what was an operand on a tape, yours or a module's,
- * with or
- * without a gradient, must live until that tape is reset: free it after, or hand it over with
- * ng_tape_own. Freed earlier it is noticed at best ("an operand was changed"); in a program that is
- * linked with the debug library (make VARIANT=asan, README.md) the line that uses it is caught. */
+ * with or without a gradient, must live until that tape is reset: free it after, or hand it over
+ * with ng_tape_own. Freed earlier it is noticed at best ("an operand was changed"); in a program
+ * that is linked with the debug library (make VARIANT=asan, README.md) the line that uses it is
+ * caught. */
 #ifndef NORMGRAD_TENSOR_H
 #define NORMGRAD_TENSOR_H
 
@@ -58,8 +58,7 @@ typedef struct {
 #endif
 
 /* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4); a list of
- * tensors and
- * its length, for ng_concat: NG_TENSORS(a, b). */
+ * tensors and its length, for ng_concat: NG_TENSORS(a, b). */
 #ifndef __cplusplus
 #define NG_VALUES(...)                                                                             \
     (const double[]){__VA_ARGS__}, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))

@@ -238,8 +238,14 @@ static bool options_accepted(int64_t dim, const ng_multi_head_attention_new_opti
         !ng_option_positive(name, "heads", o->heads, "heads") ||
         !ng_option_range(name, "dropout", o->dropout, 0, 1) ||
         !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
-        !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL))
+        !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL) ||
+        !ng_option_idle(name, "rotary_base", !o->rotary && ng_option_given(o->rotary_base),
+                        "with .rotary"))
         return false;
+    if (o->rotary_base == 0 && ng_option_given(o->rotary_base)) {
+        ng_fail(NG_EVALUE, "%s: rotary_base is -0, expected a number above 0", name);
+        return false;
+    }
     const long long heads = o->heads, shared = o->kv_heads;
     if (dim % heads != 0) {
         ng_fail(NG_EVALUE, "%s: %lld heads, expected a number that divides dim %lld", name, heads,

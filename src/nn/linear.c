@@ -42,8 +42,16 @@ static const ng_module_class linear_class = {.name = "Linear",
 
 static bool init_accepted(ng_init_kind kind, double value)
 {
+    static const char where[] = "with NG_INIT_NORMAL or _CONSTANT";
+    const bool takes = kind == NG_INIT_NORMAL || kind == NG_INIT_CONSTANT;
     if ((unsigned)kind > NG_INIT_CONSTANT) {
         ng_fail(NG_EVALUE, "ng_linear_new: init is %d, expected an ng_init_kind", (int)kind);
+        return false;
+    }
+    if (!ng_option_idle("ng_linear_new", "init_value", !takes && ng_option_given(value), where))
+        return false;
+    if (kind == NG_INIT_NORMAL && !ng_option_given(value)) {
+        ng_fail(NG_EVALUE, "ng_linear_new: init_value is 0, expected a deviation (or NG_ZERO)");
         return false;
     }
     const double low = kind == NG_INIT_CONSTANT ? -HUGE_VAL : 0;

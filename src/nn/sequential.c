@@ -41,6 +41,10 @@ static bool came_before(ng_module *const *modules, int index)
 static ng_module *container(const char *function, const ng_module_class *type,
                             ng_module *const *modules, int count)
 {
+    if (count < 0) {
+        ng_fail(NG_EVALUE, "%s: %d modules, expected 0 or more", function, count);
+        return NULL;
+    }
     if (count > 0 && !ng_given(function, "modules", modules)) return NULL;
     ng_module *self = ng_module_new(type);
     for (int i = 0; i < count; i++) {

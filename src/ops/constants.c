@@ -101,6 +101,11 @@ ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, doub
 {
     static const char function[] = "ng_arange";
     const double count = ceil((to - from) / step);
+    if (tape && isfinite(from) && isfinite(to) && isfinite(step) && step != 0 && count >= 0x1p53) {
+        ng_fail(NG_EVALUE, "%s: %g numbers from %g to %g in steps of %g, expected fewer", function,
+                count, from, to, step);
+        return NULL;
+    }
     if (tape && !(isfinite(from) && isfinite(step) && step != 0 && count < 0x1p53)) {
         ng_fail(NG_EVALUE,
                 "%s: from %g to %g in steps of %g, expected finite numbers and a step "
@@ -136,6 +141,10 @@ ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t 
     if (shape.rank < NG_MAX_RANK) shape.dim[shape.rank] = classes;
     shape.rank++;
     const int64_t *const label = labels->data;
+    if (classes == 0 && labels->size > 0) {
+        ng_fail(NG_EVALUE, "%s: a label and 0 classes, expected 1 or more", function);
+        return NULL;
+    }
     for (int64_t i = 0; i < labels->size; i++)
         if (label[i] < 0 || label[i] >= classes) {
             ng_fail(NG_EVALUE, "%s: label %lld at %lld, expected 0 .. %lld", function,

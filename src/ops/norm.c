@@ -114,6 +114,16 @@ static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor
     return true;
 }
 
+/* One memory cannot be both. */
+static bool running_apart(const ng_batch_call *o)
+{
+    if (!o->training || ng_is_none(o->running_mean) || o->running_mean != o->running_spread)
+        return true;
+    ng_fail(NG_EVALUE, "%s: running_mean and %s are one tensor, expected two", o->function,
+            o->spread);
+    return false;
+}
+
 static bool momentum_ok(const char *function, double momentum)
 {
     if (momentum >= 0 && momentum <= 1) return true;
@@ -134,7 +144,7 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o, ng_column_norm_shap
         !ng_channels_fit(function, "beta", o->beta, o->x) ||
         !running_ok(o, "running_mean", o->running_mean) ||
         !running_ok(o, o->spread, o->running_spread) || !ng_norm_eps_ok(function, o->eps) ||
-        !momentum_ok(function, o->momentum))
+        !momentum_ok(function, o->momentum) || !running_apart(o))
         return false;
 
     const ng_shape x = o->x->shape;
