@@ -529,7 +529,7 @@ static pid_t fork_training(uint64_t seed, uint64_t expected)
     const pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child > 0) return child;
-    alarm(240);
+    alarm(60);
     _exit(trained(seed) == expected && running() > 1 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
@@ -614,7 +614,7 @@ Suite *threads_suite(void)
     suite_add_tcase(suite, programs);
 
     TCase *children = tcase_create("children");
-    tcase_set_tags(children, "fork"); /* qemu's user mode may end a child of many threads itself */
+    tcase_set_tags(children, "fork"); /* qemu may end such a child, valgrind misunderstands it */
     tcase_add_test(children, a_child_trains_beside_its_parent);
     tcase_add_test(children, a_child_of_a_busy_parent_trains);
     suite_add_tcase(suite, children);
