@@ -143,6 +143,17 @@ static bool read_file(text *t, const char *path)
     return read;
 }
 
+/* A text without new lines is sampled from any character on. */
+static bool has_prompt(const text *t, const char *prompt)
+{
+    for (const char *at = strcmp(prompt, "\n") ? prompt : ""; *at; at++) {
+        if (t->id[(unsigned char)*at] >= 0) continue;
+        complain("--prompt '%s' has a character that the text has not: '%c'", prompt, *at);
+        return false;
+    }
+    return true;
+}
+
 static bool read_text(text *t, const options *o)
 {
     bool read = o->n_files > 0 || read_file(t, find_data("opticks.txt"));
@@ -161,7 +172,7 @@ static bool read_text(text *t, const options *o)
         if (occurs[b]) t->byte[t->vocabulary++] = (unsigned char)b;
     }
     t->train = (int64_t)(t->count - t->count / 10);
-    return true;
+    return has_prompt(t, o->prompt);
 }
 
 /* ---- The job ---- */

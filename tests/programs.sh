@@ -143,6 +143,7 @@ fails 1 'no norm, seed 1/1, epoch 1: the loss is .*: the training has diverged' 
     "$programs/digits" $small --norm none,layer --optimizer sgd --lr 1e30 --no-plot
 fails 1 'the training has diverged' "$programs/digits_cnn" $small --norm none --lr 1e30
 fails 1 'the training has diverged' "$programs/char_transformer" $tiny --norm none --lr 999
+fails 1 "has a character that the text has not: '~'" "$programs/char_transformer" $tiny --prompt 'a~'
 
 # Data: in the place that is named and no other; with a prefix; or an error with the places.
 fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/quickstart"

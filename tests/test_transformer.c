@@ -730,8 +730,9 @@ START_TEST(a_block_is_the_formula_of_its_placement)
 {
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
-    ng_module *block = ng_transformer_block_new(8, 2, .placement = (ng_norm_placement)_i,
-                                                .norm = ng_norm_rms, .layers = 18);
+    ng_module *block =
+        ng_transformer_block_new(8, 2, .placement = (ng_norm_placement)_i, .norm = ng_norm_rms,
+                                 .layers = _i == NG_NORM_DEEP ? 18 : 0);
     const double alpha = pow(36, 0.25);
     ng_tensor *y = branch(block, tape, x, "attention", (ng_norm_placement)_i, alpha);
     y = branch(block, tape, y, "feed_forward", (ng_norm_placement)_i, alpha);
@@ -1093,8 +1094,10 @@ START_TEST(options_without_sense_are_refused)
     assert_error(NG_EVALUE, "activation is 7");
     ck_assert_ptr_null(ng_embedding_new(0, 4));
     assert_error(NG_EVALUE, "count is 0");
-    ck_assert_ptr_null(ng_transformer_block_new(8, 2, .layers = -1));
+    ck_assert_ptr_null(ng_transformer_block_new(8, 2, .placement = NG_NORM_DEEP, .layers = -1));
     assert_error(NG_EVALUE, "layers is -1");
+    ck_assert_ptr_null(ng_transformer_block_new(8, 2, .layers = 3));
+    assert_error(NG_EVALUE, ".layers is set, which counts with NG_NORM_DEEP only");
 }
 END_TEST
 

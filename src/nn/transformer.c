@@ -79,7 +79,9 @@ static bool block_options_accepted(const char *function, int64_t dim,
     }
     return ng_option_positive(function, "dim", dim, "features") &&
            ng_option_positive(function, "heads", o->heads, "heads") &&
-           ng_option_positive(function, "layers", o->layers, "layers") &&
+           ng_option_idle(function, "layers", o->placement != NG_NORM_DEEP && o->layers != 0,
+                          "with NG_NORM_DEEP") &&
+           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers")) &&
            ng_option_range(function, "dropout", o->dropout, 0, 1);
 }
 
@@ -103,8 +105,8 @@ static branch branch_around(block *self, const char *name, ng_module *f)
 ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_options options)
 {
     if (!options.norm) options.norm = ng_norm_layer;
-    if (options.layers == 0) options.layers = 1;
     if (!block_options_accepted("ng_transformer_block_new", dim, &options)) return NULL;
+    if (options.layers == 0) options.layers = 1;
     block *self = (block *)ng_module_new(&block_class);
     if (!self) return NULL;
 
@@ -185,8 +187,9 @@ static ng_module *blocks_of(const ng_transformer_new_options *o)
     for (int64_t i = 0; blocks && i < o->layers; i++) {
         ng_module *added = ng_transformer_block_new(
             o->dim, o->heads, .kv_heads = o->kv_heads, .hidden = o->hidden, .norm = o->norm,
-            .qk_norm = o->qk_norm, .placement = o->placement, .layers = o->layers,
-            .activation = o->activation, .dropout = o->dropout, .causal = !o->bidirectional,
+            .qk_norm = o->qk_norm, .placement = o->placement,
+            .layers = o->placement == NG_NORM_DEEP ? o->layers : 0, .activation = o->activation,
+            .dropout = o->dropout, .causal = !o->bidirectional,
             .rotary = o->positions == NG_POSITIONS_ROTARY, .no_bias = o->no_bias);
         if (added && ng_sequential_add(blocks, added) == NG_OK) continue;
         ng_module_free(blocks);
