@@ -441,8 +441,7 @@ typedef struct {
 #define ng_local_response_norm_new(...)                                                            \
     ng_local_response_norm_new_with(                                                               \
         NG_NAMED(ng_local_response_norm_new_options, size, __VA_ARGS__))
-NG_API ng_module *
-ng_local_response_norm_new_with(ng_local_response_norm_new_options options);
+NG_API ng_module *ng_local_response_norm_new_with(ng_local_response_norm_new_options options);
 
 /* Batch renormalization as in ops.h; parameters weight (1) and bias (0), buffers running_mean (0),
  * running_deviation (1) and num_batches_tracked. For .warmup batches it is BatchNorm (r_max 1,
