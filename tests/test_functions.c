@@ -332,7 +332,7 @@ END_TEST
 
 START_TEST(a_distribution_has_no_divergence_from_itself)
 {
-    static const double of_none[] = {-1000, -INFINITY, NAN};
+    static const double of_none[] = {-1000, (double)-INFINITY, (double)NAN};
     ng_tensor *p = values(NG_SHAPE(3), NG_VALUES(0.25, 0.75, 0));
     for (size_t i = 0; i < sizeof of_none / sizeof *of_none; i++) {
         ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(log(0.25), log(0.75), of_none[i]));

@@ -1143,6 +1143,8 @@ START_TEST(layers_say_what_is_wrong)
     REFUSED(ng_dynamic_tanh_new(3, .alpha = HUGE_VAL), value, "alpha is inf");
     REFUSED(ng_local_response_norm_new(0), value, "ng_local_response_norm_new: size is 0");
     REFUSED(ng_local_response_norm_new(3, .k = -1), value, "ng_local_response_norm_new: k is -1");
+    REFUSED(ng_local_response_norm_new(3, .alpha = -0.5), value, "alpha is -0.5");
+    REFUSED(ng_local_response_norm_new(3, .beta = -0.5), value, "beta is -0.5");
     REFUSED(ng_batch_renorm_new(3, .r_max = 0.5), value, "r_max is 0.5");
     REFUSED(ng_batch_renorm_new(3, .warmup = -1), value, "warmup is -1");
     REFUSED(ng_batch_norm_new(3, .combined = true), value, "ghost is 0 with .combined");

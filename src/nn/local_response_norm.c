@@ -10,8 +10,7 @@ typedef struct {
 static ng_tensor *local_response_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const ng_local_response_norm_new_options *o = &((const local_response_norm *)self)->options;
-    return ng_local_response_norm(tape, x, o->size, .alpha = ng_exactly(o->alpha),
-                                  .beta = ng_exactly(o->beta), .k = ng_exactly(o->k));
+    return ng_local_response_norm(tape, x, o->size, .alpha = o->alpha, .beta = o->beta, .k = o->k);
 }
 
 static void local_response_norm_describe(const ng_module *self, char *text, size_t bytes)
