@@ -344,7 +344,7 @@ static void ignore_the_middle(double held, ng_cross_entropy_options options, ng_
 
 START_TEST(an_ignored_row_may_hold_anything)
 {
-    static const double held[] = {INFINITY, NAN, 1e308};
+    static const double held[] = {(double)INFINITY, (double)NAN, 1e308};
     const ng_cross_entropy_options ways[] = {
         {.reduction = NG_MEAN},
         {.reduction = NG_SUM, .smoothing = 0.2},

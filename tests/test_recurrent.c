@@ -230,7 +230,7 @@ static int both_orders(ng_module *net, ng_tensor *x, ng_tensor *results[2 * MOST
 /* Nor do gradients look there: 0 times NaN would be NaN in each of the weights'. */
 START_TEST(no_gradient_looks_at_what_stands_behind_a_rows_length)
 {
-    static const double behind[] = {1e30, -1e308, INFINITY, NAN};
+    static const double behind[] = {1e30, -1e308, (double)INFINITY, (double)NAN};
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *clean = ng_require_grad(sequences(N, T)), *expected[2 * MOST_LEAVES];
     fill_behind(clean, 0);
