@@ -449,9 +449,8 @@ START_TEST(another_training_is_refused_with_the_difference)
 
     begin(&r, 2, path, 1, 1);
     ng_optimizer *other = ng_adam_new(r.net, .lr = 0.01, .beta1 = 0.8);
-    ng_training *changed =
-        ng_training_new(other, .tape = r.tape, .data = r.data, .history = r.history, .path = path,
-                        .seed = 5);
+    ng_training *changed = ng_training_new(other, .tape = r.tape, .data = r.data,
+                                           .history = r.history, .path = path, .seed = 5);
     ng_training_keep_number(changed, "loss", &r.loss_sum);
     ng_training_keep_count(changed, "drawn", &r.drawn);
     ng_training_keep_rng(changed, "noise", &r.noise);
@@ -487,14 +486,21 @@ static void expect_refused(const char *says, bool may_change, ng_training *befor
     ng_training_free(before), ng_training_free(after);
 }
 
+/* The same of trainings that differ by their optimizers, which are freed too. */
+static void expect_refused_for(const char *says, bool may_change, ng_optimizer *saved,
+                               ng_optimizer *other)
+{
+    expect_refused(says, may_change, ng_training_new(saved, .path = in_folder("state")),
+                   ng_training_new(other, .path = in_folder("state")));
+    ng_optimizer_free(saved), ng_optimizer_free(other);
+}
+
 static void expect_optimizers(const char *setting, bool may_change, ng_optimizer *saved,
                               ng_optimizer *other)
 {
     char says[64];
     snprintf(says, sizeof says, "the optimizer's %s is ", setting);
-    expect_refused(says, may_change, ng_training_new(saved, .path = in_folder("state")),
-                   ng_training_new(other, .path = in_folder("state")));
-    ng_optimizer_free(saved), ng_optimizer_free(other);
+    expect_refused_for(says, may_change, saved, other);
 }
 
 static void expect_compared(const char *setting, ng_optimizer *saved, ng_optimizer *other)
@@ -507,13 +513,6 @@ static ng_optimizer *with_group(ng_module *net, const char *pattern, double lr_s
     ng_optimizer *sgd = ng_sgd_new(net);
     assert_ok(ng_optimizer_group(sgd, pattern, .lr_scale = lr_scale, .weight_decay = decay));
     return sgd;
-}
-
-static void expect_groups(const char *says, ng_optimizer *saved, ng_optimizer *other)
-{
-    expect_refused(says, true, ng_training_new(saved, .path = in_folder("state")),
-                   ng_training_new(other, .path = in_folder("state")));
-    ng_optimizer_free(saved), ng_optimizer_free(other);
 }
 
 START_TEST(every_setting_of_an_optimizer_is_compared)
@@ -547,12 +546,12 @@ START_TEST(every_setting_of_an_optimizer_is_compared)
                     SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 8));
     expect_compared("schedule.factor", SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
                     SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = 0.5));
-    expect_groups("group bias is lr_scale=2, and here lr_scale=3",
-                  with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
-    expect_groups("has no group bias, and here it is lr_scale=2, weight_decay=0", ng_sgd_new(net),
-                  with_group(net, "bias", 2, NG_ZERO));
-    expect_groups("group * is lr_scale=2, and here there is none", with_group(net, "*", 2, 0),
-                  ng_sgd_new(net));
+    expect_refused_for("group bias is lr_scale=2, and here lr_scale=3", true,
+                       with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
+    expect_refused_for("has no group bias, and here it is lr_scale=2, weight_decay=0", true,
+                       ng_sgd_new(net), with_group(net, "bias", 2, NG_ZERO));
+    expect_refused_for("group * is lr_scale=2, and here there is none", true,
+                       with_group(net, "*", 2, 0), ng_sgd_new(net));
 #undef SCHEDULED
     ng_module_free(net);
 }
@@ -579,6 +578,7 @@ START_TEST(every_setting_of_the_order_of_samples_is_compared)
 {
     static const char *const says[] = {"seed is 5, and here 6", "in_order is false, and here true",
                                        "the samples' digest is "};
+    static const uint64_t seeds[] = {6, 0, 5};
     const char *path = in_folder("state");
     ng_module *net = make_net();
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -586,11 +586,10 @@ START_TEST(every_setting_of_the_order_of_samples_is_compared)
     for (int i = 0; i < 3; i++) {
         ng_dataset *data = make_data(), *other = make_data();
         if (i == 2) assert_ok(ng_dataset_standardize(other, data));
-        expect_refused(
-            says[i], true,
-            ng_training_new(sgd, .tape = tape, .data = data, .path = path, .seed = 5),
-            ng_training_new(sgd, .tape = tape, .data = other, .path = path,
-                            .seed = i == 0 ? 6 : i == 1 ? 0 : 5, .in_order = i == 1));
+        expect_refused(says[i], true,
+                       ng_training_new(sgd, .tape = tape, .data = data, .path = path, .seed = 5),
+                       ng_training_new(sgd, .tape = tape, .data = other, .path = path,
+                                       .seed = seeds[i], .in_order = i == 1));
         ng_dataset_free(data), ng_dataset_free(other);
     }
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
@@ -610,10 +609,7 @@ START_TEST(every_setting_of_a_layer_is_compared)
         {WITH(ng_layer_norm_new(4)), WITH(ng_layer_norm_new(4, .eps = 0.1))}};
 #undef WITH
     for (int i = 0; i < 3; i++) {
-        ng_optimizer *saved = ng_sgd_new(nets[i][0]), *other = ng_sgd_new(nets[i][1]);
-        expect_refused(says[i], true, ng_training_new(saved, .path = in_folder("state")),
-                       ng_training_new(other, .path = in_folder("state")));
-        ng_optimizer_free(saved), ng_optimizer_free(other);
+        expect_refused_for(says[i], true, ng_sgd_new(nets[i][0]), ng_sgd_new(nets[i][1]));
         ng_module_free(nets[i][0]), ng_module_free(nets[i][1]);
     }
 }
