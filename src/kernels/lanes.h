@@ -287,4 +287,17 @@ NG_INLINE void put_in(ng_slot to, int64_t i, double value)
     if (to.data) put((REAL *)to.data + i, value, to.accumulate);
 }
 
+/* Likewise its elements from `first` on. */
+NG_INLINE void put_run(ng_slot to, int64_t first, const double *restrict values, int64_t count)
+{
+    REAL *restrict y = place_in(to, first);
+    int64_t j = 0;
+    if (!y) return;
+    for (; j + LANES <= count; j += LANES) {
+        const wide value = load_f64(values + j);
+        store(y + j, to.accumulate ? load(y + j) + value : value);
+    }
+    for (; j < count; j++) put(y + j, values[j], to.accumulate);
+}
+
 #endif
