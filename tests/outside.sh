@@ -51,6 +51,9 @@ by_cmake() {
     ! cmake -S "$outside" -B "$folder/older" -DCMAKE_PREFIX_PATH="$2" -DVERSION=0.1 \
         >"$folder/older.log" 2>&1 && grep -q normgradConfig.cmake "$folder/older.log" ||
         fail "a program for version 0.1 was given this library"
+    ! cmake -S "$outside" -B "$folder/other" -DCMAKE_PREFIX_PATH="$2" -DCOMPONENTS=other \
+        >"$folder/other.log" 2>&1 && grep -q 'no component other' "$folder/other.log" ||
+        fail "a program was given a component that there is not"
 }
 
 root="$folder/a place"
