@@ -5,7 +5,7 @@
 #include "../pass.h"
 #include "../progress.h"
 
-enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, MOST_PARTS = 64 };
+enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, MOST_PARTS = 64, COLUMNS = 90 };
 
 /* A part of the claim with a copy of its numbers: sorted, without those that are missing. */
 typedef struct {
@@ -40,6 +40,22 @@ static void give_up(const char *what)
     progress_end(&lab.bar);
     complain("%s", what);
     exit(EXIT_FAILED);
+}
+
+/* A text whose lines end between words, before they are wider than COLUMNS. */
+NG_PRINTF(3, 4)
+static void write_lines(char *text, size_t bytes, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, bytes, format, list);
+    va_end(list);
+    char *line = text, *space = NULL;
+    for (char *at = text; *at; at++) {
+        if (*at == ' ') space = at;
+        if (at - line >= COLUMNS && space) *space = '\n', line = space + 1, space = NULL;
+        if (*at == '\n') line = at + 1, space = NULL;
+    }
 }
 
 /* ---- Options ------------------------------------------------------------------------------ */
@@ -79,9 +95,9 @@ static void parse_options(int argc, char **argv)
     char usage[8192], runs[64], where[160], meanings[MOST_SIZES][160];
     const char *out = NULL;
     int first_seed = 0;
-    snprintf(usage, sizeof usage,
-             "usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n", program_name(),
-             e->claim, e->source, e->method, e->rule);
+    write_lines(usage, sizeof usage,
+                "usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n", program_name(),
+                e->claim, e->source, e->method, e->rule);
     snprintf(runs, sizeof runs, "runs of each kind (%d)", e->seeds);
     snprintf(where, sizeof where, "of the .dat, .svg and .png (build/%s)", figure());
     program_option known[MOST_SIZES + OWN_OPTIONS] = {
@@ -90,7 +106,7 @@ static void parse_options(int argc, char **argv)
     const program_option last[] = {
         OPTION_TEXT("out", "PREFIX", where, &out),
         OPTION_COUNT("threads", "N", "of the kernels; 0: one per processor (1)", &lab.threads, 0,
-                     1024),
+                     NG_MOST_THREADS),
         OPTION_SWITCH("quick", "a smoke run: small, with figures that mean nothing", &lab.quick),
         OPTION_SWITCH("no-plot", "leave the drawing out", &lab.no_plot),
         OPTION_TEXT("verdicts", "FILE", "to write the verdicts to, a line each, with tabs",
@@ -120,7 +136,10 @@ void lab_begin(int argc, char **argv, const lab_experiment *experiment)
     if (!can_write("out", lab.out)) exit(EXIT_FAILED);
     if (lab.verdicts && !can_write("verdicts", lab.verdicts)) exit(EXIT_FAILED);
     ng_set_threads(lab.threads);
-    printf("%s\n(%s)\n\n%s\n", experiment->claim, experiment->source, experiment->method);
+    char opening[4096];
+    write_lines(opening, sizeof opening, "%s\n(%s)\n\n%s\n", experiment->claim, experiment->source,
+                experiment->method);
+    fputs(opening, stdout);
     fflush(stdout);
     lab.bar = progress_begin(experiment->id, "%", 100, !progress_terminal());
     lab.data = open_memstream(&lab.text, &lab.size);
@@ -301,7 +320,10 @@ int lab_end(void)
     char script[1024];
     snprintf(script, sizeof script, "plots/%s.gp", figure());
     const bool drawn = draw_figure(script, lab.out, !lab.no_plot);
-    printf("%.0f s. The rule: %s\n", progress_clock() - lab.began, lab.experiment->rule);
+    char closing[2048];
+    write_lines(closing, sizeof closing, "%.0f s. The rule: %s\n", progress_clock() - lab.began,
+                lab.experiment->rule);
+    fputs(closing, stdout);
     size_t size;
     char *lines = report_verdicts(&size);
     const bool told = !lab.verdicts || ng_file_write(lab.verdicts, lines, (int64_t)size) == NG_OK;
