@@ -243,6 +243,7 @@ typedef struct {
     double sum, seconds;
     int64_t counted, reports;
     ng_tensor *measured; /* (3, reports): losses, on other text, seconds */
+    setting settings[2];
 } run;
 
 /* Sequences from bytes first .. last - 1, each label the byte after its id. */
@@ -320,10 +321,16 @@ static void report(run *r, double loss, int step)
 static bool begin_training(run *r, const char *key, int number)
 {
     const options *o = &r->job->options;
+    const text *t = &r->job->text;
     curve *c = r->curve;
+    const char *path = checkpoint_path(&o->saved, key, number);
+    int64_t digest = 0;
+    for (size_t i = 0; i < t->count; i++) digest = digest_of(digest, t->bytes[i]);
+    r->settings[0] = (setting){.name = "batch", .now = o->batch};
+    r->settings[1] = (setting){.name = "digest of the text", .now = digest};
     r->measured = ng_zeros_new(NG_F64, NG_SHAPE(3, o->steps / REPORT + 1));
-    r->training = ng_training_new(r->optimizer, .tape = r->tape,
-                                  .path = checkpoint_path(&o->saved, key, number), .minutes = 0.1);
+    r->training = ng_training_new(r->optimizer, .tape = r->tape, .path = path, .minutes = 0.1);
+    keep_settings(r->training, r->settings, 2);
     ng_training_keep_rng(r->training, "batches", &r->rng);
     ng_training_keep_number(r->training, "sum", &r->sum);
     ng_training_keep_number(r->training, "seconds", &r->seconds);
@@ -332,6 +339,7 @@ static bool begin_training(run *r, const char *key, int number)
     ng_training_keep_tensor(r->training, "measured", r->measured);
     if (ng_failed()) return false;
     if (o->saved.resume && ng_training_resume(r->training, .or_begin = true)) return false;
+    if (!settings_stay(path, r->settings, 2)) return false;
     for (c->reports = 0; c->reports < r->reports; c->reports++) {
         c->loss[c->reports] = ng_at(r->measured, 0, c->reports);
         c->validation[c->reports] = ng_at(r->measured, 1, c->reports);

@@ -141,12 +141,17 @@ static bool read_data(job *j)
     const ng_tensor *x = ng_dataset_x(raw), *y = ng_dataset_y(raw);
     double largest = 0;
     for (int64_t i = 0; i < ng_size(x); i++) largest = fmax(largest, fabs(ng_get(x, i)));
-    for (int64_t i = 0; i < ng_size(y); i++)
-        j->classes = ng_get(y, i) >= (double)j->classes ? (int64_t)ng_get(y, i) + 1 : j->classes;
+    for (int64_t i = 0; i < ng_size(y) && !ng_failed(); i++) {
+        const int64_t label = (int64_t)ng_get(y, i);
+        if (label < 0)
+            ng_fail(NG_EVALUE, "%s: label %lld, expected 0 or more", j->options.data,
+                    (long long)label);
+        if (label >= j->classes) j->classes = label + 1;
+    }
     j->features = ng_dim(x, 1);
     j->train_count = ng_dataset_count(raw) * 4 / 5;
     ng_dataset_free(raw);
-    if (!raw) return false;
+    if (ng_failed()) return false;
     j->data = ng_dataset_read_csv(j->options.data, .scale = largest > 0 ? 1 / largest : 1);
     return j->data != NULL;
 }
@@ -298,7 +303,8 @@ static void run_seed(crew *w, curves *c, int place, double lr, int before, bool 
     snprintf(key, sizeof key, w->on_trial ? "%s-%g" : "%s", norms[w->norm].key, lr);
     training t = {.name = norms[w->norm].name, .seed = place, .batch = j->options.batch};
     ng_dataset_split(j->data, j->train_count, (uint64_t)seed, &t.train, &t.validate);
-    t.drop_last = j->train_count % t.batch == 1; /* BatchNorm cannot train on one sample */
+    /* BatchNorm cannot train on one sample. */
+    t.drop_last = j->train_count > t.batch && j->train_count % t.batch == 1;
     t.on_trial = w->on_trial;
     t.net = make_network(j, &norms[w->norm], seed);
     t.optimizer = optimizers[j->options.optimizer].make(t.net, lr);
@@ -416,10 +422,9 @@ static void run_norm(job *j, int norm)
                                   (double)j->train_count * runs * j->options.epochs,
                                   !j->terminal || (j->live && !j->window));
     if (sweep) find_rate(j, norm, &bar);
-    if (interrupted || ng_failed()) return progress_end(&bar);
-    if (sweep && !j->terminal) print_rate(j, norm);
-
-    const bool whole = run_all(j, norm, false, j->options.seeds, &bar);
+    const bool going = !interrupted && !ng_failed();
+    if (going && sweep && !j->terminal) print_rate(j, norm);
+    const bool whole = going && run_all(j, norm, false, j->options.seeds, &bar);
     progress_end(&bar);
     if (j->terminal && !bar.off && whole) {
         const curves *c = &j->curves[norm];

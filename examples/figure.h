@@ -6,12 +6,22 @@
 #include "program.h"
 #include <unistd.h>
 
+/* A prefix is given endings: cut short, it would lead to another place. */
+enum { LONGEST_PREFIX = 1000 };
+static inline void refuse_long(const char *option, const char *prefix)
+{
+    if (strlen(prefix) < LONGEST_PREFIX) return;
+    complain("--%s %.40s...: expected less than %d characters", option, prefix, LONGEST_PREFIX);
+    exit(EXIT_USAGE);
+}
+
 /* The prefix: what --out gave, with `name` where that ends in a slash. Without it build/NAME, or
  * NAME where there is no folder build/: what the project keeps in plots/ is replaced only by who
  * asks for it, as make demo and make plots do. */
 static inline void choose_prefix(char *prefix, size_t bytes, const char *out, const char *name)
 {
     if (!out) out = access("build", W_OK) == 0 ? "build/" : "./";
+    refuse_long("out", out);
     const size_t length = strlen(out);
     const bool folder = length > 0 && out[length - 1] == '/';
     snprintf(prefix, bytes, "%s%s", strcmp(out, "./") == 0 ? "" : out, folder ? name : "");

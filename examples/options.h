@@ -16,7 +16,8 @@
 /* Ends the program with what option `name` was given and what it expects. */
 static inline void refuse(const char *name, const char *value, const char *expected)
 {
-    complain("--%s %s: expected %s; --help shows all options", name, value, expected);
+    complain("--%s %s: expected %s; --help shows all options", name, *value ? value : "''",
+             expected);
     exit(EXIT_USAGE);
 }
 
@@ -35,7 +36,7 @@ static inline int parse_count(const char *name, const char *text, int low, int h
 
 static inline const char *parse_text(const char *name, const char *text)
 {
-    if (*text == '\0') refuse(name, "''", "something");
+    if (*text == '\0') refuse(name, text, "something");
     return text;
 }
 

@@ -137,7 +137,7 @@ typedef struct {
                       &(saved).resume)
 #define THREADS_OPTION(count, standard)                                                            \
     OPTION_COUNT("threads", "N", "of the kernels; 0: one per processor (" standard ")", &(count),  \
-                 0, 1024)
+                 0, NG_MOST_THREADS)
 #define CTRL_C_HELP                                                                                \
     "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"   \
     "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"       \
@@ -145,6 +145,7 @@ typedef struct {
 
 static inline void check_checkpoint(const checkpoint *c)
 {
+    if (c->prefix) refuse_long("checkpoint", c->prefix);
     if (c->prefix && !can_write("checkpoint", c->prefix)) exit(EXIT_FAILED);
     if (c->prefix || !c->resume) return;
     complain("--resume: expected --checkpoint, which says from where; --help shows all options");
@@ -158,6 +159,39 @@ static inline const char *checkpoint_path(const checkpoint *c, const char *key, 
     if (!c->prefix) return NULL;
     snprintf(path, sizeof path, "%s.%s-%d", c->prefix, key, number);
     return path;
+}
+
+/* What a training goes by that its file does not hold of itself: it is saved with it, and what is
+ * taken up is to have the same. */
+typedef struct {
+    const char *name;
+    int64_t now, saved;
+} setting;
+
+static inline void keep_settings(ng_training *run, setting *all, int count)
+{
+    for (int i = 0; i < count; i++) {
+        all[i].saved = all[i].now;
+        ng_training_keep_count(run, all[i].name, &all[i].saved);
+    }
+}
+
+/* Whether they are as they were saved in this file. */
+static inline bool settings_stay(const char *path, const setting *all, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (all[i].saved == all[i].now) continue;
+        ng_fail(NG_EVALUE, "%s: the %s is %lld, and here %lld", path, all[i].name,
+                (long long)all[i].saved, (long long)all[i].now);
+        return false;
+    }
+    return true;
+}
+
+/* Goes on from 0 to a number that tells a list of values from others (FNV-1a). */
+static inline int64_t digest_of(int64_t digest, int64_t value)
+{
+    return (int64_t)(((uint64_t)digest ^ (uint64_t)value) * 0x100000001b3u);
 }
 
 /* ---- Training ---- */
@@ -179,22 +213,36 @@ typedef struct {
     double sum, seen;    /* losses and samples of this epoch */
     int64_t done;        /* epochs */
     ng_tensor *measured; /* (2, epochs): their losses and accuracies */
+    setting settings[2];
 } training;
+
+static inline int64_t digest_of_labels(const ng_dataset *data)
+{
+    const ng_tensor *y = ng_dataset_y(data);
+    int64_t digest = ng_dataset_count(data);
+    for (int64_t i = 0; i < ng_size(y); i++) digest = digest_of(digest, (int64_t)ng_get(y, i));
+    return digest;
+}
 
 /* Once the rest is there: begins, or goes on where it was left. */
 static inline bool training_begin(training *t, const checkpoint *saved, const char *key)
 {
     curves *c = t->curves;
+    const char *path = checkpoint_path(saved, key, c->first_seed + t->seed);
     t->measured = ng_zeros_new(NG_F64, NG_SHAPE(2, c->epochs));
-    t->run = ng_training_new(t->optimizer, .tape = t->tape, .data = t->train,
-                             .path = checkpoint_path(saved, key, c->first_seed + t->seed),
+    t->settings[0] = (setting){.name = "batch", .now = t->batch};
+    t->settings[1] = (setting){.name = "digest of the samples that measure",
+                               .now = digest_of_labels(t->validate)};
+    t->run = ng_training_new(t->optimizer, .tape = t->tape, .data = t->train, .path = path,
                              .minutes = 0.1);
+    keep_settings(t->run, t->settings, 2);
     ng_training_keep_number(t->run, "sum", &t->sum);
     ng_training_keep_number(t->run, "seen", &t->seen);
     ng_training_keep_count(t->run, "done", &t->done);
-    ng_training_keep_tensor(t->run, "measured", t->measured);
+    ng_training_keep_tensor(t->run, "loss and accuracy by epoch", t->measured);
     if (ng_failed()) return false;
     if (saved->resume && ng_training_resume(t->run, .or_begin = true)) return false;
+    if (!settings_stay(path, t->settings, 2)) return false;
     for (int epoch = 0; epoch < t->done && epoch < c->epochs; epoch++) {
         c->loss[t->seed * c->epochs + epoch] = ng_at(t->measured, 0, epoch);
         c->accuracy[t->seed * c->epochs + epoch] = ng_at(t->measured, 1, epoch);

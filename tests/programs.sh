@@ -37,11 +37,15 @@ place() { # the folder of a program, from anywhere
 rm -rf "$folder/here" "$folder/prefix"
 mkdir -p "$folder/here/plots" "$folder/here/build" "$folder/prefix/bin" "$folder/prefix/share/normgrad/data"
 for program; do
-    "$program" --help | grep -q usage || fail "$program --help shows no usage"
+    "$program" --help >"$folder/output"
+    grep -q usage "$folder/output" || fail "$program --help shows no usage"
+    if grep -n '.\{101\}' "$folder/output"; then fail "$program --help has lines too wide"; fi
     fails 2 'help' "$program" --nothing-like-it
     if [ -w /dev/full ]; then fails 1 'cannot write to standard' into_full "$program" --help; fi
 done
-programs=$(place "$1")
+programs=$(cd "$(place "$1")" && pwd)
+# Of a build outside the tree they cannot see where the data are.
+case $programs in "$tree"/*) ;; *) export NORMGRAD_DATA="$tree/examples/data" ;; esac
 
 # Short runs, in a folder of their own: data from the tree, results in build/.
 cd "$folder/here"
@@ -110,6 +114,13 @@ stopped_often() { # PREFIX COMMAND...
         [ "$times" -lt 200 ] || fail "$* comes to no end"
     done
 }
+printf '1,2,0\n3,4,1\n' >two.csv
+"$programs/digits" $small --norm none --no-plot --lr 0.01 --data two.csv >"$folder/output" ||
+    fail 'digits does not train on one sample'
+fails 1 'more than one value per channel' "$programs/digits" $small --norm batch --no-plot --data two.csv
+printf '1,2,0\n3,4,-1\n5,6,1\n7,8,0\n' >below.csv
+fails 1 'below.csv: label -1, expected 0 or more' "$programs/digits" $small --data below.csv
+
 curves() { # a .dat without its first line and its times
     sed 1d "$1" | awk '{ print $1, $2, $3 }'
 }
@@ -138,6 +149,26 @@ fails 1 'of the optimizer Adam, expected one of the optimizer SGD' sh -c "
     '$programs/digits' $small --norm none --no-plot --checkpoint other >'$folder/output' &&
     '$programs/digits' $small --norm none --no-plot --checkpoint other --resume --optimizer sgd"
 
+
+# What a training was saved with is what it goes on with.
+saved="$small --norm none --no-plot --lr 0.01"
+"$programs/digits" $saved --checkpoint other >"$folder/output"
+fails 1 'other.none-0: the batch is 64, and here 32' "$programs/digits" $saved --checkpoint other --resume --batch 32
+fails 1 'loss and accuracy by epoch" of shape (2, 1), expected (2, 3)' \
+    "$programs/digits" $saved --checkpoint other --resume --epochs 3
+mnist="$mnist --images images --labels labels --norm none --epochs 1 --out saved"
+idx 'BEGIN { printf "\\0\\0\\010\\001\\0\\0\\001\\0220" } { printf "\\0%03o", 9 - $65 }' >other.labels
+$mnist --test-images images --test-labels labels --checkpoint mnist.state >"$folder/output"
+fails 1 'the digest of the samples that measure is .*, and here ' $mnist --test-images images \
+    --test-labels other.labels --checkpoint mnist.state --resume
+head -n 200 "$tree/examples/data/opticks.txt" >text
+tac text >turned
+"$programs/char_transformer" $tiny --checkpoint writer text >"$folder/output"
+fails 1 'writer.pre-layer-0: the batch is 8, and here 4' \
+    "$programs/char_transformer" $tiny --checkpoint writer --resume --batch 4 text
+fails 1 'writer.pre-layer-0: the digest of the text is .*, and here ' \
+    "$programs/char_transformer" $tiny --checkpoint writer --resume turned
+
 # A rate that no training stands.
 fails 1 'no norm, seed 1/1, epoch 1: the loss is .*: the training has diverged' \
     "$programs/digits" $small --norm none,layer --optimizer sgd --lr 1e30 --no-plot
@@ -148,9 +179,9 @@ fails 1 "has a character that the text has not: '~'" "$programs/char_transformer
 # Data: in the place that is named and no other; with a prefix; or an error with the places.
 fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/quickstart"
 cp "$programs/quickstart" "$folder/prefix/bin"
-fails 1 '/usr/local/share/normgrad/data/' env HOME="$folder" "$folder/prefix/bin/quickstart"
+fails 1 '/usr/local/share/normgrad/data/' env NORMGRAD_DATA= HOME="$folder" "$folder/prefix/bin/quickstart"
 cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
-"$folder/prefix/bin/quickstart" >"$folder/output" || fail 'data that is installed is not found'
+NORMGRAD_DATA= "$folder/prefix/bin/quickstart" >"$folder/output" || fail 'data that is installed is not found'
 NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/quickstart" >"$folder/output" ||
     fail 'NORMGRAD_DATA is not heeded'
 
@@ -165,9 +196,20 @@ fails 1 '--checkpoint no/such/file: no/such/: No such file' "$programs/digits" $
     --checkpoint no/such/file
 [ ! -s "$folder/output" ] || fail 'digits trains for a checkpoint that it cannot write'
 
+# A path longer than there is room for is never cut to another one.
+long=$(printf '%01100d' 0 | sed 's/.\{10\}/abcdefghi\//g')
+mkdir -p "$long"
+fails 2 'expected less than 1000 characters' "$programs/digits" $small --out "$long/x"
+fails 2 'expected less than 1000 characters' "$programs/learning_rate" --quick --out "$long/x"
+fails 2 'expected less than 1000 characters' "$programs/digits" $small --checkpoint "$long/x"
+
 # Options that say nothing, or have no effect beside the others.
 fails 2 "--out '': expected something" "$programs/digits" $small --out ''
 fails 2 "--checkpoint '': expected something" "$programs/digits" $small --checkpoint ''
+fails 2 "--seeds '': expected a whole number" "$programs/digits" --seeds ''
+fails 2 "--norm '': expected one of" "$programs/digits" --norm ''
+fails 2 'expected a whole number from 0 to 256' "$programs/digits" --threads 257
+fails 2 'expected a whole number from 0 to 256' "$programs/learning_rate" --threads 257
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --only relu
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --order 1
 echo 'programs: --help, data from any folder, results where they belong, failures told'
