@@ -153,7 +153,8 @@ fails 1 'of the optimizer Adam, expected one of the optimizer SGD' sh -c "
 # What a training was saved with is what it goes on with.
 saved="$small --norm none --no-plot --lr 0.01"
 "$programs/digits" $saved --checkpoint other >"$folder/output"
-fails 1 'other.none-0: the batch is 64, and here 32' "$programs/digits" $saved --checkpoint other --resume --batch 32
+fails 1 'other.none-0: the batch is 64, and here 32' \
+    "$programs/digits" $saved --checkpoint other --resume --batch 32
 fails 1 'loss and accuracy by epoch" of shape (2, 1), expected (2, 3)' \
     "$programs/digits" $saved --checkpoint other --resume --epochs 3
 mnist="$mnist --images images --labels labels --norm none --epochs 1 --out saved"

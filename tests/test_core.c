@@ -278,6 +278,11 @@ START_TEST(wrong_access_names_what_came)
     assert_error(NG_ESHAPE, "3 values for shape (2, 2) of 4 elements");
     ck_assert_ptr_null(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4, 5)));
     assert_error(NG_ESHAPE, "5 values for shape (2, 2) of 4 elements");
+    ng_rng rng = ng_rng_seeded(0);
+    ck_assert_ptr_null(ng_uniform_new(NG_F32, NG_SHAPE(2), 1, 0, &rng));
+    assert_error(NG_EVALUE, "ng_uniform_new: range [1, 0), expected low <= high");
+    ck_assert_ptr_null(ng_normal_new(NG_F32, NG_SHAPE(2), 0, -1, &rng));
+    assert_error(NG_EVALUE, "ng_normal_new: deviation -1, expected at least 0");
     ng_tensor *few = ng_zeros_new(NG_F32, NG_SHAPE(5)), *many = ng_zeros_new(NG_F32, NG_SHAPE(7));
     ck_assert_int_eq(ng_copy_values(x, few), NG_ESHAPE);
     assert_error(NG_ESHAPE, "(5,) into (2, 3): sizes differ");
@@ -434,8 +439,10 @@ START_TEST(numbers_below_a_large_bound_are_fair)
     }
     ck_assert_double_eq_tol((double)low / DRAWS, 2. / 3, 0.02);
     ck_assert_int_eq(ng_rng_below(&rng, 1), 0);
-    ck_assert_int_eq(ng_rng_below(&rng, 0), 0);
-    ck_assert_int_eq(ng_rng_below(&rng, -5), 0);
+    ck_assert_int_eq(ng_rng_below(&rng, 0), -1);
+    assert_error(NG_EVALUE, "ng_rng_below: bound is 0, expected at least 1");
+    ck_assert_int_eq(ng_rng_below(&rng, -5), -1);
+    assert_error(NG_EVALUE, "ng_rng_below: bound is -5, expected at least 1");
 }
 END_TEST
 

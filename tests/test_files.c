@@ -299,6 +299,10 @@ START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     ck_assert_int_eq(ng_module_load(stranger, path, .partial = true), NG_EVALUE);
     assert_error(NG_EVALUE,
                  "nothing for the module; kept: 0.inner.weight, 0.inner.bias; unused: 0.");
+    ng_module *bare = ng_relu_new();
+    ck_assert_int_eq(ng_module_load(bare, path, .partial = true), NG_EVALUE);
+    assert_error(NG_EVALUE, "nothing for the module; unused: 0.");
+    ng_module_free(bare);
     ng_tensor_free(kept);
     ng_module_free(saved), ng_module_free(other), ng_module_free(stranger);
 }

@@ -1207,6 +1207,9 @@ START_TEST(batch_norm_says_what_is_wrong)
     assert_error(NG_EVALUE,
                  "ng_batch_norm: running_mean and running_var are needed outside training");
     ck_assert_ptr_null(
+        ng_batch_renorm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .training = true));
+    assert_error(NG_EVALUE, "ng_batch_renorm: running_mean and running_deviation are needed");
+    ck_assert_ptr_null(
         ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .eps = -1, .training = true));
     assert_error(NG_EVALUE, "ng_batch_norm: eps = -1");
     ck_assert_ptr_null(ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .momentum = 2,

@@ -169,7 +169,7 @@ NG_API ng_rng ng_rng_seeded(uint64_t seed);              /* any seed is good, 0 
 NG_API uint64_t ng_rng_next(ng_rng *rng);                /* 64 random bits */
 NG_API double ng_rng_uniform(ng_rng *rng);               /* [0, 1), 53 bits */
 NG_API double ng_rng_normal(ng_rng *rng);                /* mean 0, variance 1 */
-NG_API int64_t ng_rng_below(ng_rng *rng, int64_t bound); /* 0 .. bound - 1, unbiased */
+NG_API int64_t ng_rng_below(ng_rng *rng, int64_t bound); /* 0 .. bound - 1, unbiased, bound > 0 */
 
 NG_END_C
 

@@ -25,7 +25,7 @@ typedef struct ng_module ng_module;
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
 /* The same for modules that also take a condition (AdaptiveLayerNorm with .condition, and the
- * containers, which hand it to each child that takes one). */
+ * containers, which hand it to each child that takes one); others do without it. */
 NG_API ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x,
                                    ng_tensor *condition);
 

@@ -114,7 +114,9 @@ NG_API ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, dou
 NG_API ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation,
                                 ng_rng *rng);
 
-/* From `count` numbers, row by row, converted to `dtype`; `count` must be the shape's size:
+/* From `count` numbers, row by row, converted to `dtype`; `count` must be the shape's size. Where
+ * numbers become int64, here and elsewhere, each becomes the nearest (a half that away from 0), or
+ * the end of the range that it is beyond; NaN becomes 0.
  *     ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)) */
 NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values,
                                  int64_t count);

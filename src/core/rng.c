@@ -55,7 +55,11 @@ double ng_rng_normal(ng_rng *rng)
 int64_t ng_rng_below(ng_rng *rng, int64_t bound)
 {
     if (!ng_given("ng_rng_below", "rng", rng)) return -1;
-    if (bound <= 1) return 0;
+    if (bound < 1) {
+        ng_fail(NG_EVALUE, "ng_rng_below: bound is %lld, expected at least 1", (long long)bound);
+        return -1;
+    }
+    if (bound == 1) return 0;
     const uint64_t range = (uint64_t)bound, excess = -range % range; /* 2^64 mod bound */
     uint64_t drawn;
     do drawn = next(rng);

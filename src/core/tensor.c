@@ -79,9 +79,24 @@ ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value)
     return filled_new("ng_full_new", dtype, shape, value);
 }
 
+static bool range_ok(const char *function, double low, double high)
+{
+    if (low <= high) return true;
+    ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high", function, low, high);
+    return false;
+}
+
+static bool deviation_ok(const char *function, double deviation)
+{
+    if (deviation >= 0) return true;
+    ng_fail(NG_EVALUE, "%s: deviation %g, expected at least 0", function, deviation);
+    return false;
+}
+
 ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double high, ng_rng *rng)
 {
     if (!ng_given("ng_uniform_new", "rng", rng)) return NULL;
+    if (!range_ok("ng_uniform_new", low, high)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_uniform_new", dtype, shape);
     if (x) ng_fill_uniform(x, low, high, rng);
     return x;
@@ -90,6 +105,7 @@ ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double hig
 ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation, ng_rng *rng)
 {
     if (!ng_given("ng_normal_new", "rng", rng)) return NULL;
+    if (!deviation_ok("ng_normal_new", deviation)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_normal_new", dtype, shape);
     if (x) ng_fill_normal(x, mean, deviation, rng);
     return x;
@@ -283,9 +299,7 @@ ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
     const ng_status status = ng_writable("ng_fill_uniform", x);
     if (status != NG_OK) return status;
     if (!ng_given("ng_fill_uniform", "rng", rng)) return ng_newest_status();
-    if (!(low <= high))
-        return ng_fail(NG_EVALUE, "ng_fill_uniform: range [%g, %g), expected low <= high", low,
-                       high);
+    if (!range_ok("ng_fill_uniform", low, high)) return NG_EVALUE;
     for (int64_t i = 0; i < x->size; i++)
         ng_tensor_store(x, i, low + (high - low) * ng_rng_uniform(rng));
     ng_touch(x);
@@ -297,8 +311,7 @@ ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rn
     const ng_status status = ng_writable("ng_fill_normal", x);
     if (status != NG_OK) return status;
     if (!ng_given("ng_fill_normal", "rng", rng)) return ng_newest_status();
-    if (!(deviation >= 0))
-        return ng_fail(NG_EVALUE, "ng_fill_normal: deviation %g, expected at least 0", deviation);
+    if (!deviation_ok("ng_fill_normal", deviation)) return NG_EVALUE;
     for (int64_t i = 0; i < x->size; i++)
         ng_tensor_store(x, i, mean + deviation * ng_rng_normal(rng));
     ng_touch(x);

@@ -155,7 +155,7 @@ static bool none_left(const ng_safetensors *file, bool partial, const match *mat
         ng_fail(NG_EVALUE, "%s: %s has \"%s\", which the module has not", load, file->path, name);
         return false;
     }
-    if (report->loaded > 0 || count == 0) return true;
+    if (report->loaded > 0 || (count == 0 && file->count == 0)) return true;
     ng_fail(NG_EVALUE, "%s: %s has nothing for the module; %s", load, file->path, report->names);
     return false;
 }

@@ -14,9 +14,12 @@ typedef struct {
 static bool renorm_accepts(ng_tape *tape, const renorm_call *o, ng_column_norm_shape *shape)
 {
     const ng_batch_call *b = &o->batch;
-    ng_tensor *needed[] = {b->x, b->running_mean, b->running_spread};
-    if (!ng_batch_accepts(tape, b, shape) || !ng_accepts(b->function, tape, 3, needed))
+    if (!ng_batch_accepts(tape, b, shape)) return false;
+    if (ng_is_none(b->running_mean) || ng_is_none(b->running_spread)) {
+        ng_fail(NG_EVALUE, "%s: running_mean and running_deviation are needed, in training too",
+                b->function);
         return false;
+    }
     if (!b->training || (o->r_max >= 1 && o->d_max >= 0)) return true;
     ng_fail(NG_EVALUE, "%s: r_max = %g and d_max = %g, expected r_max >= 1 and d_max >= 0",
             b->function, o->r_max, o->d_max);
