@@ -617,7 +617,7 @@ clean:
 ## help: this list
 .PHONY: help
 help:
-	@sed -n 's/^## //p' Makefile | awk -F': ' '{ printf "%-15s %s\n", $$1, $$2 }'
+	@sed -n 's/^## //p' Makefile | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
 	@echo
 	@echo 'Every processor is used; -j1 and so on say how many. VARIANT=asan, ubsan, tsan or coverage'
 	@echo 'builds the library and its tests for these, in build/asan and so on.'

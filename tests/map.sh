@@ -1,6 +1,7 @@
 #!/bin/bash
 # What of the map (src/README.md) a script can check: every file it names exists, every room stands in
-# its table, and a room's files include those of rooms above it only.
+# its table, and a room's files include those of rooms above it only. Of make help: it tells each target's
+# sentence whole, and the targets that README.md names.
 set -uo pipefail
 cd "$(dirname "$0")/../src"
 failed=0
@@ -29,5 +30,13 @@ for room in $rooms; do
         [[ " $above " == *" $other "* ]] ||
             { echo "src/$file:$line: $room/ stands above $other/ and includes from it"; failed=1; }
     done < <(grep -d skip -nE '^#include "[a-z]+/' "$room"/*)
+done
+
+help=$(make -s -C .. help)
+while IFS= read -r sentence; do
+    grep -qF -- "$sentence" <<<"$help" || { echo "make help does not tell: $sentence"; failed=1; }
+done < <(sed -n 's/^## [a-z-]*: //p' ../Makefile)
+for target in $(grep -oE '`make [a-z][a-z-]*' ../README.md | sed 's/.* //' | sort -u); do
+    grep -q "^$target " <<<"$help" || { echo "README.md: make help tells no $target"; failed=1; }
 done
 exit $failed
