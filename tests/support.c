@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -139,6 +140,13 @@ bool long_double_is_long(void)
 {
     volatile long double one = 1, more = one + 0x1p-55L;
     return more != one;
+}
+
+void write_commas(void)
+{
+    static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "de_DE"};
+    for (size_t i = 0; i < 4 && !setlocale(LC_NUMERIC, commas[i]); i++) {
+    }
 }
 
 /* ---- Errors ------------------------------------------------------------------------------- */

@@ -41,6 +41,10 @@ TCase *tcase_create_fresh(const char *name);
  * reference needs the digits returns where this is false. */
 bool long_double_is_long(void);
 
+/* The C library writes and reads numbers with a decimal comma from here on, where a locale is
+ * installed that has one; setlocale(LC_NUMERIC, "C") ends it. */
+void write_commas(void);
+
 /* ---- Errors ------------------------------------------------------------------------------- */
 
 /* A pointer that is not NULL, a condition that is true, a status that is NG_OK; otherwise fails

@@ -211,9 +211,7 @@ END_TEST
 /* What a program's locale calls a decimal point does not matter. */
 START_TEST(csv_and_history_write_a_point_in_any_locale)
 {
-    static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "de_DE"};
-    const char *set = NULL;
-    for (size_t i = 0; !set && i < 4; i++) set = setlocale(LC_NUMERIC, commas[i]);
+    write_commas();
     assert_reads(ng_dataset_read_csv(file_of("2.5,1\n")), ROWS(2.5), 1, 1, ROWS(1));
     ng_history *history = ng_history_new("locale");
     ng_history_log(history, "x", 0, 0.5);

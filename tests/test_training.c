@@ -2,6 +2,7 @@
 #include "folder.h"
 #include "support.h"
 #include <errno.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -615,6 +616,24 @@ START_TEST(every_setting_of_a_layer_is_compared)
 }
 END_TEST
 
+/* What a program's locale calls a decimal point is no setting. */
+START_TEST(a_training_is_taken_up_in_any_locale)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1));
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_optimizer_group(sgd, "*.bias", .lr_scale = 0.5);
+    ng_training *training = ng_training_new(sgd, .path = in_folder("state"));
+    ck_assert(ng_training_step(training, 1));
+    assert_ok(ng_training_save(training));
+    write_commas();
+    assert_ok(ng_training_resume(training));
+    assert_ok(ng_training_save(training));
+    setlocale(LC_NUMERIC, "C");
+    assert_ok(ng_training_resume(training));
+    ng_training_free(training), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
 START_TEST(batches_of_any_size_are_taken_up)
 {
     ng_module *net = ng_linear_new(5, 3);
@@ -853,6 +872,7 @@ Suite *training_suite(void)
     tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);
+    tcase_add_test(resume, a_training_is_taken_up_in_any_locale);
     tcase_add_test(resume, batches_of_any_size_are_taken_up);
     tcase_add_test(resume, an_order_of_nothing_is_refused);
     tcase_add_test(resume, each_epoch_has_an_order_of_its_own);

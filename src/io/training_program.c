@@ -39,8 +39,14 @@ static void print_layers(ng_text *text, const ng_module *root, const ng_module *
 
 void ng_training_print_program(const ng_training *self, ng_text *text)
 {
+    ng_c_locale locale; /* a number is the same in all of them */
+    if (!ng_c_locale_enter(text->function, &locale)) {
+        text->failed = true;
+        return;
+    }
     print_groups(text, self->with.optimizer);
     print_layers(text, self->with.optimizer->module, self->with.optimizer->module);
+    ng_c_locale_leave(&locale);
     if (!self->with.data) return;
     ng_text_print(text, "data\t%lld samples\n", (long long)ng_dataset_count(self->with.data));
     ng_text_print(text, "in_order\t%s\n", self->with.in_order ? "true" : "false");
