@@ -697,6 +697,8 @@ START_TEST(reshape_shares_memory_and_finds_an_open_dimension)
     assert_gradient(z, x, 0, 1, 2, 3, 4, 5, 6);
     assert_shape(ng_gradient(tape, z, x), 2, 3);
     ck_assert_int_eq(ng_rank(ng_reshape(tape, LEAF(NG_SHAPE(1, 1), 7), NG_SCALAR)), 0);
+    ck_assert_ptr_eq(ng_reshape(tape, x, x->shape), x);
+    ck_assert_ptr_eq(ng_reshape(tape, y, NG_SHAPE(-1, y->shape.dim[1])), y);
 }
 END_TEST
 

@@ -43,8 +43,8 @@ static bool fill_open_dimension(const ng_tensor *x, ng_shape *shape)
 ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape)
 {
     if (!ng_accepts_any("ng_reshape", tape, 1, &x)) return NULL;
-    if (ng_shape_equal(x->shape, shape)) return x;
     if (!fill_open_dimension(x, &shape)) return NULL;
+    if (ng_shape_equal(x->shape, shape)) return x;
     const int64_t size = ng_shape_size("ng_reshape", shape);
     if (size < 0) return NULL;
     if (size != x->size) {
