@@ -32,7 +32,7 @@ for room in $rooms; do
     done < <(grep -d skip -nE '^#include "[a-z]+/' "$room"/*)
 done
 
-help=$(make -s -C .. help)
+help=$(MAKEFLAGS= make -s -C .. help)
 while IFS= read -r sentence; do
     grep -qF -- "$sentence" <<<"$help" || { echo "make help does not tell: $sentence"; failed=1; }
 done < <(sed -n 's/^## [a-z-]*: //p' ../Makefile)
