@@ -125,6 +125,27 @@ START_TEST(adam_and_adamw_are_their_formulas)
 }
 END_TEST
 
+/* With betas of 0 a step is lr sign(g), however large the gradient before. */
+START_TEST(adam_without_memory_moves_by_the_newest_gradient)
+{
+    for (int k = 0; k < 2; k++) {
+        const double large = k ? 1e5 : 1e13;
+        bench b = bench_new(k ? NG_F32 : NG_F64);
+        ng_optimizer *adam =
+            ng_adam_new(b.module, .lr = 0.25, .beta1 = NG_ZERO, .beta2 = NG_ZERO, .eps = NG_ZERO);
+        reach(&b, (double[]){large, -large, 3 * large});
+        assert_ok(ng_optimizer_step(adam));
+        for (int i = 0; i < N; i++) ng_set(b.weight, i, start[i]);
+        reach(&b, (double[]){-0.01, 0.3, 0.02});
+        assert_ok(ng_optimizer_step(adam));
+        const double moves[N] = {0.25, -0.25, -0.25};
+        for (int i = 0; i < N; i++) assert_close(ng_get(b.weight, i), start[i] + moves[i], 1e-7);
+        ng_optimizer_free(adam);
+        bench_free(&b);
+    }
+}
+END_TEST
+
 static void check_rmsprop(bool centered, double momentum, double decay)
 {
     const double lr = 0.02, alpha = 0.9, eps = 1e-6;
@@ -868,6 +889,7 @@ Suite *optim_suite(void)
     TCase *formulas = tcase_create("formulas");
     tcase_add_test(formulas, sgd_is_its_formula);
     tcase_add_test(formulas, adam_and_adamw_are_their_formulas);
+    tcase_add_test(formulas, adam_without_memory_moves_by_the_newest_gradient);
     tcase_add_test(formulas, rmsprop_is_its_formula);
     tcase_add_test(formulas, centered_rmsprop_goes_on_where_gradients_do_not_vary);
     tcase_add_test(formulas, options_left_out_have_their_defaults);
