@@ -968,6 +968,29 @@ START_TEST(nothing_sums_to_zero)
 }
 END_TEST
 
+/* A loss may be made of them, as of a sum. */
+START_TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
+{
+    ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(3, 0)));
+    ng_tensor *const y[] = {ng_prod(tape, x), ng_prod(tape, x, .axes = NG_AXES(1)),
+                            ng_prod(tape, x, .axes = NG_AXES(0)), ng_norm(tape, x),
+                            ng_norm(tape, x, .axes = NG_AXES(1), .keepdim = true),
+                            ng_norm(tape, x, .axes = NG_AXES(0))};
+    assert_values(y[0], 0, 1);
+    assert_values(y[1], 0, 1, 1, 1);
+    assert_shape(y[2], 0);
+    assert_values(y[3], 0, 0);
+    assert_shape(y[4], 3, 1);
+    assert_values(y[4], 0, 0, 0, 0);
+    assert_shape(y[5], 0);
+    for (int k = 0; k < 6; k++) {
+        ng_tensor *dx = ng_gradient(tape, y[k], x, .record = true);
+        assert_shape(dx, 3, 0);
+        assert_shape(ng_gradient(tape, dx, x, .allow_unused = true), 3, 0);
+    }
+}
+END_TEST
+
 /* Of every reduction along the middle of (outer, 2, 0): an empty result, at once, and nothing
  * beside it is written. */
 START_TEST(reductions_beside_an_empty_axis_write_nothing)
@@ -1359,6 +1382,7 @@ Suite *ops_suite(void)
     tcase_add_test(edges, constants_have_the_asked_dtype_and_shape);
     tcase_add_test(edges, cast_keeps_values_and_hands_its_gradient_back);
     tcase_add_test(edges, nothing_sums_to_zero);
+    tcase_add_test(edges, products_and_norms_of_nothing_have_gradients_of_nothing);
     tcase_add_test(edges, empty_operands_give_empty_results);
     tcase_add_test(edges, a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients);
     tcase_add_test(edges, reductions_beside_an_empty_axis_write_nothing);

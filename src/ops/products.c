@@ -78,7 +78,8 @@ ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options)
     const ng_shape shape = without(y->shape, reduced, options.keepdim);
     for (int i = 0; y && i < options.x->shape.rank; i++) {
         if (!reduced[i]) continue;
-        if (y->shape.dim[i] == 0) return ng_full(tape, y->dtype, shape, 1); /* of nothing */
+        if (y->shape.dim[i] == 0) /* of nothing: 1 */
+            return ng_add_scalar(tape, ng_sum_with(tape, options), 1);
         y = product_along(tape, y, i);
     }
     return y ? ng_reshape(tape, y, shape) : NULL;
@@ -129,7 +130,7 @@ ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
         !ng_axes_mark(function, options.axes, x->shape.rank, axes.reduced))
         return NULL;
     const ng_shape shape = without(x->shape, axes.reduced, options.keepdim);
-    if (x->size == 0) return ng_full(tape, x->dtype, shape, 0);
+    if (x->size == 0) return ng_sum_with(tape, options);
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *kept = scaled_norm(tape, x, options.axes, without(x->shape, axes.reduced, true));
     ng_tensor *y = kept ? ng_result_view(tape, kept, shape) : NULL;
