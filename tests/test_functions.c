@@ -219,6 +219,9 @@ START_TEST(order_tells_what_does_not_fit)
     assert_error(NG_EVALUE, "ng_top_k: k is 4, expected 0 .. 3 along axis 0 of (3,)");
     ck_assert_ptr_null(ng_sort(tape, x, 1));
     assert_error(NG_ESHAPE, "ng_sort");
+    ng_tensor *places = NULL;
+    ck_assert_ptr_null(ng_argsort(tape, x, 0, .index = &places));
+    assert_error(NG_EVALUE, "ng_argsort: .index is set, which counts in ng_sort only");
     ng_tensor *index = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 3));
     ck_assert_ptr_null(ng_take_along_axis(tape, x, index, 0));
     assert_error(NG_ESHAPE, "ng_take_along_axis: index[1] is 3, expected 0 .. 2");

@@ -571,6 +571,8 @@ START_TEST(reductions_name_wrong_axes)
     assert_fails(ng_sum(tape, x, .axes = NG_AXES(2)), NG_ESHAPE, "ng_sum: axis 2");
     assert_fails(ng_mean(tape, x, .unbiased = true), NG_EVALUE,
                  "ng_mean: .unbiased is set, which counts in ng_variance only");
+    assert_fails(ng_prod(tape, x, .unbiased = true), NG_EVALUE, "ng_prod: .unbiased is set");
+    assert_fails(ng_norm(tape, x, .unbiased = true), NG_EVALUE, "ng_norm: .unbiased is set");
     assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE, "ng_variance: axis -3");
     assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE, "ng_mean: axis -1 is named");
     assert_fails(ng_argmax(tape, x, 5), NG_ESHAPE, "ng_argmax: axis 5");

@@ -294,7 +294,8 @@ typedef struct {
     ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
 
-/* Activations; the formulas are in ops.h. */
+/* Activations; the formulas are in ops.h. A slope or an alpha below 0, or for CELU of 0, is
+ * NG_EVALUE. */
 NG_API ng_module *ng_relu_new(void);
 NG_API ng_module *ng_gelu_new(void);
 NG_API ng_module *ng_gelu_tanh_new(void);
@@ -477,8 +478,9 @@ NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options
 /* Weight normalization of a module that has a parameter "weight" (out, ...) of its own, as Linear,
  * Conv2d and Embedding have:  weight = g v / ||v||, a length g and a direction v for each output,
  * or with .whole one for all. Parameters g (from ||v||, so that nothing changes at first) and
- * inner.weight, which is v. inner belongs to the new module, whatever happens. Salimans & Kingma
- * 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
+ * inner.weight, which is v. inner belongs to the new module, whatever happens. Of a transposed
+ * convolution, whose weight is (in, ...), there is one for each input. Salimans & Kingma 2016.
+ *     ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
     ng_module *inner;
@@ -488,7 +490,8 @@ typedef struct {
 NG_API ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options);
 
 /* Spectral normalization of such a module: weight = W / sigma, W = inner.weight read as (out, n),
- * sigma = u^T W v. Buffers u and v, random at first. Each forward pass in training iterates
+ * sigma = u^T W v; of a transposed convolution as it lies, (in, n), where PyTorch has (out, n).
+ * Buffers u and v, random at first. Each forward pass in training iterates
  *     v = W^T u / ||W^T u||   u = W v / ||W v||
  * first; evaluation leaves them. They are constants in the gradient. Miyato et al. 2018. */
 typedef struct {

@@ -39,12 +39,14 @@ NG_API ng_tensor *ng_eye(ng_tape *tape, ng_dtype dtype, int64_t n);
  * 0 .. classes - 1 is NG_EVALUE. */
 NG_API ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t classes);
 
-/* y = x in another dtype; the gradient comes back in x's. A constant if that is NG_I64. */
+/* y = x in another dtype; the gradient comes back in x's. If that is NG_I64 a constant, rounded as
+ * tensor.h says. */
 NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype);
 
 /* ---- Arithmetic, broadcasting as NumPy does -----------------------------------------------
  *
- * Where the operands of a maximum or minimum are equal, each gets half of the gradient. */
+ * Where the operands of a maximum or minimum are equal, or one is NaN, each gets half of the
+ * gradient. */
 
 NG_API ng_tensor *ng_add(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a + b */
 NG_API ng_tensor *ng_sub(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a - b */
@@ -261,7 +263,7 @@ NG_API ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tens
  * to where it stood.
  *
  * descending  the largest first
- * index       is given the places, which ng_argsort alone would give */
+ * index       is given the places, in ng_sort only: ng_argsort gives them itself */
 typedef struct {
     bool descending;
     ng_tensor **index;
@@ -325,7 +327,7 @@ NG_API ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options optio
 NG_API ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
                                                 /* |x - t| */
 NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
-                                /* d = |x - t|: d < delta ? d^2/2 : delta (d - delta/2) */
+                                /* d = |x - t|: d <= delta ? d^2/2 : delta (d - delta/2) */
 NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
                                                ng_loss_options options);
                                                 /* softplus(x) - t x, t in [0, 1] */

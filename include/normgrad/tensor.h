@@ -24,7 +24,9 @@ NG_BEGIN_C
 /* An array of numbers, with or without a history. Made by the functions below, or on a tape. */
 typedef struct ng_tensor ng_tensor;
 
-/* What the elements are. Operands of one operation have one dtype. */
+/* What the elements are. Operands of one operation have one dtype. A number that becomes an int64
+ * is rounded to the nearest, halves away from zero, where C and PyTorch cut off what follows the
+ * point; one beyond its range becomes its end, and NaN 0. */
 typedef enum {
     NG_F32 = 0, /* float: training */
     NG_F64,     /* double: doubt */

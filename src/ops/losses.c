@@ -120,7 +120,7 @@ ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     return ng_reduced(tape, ng_abs(tape, ng_sub(tape, x, options.target)), options.reduction);
 }
 
-/* ---- huber: d = |x - t|: d < delta ? d^2 / 2 : delta (d - delta / 2) ------------------------
+/* ---- huber: d = |x - t|: d <= delta ? d^2 / 2 : delta (d - delta / 2) -----------------------
  *
  * With u = x - t and q = u clamped to [-delta, delta] both branches are q (u - q / 2). */
 

@@ -40,6 +40,13 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary);
 
+/* ---- Reductions ---------------------------------------------------------------------------- */
+
+/* Whether x can be reduced as the options say, of which .unbiased is for ng_variance alone; then
+ * the axes that go are marked. */
+bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_options *options,
+                          bool *reduced);
+
 /* ---- What the norms share ----------------------------------------------------------------- */
 
 /* ng_given for an operand that NG_NONE may leave out. */

@@ -127,7 +127,9 @@ static ng_tensor *ordered(const char *function, ng_tape *tape, ng_tensor *x, int
 ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
 {
     static const char function[] = "ng_argsort";
-    if (!ng_accepts(function, tape, 1, &x)) return NULL;
+    if (!ng_accepts(function, tape, 1, &x) ||
+        !ng_option_idle(function, "index", options.index, "in ng_sort"))
+        return NULL;
     return ordered(function, tape, x, options.axis, options.descending);
 }
 

@@ -69,11 +69,8 @@ static ng_shape without(ng_shape shape, const bool *reduced, bool keepdim)
 
 ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options)
 {
-    static const char function[] = "ng_prod";
     bool reduced[NG_MAX_RANK];
-    if (!ng_accepts(function, tape, 1, &options.x) ||
-        !ng_axes_mark(function, options.axes, options.x->shape.rank, reduced))
-        return NULL;
+    if (!ng_accepts_reduction("ng_prod", tape, &options, reduced)) return NULL;
     ng_tensor *y = options.x;
     const ng_shape shape = without(y->shape, reduced, options.keepdim);
     for (int i = 0; y && i < options.x->shape.rank; i++) {
@@ -123,12 +120,9 @@ static ng_tensor *scaled_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_shap
 
 ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
 {
-    static const char function[] = "ng_norm";
     norm_axes axes;
     ng_tensor *x = options.x;
-    if (!ng_accepts(function, tape, 1, &x) ||
-        !ng_axes_mark(function, options.axes, x->shape.rank, axes.reduced))
-        return NULL;
+    if (!ng_accepts_reduction("ng_norm", tape, &options, axes.reduced)) return NULL;
     const ng_shape shape = without(x->shape, axes.reduced, options.keepdim);
     if (x->size == 0) return ng_sum_with(tape, options);
     const bool was = ng_tape_set_recording(tape, false);

@@ -9,18 +9,24 @@ typedef struct {
 } reduction;
 
 static bool accepts_unbiased(const char *function, ng_tape *tape, const ng_reduce_options *options,
-                             reduction *r)
+                             bool *reduced)
 {
-    r->scale = 1;
     return ng_accepts(function, tape, 1, &options->x) &&
-           ng_axes_mark(function, options->axes, options->x->shape.rank, r->reduced);
+           ng_axes_mark(function, options->axes, options->x->shape.rank, reduced);
+}
+
+bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_options *options,
+                          bool *reduced)
+{
+    return accepts_unbiased(function, tape, options, reduced) &&
+           ng_option_idle(function, "unbiased", options->unbiased, "in ng_variance");
 }
 
 static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options *options,
                     reduction *r)
 {
-    return accepts_unbiased(function, tape, options, r) &&
-           ng_option_idle(function, "unbiased", options->unbiased, "in ng_variance");
+    r->scale = 1;
+    return ng_accepts_reduction(function, tape, options, r->reduced);
 }
 
 /* x's shape with every reduced axis of length 1: what broadcasts back to x. */
@@ -191,7 +197,7 @@ ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
 ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
-    if (!accepts_unbiased("ng_variance", tape, &options, &r)) return NULL;
+    if (!accepts_unbiased("ng_variance", tape, &options, r.reduced)) return NULL;
     const int64_t count = reduced_count(options.x->shape, &r);
     const double n = (double)(options.unbiased && count > 0 ? count - 1 : count);
     ng_tensor *mean = ng_mean(tape, options.x, .axes = options.axes, .keepdim = true);
