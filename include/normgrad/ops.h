@@ -40,7 +40,7 @@ NG_API ng_tensor *ng_eye(ng_tape *tape, ng_dtype dtype, int64_t n);
 NG_API ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t classes);
 
 /* y = x in another dtype; the gradient comes back in x's. If that is NG_I64 a constant, rounded as
- * tensor.h says. */
+ * by ng_tensor_from. */
 NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype);
 
 /* ---- Arithmetic, broadcasting as NumPy does -----------------------------------------------

@@ -24,9 +24,7 @@ NG_BEGIN_C
 /* An array of numbers, with or without a history. Made by the functions below, or on a tape. */
 typedef struct ng_tensor ng_tensor;
 
-/* What the elements are. Operands of one operation have one dtype. A number that becomes an int64
- * is rounded to the nearest, halves away from zero, where C and PyTorch cut off what follows the
- * point; one beyond its range becomes its end, and NaN 0. */
+/* What the elements are. Operands of one operation have one dtype. */
 typedef enum {
     NG_F32 = 0, /* float: training */
     NG_F64,     /* double: doubt */
@@ -117,8 +115,8 @@ NG_API ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, dou
                                 ng_rng *rng);
 
 /* From `count` numbers, row by row, converted to `dtype`; `count` must be the shape's size. Where
- * numbers become int64, here and elsewhere, each becomes the nearest (a half that away from 0), or
- * the end of the range that it is beyond; NaN becomes 0.
+ * numbers become int64, here and elsewhere, each becomes the nearest (a half that away from 0; C
+ * and PyTorch cut it off), or the end of the range that it is beyond; NaN becomes 0.
  *     ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)) */
 NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values,
                                  int64_t count);
