@@ -495,7 +495,8 @@ NG_API ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options opti
 /* Local response normalization of x (N, C, ...) over neighbouring channels at each position:
  *     y = x / (k + alpha / size sum_j x_j^2)^beta
  * over the `size` channels j from c - size / 2 on, as far as there are. AlexNet's: Krizhevsky,
- * Sutskever & Hinton 2012, section 3.3, whose alpha is not divided by size.
+ * Sutskever & Hinton 2012, section 3.3, whose alpha is not divided by size. Sums of squares that
+ * leave x's dtype are Inf, unlike the norms', and their y is 0.
  *     ng_local_response_norm(tape, x, 5, .alpha = 5e-4, .k = 2) */
 typedef struct {
     double alpha; /* default 1e-4 */
