@@ -600,19 +600,115 @@ END_TEST
 /* Networks with the same tensors may still be two. */
 START_TEST(every_setting_of_a_layer_is_compared)
 {
-#define WITH(layer) ng_sequential_new(ng_linear_new(4, 4), layer)
-    const char *const says[] = {
-        "layer 1 is Dropout(0.1), and here Dropout(0.5)", "layer 1 is ReLU, and here GELU",
-        "layer 1 is LayerNorm(4, eps=1e-05), and here LayerNorm(4, eps=0.1)"};
-    ng_module *const nets[][2] = {
-        {WITH(ng_dropout_new(0.1)), WITH(ng_dropout_new(0.5))},
-        {WITH(ng_relu_new()), WITH(ng_gelu_new())},
-        {WITH(ng_layer_norm_new(4)), WITH(ng_layer_norm_new(4, .eps = 0.1))}};
-#undef WITH
-    for (int i = 0; i < 3; i++) {
-        expect_refused_for(says[i], true, ng_sgd_new(nets[i][0]), ng_sgd_new(nets[i][1]));
-        ng_module_free(nets[i][0]), ng_module_free(nets[i][1]);
+    ng_group *group = ng_group_alone();
+#define ATTENTION(...) ng_multi_head_attention_new(8, 2, __VA_ARGS__)
+#define RENORM(...) ng_batch_renorm_new(4, __VA_ARGS__)
+#define BLOCK(...) ng_transformer_block_new(8, 2, __VA_ARGS__)
+    const struct {
+        ng_module *saved, *here;
+        const char *says;
+    } pairs[] = {
+        {ng_relu_new(), ng_gelu_new(), "layer 1 is ReLU, and here GELU"},
+        {ng_dropout_new(0.1), ng_dropout_new(0.5), "Dropout(0.5)"},
+        {ng_leaky_relu_new(0.1), ng_leaky_relu_new(0.2), "LeakyReLU(0.2)"},
+        {ng_function_new("sin", ng_sin), ng_function_new("cos", ng_cos), "Function(cos)"},
+        {ng_layer_norm_new(4), ng_layer_norm_new(4, .eps = 0.1), "eps=0.1"},
+        {ng_layer_norm_new(4), ng_layer_norm_new(4, .unbiased = true), "unbiased"},
+        {ng_layer_norm_new(4), ng_layer_norm_new(4, .channels_first = true), "channels first"},
+        {ng_rms_norm_new(4), ng_rms_norm_new(4, .eps = 0.1), "eps=0.1"},
+        {ng_rms_norm_new(4), ng_rms_norm_new(4, .partial = 0.5), "partial=0.5"},
+        {ng_scale_norm_new(4), ng_scale_norm_new(4, .eps = 0.1), "eps=0.1"},
+        {ng_group_norm_new(2, 4), ng_group_norm_new(4, 4), "groups=4"},
+        {ng_group_norm_new(2, 4), ng_group_norm_new(2, 4, .eps = 0.1), "eps=0.1"},
+        {ng_instance_norm_new(4), ng_instance_norm_new(4, .eps = 0.1), "eps=0.1"},
+        {ng_detach_norm_new(4), ng_detach_norm_new(4, .mean_flows = true), "mean flows"},
+        {ng_detach_norm_new(4), ng_detach_norm_new(4, .deviation_flows = true), "deviation flows"},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .eps = 0.1), "eps=0.1"},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .momentum = 0.3), "momentum=0.3"},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .cumulative = true), "cumulative"},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .frozen = true), "frozen"},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .masked = true), "masked"},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .group = group), "synchronized"},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .ghost = 2), "ghost=2"},
+        {ng_batch_norm_new(4, .ghost = 2), ng_batch_norm_new(4, .ghost = 2, .combined = true),
+         "ghost=2 combined"},
+        {RENORM(), RENORM(.eps = 0.1), "eps=0.1"},
+        {RENORM(), RENORM(.momentum = 0.3), "momentum=0.3"},
+        {RENORM(), RENORM(.r_max = 2), "r_max=2"},
+        {RENORM(), RENORM(.d_max = 2), "d_max=2"},
+        {RENORM(), RENORM(.warmup = 7), "warmup=7"},
+        {RENORM(), RENORM(.ramp = 7), "ramp=7"},
+        {RENORM(), RENORM(.masked = true), "masked"},
+        {RENORM(), RENORM(.group = group), "synchronized"},
+        {ng_local_response_norm_new(3), ng_local_response_norm_new(5), "LocalResponseNorm(5,"},
+        {ng_local_response_norm_new(3), ng_local_response_norm_new(3, .alpha = 0.5), "alpha=0.5"},
+        {ng_local_response_norm_new(3), ng_local_response_norm_new(3, .beta = 0.5), "beta=0.5"},
+        {ng_local_response_norm_new(3), ng_local_response_norm_new(3, .k = 0.5), "k=0.5"},
+        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
+         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 2), "C=2"},
+        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
+         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3), "k=0.3"},
+        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
+         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true), "raw"},
+        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
+         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .differentiate = true),
+         "differentiated"},
+        {ng_spectral_norm_new(ng_linear_new(4, 4)),
+         ng_spectral_norm_new(ng_linear_new(4, 4), .iterations = 2), "iterations=2"},
+        {ng_spectral_norm_new(ng_linear_new(4, 4)),
+         ng_spectral_norm_new(ng_linear_new(4, 4), .eps = 0.1), "eps=0.1"},
+        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .stride = 2), "stride=2"},
+        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .padding = 1), "padding=1"},
+        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .dilation = 2), "dilation=2"},
+        {ng_conv_transpose1d_new(4, 4, 3, .stride = 2),
+         ng_conv_transpose1d_new(4, 4, 3, .stride = 2, .output_padding = 1), "output_padding=1"},
+        {ng_max_pool2d_new(2), ng_avg_pool2d_new(2), "AvgPool2d"},
+        {ng_max_pool2d_new(2), ng_max_pool2d_new(3), "kernel=3"},
+        {ng_upsample_new(2), ng_upsample_new(3), "Upsample(3"},
+        {ng_upsample_new(2), ng_upsample_new(2, .mode = NG_LINEAR), "linear"},
+        {ng_upsample_new(2, .mode = NG_LINEAR),
+         ng_upsample_new(2, .mode = NG_LINEAR, .align_corners = true), "corners"},
+        {ATTENTION(), ng_multi_head_attention_new(8, 4), "heads=4"},
+        {ATTENTION(), ATTENTION(.causal = true), "causal"},
+        {ATTENTION(), ATTENTION(.dropout = 0.5), "dropout=0.5"},
+        {ATTENTION(), ATTENTION(.rotary = true), "rotary"},
+        {ATTENTION(.rotary = true), ATTENTION(.rotary = true, .rotary_base = 100),
+         "rotary_base=100"},
+        {ATTENTION(.context = 8), ATTENTION(.context = 8, .dropout = 0.5), "dropout=0.5"},
+        {ng_feed_forward_new(4), ng_feed_forward_new(4, .activation = NG_FEED_FORWARD_RELU),
+         "ReLU"},
+        {BLOCK(), BLOCK(.placement = NG_NORM_POST), "post"},
+        {BLOCK(.placement = NG_NORM_DEEP), BLOCK(.placement = NG_NORM_DEEP, .layers = 2), "alpha="},
+        {ng_rnn_new(4, 4), ng_rnn_new(4, 4, .relu = true), "relu"},
+        {ng_gru_new(4, 4, .layers = 2), ng_gru_new(4, 4, .layers = 2, .dropout = 0.5),
+         "dropout=0.5"},
+    };
+#undef ATTENTION
+#undef RENORM
+#undef BLOCK
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        ng_module *saved = ng_sequential_new(ng_linear_new(4, 4), pairs[i].saved);
+        ng_module *here = ng_sequential_new(ng_linear_new(4, 4), pairs[i].here);
+        expect_refused_for(pairs[i].says, true, ng_sgd_new(saved), ng_sgd_new(here));
+        ng_module_free(saved), ng_module_free(here);
     }
+    ng_group_free(group);
+}
+END_TEST
+
+/* A default that is written out is the same setting. */
+START_TEST(the_default_by_its_number_is_no_other_setting)
+{
+    ng_module *saved = ng_multi_head_attention_new(8, 2, .rotary = true);
+    ng_module *here = ng_multi_head_attention_new(8, 2, .rotary = true, .rotary_base = 10000);
+    ng_optimizer *first = ng_sgd_new(saved), *second = ng_sgd_new(here);
+    const char *path = in_folder("state");
+    ng_training *one = ng_training_new(first, .path = path),
+                *other = ng_training_new(second, .path = path);
+    assert_ok(ng_training_save(one));
+    assert_ok(ng_training_resume(other));
+    ng_training_free(one), ng_training_free(other), ng_optimizer_free(first);
+    ng_optimizer_free(second), ng_module_free(saved), ng_module_free(here);
 }
 END_TEST
 
@@ -873,6 +969,7 @@ Suite *training_suite(void)
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);
     tcase_add_test(resume, a_training_is_taken_up_in_any_locale);
+    tcase_add_test(resume, the_default_by_its_number_is_no_other_setting);
     tcase_add_test(resume, batches_of_any_size_are_taken_up);
     tcase_add_test(resume, an_order_of_nothing_is_refused);
     tcase_add_test(resume, each_epoch_has_an_order_of_its_own);

@@ -4,6 +4,8 @@
 #include "nn/module.h"
 #include <math.h>
 
+static const double usual_base = 10000; /* of rotary positions */
+
 typedef struct {
     ng_module base;
     int64_t dim, kv_dim; /* features of q, and of k and of v */
@@ -187,7 +189,9 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
     const attention *layer = (const attention *)self;
     const ng_multi_head_attention_new_options *o = &layer->options;
-    char dropout[32] = "", shared[40] = "", context[64] = "";
+    char dropout[32] = "", shared[40] = "", context[64] = "", base[32] = "";
+    if (o->rotary && o->rotary_base != usual_base)
+        snprintf(base, sizeof base, ", rotary_base=%g", o->rotary_base);
     if (o->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%g", o->dropout);
     if (o->kv_heads != o->heads)
         snprintf(shared, sizeof shared, ", kv_heads=%lld", (long long)o->kv_heads);
@@ -196,9 +200,9 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
                  (long long)o->value_context);
     else if (o->context != 0)
         snprintf(context, sizeof context, ", context=%lld", (long long)o->context);
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s", (long long)layer->dim,
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s", (long long)layer->dim,
              (long long)o->heads, shared, context, o->causal ? ", causal" : "",
-             o->rotary ? ", rotary" : "", dropout, o->no_bias ? ", no bias" : "");
+             o->rotary ? ", rotary" : "", base, dropout, o->no_bias ? ", no bias" : "");
 }
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
@@ -292,6 +296,7 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
     if (!options_accepted(dim, &options)) return NULL;
     if (options.kv_heads == 0) options.kv_heads = options.heads;
     if (options.value_context == 0) options.value_context = options.context;
+    options.rotary_base = ng_option(options.rotary_base, usual_base);
     attention *self = (attention *)ng_module_new(&attention_class);
     if (!self) return NULL;
     ng_module *base = &self->base;

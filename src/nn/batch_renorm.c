@@ -41,9 +41,13 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_batch_renorm_new_options *options = &((const batch_renorm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s%s%s",
+    char warmup[40] = "", ramp[40] = "";
+    if (options->warmup > 0)
+        snprintf(warmup, sizeof warmup, ", warmup=%lld", (long long)options->warmup);
+    if (options->ramp > 0) snprintf(ramp, sizeof ramp, ", ramp=%lld", (long long)options->ramp);
+    snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s%s%s%s%s",
              (long long)options->channels, options->eps, options->momentum, options->r_max,
-             options->d_max, options->no_affine ? ", no affine" : "",
+             options->d_max, warmup, ramp, options->no_affine ? ", no affine" : "",
              options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
 }
 
