@@ -1015,6 +1015,25 @@ static void scaled_init(ng_module *self, ng_rng *rng)
 static const ng_module_class scaled_class = {
     .name = "Scaled", .size = sizeof(scaled), .forward = scaled_forward, .init = scaled_init};
 
+static ng_module *scaled_new(ng_shape shape)
+{
+    scaled *layer = (scaled *)ng_module_new(&scaled_class);
+    layer->weight = ng_module_add_parameter(&layer->base, "weight", shape);
+    return ng_module_built(&layer->base);
+}
+
+START_TEST(a_weight_without_rows_is_refused)
+{
+    const ng_shape shapes[] = {NG_SCALAR, NG_SHAPE(0, 3), NG_SHAPE(3, 0)};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(ng_weight_norm_new(scaled_new(shapes[i])));
+        assert_error(NG_ESHAPE, "ng_weight_norm_new: the weight of a Scaled is (");
+        ck_assert_ptr_null(ng_spectral_norm_new(scaled_new(shapes[i])));
+        assert_error(NG_ESHAPE, "expected rows");
+    }
+}
+END_TEST
+
 START_TEST(weight_norm_takes_any_module_with_a_weight)
 {
     scaled *own_layer = (scaled *)ng_module_new(&scaled_class);
@@ -1292,6 +1311,7 @@ Suite *norms_suite(void)
     tcase_add_test(t, spectral_norm_divides_by_the_largest_singular_value);
     tcase_add_test(t, spectral_norm_is_saved_and_keeps_its_vectors_when_adopted);
     tcase_add_test(t, weight_norm_takes_any_module_with_a_weight);
+    tcase_add_test(t, a_weight_without_rows_is_refused);
     tcase_add_test(t, a_network_in_evaluation_serves_several_threads);
     tcase_add_test(t, ops_say_what_is_wrong);
     tcase_add_test(t, layers_say_what_is_wrong);

@@ -863,6 +863,8 @@ START_TEST(tensors_that_cannot_be_parameters_stay_yours)
     assert_error(NG_ESTATE, "ng_parameters_new: tensor 2 belongs to a tape or a module");
     ck_assert_ptr_null(ng_parameters_new(NG_TENSORS(x, labels)));
     assert_error(NG_EDTYPE, "ng_parameters_new: tensor 2 is int64");
+    ck_assert_ptr_null(ng_parameters_new(&x, -1));
+    assert_error(NG_EVALUE, "ng_parameters_new: -1 tensors, expected 0 or more");
     ng_tensor *list[6];
     for (int i = 0; i < 6; i++) list[i] = ng_zeros_new(NG_F64, NG_SHAPE(2));
     bool refused = true;

@@ -37,6 +37,10 @@ static void give_back(ng_module *self, const bool *required, int count)
 ng_module *ng_parameters_new(ng_tensor *const *tensors, int count)
 {
     if (!ng_given(function, "tensors", tensors)) return NULL;
+    if (count < 0) {
+        ng_fail(NG_EVALUE, "%s: %d tensors, expected 0 or more", function, count);
+        return NULL;
+    }
     for (int i = 0; i < count; i++)
         if (!is_leaf_of_yours(tensors, i)) return NULL;
     ng_module *self = ng_module_new(&parameters_class);

@@ -20,7 +20,7 @@ static ng_tensor *weight_of(ng_module *module)
     return NULL;
 }
 
-/* Finds the weight; an error where there is none to take the place of. */
+/* Finds the weight; an error where there is none, or no row of it, to take the place of. */
 static bool wrap(const char *function, ng_module *inner, reparameterized *r)
 {
     if (!ng_given(function, "inner", inner)) return false;
@@ -28,7 +28,12 @@ static bool wrap(const char *function, ng_module *inner, reparameterized *r)
     if (!r->weight)
         ng_fail(NG_EVALUE, "%s: a %s has no parameter \"weight\" of its own", function,
                 inner->type->name);
-    return r->weight != NULL;
+    else if (r->weight->shape.rank == 0 || r->weight->size == 0)
+        ng_fail(NG_ESHAPE, "%s: the weight of a %s is %s, expected rows", function,
+                inner->type->name, ng_shape_print(r->weight->shape).text);
+    else
+        return true;
+    return false;
 }
 
 /* The inner module's output with `weight` in the place of its own. */
