@@ -199,6 +199,36 @@ START_TEST(broadcast_and_gathering_hand_on_bits)
 }
 END_TEST
 
+/* Each pair takes as many words. */
+static ng_status misfit_member(ng_group *group, void *with)
+{
+    (void)with;
+    const bool other = ng_group_rank(group) == 1;
+    ng_tensor *const misfits[] = {
+        other ? ng_full_new(NG_F32, NG_SHAPE(4), 7) : ng_full_new(NG_F32, NG_SHAPE(3), 2),
+        other ? ng_full_new(NG_F64, NG_SCALAR, 7) : ng_full_new(NG_I64, NG_SCALAR, 2),
+        other ? ng_full_new(NG_F32, NG_SHAPE(2, 3), 7) : ng_full_new(NG_F32, NG_SHAPE(3, 2), 2)};
+    for (int i = 0; i < 3; i++) {
+        const ng_status status = ng_group_broadcast(group, misfits[i], 0);
+        const bool told = strstr(ng_error_text(), "and on rank 0 of another dtype or shape");
+        ng_clear_error(); /* what is expected from here on stays on record */
+        expect(status == (other ? NG_ESHAPE : NG_OK) && told == other);
+        expect(ng_get(misfits[i], 0) == (other ? 7 : 2));
+        if (ng_failed()) return NG_ESTATE;
+        ng_tensor_free(misfits[i]);
+    }
+    return ng_group_agree(group);
+}
+
+START_TEST(a_broadcast_to_another_dtype_or_shape_is_refused)
+{
+    for (int processes = 1; processes <= 2; processes++) {
+        const wire_outcome o = wire_run_members(processes, 2, misfit_member, NULL);
+        assert_all_well(&o, processes);
+    }
+}
+END_TEST
+
 /* ---- Failures ------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -596,6 +626,7 @@ Suite *group_suite(void)
     tcase_add_test(sums, a_long_sum_sends_less_than_twice_its_bytes);
     tcase_add_test(sums, a_sum_has_gradients_of_any_order);
     tcase_add_test(sums, broadcast_and_gathering_hand_on_bits);
+    tcase_add_test(sums, a_broadcast_to_another_dtype_or_shape_is_refused);
     suite_add_tcase(suite, sums);
 
     TCase *failures = tcase_create("failures");

@@ -19,6 +19,31 @@ static uint64_t *words_for(const char *function, size_t bytes, int64_t *count)
     return ng_calloc(function, *count, sizeof(uint64_t));
 }
 
+/* What goes before a tensor's elements: by their bytes alone three floats are as four. */
+typedef struct {
+    int64_t dtype, rank, dim[NG_MAX_RANK];
+} form;
+
+static form form_of(const ng_tensor *x)
+{
+    form f = {.dtype = x->dtype, .rank = x->shape.rank};
+    for (int i = 0; i < x->shape.rank; i++) f.dim[i] = x->shape.dim[i];
+    return f;
+}
+
+/* x's values where they have its form; else x is left as it is. */
+static ng_status take_values(const char *function, ng_tensor *x, int from, const void *words,
+                             size_t bytes)
+{
+    const form own = form_of(x);
+    if (memcmp(words, &own, sizeof own) != 0)
+        return ng_fail(NG_ESHAPE, "%s: x is %s %s, and on rank %d of another dtype or shape",
+                       function, ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, from);
+    memcpy(x->data, (const char *)words + sizeof own, bytes);
+    ng_touch(x);
+    return NG_OK;
+}
+
 ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from)
 {
     static const char function[] = "ng_group_broadcast";
@@ -29,16 +54,17 @@ ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from)
         return ng_fail(NG_EVALUE, "%s: from rank %d, expected 0 .. %d", function, from,
                        ng_group_size(group) - 1);
     int64_t count;
+    const form own = form_of(x);
     const size_t bytes = (size_t)x->size * ng_dtype_bytes(x->dtype);
-    uint64_t *words = words_for(function, bytes, &count);
+    uint64_t *words = words_for(function, sizeof own + bytes, &count);
     if (!words) return NG_ENOMEM;
-    if (ng_group_rank(group) == from && bytes) memcpy(words, x->data, bytes);
-    const ng_status status = ng_group_combine(
-        group, function, (ng_collective){.how = NG_COMBINE_BITS, .data = words, .count = count});
-    if (status == NG_OK && bytes) {
-        memcpy(x->data, words, bytes);
-        ng_touch(x);
+    if (ng_group_rank(group) == from) {
+        memcpy(words, &own, sizeof own);
+        memcpy((char *)words + sizeof own, x->data, bytes);
     }
+    ng_status status = ng_group_combine(
+        group, function, (ng_collective){.how = NG_COMBINE_BITS, .data = words, .count = count});
+    if (status == NG_OK) status = take_values(function, x, from, words, bytes);
     ng_free(words);
     return status;
 }
