@@ -1087,6 +1087,23 @@ START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
 }
 END_TEST
 
+/* A step function's gradient is 0 by its rule, whoever asks. */
+START_TEST(what_another_loss_of_the_tape_reaches_excuses_nothing)
+{
+    ng_module *net = ng_linear_new(4, 2), *other = ng_linear_new(4, 2);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
+    ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
+    ng_tensor *flat = ng_sum(tape, ng_floor(tape, ng_forward(other, tape, x)));
+    ng_freeze(net);
+    ck_assert_int_eq(ng_backward(tape, loss), NG_EGRAD);
+    assert_error(NG_EGRAD, "ng_backward: all that required a gradient was frozen since");
+    assert_ok(ng_backward(tape, flat));
+    ck_assert_int_eq(ng_backward(tape, ng_add(tape, loss, flat)), NG_OK);
+    ng_tape_free(tape), ng_module_free(net), ng_module_free(other);
+}
+END_TEST
+
 /* ---- Dtype --------------------------------------------------------------------------------- */
 
 START_TEST(float_to_double_and_back_keeps_every_bit)
@@ -1467,6 +1484,7 @@ Suite *nn_suite(void)
     tcase_add_test(wrong, a_module_has_one_parent);
     tcase_add_test(wrong, options_without_sense_are_refused);
     tcase_add_test(wrong, a_backward_pass_to_nothing_but_what_was_frozen_is_an_error);
+    tcase_add_test(wrong, what_another_loss_of_the_tape_reaches_excuses_nothing);
     suite_add_tcase(suite, wrong);
     TCase *conversion = tcase_create("conversion and memory");
     tcase_add_test(conversion, float_to_double_and_back_keeps_every_bit);

@@ -369,6 +369,39 @@ START_TEST(gradient_to_itself_is_the_cotangent)
 }
 END_TEST
 
+/* Sums, views and x itself hand a cotangent on as it is. */
+START_TEST(a_gradient_stays_when_its_cotangent_is_written_to_or_freed)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = leaf_of(2), *u = leaf_of(2);
+    for (int which = 0; which < 6; which++) {
+        const bool record = which % 2;
+        ng_tensor *y = which < 2   ? x
+                       : which < 4 ? ng_add(tape, x, x)
+                                   : ng_reshape(tape, x, NG_SHAPE(2, 1));
+        const double times = which / 2 == 1 ? 2 : 1;
+        ng_tensor *dy = ng_zeros_new(NG_F64, ng_shape_of(y)), *unit[2], *same;
+        for (int i = 0; i < 2; i++) {
+            ng_fill(dy, -0.0);
+            ng_set(dy, i, 1);
+            unit[i] = ng_gradient(tape, y, x, .cotangent = dy, .record = record);
+        }
+        ng_fill(dy, 7);
+        ng_tensor_free(dy);
+        assert_values(unit[0], 0.0, times, 0);
+        assert_values(unit[1], 0.0, 0, times);
+        ck_assert(signbit(ng_get(unit[0], 1)));
+        if (which >= 4) continue;
+        ng_set(u, 1, 3);
+        same = ng_gradient(tape, y, x, .cotangent = u, .record = record);
+        ng_set(u, 1, 7);
+        assert_values(same, 0.0, times * ng_get(u, 0), times * 3);
+        ck_assert_int_eq(ng_requires_grad(same), record);
+    }
+    ng_tape_free(tape), ng_tensor_free(x), ng_tensor_free(u);
+}
+END_TEST
+
 /* How many ops a recorded gradient takes, to the first n inputs. */
 static int64_t ops_of_gradient(ng_tensor *(*call)(ng_tape *, ng_tensor *const *), ng_tensor **in,
                                int n)
@@ -743,6 +776,8 @@ Suite *tape_suite(void)
     tcase_add_test(gradients, gradients_to_intermediates_and_of_several_outputs);
     tcase_add_test(gradients, an_input_that_is_named_twice_gets_its_gradient_twice);
     tcase_add_test(gradients, gradient_to_itself_is_the_cotangent);
+    tcase_add_test(gradients,
+                   a_gradient_stays_when_its_cotangent_is_written_to_or_freed);
     tcase_add_test(gradients, a_recorded_gradient_computes_only_what_was_asked_for);
     tcase_add_test(gradients, an_unused_input_is_told_or_zero);
     tcase_add_test(gradients, wrong_use_of_gradients_is_told);

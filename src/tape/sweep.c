@@ -14,6 +14,7 @@ typedef struct {
     bool to_leaves;     /* gradients of leaves go into the leaves */
     bool selected;      /* only tensors marked `wanted` matter, not all that require a gradient */
     ng_tensor *reached; /* the leaves so far, linked by next_leaf */
+    bool cut;           /* a gradient of zero has ended a path */
     const ng_leaf_watch *watch; /* or NULL */
 
     ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
@@ -247,7 +248,11 @@ static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
     s->tape->function = s->function;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
-        if (!wants(s, x) || !dx[i] || ng_is_none(dx[i])) continue;
+        if (!wants(s, x)) continue;
+        if (!dx[i] || ng_is_none(dx[i])) {
+            s->cut = true;
+            continue;
+        }
         if (!matches(s, node->op, dx[i], x) || !deliver(s, x, dx[i])) return false;
     }
     return true;
@@ -356,15 +361,6 @@ static void settle_leaves(sweep *s, bool well)
     }
 }
 
-/* Whether a leaf of the tape still requires a gradient: those of a module may have been frozen. */
-static bool leaf_is_left(const ng_tape *tape)
-{
-    for (const ng_node *node = tape->first; node; node = node->next)
-        for (int i = 0; i < node->n_inputs; i++)
-            if (!node->inputs[i]->node && node->inputs[i]->requires_grad) return true;
-    return false;
-}
-
 /* Where a gradient was taken without being recorded, that may be what is missing. */
 static const char *hint(const ng_tape *tape)
 {
@@ -391,7 +387,7 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->mode = mode;
-    if (well && !watch && !s.reached && !leaf_is_left(tape))
+    if (well && !watch && !s.reached && !s.cut)
         return ng_fail(NG_EGRAD, "%s: all that required a gradient was frozen since", function);
     settle_leaves(&s, well);
     return well ? NG_OK : ng_newest_status();
@@ -444,14 +440,26 @@ static void unmark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
     for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = false;
 }
 
+/* A cotangent may come back as a gradient, or be seen through one: where its memory is not the
+ * tape's it may be written to and freed before that, and a copy takes its place. */
+static ng_tensor *kept_cotangent(sweep *s, ng_tensor *dy)
+{
+    if ((dy->base ? dy->base : dy)->tape) return dy;
+    if (s->record && dy->requires_grad) /* a sum with -0 has every bit, and a gradient to dy */
+        return ng_add(s->tape, dy, ng_result_full(s->tape, dy->dtype, (ng_shape){0}, -0.0));
+    ng_tensor *copy = ng_result(s->tape, dy->dtype, dy->shape);
+    if (copy) memcpy(copy->data, dy->data, bytes_of(dy));
+    return copy;
+}
+
 static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_outputs,
                                ng_tensor *const *cotangents)
 {
     for (int i = 0; i < n_outputs; i++) {
         ng_tensor *y = outputs[i];
         if (!y->wanted) continue;
-        ng_tensor *dy =
-            cotangents ? cotangents[i] : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        ng_tensor *dy = cotangents ? kept_cotangent(s, cotangents[i])
+                                   : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
         if (!dy || !deliver(s, y, dy)) return false;
     }
     return true;
