@@ -206,6 +206,8 @@ static const struct {
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }", 0,
      "0 bytes after the header"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4), }", 0, ""},
+    {"{'descr': '<f4', 'fortran_order': True, 'shape': (4611686018427387904, 4, 0), }", 0,
+     "more elements than memory can hold"},
     {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8, "dtype '<c8', expected bool"},
     {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8, "dtype '|O', expected bool"},
     {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, "one kind of number"},

@@ -1,6 +1,7 @@
 /* Data sets in memory. The samples never move: a shuffle is a permutation of their numbers. */
 #include "io/dataset.h"
 #include "tape/tape.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -249,7 +250,8 @@ ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
 static bool is_floating(const ng_tensor *x) { return x->dtype == NG_F32 || x->dtype == NG_F64; }
 
 /* mean[j] and deviation[j] of each feature of x (count, features), in two passes. A feature whose
- * values are all equal has deviation 0 exactly, whatever its mean was rounded to. */
+ * values are all equal has deviation 0 exactly, whatever its mean was rounded to, and no other one
+ * has: it is NaN where all squares are too small for a double. */
 static void feature_statistics(const ng_tensor *x, int64_t features, double *mean,
                                double *deviation)
 {
@@ -265,9 +267,12 @@ static void feature_statistics(const ng_tensor *x, int64_t features, double *mea
         bool constant = true;
         for (int64_t i = 1; constant && i < count; i++)
             constant = ng_tensor_load(x, i * features + j) == ng_tensor_load(x, j);
-        deviation[j] = constant ? 0 : sqrt(deviation[j] / (double)count);
+        const double own = sqrt(deviation[j] / (double)count);
+        deviation[j] = constant ? 0 : own > 0 ? own : nan("");
     }
 }
+
+static double largest_of(ng_dtype dtype) { return dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX; }
 
 static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t features,
                              double *mean, double *deviation)
@@ -278,11 +283,20 @@ static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t f
             return ng_fail(NG_EVALUE,
                            "ng_dataset_standardize: feature %lld has mean %g and deviation %g",
                            (long long)j, mean[j], deviation[j]);
-    for (int64_t i = 0; i < x->size; i++) {
-        const int64_t j = i % features;
-        const double centered = ng_tensor_load(x, i) - mean[j];
-        ng_tensor_store(x, i, deviation[j] > 0 ? centered / deviation[j] : 0);
-    }
+    for (int pass = 0; pass < 2; pass++) /* nothing is changed before all is known to fit */
+        for (int64_t i = 0; i < x->size; i++) {
+            const int64_t j = i % features;
+            const double before = ng_tensor_load(x, i), centered = before - mean[j];
+            const double value = deviation[j] > 0 ? centered / deviation[j] : 0;
+            if (pass > 0)
+                ng_tensor_store(x, i, value);
+            else if (isfinite(before) && !(fabs(value) <= largest_of(x->dtype)))
+                return ng_fail(NG_EVALUE,
+                               "ng_dataset_standardize: feature %lld is %g at sample %lld, which "
+                               "is no %s by mean %g and deviation %g",
+                               (long long)j, before, (long long)(i / features),
+                               ng_dtype_name(x->dtype), mean[j], deviation[j]);
+        }
     return NG_OK;
 }
 

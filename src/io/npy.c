@@ -277,7 +277,7 @@ bool ng_npy_parse(const char *function, const char *path, char *bytes, int64_t s
 
     unsigned char *elements = (unsigned char *)bytes + begin + length;
     if (h.big_endian) swap_bytes(elements, count, h.width);
-    if (h.fortran_order && h.shape.rank > 1) {
+    if (h.fortran_order && h.shape.rank > 1 && count > 0) {
         elements = *moved = rows_of(&h, elements, count);
         if (!elements) return false;
     }
