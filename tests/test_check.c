@@ -923,6 +923,62 @@ START_TEST(a_fault_of_second_order_only_is_caught_there)
 }
 END_TEST
 
+/* ---- Faults that show in some passes only -------------------------------------------------- */
+
+typedef struct {
+    enum { NEVER, OVERWRITES, LEANS_ON_THE_OTHER, TIRES } fault;
+    int passes;
+} moody;
+
+/* y = a b, by a kernel that forgets to add, or needs the other's place too, or is off after a while. */
+static ng_status moody_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                ng_slot *dx)
+{
+    (void)tape;
+    moody *of = *(moody *const *)node->attributes;
+    of->passes++;
+    for (int k = 0; k < 2; k++) {
+        const double *other = ng_data_f64(node->inputs[1 - k]), *from = ng_data_f64(dy);
+        double *to = dx[k].data;
+        for (int64_t i = 0; to && i < ng_size(dy); i++) {
+            double value = other[i] * from[i];
+            if (of->fault == LEANS_ON_THE_OTHER && !dx[1 - k].data) value = 0;
+            if (of->fault == TIRES && of->passes > 2) value *= 1 + 1e-12;
+            to[i] = dx[k].accumulate && of->fault != OVERWRITES ? to[i] + value : value;
+        }
+    }
+    return NG_OK;
+}
+static const ng_op moody_op = {.name = "moody", .backward = moody_backward};
+
+static ng_tensor *moody_product(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
+    for (int64_t i = 0; y && i < ng_size(y); i++)
+        ng_data_f64(y)[i] = ng_get(in[0], i) * ng_get(in[1], i);
+    return y ? ng_record(tape, &moody_op, y, in, 2, &context, sizeof context) : NULL;
+}
+
+START_TEST(a_fault_that_shows_in_some_passes_only_is_caught)
+{
+    static const char *const says[] = {
+        [OVERWRITES] = "where it is asked for alone and added to another",
+        [LEANS_ON_THE_OTHER] = "where it is asked for alone and added to another",
+        [TIRES] = "run again at the same point, the gradient is"};
+    ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
+    for (int mode = 0; mode < 3; mode++) {
+        moody of = {.fault = (unsigned)_i};
+        ng_check_report report =
+            ng_check_function(moody_product, in, 2, .context = &of, .mode = modes[mode]);
+        if (_i == NEVER)
+            expect_passed(&report, "a product");
+        else
+            expect_says(&report, says[_i]);
+    }
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
 /* y = x^2, whose backward kernel is off by the factor 1 + parameter, and its definition not. */
 static ng_status nearly_square_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                         ng_slot *dx)
@@ -2051,6 +2107,8 @@ static void add_faults(Suite *suite)
     tcase_add_test(faults, order_2_sees_what_is_wrong_at_order_1);
     tcase_add_test(faults, order_2_compares_the_derivatives_of_both_orders);
     tcase_add_loop_test(faults, a_fault_of_second_order_only_is_caught_there, 0, 2);
+    tcase_add_loop_test(faults, a_fault_that_shows_in_some_passes_only_is_caught, NEVER,
+                        TIRES + 1);
     tcase_add_test(faults, backward_and_definition_agree_to_1e_9);
     tcase_add_test(faults, what_gives_other_bits_fails);
     tcase_add_test(faults, what_has_no_gradient_fails);

@@ -288,7 +288,7 @@ static bool doubt_order(ng_subject *subject, const ng_check_options *options,
     report->kinks += sum.kinks;
     *worst = sum.worst;
     conclude(&d, &sum);
-    return !report->message[0];
+    return !report->message[0] && ng_subject_repeats(subject, report);
 }
 
 /* Where the first derivatives are wrong, the second ones are not looked at. */
@@ -298,7 +298,7 @@ static bool doubt_orders(ng_subject *subject, const ng_check_options *options,
     double worst = -1;
     if (!ng_subject_begin(subject, options, report) ||
         !ng_subject_find_held(subject, options, report) ||
-        !doubt_order(subject, options, report, &worst)) {
+        !doubt_order(subject, options, report, &worst) || !ng_subject_adds_up(subject, report)) {
         return false;
     }
     if (options->order == 1) return true;

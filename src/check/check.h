@@ -67,6 +67,13 @@ bool ng_subject_begin(ng_subject *subject, const ng_check_options *options,
 bool ng_subject_raise(ng_subject *subject, const ng_check_options *options,
                       ng_check_report *report);
 
+/* After all was measured: whether the gradient still has the bits that were compared. */
+bool ng_subject_repeats(ng_subject *subject, ng_check_report *report);
+
+/* At order 1: whether each leaf's gradient is the same where no other is asked for and there is
+ * one already to which it is added, which a backward kernel may do in another way. */
+bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report);
+
 /* F where the leaves stand now. */
 bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report);
 

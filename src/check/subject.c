@@ -148,24 +148,30 @@ static ng_tensor *run(ng_subject *subject, ng_check_report *report)
     return y;
 }
 
-/* The gradients have their leaves' shapes; copies them one after another. */
+/* Copies the gradient of one leaf, which has its shape, to its place. */
+static bool gather_one(const ng_subject *subject, int i, double *values, ng_check_report *report)
+{
+    const ng_check_leaf *leaf = &subject->leaves[i];
+    const ng_tensor *gradient = subject->gradients[i];
+    if (!gradient) return ng_check_say(report, "the gradient of %s is missing", leaf->name);
+    if (ng_is_none(gradient)) {
+        memset(values + leaf->offset, 0, (size_t)leaf->tensor->size * sizeof *values);
+        return true;
+    }
+    if (!ng_shape_equal(gradient->shape, leaf->tensor->shape) || gradient->dtype != NG_F64) {
+        return ng_check_say(report, "the gradient of %s is %s %s, but %s is %s %s", leaf->name,
+                            ng_dtype_name(gradient->dtype), ng_shape_print(gradient->shape).text,
+                            leaf->name, ng_dtype_name(NG_F64),
+                            ng_shape_print(leaf->tensor->shape).text);
+    }
+    memcpy(values + leaf->offset, gradient->data, (size_t)gradient->size * sizeof *values);
+    return true;
+}
+
 static bool gather(const ng_subject *subject, double *values, ng_check_report *report)
 {
     for (int i = 0; i < subject->n_leaves; i++) {
-        const ng_check_leaf *leaf = &subject->leaves[i];
-        const ng_tensor *gradient = subject->gradients[i];
-        if (!gradient) return ng_check_say(report, "the gradient of %s is missing", leaf->name);
-        if (ng_is_none(gradient)) {
-            memset(values + leaf->offset, 0, (size_t)leaf->tensor->size * sizeof *values);
-            continue;
-        }
-        if (!ng_shape_equal(gradient->shape, leaf->tensor->shape) || gradient->dtype != NG_F64) {
-            return ng_check_say(report, "the gradient of %s is %s %s, but %s is %s %s", leaf->name,
-                                ng_dtype_name(gradient->dtype),
-                                ng_shape_print(gradient->shape).text, leaf->name,
-                                ng_dtype_name(NG_F64), ng_shape_print(leaf->tensor->shape).text);
-        }
-        memcpy(values + leaf->offset, gradient->data, (size_t)gradient->size * sizeof *values);
+        if (!gather_one(subject, i, values, report)) return false;
     }
     return true;
 }
@@ -364,6 +370,76 @@ bool ng_subject_begin(ng_subject *subject, const ng_check_options *options, ng_c
            (subject->nested || unrecorded_is_the_same(subject, report));
 }
 
+bool ng_subject_repeats(ng_subject *subject, ng_check_report *report)
+{
+    const char *slope = subject->order == 2 ? "the second gradient" : "the gradient";
+    double *again = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *again);
+    bool ok = again || no_memory(report);
+    ok = ok && evaluate(subject, again, subject->plus, report) &&
+         same_bits(subject->analytic, again, subject->n_gradient, slope, report);
+    ng_free(again);
+    return ok;
+}
+
+/* ---- Other ways to the same gradient ------------------------------------------------------- */
+
+static double largest(const double *values, int64_t count)
+{
+    double most = 0;
+    for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(values[i]));
+    return most;
+}
+
+/* Whether a leaf's gradient is the one that was compared, to 1e-9 of its largest element. */
+static bool same_gradient(const ng_subject *subject, int i, const double *compared,
+                          const double *other, const char *how, ng_check_report *report)
+{
+    const ng_check_leaf *leaf = &subject->leaves[i];
+    const int64_t size = leaf->tensor->size;
+    const double everywhere = largest(other, subject->n_gradient);
+    const double allowed = 1e-9 * largest(other + leaf->offset, size) + 1e-13 * everywhere;
+    for (int64_t e = leaf->offset; e < leaf->offset + size; e++) {
+        if (fabs(other[e] - compared[e]) <= allowed) continue;
+        return ng_check_say(report, "the gradient of %s at [%lld] is %.9g, but %.9g %s", leaf->name,
+                            (long long)(e - leaf->offset), compared[e], other[e], how);
+    }
+    return true;
+}
+
+/* As where a tensor has other uses, of which this was the gradient so far: half of the sum. */
+static bool added_gradient(ng_subject *subject, int i, double *values, ng_check_report *report)
+{
+    const ng_check_leaf *leaf = &subject->leaves[i];
+    ng_tensor *sum = NULL, *before = ng_result(subject->tape, NG_F64, leaf->tensor->shape);
+    ng_tensor *y = before ? run(subject, report) : NULL;
+    if (!y) return ng_check_say(report, "%s", ng_check_reason());
+    memcpy(before->data, subject->analytic + leaf->offset,
+           (size_t)before->size * sizeof *subject->analytic);
+    ng_tensor *const outputs[] = {y, leaf->tensor}, *const cotangents[] = {subject->cotangent,
+                                                                            before};
+    if (ng_gradients(subject->tape, outputs, 2, &subject->targets[i], 1, &sum,
+                     .cotangents = cotangents) != NG_OK)
+        return ng_check_say(report, "no gradient of %s alone: %s", leaf->name, ng_check_reason());
+    for (int64_t e = 0; e < sum->size; e++)
+        values[leaf->offset + e] = ((const double *)sum->data)[e] / 2;
+    return true;
+}
+
+bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report)
+{
+    double *found = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *found);
+    bool ok = found || no_memory(report);
+    if (ok) memcpy(found, subject->analytic, (size_t)subject->n_gradient * sizeof *found);
+    for (int i = 0; i < subject->n_leaves && ok; i++) {
+        ok = added_gradient(subject, i, found, report);
+        ng_tape_reset(subject->tape);
+        ok = ok && same_gradient(subject, i, subject->analytic, found,
+                                 "where it is asked for alone and added to another", report);
+    }
+    ng_free(found);
+    return ok;
+}
+
 /* ---- Order 2 ------------------------------------------------------------------------------- */
 
 /* v, leaf by leaf, which are the weights. */
@@ -381,35 +457,6 @@ static bool draw_second_cotangents(ng_subject *subject, uint64_t seed)
     return true;
 }
 
-static double largest(const double *values, int64_t count)
-{
-    double most = 0;
-    for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(values[i]));
-    return most;
-}
-
-/* The gradient that is differentiated again (of a fused op's definition) is the one that training
- * uses (its backward kernel's). */
-static bool recording_changes_nothing(const ng_subject *subject, const double *plain,
-                                      ng_check_report *report)
-{
-    double everywhere = largest(subject->base, subject->n_gradient);
-    for (int i = 0; i < subject->n_leaves; i++) {
-        const ng_check_leaf *leaf = &subject->leaves[i];
-        const double *recorded = subject->base + leaf->offset;
-        double allowed = 1e-9 * largest(recorded, leaf->tensor->size) + 1e-13 * everywhere;
-        for (int64_t e = 0; e < leaf->tensor->size; e++) {
-            double value = plain[leaf->offset + e];
-            if (fabs(recorded[e] - value) <= allowed) continue;
-            return ng_check_say(report,
-                                "the gradient of %s at [%lld] is %.9g, but %.9g when it is "
-                                "recorded: backward and definition differ",
-                                leaf->name, (long long)e, value, recorded[e]);
-        }
-    }
-    return true;
-}
-
 bool ng_subject_raise(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
 {
     double *plain = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *plain);
@@ -418,8 +465,12 @@ bool ng_subject_raise(ng_subject *subject, const ng_check_options *options, ng_c
     if (ok) memcpy(plain, subject->analytic, (size_t)subject->n_gradient * sizeof *plain);
     subject->order = 2;
     subject->n_values = subject->n_gradient;
-    ok = ok && evaluate_repeatedly(subject, report) &&
-         recording_changes_nothing(subject, plain, report);
+    ok = ok && evaluate_repeatedly(subject, report);
+    /* What is differentiated again, a fused op's definition, is what training uses, its kernel. */
+    for (int i = 0; i < subject->n_leaves && ok; i++) {
+        ok = same_gradient(subject, i, plain, subject->base,
+                           "when it is recorded: backward and definition differ", report);
+    }
     ng_free(plain);
     return ok;
 }
