@@ -930,7 +930,7 @@ typedef struct {
     int passes;
 } moody;
 
-/* y = a b, by a kernel that forgets to add, or needs the other's place too, or is off after a while. */
+/* y = a b, by a kernel that forgets to add, needs the other's place too, or is off after a while. */
 static ng_status moody_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                 ng_slot *dx)
 {
@@ -1207,6 +1207,15 @@ START_TEST(options_without_meaning_are_refused)
         expect_says(&report, wrong[i].says);
         ck_assert_int_eq(ng_check_sweep(square, options, &step, &error, 1), NG_EVALUE);
         assert_error(NG_EVALUE, wrong[i].says);
+    }
+    const ng_check_options idle[] = {
+        {.mode = NG_CHECK_FAST}, {.tolerance = 1e-3}, {.step = 1e-3}};
+    for (int i = 0; i < 3; i++) {
+        ng_check_options options = idle[i];
+        options.inputs = &x;
+        options.n_inputs = 1;
+        ck_assert_int_eq(ng_check_sweep(square, options, &step, &error, 1), NG_EVALUE);
+        assert_error(NG_EVALUE, "ng_check_sweep: a mode, a tolerance or a step is set");
     }
     ng_module_free(module), ng_tensor_free(x);
 }

@@ -118,7 +118,8 @@ NG_API void ng_check_print_head(FILE *stream);
 /* The error of a central difference against its relative step h, without extrapolation: for the
  * plot that shows truncation (h^2) and rounding (1/h). Fills errors[i] for steps[i] with the
  * median over all elements of |numeric - analytic| / |analytic| (elements of derivative 0 are left
- * out). What is wrong with the function is wrong here too: NG_EGRAD, NG_EVALUE... */
+ * out). What is wrong with the function is wrong here too: NG_EVALUE, and so is an option that says
+ * how to compare (mode, tolerance, step). */
 NG_API ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, const double *steps,
                                 double *errors, int count);
 
