@@ -930,7 +930,7 @@ typedef struct {
     int passes;
 } moody;
 
-/* y = a b, by a kernel that forgets to add, needs the other's place too, or is off after a while. */
+/* y = a b, by a kernel that forgets to add, needs the other's place too, or is off later on. */
 static ng_status moody_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                 ng_slot *dx)
 {

@@ -761,12 +761,12 @@ START_TEST(standardize_refuses_what_has_no_statistics)
 
     ng_dataset *tiny = of_values(NG_F64, NG_SHAPE(2, 1), NG_VALUES(1e-200, 2e-200));
     ng_dataset *near = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 1e-30, 2, 2e-30));
-    ng_dataset *far = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(3, 0, 4, 1e20));
+    ng_dataset *far = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(3, 0, 4, -1e20));
     ck_assert_int_eq(ng_dataset_standardize(tiny, tiny), NG_EVALUE);
     assert_error(NG_EVALUE, "feature 0 has mean 1.5e-200 and deviation nan");
     ck_assert_int_eq(ng_dataset_standardize(far, near), NG_EVALUE);
-    assert_error(NG_EVALUE, "feature 1 is 1e+20 at sample 1, which is no float32 by mean 1.5e-30");
-    assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)1e20F);
+    assert_error(NG_EVALUE, "feature 1 is -1e+20 at sample 1, which is no float32 by mean 1.5e-30");
+    assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
     ng_dataset_free(tiny), ng_dataset_free(near), ng_dataset_free(far);
 }
 END_TEST

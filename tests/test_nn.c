@@ -1087,14 +1087,15 @@ START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
 }
 END_TEST
 
-/* A step function's gradient is 0 by its rule, whoever asks. */
+/* A condition gets no gradient, by the rule of ng_where, whoever asks. */
 START_TEST(what_another_loss_of_the_tape_reaches_excuses_nothing)
 {
     ng_module *net = ng_linear_new(4, 2), *other = ng_linear_new(4, 2);
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
     ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
-    ng_tensor *flat = ng_sum(tape, ng_floor(tape, ng_forward(other, tape, x)));
+    ng_tensor *one = ng_full(tape, NG_F32, NG_SCALAR, 1);
+    ng_tensor *flat = ng_sum(tape, ng_where(tape, ng_forward(other, tape, x), one, one));
     ng_freeze(net);
     ck_assert_int_eq(ng_backward(tape, loss), NG_EGRAD);
     assert_error(NG_EGRAD, "ng_backward: all that required a gradient was frozen since");
