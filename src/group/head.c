@@ -23,7 +23,8 @@ ng_head ng_head_failed(ng_status status, int member, const char *text)
     return h;
 }
 
-void ng_head_join(ng_head *left, const ng_head *right)
+/* left = that of the members to its left, and right's. */
+static void join(ng_head *left, const ng_head *right)
 {
     if (left->status != NG_OK && (right->status == NG_OK || left->member <= right->member)) return;
     if (left->status != NG_OK || right->status != NG_OK) {
@@ -42,10 +43,10 @@ void ng_head_join(ng_head *left, const ng_head *right)
 void ng_head_add(ng_head *head, const ng_head *other)
 {
     if (other->member > head->member) {
-        ng_head_join(head, other);
+        join(head, other);
         return;
     }
     ng_head left = *other;
-    ng_head_join(&left, head);
+    join(&left, head);
     *head = left;
 }

@@ -15,11 +15,8 @@ typedef struct {
 
 ng_head ng_head_failed(ng_status status, int member, const char *text);
 
-/* left = that of the members to its left, and right's: the failure of the first, or of both, if
- * they call for different things. */
-void ng_head_join(ng_head *left, const ng_head *right);
-
-/* The same with `other` on whichever side its member stands. */
+/* What both have called for, or the failure of the first of them, or of both, if they call for
+ * different things. */
 void ng_head_add(ng_head *head, const ng_head *other);
 
 #endif

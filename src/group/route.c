@@ -3,7 +3,8 @@
  * as many steps. Both add the same halves to each other. */
 #include "group/route.h"
 
-int ng_route_first(int members, int processes, int process)
+/* The first member that a process holds; of process number `processes`, how many there are. */
+static int first_of(int members, int processes, int process)
 {
     return (int)((int64_t)members * process / processes);
 }
@@ -11,8 +12,8 @@ int ng_route_first(int members, int processes, int process)
 static int holder_of(const ng_route *r, int member)
 {
     int process = (int)((int64_t)member * r->processes / r->members);
-    while (ng_route_first(r->members, r->processes, process) > member) process--;
-    while (ng_route_first(r->members, r->processes, process + 1) <= member) process++;
+    while (first_of(r->members, r->processes, process) > member) process--;
+    while (first_of(r->members, r->processes, process + 1) <= member) process++;
     return process;
 }
 
@@ -68,12 +69,12 @@ static bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 
 void ng_route_plan(ng_route *r, int members, int processes, int process)
 {
-    const int first = ng_route_first(members, processes, process);
+    const int first = first_of(members, processes, process);
     *r = (ng_route){.members = members,
                     .processes = processes,
                     .process = process,
                     .first = first,
-                    .count = ng_route_first(members, processes, process + 1) - first};
+                    .count = first_of(members, processes, process + 1) - first};
     if (members % processes == 0 && is_power_of_two(processes) &&
         is_power_of_two(members / processes)) {
         r->doubling = true;

@@ -37,9 +37,6 @@ typedef struct {
     ng_step step[NG_MOST_STEPS];
 } ng_route;
 
-/* The first member that a process holds; of process number `processes`, how many there are. */
-int ng_route_first(int members, int processes, int process);
-
 /* The route of a process; processes <= members <= NG_MOST_MEMBERS. */
 void ng_route_plan(ng_route *route, int members, int processes, int process);
 

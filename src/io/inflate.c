@@ -270,7 +270,8 @@ uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
     return ~crc;
 }
 
-bool ng_is_gzip(const char *bytes, int64_t count)
+/* Whether they begin as gzip's do. */
+static bool is_gzip(const char *bytes, int64_t count)
 {
     return count >= 2 && (unsigned char)bytes[0] == 0x1f && (unsigned char)bytes[1] == 0x8b;
 }
@@ -279,7 +280,7 @@ bool ng_is_gzip(const char *bytes, int64_t count)
 static int64_t header_length(const unsigned char *bytes, int64_t count)
 {
     enum { CHECKSUM = 2, EXTRA = 4, NAME = 8, COMMENT = 16, KNOWN = 31 };
-    if (count < 10 || !ng_is_gzip((const char *)bytes, count) || bytes[2] != 8) return -1;
+    if (count < 10 || !is_gzip((const char *)bytes, count) || bytes[2] != 8) return -1;
     const int flags = bytes[3];
     int64_t at = 10;
     if (flags & ~KNOWN) return -1;
@@ -349,7 +350,7 @@ char *ng_gunzip(const char *function, const char *path, const char *bytes, int64
 char *ng_file_read_unpacked(const char *function, const char *path, int64_t *size)
 {
     char *bytes = ng_file_read(function, path, size);
-    if (!bytes || !ng_is_gzip(bytes, *size)) return bytes;
+    if (!bytes || !is_gzip(bytes, *size)) return bytes;
     char *content = ng_gunzip(function, path, bytes, *size, size);
     ng_free(bytes);
     return content;

@@ -11,9 +11,8 @@
 char *ng_inflate(const char *function, const char *path, const unsigned char *bytes, int64_t count,
                  int64_t most, int64_t *used, int64_t *size);
 
-/* Whether a file begins as gzip's do; and its content, all members one after the other, each
- * checked against its length and checksum. */
-bool ng_is_gzip(const char *bytes, int64_t count);
+/* The content of a gzip file, all members one after the other, each checked against its length and
+ * checksum. */
 char *ng_gunzip(const char *function, const char *path, const char *bytes, int64_t count,
                 int64_t *size);
 

@@ -172,7 +172,7 @@ static bool is_utf8(const char *text)
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
-ng_stored_kind ng_stored_kind_of(ng_dtype dtype)
+static ng_stored_kind kind_of(ng_dtype dtype)
 {
     return dtype == NG_F32 ? NG_STORED_F32 : dtype == NG_F64 ? NG_STORED_F64 : NG_STORED_I64;
 }
@@ -181,7 +181,7 @@ const char *ng_stored_kind_name(ng_stored_kind kind) { return kinds[kind].name; 
 
 ng_stored ng_stored_of(const char *name, const ng_tensor *x)
 {
-    return (ng_stored){name, ng_stored_kind_of(x->dtype), x->shape, x->size, x->data};
+    return (ng_stored){name, kind_of(x->dtype), x->shape, x->size, x->data};
 }
 
 static void print_string(ng_text *header, const char *text)

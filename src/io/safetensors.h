@@ -43,7 +43,6 @@ typedef struct {
 
 /* ---- Write ---- */
 
-ng_stored_kind ng_stored_kind_of(ng_dtype dtype);
 const char *ng_stored_kind_name(ng_stored_kind kind); /* "F32" */
 
 /* What is to be written of a tensor. */
