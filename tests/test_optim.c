@@ -510,6 +510,34 @@ START_TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
 }
 END_TEST
 
+START_TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
+{
+    ng_module *net = ng_linear_new(2, 2);
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *weight = ng_module_find(net, "weight");
+    for (int i = 0; i < 2; i++) { /* before the first step, and there and back after it */
+        ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(1, 2), 1);
+        assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
+        assert_ok(ng_module_to(net, NG_F64));
+        if (i > 0) assert_ok(ng_module_to(net, NG_F32));
+        ng_tensor *before = ng_copy_new(weight, ng_dtype_of(weight));
+        ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
+        assert_error(NG_ESTATE, "no backward pass has reached a parameter since the last step");
+        assert_same_bits(weight, before);
+        ng_tensor_free(before);
+        ng_tape_reset(tape);
+        if (i > 0) continue;
+        assert_ok(ng_module_to(net, NG_F32));
+        x = ng_full(tape, NG_F32, NG_SHAPE(1, 2), 1);
+        assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
+        assert_ok(ng_optimizer_step(sgd));
+        ng_tape_reset(tape);
+    }
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
 START_TEST(state_follows_a_dtype_change_before_the_first_step_only)
 {
     bench b = bench_new(NG_F32);
@@ -909,6 +937,7 @@ Suite *optim_suite(void)
     tcase_add_test(moved, a_layer_that_is_added_deep_inside_is_taken_up);
     tcase_add_test(moved, a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later);
     tcase_add_test(moved, a_backward_pass_after_the_step_notices_the_moved_weights);
+    tcase_add_test(moved, a_gradient_that_a_dtype_change_has_dropped_moves_nothing);
     tcase_add_test(moved, state_follows_a_dtype_change_before_the_first_step_only);
     tcase_add_test(moved, a_step_allocates_nothing);
     suite_add_tcase(suite, moved);

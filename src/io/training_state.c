@@ -167,7 +167,7 @@ static void add_module(slots *s, ng_module *module)
 /* Whether a parameter's gradient waits: here, or in the file. */
 static bool gradient_waits(slots *s, const ng_moved *moved)
 {
-    if (!s->file) return ng_is_reached(moved) && moved->weight->grad;
+    if (!s->file) return ng_is_reached(moved);
     ng_text name = {.function = s->function};
     ng_text_print(&name, "gradient.%s", moved->name);
     const bool waits = !name.failed && ng_safetensors_find(s->file, name.bytes);

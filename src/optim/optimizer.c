@@ -229,7 +229,11 @@ bool ng_optimizer_current(const char *function, ng_optimizer *self)
     return !grown || collect(function, self);
 }
 
-bool ng_is_reached(const ng_moved *moved) { return ng_passes_of(moved->weight) != moved->seen; }
+/* A change of dtype drops a gradient, and with it the passes that had reached it. */
+bool ng_is_reached(const ng_moved *moved)
+{
+    return ng_has_grad(moved->weight) && ng_passes_of(moved->weight) != moved->seen;
+}
 
 static bool any_reached(const ng_optimizer *self)
 {
