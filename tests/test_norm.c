@@ -887,6 +887,30 @@ START_TEST(a_column_has_the_same_bits_wherever_it_stands)
 }
 END_TEST
 
+/* dx of a batch so large that it is stored past the caches, in vectors, which want their memory
+ * aligned: a column that is no number goes by itself and leaves those behind it elsewhere. */
+START_TEST(columns_of_a_large_batch_beside_one_of_nan_have_their_gradients)
+{
+    enum { ROWS = 8192, COLUMNS = 256, BROKEN = 5 };
+    const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_tensor *x = in_dtype(normal(NG_F32, NG_SHAPE(ROWS, COLUMNS), 1, 2, 1), dtype);
+    ng_tensor *dy = in_dtype(normal(NG_F32, NG_SHAPE(ROWS, COLUMNS), 0, 1, 2), dtype);
+    ng_tensor *dx[2];
+    for (int broken = 0; broken < 2; broken++) {
+        if (broken) ng_set(x, BROKEN, (double)NAN);
+        ng_tensor *y = apply(BATCH, x, NG_NONE, NG_NONE, 1e-5);
+        dx[broken] = ng_gradient(tape, y, x, .cotangent = dy);
+    }
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        const double expected = ng_get(dx[0], i), actual = ng_get(dx[1], i);
+        if (i % COLUMNS == BROKEN)
+            ck_assert(isnan(actual));
+        else
+            assert_near(actual, expected, dtype == NG_F32 ? 1e-5 * (fabs(expected) + 0.1) : 0);
+    }
+}
+END_TEST
+
 /* ---- Recording ---------------------------------------------------------------------------- */
 
 START_TEST(nothing_is_recorded_for_constants)
@@ -1302,6 +1326,7 @@ Suite *norm_suite(void)
     tcase_add_loop_test(t, float_agrees_with_double, 0, 3);
     tcase_add_loop_test(t, same_bits_with_any_number_of_threads, 0, 3 * SHARED);
     tcase_add_test(t, a_column_has_the_same_bits_wherever_it_stands);
+    tcase_add_loop_test(t, columns_of_a_large_batch_beside_one_of_nan_have_their_gradients, 0, 2);
     tcase_add_test(t, nothing_is_recorded_for_constants);
     tcase_add_loop_test(t, gradients_reach_only_what_requires_them, 0, 3);
     tcase_add_test(t, an_empty_batch_of_rows_is_an_empty_result);

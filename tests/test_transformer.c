@@ -447,6 +447,48 @@ START_TEST(large_scores_do_not_overflow)
 }
 END_TEST
 
+/* Attention of one query, 1, to keys of one feature, which are its scores. */
+static ng_tensor *of_scores(ng_tape *tape, ng_tensor *scores, ng_tensor *values)
+{
+    ng_tensor *q = ng_full(tape, ng_dtype_of(scores), NG_SHAPE(1, 1, 1, 1), 1);
+    const ng_shape keys = NG_SHAPE(1, 1, ng_size(scores), 1);
+    return ng_attention(tape, q, ng_reshape(tape, scores, keys), ng_reshape(tape, values, keys),
+                        NG_NONE);
+}
+
+/* e^-1000 is 0 in either dtype: a value of that weight counts for nothing, however large it is. */
+START_TEST(a_value_without_weight_counts_for_nothing)
+{
+    ng_tape *tape = ng_tape_new();
+    const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    const double large = dtype == NG_F32 ? 1e38 : 1e307;
+    for (int heavy = 0; heavy < 2; heavy++) {
+        double score[] = {-1000, -1000}, value[] = {large, large};
+        score[heavy] = 0, value[heavy] = 1;
+        ng_tensor *scores = ng_from(tape, dtype, NG_SHAPE(2), score, 2);
+        ng_tensor *values = ng_from(tape, dtype, NG_SHAPE(2), value, 2);
+        assert_near(ng_item(of_scores(tape, scores, values)), 1, 0);
+    }
+    ng_tape_free(tape);
+}
+END_TEST
+
+/* Where no score is above -Inf, as where they have left the dtype's range, there is no largest to
+ * weigh them by: that is not a query without keys. A later key may still have all the weight. */
+START_TEST(attention_to_scores_of_minus_infinity_is_nan)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *scores = ng_full_new(NG_F32, NG_SHAPE(100), -(double)INFINITY);
+    ng_tensor *v = ng_require_grad(normal(NG_F32, NG_SHAPE(100), 6));
+    ng_tensor *y = of_scores(tape, scores, v), *dv = ng_gradient(tape, y, v);
+    ck_assert(isnan(ng_item(y)) && isnan(ng_get(dv, 0)));
+    ng_set(scores, 99, 0);
+    assert_near(ng_item(of_scores(tape, scores, v)), ng_get(v, 99), 0);
+    ng_tensor_free(scores), ng_tensor_free(v);
+    ng_tape_free(tape);
+}
+END_TEST
+
 START_TEST(rotated_products_depend_on_the_distance_alone)
 {
     ng_tape *tape = ng_tape_new();
@@ -1121,6 +1163,8 @@ Suite *transformer_suite(void)
     tcase_add_test(ops, attention_to_no_key_is_zero_with_gradients_of_any_order);
     tcase_add_test(ops, attention_passes_nan_on);
     tcase_add_test(ops, large_scores_do_not_overflow);
+    tcase_add_loop_test(ops, a_value_without_weight_counts_for_nothing, 0, 2);
+    tcase_add_test(ops, attention_to_scores_of_minus_infinity_is_nan);
     tcase_add_test(ops, rotated_products_depend_on_the_distance_alone);
     tcase_add_test(ops, swiglu_is_silu_of_one_half_times_the_other);
     tcase_add_test(ops, wrong_attention_is_refused);
