@@ -1,5 +1,6 @@
 /* Kernels of every table (instruction set and dtype) against plain long-double loops, and their
  * hard cases. test_tables.c runs the comparisons, compare_...; the others stand there. */
+#include "kernels/parallel.h"
 #include "table.h"
 
 /* ---- Pointwise ---------------------------------------------------------------------------- */
@@ -327,23 +328,6 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
         for (int i = 0; i < 21; i++) ck_assert((bool)isnan(get(y, i)) == (i == 3 || i == 19));
         release();
     }
-}
-END_TEST
-
-START_TEST(sums_too_large_for_the_caches_are_exact)
-{
-    if (!use_table(_i)) return;
-    const int64_t rows = 2800, n = 1024;
-    const char *a = uniform(rows * n, -1, 1), *b = uniform(rows * n, -1, 1);
-    char *y = make(rows * n);
-    for (int repeated = 0; repeated < 2; repeated++) {
-        const ng_shape shape = NG_SHAPE(rows, n);
-        const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
-        k->binary(NG_BINARY_ADD, &walk, a, b, y);
-        for (int64_t i = 0; i < rows * n; i += 7)
-            expect("a + b", y, i, get(a, i) + get(b, repeated ? i % n : i), 1, 0);
-    }
-    release();
 }
 END_TEST
 
@@ -1286,6 +1270,74 @@ START_TEST(one_and_two_threads_give_the_same_bits)
 }
 END_TEST
 
+/* Enough to be stored past the caches, of two arrays of float. */
+enum { PAST_ROWS = 3100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 10 };
+
+/* The backward pass of rows, or columns, by the statistics at hand. */
+static void run_past_backward(int kind, const char *x, const char *dy, char *y)
+{
+    static double mean[PAST_ROWS], rstd[PAST_ROWS], scratch[2 * PAST_COLUMNS * 64];
+    for (int i = 0; i < PAST_ROWS; i++) mean[i] = 0.1, rstd[i] = 1 + 1e-4 * i;
+    const int64_t rows = PAST_ROWS, n = PAST_COLUMNS;
+    const bool center = kind == 6;
+    const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
+    const ng_column_norm_shape column = {rows, n, 1, 1e-5};
+    const ng_statistics statistics = {.mean = center || kind > 7 ? mean : NULL, .rstd = rstd};
+    ng_norm_gradients to = {.dx.data = y};
+    if (kind == 9) rstd[5] = nan_value; /* a column that leaves those behind it elsewhere */
+    if (kind > 7) {
+        k->column_norm_backward(&column, x, x, statistics, dy, false, to);
+        return;
+    }
+    to.dgamma.data = make(n);
+    to.dbeta.data = center ? make(n) : NULL;
+    k->row_norm_backward(&row, x, x, statistics, dy, to, scratch);
+}
+
+static void run_past(int kind, const char *x, const char *z, char *y)
+{
+    static double mean[PAST_ROWS], rstd[PAST_ROWS], var[PAST_COLUMNS];
+    const int64_t rows = PAST_ROWS, n = PAST_COLUMNS;
+    const bool repeated = kind == 1, center = kind == 3;
+    const ng_shape shape = NG_SHAPE(rows, n);
+    const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
+    const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
+    const ng_column_norm_shape column = {rows, n, 1, 1e-5};
+    const ng_statistics statistics = {.mean = center || kind > 4 ? mean : NULL, .rstd = rstd};
+    if (kind < 2) {
+        k->binary(NG_BINARY_ADD, &walk, x, z, y);
+        for (int64_t i = 0; i < PAST; i += 7)
+            expect("a + b", y, i, get(x, i) + get(z, repeated ? i % n : i), 1, 0);
+    } else if (kind == 2) {
+        k->softmax_backward(x, z, y, rows, n, false);
+    } else if (kind < 5) {
+        k->row_norm(&row, x, z, center ? z : NULL, y, statistics);
+    } else if (kind == 5) {
+        k->column_statistics(&column, x, statistics, var);
+        k->column_norm(&column, x, statistics, z, z, y);
+    } else {
+        run_past_backward(kind, x, z, y);
+    }
+}
+
+/* Stores past the caches want whole vectors of aligned memory; elsewhere they are plain ones. */
+START_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
+{
+    if (!use_table(_i)) return;
+    const char *x = uniform(PAST, -1, 1), *z = uniform(PAST, -1, 1);
+    char *aligned = make(PAST + 64), *apart = make(PAST + 64);
+    aligned += 64 - (uintptr_t)aligned % 64;
+    apart += 64 - (uintptr_t)apart % 64 + ng_dtype_bytes(dtype);
+    ck_assert(ng_stores_past(2 * PAST * (int64_t)sizeof(float)));
+    for (int kind = 0; kind < PAST_KINDS; kind++) {
+        run_past(kind, x, z, aligned);
+        run_past(kind, x, z, apart);
+        expect_bits("output", aligned, apart, PAST);
+    }
+    release();
+}
+END_TEST
+
 START_TEST(tables_are_found_by_name)
 {
     ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F32));
@@ -1332,7 +1384,6 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, activations_have_their_limits_and_tails, 0, TABLES);
     tcase_add_loop_test(tests, exponentials_are_right_to_the_last_digits, 0, TABLES);
     tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);
-    tcase_add_loop_test(tests, sums_too_large_for_the_caches_are_exact, 0, TABLES);
     tcase_add_loop_test(tests, sums_of_columns_are_added_once_for_any_number_of_threads, 0, TABLES);
     tcase_add_loop_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals, 0, TABLES);
     tcase_add_loop_test(tests, softmax_takes_huge_logits_and_passes_nan_on_in_its_row, 0, TABLES);
@@ -1355,6 +1406,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);
     tcase_add_test(tests, walks_join_dimensions_where_memory_allows);
     tcase_add_loop_test(tests, one_and_two_threads_give_the_same_bits, 0, TABLES);
+    tcase_add_loop_test(tests, what_is_stored_past_the_caches_has_the_bits_of_what_is_not, 0,
+                        TABLES);
     tcase_add_test(tests, tables_are_found_by_name);
     tcase_add_test(tests, the_environment_names_the_instruction_set);
     tcase_add_test(tests, an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used);

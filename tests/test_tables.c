@@ -438,7 +438,8 @@ static void check_rnn_cell(int64_t n, bool lengths, bool relu)
 {
     ng_cell_step s = cell_step(1, n, lengths);
     const ng_rows a = copy_of(s.gates);
-    k->rnn_cell(&s, relu);
+    s.relu = relu;
+    k->rnn_cell(&s);
     for (int64_t i = 0; i < CELL_ROWS * n; i++) {
         const long double sum = at(a, i / n, i % n), h = relu ? fmaxl(sum, 0) : tanhl(sum);
         if (has_ended(&s, i / n)) {
@@ -451,7 +452,7 @@ static void check_rnn_cell(int64_t n, bool lengths, bool relu)
     ng_cell_step old = s;
     old.dh = copy_of(s.dh);
     s.y = cell_rows(n, -1, 1);
-    k->rnn_cell_backward(&s, relu);
+    k->rnn_cell_backward(&s);
     for (int64_t i = 0; i < CELL_ROWS * n; i++) {
         const int64_t r = i / n, j = i % n;
         if (has_ended(&s, r)) {

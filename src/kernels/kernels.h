@@ -252,6 +252,7 @@ typedef struct {
  * above `step` keeps its state, and gives and gets no gradient. */
 typedef struct {
     int64_t rows, hidden, step;
+    bool relu;                      /* in place of tanh, of one sum */
     const int64_t *lengths;         /* (rows), or NULL: all take the step */
     ng_rows gates;                  /* (rows, G hidden): the sums, then what becomes of them */
     ng_rows product;                /* GRU: W_hh h + b_hh, (rows, 3 hidden) */

@@ -137,63 +137,52 @@ NG_INLINE void add_vec(double *sum, vec v)
     }
 }
 
-/* sum (scale x - shift) */
-NG_INLINE double sum_run(const REAL *x, int64_t n, double scale, double shift)
+/* sum (scale x - shift), or with `square` sum (scale x - shift)^2 */
+NG_INLINE double power_run(const REAL *x, int64_t n, double scale, double shift, const bool square)
 {
-    wide a = {0}, b = {0}, c = {0}, d = {0};
+    wide s[4] = {{0}};
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        a += load(x + i) * scale - shift;
-        b += load(x + i + LANES) * scale - shift;
-        c += load(x + i + 2 * LANES) * scale - shift;
-        d += load(x + i + 3 * LANES) * scale - shift;
-    }
-    for (; i + LANES <= n; i += LANES) a += load(x + i) * scale - shift;
-    double sum = wide_sum((a + b) + (c + d));
-    for (; i < n; i++) sum += (double)x[i] * scale - shift;
-    return sum;
-}
-
-/* sum (scale x - shift)^2 */
-NG_INLINE double square_run(const REAL *x, int64_t n, double scale, double shift)
-{
-    wide a = {0}, b = {0}, c = {0}, d = {0};
-    int64_t i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        const wide p = load(x + i) * scale - shift;
-        const wide q = load(x + i + LANES) * scale - shift;
-        const wide r = load(x + i + 2 * LANES) * scale - shift;
-        const wide s = load(x + i + 3 * LANES) * scale - shift;
-        a = fused_wide(p, p, a);
-        b = fused_wide(q, q, b);
-        c = fused_wide(r, r, c);
-        d = fused_wide(s, s, d);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const wide p = load(x + i + k * LANES) * scale - shift;
+            s[k] = square ? fused_wide(p, p, s[k]) : s[k] + p;
+        }
     }
     for (; i + LANES <= n; i += LANES) {
         const wide p = load(x + i) * scale - shift;
-        a = fused_wide(p, p, a);
+        s[0] = square ? fused_wide(p, p, s[0]) : s[0] + p;
     }
-    double sum = wide_sum((a + b) + (c + d));
+    double sum = wide_sum((s[0] + s[1]) + (s[2] + s[3]));
     for (; i < n; i++) {
         const double p = (double)x[i] * scale - shift;
-        sum = fused_f64(p, p, sum);
+        sum = square ? fused_f64(p, p, sum) : sum + p;
     }
     return sum;
+}
+
+NG_INLINE double sum_run(const REAL *x, int64_t n, double scale, double shift)
+{
+    return power_run(x, n, scale, shift, false);
+}
+
+NG_INLINE double square_run(const REAL *x, int64_t n, double scale, double shift)
+{
+    return power_run(x, n, scale, shift, true);
 }
 
 /* sum x y */
 static double dot_run(const REAL *x, const REAL *y, int64_t n)
 {
-    wide a = {0}, b = {0}, c = {0}, d = {0};
+    wide s[4] = {{0}};
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        a = fused_wide(load(x + i), load(y + i), a);
-        b = fused_wide(load(x + i + LANES), load(y + i + LANES), b);
-        c = fused_wide(load(x + i + 2 * LANES), load(y + i + 2 * LANES), c);
-        d = fused_wide(load(x + i + 3 * LANES), load(y + i + 3 * LANES), d);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++)
+            s[k] = fused_wide(load(x + i + k * LANES), load(y + i + k * LANES), s[k]);
     }
-    for (; i + LANES <= n; i += LANES) a = fused_wide(load(x + i), load(y + i), a);
-    double sum = wide_sum((a + b) + (c + d));
+    for (; i + LANES <= n; i += LANES) s[0] = fused_wide(load(x + i), load(y + i), s[0]);
+    double sum = wide_sum((s[0] + s[1]) + (s[2] + s[3]));
     for (; i < n; i++) sum = fused_f64((double)x[i], (double)y[i], sum);
     return sum;
 }

@@ -14,7 +14,7 @@ static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* Whether the output of work that reads and writes so many bytes is best stored past the caches:
  * inputs that are read twice then stay in them, and lines to be overwritten are not read first.
  * That pays even where the last cache, which others use too, would just hold it all. */
-bool ng_stores_past(int64_t bytes);
+static inline bool ng_stores_past(int64_t bytes) { return bytes >= 24 << 20; }
 
 /* ng_share_out, if `work` (in cheap elements) is worth it. */
 static inline void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain,

@@ -171,6 +171,18 @@ static int64_t time_of(const ng_recurrent_shape *s, int64_t step)
     return s->reverse ? s->steps - 1 - step : step;
 }
 
+/* What takes a step of the cell, or goes back over it. */
+typedef void step_kernel(const ng_cell_step *step);
+static step_kernel *kernel_of(const recurrent_work *w, bool back)
+{
+    const ng_kernels *k = w->kernels;
+    switch (w->shape->cell) {
+    case NG_CELL_GRU: return back ? k->gru_cell_backward : k->gru_cell;
+    case NG_CELL_LSTM: return back ? k->lstm_cell_backward : k->lstm_cell;
+    default: return back ? k->rnn_cell_backward : k->rnn_cell;
+    }
+}
+
 static ng_cell_step cell_step(const recurrent_work *w, row_block b, int64_t step)
 {
     const ng_recurrent_shape *s = w->shape;
@@ -179,6 +191,7 @@ static ng_cell_step cell_step(const recurrent_work *w, row_block b, int64_t step
     return (ng_cell_step){.rows = b.count,
                           .hidden = s->hidden,
                           .step = t,
+                          .relu = s->cell == NG_CELL_RELU,
                           .lengths = s->lengths ? s->lengths + b.first : NULL,
                           .gates = gates_at(w, kept->gates, b, step),
                           .product = gates_at(w, kept->product, b, step),
@@ -235,16 +248,6 @@ static const void *gather_x(const recurrent_work *w, row_block b, chunk of)
 
 /* ---- Forward -------------------------------------------------------------------------------- */
 
-static void take_step(const recurrent_work *w, const ng_cell_step *s)
-{
-    switch (w->shape->cell) {
-    case NG_CELL_TANH: w->kernels->rnn_cell(s, false); break;
-    case NG_CELL_RELU: w->kernels->rnn_cell(s, true); break;
-    case NG_CELL_GRU: w->kernels->gru_cell(s); break;
-    case NG_CELL_LSTM: w->kernels->lstm_cell(s); break;
-    }
-}
-
 static void forward_chunk(const recurrent_work *w, row_block b, chunk of)
 {
     const ng_recurrent_kept *kept = w->kept;
@@ -261,7 +264,7 @@ static void forward_chunk(const recurrent_work *w, row_block b, chunk of)
             multiply_step(w, b.count, cell.h, kept->weight, kept->bias, cell.product);
         else
             multiply_step(w, b.count, cell.h, kept->weight, NULL, cell.gates);
-        take_step(w, &cell);
+        kernel_of(w, false)(&cell);
     }
 }
 
@@ -349,16 +352,6 @@ void ng_recurrent(ng_dtype dtype, const ng_recurrent_shape *shape,
 
 /* ---- Backward ------------------------------------------------------------------------------- */
 
-static void take_step_back(const recurrent_work *w, const ng_cell_step *s)
-{
-    switch (w->shape->cell) {
-    case NG_CELL_TANH: w->kernels->rnn_cell_backward(s, false); break;
-    case NG_CELL_RELU: w->kernels->rnn_cell_backward(s, true); break;
-    case NG_CELL_GRU: w->kernels->gru_cell_backward(s); break;
-    case NG_CELL_LSTM: w->kernels->lstm_cell_backward(s); break;
-    }
-}
-
 /* dx of a chunk, by way of kept->x. */
 static void input_gradient(const recurrent_work *w, row_block b, chunk of, const void *dgates)
 {
@@ -413,7 +406,7 @@ static void backward_chunk(const recurrent_work *w, row_block b, chunk of)
         cell.dproduct = chunk_rows(w, scratch->dproduct, b, i, w->width);
         cell.dh = kept_rows(w, scratch->dh, b, 1, 0, w->shape->hidden);
         cell.dc = kept_rows(w, scratch->dc, b, 1, 0, w->shape->hidden);
-        take_step_back(w, &cell);
+        kernel_of(w, true)(&cell);
         multiply_step(w, b.count, cell.dproduct.at ? cell.dproduct : cell.dgates, w->in->w_hh, NULL,
                       cell.dh);
     }
