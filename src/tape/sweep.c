@@ -440,28 +440,35 @@ static void unmark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
     for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = false;
 }
 
-/* A cotangent may come back as a gradient, or be seen through one: where its memory is not the
- * tape's it may be written to and freed before that, and a copy takes its place. */
-static ng_tensor *kept_cotangent(sweep *s, ng_tensor *dy)
-{
-    if ((dy->base ? dy->base : dy)->tape) return dy;
-    if (s->record && dy->requires_grad) /* a sum with -0 has every bit, and a gradient to dy */
-        return ng_add(s->tape, dy, ng_result_full(s->tape, dy->dtype, (ng_shape){0}, -0.0));
-    ng_tensor *copy = ng_result(s->tape, dy->dtype, dy->shape);
-    if (copy) memcpy(copy->data, dy->data, bytes_of(dy));
-    return copy;
-}
-
 static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_outputs,
                                ng_tensor *const *cotangents)
 {
     for (int i = 0; i < n_outputs; i++) {
         ng_tensor *y = outputs[i];
         if (!y->wanted) continue;
-        ng_tensor *dy = cotangents ? kept_cotangent(s, cotangents[i])
-                                   : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        ng_tensor *dy =
+            cotangents ? cotangents[i] : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
         if (!dy || !deliver(s, y, dy)) return false;
     }
+    return true;
+}
+
+/* dx, or a copy of it where it is, or is seen through, a cotangent that is not the tape's: that may
+ * be written to and freed. */
+static ng_tensor *kept(sweep *s, ng_tensor *dx)
+{
+    if ((dx->base ? dx->base : dx)->tape) return dx;
+    if (s->record && dx->requires_grad) /* a sum with -0 has every bit, and a gradient to dx */
+        return ng_add(s->tape, dx, ng_result_full(s->tape, dx->dtype, (ng_shape){0}, -0.0));
+    ng_tensor *copy = ng_result(s->tape, dx->dtype, dx->shape);
+    if (copy) memcpy(copy->data, dx->data, bytes_of(dx));
+    return copy;
+}
+
+static bool keep_found(sweep *s)
+{
+    for (int i = 0; i < s->n_inputs; i++)
+        if (s->gradients[i] && !(s->gradients[i] = kept(s, s->gradients[i]))) return false;
     return true;
 }
 
@@ -537,12 +544,13 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
     const ng_tape_mode mode = begin_sweep(tape, options.record);
     bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
     well = walk(&s, newest, NULL) && well;
-    tape->mode = mode;
-    ng_tape_set_recording(tape, was);
     unmark_paths(tape, inputs, n_inputs);
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i]->cotangent) note(&s, inputs[i]);
     for (int i = 0; i < n_inputs; i++) clear(inputs[i]);
+    well = well && keep_found(&s);
+    tape->mode = mode;
+    ng_tape_set_recording(tape, was);
     well = well && fill_unreached(&s, options.allow_unused);
     if (!well) return ng_newest_status();
     memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);

@@ -20,7 +20,7 @@ struct op_state {
     ng_tensor *inputs[MOST_INPUTS]; /* they require gradients */
     int n_inputs;
     ng_tensor *labels, *mean, *var; /* constants, where the op has them */
-    ng_tensor *dy, *y;
+    ng_tensor *dy, *arrived, *y; /* dy, and a copy on the tape */
     ng_tensor *(*call)(op_state *s);
 };
 
@@ -92,21 +92,30 @@ static void forward(void *state, int variant)
     s->y = s->call(s);
 }
 
-static void before_backward(void *state) { forward(state, 0); }
+/* What arrives in the middle of a network is the tape's; here it is older than y. */
+static void before_backward(void *state)
+{
+    op_state *s = state;
+    ng_tape_reset(s->tape);
+    s->arrived = ng_mul_scalar(s->tape, s->dy, 1);
+    s->y = s->call(s);
+}
 
-/* ng_gradients writes gradients as a backward pass does in the middle of a network: it does not
- * add to those of the run before. */
+/* ng_gradients writes gradients as a backward pass does there: it does not add to those of the run
+ * before. */
 static void backward(void *state, int variant)
 {
     op_state *s = state;
     ng_tensor *gradients[MOST_INPUTS];
     (void)variant;
-    ng_gradients(s->tape, &s->y, 1, s->inputs, s->n_inputs, gradients, .cotangents = &s->dy);
+    ng_gradients(s->tape, &s->y, 1, s->inputs, s->n_inputs, gradients, .cotangents = &s->arrived);
 }
 
 static void both(void *state, int variant)
 {
+    op_state *s = state;
     forward(state, variant);
+    s->arrived = s->dy;
     backward(state, variant);
 }
 
