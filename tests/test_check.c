@@ -1168,6 +1168,10 @@ START_TEST(wrong_use_is_explained)
     expect_says(&report, "inputs are missing: -1 were announced");
     report = ng_check_module(NULL, &x, 1);
     expect_says(&report, "no module");
+    ng_module *relu = ng_relu_new();
+    report = ng_check_module(relu, &x, 1, .context = &x);
+    expect_says(&report, "there is a .context");
+    ng_module_free(relu);
     report = ng_check_case(NULL, (ng_check_options){0});
     expect_says(&report, "no case");
     ng_tensor_free(x);

@@ -162,7 +162,9 @@ START_TEST(a_tensor_is_written_as_gnuplot_reads_it)
                "1 0.10000000000000001\n\nnan 4\n");
     ng_tensor *three = ng_arange(tape, NG_F32, 1, 4, 1);
     assert_dat(three, "1\n2\n3\n");
-    assert_dat(ng_full(tape, NG_I64, NG_SCALAR, 7), "7\n");
+    ng_tensor *whole = ng_full(tape, NG_I64, NG_SHAPE(2), 7);
+    ng_data_i64(whole)[1] = INT64_MIN + 1;
+    assert_dat(whole, "7\n-9223372036854775807\n");
     ck_assert_int_ne(ng_tensor_write_dat(three, "/nowhere/at/all"), NG_OK);
     assert_error(NG_EIO, "ng_tensor_write_dat");
     ng_tape_free(tape), ng_tensor_free(x);

@@ -41,7 +41,7 @@ typedef enum {
 
 /* The settings of every check. */
 typedef struct {
-    void *context;            /* handed to the function as it is */
+    void *context;            /* handed to the function as it is; of a module there is none */
     int order;                /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
     uint64_t seed;            /* of cotangents, directions and dropout */

@@ -143,6 +143,10 @@ ng_check_report ng_check_module_with(ng_module *module, ng_check_options options
                      options.n_inputs);
         return report;
     }
+    if (options.context) {
+        ng_check_say(&report, "there is a .context, which no function of a module is handed");
+        return report;
+    }
     if (!options.names) options.names = names;
     shelf s = {.module = module};
     ng_subject subject = {0};

@@ -1,6 +1,7 @@
 /* Tensors as text for gnuplot. */
 #include "core/tensor.h"
 #include "io/file.h"
+#include <inttypes.h>
 #include <math.h>
 #include <normgrad/history.h>
 
@@ -24,6 +25,10 @@ static void print_rows(ng_replacement *file, const ng_tensor *x)
         const int ended = i > 0 ? ended_before(x, i) : 0;
         for (int k = 0; k < ended && k < 3; k++) ng_replacement_print(file, "\n");
         if (i > 0 && ended == 0) ng_replacement_print(file, column ? "\n" : " ");
+        if (x->dtype == NG_I64) {
+            ng_replacement_print(file, "%" PRId64, ((const int64_t *)x->data)[i]);
+            continue;
+        }
         const double value = ng_tensor_load(x, i);
         ng_replacement_print(file, isnan(value) ? "nan" : "%.17g", value);
     }
