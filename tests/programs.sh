@@ -149,7 +149,6 @@ fails 1 'of the optimizer Adam, expected one of the optimizer SGD' sh -c "
     '$programs/digits' $small --norm none --no-plot --checkpoint other >'$folder/output' &&
     '$programs/digits' $small --norm none --no-plot --checkpoint other --resume --optimizer sgd"
 
-
 # What a training was saved with is what it goes on with.
 saved="$small --norm none --no-plot --lr 0.01"
 "$programs/digits" $saved --checkpoint other >"$folder/output"

@@ -274,6 +274,11 @@ static void feature_statistics(const ng_tensor *x, int64_t features, double *mea
 
 static double largest_of(ng_dtype dtype) { return dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX; }
 
+static double standardized(double value, double mean, double deviation)
+{
+    return deviation > 0 ? (value - mean) / deviation : 0;
+}
+
 static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t features,
                              double *mean, double *deviation)
 {
@@ -283,20 +288,21 @@ static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t f
             return ng_fail(NG_EVALUE,
                            "ng_dataset_standardize: feature %lld has mean %g and deviation %g",
                            (long long)j, mean[j], deviation[j]);
-    for (int pass = 0; pass < 2; pass++) /* nothing is changed before all is known to fit */
-        for (int64_t i = 0; i < x->size; i++) {
-            const int64_t j = i % features;
-            const double before = ng_tensor_load(x, i), centered = before - mean[j];
-            const double value = deviation[j] > 0 ? centered / deviation[j] : 0;
-            if (pass > 0)
-                ng_tensor_store(x, i, value);
-            else if (isfinite(before) && !(fabs(value) <= largest_of(x->dtype)))
-                return ng_fail(NG_EVALUE,
-                               "ng_dataset_standardize: feature %lld is %g at sample %lld, which "
-                               "is no %s by mean %g and deviation %g",
-                               (long long)j, before, (long long)(i / features),
-                               ng_dtype_name(x->dtype), mean[j], deviation[j]);
-        }
+    for (int64_t i = 0; i < x->size; i++) { /* nothing is changed before all is known to fit */
+        const int64_t j = i % features;
+        const double before = ng_tensor_load(x, i);
+        const double value = standardized(before, mean[j], deviation[j]);
+        if (isfinite(before) && !(fabs(value) <= largest_of(x->dtype)))
+            return ng_fail(NG_EVALUE,
+                           "ng_dataset_standardize: feature %lld is %g at sample %lld, which is "
+                           "no %s by mean %g and deviation %g",
+                           (long long)j, before, (long long)(i / features),
+                           ng_dtype_name(x->dtype), mean[j], deviation[j]);
+    }
+    for (int64_t i = 0; i < x->size; i++) {
+        const int64_t j = i % features;
+        ng_tensor_store(x, i, standardized(ng_tensor_load(x, i), mean[j], deviation[j]));
+    }
     return NG_OK;
 }
 
