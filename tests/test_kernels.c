@@ -687,11 +687,41 @@ START_TEST(row_norm_takes_long_rows)
 {
     if (!use_table(_i)) return;
     enum { ROWS = 5, N = 1100 };
-    for (int mode = 0; mode < 8; mode++) {
+    for (int mode = 0; mode < 14; mode++) {
         const bool center = mode & 1, add = mode & 4;
         const ng_row_norm_shape shape = {ROWS, N, mode & 2 ? 300 : N, 1e-5, center, false};
-        check_row_norm(shape, uniform(ROWS * N, -2, 3), mode < 6, mode < 5, add);
+        check_row_norm(shape, uniform(ROWS * N, -2, 3), mode % 8 < 6, mode < 5, add);
     }
+}
+END_TEST
+
+/* Enough of them for the quick sums of a block to be settled before its end. */
+START_TEST(row_norm_sums_many_long_rows)
+{
+    if (!use_table(_i)) return;
+    enum { ROWS = 700, N = 1037 };
+    const ng_row_norm_shape shape = {ROWS, N, N, 1e-5, true, false};
+    const char *x = uniform(ROWS * N, -2, 3), *dy = uniform(ROWS * N, -1, 1);
+    const char *gamma = uniform(N, 0.5, 1.5);
+    char *dx = make(ROWS * N), *dgamma = make(N), *dbeta = make(N), *y = make(ROWS * N);
+    const ng_statistics statistics = {doubles(ROWS), doubles(ROWS), doubles(ROWS)};
+    k->row_norm(&shape, x, gamma, NULL, y, statistics);
+    k->row_norm_backward(&shape, x, gamma, statistics, dy,
+                         (ng_norm_gradients){{dx, false}, {dgamma, false}, {dbeta, false}},
+                         doubles(ng_row_norm_scratch(&shape)));
+    long double *sum = keep(2 * N, sizeof *sum), *sum_b = sum + N;
+    for (int64_t row = 0; row < ROWS; row++) {
+        const moments m = row_moments(&shape, x, row);
+        for (int64_t j = 0; j < N; j++) {
+            sum[j] += get(dy, row * N + j) * (get(x, row * N + j) - m.mean) * m.rstd;
+            sum_b[j] += get(dy, row * N + j);
+        }
+    }
+    for (int64_t j = 0; j < N; j++) {
+        expect("dgamma", dgamma, j, sum[j], 1, ROWS);
+        expect("dbeta", dbeta, j, sum_b[j], 1, ROWS);
+    }
+    release();
 }
 END_TEST
 
@@ -733,7 +763,21 @@ START_TEST(row_norm_takes_rows_near_the_ends_of_float)
         char *x = make(2 * 65);
         for (int64_t i = 0; i < 2 * 65; i++)
             put(x, i, scales[c / 2] * (i % 13 == 0 ? -1 : 1.0 / (double)(1 + i % 5)));
-        check_row_norm((ng_row_norm_shape){2, 65, 65, 0, c % 2, false}, x, true, true, false);
+        check_row_norm((ng_row_norm_shape){2, 65, 65, 0, c % 2, false}, x, true, c % 2, false);
+    }
+}
+END_TEST
+
+/* One of them, among others that go beside each other. */
+START_TEST(row_norm_takes_a_row_near_the_ends_among_others)
+{
+    if (!use_table(_i)) return;
+    enum { ROWS = 7 };
+    for (int c = 0; c < 4; c++) {
+        const int64_t n = c / 2 ? 1030 : 65;
+        char *x = uniform(ROWS * n, -2, 3);
+        for (int64_t i = 3 * n; i < 4 * n; i++) put(x, i, 1e-37 * (double)get(x, i));
+        check_row_norm((ng_row_norm_shape){ROWS, n, n, 0, c % 2, false}, x, true, c % 2, false);
     }
 }
 END_TEST
@@ -782,9 +826,9 @@ START_TEST(one_feature_gives_beta_and_no_gradient)
         const char *x = uniform(2, 1, 9), *gamma = uniform(1, 1, 2), *beta = uniform(1, 1, 2);
         const char *dy = uniform(2, 1, 2);
         char *y = make(2), *dx = constant(2, 5), *dgamma = constant(1, 5), *dbeta = make(1);
-        double mean[2], low[2], rstd[2], scratch[2];
+        double mean[2], low[2], rstd[2], scratch[4];
         const ng_statistics statistics = {mean, low, rstd};
-        ck_assert_int_le(ng_row_norm_scratch(&shape), 2);
+        ck_assert_int_le(ng_row_norm_scratch(&shape), 4);
         k->row_norm(&shape, x, gamma, beta, y, statistics);
         k->row_norm_backward(&shape, x, gamma, statistics, dy,
                              (ng_norm_gradients){{dx, false}, {dgamma, false}, {dbeta, false}},
@@ -1389,6 +1433,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, softmax_takes_huge_logits_and_passes_nan_on_in_its_row, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_sums_many_rows_in_blocks, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_long_rows, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_sums_many_long_rows, 0, TABLES);
+    tcase_add_loop_test(tests, row_norm_takes_a_row_near_the_ends_among_others, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_long_rows_that_begin_badly, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_keeps_its_digits_far_from_zero, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_rows_near_the_ends_of_float, 0, TABLES);

@@ -6,7 +6,7 @@
 #define NG_VECTOR 32
 #define NG_FUSES 1
 #define GEMM_ROWS 6
-#define NORM_ROWS 2
+#define NG_REGISTER "x"
 
 typedef double wide __attribute__((vector_size(32)));
 typedef float floats __attribute__((vector_size(32)));

@@ -4,7 +4,6 @@
 #define NG_VECTOR 16
 #define NG_FUSES 0
 #define GEMM_ROWS 6
-#define NORM_ROWS 2
 
 typedef double wide __attribute__((vector_size(16)));
 typedef float floats __attribute__((vector_size(16)));

@@ -6,7 +6,7 @@
 #define NG_VECTOR 16
 #define NG_FUSES 1
 #define GEMM_ROWS 12
-#define NORM_ROWS 4
+#define NG_REGISTER "w"
 
 typedef double wide __attribute__((vector_size(16)));
 typedef float floats __attribute__((vector_size(16)));

@@ -29,7 +29,7 @@
  *     NG_VECTOR               bytes in a vector; wide and floats are one of doubles and of floats
  *     NG_FUSES                whether a b + c is rounded once
  *     GEMM_ROWS               rows of a product's tile that stay in registers, two vectors wide
- *     NORM_ROWS               rows that go together in a norm's gradient
+ *     NG_REGISTER             the letter of a vector's register in assembler, if there is one
  *     load_f32, store_f32     LANES floats as doubles, and back
  *     low_half, high_half     halves of floats as doubles
  *     stream_...              stores to aligned memory past the caches, where there are such;
@@ -98,6 +98,15 @@ NG_INLINE vec load_vec(const REAL *x)
 }
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
+
+/* v, in a register: else a compiler reads an operand from memory again for each of its uses. */
+NG_INLINE vec kept(vec v)
+{
+#ifdef NG_REGISTER
+    __asm__("" : "+" NG_REGISTER(v));
+#endif
+    return v;
+}
 
 NG_INLINE vec spread(REAL value) { return value - (vec){0}; }
 

@@ -83,7 +83,7 @@ const ng_kernels *ng_kernels_for(ng_dtype dtype)
 
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
 {
-    return 2 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows));
+    return 4 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows));
 }
 
 int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape)
