@@ -428,6 +428,95 @@ START_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones)
 }
 END_TEST
 
+static ng_tensor *swiglu_of(ng_tape *t, ng_tensor *a)
+{
+    return ng_swiglu(t, ng_stack(t, NG_TENSORS(a, ng_ones_like(t, a)), -1));
+}
+
+static ng_tensor *huber_of(ng_tape *t, ng_tensor *x)
+{
+    return ng_huber(t, x, ng_zeros_like(t, x), .reduction = NG_EACH);
+}
+
+/* Functions that run out along a line through 0 or at a constant, on either side. */
+static const struct {
+    const char *name;
+    ng_tensor *(*call)(ng_tape *, ng_tensor *);
+    double left_slope, left, right_slope, right; /* y = slope x, or the constant */
+} ends[] = {
+    {"silu", ng_silu, 0, 0, 1, 0},
+    {"swiglu", swiglu_of, 0, 0, 1, 0},
+    {"gelu", ng_gelu, 0, 0, 1, 0},
+    {"gelu_tanh", ng_gelu_tanh, 0, 0, 1, 0},
+    {"softplus", ng_softplus, 0, 0, 1, 0},
+    {"relu", ng_relu, 0, 0, 1, 0},
+    {"hardswish", ng_hardswish, 0, 0, 1, 0},
+    {"huber", huber_of, -1, 0, 1, 0},
+    {"sigmoid", ng_sigmoid, 0, 0, 0, 1},
+    {"tanh", ng_tanh, 0, -1, 0, 1},
+    {"erf", ng_erf, 0, -1, 0, 1},
+    {"erfc", ng_erfc, 0, 2, 0, 0},
+    {"atan", ng_atan, 0, -1.5707963267948966, 0, 1.5707963267948966},
+};
+enum { ENDS = sizeof ends / sizeof *ends };
+
+/* Far out, times any dy; the gradient of the gradient is 0. */
+static void check_end(int i, ng_dtype dtype, double at, double dy)
+{
+    const double slope = at < 0 ? ends[i].left_slope : ends[i].right_slope;
+    const double y = at < 0 ? ends[i].left : ends[i].right;
+    const double tolerance = dtype == NG_F32 ? 1e-7 : 1e-15;
+    ng_tensor *x = ng_require_grad(own(ng_full_new(dtype, NG_SHAPE(1), at)));
+    ng_tensor *value = ends[i].call(tape, x), *dx;
+    ng_tensor *cotangent = own(ng_full_new(dtype, ng_shape_of(value), dy));
+    assert_close(ng_item(value), slope != 0 ? slope * ng_item(x) : y, tolerance);
+    for (int record = 0; record < 2; record++) {
+        assert_ok(ng_gradients(tape, &value, 1, &x, 1, &dx, .cotangents = &cotangent,
+                               .record = record));
+        ck_assert_msg(fabs(ng_item(dx) - slope * dy) <= tolerance,
+                      "%s slope of %s %s at %g times %g is %g, expected %g",
+                      record ? "recorded" : "fused", ng_dtype_name(dtype), ends[i].name, at, dy,
+                      ng_item(dx), slope * dy);
+    }
+    if (!ng_requires_grad(dx)) return; /* straight lines */
+    ck_assert_msg(fabs(ng_item(ng_gradient(tape, dx, x))) <= tolerance,
+                  "second slope of %s %s at %g", ng_dtype_name(dtype), ends[i].name, at);
+}
+
+START_TEST(functions_keep_their_limits_in_gradients_of_any_kind)
+{
+    static const double far[] = {1e17, 1e20, 1e38, 3.4e38, 1e160, 1e308, 1.7e308, (double)INFINITY};
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < 8; k++) {
+            const ng_dtype dtype = k & 1 ? NG_F64 : NG_F32;
+            check_end(_i, dtype, k & 2 ? far[i] : -far[i], k & 4 ? -10 : 1);
+        }
+}
+END_TEST
+
+/* A slope has no part in what is not multiplied by it. */
+START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
+{
+    ng_tensor *slope = ng_require_grad(own(ng_full_new(NG_F32, NG_SHAPE(1), 0.25)));
+    ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(3), NG_VALUES((double)INFINITY, -2, 0)));
+    for (int record = 0; record < 2; record++)
+        assert_values(ng_gradient(tape, ng_sum(tape, ng_prelu(tape, x, slope)), slope,
+                                  .record = record),
+                      0, -2);
+}
+END_TEST
+
+/* The left branch's, as the slope is: alpha e^0, and of celu 1 / alpha. */
+START_TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
+{
+    ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(1))));
+    ng_tensor *elu = ng_gradient(tape, ng_elu(tape, x, 0.7), x, .record = true);
+    ng_tensor *celu = ng_gradient(tape, ng_celu(tape, x, 0.5), x, .record = true);
+    assert_close(ng_item(ng_gradient(tape, elu, x)), 0.7, 1e-15);
+    assert_close(ng_item(ng_gradient(tape, celu, x)), 2, 1e-15);
+}
+END_TEST
+
 static const struct {
     double x, t, loss, slope;
 } logistic[] = {
@@ -593,6 +682,9 @@ Suite *numbers_suite(void)
     tcase_add_loop_test(t, second_order_of_activations_in_float_agrees_with_double, 0, 5);
     tcase_add_loop_test(t, cross_entropy_of_large_logits_has_the_gradient_of_small_ones, 0, 8);
     tcase_add_loop_test(t, binary_cross_entropy_of_any_logit, 0, 2 * LOGISTIC);
+    tcase_add_loop_test(t, functions_keep_their_limits_in_gradients_of_any_kind, 0, ENDS);
+    tcase_add_test(t, prelu_of_infinity_has_no_gradient_to_the_slope);
+    tcase_add_test(t, second_slope_of_elu_at_zero_is_that_of_the_left);
     tcase_add_loop_test(t, equal_scores_share_alike, 0, 2 * SCORES);
     tcase_add_loop_test(t, scores_far_from_zero_keep_their_digits, 0, 80);
     tcase_add_test(t, causal_queries_before_every_key_give_zero);

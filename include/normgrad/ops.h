@@ -82,11 +82,12 @@ NG_API ng_tensor *ng_expm1(ng_tape *tape, ng_tensor *x);      /* y = e^x - 1, al
 NG_API ng_tensor *ng_sign(ng_tape *tape, ng_tensor *x);       /* y = -1, 0 or 1; slope 0 */
 NG_API ng_tensor *ng_floor(ng_tape *tape, ng_tensor *x);      /* y = integer <= x; slope 0 */
 NG_API ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high);
-                                                              /* y = min(max(x, low), high) */
+                         /* y = min(max(x, low), high); slope 1 at low, at high, and at a NaN */
 
 /* ---- Activations --------------------------------------------------------------------------
  *
- * GELU is of Hendrycks & Gimpel 2016, with its approximation by tanh. */
+ * GELU is of Hendrycks & Gimpel 2016, with its approximation by tanh. The slopes at a kink at 0,
+ * of any order, are those of the left. */
 
 NG_API ng_tensor *ng_tanh(ng_tape *tape, ng_tensor *x);       /* y = (e^x - e^-x) / (e^x + e^-x) */
 NG_API ng_tensor *ng_sigmoid(ng_tape *tape, ng_tensor *x);    /* y = 1 / (1 + e^-x) */

@@ -53,23 +53,43 @@ static ng_tensor *gelu_tanh_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *twice = ng_mul_scalar(tape, ng_add(tape, x, cubic), 2 * 0.79788456080286535588);
     return ng_mul(tape, x, ng_sigmoid(tape, twice));
 }
-ACTIVATION(gelu_tanh, NG_MAP_GELU_TANH, NULL, gelu_tanh_definition)
+
+/* s + x s' with s = sigmoid(u), s' = s sigmoid(-u) du/dx, u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
+static void gelu_tanh_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const double scale = 2 * 0.79788456080286535588;
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40), *square = ng_square(tape, x);
+    ng_tensor *cubic = ng_mul_scalar(tape, ng_mul(tape, square, x), 0.044715);
+    ng_tensor *u = ng_mul_scalar(tape, ng_add(tape, x, cubic), scale);
+    ng_tensor *du = ng_add_scalar(tape, ng_mul_scalar(tape, square, 3 * 0.044715 * scale), scale);
+    ng_tensor *s = ng_sigmoid(tape, u), *rest = ng_sigmoid(tape, ng_neg(tape, u));
+    ng_tensor *ds = ng_mul(tape, ng_mul(tape, s, rest), du);
+    dx[0] = ng_mul(tape, dy, ng_add(tape, s, ng_mul(tape, x, ds)));
+}
+ACTIVATION(gelu_tanh, NG_MAP_GELU_TANH, gelu_tanh_gradient, gelu_tanh_definition)
 
 /* y = x sigmoid(x) */
 static ng_tensor *silu_definition(ng_tape *tape, const ng_node *node)
 {
     return ng_mul(tape, node->inputs[0], ng_sigmoid(tape, node->inputs[0]));
 }
-ACTIVATION(silu, NG_MAP_SILU, NULL, silu_definition)
+
+/* s + x s' with s = sigmoid(x), s' = s sigmoid(-x) */
+static void silu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -800, 800), *s = ng_sigmoid(tape, x);
+    ng_tensor *ds = ng_mul(tape, s, ng_sigmoid(tape, ng_neg(tape, x)));
+    dx[0] = ng_add(tape, ng_mul(tape, dy, s), ng_mul(tape, ng_mul(tape, dy, x), ds));
+}
+ACTIVATION(silu, NG_MAP_SILU, silu_gradient, silu_definition)
 
 /* ---- With a kink at 0, where the slope is that of the left ---------------------------------- */
 
-/* y = max(x, 0): 1 - [x <= 0], so that a NaN is not cut off */
+/* y = max(x, 0): 0 where x <= 0, else 1, so that a NaN is not cut off */
 static void relu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
-    ng_tensor *left = ng_greater_equal(tape, zero, ng_detach(tape, x));
-    dx[0] = ng_mul(tape, dy, ng_scalar_sub(tape, 1, left));
+    dx[0] = ng_where(tape, ng_greater_equal(tape, zero, ng_detach(tape, x)), zero, dy);
 }
 ACTIVATION(relu, NG_MAP_RELU, relu_gradient, NULL)
 
@@ -91,14 +111,14 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
 }
 
 /* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or alpha e^x, of which y + alpha has lost
- * digits; e^min(x, 0) has no infinity where it does not count. */
+ * digits; e^x of what is not on the left has no infinity where it does not count. */
 static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const double alpha = ((const ng_mapping *)node->attributes)->a;
     ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *right = ng_greater(tape, ng_detach(tape, x), zero);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
-    ng_tensor *left = ng_mul_scalar(tape, ng_exp(tape, ng_minimum(tape, x, zero)), alpha);
+    ng_tensor *left = ng_mul_scalar(tape, ng_exp(tape, ng_where(tape, right, zero, x)), alpha);
     dx[0] = ng_mul(tape, dy, ng_where(tape, right, one, left));
 }
 
@@ -141,7 +161,8 @@ ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
                 ng_shape_print(s).text, ng_shape_print(x->shape).text);
         return NULL;
     }
-    ng_tensor *left = ng_mul(tape, x, one ? slope : ng_per_channel(tape, slope, x));
+    ng_tensor *low = ng_clamp(tape, x, -(double)INFINITY, 0); /* no infinity that does not count */
+    ng_tensor *left = ng_mul(tape, low, one ? slope : ng_per_channel(tape, slope, x));
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
 }

@@ -9,6 +9,12 @@ static const double two_over_sqrt_pi = 1.12837916709551257390;
 /* Of steps: 0, and taken to be so at the steps too. */
 #define NO_SLOPE ((void)dy, ng_zeros_like(tape, x))
 
+/* e^-x^2, where an infinite x is as one at which that is 0 already */
+static ng_tensor *bell(ng_tape *tape, ng_tensor *x)
+{
+    return ng_exp(tape, ng_neg(tape, ng_square(tape, ng_clamp(tape, x, -40, 40))));
+}
+
 NG_UNARY_RULE(neg, ng_neg(tape, dy))
 NG_UNARY_RULE(abs, ng_mul(tape, dy, ng_sign(tape, ng_detach(tape, x))))
 NG_UNARY_RULE(square, ng_mul(tape, dy, ng_mul_scalar(tape, x, 2)))
@@ -20,17 +26,19 @@ NG_UNARY_RULE(rsqrt,
               ng_mul(tape, ng_mul_scalar(tape, dy, -0.5), ng_mul(tape, y, ng_square(tape, y))))
 NG_UNARY_RULE(sin, ng_mul(tape, dy, ng_cos(tape, x)))
 NG_UNARY_RULE(cos, ng_neg(tape, ng_mul(tape, dy, ng_sin(tape, x))))
-NG_UNARY_RULE(erf, ng_mul(tape, dy,
-                          ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
-                                        two_over_sqrt_pi)))
-NG_UNARY_RULE(erfc, ng_mul(tape, dy,
-                           ng_mul_scalar(tape, ng_exp(tape, ng_neg(tape, ng_square(tape, x))),
-                                         -two_over_sqrt_pi)))
+NG_UNARY_RULE(erf, ng_mul(tape, dy, ng_mul_scalar(tape, bell(tape, x), two_over_sqrt_pi)))
+NG_UNARY_RULE(erfc, ng_mul(tape, dy, ng_mul_scalar(tape, bell(tape, x), -two_over_sqrt_pi)))
 NG_UNARY_RULE(sign, NO_SLOPE)
 NG_UNARY_RULE(floor, NO_SLOPE)
 NG_UNARY_RULE(log1p, ng_div(tape, dy, ng_add_scalar(tape, x, 1)))
 NG_UNARY_RULE(expm1, ng_mul(tape, dy, ng_exp(tape, x))) /* y + 1 has lost digits of a small e^x */
-NG_UNARY_RULE(atan, ng_div(tape, dy, ng_add_scalar(tape, ng_square(tape, x), 1)))
+
+/* dy / (1 + x^2), where an infinite x is as the largest number; of its square no slope overflows */
+static void atan_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const x = ng_finite(tape, node->inputs[0]);
+    dx[0] = ng_div(tape, dy, ng_add_scalar(tape, ng_mul(tape, x, x), 1));
+}
 
 #define UNARY(op, map, fast)                                                                       \
     static const ng_op op##_op = {.name = #op, .gradient = op##_gradient, .backward = fast};       \
@@ -57,15 +65,15 @@ UNARY(log1p, NG_MAP_LOG1P, NULL)
 UNARY(expm1, NG_MAP_EXPM1, NULL)
 UNARY(atan, NG_MAP_ATAN, NULL)
 
-/* y = min(max(x, low), high): the slope is 1 from low to high, both included, else 0:
- * 1 - [x < low] - [x > high] */
+/* y = min(max(x, low), high): the slope is 0 below low and above high, else 1, at a NaN too. */
 static void clamp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_mapping *const f = node->attributes;
     ng_tensor *const x = ng_detach(tape, node->inputs[0]);
     ng_tensor *below = ng_less(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->a));
     ng_tensor *above = ng_greater(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->b));
-    dx[0] = ng_mul(tape, dy, ng_scalar_sub(tape, 1, ng_add(tape, below, above)));
+    ng_tensor *zero = ng_full(tape, dy->dtype, NG_SCALAR, 0);
+    dx[0] = ng_where(tape, ng_add(tape, below, above), zero, dy);
 }
 
 static const ng_op clamp_op = {

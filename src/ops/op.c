@@ -1,5 +1,6 @@
 /* What the op files share: checks of operands, and the recording of functions of each element. */
 #include "ops/op.h"
+#include <float.h>
 
 /* ---- Operands ----------------------------------------------------------------------------- */
 
@@ -47,6 +48,12 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
     ng_kernels_for(x->dtype)->map_backward(*f, x->data, y->data, dy->data, dx[0].data, x->size,
                                            dx[0].accumulate);
     return NG_OK;
+}
+
+ng_tensor *ng_finite(ng_tape *tape, ng_tensor *x)
+{
+    const double largest = x && x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    return ng_clamp(tape, x, -largest, largest);
 }
 
 /* y = f(a, b): a (...), b (...) -> their broadcast shape. Operands of one shape take the short

@@ -36,6 +36,9 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
         dx[0] = formula;                                                                           \
     }
 
+/* x, and the largest numbers of its dtype for the infinities. */
+ng_tensor *ng_finite(ng_tape *tape, ng_tensor *x);
+
 /* y = binary(a, b), broadcasting, recorded as `op`. */
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary);

@@ -1,6 +1,5 @@
 /* Reductions over any axes: sum, mean, variance, max, logsumexp; the inner product; argmax. */
 #include "ops/op.h"
-#include <float.h>
 
 /* Which axes go, and what the sum over them is multiplied by. */
 typedef struct {
@@ -245,10 +244,9 @@ ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options)
 /* max x, a constant, held finite so that x - max is a number for infinite x too. */
 static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
 {
-    const double limit = x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *largest = reduce(tape, &max_op, max_pass, x, *r, kept_shape(x->shape, r));
-    ng_tensor *shift = ng_clamp(tape, largest, -limit, limit);
+    ng_tensor *shift = ng_finite(tape, largest);
     ng_tape_set_recording(tape, was);
     return shift;
 }
