@@ -384,6 +384,8 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
     int64_t *argmax = keep(outer * inner, sizeof *argmax);
     k->sum(x, sum, outer, n, inner, 0.5, false);
     k->sum(x, onto, outer, n, inner, 0.5, true);
+    double *exact = keep(outer * inner, sizeof *exact);
+    k->sum_to_f64(x, exact, outer, n, inner);
     k->max(x, max, outer, n, inner);
     k->argmax(x, argmax, outer, n, inner);
     for (int64_t o = 0; o < outer; o++)
@@ -395,6 +397,7 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
                 if (get(x, (o * n + j) * inner + i) > get(x, (o * n + best) * inner + i)) best = j;
             }
             expect("sum", sum, o * inner + i, total / 2, 1, in_float ? 1e-6 : (double)n);
+            ck_assert_double_eq_tol(exact[o * inner + i], (double)total, 1e-15 * (double)n);
             expect("sum onto", onto, o * inner + i, 2 + total / 2, 1, (double)n);
             expect("max", max, o * inner + i, get(x, (o * n + best) * inner + i), 0, 0);
             ck_assert_int_eq(argmax[o * inner + i], best);

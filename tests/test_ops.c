@@ -956,6 +956,24 @@ START_TEST(cast_keeps_values_and_hands_its_gradient_back)
 }
 END_TEST
 
+/* A float holds neither 1e8 + 1 nor 6e38, which are on the way. */
+START_TEST(sums_over_axes_apart_are_in_double_on_the_way)
+{
+    const double values[] = {1e8, 1, 3e38, 3e38, -1e8, 2, -3e38, -3e38};
+    ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(2, 2, 2), values, 8));
+    assert_values(ng_sum(tape, x, .axes = NG_AXES(0, 2)), 0, 3, 0);
+    assert_values(ng_sum_to(tape, x, NG_SHAPE(2, 1)), 0, 3, 0);
+    ng_tensor *y = ng_mean(tape, ng_require_grad(x), .axes = NG_AXES(0, 2), .keepdim = true);
+    assert_values(y, 0, 0.75, 0);
+    ng_tensor *dx = ng_gradient(tape, ng_sum(tape, y), x);
+    for (int64_t i = 0; i < 8; i++) assert_close(ng_get(dx, i), 0.25, 0);
+
+    /* Three passes, two of them over rows. */
+    x = own(ng_ones_new(NG_F32, NG_SHAPE(3, 2, 3, 2, 3)));
+    assert_values(ng_sum(tape, x, .axes = NG_AXES(0, 2, 4)), 0, 27, 27, 27, 27);
+}
+END_TEST
+
 /* ---- Empty and one-element tensors --------------------------------------------------------- */
 
 START_TEST(nothing_sums_to_zero)
@@ -1383,6 +1401,7 @@ Suite *ops_suite(void)
     TCase *edges = add_group(suite, "constants and empty tensors");
     tcase_add_test(edges, constants_have_the_asked_dtype_and_shape);
     tcase_add_test(edges, cast_keeps_values_and_hands_its_gradient_back);
+    tcase_add_test(edges, sums_over_axes_apart_are_in_double_on_the_way);
     tcase_add_test(edges, nothing_sums_to_zero);
     tcase_add_test(edges, products_and_norms_of_nothing_have_gradients_of_nothing);
     tcase_add_test(edges, empty_operands_give_empty_results);

@@ -15,6 +15,7 @@
 #define compare_clamp_in_place compare_small_pointwise
 #define compare_dot compare_small_pointwise
 #define compare_sum compare_reductions
+#define compare_sum_to_f64 compare_reductions
 #define compare_max compare_reductions
 #define compare_cumsum compare_reductions
 #define compare_argmax compare_reductions

@@ -66,20 +66,24 @@ static bool has_elements(const char *function, const ng_tensor *x, const reducti
 /* ---- Passes: neighbouring axes are reduced together, the last first ------------------------ */
 
 /* x (outer, n, inner) -> y (outer, inner) */
-typedef void axis_pass(const ng_kernels *kernels, const void *x, void *y, int64_t outer, int64_t n,
+typedef void axis_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
                        int64_t inner, double scale);
 
-static void sum_pass(const ng_kernels *kernels, const void *x, void *y, int64_t outer, int64_t n,
+/* Between two passes sums are in double, and so not scaled yet where x is not. */
+static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
                      int64_t inner, double scale)
 {
-    kernels->sum(x, y, outer, n, inner, scale, false);
+    if (from == to)
+        ng_kernels_for(from)->sum(x, y, outer, n, inner, scale, false);
+    else
+        ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner);
 }
 
-static void max_pass(const ng_kernels *kernels, const void *x, void *y, int64_t outer, int64_t n,
+static void max_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
                      int64_t inner, double scale)
 {
-    (void)scale;
-    kernels->max(x, y, outer, n, inner);
+    (void)to, (void)scale;
+    ng_kernels_for(from)->max(x, y, outer, n, inner);
 }
 
 /* x's axes joined to groups that are reduced or kept as one; an axis of length 1 joins any. */
@@ -101,17 +105,18 @@ static ng_shape joined_axes(ng_shape shape, const reduction *r, bool reduced[NG_
 static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduction *r,
                 ng_tensor *y)
 {
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
     if (x->size == 0) { /* sums of nothing; of an axis without elements there is no maximum */
-        kernels->fill(y->data, y->size, 0 * r->scale);
+        ng_kernels_for(x->dtype)->fill(y->data, y->size, 0 * r->scale);
         return true;
     }
     bool reduced[NG_MAX_RANK];
     const ng_shape groups = joined_axes(x->shape, r, reduced);
     int left = 0;
     for (int i = 0; i < groups.rank; i++) left += reduced[i];
-    if (left == 0) pass(kernels, x->data, y->data, x->size, 1, 1, r->scale);
+    if (left == 0) pass(x->dtype, x->data, y->dtype, y->data, x->size, 1, 1, r->scale);
 
+    const ng_dtype between = pass == sum_pass && left > 1 ? NG_F64 : x->dtype;
+    ng_dtype dtype = x->dtype;
     const void *from = x->data;
     int64_t inner = 1;
     for (int i = groups.rank - 1; left > 0; i--) {
@@ -121,12 +126,14 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
         }
         const bool last = --left == 0;
         const int64_t outer = ng_shape_span(groups, 0, i);
-        const size_t bytes = (size_t)(outer * inner) * ng_dtype_bytes(x->dtype);
-        void *to = last ? y->data : ng_tape_memory(tape, bytes);
+        const size_t bytes = (size_t)(outer * inner) * ng_dtype_bytes(between);
+        void *to = last && between == y->dtype ? y->data : ng_tape_memory(tape, bytes);
         if (!to) return false;
-        pass(kernels, from, to, outer, groups.dim[i], inner, last ? r->scale : 1);
-        from = to;
+        pass(dtype, from, between, to, outer, groups.dim[i], inner, last ? r->scale : 1);
+        from = to, dtype = between;
     }
+    if (dtype != y->dtype)
+        for (int64_t i = 0; i < y->size; i++) ng_tensor_store(y, i, ((const double *)from)[i]);
     return true;
 }
 
