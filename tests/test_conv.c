@@ -753,6 +753,10 @@ START_TEST(layers_refuse_options_without_sense)
     REFUSED(ng_conv2d_new(1 << 30, 4, 1 << 15), NG_ESHAPE, "more elements than memory can hold");
     REFUSED(ng_max_pool2d_new(0), NG_EVALUE, "ng_max_pool2d_new: kernel is 0");
     REFUSED(ng_avg_pool2d_new(2, .padding_h = -1), NG_EVALUE, "ng_avg_pool2d_new: padding is -1");
+    REFUSED(ng_max_pool2d_new(3, .padding = 2), NG_EVALUE,
+            "ng_max_pool2d_new: padding is 2, expected at most half of the kernel's 3");
+    REFUSED(ng_avg_pool2d_new(4, .padding = 2, .kernel_w = 2), NG_EVALUE,
+            "ng_avg_pool2d_new: padding is 2, expected at most half of the kernel's 2");
     ng_module *layer = ng_conv2d_new(3, 2, 1);
     REFUSED(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE,
             "Conv2d: x is (2, 4, 5, 5), expected (N, 3, H, W)");

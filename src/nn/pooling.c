@@ -91,9 +91,23 @@ static const pool_class avg_pool_class = {
     {.name = "AvgPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
     ng_avg_pool2d_with};
 
+/* No window is of padding alone. */
+static bool has_elements(const char *function, const ng_window_options *window)
+{
+    setting settings[SETTINGS];
+    settings_of(window, settings);
+    const setting *kernel = &settings[0], *padding = &settings[2];
+    const bool rows = 2 * padding->rows > kernel->rows;
+    if (!rows && 2 * padding->columns <= kernel->columns) return true;
+    ng_fail(NG_EVALUE, "%s: padding is %lld, expected at most half of the kernel's %lld", function,
+            (long long)(rows ? padding->rows : padding->columns),
+            (long long)(rows ? kernel->rows : kernel->columns));
+    return false;
+}
+
 static ng_module *make_pool(const char *function, const pool_class *type, ng_window_options window)
 {
-    if (!ng_window_accepted(function, &window)) return NULL;
+    if (!ng_window_accepted(function, &window) || !has_elements(function, &window)) return NULL;
     pool *self = (pool *)ng_module_new(&type->base);
     if (self) self->window = window;
     return self ? ng_module_built(&self->base) : NULL;
