@@ -234,14 +234,17 @@ END_TEST
 typedef struct {
     int who, what;
 } fault;
-enum { RETURNS, FAILS_A_CALL, OTHER_SIZE, OTHER_CALL, ENDS_EARLY, FAULTS };
+enum { RETURNS, FAILS_A_CALL, OTHER_SIZE, OTHER_SHAPE, OTHER_CALL, ENDS_EARLY, FAULTS };
 
 static ng_status faulty_member(ng_group *group, void *with)
 {
     const fault *f = with;
     const bool mine = f->who == ng_group_rank(group);
     ng_status status = NG_OK;
-    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(mine && f->what == OTHER_SIZE ? 600 : 3));
+    ng_shape shape = NG_SHAPE(3, 2);
+    if (mine && f->what == OTHER_SIZE) shape = NG_SHAPE(600);
+    if (mine && f->what == OTHER_SHAPE) shape = NG_SHAPE(2, 3);
+    ng_tensor *x = ng_ones_new(NG_F64, shape);
     ng_tape *tape = ng_tape_new();
     for (int i = 0; i < 5 && status == NG_OK; i++) {
         if (mine && i == 2 && f->what == RETURNS) status = NG_EIO;
@@ -260,6 +263,7 @@ START_TEST(a_failure_of_one_is_an_error_on_all)
     static const char *const words[] = {[RETURNS] = "the program of rank 4 returned NG_EIO",
                                         [FAILS_A_CALL] = "spoilt data",
                                         [OTHER_SIZE] = "rank 4",
+                                        [OTHER_SHAPE] = "ng_group_sum of (2, 3)",
                                         [OTHER_CALL] = "0 words to hand round",
                                         [ENDS_EARLY] = "no more to do"};
     fault f = {.who = 4, .what = _i};
@@ -271,6 +275,35 @@ START_TEST(a_failure_of_one_is_an_error_on_all)
             ck_assert_int_eq(o.status[i], _i == RETURNS ? NG_EIO : NG_EPARSE);
     }
     assert_ok(!ng_failed());
+}
+END_TEST
+
+/* Calls that take as many words are told apart by their names and settings. */
+static ng_status crossing_member(ng_group *group, void *with)
+{
+    const bool other = ng_group_rank(group) == 1;
+    const int *which = with;
+    const double mine[6] = {0};
+    double all[12];
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(2)); /* 10 words go before its own 2 */
+    const ng_status status = *which == 0 && other
+                                 ? ng_group_gather(group, mine, 6, all)
+                                 : ng_group_broadcast(group, x, *which == 1 && other);
+    ng_tensor_free(x);
+    return status;
+}
+
+START_TEST(calls_of_the_same_size_are_told_apart)
+{
+    static const char *const words[] = {
+        "rank 1 of 2: it calls ng_group_gather, where rank 0 calls ng_group_broadcast from 0",
+        "rank 1 of 2: it calls ng_group_broadcast from 1, where rank 0 calls "
+        "ng_group_broadcast from 0"};
+    int which = _i;
+    for (int processes = 1; processes <= 2; processes++) {
+        const wire_outcome o = wire_run_members(processes, 2, crossing_member, &which);
+        assert_all_failed(&o, processes, words[_i]);
+    }
 }
 END_TEST
 
@@ -632,6 +665,7 @@ Suite *group_suite(void)
     TCase *failures = tcase_create("failures");
     tcase_set_timeout(failures, 60);
     tcase_add_loop_test(failures, a_failure_of_one_is_an_error_on_all, 0, FAULTS);
+    tcase_add_loop_test(failures, calls_of_the_same_size_are_told_apart, 0, 2);
     tcase_add_test(failures, a_group_that_has_failed_has_ended);
     tcase_add_test(failures, wrong_settings_are_errors);
     tcase_add_loop_test(failures, too_few_threads_are_an_error_and_no_program_begins, 0, 2);

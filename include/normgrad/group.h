@@ -45,9 +45,9 @@ typedef ng_status ng_group_program(ng_group *group, void *with);
 NG_API NG_MUST_CHECK ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with,
                                             int members);
 
-/* y = sum of x over the members, on all of them; x has the same shape and dtype on each. Its
- * gradient is the sum of the members' cotangents, so that a loss, the sum of all members' losses,
- * has gradients of any order through it. */
+/* y = sum of x over the members, on all of them; another shape or dtype on one of them is an error
+ * on all. Its gradient is the sum of the members' cotangents, so that a loss, the sum of all
+ * members' losses, has gradients of any order through it. */
 NG_API ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group);
 
 /* Gives x (yours or a module's, any dtype) on every member the values that it has on member `from`,

@@ -62,8 +62,11 @@ ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from)
         memcpy(words, &own, sizeof own);
         memcpy((char *)words + sizeof own, x->data, bytes);
     }
+    char call[40];
+    snprintf(call, sizeof call, "%s from %d", function, from);
     ng_status status = ng_group_combine(
-        group, function, (ng_collective){.how = NG_COMBINE_BITS, .data = words, .count = count});
+        group, function,
+        (ng_collective){.how = NG_COMBINE_BITS, .data = words, .count = count, .call = call});
     if (status == NG_OK) status = take_values(function, x, from, words, bytes);
     ng_free(words);
     return status;

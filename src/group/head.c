@@ -2,14 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static void describe(const ng_head *h, char *text, size_t bytes)
+/* By its call, or by its data. */
+static void describe(const ng_head *h, bool by_call, char *text, size_t bytes)
 {
     static const char *const what[] = {[NG_COMBINE_F32] = "numbers (float32) to add up",
                                        [NG_COMBINE_F64] = "numbers (float64) to add up",
                                        [NG_COMBINE_BITS] = "words to hand round",
                                        [NG_COMBINE_MOMENTS] = "channels' statistics",
                                        [NG_COMBINE_LEAVE] = ""};
-    if (h->how == NG_COMBINE_LEAVE)
+    if (by_call)
+        snprintf(text, bytes, "calls %s", h->text);
+    else if (h->how == NG_COMBINE_LEAVE)
         snprintf(text, bytes, "has no more to do");
     else
         snprintf(text, bytes, "has %lld %s%s", (long long)h->count, what[h->how],
@@ -31,9 +34,11 @@ static void join(ng_head *left, const ng_head *right)
         *left = *right;
         return;
     }
-    if (left->how == right->how && left->count == right->count && left->fast == right->fast) return;
-    char mine[80], theirs[80], text[NG_HEAD_TEXT];
-    describe(left, mine, sizeof mine), describe(right, theirs, sizeof theirs);
+    const bool alike =
+        left->how == right->how && left->count == right->count && left->fast == right->fast;
+    if (alike && strcmp(left->text, right->text) == 0) return;
+    char mine[100], theirs[100], text[NG_HEAD_TEXT];
+    describe(left, alike, mine, sizeof mine), describe(right, alike, theirs, sizeof theirs);
     snprintf(text, sizeof text, "it %s, where rank %d %s", theirs, left->member, mine);
     *left = *right;
     left->status = NG_ESTATE;

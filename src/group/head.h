@@ -4,13 +4,13 @@
 
 #include "group/team.h"
 
-enum { NG_HEAD_TEXT = 232 }; /* of a failure, cut */
+enum { NG_HEAD_TEXT = 232 }; /* cut */
 
 typedef struct {
     int32_t how, fast;
     int64_t count;
-    int32_t status, member; /* not NG_OK: who has failed */
-    char text[NG_HEAD_TEXT];
+    int32_t status, member;  /* not NG_OK: who has failed */
+    char text[NG_HEAD_TEXT]; /* of the failure; or the call's */
 } ng_head;
 
 ng_head ng_head_failed(ng_status status, int member, const char *text);

@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "group/call.h"
 #include <sched.h>
-#include <string.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { PATIENCE = 1000 }; /* looks at the link before a thread that waits sleeps a little */
@@ -92,10 +92,11 @@ int64_t ng_group_start_failed(ng_group *group)
 int64_t ng_group_start(ng_group *group, ng_collective collective)
 {
     if (ng_failed()) return ng_group_start_failed(group);
-    const ng_head h = {.how = (int32_t)collective.how,
-                       .fast = collective.fast && ng_team_is_linked(group->team),
-                       .count = collective.count,
-                       .member = group->rank};
+    ng_head h = {.how = (int32_t)collective.how,
+                 .fast = collective.fast && ng_team_is_linked(group->team),
+                 .count = collective.count,
+                 .member = group->rank};
+    snprintf(h.text, sizeof h.text, "%s", collective.call);
     return start(group, &h, collective.data);
 }
 
@@ -185,6 +186,7 @@ ng_status ng_group_wait(ng_group *group, const char *function, int64_t ticket)
 
 ng_status ng_group_combine(ng_group *group, const char *function, ng_collective collective)
 {
+    if (!collective.call) collective.call = function;
     return ng_group_wait(group, function, ng_group_start(group, collective));
 }
 
@@ -209,7 +211,7 @@ void ng_group_leave(ng_group *group, const char *function)
     if (ng_failed())
         ng_group_end_failed(group, function);
     else if (!group->team->over)
-        ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_LEAVE});
+        ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_LEAVE, .call = ""});
 }
 
 /* ---- Make and free -------------------------------------------------------------------------- */

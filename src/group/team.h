@@ -25,7 +25,8 @@ typedef struct {
     ng_combining how;
     bool fast; /* sums between processes in any order */
     void *data;
-    int64_t count; /* of numbers, words or moments */
+    int64_t count;    /* of numbers, words or moments */
+    const char *call; /* what the others must call for too, "ng_group_sum of (2, 3)" */
 } ng_collective;
 
 /* Begins to combine; the data are left alone until ng_group_wait. The ticket is for that. With a
@@ -38,7 +39,7 @@ int64_t ng_group_start_failed(ng_group *group);
 /* Waits for it. A failure is recorded in the name of `function`. */
 ng_status ng_group_wait(ng_group *group, const char *function, int64_t ticket);
 
-/* Both. */
+/* Both; a `call` that is NULL is `function`. */
 ng_status ng_group_combine(ng_group *group, const char *function, ng_collective collective);
 
 /* Tells all members of this thread's failure, and ends the group; returns that failure. */

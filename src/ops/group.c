@@ -18,9 +18,12 @@ ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group)
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
     if (x->size) memcpy(y->data, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
+    char call[NG_MAX_RANK * 22 + 32];
+    snprintf(call, sizeof call, "%s of %s", function, ng_shape_print(x->shape).text);
     const ng_collective sum = {.how = x->dtype == NG_F32 ? NG_COMBINE_F32 : NG_COMBINE_F64,
                                .data = y->data,
-                               .count = x->size};
+                               .count = x->size,
+                               .call = call};
     if (ng_group_combine(group, function, sum)) return NULL;
     return ng_record(tape, &group_sum_op, y, &x, 1, &group, sizeof group);
 }

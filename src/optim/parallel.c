@@ -345,7 +345,8 @@ static void start_bucket(ng_parallel *p, bucket *b)
             p->group, (ng_collective){.how = b->dtype == NG_F32 ? NG_COMBINE_F32 : NG_COMBINE_F64,
                                       .fast = p->fast,
                                       .data = (char *)b->data + at * of_dtype,
-                                      .count = b->size - at < most ? b->size - at : most});
+                                      .count = b->size - at < most ? b->size - at : most,
+                                      .call = function});
         if (at == 0) b->first_call = b->last_call;
     }
 }
@@ -432,8 +433,10 @@ static void put_by(ng_parallel *p)
 
 static ng_status wait_for_all(ng_parallel *p)
 {
-    const int64_t reached = ng_group_start(
-        p->group, (ng_collective){.how = NG_COMBINE_F32, .data = p->reached, .count = p->n_slots});
+    const int64_t reached = ng_group_start(p->group, (ng_collective){.how = NG_COMBINE_F32,
+                                                                     .data = p->reached,
+                                                                     .count = p->n_slots,
+                                                                     .call = function});
     for (const bucket *b = p->buckets; b < p->buckets + p->n_buckets; b++)
         for (int64_t ticket = b->first_call; ticket <= b->last_call; ticket++) {
             const ng_status status = ng_group_wait(p->group, function, ticket);
