@@ -314,10 +314,10 @@ START_TEST(names_change_by_whole_parts)
         const char *from, *to, *name, *expected;
     } cases[] = {
         {"a", "b", "a.weight", "b.weight"},
-        {"a", "b", "aa.weight", "aa.weight"},
+        {"a", "b", "aa.weight", NULL},
         {"a", "b", "x.a.weight", "x.b.weight"},
         {"a.weight", "b", "x.a.weight", "x.b"},
-        {"a.w", "b", "x.a.weight", "x.a.weight"},
+        {"a.w", "b", "x.a.weight", NULL},
         {"module", "", "module.weight", "weight"},
         {"a", "", "x.a.weight", "x.weight"},
         {"weight", "", "x.weight", "x"},
@@ -335,7 +335,10 @@ START_TEST(names_change_by_whole_parts)
                                         .rename = NG_RENAME(cases[i].from, cases[i].to)),
                          NG_EVALUE);
         char expected[64];
-        snprintf(expected, sizeof expected, "has \"%s\", which", cases[i].expected);
+        if (cases[i].expected)
+            snprintf(expected, sizeof expected, "has \"%s\", which", cases[i].expected);
+        else
+            snprintf(expected, sizeof expected, "has no name with \"%s\"", cases[i].from);
         assert_error(NG_EVALUE, expected);
         ng_module_free(net);
     }
@@ -347,6 +350,26 @@ START_TEST(names_change_by_whole_parts)
     assert_error(NG_EVALUE, "\"0\" has no second name");
     ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")),
                      NG_EVALUE);
+    ng_module_free(net);
+}
+END_TEST
+
+/* A pair may rename what an earlier one has made; one that renames nothing is a slip. */
+START_TEST(a_pair_that_renames_nothing_is_refused)
+{
+    ng_module *net = keeper_new("y", NG_SHAPE(12));
+    assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                             .rename = NG_RENAME("f16", "x", "x", "y")));
+    ng_fill(ng_module_find(net, "y"), 7);
+    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                                    .rename = NG_RENAME("f16", "y", "f1", "x")),
+                     NG_EVALUE);
+    assert_error(NG_EVALUE, "kinds.safetensors has no name with \"f1\"");
+    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                                    .rename = NG_RENAME("x", "y", "f16", "x")),
+                     NG_EVALUE);
+    assert_error(NG_EVALUE, "has no name with \"x\"");
+    ck_assert(ng_get(ng_module_find(net, "y"), 0) == 7);
     ng_module_free(net);
 }
 END_TEST
@@ -544,6 +567,7 @@ Suite *files_suite(void)
     tcase_add_test(exchange, what_a_dtype_cannot_hold_is_refused);
     tcase_add_test(exchange, a_part_is_read_where_it_is_wanted_and_the_rest_is_named);
     tcase_add_test(exchange, names_change_by_whole_parts);
+    tcase_add_test(exchange, a_pair_that_renames_nothing_is_refused);
     tcase_add_test(exchange, loading_without_memory_changes_nothing);
     suite_add_tcase(suite, exchange);
 

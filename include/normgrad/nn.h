@@ -136,7 +136,8 @@ typedef struct {
  * verify   there must be a digest (files of other programs have none)
  * rename   pairs of names, from and to: in the file's names each run of whole parts, as between
  *          dots, that is the first becomes the second, or goes where that is ""; one pair after
- *          the other. NG_RENAME("self_attn.in_proj_weight", "attention.in_weight")
+ *          the other. A pair that no name has is an error.
+ *          NG_RENAME("self_attn.in_proj_weight", "attention.in_weight")
  * report   is told what was done, on success */
 typedef struct {
     bool partial, verify;

@@ -86,17 +86,27 @@ static bool pairs_accepted(const char *const *rename)
     return true;
 }
 
-/* Gives the file's tensors their new names; made[i] is the i-th's where it has one. */
+/* Gives the file's tensors the names that a pair makes; made[i] is the i-th's where it has one. */
+static bool rename_by(const char *const *pair, ng_safetensors *file, char **made)
+{
+    bool any = false;
+    for (int64_t i = 0; i < file->count; i++) {
+        if (!has_part(file->arrays[i].name, pair[0])) continue;
+        char *name = renamed(file->arrays[i].name, pair[0], pair[1]);
+        if (!name) return false;
+        ng_free(made[i]);
+        file->arrays[i].name = made[i] = name;
+        any = true;
+    }
+    if (!any)
+        ng_fail(NG_EVALUE, "%s: .rename: %s has no name with \"%s\"", load, file->path, pair[0]);
+    return any;
+}
+
 static bool rename_all(ng_safetensors *file, const char *const *rename, char **made)
 {
-    for (int64_t i = 0; i < file->count; i++)
-        for (const char *const *pair = rename; pair && *pair; pair += 2) {
-            if (!has_part(file->arrays[i].name, pair[0])) continue;
-            char *name = renamed(file->arrays[i].name, pair[0], pair[1]);
-            if (!name) return false;
-            ng_free(made[i]);
-            file->arrays[i].name = made[i] = name;
-        }
+    for (const char *const *pair = rename; pair && *pair; pair += 2)
+        if (!rename_by(pair, file, made)) return false;
     return ng_safetensors_sort(file);
 }
 

@@ -11,6 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_check(ng_module_load(net, path, .partial = true, .verify = true, .report = &report) ==
                NG_OK);
     fuzz_check(ng_module_load(net, path, .partial = true, .report = &report,
-                              .rename = NG_RENAME("a", "0", "0.b", "1", "c", "")) == NG_OK);
+                              .rename = NG_RENAME("i64", "0.b", "0", "1", "f16", "")) == NG_OK);
     return 0;
 }
