@@ -11,7 +11,7 @@ static void describe(const ng_head *h, bool by_call, char *text, size_t bytes)
                                        [NG_COMBINE_MOMENTS] = "channels' statistics",
                                        [NG_COMBINE_LEAVE] = ""};
     if (by_call)
-        snprintf(text, bytes, "calls %s", h->text);
+        snprintf(text, bytes, "calls %.90s", h->text);
     else if (h->how == NG_COMBINE_LEAVE)
         snprintf(text, bytes, "has no more to do");
     else
