@@ -41,9 +41,9 @@ TCase *tcase_create_fresh(const char *name);
  * reference needs the digits returns where this is false. */
 bool long_double_is_long(void);
 
-/* The C library writes and reads numbers with a decimal comma from here on, where a locale is
- * installed that has one; setlocale(LC_NUMERIC, "C") ends it. */
-void write_commas(void);
+/* The C library writes and reads numbers with a decimal comma from here on, where a locale that has
+ * one is installed or can be made in the test's folder; setlocale(LC_NUMERIC, "C") ends it. */
+bool write_commas(void);
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 

@@ -1,10 +1,12 @@
 /* Data-parallel training: the same bits on any number of processes, and those gradients that one
  * process has of the whole batch. */
 #include "core/tensor.h"
+#include "folder.h"
 #include "labelled.h"
 #include "support.h"
 #include "tape/tape.h"
 #include "wire.h"
+#include <locale.h>
 
 #define expect(condition)                                                                          \
     do {                                                                                           \
@@ -324,15 +326,25 @@ END_TEST
 
 /* ---- Differences and failures ---------------------------------------------------------------- */
 
-enum { OTHER_WIDTH, OTHER_EPS, OTHER_LAYER, FROZEN, OTHER_DTYPE, DIFFERENCES };
+enum {
+    OTHER_WIDTH,
+    OTHER_EPS,
+    OTHER_DIGIT, /* of eps, the last */
+    OTHER_LAYER,
+    OTHER_RATE, /* of a layer without parameters */
+    FROZEN,
+    OTHER_DTYPE,
+    DIFFERENCES
+};
 
 static ng_status different_member(ng_group *group, void *with)
 {
     const int what = ng_group_rank(group) == 2 ? *(const int *)with : DIFFERENCES;
+    const double eps = what == OTHER_EPS ? 1e-3 : what == OTHER_DIGIT ? nextafter(1e-5, 1) : 1e-5;
     ng_module *net = ng_sequential_new(
         ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
-        what == OTHER_LAYER ? ng_rms_norm_new(4)
-                            : ng_layer_norm_new(4, .eps = what == OTHER_EPS ? 1e-3 : 0));
+        what == OTHER_LAYER ? ng_rms_norm_new(4) : ng_layer_norm_new(4, .eps = eps),
+        ng_dropout_new(what == OTHER_RATE ? 0.2 : 0.1));
     if (what == FROZEN) ng_freeze(net);
     if (what == OTHER_DTYPE) ng_module_to(net, NG_F64);
     ng_parallel *parallel = ng_parallel_new(net, group);
@@ -352,6 +364,27 @@ START_TEST(a_member_with_another_network_is_named_on_all)
         }
         ck_assert_int_eq(o.left, 0);
     }
+}
+END_TEST
+
+static ng_status local_member(ng_group *group, void *with)
+{
+    if (ng_group_rank(group) == 1) uselocale(*(locale_t *)with);
+    ng_module *net = ng_sequential_new(ng_layer_norm_new(4, .eps = 0.5), ng_dropout_new(0.1));
+    ng_parallel *parallel = ng_parallel_new(net, group);
+    ng_parallel_free(parallel), ng_module_free(net);
+    uselocale(LC_GLOBAL_LOCALE);
+    return NG_OK;
+}
+
+START_TEST(a_network_is_the_same_in_any_locale)
+{
+    const char *name = write_commas() ? setlocale(LC_NUMERIC, NULL) : "C";
+    locale_t commas = newlocale(LC_NUMERIC_MASK, name, (locale_t)0);
+    setlocale(LC_NUMERIC, "C");
+    const wire_outcome o = wire_run_members(2, 2, local_member, &commas);
+    freelocale(commas);
+    assert_all_well(&o, 2);
 }
 END_TEST
 
@@ -479,7 +512,9 @@ Suite *parallel_suite(void)
     suite_add_tcase(suite, training);
 
     TCase *failures = tcase_create("failures");
+    tcase_add_checked_fixture(failures, make_test_folder, remove_test_folder);
     tcase_add_loop_test(failures, a_member_with_another_network_is_named_on_all, 0, DIFFERENCES);
+    tcase_add_test(failures, a_network_is_the_same_in_any_locale);
     tcase_add_loop_test(failures, bad_data_on_one_are_an_error_on_all_within_the_step, 0, 3);
     tcase_add_test(failures, out_of_memory_on_one_is_an_error_on_all);
     suite_add_tcase(suite, failures);

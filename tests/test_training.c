@@ -696,6 +696,62 @@ START_TEST(every_setting_of_a_layer_is_compared)
 }
 END_TEST
 
+/* A layer of a class of one's own, whose settings are as long as its user likes. */
+typedef struct {
+    ng_module base;
+    char settings[1000];
+} wordy;
+
+static ng_tensor *wordy_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    (void)self, (void)tape;
+    return x;
+}
+
+static void wordy_describe(const ng_module *self, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", ((const wordy *)self)->settings);
+}
+
+static const ng_module_class wordy_class = {.name = "Wordy",
+                                            .size = sizeof(wordy),
+                                            .forward = wordy_forward,
+                                            .describe = wordy_describe};
+
+static ng_module *wordy_new(int length, const char *end)
+{
+    wordy *self = (wordy *)ng_module_new(&wordy_class);
+    snprintf(self->settings, sizeof self->settings, "%0*d%s", length, 0, end);
+    return ng_module_built(&self->base);
+}
+
+START_TEST(settings_are_compared_to_their_last_digit)
+{
+#define DEEP(count) ng_transformer_block_new(8, 2, .placement = NG_NORM_DEEP, .layers = count)
+    const struct {
+        ng_module *saved, *here;
+    } pairs[] = {
+        {ng_layer_norm_new(4), ng_layer_norm_new(4, .eps = nextafter(1e-5, 1))},
+        {ng_rms_norm_new(4), ng_rms_norm_new(4, .eps = nextafter(1e-6, 1))},
+        {ng_rms_norm_new(4, .partial = 0.5), ng_rms_norm_new(4, .partial = nextafter(0.5, 1))},
+        {ng_batch_norm_new(4), ng_batch_norm_new(4, .momentum = nextafter(0.1, 1))},
+        {ng_dropout_new(0.1), ng_dropout_new(nextafter(0.1, 1))},
+        {ng_elu_new(1), ng_elu_new(nextafter(1, 2))},
+        {DEEP(100000), DEEP(100001)},
+        {wordy_new(254, "a"), wordy_new(254, "b")},
+        {wordy_new(255, "a"), wordy_new(255, "b")},
+        {wordy_new(900, "a"), wordy_new(900, "b")},
+    };
+#undef DEEP
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        ng_module *saved = ng_sequential_new(ng_linear_new(4, 4), pairs[i].saved);
+        ng_module *here = ng_sequential_new(ng_linear_new(4, 4), pairs[i].here);
+        expect_refused_for("layer 1 is ", true, ng_sgd_new(saved), ng_sgd_new(here));
+        ng_module_free(saved), ng_module_free(here);
+    }
+}
+END_TEST
+
 /* A default that is written out is the same setting. */
 START_TEST(the_default_by_its_number_is_no_other_setting)
 {
@@ -968,6 +1024,7 @@ Suite *training_suite(void)
     tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);
+    tcase_add_test(resume, settings_are_compared_to_their_last_digit);
     tcase_add_test(resume, a_training_is_taken_up_in_any_locale);
     tcase_add_test(resume, the_default_by_its_number_is_no_other_setting);
     tcase_add_test(resume, batches_of_any_size_are_taken_up);

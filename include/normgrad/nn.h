@@ -807,7 +807,9 @@ typedef struct {
     /* Frees what is not registered; also of an instance that is still zeroed. */
     void (*destroy)(ng_module *self);
 
-    /* Writes the settings as they stand between the parentheses of LayerNorm(128, eps=1e-05). */
+    /* Writes the settings as they stand between the parentheses of LayerNorm(128, eps=1e-05): all
+     * of them, with all digits, for a training's file and ng_parallel_new compare layers by it.
+     * Where it fills all bytes it is called again with more. */
     void (*describe)(const ng_module *self, char *text, size_t bytes);
 
     /* In ng_module_clone: gives self, a copy of `from` that still shares its memory, memory of its

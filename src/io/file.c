@@ -308,19 +308,3 @@ ng_status ng_file_write(const char *path, const void *bytes, int64_t size)
     ng_replacement_write(&file, bytes, (size_t)size);
     return ng_replacement_end(&file, NG_OK);
 }
-
-/* ---- Numbers ---- */
-
-bool ng_c_locale_enter(const char *function, ng_c_locale *locale)
-{
-    locale->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!locale->c) return ng_fail(NG_ENOMEM, "%s: out of memory for a locale", function), false;
-    locale->before = uselocale(locale->c);
-    return true;
-}
-
-void ng_c_locale_leave(ng_c_locale *locale)
-{
-    uselocale(locale->before);
-    freelocale(locale->c);
-}

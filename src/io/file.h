@@ -1,10 +1,10 @@
-/* Files read whole, files replaced whole, and numbers written with a point. */
+/* Files read whole, and files replaced whole. */
 #ifndef NG_IO_FILE_H
 #define NG_IO_FILE_H
 
 #include "core/alloc.h"
+#include "core/number.h"
 #include <limits.h>
-#include <locale.h>
 
 /* All bytes of a file, with a zero byte after them that `size` does not count; ng_free them. NULL
  * with NG_EIO, in the name of `function`. */
@@ -62,13 +62,5 @@ void ng_replacement_print(ng_replacement *file, const char *format, ...) NG_PRIN
 /* Moves the file to its place, or removes it where anything has failed or `content` is not NG_OK
  * but says why the content could not be made. The failure's status, which is recorded. */
 ng_status ng_replacement_end(ng_replacement *file, ng_status content);
-
-/* Until the matching leave, this thread reads and writes numbers as the C locale does, whatever
- * the program has chosen. false with NG_ENOMEM in the name of `function`. */
-typedef struct {
-    locale_t c, before;
-} ng_c_locale;
-bool ng_c_locale_enter(const char *function, ng_c_locale *locale);
-void ng_c_locale_leave(ng_c_locale *locale);
 
 #endif

@@ -26,11 +26,15 @@ static void print_groups(ng_text *text, const ng_optimizer *optimizer)
 
 static void print_layers(ng_text *text, const ng_module *root, const ng_module *module)
 {
-    char settings[256] = "";
-    if (module->type->describe) module->type->describe(module, settings, sizeof settings);
+    char *settings = ng_module_settings(text->function, module);
+    if (!settings) {
+        text->failed = true;
+        return;
+    }
     const char *path = ng_module_path(root, module);
     ng_text_print(text, "%s%s\t%s", *path ? "layer " : "the network", path, module->type->name);
     ng_text_print(text, *settings ? "(%s)\n" : "\n", settings);
+    ng_free(settings);
     for (int i = 0; i < module->registry->count; i++) {
         const ng_module *child = module->registry->entries[i].child;
         if (child) print_layers(text, root, child);

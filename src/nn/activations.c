@@ -55,7 +55,7 @@ static ng_tensor *numbered_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 
 static void numbered_describe(const ng_module *self, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%g", ((const numbered *)self)->number);
+    snprintf(text, bytes, "%s", ng_number_print(((const numbered *)self)->number).text);
 }
 
 static ng_module *numbered_new(const numbered_class *type, double number)

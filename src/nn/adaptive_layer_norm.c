@@ -30,7 +30,8 @@ static ng_tensor *projected_forward(ng_module *self, ng_tape *tape, ng_tensor *x
 static void projected_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
-    snprintf(text, bytes, "%lld, projected, eps=%g", (long long)options->dim, options->eps);
+    snprintf(text, bytes, "%lld, projected, eps=%s", (long long)options->dim,
+             ng_number_print(options->eps).text);
 }
 
 static const ng_module_class projected_class = {.name = "AdaptiveLayerNorm",
@@ -63,8 +64,9 @@ static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, ng_tensor 
 static void conditioned_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
-    snprintf(text, bytes, "%lld, condition=%lld%s, eps=%g", (long long)options->dim,
-             (long long)options->condition, options->gate ? ", gate" : "", options->eps);
+    snprintf(text, bytes, "%lld, condition=%lld%s, eps=%s", (long long)options->dim,
+             (long long)options->condition, options->gate ? ", gate" : "",
+             ng_number_print(options->eps).text);
 }
 
 static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
@@ -89,9 +91,10 @@ static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 static void adanorm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
-    snprintf(text, bytes, "%lld, AdaNorm, C=%g, k=%g%s%s, eps=%g", (long long)options->dim,
-             options->scale, options->k, options->raw ? ", raw" : "",
-             options->differentiate ? ", differentiated" : "", options->eps);
+    snprintf(text, bytes, "%lld, AdaNorm, C=%s, k=%s%s%s, eps=%s", (long long)options->dim,
+             ng_number_print(options->scale).text, ng_number_print(options->k).text,
+             options->raw ? ", raw" : "", options->differentiate ? ", differentiated" : "",
+             ng_number_print(options->eps).text);
 }
 
 static const ng_module_class adanorm_class = {.name = "AdaptiveLayerNorm",

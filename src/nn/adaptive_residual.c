@@ -40,8 +40,8 @@ static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_t
 static void adaptive_residual_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_adaptive_residual_new_options *options = &((const adaptive_residual *)self)->options;
-    snprintf(text, bytes, "%lld, condition=%lld, eps=%g", (long long)options->dim,
-             (long long)options->condition, options->eps);
+    snprintf(text, bytes, "%lld, condition=%lld, eps=%s", (long long)options->dim,
+             (long long)options->condition, ng_number_print(options->eps).text);
 }
 
 static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidual",

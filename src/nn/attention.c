@@ -189,10 +189,11 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
     const attention *layer = (const attention *)self;
     const ng_multi_head_attention_new_options *o = &layer->options;
-    char dropout[32] = "", shared[40] = "", context[64] = "", base[32] = "";
+    char dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
     if (o->rotary && o->rotary_base != usual_base)
-        snprintf(base, sizeof base, ", rotary_base=%g", o->rotary_base);
-    if (o->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%g", o->dropout);
+        snprintf(base, sizeof base, ", rotary_base=%s", ng_number_print(o->rotary_base).text);
+    if (o->dropout > 0)
+        snprintf(dropout, sizeof dropout, ", dropout=%s", ng_number_print(o->dropout).text);
     if (o->kv_heads != o->heads)
         snprintf(shared, sizeof shared, ", kv_heads=%lld", (long long)o->kv_heads);
     if (o->context != o->value_context)

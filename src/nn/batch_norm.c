@@ -59,17 +59,19 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_batch_norm_new_options *options = &((const batch_norm *)self)->options;
-    char momentum[40] = "";
+    char momentum[48] = "";
     if (options->cumulative)
         snprintf(momentum, sizeof momentum, ", cumulative");
     else if (!options->no_running_stats)
-        snprintf(momentum, sizeof momentum, ", momentum=%g", options->momentum);
+        snprintf(momentum, sizeof momentum, ", momentum=%s",
+                 ng_number_print(options->momentum).text);
     char ghost[48] = "";
     if (options->ghost)
         snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
                  options->combined ? " combined" : "");
-    snprintf(text, bytes, "%lld, eps=%g%s%s%s%s%s%s%s", (long long)options->channels, options->eps,
-             momentum, options->no_running_stats ? ", no running stats" : "",
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s%s", (long long)options->channels,
+             ng_number_print(options->eps).text, momentum,
+             options->no_running_stats ? ", no running stats" : "",
              options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost,
              options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
 }

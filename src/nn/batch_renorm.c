@@ -45,10 +45,12 @@ static void batch_renorm_describe(const ng_module *self, char *text, size_t byte
     if (options->warmup > 0)
         snprintf(warmup, sizeof warmup, ", warmup=%lld", (long long)options->warmup);
     if (options->ramp > 0) snprintf(ramp, sizeof ramp, ", ramp=%lld", (long long)options->ramp);
-    snprintf(text, bytes, "%lld, eps=%g, momentum=%g, r_max=%g, d_max=%g%s%s%s%s%s",
-             (long long)options->channels, options->eps, options->momentum, options->r_max,
-             options->d_max, warmup, ramp, options->no_affine ? ", no affine" : "",
-             options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
+    snprintf(text, bytes, "%lld, eps=%s, momentum=%s, r_max=%s, d_max=%s%s%s%s%s%s",
+             (long long)options->channels, ng_number_print(options->eps).text,
+             ng_number_print(options->momentum).text, ng_number_print(options->r_max).text,
+             ng_number_print(options->d_max).text, warmup, ramp,
+             options->no_affine ? ", no affine" : "", options->group ? ", synchronized" : "",
+             options->masked ? ", masked" : "");
 }
 
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",

@@ -18,8 +18,8 @@ static ng_tensor *detach_norm_forward(ng_module *self, ng_tape *tape, ng_tensor 
 static void detach_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_detach_norm_new_options *options = &((const detach_norm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%g%s%s", (long long)options->dim, options->eps,
-             options->mean_flows ? ", mean flows" : "",
+    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->dim,
+             ng_number_print(options->eps).text, options->mean_flows ? ", mean flows" : "",
              options->deviation_flows ? ", deviation flows" : "");
 }
 

@@ -13,7 +13,7 @@ static ng_tensor *dropout_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 
 static void dropout_describe(const ng_module *self, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%g", ((const dropout *)self)->p);
+    snprintf(text, bytes, "%s", ng_number_print(((const dropout *)self)->p).text);
 }
 
 static const ng_module_class dropout_class = {.name = "Dropout",

@@ -20,8 +20,8 @@ static ng_tensor *dynamic_tanh_forward(ng_module *self, ng_tape *tape, ng_tensor
 static void dynamic_tanh_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_dynamic_tanh_new_options *options = &((const dynamic_tanh *)self)->options;
-    snprintf(text, bytes, "%lld, alpha=%g%s", (long long)options->dim, options->alpha,
-             options->no_affine ? ", no affine" : "");
+    snprintf(text, bytes, "%lld, alpha=%s%s", (long long)options->dim,
+             ng_number_print(options->alpha).text, options->no_affine ? ", no affine" : "");
 }
 
 static const ng_module_class dynamic_tanh_class = {.name = "DynamicTanh",

@@ -42,15 +42,16 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
 static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const group_norm *layer = (const group_norm *)self;
-    snprintf(text, bytes, "%lld, groups=%lld, eps=%g%s", (long long)layer->channels,
-             (long long)layer->groups, layer->eps, ng_is_none(layer->gamma) ? ", no affine" : "");
+    snprintf(text, bytes, "%lld, groups=%lld, eps=%s%s", (long long)layer->channels,
+             (long long)layer->groups, ng_number_print(layer->eps).text,
+             ng_is_none(layer->gamma) ? ", no affine" : "");
 }
 
 static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const group_norm *layer = (const group_norm *)self;
-    snprintf(text, bytes, "%lld, eps=%g%s", (long long)layer->channels, layer->eps,
-             ng_is_none(layer->gamma) ? "" : ", affine");
+    snprintf(text, bytes, "%lld, eps=%s%s", (long long)layer->channels,
+             ng_number_print(layer->eps).text, ng_is_none(layer->gamma) ? "" : ", affine");
 }
 
 static const ng_module_class group_norm_class = {.name = "GroupNorm",

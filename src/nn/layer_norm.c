@@ -52,8 +52,9 @@ static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
     const ng_layer_norm_over_new_options *options = &layer->options;
     char dim[24];
     snprintf(dim, sizeof dim, "%lld", (long long)options->shape.dim[0]);
-    snprintf(text, bytes, "%s, eps=%g%s%s%s",
-             options->shape.rank == 1 ? dim : ng_shape_print(options->shape).text, options->eps,
+    snprintf(text, bytes, "%s, eps=%s%s%s%s",
+             options->shape.rank == 1 ? dim : ng_shape_print(options->shape).text,
+             ng_number_print(options->eps).text,
              options->no_affine ? ", no affine" : (options->no_bias ? ", no bias" : ""),
              options->unbiased ? ", unbiased" : "",
              layer->channels_first ? ", channels first" : "");

@@ -16,8 +16,9 @@ static ng_tensor *local_response_norm_forward(ng_module *self, ng_tape *tape, ng
 static void local_response_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_local_response_norm_new_options *o = &((const local_response_norm *)self)->options;
-    snprintf(text, bytes, "%lld, alpha=%g, beta=%g, k=%g", (long long)o->size, o->alpha, o->beta,
-             o->k);
+    snprintf(text, bytes, "%lld, alpha=%s, beta=%s, k=%s", (long long)o->size,
+             ng_number_print(o->alpha).text, ng_number_print(o->beta).text,
+             ng_number_print(o->k).text);
 }
 
 static const ng_module_class local_response_norm_class = {.name = "LocalResponseNorm",

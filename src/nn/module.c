@@ -478,6 +478,40 @@ ng_tensor *ng_module_find(ng_module *module, const char *name)
     return found;
 }
 
+const ng_module *ng_module_layer(const ng_module *root, int index)
+{
+    if (index == 0) return root;
+    int left = index - 1;
+    const ng_module *owner = NULL;
+    const ng_entry *entry = nth_entry(root, NG_ENTRY_CHILD, &left, &owner);
+    return entry ? entry->child : NULL;
+}
+
+/* In more and more room, until some is left. */
+static char *describe_whole(const char *function, const ng_module *module)
+{
+    enum { MOST = 1 << 20 };
+    for (int64_t room = 256; room <= MOST; room *= 2) {
+        char *text = ng_calloc(function, room, 1);
+        if (!text) return NULL;
+        if (module->type->describe) module->type->describe(module, text, (size_t)room);
+        if ((int64_t)strlen(text) < room - 1) return text;
+        ng_free(text);
+    }
+    ng_fail(NG_EVALUE, "%s: the settings of a %s take more than %d characters", function,
+            module->type->name, MOST);
+    return NULL;
+}
+
+char *ng_module_settings(const char *function, const ng_module *module)
+{
+    ng_c_locale locale;
+    if (!ng_c_locale_enter(function, &locale)) return NULL;
+    char *text = describe_whole(function, module);
+    ng_c_locale_leave(&locale);
+    return text;
+}
+
 static const ng_entry *nth_child(const ng_module *self, int index)
 {
     if (index < 0) return NULL;

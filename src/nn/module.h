@@ -2,6 +2,7 @@
 #ifndef NG_NN_MODULE_H
 #define NG_NN_MODULE_H
 
+#include "core/number.h"
 #include "core/tensor.h"
 #include "tape/case.h"
 #include "tape/tape.h"
@@ -58,6 +59,14 @@ const char *ng_module_path(const ng_module *root, const ng_module *module);
 
 /* The index-th parameter or buffer of the tree; false past the last. */
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found);
+
+/* The index-th module of the tree, itself first, then each child before what is below it; NULL past
+ * the last. */
+const ng_module *ng_module_layer(const ng_module *root, int index);
+
+/* What its class says of its settings, "128, eps=1e-05", whole and with a decimal point in any
+ * locale; to be given back with ng_free. NULL on error, in the name of `function`. */
+char *ng_module_settings(const char *function, const ng_module *module);
 
 /* Registers a parameter or buffer of zeros, in any dtype; NULL where that fails, which is
  * remembered for ng_module_built. */

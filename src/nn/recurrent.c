@@ -224,9 +224,10 @@ static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
 {
     const recurrent *layer = (const recurrent *)self;
     const ng_recurrent_new_options *o = &layer->options;
-    char layers[32] = "", dropout[32] = "";
+    char layers[32] = "", dropout[48] = "";
     if (o->layers > 1) snprintf(layers, sizeof layers, ", layers=%lld", (long long)o->layers);
-    if (o->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%g", o->dropout);
+    if (o->dropout > 0)
+        snprintf(dropout, sizeof dropout, ", dropout=%s", ng_number_print(o->dropout).text);
     snprintf(text, bytes, "%lld, %lld%s%s%s%s%s", (long long)layer->features, (long long)o->hidden,
              layers, o->bidirectional ? ", bidirectional" : "", o->relu ? ", relu" : "", dropout,
              o->no_bias ? ", no bias" : "");

@@ -20,10 +20,11 @@ static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_rms_norm_new_options *options = &((const rms_norm *)self)->options;
-    char partial[40] = "";
-    if (options->partial < 1) snprintf(partial, sizeof partial, ", partial=%g", options->partial);
-    snprintf(text, bytes, "%lld, eps=%g%s%s", (long long)options->dim, options->eps, partial,
-             options->no_affine ? ", no affine" : "");
+    char partial[48] = "";
+    if (options->partial < 1)
+        snprintf(partial, sizeof partial, ", partial=%s", ng_number_print(options->partial).text);
+    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->dim,
+             ng_number_print(options->eps).text, partial, options->no_affine ? ", no affine" : "");
 }
 
 static const ng_module_class rms_norm_class = {.name = "RMSNorm",

@@ -18,7 +18,8 @@ static ng_tensor *scale_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 static void scale_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_scale_norm_new_options *options = &((const scale_norm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%g", (long long)options->dim, options->eps);
+    snprintf(text, bytes, "%lld, eps=%s", (long long)options->dim,
+             ng_number_print(options->eps).text);
 }
 
 static const ng_module_class scale_norm_class = {.name = "ScaleNorm",

@@ -58,7 +58,8 @@ static void block_describe(const ng_module *self, char *text, size_t bytes)
     const block *layer = (const block *)self;
     const char *name = placement_names[layer->options.placement];
     if (layer->options.placement == NG_NORM_DEEP)
-        snprintf(text, bytes, "%lld, %s, alpha=%.4g", (long long)layer->dim, name, layer->alpha);
+        snprintf(text, bytes, "%lld, %s, alpha=%s", (long long)layer->dim, name,
+                 ng_number_print(layer->alpha).text);
     else
         snprintf(text, bytes, "%lld, %s", (long long)layer->dim, name);
 }

@@ -173,7 +173,8 @@ static void spectral_norm_init(ng_module *self, ng_rng *rng)
 static void spectral_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_spectral_norm_new_options *options = &((const spectral_norm *)self)->options;
-    snprintf(text, bytes, "iterations=%d, eps=%g", options->iterations, options->eps);
+    snprintf(text, bytes, "iterations=%d, eps=%s", options->iterations,
+             ng_number_print(options->eps).text);
 }
 
 static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",

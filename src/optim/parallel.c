@@ -54,7 +54,7 @@ struct ng_parallel {
     float *reached; /* by slot: 1 by this pass or one that waits; then, added up */
 };
 
-static const char function[] = "ng_parallel_backward";
+static const char function[] = "ng_parallel_backward", maker[] = "ng_parallel_new";
 
 /* ---- The same network everywhere ------------------------------------------------------------- */
 
@@ -63,16 +63,23 @@ static uint64_t digest_of_text(uint64_t digest, const char *text)
     return ng_digest(digest, text, strlen(text) + 1);
 }
 
-static uint64_t digest_of(const ng_named_tensor *named)
+/* Of its place, class and settings; 0 with an error without memory. */
+static uint64_t digest_of_layer(const char *path, const ng_module *layer)
+{
+    char *settings = ng_module_settings(maker, layer);
+    if (!settings) return 0;
+    uint64_t digest = digest_of_text(NG_DIGEST_START, path);
+    digest = digest_of_text(digest_of_text(digest, layer->type->name), settings);
+    ng_free(settings);
+    return digest;
+}
+
+static uint64_t digest_of_tensor(const ng_named_tensor *named)
 {
     const ng_tensor *x = named->tensor;
-    const ng_module_class *class = named->owner->type;
-    char text[256] = "";
-    if (class->describe) class->describe(named->owner, text, sizeof text);
-    uint64_t digest = digest_of_text(NG_DIGEST_START, named->name);
-    digest = digest_of_text(digest_of_text(digest, class->name), text);
     const int64_t head[] = {x->dtype, x->shape.rank, x->requires_grad};
-    digest = ng_digest(digest, head, sizeof head);
+    const uint64_t digest =
+        ng_digest(digest_of_text(NG_DIGEST_START, named->name), head, sizeof head);
     return ng_digest(digest, x->shape.dim, (size_t)x->shape.rank * sizeof x->shape.dim[0]);
 }
 
@@ -104,34 +111,59 @@ static bool same_everywhere(ng_group *group, uint64_t number, double *all, int *
     return *other < 0;
 }
 
-/* Compares tensor by tensor, so that the first that differs is named. */
-static bool same_network(ng_module *module, ng_group *group, double *all)
+/* Compares layer by layer, so that the first that differs is named. */
+static bool same_layers(const ng_module *module, ng_group *group, double *all)
 {
-    const int parameters = count_of(module, NG_ENTRY_PARAMETER);
-    const int count = parameters + count_of(module, NG_ENTRY_BUFFER);
     int other;
-    if (!same_everywhere(group, (uint64_t)parameters, all, &other) ||
-        !same_everywhere(group, (uint64_t)count, all, &other)) {
-        if (other >= 0)
+    const ng_module *layer;
+    for (int i = 0; (layer = ng_module_layer(module, i)); i++) {
+        const char *path = ng_module_path(module, layer);
+        if (same_everywhere(group, digest_of_layer(path, layer), all, &other)) continue;
+        char *settings = other >= 0 ? ng_module_settings(maker, layer) : NULL;
+        if (settings)
             ng_fail(NG_ESTATE,
-                    "ng_parallel_new: rank %d has a network of other layers than rank 0; here it "
-                    "has %d parameters and %d buffers",
-                    other, parameters, count - parameters);
+                    "%s: rank %d differs from rank 0 at layer %d of the network, in name, class or "
+                    "settings; here that is \"%s\", %s(%s)",
+                    maker, other, i, path, layer->type->name, settings);
+        ng_free(settings);
         return false;
     }
-    for (int i = 0; i < count; i++) {
-        ng_named_tensor named;
-        tensor_at(module, parameters, i, &named);
-        if (same_everywhere(group, digest_of(&named), all, &other)) continue;
+    return true;
+}
+
+static bool same_tensors(const ng_module *module, ng_group *group, double *all)
+{
+    int other;
+    ng_named_tensor named;
+    const int parameters = count_of(module, NG_ENTRY_PARAMETER);
+    for (int i = 0; tensor_at(module, parameters, i, &named); i++) {
+        if (same_everywhere(group, digest_of_tensor(&named), all, &other)) continue;
         if (other >= 0)
             ng_fail(NG_ESTATE,
-                    "ng_parallel_new: rank %d differs from rank 0 at number %d of the network, in "
-                    "name, shape, dtype, freezing or settings; here that is %s %s %s of %s",
-                    other, i, named.name, ng_dtype_name(named.tensor->dtype),
+                    "%s: rank %d differs from rank 0 at tensor %d of the network, in name, shape, "
+                    "dtype or freezing; here that is %s %s %s of %s",
+                    maker, other, i, named.name, ng_dtype_name(named.tensor->dtype),
                     ng_shape_print(named.tensor->shape).text, named.owner->type->name);
         return false;
     }
     return true;
+}
+
+static bool same_network(const ng_module *module, ng_group *group, double *all)
+{
+    const int counts[] = {count_of(module, NG_ENTRY_CHILD), count_of(module, NG_ENTRY_PARAMETER),
+                          count_of(module, NG_ENTRY_BUFFER)};
+    int other;
+    for (int i = 0; i < 3; i++) {
+        if (same_everywhere(group, (uint64_t)counts[i], all, &other)) continue;
+        if (other >= 0)
+            ng_fail(NG_ESTATE,
+                    "%s: rank %d has a network of other layers than rank 0; here it has %d layers, "
+                    "%d parameters and %d buffers",
+                    maker, other, counts[0] + 1, counts[1], counts[2]);
+        return false;
+    }
+    return same_layers(module, group, all) && same_tensors(module, group, all);
 }
 
 static bool share_values(ng_module *module, ng_group *group)
@@ -163,16 +195,15 @@ void ng_parallel_free(ng_parallel *p)
 
 ng_parallel *ng_parallel_new_with(ng_module *module, ng_parallel_new_options options)
 {
-    static const char name[] = "ng_parallel_new";
-    if (!ng_given(name, "group", options.group)) return NULL;
-    const bool given = ng_given(name, "module", module);
+    if (!ng_given(maker, "group", options.group)) return NULL;
+    const bool given = ng_given(maker, "module", module);
     if (given && options.bucket < 0)
-        ng_fail(NG_EVALUE, "%s: bucket is %lld, expected a number of bytes", name,
+        ng_fail(NG_EVALUE, "%s: bucket is %lld, expected a number of bytes", maker,
                 (long long)options.bucket);
     ng_parallel *p = NULL;
     double *all = NULL;
-    if (!ng_failed()) p = ng_calloc(name, 1, sizeof *p);
-    if (p) all = ng_calloc(name, ng_group_size(options.group), sizeof *all);
+    if (!ng_failed()) p = ng_calloc(maker, 1, sizeof *p);
+    if (p) all = ng_calloc(maker, ng_group_size(options.group), sizeof *all);
     const bool well = ng_group_agree(options.group) == NG_OK &&
                       same_network(module, options.group, all) &&
                       share_values(module, options.group);
