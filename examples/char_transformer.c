@@ -324,10 +324,10 @@ static bool begin_training(run *r, const char *key, int number)
     const text *t = &r->job->text;
     curve *c = r->curve;
     const char *path = checkpoint_path(&o->saved, key, number);
-    int64_t digest = 0;
+    uint64_t digest = DIGEST_START;
     for (size_t i = 0; i < t->count; i++) digest = digest_of(digest, t->bytes[i]);
     r->settings[0] = (setting){.name = "batch", .now = o->batch};
-    r->settings[1] = (setting){.name = "digest of the text", .now = digest};
+    r->settings[1] = (setting){.name = "digest of the text", .now = (int64_t)digest};
     r->measured = ng_zeros_new(NG_F64, NG_SHAPE(3, o->steps / REPORT + 1));
     r->training = ng_training_new(r->optimizer, .tape = r->tape, .path = path, .minutes = 0.1);
     keep_settings(r->training, r->settings, 2);

@@ -3,6 +3,7 @@
 #ifndef EXAMPLES_TRAINING_H
 #define EXAMPLES_TRAINING_H
 
+#include "digest.h"
 #include "figure.h"
 #include "numbers.h"
 #include "pass.h"
@@ -188,12 +189,6 @@ static inline bool settings_stay(const char *path, const setting *all, int count
     return true;
 }
 
-/* Goes on from 0 to a number that tells a list of values from others (FNV-1a). */
-static inline int64_t digest_of(int64_t digest, int64_t value)
-{
-    return (int64_t)(((uint64_t)digest ^ (uint64_t)value) * 0x100000001b3u);
-}
-
 /* ---- Training ---- */
 
 /* One run: a network, its data, and where its numbers go. */
@@ -216,12 +211,10 @@ typedef struct {
     setting settings[2];
 } training;
 
-static inline int64_t digest_of_labels(const ng_dataset *data)
+static inline int64_t digest_of_samples(const ng_dataset *data)
 {
-    const ng_tensor *y = ng_dataset_y(data);
-    int64_t digest = ng_dataset_count(data);
-    for (int64_t i = 0; i < ng_size(y); i++) digest = digest_of(digest, (int64_t)ng_get(y, i));
-    return digest;
+    const uint64_t digest = digest_of_values(DIGEST_START, ng_dataset_x(data));
+    return (int64_t)digest_of_values(digest, ng_dataset_y(data));
 }
 
 /* Once the rest is there: begins, or goes on where it was left. */
@@ -232,7 +225,7 @@ static inline bool training_begin(training *t, const checkpoint *saved, const ch
     t->measured = ng_zeros_new(NG_F64, NG_SHAPE(2, c->epochs));
     t->settings[0] = (setting){.name = "batch", .now = t->batch};
     t->settings[1] = (setting){.name = "digest of the samples that measure",
-                               .now = digest_of_labels(t->validate)};
+                               .now = digest_of_samples(t->validate)};
     t->run = ng_training_new(t->optimizer, .tape = t->tape, .data = t->train, .path = path,
                              .minutes = 0.1);
     keep_settings(t->run, t->settings, 2);

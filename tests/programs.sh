@@ -161,6 +161,9 @@ idx 'BEGIN { printf "\\0\\0\\010\\001\\0\\0\\001\\0220" } { printf "\\0%03o", 9 
 $mnist --test-images images --test-labels labels --checkpoint mnist.state >"$folder/output"
 fails 1 'the digest of the samples that measure is .*, and here ' $mnist --test-images images \
     --test-labels other.labels --checkpoint mnist.state --resume
+{ head -c 16 images && tail -c +18 images && printf '\0'; } >other.images
+fails 1 'the digest of the samples that measure is .*, and here ' $mnist --test-images other.images \
+    --test-labels labels --checkpoint mnist.state --resume
 head -n 200 "$tree/examples/data/opticks.txt" >text
 tac text >turned
 "$programs/char_transformer" $tiny --checkpoint writer text >"$folder/output"

@@ -78,15 +78,15 @@ static result train(const options *o, ng_group *group, int norm, int seed, ng_da
     ng_parallel *parallel = ng_parallel_new(net, group);
     ng_optimizer *adam = ng_adam_new(net, .lr = 2e-3);
     ng_tape *tape = ng_tape_new();
-    result r = {0, 0, 0};
+    result r = {.digest = DIGEST_START};
     for (int epoch = 0; epoch < o->epochs && !ng_failed(); epoch++) {
         ng_dataset_shuffle(mine, (uint64_t)epoch);
         r.loss = members_mean(
             group, train_epoch(net, parallel, adam, tape, mine, BATCH / ng_group_size(group)));
-        r.digest = digest_number(r.digest, r.loss);
+        r.digest = digest_of_number(r.digest, r.loss);
     }
     r.accuracy = members_mean(group, accuracy_of(net, tape, validate));
-    r.digest = digest_parameters(r.digest, net);
+    r.digest = digest_of_parameters(r.digest, net);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
     return r;
 }
@@ -102,11 +102,11 @@ static ng_status run_member(ng_group *group, void *with)
     if (prints) printf("%-26s %12s %12s   %s\n", "norm", "train loss", "accuracy %", "digest");
     for (int norm = 0; norm < NORMS && !ng_failed(); norm++) {
         double loss = 0, accuracy = 0;
-        uint64_t digest = 0;
+        uint64_t digest = DIGEST_START;
         for (int seed = 0; seed < o->seeds && !ng_failed(); seed++) {
             const result r = train(o, group, norm, seed, mine, validate);
             loss += r.loss / o->seeds, accuracy += r.accuracy / o->seeds;
-            digest = digest_number(digest ^ r.digest, r.loss);
+            digest = digest_of(digest, r.digest);
         }
         if (prints && !ng_failed())
             printf("%-26s %12.5f %12.2f   %016" PRIx64 "\n", norm_names[norm], loss, accuracy,

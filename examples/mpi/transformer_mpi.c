@@ -86,9 +86,9 @@ static void train(member *m)
     if (prints) printf("%6s %10s   %s\n", "steps", "loss", "digest");
     for (int i = 1; i <= m->o->steps && !ng_failed(); i++) {
         const double loss = step(m);
-        m->digest = digest_number(m->digest, loss);
+        m->digest = digest_of_number(m->digest, loss);
         if (i % REPORT && i < m->o->steps) continue;
-        m->digest = digest_parameters(m->digest, m->net);
+        m->digest = digest_of_parameters(m->digest, m->net);
         if (prints && !ng_failed()) printf("%6d %10.5f   %016" PRIx64 "\n", i, loss, m->digest);
         if (prints) fflush(stdout);
     }
@@ -104,6 +104,7 @@ static ng_status run_member(ng_group *group, void *with)
     m.parallel = ng_parallel_new(m.net, group);
     m.adam = ng_adamw_new(m.net, .lr = 1e-3, .weight_decay = 0.1);
     m.tape = ng_tape_new();
+    m.digest = DIGEST_START;
     ng_tape_seed(m.tape, ng_group_seed(group, 2)); /* dropout's */
     m.ids = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));
     m.labels = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));

@@ -1,10 +1,10 @@
 /* What the programs on MPI share: the group of all processes, a mean over a group's members, and a
- * digest of numbers, which is the same only where their bits are. */
+ * digest of a network's numbers, which is the same only where their bits are. */
 #ifndef EXAMPLES_MPI_WORLD_H
 #define EXAMPLES_MPI_WORLD_H
 
+#include "../digest.h"
 #include <normgrad/mpi.h>
-#include <string.h>
 
 enum { MOST_MEMBERS = 64 };
 
@@ -29,21 +29,11 @@ static inline double members_mean(ng_group *group, double mine)
     return sum / ng_group_size(group);
 }
 
-static inline uint64_t digest_number(uint64_t digest, double number)
-{
-    unsigned char bytes[sizeof number];
-    memcpy(bytes, &number, sizeof number);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return digest;
-}
-
-static inline uint64_t digest_parameters(uint64_t digest, ng_module *net)
+static inline uint64_t digest_of_parameters(uint64_t digest, ng_module *net)
 {
     ng_named_tensor p;
     for (int i = 0; ng_module_parameter(net, i, &p); i++)
-        for (int64_t k = 0; k < ng_size(p.tensor); k++)
-            digest = digest_number(digest, ng_get(p.tensor, k));
+        digest = digest_of_values(digest, p.tensor);
     return digest;
 }
 
