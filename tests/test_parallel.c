@@ -7,6 +7,7 @@
 #include "tape/tape.h"
 #include "wire.h"
 #include <locale.h>
+#include <stdatomic.h>
 
 #define expect(condition)                                                                          \
     do {                                                                                           \
@@ -388,9 +389,21 @@ START_TEST(a_network_is_the_same_in_any_locale)
 }
 END_TEST
 
+enum { PARAMETERS = 10 }; /* of make_network */
+static atomic_int torn;   /* gradients that are neither as they were nor gone */
+
+static bool same_values(const ng_tensor *a, const ng_tensor *b)
+{
+    for (int64_t i = 0; i < ng_size(a); i++)
+        if (ng_get(a, i) != ng_get(b, i)) return false;
+    return true;
+}
+
 static ng_status spoilt_member(ng_group *group, void *with)
 {
     const int where = *(const int *)with;
+    ng_named_tensor p;
+    ng_tensor *before[PARAMETERS] = {NULL};
     ng_module *net = make_network(group);
     ng_parallel *parallel = ng_parallel_new(net, group, .bucket = 512);
     ng_optimizer *adam = ng_adam_new(net);
@@ -411,8 +424,18 @@ static ng_status spoilt_member(ng_group *group, void *with)
         status = ng_parallel_backward(parallel, tape, loss);
         if (status || ng_optimizer_step(adam)) break;
         ng_tape_reset(tape);
+        for (int i = 0; i < PARAMETERS; i++) {
+            ng_module_parameter(net, i, &p);
+            ng_tensor_free(before[i]);
+            before[i] = ng_copy_new(ng_grad(p.tensor), NG_F32);
+        }
     }
     expect(status != NG_OK);
+    for (int i = 0; i < PARAMETERS; i++) {
+        ng_module_parameter(net, i, &p);
+        if (ng_has_grad(p.tensor) && !same_values(ng_grad(p.tensor), before[i])) torn++;
+        ng_tensor_free(before[i]);
+    }
     ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
     ng_tensor_free(x), ng_tensor_free(bad), ng_tensor_free(y);
     return status;
@@ -423,12 +446,14 @@ START_TEST(bad_data_on_one_are_an_error_on_all_within_the_step)
 {
     static const char *const words[] = {"expected x (..., 6)", "99", "was changed after"};
     int where = _i;
+    torn = 0;
     for (int processes = 1; processes <= 3; processes++) {
         const wire_outcome o = wire_run_members(processes, 3, spoilt_member, &where);
         for (int i = 0; i < processes; i++)
             ck_assert_msg(o.status[i] != NG_OK && strstr(o.text[i], words[_i]), "%s", o.text[i]);
         ck_assert_int_eq(o.left, 0);
     }
+    ck_assert_int_eq(torn, 0);
 }
 END_TEST
 

@@ -722,6 +722,51 @@ START_TEST(out_of_memory_leaves_gradients_as_they_were)
 }
 END_TEST
 
+/* The same where an optimizer has used the gradients, which the pass writes over: those that it has
+ * not come to stay, the others are gone. */
+START_TEST(out_of_memory_shows_no_part_of_a_gradient)
+{
+    ng_tensor *leaves[] = {leaf_of(3), leaf_of(5)}, *before[2];
+    ng_module *both = ng_parameters_new(leaves, 2);
+    ng_optimizer *sgd = ng_sgd_new(both);
+    ng_tape *tape = ng_tape_new();
+    int dropped = 0;
+    bool refused = true;
+    for (int n = 0; refused; n++) {
+        for (int i = 0; i < 2; i++) ng_zero_grad(leaves[i]);
+        assert_ok(ng_backward(tape, ng_add(tape, ng_sum(tape, ng_exp(tape, leaves[0])),
+                                           ng_sum(tape, ng_exp(tape, leaves[1])))));
+        assert_ok(ng_optimizer_step(sgd));
+        for (int i = 0; i < 2; i++) before[i] = ng_copy_new(ng_grad(leaves[i]), NG_F64);
+        ng_tape_free(tape);
+        tape = ng_tape_new();
+        ng_tensor *row = ng_reshape(tape, leaves[0], NG_SHAPE(1, 3));
+        ng_tensor *big = ng_broadcast_to(tape, row, NG_SHAPE(9000, 3));
+        ng_tensor *first = ng_sum(tape, ng_silu(tape, big)); /* whose gradient is the last */
+        ng_tensor *loss = ng_add(tape, first, ng_sum(tape, leaves[1]));
+        allocations_fail_after(n);
+        const ng_status status = ng_backward(tape, loss);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert_int_eq(status, refused ? NG_ENOMEM : NG_OK);
+        ng_clear_error();
+        for (int i = 0; i < 2; i++) {
+            if (refused && ng_has_grad(leaves[i])) assert_same_bits(ng_grad(leaves[i]), before[i]);
+            dropped += refused && !ng_has_grad(leaves[i]);
+            ng_tensor_free(before[i]);
+        }
+        if (refused) ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
+        ng_clear_error();
+        ck_assert_int_lt(n, 100);
+    }
+    ck_assert_int_gt(dropped, 0);
+    assert_values(ng_grad(leaves[1]), 0.0, 1, 1, 1, 1, 1);
+    assert_ok(ng_optimizer_step(sgd));
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(both);
+    ck_assert_int_eq(allocations_live(), 0);
+}
+END_TEST
+
 /* ---- The graph ----------------------------------------------------------------------------- */
 
 START_TEST(graph_shows_ops_and_shapes)
@@ -798,6 +843,7 @@ Suite *tape_suite(void)
     tcase_add_test(life, a_tape_frees_what_it_was_given);
     tcase_add_test(life, a_tape_takes_only_what_is_yours);
     tcase_add_test(life, out_of_memory_leaves_gradients_as_they_were);
+    tcase_add_test(life, out_of_memory_shows_no_part_of_a_gradient);
     suite_add_tcase(suite, life);
     TCase *graph = tcase_create("graph");
     tcase_add_test(graph, graph_shows_ops_and_shapes);

@@ -104,9 +104,10 @@ NG_API ng_status ng_optimizer_group_with(ng_optimizer *optimizer,
                                          ng_optimizer_group_options options);
 
 /* Moves every parameter once. Gradients are spent by it: the next backward pass overwrites them,
- * so that zeroing costs nothing (until then ng_grad still shows them). Where no backward pass has
- * reached any parameter since the last step, there is nothing to do: NG_ESTATE. Gradients are taken
- * as they are: NaN moves a weight to NaN (ng_clip_grad_norm refuses it). */
+ * so that zeroing costs nothing (until then ng_grad still shows them; a pass that fails may leave
+ * none). Where no backward pass has reached any parameter since the last step, there is nothing to
+ * do: NG_ESTATE. Gradients are taken as they are: NaN moves a weight to NaN (ng_clip_grad_norm
+ * refuses it). */
 NG_API NG_MUST_CHECK ng_status ng_optimizer_step(ng_optimizer *optimizer);
 
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */

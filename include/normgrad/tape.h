@@ -45,7 +45,9 @@ NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 
 /* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss
  * depends on. `loss` has one element. May be called again, for another loss or the same. What was
- * frozen since (ng_freeze) gets none; NG_EGRAD where nothing else is left. */
+ * frozen since (ng_freeze) gets none; NG_EGRAD where nothing else is left. After an error no
+ * gradient has changed, but for one that an optimizer's step has used: where the pass has come to
+ * it already, it is gone (ng_has_grad). */
 NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
 /* The same for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */

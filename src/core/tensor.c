@@ -379,6 +379,12 @@ ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
     return leaf->grad;
 }
 
+void ng_tensor_drop_grad(ng_tensor *leaf)
+{
+    leaf->passes = leaf->grad->version;
+    leaf->grad_spent = true;
+}
+
 ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
 {
     static const char function[] = "ng_set_grad";

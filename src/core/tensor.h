@@ -48,6 +48,9 @@ ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);
 /* The leaf's gradient tensor, made (spent, uninitialised) if there is none yet. */
 ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf);
 
+/* Takes back what backward passes have left in the leaf: none has reached it. The memory stays. */
+void ng_tensor_drop_grad(ng_tensor *leaf);
+
 /* Frees whoever owns it. */
 void ng_tensor_destroy(ng_tensor *x);
 

@@ -437,8 +437,20 @@ static void begin_pass(ng_parallel *p)
     }
 }
 
+/* After a failure: a spent gradient that was the bucket's memory is no gradient any more where
+ * anything has arrived. */
+static void drop_overwritten(ng_parallel *p)
+{
+    for (int i = 0; i < p->n_slots; i++) {
+        const slot *s = &p->slots[i];
+        if ((s->complete || s->weight->cotangent) && s->place.data == s->weight->grad->data)
+            ng_tensor_drop_grad(s->weight);
+    }
+}
+
 static void end_pass(ng_parallel *p, bool well)
 {
+    if (!well) drop_overwritten(p);
     for (int i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
         s->weight->use = NULL;
@@ -516,6 +528,9 @@ ng_status ng_parallel_backward_with(ng_parallel *p, ng_tape *tape,
     }
     const ng_status status = wait_for_all(p);
     p->waits = false;
-    if (status == NG_OK) add_to_gradients(p);
+    if (status == NG_OK)
+        add_to_gradients(p);
+    else
+        drop_overwritten(p);
     return status;
 }

@@ -348,7 +348,8 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
     return false;
 }
 
-/* Ends a pass over leaves: adds what was computed apart, or forgets it all. */
+/* Ends a pass over leaves: adds what was computed apart, or forgets it all, with the spent
+ * gradients that it has written over. */
 static void settle_leaves(sweep *s, bool well)
 {
     for (ng_tensor *leaf = s->reached; leaf; leaf = leaf->next_leaf) {
@@ -356,6 +357,8 @@ static void settle_leaves(sweep *s, bool well)
             if (leaf->cotangent != leaf->grad) add_to(leaf->cotangent, leaf->grad->data);
             leaf->grad_spent = false;
             leaf->grad->version++;
+        } else if (leaf->cotangent == leaf->grad) {
+            ng_tensor_drop_grad(leaf);
         }
         clear(leaf);
     }
