@@ -342,10 +342,10 @@ static ng_status different_member(ng_group *group, void *with)
 {
     const int what = ng_group_rank(group) == 2 ? *(const int *)with : DIFFERENCES;
     const double eps = what == OTHER_EPS ? 1e-3 : what == OTHER_DIGIT ? nextafter(1e-5, 1) : 1e-5;
-    ng_module *net = ng_sequential_new(
-        ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
-        what == OTHER_LAYER ? ng_rms_norm_new(4) : ng_layer_norm_new(4, .eps = eps),
-        ng_dropout_new(what == OTHER_RATE ? 0.2 : 0.1));
+    ng_module *net = ng_sequential_new(ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
+                                       what == OTHER_LAYER ? ng_rms_norm_new(4)
+                                                           : ng_layer_norm_new(4, .eps = eps),
+                                       ng_dropout_new(what == OTHER_RATE ? 0.2 : 0.1));
     if (what == FROZEN) ng_freeze(net);
     if (what == OTHER_DTYPE) ng_module_to(net, NG_F64);
     ng_parallel *parallel = ng_parallel_new(net, group);

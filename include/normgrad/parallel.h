@@ -39,8 +39,8 @@ NG_API ng_parallel *ng_parallel_new_with(ng_module *module, ng_parallel_new_opti
  * has reached is left alone. What no parameter of the network is gets its own gradient only.
  *
  * Call it whatever has happened before, as with a loss that is NULL: that is how the others learn
- * of it. After an error no parameter's gradient has changed, but for one that an optimizer has used:
- * that may be gone, as after ng_backward.
+ * of it. After an error no parameter's gradient has changed, but for one that an optimizer has
+ * used: that may be gone, as after ng_backward.
  *
  * share  what the member's loss counts: its samples over those of all; default 1 / size, which is
  *        the mean of the members' losses
