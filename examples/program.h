@@ -121,14 +121,13 @@ static inline void add_place(places *all, const char *base, const char *below)
 static inline places places_above(void)
 {
     places all = {.count = 0};
-    char above[512];
-    const char *slash = strrchr(program_path, '/');
+    const char *slash = strrchr(program_path, '/'), *up = "../../../../";
     add_place(&all, "", "");
-    snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - program_path) : 0,
-             program_path);
-    for (int up = 0; slash && up < 4; up++) {
-        strncat(above, "../", sizeof above - strlen(above) - 1);
-        add_place(&all, above, "");
+    for (int levels = 1; slash && levels <= 4; levels++) {
+        char above[1024];
+        const int length = snprintf(above, sizeof above, "%.*s%.*s",
+                                    (int)(slash + 1 - program_path), program_path, 3 * levels, up);
+        if (length < (int)sizeof above) add_place(&all, above, "");
     }
     return all;
 }

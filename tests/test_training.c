@@ -547,6 +547,8 @@ START_TEST(every_setting_of_an_optimizer_is_compared)
                     SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 8));
     expect_compared("schedule.factor", SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
                     SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = 0.5));
+    expect_refused_for("lr is 0.1, and here 0.10000000000000002", true, ng_sgd_new(net, .lr = 0.1),
+                       ng_sgd_new(net, .lr = nextafter(0.1, 1)));
     expect_refused_for("group bias is lr_scale=2, and here lr_scale=3", true,
                        with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
     expect_refused_for("has no group bias, and here it is lr_scale=2, weight_decay=0", true,

@@ -431,8 +431,9 @@ static bool settings_agree(const slots *s, const ng_optimizer *optimizer, bool c
     for (int i = 0; i < count; i++) {
         const bool other_state = own[i].has_state && (saved[i] > 0) != (own[i].value > 0);
         if (saved[i] == own[i].value || (changed && !other_state)) continue;
-        ng_fail(NG_EVALUE, "%s: %s: the optimizer's %s is %g, and here %g (%s)", s->function,
-                s->file->path, own[i].name, saved[i], own[i].value,
+        ng_fail(NG_EVALUE, "%s: %s: the optimizer's %s is %s, and here %s (%s)", s->function,
+                s->file->path, own[i].name, ng_number_print(saved[i]).text,
+                ng_number_print(own[i].value).text,
                 other_state ? "which has state of its own" : ".changed allows it");
         return false;
     }
