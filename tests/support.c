@@ -150,9 +150,8 @@ static bool make_commas(void)
         put_text("commas.txt", "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \"\"\n"
                                "grouping -1\nEND LC_NUMERIC\n");
     char command[1024];
-    snprintf(command, sizeof command,
-             "localedef -c -i '%s' -f ANSI_X3.4-1968 '%s' >/dev/null 2>&1", source,
-             in_folder("commas"));
+    snprintf(command, sizeof command, "localedef -c -i '%s' -f ANSI_X3.4-1968 '%s' >/dev/null 2>&1",
+             source, in_folder("commas"));
     const int made = system(command); /* it warns of what is not there */
     setenv("LOCPATH", in_folder(""), 1);
     return made != -1 && setlocale(LC_NUMERIC, "commas");

@@ -1128,8 +1128,7 @@ START_TEST(a_factor_near_1_is_wrong_in_every_mode_and_told_in_full)
     ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1);
     for (int mode = NG_CHECK_ELEMENTS; mode <= NG_CHECK_TAYLOR; mode++) {
         square_factor = 1 + 1e-8;
-        ng_check_report report =
-            ng_check_function(off_square, &x, 1, .mode = (ng_check_mode)mode);
+        ng_check_report report = ng_check_function(off_square, &x, 1, .mode = (ng_check_mode)mode);
         expect_says(&report, "derivatives are wrong");
         ck_assert_str_eq(report.hint, "too large by a factor of 1.00000001");
         square_factor = 1;
@@ -1212,8 +1211,7 @@ START_TEST(options_without_meaning_are_refused)
         ck_assert_int_eq(ng_check_sweep(square, options, &step, &error, 1), NG_EVALUE);
         assert_error(NG_EVALUE, wrong[i].says);
     }
-    const ng_check_options idle[] = {
-        {.mode = NG_CHECK_FAST}, {.tolerance = 1e-3}, {.step = 1e-3}};
+    const ng_check_options idle[] = {{.mode = NG_CHECK_FAST}, {.tolerance = 1e-3}, {.step = 1e-3}};
     for (int i = 0; i < 3; i++) {
         ng_check_options options = idle[i];
         options.inputs = &x;
@@ -2120,8 +2118,7 @@ static void add_faults(Suite *suite)
     tcase_add_test(faults, order_2_sees_what_is_wrong_at_order_1);
     tcase_add_test(faults, order_2_compares_the_derivatives_of_both_orders);
     tcase_add_loop_test(faults, a_fault_of_second_order_only_is_caught_there, 0, 2);
-    tcase_add_loop_test(faults, a_fault_that_shows_in_some_passes_only_is_caught, NEVER,
-                        TIRES + 1);
+    tcase_add_loop_test(faults, a_fault_that_shows_in_some_passes_only_is_caught, NEVER, TIRES + 1);
     tcase_add_test(faults, backward_and_definition_agree_to_1e_9);
     tcase_add_test(faults, what_gives_other_bits_fails);
     tcase_add_test(faults, what_has_no_gradient_fails);

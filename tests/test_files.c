@@ -313,18 +313,12 @@ START_TEST(names_change_by_whole_parts)
     static const struct {
         const char *from, *to, *name, *expected;
     } cases[] = {
-        {"a", "b", "a.weight", "b.weight"},
-        {"a", "b", "aa.weight", NULL},
-        {"a", "b", "x.a.weight", "x.b.weight"},
-        {"a.weight", "b", "x.a.weight", "x.b"},
-        {"a.w", "b", "x.a.weight", NULL},
-        {"module", "", "module.weight", "weight"},
-        {"a", "", "x.a.weight", "x.weight"},
-        {"weight", "", "x.weight", "x"},
-        {"a", "b", "a.a.a", "b.b.b"},
-        {"a", "a.a", "x.a", "x.a.a"},
-        {"10", "1", "10.100.10", "1.100.1"},
-        {"x", "net.x", "x", "net.x"},
+        {"a", "b", "a.weight", "b.weight"},     {"a", "b", "aa.weight", NULL},
+        {"a", "b", "x.a.weight", "x.b.weight"}, {"a.weight", "b", "x.a.weight", "x.b"},
+        {"a.w", "b", "x.a.weight", NULL},       {"module", "", "module.weight", "weight"},
+        {"a", "", "x.a.weight", "x.weight"},    {"weight", "", "x.weight", "x"},
+        {"a", "b", "a.a.a", "b.b.b"},           {"a", "a.a", "x.a", "x.a.a"},
+        {"10", "1", "10.100.10", "1.100.1"},    {"x", "net.x", "x", "net.x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char header[256];

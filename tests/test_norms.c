@@ -1132,8 +1132,8 @@ START_TEST(ops_say_what_is_wrong)
     REFUSED(ng_dynamic_tanh(tape, x, one, two, NG_NONE), NG_ESHAPE,
             "ng_dynamic_tanh: gamma of shape (2,), expected (3,)");
     REFUSED(ng_detach_norm(tape, x, .eps = (double)NAN), NG_EVALUE, "ng_detach_norm: eps = ");
-    REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, buffer, .training = true),
-            NG_EVALUE, "ng_batch_renorm: running_mean and running_deviation are one tensor");
+    REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, buffer, .training = true), NG_EVALUE,
+            "ng_batch_renorm: running_mean and running_deviation are one tensor");
     REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, other, .r_max = 0.5,
                             .d_max = NG_ZERO, .training = true),
             NG_EVALUE, "ng_batch_renorm: r_max = 0.5 and d_max = -0, expected r_max >= 1");

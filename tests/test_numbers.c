@@ -218,28 +218,17 @@ static const struct {
     double mean, deviation, eps;
     double dy; /* its deviation */
 } ranges[] = {
-    {NG_F32, 0.5, 2, 1e-5, 0.1},
-    {NG_F32, 1e6, 1, 1e-5, 0.1},
-    {NG_F32, 1e30, 1e30, 1e-5, 0.1},
-    {NG_F32, 3e37, 5e37, 1e-5, 0.1},
-    {NG_F32, 1e-30, 1e-30, 1e-5, 0.1},
-    {NG_F32, 1e-30, 1e-30, NG_ZERO, 0.1},
-    {NG_F32, 2e-38, 1e-37, NG_ZERO, 0.1},
-    {NG_F32, 100, 1e-4, 1e-12, 0.1},
-    {NG_F64, 0.5, 2, 1e-5, 0.1},
-    {NG_F64, 1e6, 1, 1e-5, 0.1},
-    {NG_F64, 1e9, 1, 1e-5, 0.1},
-    {NG_F64, 1e12, 1, 1e-5, 0.1},
-    {NG_F64, 1e30, 1e30, 1e-5, 0.1},
-    {NG_F64, 1e200, 1e200, 1e-5, 0.1},
-    {NG_F64, 2e307, 2.5e307, 1e-5, 0.1},
-    {NG_F64, 1e-200, 1e-200, NG_ZERO, 0.1},
-    {NG_F64, 1e-149, 2e-149, 4e-298, 0.1},
-    {NG_F64, 1e-303, 1e-302, NG_ZERO, 0.1},
-    {NG_F64, 1e-305, 1e-304, 1e-5, 0.1},
-    {NG_F64, 1e200, 1e200, 1e-5, 1e120},
-    {NG_F64, 2e307, 2.5e307, 1e-5, 1e40},
-    {NG_F64, 1e-200, 1e-200, NG_ZERO, 1e-120},
+    {NG_F32, 0.5, 2, 1e-5, 0.1},           {NG_F32, 1e6, 1, 1e-5, 0.1},
+    {NG_F32, 1e30, 1e30, 1e-5, 0.1},       {NG_F32, 3e37, 5e37, 1e-5, 0.1},
+    {NG_F32, 1e-30, 1e-30, 1e-5, 0.1},     {NG_F32, 1e-30, 1e-30, NG_ZERO, 0.1},
+    {NG_F32, 2e-38, 1e-37, NG_ZERO, 0.1},  {NG_F32, 100, 1e-4, 1e-12, 0.1},
+    {NG_F64, 0.5, 2, 1e-5, 0.1},           {NG_F64, 1e6, 1, 1e-5, 0.1},
+    {NG_F64, 1e9, 1, 1e-5, 0.1},           {NG_F64, 1e12, 1, 1e-5, 0.1},
+    {NG_F64, 1e30, 1e30, 1e-5, 0.1},       {NG_F64, 1e200, 1e200, 1e-5, 0.1},
+    {NG_F64, 2e307, 2.5e307, 1e-5, 0.1},   {NG_F64, 1e-200, 1e-200, NG_ZERO, 0.1},
+    {NG_F64, 1e-149, 2e-149, 4e-298, 0.1}, {NG_F64, 1e-303, 1e-302, NG_ZERO, 0.1},
+    {NG_F64, 1e-305, 1e-304, 1e-5, 0.1},   {NG_F64, 1e200, 1e200, 1e-5, 1e120},
+    {NG_F64, 2e307, 2.5e307, 1e-5, 1e40},  {NG_F64, 1e-200, 1e-200, NG_ZERO, 1e-120},
 };
 enum { RANGES = sizeof ranges / sizeof *ranges };
 
@@ -475,8 +464,8 @@ static void check_end(int i, ng_dtype dtype, double at, double dy)
     ng_tensor *cotangent = own(ng_full_new(dtype, ng_shape_of(value), dy));
     assert_close(ng_item(value), slope != 0 ? slope * ng_item(x) : y, tolerance);
     for (int record = 0; record < 2; record++) {
-        assert_ok(ng_gradients(tape, &value, 1, &x, 1, &dx, .cotangents = &cotangent,
-                               .record = record));
+        assert_ok(
+            ng_gradients(tape, &value, 1, &x, 1, &dx, .cotangents = &cotangent, .record = record));
         ck_assert_msg(fabs(ng_item(dx) - slope * dy) <= tolerance,
                       "%s slope of %s %s at %g times %g is %g, expected %g",
                       record ? "recorded" : "fused", ng_dtype_name(dtype), ends[i].name, at, dy,
@@ -504,9 +493,9 @@ START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
     ng_tensor *slope = ng_require_grad(own(ng_full_new(NG_F32, NG_SHAPE(1), 0.25)));
     ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(3), NG_VALUES((double)INFINITY, -2, 0)));
     for (int record = 0; record < 2; record++)
-        assert_values(ng_gradient(tape, ng_sum(tape, ng_prelu(tape, x, slope)), slope,
-                                  .record = record),
-                      0, -2);
+        assert_values(
+            ng_gradient(tape, ng_sum(tape, ng_prelu(tape, x, slope)), slope, .record = record), 0,
+            -2);
 }
 END_TEST
 

@@ -992,8 +992,10 @@ END_TEST
 START_TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
 {
     ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(3, 0)));
-    ng_tensor *const y[] = {ng_prod(tape, x), ng_prod(tape, x, .axes = NG_AXES(1)),
-                            ng_prod(tape, x, .axes = NG_AXES(0)), ng_norm(tape, x),
+    ng_tensor *const y[] = {ng_prod(tape, x),
+                            ng_prod(tape, x, .axes = NG_AXES(1)),
+                            ng_prod(tape, x, .axes = NG_AXES(0)),
+                            ng_norm(tape, x),
                             ng_norm(tape, x, .axes = NG_AXES(1), .keepdim = true),
                             ng_norm(tape, x, .axes = NG_AXES(0))};
     assert_values(y[0], 0, 1);

@@ -276,8 +276,8 @@ START_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take)
     ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), NG_VALUES(4, 4, 4)));
     ng_recurrent_state state = NG_NO_STATE, cut_state = NG_NO_STATE;
     ng_tensor *y = ng_forward_recurrent(net, tape, x, lengths, &state);
-    ng_tensor *cut = ng_forward_recurrent(other, tape, ng_slice(tape, x, 1, 0, steps), NG_NONE,
-                                          &cut_state);
+    ng_tensor *cut =
+        ng_forward_recurrent(other, tape, ng_slice(tape, x, 1, 0, steps), NG_NONE, &cut_state);
     assert_tensors_close(ng_slice(tape, y, 1, 0, steps), cut, 1e-12);
     assert_tensors_close(state.h, cut_state.h, 1e-12);
     expect_same_buffers(net, other);

@@ -823,8 +823,7 @@ Suite *tape_suite(void)
     tcase_add_test(gradients, gradients_to_intermediates_and_of_several_outputs);
     tcase_add_test(gradients, an_input_that_is_named_twice_gets_its_gradient_twice);
     tcase_add_test(gradients, gradient_to_itself_is_the_cotangent);
-    tcase_add_test(gradients,
-                   a_gradient_stays_when_its_cotangent_is_written_to_or_freed);
+    tcase_add_test(gradients, a_gradient_stays_when_its_cotangent_is_written_to_or_freed);
     tcase_add_test(gradients, a_recorded_gradient_computes_only_what_was_asked_for);
     tcase_add_test(gradients, an_unused_input_is_told_or_zero);
     tcase_add_test(gradients, wrong_use_of_gradients_is_told);

@@ -715,10 +715,8 @@ static void wordy_describe(const ng_module *self, char *text, size_t bytes)
     snprintf(text, bytes, "%s", ((const wordy *)self)->settings);
 }
 
-static const ng_module_class wordy_class = {.name = "Wordy",
-                                            .size = sizeof(wordy),
-                                            .forward = wordy_forward,
-                                            .describe = wordy_describe};
+static const ng_module_class wordy_class = {
+    .name = "Wordy", .size = sizeof(wordy), .forward = wordy_forward, .describe = wordy_describe};
 
 static ng_module *wordy_new(int length, const char *end)
 {

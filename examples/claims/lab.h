@@ -71,7 +71,7 @@ uint64_t lab_tuning_seed(int index);
 double lab_best_rate(double start, double score(void *context, double rate, uint64_t seed),
                      void *context);
 
-bool lab_quick(void);         /* a smoke run: figures and verdict mean nothing */
+bool lab_quick(void); /* a smoke run: figures and verdict mean nothing */
 
 /* Says how far the whole is (`done` of `total`), and what is being done. */
 void lab_progress(double done, double total, const char *format, ...) NG_PRINTF(3, 4);

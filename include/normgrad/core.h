@@ -55,8 +55,7 @@
 #define NG_NAMED_TWO(type, before, value, member, ...)                                             \
     NG_NAMED_TWO_LAST(type, before, value, member, __VA_ARGS__, )
 #define NG_NAMED_TWO_LAST(type, before, value, member, first, ...)                                 \
-    (NG_EACH_NAMED(#__VA_ARGS__),                                                                  \
-     __extension__ type{__VA_ARGS__.before = value, .member = first})
+    (NG_EACH_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.before = value, .member = first})
 #define NG_EACH_NAMED(text) (void)sizeof(char[text[0] == '.' || text[0] == '\0' ? 1 : -1])
 #else
 #define NG_NAMED(type, member, ...) ((type){.member = __VA_ARGS__})

@@ -46,8 +46,7 @@ typedef struct {
     ng_tensor **products;
 } ng_hvp_options;
 #define ng_hvp(tape, y, inputs, n_inputs, vectors, ...)                                            \
-    ng_hvp_with(tape, y, inputs, n_inputs, vectors,                                                \
-                NG_NAMED(ng_hvp_options, products, __VA_ARGS__))
+    ng_hvp_with(tape, y, inputs, n_inputs, vectors, NG_NAMED(ng_hvp_options, products, __VA_ARGS__))
 NG_API ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
                              ng_tensor *const *vectors, ng_hvp_options options);
 

@@ -41,13 +41,13 @@ typedef enum {
 
 /* The settings of every check. */
 typedef struct {
-    void *context;            /* handed to the function as it is; of a module there is none */
-    int order;                /* 1 (default), or 2: order 1, then the gradient of the gradient */
-    ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
-    uint64_t seed;            /* of cotangents, directions and dropout */
-    int directions;           /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3 */
-    double tolerance;         /* relative error allowed beside the estimated one; default 1e-9 */
-    double step; /* the largest step, relative to each element; default: several are tried */
+    void *context;      /* handed to the function as it is; of a module there is none */
+    int order;          /* 1 (default), or 2: order 1, then the gradient of the gradient */
+    ng_check_mode mode; /* default NG_CHECK_ELEMENTS */
+    uint64_t seed;      /* of cotangents, directions and dropout */
+    int directions;     /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3 */
+    double tolerance;   /* relative error allowed beside the estimated one; default 1e-9 */
+    double step;        /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */
     const bool *constant;     /* inputs that are handed on unchecked; default: none */
     bool detached_moves;      /* detached values are not held fixed, but for those by definition */

@@ -83,9 +83,9 @@ NG_API void ng_module_free(ng_module *module);
  *     for (int i = 0; ng_module_parameter(net, i, &p); i++) printf("%s\n", p.name);
  * A name lives as long as the module. */
 typedef struct {
-    const char *name; /* "3.norm.weight" */
+    const char *name;  /* "3.norm.weight" */
     ng_tensor *tensor; /* its own, not a copy */
-    ng_module *owner; /* the module that registered it */
+    ng_module *owner;  /* the module that registered it */
 } ng_named_tensor;
 NG_API bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter);
 NG_API bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer);
@@ -117,9 +117,9 @@ NG_API NG_MUST_CHECK ng_status ng_module_save(const ng_module *module, const cha
 
 /* What ng_module_load has done, for .report. */
 typedef struct {
-    int64_t loaded; /* tensors of the module that were read */
-    int64_t kept;   /* tensors of the module that the file has not: as they were */
-    int64_t unused; /* tensors of the file that the module has not */
+    int64_t loaded;  /* tensors of the module that were read */
+    int64_t kept;    /* tensors of the module that the file has not: as they were */
+    int64_t unused;  /* tensors of the file that the module has not */
     char names[512]; /* "kept: 4.weight, 4.bias; unused: fc.weight", cut where it is longer */
 } ng_load_report;
 
@@ -211,11 +211,11 @@ NG_API ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options);
 /* LayerNorm over the last dimension; parameters weight (gamma, 1) and bias (beta, 0).
  *     ng_layer_norm_new(128)   ng_layer_norm_new(128, .eps = 1e-6) */
 typedef struct {
-    double eps; /* default 1e-5 */
+    double eps;              /* default 1e-5 */
     bool no_bias, no_affine; /* without beta; without both */
-    bool unbiased;       /* variance over n - 1 */
-    bool channels_first; /* over the channels of (N, dim, ...) instead, at each position */
-    int64_t dim; /* features */
+    bool unbiased;           /* variance over n - 1 */
+    bool channels_first;     /* over the channels of (N, dim, ...) instead, at each position */
+    int64_t dim;             /* features */
 } ng_layer_norm_new_options;
 #define ng_layer_norm_new(...)                                                                     \
     ng_layer_norm_new_with(NG_NAMED(ng_layer_norm_new_options, dim, __VA_ARGS__))
@@ -224,10 +224,10 @@ NG_API ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options);
 /* LayerNorm over whole trailing dimensions; weight and bias have their shape.
  *     ng_layer_norm_over_new(NG_SHAPE(4, 8), .eps = 1e-6) */
 typedef struct {
-    double eps; /* default 1e-5 */
+    double eps;              /* default 1e-5 */
     bool no_bias, no_affine; /* without beta; without both */
-    bool unbiased; /* variance over n - 1 */
-    ng_shape shape; /* of those dimensions */
+    bool unbiased;           /* variance over n - 1 */
+    ng_shape shape;          /* of those dimensions */
 } ng_layer_norm_over_new_options;
 #define ng_layer_norm_over_new(...)                                                                \
     ng_layer_norm_over_new_with(NG_NAMED(ng_layer_norm_over_new_options, shape, __VA_ARGS__))
@@ -235,10 +235,10 @@ NG_API ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options opt
 
 /* RMSNorm over the last dimension; parameter weight (gamma, 1). */
 typedef struct {
-    double eps; /* default 1e-6 */
+    double eps;     /* default 1e-6 */
     bool no_affine; /* without gamma */
     double partial; /* share of the features that the statistic reads; default 1 */
-    int64_t dim; /* features */
+    int64_t dim;    /* features */
 } ng_rms_norm_new_options;
 #define ng_rms_norm_new(...)                                                                       \
     ng_rms_norm_new_with(NG_NAMED(ng_rms_norm_new_options, dim, __VA_ARGS__))
@@ -262,8 +262,8 @@ typedef enum {
 } ng_adaptive_form;
 typedef struct {
     ng_adaptive_form form; /* default NG_ADAPTIVE_PROJECTED */
-    double eps;        /* default 1e-5; conditioned 1e-6 */
-    int64_t condition; /* features of c */
+    double eps;            /* default 1e-5; conditioned 1e-6 */
+    int64_t condition;     /* features of c */
     bool gate;
     double scale; /* C, default 1 */
     double k;     /* default 0.1 */
@@ -282,13 +282,13 @@ typedef struct {
     double momentum; /* default 0.1 */
     bool cumulative; /* running statistics are plain averages over the batches seen */
     bool no_affine, no_running_stats; /* without running statistics, eval uses the batch too */
-    bool frozen;   /* always the running statistics, with weight and bias trainable */
-    int64_t ghost; /* train in sub-batches of so many samples, each with its own statistics, */
-    bool combined; /* or with theirs put together: ng_ghost_batch_norm in ops.h */
-    ng_group *group; /* in training, statistics are those of the members' batches together
-                        (synchronized BatchNorm); it must outlive the layer's last pass */
-    bool masked; /* the condition of ng_forward_given is a mask: 0 for what is padding, as in
-                    ng_batch_norm; not with .ghost */
+    bool frozen;      /* always the running statistics, with weight and bias trainable */
+    int64_t ghost;    /* train in sub-batches of so many samples, each with its own statistics, */
+    bool combined;    /* or with theirs put together: ng_ghost_batch_norm in ops.h */
+    ng_group *group;  /* in training, statistics are those of the members' batches together
+                         (synchronized BatchNorm); it must outlive the layer's last pass */
+    bool masked;      /* the condition of ng_forward_given is a mask: 0 for what is padding, as in
+                         ng_batch_norm; not with .ghost */
     int64_t channels; /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
@@ -312,7 +312,7 @@ NG_API ng_module *ng_celu_new(double alpha);
 /* PReLU; parameter weight (channels), the slope left of 0: one for all, or one for each channel of
  * x (N, C, ...).   ng_prelu_new(1)   He, Zhang, Ren & Sun 2015 */
 typedef struct {
-    double slope; /* where it starts; default 0.25 */
+    double slope;     /* where it starts; default 0.25 */
     int64_t channels; /* 1 or C */
 } ng_prelu_new_options;
 #define ng_prelu_new(...) ng_prelu_new_with(NG_NAMED(ng_prelu_new_options, channels, __VA_ARGS__))
@@ -379,8 +379,8 @@ NG_API ng_module *ng_residual_new(ng_module *inner);
 /* GroupNorm over (N, C, ...), a sample's channels in `groups` groups; parameters weight (1) and
  * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(8, 32) */
 typedef struct {
-    double eps; /* default 1e-5 */
-    bool no_affine; /* without parameters */
+    double eps;       /* default 1e-5 */
+    bool no_affine;   /* without parameters */
     int64_t channels; /* C, a multiple of the groups */
 } ng_group_norm_new_options;
 #define ng_group_norm_new(groups, ...)                                                             \
@@ -413,9 +413,9 @@ NG_API ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options);
  * Through both it is LayerNorm-simple: ng_layer_norm_new(dim, .no_affine = true). Xu et al. 2019.
  */
 typedef struct {
-    double eps; /* default 1e-5 */
+    double eps;                       /* default 1e-5 */
     bool mean_flows, deviation_flows; /* the gradient through it */
-    int64_t dim; /* features */
+    int64_t dim;                      /* features */
 } ng_detach_norm_new_options;
 #define ng_detach_norm_new(...)                                                                    \
     ng_detach_norm_new_with(NG_NAMED(ng_detach_norm_new_options, dim, __VA_ARGS__))
@@ -424,9 +424,9 @@ NG_API ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options);
 /* DynamicTanh, y = weight tanh(alpha x) + bias over the last dimension; parameters alpha (one
  * number, from 0.5), weight (1) and bias (0). Zhu, Chen, He, LeCun & Liu 2025. */
 typedef struct {
-    double alpha; /* where alpha starts; default 0.5 */
+    double alpha;   /* where alpha starts; default 0.5 */
     bool no_affine; /* without weight and bias */
-    int64_t dim; /* features */
+    int64_t dim;    /* features */
 } ng_dynamic_tanh_new_options;
 #define ng_dynamic_tanh_new(...)                                                                   \
     ng_dynamic_tanh_new_with(NG_NAMED(ng_dynamic_tanh_new_options, dim, __VA_ARGS__))
@@ -436,13 +436,12 @@ NG_API ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options);
  * without parameters. Krizhevsky, Sutskever & Hinton 2012. */
 typedef struct {
     double alpha; /* default 1e-4 */
-    double beta; /* default 0.75 */
-    double k; /* default 1 */
+    double beta;  /* default 0.75 */
+    double k;     /* default 1 */
     int64_t size; /* channels */
 } ng_local_response_norm_new_options;
 #define ng_local_response_norm_new(...)                                                            \
-    ng_local_response_norm_new_with(                                                               \
-        NG_NAMED(ng_local_response_norm_new_options, size, __VA_ARGS__))
+    ng_local_response_norm_new_with(NG_NAMED(ng_local_response_norm_new_options, size, __VA_ARGS__))
 NG_API ng_module *ng_local_response_norm_new_with(ng_local_response_norm_new_options options);
 
 /* Batch renormalization as in ops.h; parameters weight (1) and bias (0), buffers running_mean (0),
@@ -453,9 +452,9 @@ typedef struct {
     double momentum;     /* default 0.1 */
     double r_max, d_max; /* default 3 and 5 */
     int64_t warmup, ramp;
-    bool no_affine; /* without weight and bias */
-    ng_group *group; /* as BatchNorm's, */
-    bool masked; /* and so is this */
+    bool no_affine;   /* without weight and bias */
+    ng_group *group;  /* as BatchNorm's, */
+    bool masked;      /* and so is this */
     int64_t channels; /* C */
 } ng_batch_renorm_new_options;
 #define ng_batch_renorm_new(...)                                                                   \
@@ -510,8 +509,8 @@ NG_API ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options
  *     ng_conv2d_new(1, 16, 3, .padding = 1)
  *     ng_conv2d_new(16, 32, 3, .kernel_w = 5, .stride = 2) */
 typedef struct {
-    int64_t stride, padding, dilation, groups; /* for rows and columns alike */
-    int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
+    int64_t stride, padding, dilation, groups;            /* for rows and columns alike */
+    int64_t kernel_h, kernel_w, stride_h, stride_w;       /* for rows and for columns */
     int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
     bool no_bias; /* as before a BatchNorm, which would take it out again */
     int64_t kernel;
@@ -524,8 +523,8 @@ NG_API ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_opti
  * The settings are ng_conv1d's.   ng_conv1d_new(16, 32, 5, .padding = 2) */
 typedef struct {
     int64_t stride, padding, dilation, groups; /* of ng_conv1d */
-    bool no_bias; /* without bias */
-    int64_t kernel; /* its length */
+    bool no_bias;                              /* without bias */
+    int64_t kernel;                            /* its length */
 } ng_conv1d_new_options;
 #define ng_conv1d_new(in, out, ...)                                                                \
     ng_conv1d_new_with(in, out, NG_NAMED(ng_conv1d_new_options, kernel, __VA_ARGS__))
@@ -538,32 +537,31 @@ NG_API ng_module *ng_conv1d_new_with(int64_t in, int64_t out, ng_conv1d_new_opti
  *     ng_conv_transpose2d_new(32, 16, 4, .stride = 2, .padding = 1)    twice as large */
 typedef struct {
     int64_t stride, padding, output_padding, dilation, groups; /* for rows and columns alike */
-    int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
-    int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
-    int64_t output_padding_h, output_padding_w; /* the same */
-    bool no_bias; /* without bias */
+    int64_t kernel_h, kernel_w, stride_h, stride_w;            /* for rows and for columns */
+    int64_t padding_h, padding_w, dilation_h, dilation_w;      /* the same */
+    int64_t output_padding_h, output_padding_w;                /* the same */
+    bool no_bias;                                              /* without bias */
     int64_t kernel;
 } ng_conv_transpose2d_new_options;
 #define ng_conv_transpose2d_new(in, out, ...)                                                      \
-    ng_conv_transpose2d_new_with(                                                                  \
-        in, out, NG_NAMED(ng_conv_transpose2d_new_options, kernel, __VA_ARGS__))
+    ng_conv_transpose2d_new_with(in, out,                                                          \
+                                 NG_NAMED(ng_conv_transpose2d_new_options, kernel, __VA_ARGS__))
 NG_API ng_module *ng_conv_transpose2d_new_with(int64_t in, int64_t out,
                                                ng_conv_transpose2d_new_options options);
 typedef struct {
     int64_t stride, padding, output_padding, dilation, groups; /* of ng_conv_transpose1d */
-    bool no_bias; /* without bias */
-    int64_t kernel; /* its length */
+    bool no_bias;                                              /* without bias */
+    int64_t kernel;                                            /* its length */
 } ng_conv_transpose1d_new_options;
 #define ng_conv_transpose1d_new(in, out, ...)                                                      \
-    ng_conv_transpose1d_new_with(                                                                  \
-        in, out, NG_NAMED(ng_conv_transpose1d_new_options, kernel, __VA_ARGS__))
+    ng_conv_transpose1d_new_with(in, out,                                                          \
+                                 NG_NAMED(ng_conv_transpose1d_new_options, kernel, __VA_ARGS__))
 NG_API ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
                                                ng_conv_transpose1d_new_options options);
 
 /* Lines (N, C, L) or images (N, C, H, W) at `scale` times their size, as ng_upsample in ops.h.
  *     ng_upsample_new(2, .mode = NG_LINEAR) */
-#define ng_upsample_new(...)                                                                       \
-    ng_upsample_new_with(NG_NAMED(ng_upsample_options, scale, __VA_ARGS__))
+#define ng_upsample_new(...) ng_upsample_new_with(NG_NAMED(ng_upsample_options, scale, __VA_ARGS__))
 NG_API ng_module *ng_upsample_new_with(ng_upsample_options options);
 
 /* Pooling of x (N, C, H, W); flattening of any x (N, ...). The formulas are in ops.h.
@@ -623,7 +621,7 @@ NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
  *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms)
  *     ng_multi_head_attention_new(128, 8, .kv_heads = 2)   ..._new(128, 8, .context = 64) */
 typedef struct {
-    bool causal, no_bias; /* no position sees a later one; without in_bias, out_bias */
+    bool causal, no_bias;   /* no position sees a later one; without in_bias, out_bias */
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
     ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
@@ -659,8 +657,8 @@ typedef enum {
 typedef struct {
     int64_t hidden; /* default 4 dim; for SwiGLU 8/3 dim, so that the weights are as many */
     ng_feed_forward_activation activation; /* default NG_FEED_FORWARD_GELU */
-    bool no_bias; /* without b_1 and b_2 */
-    double gain; /* factor of the drawn weights; default 1 */
+    bool no_bias;                          /* without b_1 and b_2 */
+    double gain;                           /* factor of the drawn weights; default 1 */
     int64_t dim;
 } ng_feed_forward_new_options;
 #define ng_feed_forward_new(...)                                                                   \
@@ -682,16 +680,16 @@ typedef enum {
  * norms of a sandwich, .._dropout).
  *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_SANDWICH) */
 typedef struct {
-    int64_t hidden;      /* of the feed-forward */
-    ng_norm_maker *norm; /* default ng_norm_layer */
-    ng_norm_placement placement; /* default NG_NORM_PRE */
-    int64_t layers; /* of the whole stack, for NG_NORM_DEEP; default 1 */
+    int64_t hidden;                        /* of the feed-forward */
+    ng_norm_maker *norm;                   /* default ng_norm_layer */
+    ng_norm_placement placement;           /* default NG_NORM_PRE */
+    int64_t layers;                        /* of the whole stack, for NG_NORM_DEEP; default 1 */
     ng_feed_forward_activation activation; /* of the feed-forward */
-    double dropout; /* of the attention weights, and of what each branch adds */
+    double dropout;               /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias; /* as in ng_multi_head_attention_new */
-    ng_norm_maker *qk_norm; /* the same */
-    int64_t kv_heads; /* the same */
-    int64_t heads; /* divides dim */
+    ng_norm_maker *qk_norm;       /* the same */
+    int64_t kv_heads;             /* the same */
+    int64_t heads;                /* divides dim */
 } ng_transformer_block_new_options;
 #define ng_transformer_block_new(dim, ...)                                                         \
     ng_transformer_block_new_with(dim,                                                             \
@@ -710,18 +708,18 @@ typedef enum {
     NG_POSITIONS_NONE         /* only the causal mask tells them */
 } ng_positions;
 typedef struct {
-    int64_t dim, heads, layers, length; /* default 128, 4, 4, 128 */
-    int64_t hidden;                     /* of the feed-forward */
-    ng_norm_maker *norm;                /* default ng_norm_layer */
-    ng_norm_placement placement; /* default NG_NORM_PRE */
-    ng_positions positions; /* default NG_POSITIONS_LEARNED */
+    int64_t dim, heads, layers, length;    /* default 128, 4, 4, 128 */
+    int64_t hidden;                        /* of the feed-forward */
+    ng_norm_maker *norm;                   /* default ng_norm_layer */
+    ng_norm_placement placement;           /* default NG_NORM_PRE */
+    ng_positions positions;                /* default NG_POSITIONS_LEARNED */
     ng_feed_forward_activation activation; /* of the feed-forward */
-    double dropout;     /* of the embedded ids, and in the blocks */
-    bool bidirectional; /* every position sees every other */
-    bool no_bias;       /* in attention and feed-forward */
-    ng_norm_maker *qk_norm; /* of each head of q and k */
-    int64_t kv_heads; /* of keys and values; default heads */
-    int64_t vocabulary; /* ids are 0 .. vocabulary - 1 */
+    double dropout;                        /* of the embedded ids, and in the blocks */
+    bool bidirectional;                    /* every position sees every other */
+    bool no_bias;                          /* in attention and feed-forward */
+    ng_norm_maker *qk_norm;                /* of each head of q and k */
+    int64_t kv_heads;                      /* of keys and values; default heads */
+    int64_t vocabulary;                    /* ids are 0 .. vocabulary - 1 */
 } ng_transformer_new_options;
 #define ng_transformer_new(...)                                                                    \
     ng_transformer_new_with(NG_NAMED(ng_transformer_new_options, vocabulary, __VA_ARGS__))
@@ -748,13 +746,13 @@ NG_API ng_module *ng_transformer_new_with(ng_transformer_new_options options);
  * LSTM  i, f, g, o = norm_ih(W_ih x) + norm_hh(W_hh h) + b
  *       c' = s(f) * c + s(i) * tanh(g)    h' = s(o) * tanh(norm_c(c')) */
 typedef struct {
-    int64_t layers; /* one on the other; default 1 */
-    bool bidirectional; /* each layer forward and back, h of both side by side */
-    bool no_bias; /* without bias_ih and bias_hh */
-    bool relu; /* max(0, ...) for tanh; in ng_rnn_new only */
-    double dropout; /* of what a layer hands to the next, in training */
+    int64_t layers;      /* one on the other; default 1 */
+    bool bidirectional;  /* each layer forward and back, h of both side by side */
+    bool no_bias;        /* without bias_ih and bias_hh */
+    bool relu;           /* max(0, ...) for tanh; in ng_rnn_new only */
+    double dropout;      /* of what a layer hands to the next, in training */
     ng_norm_maker *norm; /* in the cell; default none */
-    int64_t hidden; /* features of h */
+    int64_t hidden;      /* features of h */
 } ng_recurrent_new_options;
 #define ng_rnn_new(features, ...)                                                                  \
     ng_rnn_new_with(features, NG_NAMED(ng_recurrent_new_options, hidden, __VA_ARGS__))
@@ -819,9 +817,9 @@ typedef struct {
 
 /* What every module begins with. */
 struct ng_module {
-    const ng_module_class *type; /* its functions */
-    bool training; /* what ng_train and ng_eval say */
-    bool frozen; /* what ng_freeze and ng_unfreeze say */
+    const ng_module_class *type;  /* its functions */
+    bool training;                /* what ng_train and ng_eval say */
+    bool frozen;                  /* what ng_freeze and ng_unfreeze say */
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 
@@ -832,8 +830,8 @@ NG_API ng_module *ng_module_new(const ng_module_class *type);
  * is remembered by the module for ng_module_built.
  *     ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(dim), .value = 1) */
 typedef struct {
-    double value;  /* of every element, in a new module and before the class's init; default 0 */
-    bool left_out; /* nothing is registered, and NG_NONE returned */
+    double value;   /* of every element, in a new module and before the class's init; default 0 */
+    bool left_out;  /* nothing is registered, and NG_NONE returned */
     ng_shape shape; /* of the parameter */
 } ng_module_add_parameter_options;
 #define ng_module_add_parameter(self, name, ...)                                                   \

@@ -19,11 +19,11 @@ typedef enum {
 } ng_schedule_kind;
 typedef struct {
     ng_schedule_kind kind; /* default NG_SCHEDULE_CONSTANT */
-    int64_t warmup; /* w, default 0 */
-    int64_t steps; /* cosine, linear: length, without the warm-up */
-    int64_t every; /* step: length of a stair */
-    double factor; /* step: default 0.1 */
-    double floor;  /* cosine, linear: the last factor */
+    int64_t warmup;        /* w, default 0 */
+    int64_t steps;         /* cosine, linear: length, without the warm-up */
+    int64_t every;         /* step: length of a stair */
+    double factor;         /* step: default 0.1 */
+    double floor;          /* cosine, linear: the last factor */
 } ng_schedule;
 NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
 
@@ -58,10 +58,10 @@ NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
  * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w (Loshchilov & Hutter
  * 2019). */
 typedef struct {
-    double lr;           /* default 1e-3 */
-    double beta1, beta2; /* default 0.9, 0.999 */
-    double eps;          /* default 1e-8 */
-    double weight_decay; /* default 0; AdamW 0.01 */
+    double lr;            /* default 1e-3 */
+    double beta1, beta2;  /* default 0.9, 0.999 */
+    double eps;           /* default 1e-8 */
+    double weight_decay;  /* default 0; AdamW 0.01 */
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_adam_new_options;
@@ -73,9 +73,9 @@ NG_API ng_optimizer *ng_adamw_new_with(ng_adam_new_options options);
 /* s = alpha s + (1 - alpha) g^2 (minus the square of the running mean of g if centered);
  * v = momentum v + g / (sqrt(s) + eps);  w -= lr v                     Tieleman & Hinton 2012 */
 typedef struct {
-    double lr;    /* default 0.01 */
-    double alpha; /* default 0.99 */
-    double eps;   /* default 1e-8 */
+    double lr;                     /* default 0.01 */
+    double alpha;                  /* default 0.99 */
+    double eps;                    /* default 1e-8 */
     double momentum, weight_decay; /* g += weight_decay w comes first */
     bool centered;
     ng_schedule schedule; /* of lr */

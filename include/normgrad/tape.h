@@ -81,7 +81,7 @@ typedef struct {
     bool record, allow_unused; /* as in ng_gradients */
     ng_tensor *x;
 } ng_gradient_options;
-#define ng_gradient(tape, y, ...)                                                                 \
+#define ng_gradient(tape, y, ...)                                                                  \
     ng_gradient_with(tape, y, NG_NAMED(ng_gradient_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options);
 

@@ -161,8 +161,7 @@ typedef struct {
     const ng_tensor *x;
 } ng_print_options;
 #define ng_print(...) ng_fprint_with(stdout, NG_NAMED(ng_print_options, x, __VA_ARGS__))
-#define ng_fprint(stream, ...)                                                                     \
-    ng_fprint_with(stream, NG_NAMED(ng_print_options, x, __VA_ARGS__))
+#define ng_fprint(stream, ...) ng_fprint_with(stream, NG_NAMED(ng_print_options, x, __VA_ARGS__))
 NG_API void ng_fprint_with(FILE *stream, ng_print_options options);
 
 /* ---- Change (yours and a module's; a tape's tensors are read-only: NG_ESTATE) -------------- */

@@ -416,7 +416,7 @@ static bool added_gradient(ng_subject *subject, int i, double *values, ng_check_
     memcpy(before->data, subject->analytic + leaf->offset,
            (size_t)before->size * sizeof *subject->analytic);
     ng_tensor *const outputs[] = {y, leaf->tensor}, *const cotangents[] = {subject->cotangent,
-                                                                            before};
+                                                                           before};
     if (ng_gradients(subject->tape, outputs, 2, &subject->targets[i], 1, &sum,
                      .cotangents = cotangents) != NG_OK)
         return ng_check_say(report, "no gradient of %s alone: %s", leaf->name, ng_check_reason());

@@ -15,17 +15,17 @@ struct ng_tensor {
     ng_shape shape;
     int64_t size;
     void *data;
-    const ng_tensor *base; /* of a view: whose memory it shows; its writes count for the view */
-    ng_tape *tape;        /* its owner; NULL for yours and a module's */
-    ng_node *node;        /* the op that made it; NULL for leaves and constants */
-    ng_tensor *grad;      /* of a leaf; its version counts the passes that have reached it, */
-    uint32_t passes;      /* from here on: those that reached gradients which were dropped */
-    ng_tensor *cotangent; /* during a backward sweep, what has arrived so far */
-    bool cotangent_owned; /* and whether the sweep may add to it in place */
-    bool wanted;          /* while paths are marked: whether it lies on one */
-    ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
+    const ng_tensor *base;   /* of a view: whose memory it shows; its writes count for the view */
+    ng_tape *tape;           /* its owner; NULL for yours and a module's */
+    ng_node *node;           /* the op that made it; NULL for leaves and constants */
+    ng_tensor *grad;         /* of a leaf; its version counts the passes that have reached it, */
+    uint32_t passes;         /* from here on: those that reached gradients which were dropped */
+    ng_tensor *cotangent;    /* during a backward sweep, what has arrived so far */
+    bool cotangent_owned;    /* and whether the sweep may add to it in place */
+    bool wanted;             /* while paths are marked: whether it lies on one */
+    ng_tensor *next_leaf;    /* during ng_backward: the leaf that was reached before this one */
     struct ng_leaf_use *use; /* during a watched sweep (tape.h) */
-    ng_tensor *next_owned; /* of a tensor that was handed to its tape: the one handed before it */
+    ng_tensor *next_owned;   /* of a tensor that was handed to its tape: the one handed before it */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }

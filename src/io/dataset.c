@@ -296,8 +296,8 @@ static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t f
             return ng_fail(NG_EVALUE,
                            "ng_dataset_standardize: feature %lld is %g at sample %lld, which is "
                            "no %s by mean %g and deviation %g",
-                           (long long)j, before, (long long)(i / features),
-                           ng_dtype_name(x->dtype), mean[j], deviation[j]);
+                           (long long)j, before, (long long)(i / features), ng_dtype_name(x->dtype),
+                           mean[j], deviation[j]);
     }
     for (int64_t i = 0; i < x->size; i++) {
         const int64_t j = i % features;

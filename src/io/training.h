@@ -20,11 +20,11 @@ struct ng_training {
     char *path; /* a copy, or NULL */
     ng_position at;
     uint64_t samples; /* digest of the data set, as it was at first */
-    int64_t size;  /* of the batches of this epoch; 0 before the first */
-    bool in_epoch; /* between its begin and the next one's */
-    bool taken_up; /* in an epoch that ng_training_epoch has not gone on with yet */
-    bool working;  /* a step was begun that is not counted yet */
-    bool over;     /* was stopped, and has saved */
+    int64_t size;     /* of the batches of this epoch; 0 before the first */
+    bool in_epoch;    /* between its begin and the next one's */
+    bool taken_up;    /* in an epoch that ng_training_epoch has not gone on with yet */
+    bool working;     /* a step was begun that is not counted yet */
+    bool over;        /* was stopped, and has saved */
     int64_t saved_step;
     double saved_time; /* seconds */
     volatile sig_atomic_t stop;

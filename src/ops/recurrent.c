@@ -136,8 +136,7 @@ static ng_tensor *lstm_step(ng_tape *tape, const ng_recurrent_composition *of, n
 static bool is_taken(const ng_tensor *lengths, int64_t t)
 {
     bool taken = false;
-    for (int64_t r = 0; r < lengths->size; r++)
-        taken |= t < ((const int64_t *)lengths->data)[r];
+    for (int64_t r = 0; r < lengths->size; r++) taken |= t < ((const int64_t *)lengths->data)[r];
     return taken;
 }
 
@@ -179,9 +178,8 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
     *last = of->first;
     last->h = or_zeros(tape, last->h, x->dtype, shape);
     if (of->cell == NG_CELL_LSTM) last->c = or_zeros(tape, last->c, x->dtype, shape);
-    ng_tensor *taken = ng_is_none(of->lengths)
-                           ? NG_NONE
-                           : taken_steps(tape, of->lengths, x->dtype, steps);
+    ng_tensor *taken =
+        ng_is_none(of->lengths) ? NG_NONE : taken_steps(tape, of->lengths, x->dtype, steps);
     x = without_padding(tape, x, of->lengths);
     ng_tensor *a = product(tape, of, NG_PLACE_INPUT, x, taken);
     if (!a || !taken || !last->h || !last->c) return NULL;

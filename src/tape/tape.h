@@ -32,7 +32,7 @@ typedef struct ng_replaced {
 struct ng_tape {
     ng_arena arena;
     ng_replaced *replaced; /* the newest first */
-    const char *function; /* the op at work, for messages */
+    const char *function;  /* the op at work, for messages */
     ng_node *first, *last;
     ng_tensor *owned; /* what was handed to it, the newest first, linked by next_owned */
     int64_t ops;
@@ -92,7 +92,6 @@ bool ng_usable(const char *function, const char *role, int number, const ng_tape
                const ng_tensor *x);
 
 /* As ng_accepts, for operands that may be NG_NONE (which then counts as accepted). */
-bool ng_accepts_optional(const char *function, ng_tape *tape, int count,
-                         ng_tensor *const *inputs);
+bool ng_accepts_optional(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
 
 #endif

@@ -20,7 +20,7 @@ struct op_state {
     ng_tensor *inputs[MOST_INPUTS]; /* they require gradients */
     int n_inputs;
     ng_tensor *labels, *mean, *var; /* constants, where the op has them */
-    ng_tensor *dy, *arrived, *y; /* dy, and a copy on the tape */
+    ng_tensor *dy, *arrived, *y;    /* dy, and a copy on the tape */
     ng_tensor *(*call)(op_state *s);
 };
 
