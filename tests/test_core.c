@@ -52,7 +52,7 @@ START_TEST(a_status_is_that_of_its_own_failure)
 }
 END_TEST
 
-START_TEST(a_range_or_deviation_of_nan_is_refused)
+START_TEST(a_range_or_deviation_that_is_not_finite_is_refused)
 {
     ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(2));
     ng_rng rng = ng_rng_seeded(1);
@@ -61,6 +61,10 @@ START_TEST(a_range_or_deviation_of_nan_is_refused)
     assert_error(NG_EVALUE, "ng_fill_uniform: range [");
     ck_assert_int_eq(ng_fill_uniform(x, 0, nan, &rng), NG_EVALUE);
     assert_error(NG_EVALUE, "ng_fill_uniform: range [0, ");
+    ck_assert_int_eq(ng_fill_uniform(x, 0, (double)INFINITY, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "a finite distance apart");
+    ck_assert_int_eq(ng_fill_normal(x, 0, (double)INFINITY, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "deviation inf, expected at least 0, and finite");
     ck_assert_int_eq(ng_fill_normal(x, 0, nan, &rng), NG_EVALUE);
     assert_error(NG_EVALUE, "ng_fill_normal: deviation ");
     ck_assert_int_eq(ng_fill_normal(x, 0, -1, &rng), NG_EVALUE);
@@ -595,7 +599,7 @@ Suite *core_suite(void)
     tcase_add_test(errors, error_record_holds_status_and_text);
     tcase_add_test(errors, the_first_failure_stays_and_the_later_ones_are_counted);
     tcase_add_test(errors, a_status_is_that_of_its_own_failure);
-    tcase_add_test(errors, a_range_or_deviation_of_nan_is_refused);
+    tcase_add_test(errors, a_range_or_deviation_that_is_not_finite_is_refused);
     tcase_add_test(errors, an_option_of_0_is_the_standard_unless_it_is_exactly_0);
     tcase_add_test(errors, error_text_may_quote_the_record);
     tcase_add_test(errors, long_error_text_is_cut);

@@ -308,6 +308,8 @@ START_TEST(constants_are_what_their_names_say)
     assert_values(ng_arange(tape, NG_I64, 2, 7, 2), 0, 2, 4, 6);
     assert_values(ng_arange(tape, NG_F64, 1, 0, -0.25), 0, 1, 0.75, 0.5, 0.25);
     ck_assert_int_eq(ng_size(ng_arange(tape, NG_F64, 0, 5, -1)), 0);
+    assert_values(ng_arange(tape, NG_F64, 1, 1.3, 0.1), 1e-15, 1, 1.1, 1.2); /* 1 + 3 * 0.1 is to */
+    assert_values(ng_arange(tape, NG_F64, -1, -1.3, -0.1), 1e-15, -1, -1.1, -1.2);
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 0));
     ng_tensor *hot = ng_one_hot(tape, NG_F64, labels, 3);
     ck_assert(ng_shape_equal(ng_shape_of(hot), NG_SHAPE(2, 3)));
@@ -324,6 +326,8 @@ START_TEST(constants_that_cannot_be_are_told)
     assert_error(NG_EVALUE, "ng_normal: deviation -1, expected at least 0");
     ck_assert_ptr_null(ng_uniform(tape, NG_F32, NG_SHAPE(3), 1, 0));
     assert_error(NG_EVALUE, "ng_uniform: range [1, 0), expected low <= high");
+    ck_assert_ptr_null(ng_uniform(tape, NG_F64, NG_SHAPE(3), -DBL_MAX, DBL_MAX));
+    assert_error(NG_EVALUE, "a finite distance apart");
     ck_assert_ptr_null(ng_arange(tape, NG_F32, 0, 1, 0));
     assert_error(NG_EVALUE, "ng_arange: from 0 to 1 in steps of 0");
     ck_assert_ptr_null(ng_arange(tape, NG_F32, 0, 1e18, 1));
@@ -337,6 +341,25 @@ START_TEST(constants_that_cannot_be_are_told)
     assert_error(NG_EVALUE, "ng_one_hot: a label and 0 classes");
     ck_assert_ptr_null(ng_one_hot(tape, NG_F64, labels, -1));
     assert_error(NG_EVALUE, "ng_one_hot: -1 classes, expected 0 or more");
+}
+END_TEST
+
+/* In float the range has 16,384 numbers, and a draw that is rounded is `high` in 3 of 100,000. */
+START_TEST(a_uniform_draw_is_never_the_end_of_its_range)
+{
+    const int64_t n = 300000;
+    ng_tensor *one = ng_uniform(tape, NG_F32, NG_SHAPE(n), 1000, 1001);
+    ck_assert_double_lt(ng_item(ng_max(tape, one)), 1001);
+    ck_assert_double_ge(ng_item(ng_min(tape, one)), 1000);
+
+    ng_tensor *digits = ng_uniform(tape, NG_I64, NG_SHAPE(n), 0, 10);
+    ng_tensor *counts = ng_sum(tape, ng_one_hot(tape, NG_F64, digits, 10), .axes = NG_AXES(0));
+    for (int i = 0; i < 10; i++)
+        assert_near(ng_get(counts, i), (double)n / 10, 5 * sqrt((double)n * 0.09));
+
+    ng_tensor *halves = ng_uniform(tape, NG_I64, NG_SHAPE(100), 0.5, 2.5);
+    for (int i = 0; i < 100; i++) ck_assert(ng_get(halves, i) == 1 || ng_get(halves, i) == 2);
+    ck_assert_double_eq(ng_item(ng_uniform(tape, NG_F32, NG_SHAPE(1), 3, 3)), 3);
 }
 END_TEST
 
@@ -429,6 +452,7 @@ Suite *derivatives_suite(void)
     tcase_add_test(leaves, constants_are_what_their_names_say);
     tcase_add_test(leaves, constants_that_cannot_be_are_told);
     tcase_add_test(leaves, what_is_drawn_on_a_tape_follows_its_seed);
+    tcase_add_test(leaves, a_uniform_draw_is_never_the_end_of_its_range);
     tcase_add_test(leaves, a_cast_gives_its_gradient_back_in_the_dtype_it_came_from);
     tcase_add_test(leaves, a_gradient_that_is_set_moves_the_parameter);
     suite_add_tcase(suite, leaves);

@@ -79,24 +79,25 @@ ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value)
     return filled_new("ng_full_new", dtype, shape, value);
 }
 
-static bool range_ok(const char *function, double low, double high)
+bool ng_range_accepted(const char *function, double low, double high)
 {
-    if (low <= high) return true;
-    ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high", function, low, high);
+    if (low <= high && isfinite(high - low)) return true;
+    ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high, a finite distance apart",
+            function, low, high);
     return false;
 }
 
-static bool deviation_ok(const char *function, double deviation)
+bool ng_deviation_accepted(const char *function, double deviation)
 {
-    if (deviation >= 0) return true;
-    ng_fail(NG_EVALUE, "%s: deviation %g, expected at least 0", function, deviation);
+    if (deviation >= 0 && isfinite(deviation)) return true;
+    ng_fail(NG_EVALUE, "%s: deviation %g, expected at least 0, and finite", function, deviation);
     return false;
 }
 
 ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double high, ng_rng *rng)
 {
     if (!ng_given("ng_uniform_new", "rng", rng)) return NULL;
-    if (!range_ok("ng_uniform_new", low, high)) return NULL;
+    if (!ng_range_accepted("ng_uniform_new", low, high)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_uniform_new", dtype, shape);
     if (x) ng_fill_uniform(x, low, high, rng);
     return x;
@@ -105,7 +106,7 @@ ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double hig
 ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation, ng_rng *rng)
 {
     if (!ng_given("ng_normal_new", "rng", rng)) return NULL;
-    if (!deviation_ok("ng_normal_new", deviation)) return NULL;
+    if (!ng_deviation_accepted("ng_normal_new", deviation)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_normal_new", dtype, shape);
     if (x) ng_fill_normal(x, mean, deviation, rng);
     return x;
@@ -294,14 +295,34 @@ ng_status ng_fill(ng_tensor *x, double value)
     return NG_OK;
 }
 
+/* The largest number of the dtype below `high`. */
+static double largest_below(ng_dtype dtype, double high)
+{
+    const float single = (float)high;
+    if (dtype == NG_I64) return high - 1;
+    if (dtype == NG_F64) return nextafter(high, -HUGE_VAL);
+    return (double)((double)single < high ? single : nextafterf(single, -HUGE_VALF));
+}
+
+void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
+{
+    const bool whole = x->dtype == NG_I64;
+    if (whole) low = ceil(low), high = ceil(high);
+    const double last = largest_below(x->dtype, high);
+    for (int64_t i = 0; i < x->size; i++) {
+        const double drawn = low + (high - low) * ng_rng_uniform(rng);
+        ng_tensor_store(x, i, whole ? floor(drawn) : drawn);
+        if (low <= last && ng_tensor_load(x, i) > last) ng_tensor_store(x, i, last);
+    }
+}
+
 ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
 {
     const ng_status status = ng_writable("ng_fill_uniform", x);
     if (status != NG_OK) return status;
     if (!ng_given("ng_fill_uniform", "rng", rng)) return ng_newest_status();
-    if (!range_ok("ng_fill_uniform", low, high)) return NG_EVALUE;
-    for (int64_t i = 0; i < x->size; i++)
-        ng_tensor_store(x, i, low + (high - low) * ng_rng_uniform(rng));
+    if (!ng_range_accepted("ng_fill_uniform", low, high)) return NG_EVALUE;
+    ng_tensor_draw_uniform(x, low, high, rng);
     ng_touch(x);
     return NG_OK;
 }
@@ -311,7 +332,7 @@ ng_status ng_fill_normal(ng_tensor *x, double mean, double deviation, ng_rng *rn
     const ng_status status = ng_writable("ng_fill_normal", x);
     if (status != NG_OK) return status;
     if (!ng_given("ng_fill_normal", "rng", rng)) return ng_newest_status();
-    if (!deviation_ok("ng_fill_normal", deviation)) return NG_EVALUE;
+    if (!ng_deviation_accepted("ng_fill_normal", deviation)) return NG_EVALUE;
     for (int64_t i = 0; i < x->size; i++)
         ng_tensor_store(x, i, mean + deviation * ng_rng_normal(rng));
     ng_touch(x);

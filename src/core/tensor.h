@@ -58,4 +58,12 @@ void ng_tensor_destroy(ng_tensor *x);
 double ng_tensor_load(const ng_tensor *x, int64_t i);
 void ng_tensor_store(ng_tensor *x, int64_t i, double value);
 
+/* Draws every element from [low, high), and never `high`, which rounding to the dtype would give.
+ * Of int64 these are the whole numbers there. */
+void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
+
+/* Whether there is something to be drawn; else an error naming `function`. */
+bool ng_range_accepted(const char *function, double low, double high);
+bool ng_deviation_accepted(const char *function, double deviation);
+
 #endif

@@ -70,10 +70,7 @@ ng_tensor *ng_from(ng_tape *tape, ng_dtype dtype, ng_shape shape, const double *
 ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, double mean, double deviation)
 {
     static const char function[] = "ng_normal";
-    if (tape && !(deviation >= 0)) {
-        ng_fail(NG_EVALUE, "%s: deviation %g, expected at least 0", function, deviation);
-        return NULL;
-    }
+    if (tape && !ng_deviation_accepted(function, deviation)) return NULL;
     ng_tensor *x = constant(function, tape, dtype, shape);
     if (!x) return NULL;
     for (int64_t i = 0; i < x->size; i++)
@@ -84,23 +81,26 @@ ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, double mean,
 ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low, double high)
 {
     static const char function[] = "ng_uniform";
-    if (tape && !(low <= high)) {
-        ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high", function, low, high);
-        return NULL;
-    }
+    if (tape && !ng_range_accepted(function, low, high)) return NULL;
     ng_tensor *x = constant(function, tape, dtype, shape);
-    if (!x) return NULL;
-    for (int64_t i = 0; i < x->size; i++)
-        ng_tensor_store(x, i, low + (high - low) * ng_rng_uniform(&tape->rng));
+    if (x) ng_tensor_draw_uniform(x, low, high, &tape->rng);
     return x;
 }
 
 /* ---- Of indices --------------------------------------------------------------------------- */
 
+/* How many numbers there are before `to`; what a quotient that rounds up counts besides is left
+ * out. */
+static double steps_before(double from, double to, double step)
+{
+    const double count = ceil((to - from) / step), last = from + (count - 1) * step;
+    return count > 0 && (step > 0 ? last >= to : last <= to) ? count - 1 : count;
+}
+
 ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, double step)
 {
     static const char function[] = "ng_arange";
-    const double count = ceil((to - from) / step);
+    const double count = steps_before(from, to, step);
     if (tape && isfinite(from) && isfinite(to) && isfinite(step) && step != 0 && count >= 0x1p53) {
         ng_fail(NG_EVALUE, "%s: %g numbers from %g to %g in steps of %g, expected fewer", function,
                 count, from, to, step);
