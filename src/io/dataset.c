@@ -190,7 +190,7 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
     return status;
 }
 
-/* The fold-th part of the order comes first: samples fold all / k up to (fold + 1) all / k. */
+/* The fold-th part of the order comes first; the first all % k parts have one sample more. */
 ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
                           ng_dataset **train, ng_dataset **validate)
 {
@@ -201,13 +201,13 @@ ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t s
     const int64_t all = ng_dataset_count(dataset);
     if (k < 2 || k > all || fold < 0 || fold >= k)
         return ng_fail(NG_EVALUE,
-                       "%s: part %d of %d of %lld samples, expected 0 .. k - 1 of 2 .. "
-                       "%lld",
+                       "%s: part %d of %d of %lld samples, expected 0 .. k - 1 of 2 .. %lld",
                        function, fold, k, (long long)all, (long long)all);
     const int64_t from = all / k * fold + (all % k < fold ? all % k : fold);
     const int64_t count = all / k + (fold < all % k);
-    int64_t *order = ng_calloc(function, 2 * all, sizeof *order), *moved = order + all;
+    int64_t *order = ng_calloc(function, 2 * all, sizeof *order);
     if (!order) return NG_ENOMEM;
+    int64_t *moved = order + all;
     shuffle(order, all, seed);
     for (int64_t i = 0; i < count; i++) moved[i] = order[from + i];
     for (int64_t i = 0; i < from; i++) moved[count + i] = order[i];
