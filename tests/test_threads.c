@@ -14,8 +14,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- Sharing out ---------------------------------------------------------------------------- */
@@ -354,6 +356,37 @@ START_TEST(threads_are_started_for_large_work_and_ended_with_their_number)
 }
 END_TEST
 
+/* Threads of this process that are so much nicer than this one. */
+static int nicer_by(int more)
+{
+    int count = 0;
+    const int own = getpriority(PRIO_PROCESS, 0);
+    DIR *folder = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (entry->d_name[0] != '.')
+            count += getpriority(PRIO_PROCESS, (id_t)atoi(entry->d_name)) == own + more;
+    closedir(folder);
+    return count;
+}
+
+/* A thread that has just been started may not have said so yet. */
+static bool become_nicer(int count)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    for (int i = 0; i < 5000 && nicer_by(10) != count; i++) nanosleep(&moment, NULL);
+    return nicer_by(10) == count;
+}
+
+START_TEST(threads_of_the_pool_leave_the_processors_to_others)
+{
+    ng_set_threads(3);
+    expect_each_once(MOST_UNITS, 1);
+    ck_assert(become_nicer(2));
+    ck_assert_int_eq(nicer_by(0), 1);
+}
+END_TEST
+
 /* Those of this process that block the signals a program handles most. */
 static int deaf(void)
 {
@@ -601,6 +634,7 @@ Suite *threads_suite(void)
     tcase_add_test(number, a_small_network_starts_no_thread);
     tcase_add_test(number, threads_are_started_for_large_work_and_ended_with_their_number);
     tcase_add_test(number, threads_of_the_pool_take_no_signals);
+    tcase_add_test(number, threads_of_the_pool_leave_the_processors_to_others);
     suite_add_tcase(suite, number);
 
     TCase *shortage = add_group(suite, "shortage");

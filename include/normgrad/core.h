@@ -134,7 +134,8 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
  * ng_set_threads, by the end of the process, and when the library is unloaded. Threads of your own
  * may train networks of their own at once, and call ng_set_threads: a thread that finds the pool at
  * work does without it. Kernels that find others at work on the processors make do with fewer
- * threads for a while. A thread that calls the library needs a stack of 128 KB.
+ * threads for a while; and on Linux the pool's threads are 10 nicer than the one that starts them,
+ * so that they take what others leave. A thread that calls the library needs a stack of 128 KB.
  *
  * fork() may be called at any time. The child has the one thread that called it, starts a pool of
  * its own, and may go on with every network, tape and tensor of its copy, but for those that

@@ -27,7 +27,8 @@ enum {
     LEAST_PRUDENCE = 4,     /* a loss is made up for by doing without for so many times as long, */
     MOST_PRUDENCE = 64,     /* and, where one follows the other, for up to that */
     LOOK = 1000000,         /* nanoseconds between looks for others that want the processors */
-    CROWDED = 3 /* what it costs that a thread waits for a processor: so many times that */
+    CROWDED = 3,  /* what it costs that a thread waits for a processor: so many times that */
+    NICENESS = 10 /* of who helps: a tenth of the time where another wants the processor */
 };
 
 typedef struct {
@@ -281,10 +282,21 @@ static void look(int64_t time)
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
+/* A thread that helps wakes up often, for a moment, and a system that is fair to sleepers lets it
+ * run at once, where another program's thread works all the time. That one would lose up to half of
+ * its time and this one see nobody waiting: so help takes what others leave. */
+static void step_back(void)
+{
+#ifdef __linux__ /* elsewhere it is the whole process's */
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICENESS);
+#endif
+}
+
 static void *help(void *argument)
 {
     participant *self = argument;
     const int index = (int)(self - member);
+    step_back();
     look_afresh(now());
     for (uint32_t seen = 0;;) {
         if (!changes_soon(&pool.loop, seen)) {

@@ -9,6 +9,7 @@ enum {
     NG_GEMM_DEPTH = 256,
     NG_GEMM_COLUMN_BYTES = 2048, /* of a row of B */
     NG_GEMM_SMALL = 262144,      /* multiplications that are done without packing A */
+    NG_GEMM_SHARED = 2097152,    /* and those, some 30 us, that are worth sharing */
     NG_GEMM_FEW = 3              /* rows of C, or terms of its sums */
 };
 

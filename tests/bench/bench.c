@@ -109,6 +109,8 @@ static void add_cases(bench_results *results)
     add_case(results, "late", "late", "64-128*2-10@1", "f32");
     add_case(results, "busy", "transformer-4x128", "8x128*2", "f32");
     add_case(results, "busy", "transformer-4x128", "8x128*4", "f32");
+    add_case(results, "busy", "mlp", "256*6-10@128*2", "f32");
+    add_case(results, "busy", "mlp", "256*6-10@128*4", "f32");
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------ */
@@ -212,8 +214,8 @@ static void measure_memory(bench_results *results, bench_engine engine, int idle
     child_stop(&child);
 }
 
-/* Several processes at once on the same processors, each with so many threads: what one of them
- * takes. */
+/* Several processes at once on the same processors, each with so many threads: what the slowest of
+ * them takes. */
 static void measure_busy(bench_results *results, int which)
 {
     const bench_options *options = &results->options;

@@ -133,15 +133,18 @@ const char *child_ask(bench_child *child, const char *format, ...)
 
 double child_time_together(bench_child *children, int64_t count, double milliseconds, int least)
 {
-    double sum = 0;
+    double slowest = 0;
     for (int64_t i = 0; i < count; i++) {
         if (!children[i].pid) return 0;
         fprintf(children[i].to, "time %g %d\n", milliseconds, least);
     }
     for (int64_t i = 0; i < count; i++) fflush(children[i].to);
-    for (int64_t i = 0; i < count; i++) sum += atof(answer(&children[i]));
+    for (int64_t i = 0; i < count; i++) {
+        const double time = atof(answer(&children[i]));
+        if (time > slowest) slowest = time;
+    }
     let_threads_sleep();
-    return sum / (double)count;
+    return slowest;
 }
 
 void child_stop(bench_child *child)

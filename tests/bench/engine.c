@@ -41,6 +41,13 @@ void *bench_buffer(int64_t bytes)
     return memset(memory, 0, size);
 }
 
+/* The end of a shape: nothing, or "*" and how many copies. */
+static bool copies_follow(bench_case *what, char *end)
+{
+    what->copies = *end == '*' ? strtoll(end + 1, &end, 10) : 1;
+    return what->copies > 0 && *end == '\0';
+}
+
 bool bench_parse_shape(bench_case *what)
 {
     const char *text = what->shape;
@@ -55,8 +62,7 @@ bool bench_parse_shape(bench_case *what)
     what->rows = strtoll(text, &end, 10);
     if (*end == 'x') {
         what->columns = strtoll(end + 1, &end, 10);
-        what->copies = *end == '*' ? strtoll(end + 1, &end, 10) : 1;
-        return what->copies > 0 && *end == '\0' && what->rows > 0 && what->columns > 0;
+        return copies_follow(what, end) && what->rows > 0 && what->columns > 0;
     }
     for (what->widths = 0;; text = end + 1) {
         const int64_t width = strtoll(text, &end, 10);
@@ -67,7 +73,7 @@ bool bench_parse_shape(bench_case *what)
     }
     if (*end != '@') return false;
     what->batch = strtoll(end + 1, &end, 10);
-    return *end == '\0' && what->batch > 0;
+    return copies_follow(what, end) && what->batch > 0;
 }
 
 /* The products with weights, each three times (forward, and two backward); those of the attention,
