@@ -585,7 +585,9 @@ START_TEST(transposed_convolution_says_what_is_wrong)
             "ng_conv_transpose2d: bias is (6,) and weight (4, 3, 2, 2), expected bias (3,)");
     assert_ok(ng_conv_transpose2d(tape, x, weight, bias, .groups = 2));
     REFUSED(ng_conv_transpose2d(tape, x, weight, bias, .groups = 3), NG_EVALUE,
-            "ng_conv_transpose2d: 3 groups, expected a divisor of 4 channels and 9 outputs");
+            "ng_conv_transpose2d: 3 groups, expected a divisor of 4 channels and 4 rows of weight");
+    REFUSED(ng_conv_transpose2d(tape, x, weight, bias, .groups = INT64_MIN), NG_EVALUE,
+            "ng_conv_transpose2d: -9223372036854775808 groups");
     REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = 2, .output_padding = 2),
             NG_EVALUE, "ng_conv_transpose2d: output_padding is 2, expected 0 to stride - 1 = 1");
     REFUSED(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding = 1), NG_EVALUE,

@@ -142,9 +142,9 @@ static bool weight_fits(const ng_conv_call *call, int outputs)
         return false;
     }
     if (groups < 1 || channels % groups != 0 || weight.dim[0] % groups != 0) {
-        ng_fail(NG_EVALUE, "%s: %lld groups, expected a divisor of %lld channels and %lld outputs",
-                call->function, groups, channels,
-                (long long)weight.dim[outputs] * (outputs == 0 ? 1 : groups));
+        ng_fail(NG_EVALUE, "%s: %lld groups, expected a divisor of %lld channels and %lld %s",
+                call->function, groups, channels, (long long)weight.dim[0],
+                outputs == 0 ? "outputs" : "rows of weight");
         return false;
     }
     const long long inputs = outputs == 0 ? channels / groups : channels;

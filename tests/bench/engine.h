@@ -19,8 +19,8 @@
 
 enum { BENCH_LAYERS = 80, BENCH_VOCABULARY = 96 };
 
-/* A shape is "4096x768", rows and columns, or "64-128*3-10@32", a network's widths (128 three times)
- * and its batch; with "*4" behind it the same in so many copies at once. The case
+/* A shape is "4096x768", rows and columns, or "64-128*3-10@32", a network's widths (128 three
+ * times) and its batch; with "*4" behind it the same in so many copies at once. The case
  * "transformer-4x128" is a language model of 4 layers of width 128 that reads rows of so many
  * characters; "lstm-64" is an LSTM of 64 features that reads rows of so many vectors of 64 numbers,
  * and tells the largest of as many classes after each. */
