@@ -326,6 +326,9 @@ START_TEST(accuracy_is_the_share_of_rows_that_are_right)
     ng_tensor *x = values(NG_SHAPE(4, 2), NG_VALUES(1, 2, 2, 1, 3, 3, 0, -1));
     ng_tensor *y = ng_from(tape, NG_I64, NG_SHAPE(4), NG_VALUES(1, 1, 0, 0));
     ck_assert_double_eq(ng_accuracy(x, y), 0.75); /* of equals the first */
+    ng_tensor *lost = values(NG_SHAPE(4, 2), NG_VALUES((double)NAN, 1, 1, (double)NAN, 0, 1, 2, 1));
+    ng_tensor *of_lost = ng_from(tape, NG_I64, NG_SHAPE(4), NG_VALUES(0, 1, 1, 0));
+    ck_assert_double_eq(ng_accuracy(lost, of_lost), 0.5); /* with a NaN no label is right */
     ck_assert(isnan(ng_accuracy(x, ng_from(tape, NG_I64, NG_SHAPE(3), NG_VALUES(1, 1, 0)))));
     assert_error(NG_ESHAPE, "ng_accuracy: labels (3,) for (4, 2)");
     ck_assert(isnan(ng_accuracy(x, ng_full(tape, NG_F32, NG_SHAPE(4), 0))));

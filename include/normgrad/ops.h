@@ -375,7 +375,7 @@ NG_API ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options option
 NG_API ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
 
 /* The share of rows of logits (..., classes) whose largest is at the int64 label (...); of equals
- * the first counts. NaN on error, and of no rows. */
+ * the first counts, and a row with a NaN is wrong. NaN on error, and of no rows. */
 NG_API double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels);
 
 /* ---- Dropout ------------------------------------------------------------------------------ */

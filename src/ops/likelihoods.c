@@ -141,15 +141,16 @@ ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options op
 
 /* ---- accuracy ------------------------------------------------------------------------------ */
 
-static int64_t largest_of(const ng_tensor *x, int64_t row, int64_t classes)
+/* Whether the label's element is the first of the largest; with a NaN in the row none is. */
+static bool is_right(const ng_tensor *x, int64_t row, int64_t classes, int64_t label)
 {
-    int64_t best = 0;
-    for (int64_t c = 1; c < classes; c++) {
-        const double top = ng_tensor_load(x, row * classes + best);
+    if (label < 0 || label >= classes) return false;
+    const double top = ng_tensor_load(x, row * classes + label);
+    for (int64_t c = 0; c < classes; c++) {
         const double value = ng_tensor_load(x, row * classes + c);
-        if (!isnan(top) && (value > top || isnan(value))) best = c;
+        if (!(c < label ? value < top : value <= top)) return false;
     }
-    return best;
+    return true;
 }
 
 double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels)
@@ -166,8 +167,7 @@ double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels)
     }
     const int64_t *label = labels->data, classes = ng_dim(logits, -1);
     int64_t right = 0;
-    for (int64_t r = 0; classes > 0 && r < labels->size; r++)
-        right += largest_of(logits, r, classes) == label[r];
+    for (int64_t r = 0; r < labels->size; r++) right += is_right(logits, r, classes, label[r]);
     return (double)right / (double)labels->size;
 }
 
