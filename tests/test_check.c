@@ -447,6 +447,13 @@ START_TEST(the_tolerance_is_what_it_says)
             expect_says(&report, "are wrong");
         }
     }
+    const ng_check_options none = {.tolerance = NG_ZERO};
+    parameter = 0;
+    ng_check_report report = check_pointwise(f, 1, -0.7, none);
+    expect_passed(&report, "none and no error");
+    parameter = 0.5e-9; /* within the default */
+    report = check_pointwise(f, 1, -0.7, none);
+    expect_says(&report, "are wrong");
 }
 END_TEST
 
@@ -1192,6 +1199,7 @@ START_TEST(options_without_meaning_are_refused)
                  {{.tolerance = 1}, "tolerance is 1"},
                  {{.tolerance = (double)NAN}, "tolerance is nan"},
                  {{.step = -1}, "step is -1"},
+                 {{.step = NG_ZERO}, "step is -0"},
                  {{.step = (double)NAN}, "step is nan"},
                  {{.step = (double)INFINITY}, "step is inf"}};
     ng_tensor *x = normal(1, NG_SHAPE(2), 1);
@@ -1211,8 +1219,9 @@ START_TEST(options_without_meaning_are_refused)
         ck_assert_int_eq(ng_check_sweep(square, options, &step, &error, 1), NG_EVALUE);
         assert_error(NG_EVALUE, wrong[i].says);
     }
-    const ng_check_options idle[] = {{.mode = NG_CHECK_FAST}, {.tolerance = 1e-3}, {.step = 1e-3}};
-    for (int i = 0; i < 3; i++) {
+    const ng_check_options idle[] = {
+        {.mode = NG_CHECK_FAST}, {.tolerance = 1e-3}, {.tolerance = NG_ZERO}, {.step = 1e-3}};
+    for (int i = 0; i < 4; i++) {
         ng_check_options options = idle[i];
         options.inputs = &x;
         options.n_inputs = 1;

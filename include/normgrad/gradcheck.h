@@ -46,7 +46,7 @@ typedef struct {
     ng_check_mode mode; /* default NG_CHECK_ELEMENTS */
     uint64_t seed;      /* of cotangents, directions and dropout */
     int directions;     /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3 */
-    double tolerance;   /* relative error allowed beside the estimated one; default 1e-9 */
+    double tolerance;   /* relative error beside the estimated one; default 1e-9, NG_ZERO: none */
     double step;        /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */
     const bool *constant;     /* inputs that are handed on unchecked; default: none */

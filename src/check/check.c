@@ -313,7 +313,7 @@ static void doubt_subject(ng_subject *subject, const ng_check_options *options,
     ng_check_options chosen = *options;
     if (chosen.order == 0) chosen.order = 1;
     if (chosen.directions == 0) chosen.directions = 3;
-    if (chosen.tolerance == 0) chosen.tolerance = default_tolerance;
+    chosen.tolerance = ng_option(chosen.tolerance, default_tolerance);
     report->passed = doubt_orders(subject, &chosen, report);
     if (!report->passed) ng_check_explain(subject, &chosen, report);
 }
@@ -338,7 +338,8 @@ static bool options_have_meaning(const ng_check_options *options, ng_check_repor
         return ng_check_say(report, "the tolerance is %g: it is between 0 and 1",
                             options->tolerance);
     }
-    if (!(options->step >= 0 && options->step <= 1)) {
+    const bool no_step = options->step == 0 && ng_option_given(options->step);
+    if (no_step || !(options->step >= 0 && options->step <= 1)) {
         return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step);
     }
     return true;

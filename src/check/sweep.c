@@ -62,8 +62,8 @@ ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, const do
     if (!ng_given("ng_check_sweep", "call", call) || !ng_given("ng_check_sweep", "steps", steps) ||
         !ng_given("ng_check_sweep", "errors", errors))
         return ng_newest_status();
-    if (!report.message[0] &&
-        (options.mode != NG_CHECK_ELEMENTS || options.tolerance > 0 || options.step > 0)) {
+    if (!report.message[0] && (options.mode != NG_CHECK_ELEMENTS || options.step > 0 ||
+                               ng_option_given(options.tolerance))) {
         ng_check_say(&report, "a mode, a tolerance or a step is set: a sweep takes every element, "
                               "and `steps`");
     }

@@ -29,6 +29,10 @@ static bool options_accepted(const ng_training_new_options *o)
         ng_fail(NG_EVALUE, "%s: .data without .tape, expected one for its batches", name);
         return false;
     }
+    if (o->minutes == 0 && ng_option_given(o->minutes)) {
+        ng_fail(NG_EVALUE, "%s: minutes is -0, expected more than 0", name);
+        return false;
+    }
     return ng_option_idle(name, "seed", o->seed && !o->data, "with .data") &&
            ng_option_idle(name, "in_order", o->in_order && !o->data, "with .data") &&
            ng_option_idle(name, "seed", o->seed && o->in_order, "without .in_order") &&
