@@ -326,8 +326,8 @@ NG_API ng_module *ng_function_new(const char *name, ng_function *function);
 /* Dropout with probability p, in training only. */
 NG_API ng_module *ng_dropout_new(double p);
 
-/* One after the other; children are named 0, 1, 2... At most 63 modules in a call; more are
- * added with ng_sequential_add. Whatever happens, the modules are no longer yours. */
+/* One after the other; children are named 0, 1, 2... More are added with ng_sequential_add.
+ * Whatever happens, the modules are no longer yours. */
 NG_API ng_module *ng_sequential_from(ng_module *const *modules, int count);
 #ifndef __cplusplus
 #define ng_sequential_new(...)                                                                     \
