@@ -479,22 +479,47 @@ static void *multiply_once(void *operands)
     return NULL;
 }
 
+/* Runs on a stack of so many bytes, or of the least that the system gives. */
+static void run_on_stack(size_t bytes, void *(*function)(void *), void *argument)
+{
+    const size_t least = (size_t)PTHREAD_STACK_MIN;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, bytes > least ? bytes : least), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, function, argument), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
 /* Static memory of each thread that the library asks for is taken from a thread's stack. */
 START_TEST(a_thread_with_a_small_stack_can_multiply)
 {
-    pthread_t thread;
-    pthread_attr_t attributes;
-    const size_t bytes = PTHREAD_STACK_MIN > 65536 ? (size_t)PTHREAD_STACK_MIN : 65536;
     ng_tensor *x[] = {own(ng_ones_new(NG_F32, NG_SHAPE(60000))),
                       own(ng_ones_new(NG_F32, NG_SHAPE(45000))),
                       own(ng_zeros_new(NG_F32, NG_SHAPE(30000)))};
-    pthread_attr_init(&attributes);
-    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, bytes), 0);
     ng_set_threads(2);
-    ck_assert_int_eq(pthread_create(&thread, &attributes, multiply_once, x), 0);
-    pthread_join(thread, NULL);
-    pthread_attr_destroy(&attributes);
+    run_on_stack(65536, multiply_once, x);
     assert_close(ng_get(x[2], 12345), 300, 1e-6);
+}
+END_TEST
+
+static void *print_summary(void *net)
+{
+    FILE *file = fopen("/dev/null", "w");
+    ck_assert_ptr_nonnull(file);
+    ng_fprint_summary(file, net);
+    fclose(file);
+    return NULL;
+}
+
+START_TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
+{
+    ng_module *net = ng_relu_new();
+    for (int i = 1; i < NG_MAX_DEPTH; i++) net = ng_residual_new(net);
+    run_on_stack(131072, print_summary, net);
+    ck_assert(!ng_failed());
+    ng_module_free(net);
 }
 END_TEST
 
@@ -643,6 +668,7 @@ Suite *threads_suite(void)
     tcase_add_loop_test(shortage, fewer_threads_than_wanted_are_no_error, 0, 4);
     tcase_add_loop_test(shortage, a_product_without_memory_to_pack_into_has_the_same_bits, 0, 8);
     tcase_add_test(shortage, a_thread_with_a_small_stack_can_multiply);
+    tcase_add_test(shortage, a_thread_with_a_small_stack_can_print_the_deepest_network);
 
     TCase *programs = tcase_create("programs");
     tcase_add_test(programs, networks_that_are_trained_at_once_have_the_bits_they_have_alone);

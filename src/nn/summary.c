@@ -4,9 +4,11 @@
 
 enum { CELL = 256 };
 
-/* One line of the table, and how wide its columns are. */
+/* One line of the table, and how wide its columns are. There is one line at a time, whose memory
+ * all levels of a deep network share: a stack may be small. */
 typedef struct {
     char path[CELL], layer[CELL], shapes[CELL], count[32];
+    char settings[CELL - 3]; /* of the layer */
 } row;
 typedef struct {
     int path, layer, shapes, count;
@@ -32,26 +34,25 @@ static void append(char *cell, const char *first, const char *second, const char
     snprintf(cell + used, CELL - used, "%s%s%s", first, second, third);
 }
 
-static row row_of(const ng_module *root, const ng_module *module)
+static void write_row(row *line, const ng_module *root, const ng_module *module)
 {
-    row line = {.path = ""};
-    append(line.path, ng_module_path(root, module), "", "");
-    append(line.layer, module->type->name, "", "");
-    char settings[CELL - 3] = "";
-    if (module->type->describe) module->type->describe(module, settings, sizeof settings);
-    if (*settings) append(line.layer, "(", settings, ")");
+    memset(line, 0, sizeof *line);
+    append(line->path, ng_module_path(root, module), "", "");
+    append(line->layer, module->type->name, "", "");
+    if (module->type->describe)
+        module->type->describe(module, line->settings, sizeof line->settings);
+    if (*line->settings) append(line->layer, "(", line->settings, ")");
 
     int64_t count = 0;
     for (int i = 0; i < module->registry->count; i++) {
         const ng_entry *entry = &module->registry->entries[i];
         if (entry->kind != NG_ENTRY_PARAMETER) continue;
-        append(line.shapes, *line.shapes ? ", " : "", ng_entry_path(module, entry), " ");
-        append(line.shapes, ng_shape_print(entry->tensor->shape).text, "", "");
+        append(line->shapes, *line->shapes ? ", " : "", ng_entry_path(module, entry), " ");
+        append(line->shapes, ng_shape_print(entry->tensor->shape).text, "", "");
         count += entry->tensor->size;
     }
-    if (*line.shapes) print_count(line.count, sizeof line.count, count);
-    if (*line.shapes && module->frozen) append(line.shapes, ", frozen", "", "");
-    return line;
+    if (*line->shapes) print_count(line->count, sizeof line->count, count);
+    if (*line->shapes && module->frozen) append(line->shapes, ", frozen", "", "");
 }
 
 static int wider(int width, const char *cell)
@@ -60,16 +61,16 @@ static int wider(int width, const char *cell)
     return length > width ? length : width;
 }
 
-static void measure(widths *width, const ng_module *root, const ng_module *module)
+static void measure(widths *width, row *line, const ng_module *root, const ng_module *module)
 {
-    const row line = row_of(root, module);
-    width->path = wider(width->path, line.path);
-    width->layer = wider(width->layer, line.layer);
-    width->shapes = wider(width->shapes, line.shapes);
-    width->count = wider(width->count, line.count);
+    write_row(line, root, module);
+    width->path = wider(width->path, line->path);
+    width->layer = wider(width->layer, line->layer);
+    width->shapes = wider(width->shapes, line->shapes);
+    width->count = wider(width->count, line->count);
     for (int i = 0; i < module->registry->count; i++)
         if (module->registry->entries[i].child)
-            measure(width, root, module->registry->entries[i].child);
+            measure(width, line, root, module->registry->entries[i].child);
 }
 
 static void print_row(FILE *stream, const widths *width, const row *line)
@@ -82,14 +83,14 @@ static void print_row(FILE *stream, const widths *width, const row *line)
         fprintf(stream, "%s\n", line->layer);
 }
 
-static void print_rows(FILE *stream, const widths *width, const ng_module *root,
+static void print_rows(FILE *stream, const widths *width, row *line, const ng_module *root,
                        const ng_module *module)
 {
-    const row line = row_of(root, module);
-    print_row(stream, width, &line);
+    write_row(line, root, module);
+    print_row(stream, width, line);
     for (int i = 0; i < module->registry->count; i++)
         if (module->registry->entries[i].child)
-            print_rows(stream, width, root, module->registry->entries[i].child);
+            print_rows(stream, width, line, root, module->registry->entries[i].child);
 }
 
 static void print_rule(FILE *stream, const widths *width)
@@ -121,17 +122,18 @@ void ng_fprint_summary(FILE *stream, const ng_module *module)
     if (!ng_given("ng_fprint_summary", "stream", stream) ||
         !ng_given("ng_fprint_summary", "module", module))
         return;
-    const row head = {"path", "layer", "parameters", "count"};
+    const row head = {"path", "layer", "parameters", "count", ""};
+    row line;
     widths width = {4, 5, 10, 5};
     char total[32];
     const int64_t count = ng_parameter_count(module), trainable = trainable_count(module);
     print_count(total, sizeof total, count);
     width.count = wider(width.count, total);
-    measure(&width, module, module);
+    measure(&width, &line, module, module);
 
     print_row(stream, &width, &head);
     print_rule(stream, &width);
-    print_rows(stream, &width, module, module);
+    print_rows(stream, &width, &line, module, module);
     print_rule(stream, &width);
     print_total(stream, &width, "total", count);
     if (trainable == count) return;
