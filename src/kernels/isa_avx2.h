@@ -24,7 +24,6 @@ NG_INLINE wide high_half(floats v)
 }
 
 NG_INLINE void stream_f32(float *x, wide v) { _mm_stream_ps(x, _mm256_cvtpd_ps((__m256d)v)); }
-NG_INLINE void stream_f64(double *x, wide v) { _mm256_stream_pd(x, (__m256d)v); }
 NG_INLINE void stream_vector(void *x, wide v) { _mm256_stream_pd(x, (__m256d)v); }
 NG_INLINE void stream_end(void) { _mm_sfence(); }
 

@@ -26,7 +26,6 @@ NG_INLINE wide low_half(floats v) { return (wide){(double)v[0], (double)v[1]}; }
 NG_INLINE wide high_half(floats v) { return (wide){(double)v[2], (double)v[3]}; }
 
 NG_INLINE void stream_f32(float *x, wide v) { store_f32(x, v); }
-NG_INLINE void stream_f64(double *x, wide v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_vector(void *x, wide v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_end(void) {}
 

@@ -18,7 +18,6 @@ NG_INLINE wide low_half(floats v) { return (wide)vcvt_f64_f32(vget_low_f32((floa
 NG_INLINE wide high_half(floats v) { return (wide)vcvt_high_f64_f32((float32x4_t)v); }
 
 NG_INLINE void stream_f32(float *x, wide v) { store_f32(x, v); }
-NG_INLINE void stream_f64(double *x, wide v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_vector(void *x, wide v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_end(void) {}
 

@@ -113,7 +113,7 @@ NG_INLINE vec spread(REAL value) { return value - (vec){0}; }
 /* LANES elements of REAL as doubles, and back. */
 #define load OF_REAL(load_f32, load_f64)
 #define store OF_REAL(store_f32, store_f64)
-#define stream_wide OF_REAL(stream_f32, stream_f64)
+#define stream_wide OF_REAL(stream_f32, stream_vector)
 
 /* a b + c: of one REAL, and of each element. */
 #define fused OF_REAL(fused_f32, fused_f64)

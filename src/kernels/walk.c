@@ -92,11 +92,10 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
     const int last = w->walk.rank - 1;
     const int64_t dim = w->walk.dim[last];
     const int64_t step_a = w->walk.a[last] * w->bytes, step_b = w->walk.b[last] * w->bytes;
-    ng_cursor cursor = ng_cursor_at(&w->walk, last, begin / w->pieces);
-    int64_t piece = begin % w->pieces;
+    ng_cursor cursor = ng_cursor_at(&w->walk, last, w->pieces, begin);
 
-    for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t first = piece * RUN, count = ng_least(RUN, dim - first);
+    for (int64_t unit = begin; unit < end; unit++, ng_cursor_next(&w->walk, &cursor)) {
+        const int64_t first = cursor.piece * RUN, count = ng_least(RUN, dim - first);
         const char *from = w->from + cursor.a * w->bytes + first * step_a;
         char *to = w->to + cursor.b * w->bytes + first * step_b;
         if (step_a == w->bytes && step_b == w->bytes)
@@ -107,10 +106,6 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
             for (int64_t i = 0; i < count; i++) memcpy(to + i * step_b, from + i * step_a, 4);
         else
             for (int64_t i = 0; i < count; i++) memcpy(to + i * step_b, from + i * step_a, 8);
-        if (++piece == w->pieces) {
-            piece = 0;
-            ng_cursor_next(&w->walk, &cursor);
-        }
     }
 }
 
@@ -135,11 +130,10 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
 {
     const copy_work *w = arguments;
     const int row = w->walk.rank - 2, column = w->walk.rank - 1;
-    ng_cursor cursor = ng_cursor_at(&w->walk, row, begin / w->pieces);
-    int64_t piece = begin % w->pieces;
+    ng_cursor cursor = ng_cursor_at(&w->walk, row, w->pieces, begin);
 
-    for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t i = piece * TILE, rows = ng_least(TILE, w->walk.dim[row] - i);
+    for (int64_t unit = begin; unit < end; unit++, ng_cursor_next(&w->walk, &cursor)) {
+        const int64_t i = cursor.piece * TILE, rows = ng_least(TILE, w->walk.dim[row] - i);
         for (int64_t j = 0; j < w->walk.dim[column]; j += TILE) {
             const int64_t columns = ng_least(TILE, w->walk.dim[column] - j);
             const char *from = w->from + (cursor.a + i + j * w->walk.a[column]) * w->bytes;
@@ -148,10 +142,6 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
                 copy_tile(w, from, to, rows, columns, 4);
             else
                 copy_tile(w, from, to, rows, columns, 8);
-        }
-        if (++piece == w->pieces) {
-            piece = 0;
-            ng_cursor_next(&w->walk, &cursor);
         }
     }
 }

@@ -4,16 +4,23 @@
 
 #include "kernels/kernels.h"
 
-/* A place in the walk over the first `rank` dimensions. */
+/* A place in the walk over the first `rank` dimensions, a row, and one of the pieces that each row
+ * is cut into. */
 typedef struct {
     int rank;
     int64_t at[NG_MAX_RANK], a, b; /* coordinates; offsets of the operands */
+    int64_t row, piece, pieces;    /* rows before this one; pieces in a row */
 } ng_cursor;
 
-static inline ng_cursor ng_cursor_at(const ng_walk *walk, int rank, int64_t index)
+/* At the piece `unit` of those of all rows. */
+static inline ng_cursor ng_cursor_at(const ng_walk *walk, int rank, int64_t pieces, int64_t unit)
 {
     ng_cursor cursor; /* not cleared, which takes longer than a small op */
+    int64_t index = unit == 0 ? 0 : unit / pieces; /* a division is noticed too */
     cursor.rank = rank;
+    cursor.row = index;
+    cursor.piece = unit - index * pieces;
+    cursor.pieces = pieces;
     cursor.a = cursor.b = 0;
     for (int d = rank - 1; d >= 0; d--) {
         cursor.at[d] = index % walk->dim[d];
@@ -26,6 +33,9 @@ static inline ng_cursor ng_cursor_at(const ng_walk *walk, int rank, int64_t inde
 
 static inline void ng_cursor_next(const ng_walk *walk, ng_cursor *cursor)
 {
+    if (++cursor->piece < cursor->pieces) return;
+    cursor->piece = 0;
+    cursor->row++;
     for (int d = cursor->rank - 1; d >= 0; d--) {
         cursor->a += walk->a[d];
         cursor->b += walk->b[d];
