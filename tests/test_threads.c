@@ -504,6 +504,26 @@ START_TEST(a_thread_with_a_small_stack_can_multiply)
 }
 END_TEST
 
+/* What is built to be watched takes more of a stack. */
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static void *check_attention(void *unused)
+{
+    const ng_check_options options = {.mode = NG_CHECK_FAST};
+    const ng_case *spec;
+    for (int i = 0; (spec = ng_op_case(i)); i++)
+        if (strstr(spec->name, "attention"))
+            ck_assert_msg(ng_check_case(spec, options).passed, "%s", spec->name);
+    return unused;
+}
+
+/* With 8 KB for the program's own. */
+START_TEST(a_thread_with_a_small_stack_can_check_attention)
+{
+    run_on_stack(131072 - 8192, check_attention, NULL);
+}
+END_TEST
+#endif
+
 static void *print_summary(void *net)
 {
     FILE *file = fopen("/dev/null", "w");
@@ -669,6 +689,9 @@ Suite *threads_suite(void)
     tcase_add_loop_test(shortage, a_product_without_memory_to_pack_into_has_the_same_bits, 0, 8);
     tcase_add_test(shortage, a_thread_with_a_small_stack_can_multiply);
     tcase_add_test(shortage, a_thread_with_a_small_stack_can_print_the_deepest_network);
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    tcase_add_test(shortage, a_thread_with_a_small_stack_can_check_attention);
+#endif
 
     TCase *programs = tcase_create("programs");
     tcase_add_test(programs, networks_that_are_trained_at_once_have_the_bits_they_have_alone);
