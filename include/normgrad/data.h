@@ -11,9 +11,10 @@ typedef struct ng_dataset ng_dataset;
 
 /* Reads comma-separated numbers, one sample a line, from a file that may be compressed (.gz). The
  * last column is the label unless said. A bad cell, a line of another length or a label that is no
- * integer is NG_EPARSE and names file, line and column (both from 1); so is nan or inf. Blank lines
- * are skipped; a carriage return ends a line too. With .targets = k the last k columns are to
- * be predicted, numbers in place of a label: y (count, k), in the features' dtype, not scaled. */
+ * integer below 2^53 is NG_EPARSE and names file, line and column (both from 1); so is nan or inf.
+ * Blank lines are skipped; a carriage return ends a line too. With .targets = k the last k columns
+ * are to be predicted, numbers in place of a label: y (count, k), in the features' dtype, not
+ * scaled. */
 typedef struct {
     double scale;     /* multiplies every feature; default 1 */
     int label_column; /* from 1; default the last */

@@ -176,8 +176,8 @@ static bool parse_row(const ng_lines *lines, const ng_target *to, int64_t row)
             ng_tensor_store(to->x, feature, value * to->scale);
             if (!isfinite(ng_tensor_load(to->x, feature++)))
                 return fail_cell(lines, column, at, stop, "within the dtype's range, once scaled");
-        } else if (value != floor(value) || fabs(value) > 0x1p53) {
-            return fail_cell(lines, column, at, stop, "a label (a whole number)");
+        } else if (value != floor(value) || fabs(value) >= 0x1p53) {
+            return fail_cell(lines, column, at, stop, "a label (a whole number below 2^53)");
         } else {
             ng_tensor_store(to->y, row, value);
         }
