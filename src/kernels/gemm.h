@@ -19,10 +19,10 @@ static inline bool ng_gemm_has_few_rows(const ng_product *p)
     return p->m <= NG_GEMM_FEW && p->b.transposed && !p->a.transposed;
 }
 
-/* Few terms: each row of C is a sum of a few rows of B. */
+/* Few terms, or none: each row of C is a sum of a few rows of B. */
 static inline bool ng_gemm_has_few_terms(const ng_product *p)
 {
-    return p->k <= NG_GEMM_FEW && !p->b.transposed;
+    return p->k <= NG_GEMM_FEW && (!p->b.transposed || p->k == 0);
 }
 
 #endif
