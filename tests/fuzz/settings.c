@@ -62,7 +62,7 @@ static ng_tensor *keep(player *p, ng_tensor *x)
     return p->own[p->owned++] = x;
 }
 
-/* Now and then of one dimension too many, or nothing. */
+/* Now and then of one dimension too many, frozen, or nothing. */
 static ng_tensor *leaf(player *p, ng_shape shape)
 {
     const int odd = decide(p, 40);
@@ -465,8 +465,9 @@ static ng_tensor *layers(player *p)
     }
     if (p->dtype == NG_F64 && ng_module_to(layer, NG_F64)) abort();
     if (flag(p)) ng_eval(layer);
-    ng_tensor *x = kind == 1 ? images(p, n) : kind == 2 ? lines(p, length(p)) : rows(p, n);
-    if (kind == 2) x = leaf(p, NG_SHAPE(length(p), length(p), n));
+    ng_tensor *x = kind == 0   ? rows(p, n)
+                   : kind == 1 ? images(p, n)
+                               : leaf(p, NG_SHAPE(length(p), length(p), n));
     ng_clear_error();
     ng_tensor *y = ng_forward(layer, p->tape, x);
     fuzz_check(y);
