@@ -12,9 +12,10 @@
 #include <sys/mman.h>
 
 /* Large products are a BLAS's. Smaller ones gain less from its preparations than they cost, where
- * our own have wide registers to work with. In multiplications. */
+ * our own have wide registers to work with; with narrow ones they are as fast up to where threads
+ * start anyhow, which are started with the library. In multiplications. */
 #define BLAS_FROM 536870912.0 /* 1024 x 1024 x 512 */
-#define BLAS_FROM_BASELINE 32768.0
+#define BLAS_FROM_BASELINE ((double)NG_GEMM_SHARED)
 /* Those of fewer than this are not worth waking other threads for. */
 #define SHARED_FROM 4194304.0
 
