@@ -350,6 +350,46 @@ START_TEST(a_distribution_has_no_divergence_from_itself)
 }
 END_TEST
 
+/* y and its first two derivatives at x, in double and in float, to `bound` of each. */
+static void expect_slopes(ng_tensor *(*function)(ng_tape *, ng_tensor *), double at, double y,
+                          double slope, double second)
+{
+    for (int i = 0; i < 2; i++) {
+        const double bound = i ? 1e-14 : 1e-6;
+        ng_tensor *x = ng_require_grad(own(ng_full_new(i ? NG_F64 : NG_F32, NG_SHAPE(1), at)));
+        ng_tensor *value = function(tape, x);
+        ng_tensor *first = ng_gradient(tape, ng_sum(tape, value), x, .record = true);
+        assert_close(ng_item(value), y, bound);
+        assert_close(ng_item(first), slope, bound);
+        assert_close(ng_item(ng_gradient(tape, ng_sum(tape, first), x)), second, bound);
+    }
+}
+
+static ng_tensor *celu_of_a_tenth(ng_tape *on, ng_tensor *x) { return ng_celu(on, x, 0.1); }
+
+START_TEST(activations_hold_to_the_ends_of_the_range)
+{
+    const double inf = (double)INFINITY, large = 16384, one = large / (1 + large);
+    const double rest = 1 / (1 + large);
+    expect_slopes(ng_softsign, inf, 1, 0, 0);
+    expect_slopes(ng_softsign, -inf, -1, 0, 0);
+    expect_slopes(ng_softsign, large, one, rest * rest, -2 * rest * rest * rest);
+    expect_slopes(ng_softsign, -large, -one, rest * rest, 2 * rest * rest * rest);
+    expect_slopes(ng_softsign, 0.5, 1.0 / 3, 4.0 / 9, -2 * 8.0 / 27);
+    expect_slopes(ng_softsign, 0, 0, 1, 0);
+    expect_slopes(ng_mish, inf, inf, 1, 0);
+    expect_slopes(ng_mish, -inf, 0, 0, 0);
+    expect_slopes(ng_mish, 3e38, 3e38, 1, 0);
+    expect_slopes(celu_of_a_tenth, 3e38, 3e38, 1, 0);
+    expect_slopes(celu_of_a_tenth, inf, inf, 1, 0);
+    expect_slopes(celu_of_a_tenth, -3e38, -0.1, 0, 0);
+    expect_slopes(celu_of_a_tenth, -inf, -0.1, 0, 0);
+    ck_assert(isnan(ng_item(ng_softsign(tape, ng_full(tape, NG_F32, NG_SCALAR, (double)NAN)))));
+    ck_assert(isnan(ng_item(ng_mish(tape, ng_full(tape, NG_F32, NG_SCALAR, (double)NAN)))));
+    ck_assert(isnan(ng_item(ng_celu(tape, ng_full(tape, NG_F32, NG_SCALAR, (double)NAN), 0.1))));
+}
+END_TEST
+
 START_TEST(functions_tell_what_they_cannot_be_applied_to)
 {
     ng_tensor *x = values(NG_SHAPE(1, 3), NG_VALUES(1, 2, 3));
@@ -363,6 +403,13 @@ START_TEST(functions_tell_what_they_cannot_be_applied_to)
     assert_error(NG_EVALUE, "ng_local_response_norm: size is 0, expected a positive number");
     ck_assert_ptr_null(ng_local_response_norm(tape, values(NG_SHAPE(2), NG_VALUES(1, 2)), 3));
     assert_error(NG_ESHAPE, "ng_local_response_norm: x is (2,), expected (N, C, ...)");
+    ck_assert_ptr_null(ng_local_response_norm(tape, x, 3, .alpha = (double)NAN));
+    assert_error(NG_EVALUE, "ng_local_response_norm: alpha is nan, expected a finite number of at "
+                            "least 0");
+    ck_assert_ptr_null(ng_local_response_norm(tape, x, 3, .beta = HUGE_VAL));
+    assert_error(NG_EVALUE, "ng_local_response_norm: beta is inf, expected a finite number");
+    ck_assert_ptr_null(ng_local_response_norm(tape, x, 3, .k = -1));
+    assert_error(NG_EVALUE, "ng_local_response_norm: k is -1, expected a finite number");
     ng_tensor *empty = ng_full(tape, NG_F64, NG_SHAPE(2, 3, 0), 1);
     ck_assert_int_eq(ng_size(ng_local_response_norm(tape, empty, 3)), 0);
 }
@@ -417,6 +464,7 @@ Suite *functions_suite(void)
     tcase_add_test(edges, small_arguments_keep_their_digits);
     tcase_add_test(edges, accuracy_is_the_share_of_rows_that_are_right);
     tcase_add_test(edges, a_distribution_has_no_divergence_from_itself);
+    tcase_add_test(edges, activations_hold_to_the_ends_of_the_range);
     tcase_add_test(edges, functions_tell_what_they_cannot_be_applied_to);
     tcase_add_test(edges, weights_and_labels_that_do_not_fit_are_told);
     return suite;

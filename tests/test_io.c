@@ -736,6 +736,14 @@ START_TEST(standardized_features_have_mean_0_and_deviation_1)
     assert_values(ng_dataset_x(data), 1e-15, -2 / s, 0, 0, 0, 2 / s, 0);
     assert_values(ng_dataset_x(test), 1e-15, 4 / s, 0);
     ng_dataset_free(data), ng_dataset_free(test);
+
+    ng_dataset *three = of_values(NG_F64, NG_SHAPE(2, 3), NG_VALUES(7, 7, 7, 7, 7, 7));
+    ng_dataset *lost = of_values(NG_F64, NG_SHAPE(1, 3), NG_VALUES(nan(""), HUGE_VAL, 9));
+    ck_assert_int_eq(ng_dataset_standardize(lost, three), NG_OK);
+    ck_assert(isnan(ng_get(ng_dataset_x(lost), 0)));
+    ck_assert_double_eq(ng_get(ng_dataset_x(lost), 1), HUGE_VAL);
+    ck_assert_double_eq(ng_get(ng_dataset_x(lost), 2), 0);
+    ng_dataset_free(three), ng_dataset_free(lost);
 }
 END_TEST
 

@@ -375,7 +375,8 @@ NG_API ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options option
 NG_API ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
 
 /* The share of rows of logits (..., classes) whose largest is at the int64 label (...); of equals
- * the first counts, and a row with a NaN is wrong. NaN on error, and of no rows. */
+ * the first counts; a row with a NaN is wrong, and one whose label is no class. NaN on error, and
+ * of no rows. */
 NG_API double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels);
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
@@ -500,7 +501,7 @@ NG_API ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options opti
  * leave x's dtype are Inf, unlike the norms', and their y is 0.
  *     ng_local_response_norm(tape, x, 5, .alpha = 5e-4, .k = 2) */
 typedef struct {
-    double alpha; /* default 1e-4 */
+    double alpha; /* at least 0, as are beta and k; default 1e-4 */
     double beta;  /* default 0.75 */
     double k;     /* default 1 */
     int64_t size; /* channels */

@@ -276,7 +276,8 @@ static double largest_of(ng_dtype dtype) { return dtype == NG_F32 ? (double)FLT_
 
 static double standardized(double value, double mean, double deviation)
 {
-    return deviation > 0 ? (value - mean) / deviation : 0;
+    if (deviation > 0) return (value - mean) / deviation;
+    return isfinite(value) ? 0 : value;
 }
 
 static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t features,

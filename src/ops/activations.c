@@ -131,6 +131,13 @@ ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha)
 
 /* ---- Composed ------------------------------------------------------------------------------ */
 
+/* y = x > 0 ? x : left */
+static ng_tensor *where_positive(ng_tape *tape, ng_tensor *x, ng_tensor *left)
+{
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
+}
+
 /* y = scale elu(x, alpha), with which mean 0 and variance 1 are a fixed point */
 ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x)
 {
@@ -138,7 +145,7 @@ ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x)
     return ng_mul_scalar(tape, ng_elu(tape, x, 1.6732632423543772848), 1.0507009873554804934);
 }
 
-/* y = alpha elu(x / alpha, 1) */
+/* y = x > 0 ? x : alpha elu(x / alpha, 1) */
 ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
 {
     if (!ng_accepts("ng_celu", tape, 1, &x)) return NULL;
@@ -146,8 +153,9 @@ ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
         ng_fail(NG_EVALUE, "ng_celu: alpha is %g, expected a positive number", alpha);
         return NULL;
     }
-    ng_tensor *y = ng_elu(tape, ng_mul_scalar(tape, x, 1 / alpha), 1);
-    return ng_mul_scalar(tape, y, alpha);
+    ng_tensor *low = ng_clamp(tape, x, -(double)INFINITY, 0);
+    ng_tensor *left = ng_elu(tape, ng_mul_scalar(tape, low, 1 / alpha), 1);
+    return where_positive(tape, x, ng_mul_scalar(tape, left, alpha));
 }
 
 ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
@@ -163,8 +171,7 @@ ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
     }
     ng_tensor *low = ng_clamp(tape, x, -(double)INFINITY, 0); /* no infinity that does not count */
     ng_tensor *left = ng_mul(tape, low, one ? slope : ng_per_channel(tape, slope, x));
-    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
-    return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
+    return where_positive(tape, x, left);
 }
 
 /* y = a sigmoid(b) */
@@ -182,18 +189,28 @@ ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
     return ng_mul(tape, a, ng_sigmoid(tape, b));
 }
 
-/* y = x tanh(softplus(x)) */
+/* y = x tanh(softplus(x)), which is 0 below -800, and x above 800 */
 ng_tensor *ng_mish(ng_tape *tape, ng_tensor *x)
 {
     if (!ng_accepts("ng_mish", tape, 1, &x)) return NULL;
-    return ng_mul(tape, x, ng_tanh(tape, ng_softplus(tape, x)));
+    ng_tensor *near = ng_clamp(tape, x, -800, 800);
+    ng_tensor *beyond =
+        ng_greater(tape, ng_detach(tape, x), ng_full(tape, x->dtype, NG_SCALAR, 800));
+    ng_tensor *y = ng_mul(tape, near, ng_tanh(tape, ng_softplus(tape, near)));
+    return ng_where(tape, beyond, x, y);
 }
 
-/* y = x / (1 + |x|) */
+/* y = x / (1 + |x|), beyond 1 as sign(x) (1 - 1 / (1 + |x|)): its slope 1 / (1 + |x|)^2 is no
+ * difference of equals, nor has an infinity one that is NaN. */
 ng_tensor *ng_softsign(ng_tape *tape, ng_tensor *x)
 {
     if (!ng_accepts("ng_softsign", tape, 1, &x)) return NULL;
-    return ng_div(tape, x, ng_add_scalar(tape, ng_abs(tape, x), 1));
+    ng_tensor *size = ng_abs(tape, x), *near = ng_clamp(tape, x, -1, 1);
+    ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
+    ng_tensor *rest = ng_reciprocal(tape, ng_add_scalar(tape, size, 1));
+    ng_tensor *far = ng_mul(tape, ng_sign(tape, x), ng_sub(tape, one, rest));
+    ng_tensor *y = ng_div(tape, near, ng_add_scalar(tape, ng_abs(tape, near), 1));
+    return ng_where(tape, ng_greater(tape, ng_detach(tape, size), one), far, y);
 }
 
 ng_tensor *ng_hardtanh(ng_tape *tape, ng_tensor *x)

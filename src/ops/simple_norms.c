@@ -88,11 +88,20 @@ static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
     return ng_reshape(tape, ng_avg_pool2d(tape, x, size, .kernel_w = 1, .stride = 1), s);
 }
 
+static bool is_amount(const char *function, const char *option, double value)
+{
+    if (isfinite(value) && value >= 0) return true;
+    ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number of at least 0", function, option,
+            value);
+    return false;
+}
+
 ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
                                        ng_local_response_norm_options options)
 {
     static const char name[] = "ng_local_response_norm";
     const double alpha = ng_option(options.alpha, 1e-4), beta = ng_option(options.beta, 0.75);
+    const double k = ng_option(options.k, 1);
     if (!ng_accepts(name, tape, 1, &x)) return NULL;
     if (x->shape.rank < 2) {
         ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, ...)", name,
@@ -104,10 +113,12 @@ ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
                 (long long)options.size);
         return NULL;
     }
+    if (!is_amount(name, "alpha", alpha) || !is_amount(name, "beta", beta) ||
+        !is_amount(name, "k", k))
+        return NULL;
     if (x->size == 0) return ng_mul_scalar(tape, x, 1);
     ng_tensor *near = mean_of_neighbours(tape, ng_square(tape, x), options.size);
-    ng_tensor *base =
-        ng_add_scalar(tape, ng_mul_scalar(tape, near, alpha), ng_option(options.k, 1));
+    ng_tensor *base = ng_add_scalar(tape, ng_mul_scalar(tape, near, alpha), k);
     return ng_mul(tape, x, ng_pow_scalar(tape, base, -beta));
 }
 
