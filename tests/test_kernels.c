@@ -1318,7 +1318,7 @@ START_TEST(one_and_two_threads_give_the_same_bits)
 END_TEST
 
 /* Enough to be stored past the caches, of two arrays of float. */
-enum { PAST_ROWS = 3100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 10 };
+enum { PAST_ROWS = 3100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 12 };
 
 /* The backward pass of rows, or columns, by the statistics at hand. */
 static void run_past_backward(int kind, const char *x, const char *dy, char *y)
@@ -1345,7 +1345,7 @@ static void run_past(int kind, const char *x, const char *z, char *y)
 {
     static double mean[PAST_ROWS], rstd[PAST_ROWS], var[PAST_COLUMNS];
     const int64_t rows = PAST_ROWS, n = PAST_COLUMNS;
-    const bool repeated = kind == 1, center = kind == 3;
+    const bool repeated = kind == 1, center = kind == 3 || kind == 11;
     const ng_shape shape = NG_SHAPE(rows, n);
     const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
     const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
@@ -1359,6 +1359,9 @@ static void run_past(int kind, const char *x, const char *z, char *y)
         k->softmax_backward(x, z, y, rows, n, false);
     } else if (kind < 5) {
         k->row_norm(&row, x, z, center ? z : NULL, y, statistics);
+    } else if (kind > 9) {
+        const ng_row_norm_shape long_row = {rows / 4, 4 * n, 4 * n, 1e-5, center, false};
+        k->row_norm(&long_row, x, z, center ? z : NULL, y, statistics);
     } else if (kind == 5) {
         k->column_statistics(&column, x, statistics, var);
         k->column_norm(&column, x, statistics, z, z, y);
