@@ -155,12 +155,14 @@ static void progress(const bench_results *results, int which, int round)
 }
 
 /* How long a case runs without a pause. A training goes on and on, so that its step is timed when
- * the clock, the caches and the threads' help are those of a run that is under way. */
+ * the clock, the caches and the threads' help are those of a run that is under way; so are large
+ * arrays, of which a short burst has two or three runs, the first in caches full of another's. */
 static double burst_of(const bench_options *options, const bench_case *what)
 {
-    return options->milliseconds * (!strcmp(what->group, "busy")   ? 20
-                                    : !strcmp(what->group, "step") ? 10
-                                                                   : 1);
+    const bool is_large = what->rows * what->columns >= 1 << 24;
+    return options->milliseconds * (!strcmp(what->group, "busy")               ? 20
+                                    : !strcmp(what->group, "step") || is_large ? 10
+                                                                               : 1);
 }
 
 static void measure(bench_results *results, bench_children children, int which)
@@ -307,7 +309,8 @@ static const char usage[] =
     "          (BatchNorm's reads all twice: a batch does not stay in cache as a row does);\n"
     "          for GELU and cross-entropy forward no less than their formulas take in cache;\n"
     "          for a step its matrix products at the rate of a large square one\n"
-    "bursts    of 30 ms, as often as there are rounds; steps 300 ms, as a training goes on\n"
+    "bursts    of 30 ms, as often as there are rounds; steps, which a training repeats, and\n"
+    "          arrays of 64 MB and more 300 ms\n"
     "results   build/bench/results.tsv has microseconds, in the group memory KiB\n";
 
 static bool parse_threads(bench_options *options, const char *text)
