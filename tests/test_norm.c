@@ -429,9 +429,9 @@ START_TEST(a_few_elements_far_from_the_rest_cost_a_long_row_no_digits)
 }
 END_TEST
 
-/* Sums are taken run by run there, a few runs side by side: whole groups, less, parts of a run. Of so
- * many elements some are so near the mean that x - mean cancels, which the reference's terms leave
- * out. */
+/* Sums are taken run by run there, a few runs side by side: whole groups, less, parts of a run. Of
+ * so many elements some are so near the mean that x - mean cancels, which the reference's terms
+ * leave out. */
 START_TEST(rows_of_any_length_keep_their_digits)
 {
     static const int64_t lengths[] = {2049, 2100, 2560, 3072, 3585, 3840, 4095, 4096, 6000, 8191};

@@ -16,9 +16,9 @@ static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
  * That pays even where the last cache, which others use too, would just hold it all. */
 static inline bool ng_stores_past(int64_t bytes) { return bytes >= 24 << 20; }
 
-/* Whether columns are best fetched ahead, a few rows of so many bytes at once, by work that reads and
- * writes `bytes`. Intel's processors see by themselves what comes next in a page, and lose up to a
- * third of the time where they are told; AMD's lose half of it where they are not. */
+/* Whether columns are best fetched ahead, a few rows of so many bytes at once, by work that reads
+ * and writes `bytes`. Intel's processors see by themselves what comes next in a page, and lose up
+ * to a third of the time where they are told; AMD's lose half of it where they are not. */
 static inline bool ng_fetches_rows(int64_t bytes, int64_t row)
 {
 #if defined __x86_64__ && defined __GNUC__
