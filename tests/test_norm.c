@@ -32,9 +32,10 @@ typedef struct {
     long double value, terms;
 } figure;
 
+enum { MOST = 8192 };
+
 /* Values v (count) that are normalized together, with element i's gamma, beta and cotangent;
  * y and dx come back, and what dgamma and dbeta of element i take from here. */
-enum { MOST = 8192 };
 typedef struct {
     int64_t count;
     long double v[MOST], gamma[MOST], beta[MOST], dy[MOST];
