@@ -82,27 +82,56 @@ START_TEST(a_loop_inside_a_loop_is_done_where_it_stands)
 END_TEST
 
 #ifdef __linux__
-static cpu_set_t allowed;          /* to the program */
-static atomic_int bound_elsewhere; /* pieces done by a thread that may run on others */
+static _Atomic pid_t helper;
 
-static void compare_processors(const void *arguments, int64_t begin, int64_t end)
+static void note_helper(const void *arguments, int64_t begin, int64_t end)
 {
-    cpu_set_t here;
     (void)arguments, (void)begin, (void)end;
-    if (sched_getaffinity(0, sizeof here, &here) || !CPU_EQUAL(&here, &allowed))
-        atomic_fetch_add(&bound_elsewhere, 1);
+    if (gettid() != getpid()) helper = gettid();
+    usleep(100); /* so that there is something left for who helps */
 }
 
-/* A thread that leaves its processor to the one that woke it may come back. */
+/* Shares out loops until a thread helps that then sleeps, and has to be woken for the next. */
+static void have_help(void)
+{
+    helper = 0;
+    for (int round = 0; round < 1000 && !helper; round++) ng_share_out(note_helper, NULL, 16, 1);
+    ck_assert(helper != 0);
+    usleep(2000);
+}
+
+/* Waking it keeps a thread off a processor, for a moment. */
 START_TEST(helpers_may_run_wherever_the_program_may)
 {
-    ng_set_threads(4);
+    cpu_set_t allowed, theirs;
+    ng_set_threads(2);
     ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    for (int round = 0; round < 200; round++) {
-        ng_share_out(compare_processors, NULL, 64, 1);
-        if (round % 20 == 0) usleep(1000); /* the helpers sleep, and are woken */
+    for (int round = 0; round < 50; round++) {
+        have_help();
+        ck_assert_int_eq(sched_getaffinity(helper, sizeof theirs, &theirs), 0);
+        ck_assert(CPU_EQUAL(&theirs, &allowed));
     }
-    ck_assert_int_eq(bound_elsewhere, 0);
+}
+END_TEST
+
+/* Each processor alone, so that one of them is that of who wakes it. */
+START_TEST(who_says_where_a_helper_may_run_is_heeded)
+{
+    cpu_set_t allowed, told, theirs;
+    ng_set_threads(2);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (size_t i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, &allowed)) continue;
+        have_help();
+        CPU_ZERO(&told);
+        CPU_SET(i, &told);
+        ck_assert_int_eq(sched_setaffinity(helper, sizeof told, &told), 0);
+        for (int round = 0; round < 5; round++) {
+            have_help();
+            ck_assert_int_eq(sched_getaffinity(helper, sizeof theirs, &theirs), 0);
+            ck_assert(CPU_EQUAL(&theirs, &told));
+        }
+    }
 }
 END_TEST
 #endif
@@ -668,6 +697,7 @@ Suite *threads_suite(void)
     tcase_add_test(sharing, a_loop_inside_a_loop_is_done_where_it_stands);
 #ifdef __linux__
     tcase_add_test(sharing, helpers_may_run_wherever_the_program_may);
+    tcase_add_test(sharing, who_says_where_a_helper_may_run_is_heeded);
 #endif
     tcase_add_loop_test(sharing, training_has_the_same_bits_for_any_number_of_threads, 0, COUNTS);
     suite_add_tcase(suite, sharing);

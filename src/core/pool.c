@@ -40,7 +40,6 @@ typedef struct {
 typedef struct {
     _Alignas(64) _Atomic uint64_t run; /* loop (32 bits), next grain, end (16 bits each) */
     sleeper sleeper;
-    atomic_int processor; /* where it runs, when it wakes others */
     pthread_t thread;
 } participant;
 
@@ -140,33 +139,29 @@ static void begin_awake(sleeper *self)
 /* ---- Processors ------------------------------------------------------------------------------ */
 
 #ifdef __linux__
-static int this_processor(void) { return sched_getcpu(); }
-
-/* Forbidding this thread its processor for a moment makes the system move it. */
-static void leave_processor(int processor)
+/* The system may wake a thread where the one runs that wakes it, and leave both there while another
+ * processor is idle: Linux does not look for an idle one where two share a cache and half their
+ * time is used. The thread would come too late for its share, if at all: so it is forbidden this
+ * processor for as long as it takes to wake it. */
+static void wake_elsewhere(participant *other)
 {
+    const int here = sched_getcpu();
     cpu_set_t allowed, others;
-    if (processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed)) return;
-    others = allowed;
-    CPU_CLR((size_t)processor, &others);
-    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others)) return;
-    sched_setaffinity(0, sizeof allowed, &allowed);
+    if (!atomic_load(&other->sleeper.asleep)) return;
+    bool apart = here >= 0 && here < CPU_SETSIZE &&
+                 !pthread_getaffinity_np(other->thread, sizeof allowed, &allowed);
+    if (apart) {
+        others = allowed;
+        CPU_CLR((size_t)here, &others);
+        apart = CPU_COUNT(&others) > 0 &&
+                !pthread_setaffinity_np(other->thread, sizeof others, &others);
+    }
+    wake(&other->sleeper);
+    if (apart) pthread_setaffinity_np(other->thread, sizeof allowed, &allowed);
 }
 #else
-static int this_processor(void) { return -1; }
-static void leave_processor(int processor) { (void)processor; }
+static void wake_elsewhere(participant *other) { wake(&other->sleeper); }
 #endif
-
-/* The system may wake a thread where the one runs that wakes it, and leave both there while
- * another processor is idle: Linux does not look for an idle one where two share a cache and half
- * their time is used. */
-static void part_from(const participant *waker)
-{
-    const int processor = this_processor();
-    if (processor >= 0 &&
-        processor == atomic_load_explicit(&waker->processor, memory_order_relaxed))
-        leave_processor(processor);
-}
 
 /* ---- A loop --------------------------------------------------------------------------------- */
 
@@ -203,12 +198,11 @@ static int64_t take_part(int self, uint32_t loop, int participants)
     return total;
 }
 
-/* Each wakes two, (self - 1) / 2 being who woke it, so that many are soon awake. */
+/* Each wakes two, so that many are soon awake. */
 static void wake_next(int self, int participants)
 {
-    atomic_store_explicit(&member[self].processor, this_processor(), memory_order_relaxed);
     for (int next = 2 * self + 1; next <= 2 * self + 2 && next < participants; next++)
-        wake(&member[next].sleeper);
+        wake_elsewhere(&member[next]);
 }
 
 /* A new loop's name is what the threads wait for. */
@@ -308,7 +302,6 @@ static void *help(void *argument)
         const int participants = atomic_load_explicit(&pool.participants, memory_order_relaxed);
         if (participants == 0) return NULL;
         if (index >= participants) continue;
-        part_from(&member[(index - 1) / 2]);
         wake_next(index, participants);
         take_part(index, seen, participants);
         const int64_t time = now();
