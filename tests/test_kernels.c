@@ -785,6 +785,92 @@ START_TEST(row_norm_takes_a_row_near_the_ends_among_others)
 }
 END_TEST
 
+/* x near 1, and the same at an end of the dtype's range: there rows and columns are done plainly,
+ * in double, and but for roundings only the size of dx may differ, by `scale`. */
+typedef struct {
+    char *x[2], *dy;
+    double scale;
+} near_and_far;
+
+static near_and_far make_near_and_far(int64_t n, bool large)
+{
+    const int up = in_float ? 127 : 1023, down = in_float ? -131 : -1002;
+    const near_and_far made = {{make(n), uniform(n, -2, 2)},
+                               uniform(n, large ? -1e6 : -1e-6, large ? 1e6 : 1e-6),
+                               ldexp(1, large ? up : down)};
+    for (int64_t i = 0; i < n; i++) {
+        put(made.x[1], i, 0.99 * (double)get(made.x[1], i) * made.scale);
+        put(made.x[0], i, (double)get(made.x[1], i) / made.scale);
+    }
+    return made;
+}
+
+static void expect_same_in_vectors(const char *what, const char *vectors, const char *plain,
+                                   int64_t n, double scale)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)get(vectors, i)));
+    for (int64_t i = 0; i < n; i++)
+        expect(what, vectors, i, get(plain, i) * (long double)scale, 32, largest);
+}
+
+START_TEST(rows_in_vectors_equal_rows_done_plainly)
+{
+    if (!use_table(_i)) return;
+    enum { ROWS = 3 };
+    static const int lengths[] = {65, 300, 1100, 2500};
+    for (int mode = 0; mode < 16; mode++) {
+        const int64_t n = lengths[mode / 4], size = ROWS * n;
+        const ng_row_norm_shape shape = {ROWS, n, n, 0, mode & 1, false};
+        const char *gamma = uniform(n, 0.5, 1.5), *beta = or_null(uniform(n, -1, 1), mode & 1);
+        const near_and_far in = make_near_and_far(size, mode & 2);
+        char *y[2], *dx[2], *dgamma[2];
+        for (int far = 0; far < 2; far++) {
+            const ng_statistics to = {mode & 1 ? doubles(ROWS) : NULL, doubles(ROWS),
+                                      doubles(ROWS)};
+            y[far] = make(size), dx[far] = make(size), dgamma[far] = make(n);
+            k->row_norm(&shape, in.x[far], gamma, beta, y[far], to);
+            k->row_norm_backward(
+                &shape, in.x[far], gamma, to, in.dy,
+                (ng_norm_gradients){{dx[far], false}, {dgamma[far], false}, {NULL, false}},
+                doubles(ng_row_norm_scratch(&shape)));
+        }
+        expect_same_in_vectors("y", y[0], y[1], size, 1);
+        expect_same_in_vectors("dx", dx[0], dx[1], size, in.scale);
+        expect_same_in_vectors("dgamma", dgamma[0], dgamma[1], n, 1);
+        release();
+    }
+}
+END_TEST
+
+START_TEST(columns_in_vectors_equal_columns_done_plainly)
+{
+    if (!use_table(_i)) return;
+    static const ng_column_norm_shape shapes[] = {
+        {7, 65, 1, 0}, {300, 37, 1, 0}, {3, 5, 40, 0}, {40, 3, 33, 0}};
+    for (int mode = 0; mode < 8; mode++) {
+        const ng_column_norm_shape shape = shapes[mode / 2];
+        const int64_t channels = shape.channels, size = shape.outer * channels * shape.inner;
+        const char *gamma = uniform(channels, 0.5, 1.5), *beta = uniform(channels, -1, 1);
+        const near_and_far in = make_near_and_far(size, mode & 1);
+        char *y[2], *dx[2], *dgamma[2];
+        for (int far = 0; far < 2; far++) {
+            const ng_statistics to = {doubles(channels), doubles(channels), doubles(channels)};
+            y[far] = make(size), dx[far] = make(size), dgamma[far] = make(channels);
+            k->column_statistics(&shape, in.x[far], to, doubles(channels));
+            k->column_norm(&shape, in.x[far], to, gamma, beta, y[far]);
+            k->column_norm_backward(
+                &shape, in.x[far], gamma, to, in.dy, false,
+                (ng_norm_gradients){{dx[far], false}, {dgamma[far], false}, {NULL, false}});
+        }
+        expect_same_in_vectors("y", y[0], y[1], size, 1);
+        expect_same_in_vectors("dx", dx[0], dx[1], size, in.scale);
+        expect_same_in_vectors("dgamma", dgamma[0], dgamma[1], channels, 1);
+        release();
+    }
+}
+END_TEST
+
 START_TEST(row_norm_takes_double_rows_whose_squares_overflow)
 {
     if (!use_table(_i) || !reference_is_wider()) return;
@@ -1445,6 +1531,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, row_norm_keeps_its_digits_far_from_zero, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_rows_near_the_ends_of_float, 0, TABLES);
     tcase_add_loop_test(tests, row_norm_takes_double_rows_whose_squares_overflow, 0, TABLES);
+    tcase_add_loop_test(tests, rows_in_vectors_equal_rows_done_plainly, 0, TABLES);
+    tcase_add_loop_test(tests, columns_in_vectors_equal_columns_done_plainly, 0, TABLES);
     tcase_add_loop_test(tests, a_constant_row_gives_exactly_beta, 0, TABLES);
     tcase_add_loop_test(tests, one_feature_gives_beta_and_no_gradient, 0, TABLES);
     tcase_add_loop_test(tests, a_bad_element_spoils_its_own_row_only, 0, TABLES);

@@ -35,7 +35,7 @@ first_for() { # PATH: the suites that look at it first; check-long is check with
     src/kernels/conv.c | src/kernels/image.inc) echo conv kernels ;;
     src/kernels/attention.inc | src/kernels/dropout.h) echo transformer tables ;;
     src/kernels/pointwise.inc) echo tables kernels losses ops ;;
-    src/kernels/*norm*) echo tables norms numbers norm ;;
+    src/kernels/*norm*) echo tables kernels norms numbers norm ;;
     src/kernels/update.inc) echo tables optim kernels ;;
     src/kernels/*) echo tables kernels ops ;;
     src/tape/*) echo tape memory ops optim ;;
