@@ -17,6 +17,9 @@ for name in $(grep -oE '`[a-z_/]+\.(c|h|inc|def)`' README.md | tr -d '`' | sort 
     [ -e "$name" ] || [ -e "../include/normgrad/$name" ] || [ -e "../$name" ] ||
         compgen -G "*/$name" >/dev/null || wrong "there is no $name"
 done
+for file in kernels/*; do
+    grep -qF "\`${file#*/}\`" README.md || wrong "$file is not named"
+done
 while IFS='|' read -r _ room _ first _; do
     file=$(tr -d ' `' <<<"$room$first")
     [ -e "$file" ] || wrong "there is no $file"
