@@ -599,6 +599,31 @@ START_TEST(every_setting_of_the_order_of_samples_is_compared)
 }
 END_TEST
 
+/* Of doubles the highest bits differ first: two signs, and the exponents of whole numbers. */
+START_TEST(samples_that_differ_in_their_highest_bits_are_others)
+{
+    static const int flipped[] = {0, 7};
+    const char *path = in_folder("state");
+    ng_module *net = make_net();
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(8, 2)), *y = ng_ones_new(NG_F64, NG_SHAPE(8));
+    ng_dataset *data = ng_dataset_from(x, y);
+    for (int which = 0; which < 2; which++) {
+        ng_tensor *changed = which ? y : x;
+        for (int i = 0; i < 2; i++) ng_set(changed, flipped[i], -1);
+        ng_dataset *other = ng_dataset_from(x, y);
+        expect_refused("the samples' digest is ", true,
+                       ng_training_new(sgd, .tape = tape, .data = data, .path = path),
+                       ng_training_new(sgd, .tape = tape, .data = other, .path = path));
+        for (int i = 0; i < 2; i++) ng_set(changed, flipped[i], 1);
+        ng_dataset_free(other);
+    }
+    ng_dataset_free(data), ng_tensor_free(x), ng_tensor_free(y);
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
 /* Networks with the same tensors may still be two. */
 START_TEST(every_setting_of_a_layer_is_compared)
 {
@@ -1025,6 +1050,7 @@ Suite *training_suite(void)
     tcase_add_test(resume, every_setting_of_an_optimizer_is_compared);
     tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
+    tcase_add_test(resume, samples_that_differ_in_their_highest_bits_are_others);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);
     tcase_add_test(resume, settings_are_compared_to_their_last_digit);
     tcase_add_test(resume, a_training_is_taken_up_in_any_locale);
