@@ -624,6 +624,89 @@ START_TEST(samples_that_differ_in_their_highest_bits_are_others)
 }
 END_TEST
 
+/* A data set of 0, 1, 2 ... */
+static ng_dataset *numbered(int64_t count)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(count, 1));
+    for (int64_t i = 0; i < count; i++) ng_set(x, i, (double)i);
+    ng_dataset *data = ng_dataset_from(x, NG_NONE);
+    ng_tensor_free(x);
+    return data;
+}
+
+/* Trains `batches` of 4 in the first epoch, then saves. */
+static void save_after(ng_training *training, int batches)
+{
+    ng_batch batch;
+    ck_assert(ng_training_epoch(training, 2));
+    for (int i = 0; i < batches; i++) ck_assert(ng_training_batch(training, 4, &batch));
+    assert_ok(ng_training_save(training));
+}
+
+START_TEST(another_number_of_samples_may_be_gone_on_with)
+{
+    const char *path = in_folder("state");
+    ng_module *net = make_net();
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_dataset *data = numbered(10);
+    static const int64_t counts[] = {3, 9, 11, 17};
+    for (int k = 0; k < 4; k++) {
+        const int64_t count = counts[k];
+        ng_training *before = ng_training_new(sgd, .tape = tape, .data = data, .path = path);
+        save_after(before, 2);
+        ng_training_free(before);
+        ng_dataset *other = numbered(count);
+        ng_training *after = ng_training_new(sgd, .tape = tape, .data = other, .path = path);
+        ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
+        assert_error(NG_EVALUE, "data is 10 samples, and here ");
+        assert_ok(ng_training_resume(after, .changed = true));
+        ng_batch batch;
+        int64_t epochs = 0, left = 0, samples = 0;
+        while (ng_training_epoch(after, 2)) {
+            const bool whole = ng_training_at(after).batch == 0;
+            double sum = 0;
+            while (ng_training_batch(after, 4, &batch)) {
+                (whole ? &samples : &left)[0] += batch.size;
+                for (int64_t i = 0; i < batch.size; i++) sum += ng_get(batch.x, i);
+            }
+            if (whole) assert_close(sum, (double)(count * (count - 1)) / 2, 0);
+            epochs++;
+        }
+        ck_assert_int_eq(epochs, 2);
+        ck_assert_int_eq(left, count > 8 ? count - 8 : 0);
+        ck_assert_int_eq(samples, count);
+        ng_training_free(after), ng_dataset_free(other);
+    }
+    ng_dataset_free(data);
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+START_TEST(a_drawn_order_is_not_taken_up_where_it_is_to_stay)
+{
+    const char *path = in_folder("state");
+    ng_module *net = make_net();
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_dataset *data = numbered(64), *other = numbered(64);
+    ng_training *before = ng_training_new(sgd, .tape = tape, .data = data, .path = path);
+    ng_training *after =
+        ng_training_new(sgd, .tape = tape, .data = other, .path = path, .in_order = true);
+    save_after(before, 2);
+    assert_ok(ng_training_resume(after, .changed = true));
+    ng_batch batch;
+    ck_assert(ng_training_epoch(after, 2));
+    for (int64_t at = 8; at < 64; at += 4) {
+        ck_assert(ng_training_batch(after, 4, &batch));
+        for (int64_t i = 0; i < 4; i++) assert_close(ng_get(batch.x, i), (double)(at + i), 0);
+    }
+    ng_training_free(before), ng_training_free(after);
+    ng_dataset_free(data), ng_dataset_free(other);
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
 /* Networks with the same tensors may still be two. */
 START_TEST(every_setting_of_a_layer_is_compared)
 {
@@ -1051,6 +1134,8 @@ Suite *training_suite(void)
     tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
     tcase_add_test(resume, samples_that_differ_in_their_highest_bits_are_others);
+    tcase_add_test(resume, another_number_of_samples_may_be_gone_on_with);
+    tcase_add_test(resume, a_drawn_order_is_not_taken_up_where_it_is_to_stay);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);
     tcase_add_test(resume, settings_are_compared_to_their_last_digit);
     tcase_add_test(resume, a_training_is_taken_up_in_any_locale);

@@ -69,9 +69,9 @@ NG_API ng_status ng_training_keep_tensor(ng_training *training, const char *name
  * ng_summary shows it), or of the training (.seed, .in_order). After any error nothing has changed.
  *
  * or_begin  where there is no file, NG_OK, and the training begins
- * changed   goes on with the settings, and the samples, of this program. A momentum or .centered
- *           that one of them has and the other has not is still an error, for the state is
- *           another's */
+ * changed   goes on with the settings, and the samples, of this program, however many these are;
+ *           an epoch that was begun goes on at its next batch. A momentum or .centered that one of
+ *           them has and the other has not is still an error, for the state is another's */
 typedef struct {
     bool or_begin, changed;
     ng_training *training;
