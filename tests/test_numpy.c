@@ -154,6 +154,9 @@ START_TEST(what_is_saved_is_read_again)
     assert_error(NG_EVALUE, "two arrays are named");
     ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE);
     assert_error(NG_EVALUE, "0 arrays, expected");
+    arrays[0].name = "caf\xe9"; /* Latin-1, which numpy.load would fail at for all of them */
+    ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE);
+    assert_error(NG_EVALUE, "expected UTF-8");
     for (int i = 0; i < 18; i++) ng_tensor_free((ng_tensor *)arrays[i].tensor);
 }
 END_TEST

@@ -90,6 +90,11 @@ static bool arrays_accepted(const char *function, const ng_npz_array *arrays, in
                     strlen(array->name));
             return false;
         }
+        if (!ng_is_utf8(array->name)) {
+            ng_fail(NG_EVALUE, "%s: an array is named \"%s\", expected UTF-8", function,
+                    array->name);
+            return false;
+        }
         for (int k = 0; k < i; k++)
             if (strcmp(arrays[k].name, array->name) == 0) {
                 ng_fail(NG_EVALUE, "%s: two arrays are named \"%s\"", function, array->name);
