@@ -101,6 +101,8 @@ START_TEST(a_data_set_is_read_from_an_archive)
     assert_error(NG_EVALUE, "times the scale is no float32");
     ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .dtype = NG_I64));
     assert_error(NG_EDTYPE, "features as int64");
+    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"));
+    assert_error(NG_EVALUE, ".y is set, which counts without .no_label only");
 }
 END_TEST
 

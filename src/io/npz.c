@@ -360,7 +360,9 @@ ng_tensor *ng_tensor_load_npz(const char *path, const char *name)
 
 static bool options_accepted(ng_dataset_read_npz_options *o, const char *function)
 {
-    if (!ng_given(function, "path", o->path)) return false;
+    if (!ng_given(function, "path", o->path) ||
+        !ng_option_idle(function, "y", o->y && o->no_label, "without .no_label"))
+        return false;
     o->scale = ng_option(o->scale, 1);
     if (!o->x) o->x = "x";
     if (!o->y) o->y = "y";
