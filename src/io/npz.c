@@ -281,16 +281,19 @@ static bool fail_missing(const archive *a, const char *name, int64_t at, int64_t
     return false;
 }
 
+/* The last of its name: where an array was added to an archive again, it is the newer one. */
 static bool find_entry(const archive *a, const char *name, entry *found)
 {
     int64_t at, first, count = 0;
+    *found = (entry){.name = NULL};
     if (!find_directory(a, &at, &count)) return false;
     first = at;
     for (int64_t i = 0; i < count; i++) {
-        if (!read_entry(a, &at, found)) return false;
-        if (is_named(found, name)) return true;
+        entry e;
+        if (!read_entry(a, &at, &e)) return false;
+        if (is_named(&e, name)) *found = e;
     }
-    return fail_missing(a, name, first, count);
+    return found->name || fail_missing(a, name, first, count);
 }
 
 /* What an entry holds, unpacked into memory of its own. */
