@@ -435,6 +435,8 @@ START_TEST(another_training_is_refused_with_the_difference)
     assert_error(NG_EVALUE, "\"count.more\" is missing");
     ck_assert_int_eq(ng_training_keep_count(r.training, "more", &more), NG_EVALUE);
     assert_error(NG_EVALUE, "\"more\" is kept already");
+    ck_assert_int_eq(ng_training_keep_count(r.training, "z\xe4hlt", &more), NG_EVALUE);
+    assert_error(NG_EVALUE, "expected UTF-8"); /* and not when all of it is to be saved */
     end(&r);
 
     begin(&r, 2, path, 1, 1);

@@ -57,7 +57,7 @@ typedef struct {
 NG_API ng_training *ng_training_new_with(ng_training_new_options options);
 
 /* Numbers, generators and tensors of yours that are saved and taken up with the rest, under a name
- * that no other has. They must outlive the training; a tensor is yours or a module's. */
+ * in UTF-8 that no other has. They must outlive the training; a tensor is yours or a module's. */
 NG_API ng_status ng_training_keep_number(ng_training *training, const char *name, double *number);
 NG_API ng_status ng_training_keep_count(ng_training *training, const char *name, int64_t *count);
 NG_API ng_status ng_training_keep_rng(ng_training *training, const char *name, ng_rng *rng);
