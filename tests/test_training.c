@@ -626,6 +626,32 @@ START_TEST(samples_that_differ_in_their_highest_bits_are_others)
 }
 END_TEST
 
+/* A layer without parameters more or less is another network, which .changed does not allow. */
+START_TEST(another_number_of_layers_is_another_network)
+{
+    static const char *const says[] = {"has no layer 1, and here it is Dropout(0.1)",
+                                       "layer 1 is Dropout(0.1), and here there is none",
+                                       "is of a network of 2 modules, expected 3",
+                                       "is of a network of 3 modules, expected 2"};
+    ng_module *nets[] = {ng_sequential_new(ng_linear_new(5, 3)),
+                         ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1))};
+    for (int i = 0; i < 2; i++) {
+        ng_optimizer *saved = ng_sgd_new(nets[i]), *other = ng_sgd_new(nets[1 - i]);
+        ng_training *before = ng_training_new(saved, .path = in_folder("state"));
+        ng_training *after = ng_training_new(other, .path = in_folder("state"));
+        assert_ok(ng_training_save(before));
+        ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
+        ck_assert_ptr_null(strstr(ng_error_text(), ".changed"));
+        assert_error(NG_EVALUE, says[i]);
+        ck_assert_int_eq(ng_training_resume(after, .changed = true), NG_EVALUE);
+        assert_error(NG_EVALUE, says[2 + i]);
+        ng_training_free(before), ng_training_free(after);
+        ng_optimizer_free(saved), ng_optimizer_free(other);
+    }
+    ng_module_free(nets[0]), ng_module_free(nets[1]);
+}
+END_TEST
+
 /* A data set of 0, 1, 2 ... */
 static ng_dataset *numbered(int64_t count)
 {
@@ -1136,6 +1162,7 @@ Suite *training_suite(void)
     tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
     tcase_add_test(resume, samples_that_differ_in_their_highest_bits_are_others);
+    tcase_add_test(resume, another_number_of_layers_is_another_network);
     tcase_add_test(resume, another_number_of_samples_may_be_gone_on_with);
     tcase_add_test(resume, a_drawn_order_is_not_taken_up_where_it_is_to_stay);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);

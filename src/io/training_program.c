@@ -135,23 +135,32 @@ static bool same_subject(const line *a, const line *b)
            memcmp(a->subject, b->subject, (size_t)a->subject_length) == 0;
 }
 
+/* The lines that settings alone make no more or fewer: those of layers and data. */
+static int count_parts(const char *text)
+{
+    int count = 0;
+    for (; *text; text = next_line(text)) count += strncmp(text, "group ", 6) != 0;
+    return count;
+}
+
 bool ng_training_same_program(const char *function, const char *path, const char *saved,
                               const char *own)
 {
-    static const char allowed[] = "(.changed allows other settings)";
+    const bool settings = count_parts(saved) == count_parts(own);
+    const char *allowed = settings ? " (.changed allows other settings)" : "";
     while (*saved && *own && same_line(saved, own)) saved = next_line(saved), own = next_line(own);
     if (!*saved && !*own) return true;
     const line there = line_at(saved), here = line_at(own);
     const bool other = same_subject(&there, &here), extra = *own && !has_line(saved, own);
     if (other)
-        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here %.*s %s", function, path,
+        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here %.*s%s", function, path,
                 here.subject_length, here.subject, there.value_length, there.value,
                 here.value_length, here.value, allowed);
     else if (extra)
-        ng_fail(NG_EVALUE, "%s: %s has no %.*s, and here it is %.*s %s", function, path,
+        ng_fail(NG_EVALUE, "%s: %s has no %.*s, and here it is %.*s%s", function, path,
                 here.subject_length, here.subject, here.value_length, here.value, allowed);
     else
-        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here there is none %s", function, path,
+        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here there is none%s", function, path,
                 there.subject_length, there.subject, there.value_length, there.value, allowed);
     return false;
 }

@@ -448,6 +448,17 @@ static bool settings_agree(const slots *s, const ng_optimizer *optimizer, bool c
     return true;
 }
 
+/* Whether the network has as many modules as the file's, whatever they are. */
+static bool modules_agree(const slots *s, const ng_module *module)
+{
+    const int64_t own = count_modules(module);
+    const ng_stored *found = find_like(s, "training.modes", NG_STORED_I64);
+    if (!found || found->size == own) return true; /* as match tells */
+    ng_fail(NG_EVALUE, "%s: %s is of a network of %lld modules, expected %lld", s->function,
+            s->file->path, (long long)found->size, (long long)own);
+    return false;
+}
+
 /* Whether the file is of this program: of its layers, groups and data. */
 static bool program_agrees(slots *s)
 {
@@ -554,7 +565,7 @@ static bool take_up(slots *s, ng_training *self, bool changed)
     add_all(s, self);
     if (s->failed || !is_of(s, self->with.optimizer) ||
         !settings_agree(s, self->with.optimizer, changed) || (!changed && !program_agrees(s)) ||
-        !match(s) || !none_left(s))
+        !modules_agree(s, self->with.optimizer->module) || !match(s) || !none_left(s))
         return false;
     for (int i = 0; i < s->count; i++)
         if (s->list[i].aside) ng_stored_copy(s->list[i].found, s->list[i].memory);
