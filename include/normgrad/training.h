@@ -39,7 +39,7 @@ typedef struct ng_training ng_training;
  * every, minutes   saves after so many steps, or so much time; default every 10 minutes. Saves at
  *           the end in any case
  * keep      how many files there are at most: path, then path.1, the one before, and so on;
- *           default 1 */
+ *           default 1. With more, path.0 is the training's too, while it saves */
 typedef struct {
     ng_tape *tape;
     ng_dataset *data;
