@@ -1,4 +1,4 @@
-/* A number that tells lists of numbers from others: FNV-1a, word by word. */
+/* A number that tells lists of numbers from others: FNV-1a, word by word, folded. */
 #ifndef EXAMPLES_DIGEST_H
 #define EXAMPLES_DIGEST_H
 
@@ -7,10 +7,12 @@
 
 #define DIGEST_START UINT64_C(0xcbf29ce484222325)
 
-/* Goes on from a digest, or from DIGEST_START. */
+/* Goes on from a digest, or from DIGEST_START. A product carries upwards only: the high half goes
+ * on top of the low one, where the signs of two numbers would else cancel each other. */
 static inline uint64_t digest_of(uint64_t digest, uint64_t word)
 {
-    return (digest ^ word) * UINT64_C(0x100000001b3);
+    digest = (digest ^ word) * UINT64_C(0x100000001b3);
+    return digest ^ digest >> 32;
 }
 
 static inline uint64_t digest_of_number(uint64_t digest, double number)

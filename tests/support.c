@@ -304,7 +304,7 @@ int counted_open(const char *path, int flags, ...)
     va_start(arguments, flags);
     const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    const int fd = refuse_file_call() ? -1 : open(path, flags, mode);
+    const int fd = refuse_file_call() || interrupt() ? -1 : open(path, flags, mode);
     descriptors += fd >= 0;
     return fd;
 }

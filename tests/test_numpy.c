@@ -101,6 +101,8 @@ START_TEST(a_data_set_is_read_from_an_archive)
     assert_error(NG_EVALUE, "times the scale is no float32");
     ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .dtype = NG_I64));
     assert_error(NG_EDTYPE, "features as int64");
+    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"));
+    assert_error(NG_EVALUE, ".y is set, which counts without .no_label only");
 }
 END_TEST
 
@@ -154,6 +156,9 @@ START_TEST(what_is_saved_is_read_again)
     assert_error(NG_EVALUE, "two arrays are named");
     ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE);
     assert_error(NG_EVALUE, "0 arrays, expected");
+    arrays[0].name = "caf\xe9"; /* Latin-1, which numpy.load would fail at for all of them */
+    ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE);
+    assert_error(NG_EVALUE, "expected UTF-8");
     for (int i = 0; i < 18; i++) ng_tensor_free((ng_tensor *)arrays[i].tensor);
 }
 END_TEST
@@ -330,6 +335,23 @@ START_TEST(a_bit_that_fell_over_is_told_by_the_checksum)
         assert_error(NG_EPARSE, i == 1 ? "" : "damaged: an array's checksum or its length");
         free(bytes);
     }
+}
+END_TEST
+
+/* As where an array was added again: zip and Python's zipfile put the newer one behind. */
+START_TEST(the_last_of_a_name_counts)
+{
+    ng_tensor *older = ng_zeros_new(NG_F32, NG_SHAPE(3)), *newer = ng_ones_new(NG_F32, NG_SHAPE(2));
+    const char *path = in_folder("it.npz");
+    assert_ok(ng_tensors_save_npz(path, (ng_npz_array[]){{"x", older}, {"y", newer}}, 2));
+    size_t size;
+    char *bytes = get_file(path, &size);
+    for (size_t i = 0; i + 5 < size; i++)
+        if (memcmp(bytes + i, "y.npy", 5) == 0) bytes[i] = 'x';
+    ng_tensor *x = ng_tensor_load_npz(put_file("it.npz", bytes, size), "x");
+    assert_same_bits(newer, x);
+    free(bytes);
+    ng_tensor_free(older), ng_tensor_free(newer), ng_tensor_free(x);
 }
 END_TEST
 
@@ -578,6 +600,7 @@ Suite *numpy_suite(void)
     tcase_add_test(arrays, damaged_files_are_refused_without_harm);
     tcase_add_test(arrays, a_large_archive_is_doubted_too);
     tcase_add_test(arrays, a_bit_that_fell_over_is_told_by_the_checksum);
+    tcase_add_test(arrays, the_last_of_a_name_counts);
     tcase_add_test(arrays, an_archive_may_have_a_comment_and_nothing_else_behind_it);
     tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
     suite_add_tcase(suite, arrays);

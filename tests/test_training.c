@@ -435,6 +435,8 @@ START_TEST(another_training_is_refused_with_the_difference)
     assert_error(NG_EVALUE, "\"count.more\" is missing");
     ck_assert_int_eq(ng_training_keep_count(r.training, "more", &more), NG_EVALUE);
     assert_error(NG_EVALUE, "\"more\" is kept already");
+    ck_assert_int_eq(ng_training_keep_count(r.training, "z\xe4hlt", &more), NG_EVALUE);
+    assert_error(NG_EVALUE, "expected UTF-8"); /* and not when all of it is to be saved */
     end(&r);
 
     begin(&r, 2, path, 1, 1);
@@ -595,6 +597,140 @@ START_TEST(every_setting_of_the_order_of_samples_is_compared)
                                        .seed = seeds[i], .in_order = i == 1));
         ng_dataset_free(data), ng_dataset_free(other);
     }
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+/* Of doubles the highest bits differ first: two signs, and the exponents of whole numbers. */
+START_TEST(samples_that_differ_in_their_highest_bits_are_others)
+{
+    static const int flipped[] = {0, 7};
+    const char *path = in_folder("state");
+    ng_module *net = make_net();
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(8, 2)), *y = ng_ones_new(NG_F64, NG_SHAPE(8));
+    ng_dataset *data = ng_dataset_from(x, y);
+    for (int which = 0; which < 2; which++) {
+        ng_tensor *changed = which ? y : x;
+        for (int i = 0; i < 2; i++) ng_set(changed, flipped[i], -1);
+        ng_dataset *other = ng_dataset_from(x, y);
+        expect_refused("the samples' digest is ", true,
+                       ng_training_new(sgd, .tape = tape, .data = data, .path = path),
+                       ng_training_new(sgd, .tape = tape, .data = other, .path = path));
+        for (int i = 0; i < 2; i++) ng_set(changed, flipped[i], 1);
+        ng_dataset_free(other);
+    }
+    ng_dataset_free(data), ng_tensor_free(x), ng_tensor_free(y);
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+/* A layer without parameters more or less is another network, which .changed does not allow. */
+START_TEST(another_number_of_layers_is_another_network)
+{
+    static const char *const says[] = {"has no layer 1, and here it is Dropout(0.1)",
+                                       "layer 1 is Dropout(0.1), and here there is none",
+                                       "is of a network of 2 modules, expected 3",
+                                       "is of a network of 3 modules, expected 2"};
+    ng_module *nets[] = {ng_sequential_new(ng_linear_new(5, 3)),
+                         ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1))};
+    for (int i = 0; i < 2; i++) {
+        ng_optimizer *saved = ng_sgd_new(nets[i]), *other = ng_sgd_new(nets[1 - i]);
+        ng_training *before = ng_training_new(saved, .path = in_folder("state"));
+        ng_training *after = ng_training_new(other, .path = in_folder("state"));
+        assert_ok(ng_training_save(before));
+        ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
+        ck_assert_ptr_null(strstr(ng_error_text(), ".changed"));
+        assert_error(NG_EVALUE, says[i]);
+        ck_assert_int_eq(ng_training_resume(after, .changed = true), NG_EVALUE);
+        assert_error(NG_EVALUE, says[2 + i]);
+        ng_training_free(before), ng_training_free(after);
+        ng_optimizer_free(saved), ng_optimizer_free(other);
+    }
+    ng_module_free(nets[0]), ng_module_free(nets[1]);
+}
+END_TEST
+
+/* A data set of 0, 1, 2 ... */
+static ng_dataset *numbered(int64_t count)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(count, 1));
+    for (int64_t i = 0; i < count; i++) ng_set(x, i, (double)i);
+    ng_dataset *data = ng_dataset_from(x, NG_NONE);
+    ng_tensor_free(x);
+    return data;
+}
+
+/* Trains `batches` of 4 in the first epoch, then saves. */
+static void save_after(ng_training *training, int batches)
+{
+    ng_batch batch;
+    ck_assert(ng_training_epoch(training, 2));
+    for (int i = 0; i < batches; i++) ck_assert(ng_training_batch(training, 4, &batch));
+    assert_ok(ng_training_save(training));
+}
+
+START_TEST(another_number_of_samples_may_be_gone_on_with)
+{
+    const char *path = in_folder("state");
+    ng_module *net = make_net();
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_dataset *data = numbered(10);
+    static const int64_t counts[] = {3, 9, 11, 17};
+    for (int k = 0; k < 4; k++) {
+        const int64_t count = counts[k];
+        ng_training *before = ng_training_new(sgd, .tape = tape, .data = data, .path = path);
+        save_after(before, 2);
+        ng_training_free(before);
+        ng_dataset *other = numbered(count);
+        ng_training *after = ng_training_new(sgd, .tape = tape, .data = other, .path = path);
+        ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
+        assert_error(NG_EVALUE, "data is 10 samples, and here ");
+        assert_ok(ng_training_resume(after, .changed = true));
+        ng_batch batch;
+        int64_t epochs = 0, left = 0, samples = 0;
+        while (ng_training_epoch(after, 2)) {
+            const bool whole = ng_training_at(after).batch == 0;
+            double sum = 0;
+            while (ng_training_batch(after, 4, &batch)) {
+                (whole ? &samples : &left)[0] += batch.size;
+                for (int64_t i = 0; i < batch.size; i++) sum += ng_get(batch.x, i);
+            }
+            if (whole) assert_close(sum, (double)(count * (count - 1)) / 2, 0);
+            epochs++;
+        }
+        ck_assert_int_eq(epochs, 2);
+        ck_assert_int_eq(left, count > 8 ? count - 8 : 0);
+        ck_assert_int_eq(samples, count);
+        ng_training_free(after), ng_dataset_free(other);
+    }
+    ng_dataset_free(data);
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+}
+END_TEST
+
+START_TEST(a_drawn_order_is_not_taken_up_where_it_is_to_stay)
+{
+    const char *path = in_folder("state");
+    ng_module *net = make_net();
+    ng_optimizer *sgd = ng_sgd_new(net);
+    ng_tape *tape = ng_tape_new();
+    ng_dataset *data = numbered(64), *other = numbered(64);
+    ng_training *before = ng_training_new(sgd, .tape = tape, .data = data, .path = path);
+    ng_training *after =
+        ng_training_new(sgd, .tape = tape, .data = other, .path = path, .in_order = true);
+    save_after(before, 2);
+    assert_ok(ng_training_resume(after, .changed = true));
+    ng_batch batch;
+    ck_assert(ng_training_epoch(after, 2));
+    for (int64_t at = 8; at < 64; at += 4) {
+        ck_assert(ng_training_batch(after, 4, &batch));
+        for (int64_t i = 0; i < 4; i++) assert_close(ng_get(batch.x, i), (double)(at + i), 0);
+    }
+    ng_training_free(before), ng_training_free(after);
+    ng_dataset_free(data), ng_dataset_free(other);
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
 END_TEST
@@ -1025,6 +1161,10 @@ Suite *training_suite(void)
     tcase_add_test(resume, every_setting_of_an_optimizer_is_compared);
     tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
     tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
+    tcase_add_test(resume, samples_that_differ_in_their_highest_bits_are_others);
+    tcase_add_test(resume, another_number_of_layers_is_another_network);
+    tcase_add_test(resume, another_number_of_samples_may_be_gone_on_with);
+    tcase_add_test(resume, a_drawn_order_is_not_taken_up_where_it_is_to_stay);
     tcase_add_test(resume, every_setting_of_a_layer_is_compared);
     tcase_add_test(resume, settings_are_compared_to_their_last_digit);
     tcase_add_test(resume, a_training_is_taken_up_in_any_locale);

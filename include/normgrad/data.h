@@ -126,13 +126,14 @@ NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char
 NG_API ng_tensor *ng_tensor_load_npy(const char *path);
 
 /* The same for an array of an archive (.npz), by its name; one that is not there is NG_EVALUE,
- * which tells those that are. Archives beyond 4 GB (zip64) are read, too. */
+ * which tells those that are. Of several of one name, the last is read, as NumPy does. Archives
+ * beyond 4 GB (zip64) are read, too. */
 NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
 
 /* Saves tensors as an archive, uncompressed:
  *     ng_tensors_save_npz(path, (ng_npz_array[]){{"x", x}, {"y", y}}, 2) */
 typedef struct {
-    const char *name;        /* without ".npy" */
+    const char *name;        /* without ".npy"; UTF-8 */
     const ng_tensor *tensor; /* its values */
 } ng_npz_array;
 NG_API NG_MUST_CHECK ng_status ng_tensors_save_npz(const char *path, const ng_npz_array *arrays,

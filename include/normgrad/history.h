@@ -15,9 +15,10 @@ NG_BEGIN_C
  *     0     2.31     ?
  *     1     1.02     0.91
  *
- * blocks stand two blank lines apart: gnuplot's `index "LayerNorm"` selects one, `columnheader`
- * names its columns, and `set datafile missing "?"` skips what was not logged at a step. NaN and
- * Inf are written as such; gnuplot interrupts its line there. */
+ * blocks stand two blank lines apart: gnuplot's `index "LayerNorm"` selects one (the first whose
+ * name begins so: begin "LayerNorm" before "LayerNorm 2"), `columnheader` names its columns, and
+ * `set datafile missing "?"` skips what was not logged at a step. NaN and Inf are written as such;
+ * gnuplot interrupts its line there. */
 typedef struct ng_history ng_history;
 
 /* `what` goes into the first line of the file (new lines become spaces), before the version. */

@@ -39,7 +39,7 @@ typedef struct ng_training ng_training;
  * every, minutes   saves after so many steps, or so much time; default every 10 minutes. Saves at
  *           the end in any case
  * keep      how many files there are at most: path, then path.1, the one before, and so on;
- *           default 1 */
+ *           default 1. With more, path.0 is the training's too, while it saves */
 typedef struct {
     ng_tape *tape;
     ng_dataset *data;
@@ -57,7 +57,7 @@ typedef struct {
 NG_API ng_training *ng_training_new_with(ng_training_new_options options);
 
 /* Numbers, generators and tensors of yours that are saved and taken up with the rest, under a name
- * that no other has. They must outlive the training; a tensor is yours or a module's. */
+ * in UTF-8 that no other has. They must outlive the training; a tensor is yours or a module's. */
 NG_API ng_status ng_training_keep_number(ng_training *training, const char *name, double *number);
 NG_API ng_status ng_training_keep_count(ng_training *training, const char *name, int64_t *count);
 NG_API ng_status ng_training_keep_rng(ng_training *training, const char *name, ng_rng *rng);
@@ -69,9 +69,9 @@ NG_API ng_status ng_training_keep_tensor(ng_training *training, const char *name
  * ng_summary shows it), or of the training (.seed, .in_order). After any error nothing has changed.
  *
  * or_begin  where there is no file, NG_OK, and the training begins
- * changed   goes on with the settings, and the samples, of this program. A momentum or .centered
- *           that one of them has and the other has not is still an error, for the state is
- *           another's */
+ * changed   goes on with the settings, and the samples, of this program, however many these are;
+ *           an epoch that was begun goes on at its next batch. A momentum or .centered that one of
+ *           them has and the other has not is still an error, for the state is another's */
 typedef struct {
     bool or_begin, changed;
     ng_training *training;

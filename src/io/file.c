@@ -11,6 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
+/* ---- Opening ---- */
+
+/* A pipe waits until somebody writes to it, and may be interrupted as a read may. */
+static int open_file(const char *path, int flags, mode_t mode)
+{
+    int fd;
+    do fd = open(path, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
 /* ---- Reading ---- */
 
 /* Reads from a descriptor to its end into memory that goes on with a 0 behind it. The size that the
@@ -47,7 +58,7 @@ static char *read_to_end(const char *function, const char *path, int fd, int64_t
 
 char *ng_file_read(const char *function, const char *path, int64_t *size)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open_file(path, O_RDONLY, 0);
     if (fd < 0) {
         ng_fail(NG_EIO, "%s: cannot open %s: %s", function, path, strerror(errno));
         return NULL;
@@ -153,8 +164,8 @@ static int open_beside(ng_replacement *file, mode_t mode)
                                     folder, file->path, NAME_PART, file->path + folder,
                                     (unsigned long long)ng_rng_next(&rng));
         if (length >= (int)sizeof file->temporary) return errno = ENAMETOOLONG, -1;
-        const int fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (fd >= 0 || (errno != EEXIST && errno != EINTR)) return fd;
+        const int fd = open_file(file->temporary, O_WRONLY | O_CREAT | O_EXCL, mode);
+        if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;
 }
@@ -266,7 +277,7 @@ static void sync_folder(ng_replacement *file)
     static const char where[] = " for good (syncing its folder)";
     snprintf(file->temporary, sizeof file->temporary, "%.*s.", folder_length(file->path),
              file->path);
-    const int fd = open(file->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open_file(file->temporary, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
         if (errno != EACCES) fail(file, where, strerror(errno));
         return;

@@ -90,6 +90,11 @@ static bool arrays_accepted(const char *function, const ng_npz_array *arrays, in
                     strlen(array->name));
             return false;
         }
+        if (!ng_is_utf8(array->name)) {
+            ng_fail(NG_EVALUE, "%s: an array is named \"%s\", expected UTF-8", function,
+                    array->name);
+            return false;
+        }
         for (int k = 0; k < i; k++)
             if (strcmp(arrays[k].name, array->name) == 0) {
                 ng_fail(NG_EVALUE, "%s: two arrays are named \"%s\"", function, array->name);
@@ -276,16 +281,19 @@ static bool fail_missing(const archive *a, const char *name, int64_t at, int64_t
     return false;
 }
 
+/* The last of its name: where an array was added to an archive again, it is the newer one. */
 static bool find_entry(const archive *a, const char *name, entry *found)
 {
     int64_t at, first, count = 0;
+    *found = (entry){.name = NULL};
     if (!find_directory(a, &at, &count)) return false;
     first = at;
     for (int64_t i = 0; i < count; i++) {
-        if (!read_entry(a, &at, found)) return false;
-        if (is_named(found, name)) return true;
+        entry e;
+        if (!read_entry(a, &at, &e)) return false;
+        if (is_named(&e, name)) *found = e;
     }
-    return fail_missing(a, name, first, count);
+    return found->name || fail_missing(a, name, first, count);
 }
 
 /* What an entry holds, unpacked into memory of its own. */
@@ -355,7 +363,9 @@ ng_tensor *ng_tensor_load_npz(const char *path, const char *name)
 
 static bool options_accepted(ng_dataset_read_npz_options *o, const char *function)
 {
-    if (!ng_given(function, "path", o->path)) return false;
+    if (!ng_given(function, "path", o->path) ||
+        !ng_option_idle(function, "y", o->y && o->no_label, "without .no_label"))
+        return false;
     o->scale = ng_option(o->scale, 1);
     if (!o->x) o->x = "x";
     if (!o->y) o->y = "y";

@@ -159,7 +159,7 @@ static int character_at(const unsigned char *at, const unsigned char *end)
     return code < least[count] || code > 0x10ffff || surrogate ? 0 : count;
 }
 
-static bool is_utf8(const char *text)
+bool ng_is_utf8(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
     while (at < end) {
@@ -255,7 +255,7 @@ static ng_status check_names(const char *function, const ng_stored *arrays, int 
 {
     for (int i = 0; i < count; i++) {
         const char *name = arrays[i].name;
-        if (!is_utf8(name) || strcmp(name, "__metadata__") == 0)
+        if (!ng_is_utf8(name) || strcmp(name, "__metadata__") == 0)
             return ng_fail(NG_EVALUE, "%s: a tensor is named \"%s\", expected UTF-8 and not that",
                            function, name);
     }

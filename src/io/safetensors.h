@@ -45,6 +45,8 @@ typedef struct {
 
 const char *ng_stored_kind_name(ng_stored_kind kind); /* "F32" */
 
+bool ng_is_utf8(const char *text);
+
 /* What is to be written of a tensor. */
 ng_stored ng_stored_of(const char *name, const ng_tensor *x);
 

@@ -77,6 +77,8 @@ static ng_status keep(const char *function, ng_training *self, const char *kind,
     if (!ng_given(function, "training", self) || !ng_given(function, "name", name) ||
         !ng_given(function, "what is to be kept", something ? self : NULL))
         return ng_newest_status();
+    if (!ng_is_utf8(name))
+        return ng_fail(NG_EVALUE, "%s: the name \"%s\", expected UTF-8", function, name);
     ng_text whole = {.function = function};
     ng_text_print(&whole, "%s.%s", kind, name);
     bool taken = false, made = !whole.failed;

@@ -58,12 +58,20 @@ void ng_training_print_program(const ng_training *self, ng_text *text)
     ng_text_print(text, "the samples' digest\t%016llx\n", (unsigned long long)self->samples);
 }
 
-/* FNV-1a over whole elements, so that it is the same for either order of bytes. */
+/* FNV-1a over whole elements, so that it is the same for either order of bytes. A product carries
+ * upwards only: without the high half on top of the low one two signs would cancel each other, and
+ * of whole numbers in double little more than their exponents would count. */
+static uint64_t digest_of_word(uint64_t digest, uint64_t word)
+{
+    digest = (digest ^ word) * UINT64_C(0x100000001b3);
+    return digest ^ digest >> 32;
+}
+
 static uint64_t digest_of(uint64_t digest, const ng_tensor *x)
 {
-    const uint64_t prime = UINT64_C(0x100000001b3);
-    digest = (digest ^ (uint64_t)x->dtype) * prime;
-    for (int i = 0; i < x->shape.rank; i++) digest = (digest ^ (uint64_t)x->shape.dim[i]) * prime;
+    digest = digest_of_word(digest, (uint64_t)x->dtype);
+    for (int i = 0; i < x->shape.rank; i++)
+        digest = digest_of_word(digest, (uint64_t)x->shape.dim[i]);
     const size_t width = ng_dtype_bytes(x->dtype);
     for (int64_t i = 0; i < x->size; i++) {
         uint32_t four;
@@ -71,7 +79,7 @@ static uint64_t digest_of(uint64_t digest, const ng_tensor *x)
         memcpy(&four, (const char *)x->data + (size_t)i * width, sizeof four);
         bits = four;
         if (width == sizeof bits) memcpy(&bits, (const char *)x->data + (size_t)i * width, width);
-        digest = (digest ^ bits) * prime;
+        digest = digest_of_word(digest, bits);
     }
     return digest;
 }
@@ -127,23 +135,32 @@ static bool same_subject(const line *a, const line *b)
            memcmp(a->subject, b->subject, (size_t)a->subject_length) == 0;
 }
 
+/* The lines that settings alone make no more or fewer: those of layers and data. */
+static int count_parts(const char *text)
+{
+    int count = 0;
+    for (; *text; text = next_line(text)) count += strncmp(text, "group ", 6) != 0;
+    return count;
+}
+
 bool ng_training_same_program(const char *function, const char *path, const char *saved,
                               const char *own)
 {
-    static const char allowed[] = "(.changed allows other settings)";
+    const bool settings = count_parts(saved) == count_parts(own);
+    const char *allowed = settings ? " (.changed allows other settings)" : "";
     while (*saved && *own && same_line(saved, own)) saved = next_line(saved), own = next_line(own);
     if (!*saved && !*own) return true;
     const line there = line_at(saved), here = line_at(own);
     const bool other = same_subject(&there, &here), extra = *own && !has_line(saved, own);
     if (other)
-        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here %.*s %s", function, path,
+        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here %.*s%s", function, path,
                 here.subject_length, here.subject, there.value_length, there.value,
                 here.value_length, here.value, allowed);
     else if (extra)
-        ng_fail(NG_EVALUE, "%s: %s has no %.*s, and here it is %.*s %s", function, path,
+        ng_fail(NG_EVALUE, "%s: %s has no %.*s, and here it is %.*s%s", function, path,
                 here.subject_length, here.subject, here.value_length, here.value, allowed);
     else
-        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here there is none %s", function, path,
+        ng_fail(NG_EVALUE, "%s: %s: %.*s is %.*s, and here there is none%s", function, path,
                 there.subject_length, there.subject, there.value_length, there.value, allowed);
     return false;
 }

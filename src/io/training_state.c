@@ -44,7 +44,8 @@ typedef struct {
     int n_settings;
     uint64_t streams[8];
     int64_t *steps, *modes, *order;
-    bool *waits; /* whether a parameter's gradient waits for a step */
+    int64_t samples; /* in the order: of the data set, or of the file's */
+    bool *waits;     /* whether a parameter's gradient waits for a step */
     ng_text history;
     ng_text program;     /* this one */
     char *saved_program; /* the file's, while it is read */
@@ -216,6 +217,26 @@ static void add_optimizer(slots *s, const ng_training *self, ng_optimizer *optim
     add_array(s, "optimizer.steps", NG_STORED_I64, NG_SHAPE(optimizer->count), a->steps);
 }
 
+/* An array of the file, where it is there in the form that is wanted. */
+static const ng_stored *find_like(const slots *s, const char *name, ng_stored_kind kind)
+{
+    const ng_stored *found = ng_safetensors_find(s->file, name);
+    return found && found->kind == kind && found->shape.rank == 1 ? found : NULL;
+}
+
+/* The order of the samples as it is, or with room for the file's, which may be of another number of
+ * them. */
+static void add_order(slots *s, ng_dataset *data)
+{
+    aside *a = &s->aside;
+    const ng_stored *found = s->file ? find_like(s, "data", NG_STORED_I64) : NULL;
+    a->samples = found ? found->size : ng_dataset_count(data);
+    a->order = aside_new(s, a->samples);
+    if (s->failed) return;
+    if (!found) memcpy(a->order, ng_dataset_order(data), (size_t)a->samples * sizeof(int64_t));
+    add_array(s, "data", NG_STORED_I64, NG_SHAPE(a->samples), a->order);
+}
+
 static void add_streams(slots *s, const ng_training *self)
 {
     aside *a = &s->aside;
@@ -224,13 +245,7 @@ static void add_streams(slots *s, const ng_training *self)
         memcpy(a->streams + 4, self->with.tape->rng.state, sizeof(ng_rng));
         add_array(s, "tape", NG_STORED_U64, NG_SHAPE(2, 4), a->streams);
     }
-    if (self->with.data) {
-        const int64_t count = ng_dataset_count(self->with.data);
-        a->order = aside_new(s, count);
-        if (s->failed) return;
-        memcpy(a->order, ng_dataset_order(self->with.data), (size_t)count * sizeof(int64_t));
-        add_array(s, "data", NG_STORED_I64, NG_SHAPE(count), a->order);
-    }
+    if (self->with.data) add_order(s, self->with.data);
 }
 
 /* Of the history as it is, or with room for the file's. */
@@ -411,13 +426,6 @@ static bool is_of(const slots *s, const ng_optimizer *optimizer)
     return false;
 }
 
-/* An array of the file, where it is there in the form that is wanted. */
-static const ng_stored *find_like(const slots *s, const char *name, ng_stored_kind kind)
-{
-    const ng_stored *found = ng_safetensors_find(s->file, name);
-    return found && found->kind == kind && found->shape.rank == 1 ? found : NULL;
-}
-
 /* Whether the optimizer was made with the settings of the file; with `changed`, whether its state
  * has the same meaning. Asked before names are compared, for a setting may decide on them. */
 static bool settings_agree(const slots *s, const ng_optimizer *optimizer, bool changed)
@@ -438,6 +446,17 @@ static bool settings_agree(const slots *s, const ng_optimizer *optimizer, bool c
         return false;
     }
     return true;
+}
+
+/* Whether the network has as many modules as the file's, whatever they are. */
+static bool modules_agree(const slots *s, const ng_module *module)
+{
+    const int64_t own = count_modules(module);
+    const ng_stored *found = find_like(s, "training.modes", NG_STORED_I64);
+    if (!found || found->size == own) return true; /* as match tells */
+    ng_fail(NG_EVALUE, "%s: %s is of a network of %lld modules, expected %lld", s->function,
+            s->file->path, (long long)found->size, (long long)own);
+    return false;
 }
 
 /* Whether the file is of this program: of its layers, groups and data. */
@@ -490,8 +509,7 @@ static bool aside_accepted(const slots *s, const ng_training *self)
     const double lr = a->settings[a->n_settings];
     if (!(lr >= 0 && lr < HUGE_VAL))
         return refuse(s, NG_EPARSE, "training.settings", "has a rate that is none");
-    const int64_t samples = self->with.data ? ng_dataset_count(self->with.data) : 0;
-    return streams_run(s) && (samples == 0 || is_permutation(s, samples));
+    return streams_run(s) && (!self->with.data || is_permutation(s, a->samples));
 }
 
 static void commit_optimizer(const slots *s, ng_optimizer *optimizer, bool changed)
@@ -507,6 +525,16 @@ static void commit_optimizer(const slots *s, ng_optimizer *optimizer, bool chang
         if (weight->grad) weight->grad_spent = !a->waits[i];
         if (a->waits[i]) weight->grad->version++;
     }
+}
+
+/* With `changed` the file may be of other samples, or of an order that was drawn for each epoch,
+ * which is none to be left as it is. */
+static void commit_order(const slots *s, const ng_training *self)
+{
+    const aside *a = &s->aside;
+    const bool drawn = !strstr(a->saved_program, "\nin_order\ttrue\n");
+    if (a->samples != ng_dataset_count(self->with.data) || (drawn && self->with.in_order)) return;
+    memcpy(ng_dataset_order(self->with.data), a->order, (size_t)a->samples * sizeof(int64_t));
 }
 
 /* Nothing fails from here on. */
@@ -525,9 +553,7 @@ static void commit(const slots *s, ng_training *self, ng_history *history, bool 
         memcpy(self->with.tape->seeded.state, a->streams, sizeof(ng_rng));
         memcpy(self->with.tape->rng.state, a->streams + 4, sizeof(ng_rng));
     }
-    if (self->with.data)
-        memcpy(ng_dataset_order(self->with.data), a->order,
-               (size_t)ng_dataset_count(self->with.data) * sizeof(int64_t));
+    if (self->with.data) commit_order(s, self);
     if (self->with.history) ng_history_swap(self->with.history, history);
     self->at = (ng_position){a->position[EPOCH], a->position[BATCH], a->position[STEP]};
     self->size = a->position[SIZE];
@@ -539,7 +565,7 @@ static bool take_up(slots *s, ng_training *self, bool changed)
     add_all(s, self);
     if (s->failed || !is_of(s, self->with.optimizer) ||
         !settings_agree(s, self->with.optimizer, changed) || (!changed && !program_agrees(s)) ||
-        !match(s) || !none_left(s))
+        !modules_agree(s, self->with.optimizer->module) || !match(s) || !none_left(s))
         return false;
     for (int i = 0; i < s->count; i++)
         if (s->list[i].aside) ng_stored_copy(s->list[i].found, s->list[i].memory);
