@@ -56,7 +56,8 @@ tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --thre
 "$programs/digits_cnn" $small >"$folder/output"
 "$programs/char_transformer" $tiny >"$folder/output"
 "$programs/learning_rate" --quick --no-plot >"$folder/output"
-for result in convergence digits_cnn char_transformer learning_rate; do
+"$programs/regularization" --quick --no-plot >"$folder/output"
+for result in convergence digits_cnn char_transformer learning_rate regularization; do
     grep -q '^# what: ' "build/$result.dat" || fail "no build/$result.dat"
 done
 for program in wgan_gp pinn maml vae lstm; do

@@ -495,10 +495,14 @@ static void split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few, ng_
     lab_goes_on();
 }
 
+ng_dataset *lab_all_digits(void)
+{
+    return ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
+}
+
 void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
 {
-    split(ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16), 1437, seed, few, train,
-          validate);
+    split(lab_all_digits(), 1437, seed, few, train, validate);
 }
 
 ng_module *lab_network_of(const lab_norm *norm, ng_module *activation(void), int64_t width,

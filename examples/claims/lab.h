@@ -169,8 +169,12 @@ typedef struct {
 } lab_norm;
 extern const lab_norm lab_no_norm, lab_batch_norm, lab_layer_norm, lab_rms_norm;
 
-/* 1437 images to train with and 360 to validate with, pixels in 0..1, x (count, 64): copies that
- * are the caller's. With `few` above 0, the training set is `few` of them. */
+/* All 1797 images, pixels in 0..1, x (count, 64), which are the caller's. (Only lab.c reads files:
+ * the program's path, from which the data is found, is known in the file that reads the options.) */
+ng_dataset *lab_all_digits(void);
+
+/* 1437 of them to train with and 360 to validate with: copies that are the caller's. With `few`
+ * above 0, the training set is `few` of them. */
 void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate);
 
 /* 64 - (Linear, norm, ReLU) x depth - 10, weights drawn from `seed`. */
