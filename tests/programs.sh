@@ -216,4 +216,23 @@ fails 2 'expected a whole number from 0 to 256' "$programs/digits" --threads 257
 fails 2 'expected a whole number from 0 to 256' "$programs/learning_rate" --threads 257
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --only relu
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --order 1
+
+# An experiment of a size that it cannot have: refused, not begun, and not made another.
+refused() { # STATUS TEXT NAME OPTION VALUE
+    fails "$1" "$2" "$programs/$3" --quick --no-plot "$4" "$5"
+}
+refused 2 'expected a whole number from 32 to 1436' batch_size --train 7
+refused 2 'expected a whole number from 1 to 1437' landscape --batch 2000
+refused 2 'expected a whole number from 1 to 1437' sharpness --images 5000
+refused 2 'expected a whole number from 18 to 200' gradient_growth --depth 3
+refused 2 'expected a whole number from 32 to 1424' workers --batch 2
+refused 2 '--batch 100: expected a multiple of 16' workers --batch 100
+refused 2 '--steps 7: expected a multiple of 10' without_norm --steps 7
+refused 2 '--steps 7: expected a multiple of 20' penalty --steps 7
+refused 2 'expected a whole number from 4' selectability --most 3
+refused 1 'expected at least a row, of --widest 512' rms_cost --elements 100
+refused 1 'more than one value per channel' edge_of_stability --images 1
+# More steps than the text has batches: it is gone through again.
+"$programs/deep_transformer" --quick --no-plot --layers 1 --width 4 --steps 720 >"$folder/output"
+
 echo 'programs: --help, data from any folder, results where they belong, failures told'
