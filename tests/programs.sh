@@ -200,6 +200,14 @@ fails 1 '--checkpoint no/such/file: no/such/: No such file' "$programs/digits" $
     --checkpoint no/such/file
 [ ! -s "$folder/output" ] || fail 'digits trains for a checkpoint that it cannot write'
 
+# A figure that found no room on the disk, of which gnuplot says nothing.
+if command -v gnuplot >/dev/null; then
+    "$programs/leak" --quick --out figure >"$folder/output"
+    grep -q 'drawn in figure.svg and .png' "$folder/output" || fail "leak draws nothing: $(cat "$folder/output")"
+    fails 1 'gnuplot could not draw short.dat' sh -c \
+        "trap '' XFSZ && ulimit -f 8 && '$programs/leak' --quick --out short"
+fi
+
 # A path longer than there is room for is never cut to another one.
 long=$(printf '%01100d' 0 | sed 's/.\{10\}/abcdefghi\//g')
 mkdir -p "$long"
