@@ -80,6 +80,10 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/learning_rate" --quick --no-plot
 fi
 
+# What has failed is told, and not what came of it.
+fails 1 'NORMGRAD_ISA is "none"' env NORMGRAD_ISA=none "$programs/xor"
+! grep -q wrong "$folder/said" || fail "xor without kernels said: $(cat "$folder/said")"
+
 # MNIST's form of file, of the digits: 400 of them, the pixels of 0 to 16 times 15.
 idx() { # AWK-PROGRAM: the bytes that it prints as octal numbers
     printf '%b' "$(head -n 400 "$tree/examples/data/digits.csv" | awk -F, "$1")"
