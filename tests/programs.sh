@@ -192,6 +192,9 @@ cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
 NORMGRAD_DATA= "$folder/prefix/bin/quickstart" >"$folder/output" || fail 'data that is installed is not found'
 NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/quickstart" >"$folder/output" ||
     fail 'NORMGRAD_DATA is not heeded'
+mkdir -p few
+head -n 20 "$tree/examples/data/digits.csv" >few/digits.csv
+NORMGRAD_DATA=few "$programs/vae" --steps 2 --no-plot >"$folder/output" || fail 'vae wants more than a batch of digits'
 
 # A file that cannot be replaced ends in failure, and stays.
 fails 1 'Is a directory' "$programs/gradcheck" --sweep "$folder/here"
