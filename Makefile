@@ -45,9 +45,11 @@ MANAGER  = $(firstword $(foreach m,apt-get dnf pacman apk brew,$(shell command -
 SUDO    = $(shell [ "$$(id -u)" = 0 ] || [ '$(MANAGER)' = brew ] || echo sudo)
 install_command = $(strip $(if $(MANAGER),$(SUDO) $(INSTALL.$(MANAGER)) $(1),your package manager: $(1)))
 
-# $(call need,test command,what,package): stops with the command that installs what is missing.
-need = @{ $(1); } >/dev/null 2>&1 || { echo '$(2) is missing. To install it: make deps, or' \
-    '$(call install_command,$(3))' >&2; exit 1; }
+# $(call need,test command,what,package,target): stops with the command that installs what is
+# missing, and with the target that does so, where there is one.
+comma = ,
+need = @{ $(1); } >/dev/null 2>&1 || { echo '$(2) is missing. To install it:' \
+    '$(if $(4),make $(4)$(comma) or )$(call install_command,$(3))' >&2; exit 1; }
 
 has_header  = echo '\#include <$(1)>' | $(CC) $(CPPFLAGS) $(CFLAGS) $(2) -E -x c -
 has_check   = $(call has_header,check.h,$$(pkg-config --cflags check 2>/dev/null))
@@ -189,9 +191,9 @@ $(OUT)/objects: FORCE | $(OUT)/tests/
 
 .PHONY: needs-check needs-gnuplot needs-valgrind needs-clang-format needs-doxygen needs-pkg-config
 needs-check:
-	$(call need,$(has_check),Check,$(or $(filter check check-dev check-devel,$(PACKAGES)),check))
+	$(call need,$(has_check),Check,$(or $(filter check check-dev check-devel,$(PACKAGES)),check),deps)
 needs-gnuplot:
-	$(call need,$(has_gnuplot),gnuplot,$(or $(filter gnuplot%,$(PACKAGES)),gnuplot))
+	$(call need,$(has_gnuplot),gnuplot,$(or $(filter gnuplot%,$(PACKAGES)),gnuplot),deps)
 needs-valgrind:
 	$(call need,command -v valgrind,valgrind,valgrind)
 needs-clang-format:
@@ -199,7 +201,7 @@ needs-clang-format:
 needs-doxygen:
 	$(call need,command -v doxygen,Doxygen,doxygen)
 needs-pkg-config:
-	$(call need,command -v pkg-config,pkg-config,$(or $(filter pkg%,$(PACKAGES)),pkg-config))
+	$(call need,command -v pkg-config,pkg-config,$(or $(filter pkg%,$(PACKAGES)),pkg-config),deps)
 
 # ---- The library and the examples ---------------------------------------------------------------
 
@@ -245,7 +247,7 @@ WITH_MPI := $(if $(HAS_MPI),$(MPI_LIBS) $(MPI_PC) $(MPI_EXAMPLES))
 MPI_SONAME := libnormgrad-mpi.so.$(SERIES)
 .PHONY: needs-mpi
 needs-mpi:
-	$(call need,command -v $(MPICC),mpicc,$(or $(MPI_PACKAGES.$(MANAGER)),openmpi))
+	$(call need,command -v $(MPICC),mpicc,$(or $(MPI_PACKAGES.$(MANAGER)),openmpi),deps-mpi)
 $(OUT)/mpicc: FORCE | $(OUT)/tests/
 	$(call remember,$(shell $(MPICC) -show 2>&1))
 $(OUT)/src/mpi/mpi.o: src/mpi/mpi.c $(OUT)/flags $(OUT)/mpicc | $(OUT)/src/mpi/ needs-mpi

@@ -76,7 +76,24 @@ static inline void call_script(FILE *gnuplot, const char *script, const char *pr
     fflush(gnuplot);
 }
 
-/* Says what there is, and has it drawn; false where gnuplot could not. */
+/* Whether PREFIX and the ending name a file whose last `count` bytes hold this text. */
+static inline bool is_whole(const char *prefix, const char *ending, const char *text, int count)
+{
+    char path[LONGEST_PREFIX + 100], last[16] = "";
+    snprintf(path, sizeof path, "%s%s", prefix, ending);
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    const bool read =
+        fseek(file, -count, SEEK_END) == 0 && fread(last, (size_t)count, 1, file) == 1;
+    fclose(file);
+    const size_t length = strlen(text);
+    for (int i = 0; read && i + (int)length <= count; i++)
+        if (memcmp(last + i, text, length) == 0) return true;
+    return false;
+}
+
+/* Says what there is, and has it drawn; false where gnuplot could not. (It says nothing of a disk
+ * that was full: the files themselves are looked at.) */
 static inline bool draw_figure(const char *script, const char *prefix, bool wanted)
 {
     if (!wanted || !can_draw(script)) {
@@ -87,7 +104,8 @@ static inline bool draw_figure(const char *script, const char *prefix, bool want
     }
     FILE *gnuplot = begin_gnuplot();
     if (gnuplot) call_script(gnuplot, script, prefix, "", "");
-    if (gnuplot && pclose(gnuplot) == 0) {
+    if (gnuplot && pclose(gnuplot) == 0 && is_whole(prefix, ".svg", "</svg>", 8) &&
+        is_whole(prefix, ".png", "IEND", 12)) {
         printf("The data: %s.dat, drawn in %s.svg and .png\n", prefix, prefix);
         return true;
     }

@@ -75,7 +75,8 @@ int main(int argc, char **argv)
         ng_adam_new(both, .lr = 2e-3, .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = e.steps});
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, e.seed);
-    const int batches = digits ? (int)(ng_dataset_count(digits) / BATCH) : 1;
+    const int64_t samples = ng_dataset_count(digits);
+    const int batches = samples < BATCH ? 1 : (int)(samples / BATCH);
     double loss = 0;
     for (int step = 0; experiment_goes_on(&e, step, "loss", loss); step++) {
         ng_batch batch;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A C++ program outside the tree compiles without a warning, links and runs.
+# A C++ program outside the tree compiles without a warning, links and runs; and calls that the
+# headers and README.md show have their settings in C++'s order.
 #
 #     tests/cxx.sh FOLDER quick|full LIBRARIES
 #
@@ -14,6 +15,8 @@ if [ "$mode" = full ]; then
 else
     compilers=${CXX:-c++} standards=c++17
 fi
+
+awk -f tests/order.awk include/normgrad/*.h include/normgrad.h README.md src/README.md >&2
 
 tried=0
 for compiler in $compilers; do

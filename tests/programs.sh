@@ -56,7 +56,8 @@ tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --thre
 "$programs/digits_cnn" $small >"$folder/output"
 "$programs/char_transformer" $tiny >"$folder/output"
 "$programs/learning_rate" --quick --no-plot >"$folder/output"
-for result in convergence digits_cnn char_transformer learning_rate; do
+"$programs/regularization" --quick --no-plot >"$folder/output"
+for result in convergence digits_cnn char_transformer learning_rate regularization; do
     grep -q '^# what: ' "build/$result.dat" || fail "no build/$result.dat"
 done
 for program in wgan_gp pinn maml vae lstm; do
@@ -78,6 +79,10 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
     fails 1 'cannot write to standard output' into_full "$programs/learning_rate" --quick --no-plot
 fi
+
+# What has failed is told, and not what came of it.
+fails 1 'NORMGRAD_ISA is "none"' env NORMGRAD_ISA=none "$programs/xor"
+! grep -q wrong "$folder/said" || fail "xor without kernels said: $(cat "$folder/said")"
 
 # MNIST's form of file, of the digits: 400 of them, the pixels of 0 to 16 times 15.
 idx() { # AWK-PROGRAM: the bytes that it prints as octal numbers
@@ -187,6 +192,9 @@ cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
 NORMGRAD_DATA= "$folder/prefix/bin/quickstart" >"$folder/output" || fail 'data that is installed is not found'
 NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/quickstart" >"$folder/output" ||
     fail 'NORMGRAD_DATA is not heeded'
+mkdir -p few
+head -n 20 "$tree/examples/data/digits.csv" >few/digits.csv
+NORMGRAD_DATA=few "$programs/vae" --steps 2 --no-plot >"$folder/output" || fail 'vae wants more than a batch of digits'
 
 # A file that cannot be replaced ends in failure, and stays.
 fails 1 'Is a directory' "$programs/gradcheck" --sweep "$folder/here"
@@ -198,6 +206,14 @@ fails 1 '--verdicts no/such/file: no/such/: No such file' "$programs/learning_ra
 fails 1 '--checkpoint no/such/file: no/such/: No such file' "$programs/digits" $small \
     --checkpoint no/such/file
 [ ! -s "$folder/output" ] || fail 'digits trains for a checkpoint that it cannot write'
+
+# A figure that found no room on the disk, of which gnuplot says nothing.
+if command -v gnuplot >/dev/null; then
+    "$programs/leak" --quick --out figure >"$folder/output"
+    grep -q 'drawn in figure.svg and .png' "$folder/output" || fail "leak draws nothing: $(cat "$folder/output")"
+    fails 1 'gnuplot could not draw short.dat' sh -c \
+        "trap '' XFSZ && ulimit -f 8 && '$programs/leak' --quick --out short"
+fi
 
 # A path longer than there is room for is never cut to another one.
 long=$(printf '%01100d' 0 | sed 's/.\{10\}/abcdefghi\//g')
@@ -215,4 +231,23 @@ fails 2 'expected a whole number from 0 to 256' "$programs/digits" --threads 257
 fails 2 'expected a whole number from 0 to 256' "$programs/learning_rate" --threads 257
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --only relu
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --order 1
+
+# An experiment of a size that it cannot have: refused, not begun, and not made another.
+refused() { # STATUS TEXT NAME OPTION VALUE
+    fails "$1" "$2" "$programs/$3" --quick --no-plot "$4" "$5"
+}
+refused 2 'expected a whole number from 32 to 1436' batch_size --train 7
+refused 2 'expected a whole number from 1 to 1437' landscape --batch 2000
+refused 2 'expected a whole number from 1 to 1437' sharpness --images 5000
+refused 2 'expected a whole number from 18 to 200' gradient_growth --depth 3
+refused 2 'expected a whole number from 32 to 1424' workers --batch 2
+refused 2 '--batch 100: expected a multiple of 16' workers --batch 100
+refused 2 '--steps 7: expected a multiple of 10' without_norm --steps 7
+refused 2 '--steps 7: expected a multiple of 20' penalty --steps 7
+refused 2 'expected a whole number from 4' selectability --most 3
+refused 1 'expected at least a row, of --widest 512' rms_cost --elements 100
+refused 1 'more than one value per channel' edge_of_stability --images 1
+# More steps than the text has batches: it is gone through again.
+"$programs/deep_transformer" --quick --no-plot --layers 1 --width 4 --steps 720 >"$folder/output"
+
 echo 'programs: --help, data from any folder, results where they belong, failures told'

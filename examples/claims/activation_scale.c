@@ -4,10 +4,12 @@
 #include <math.h>
 
 enum { WIDTH, DEPTH, EPOCHS };
-static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 64},
-                           [DEPTH] = {"depth", "hidden layers", .normal = 24, .quick = 10},
-                           [EPOCHS] = {"epochs", "passes over the data", .normal = 10, .quick = 1},
-                           {0}};
+enum { NORMS = 4, GAINS = 3, TIMES = 2, MOST_DEPTH = 100 };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 64},
+    [DEPTH] = {"depth", "hidden layers", .normal = 24, .quick = 10, .most = MOST_DEPTH},
+    [EPOCHS] = {"epochs", "passes over the data", .normal = 10, .quick = 1},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "activation_scale",
@@ -25,7 +27,6 @@ static const lab_experiment experiment = {
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { NORMS = 4, GAINS = 3, TIMES = 2, MOST_DEPTH = 100 };
 #define RATE 0.02
 static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
                                              &lab_rms_norm};
@@ -136,9 +137,6 @@ static void measure_kind(int norm, int gain)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    if (lab_whole(DEPTH) > MOST_DEPTH)
-        ng_fail(NG_EVALUE, "--depth %d: at most %d", lab_whole(DEPTH), MOST_DEPTH);
-    lab_goes_on();
     lab_data("64-(%d)x%d-10, ReLU, %d epochs at rate %g", lab_whole(WIDTH), lab_whole(DEPTH),
              lab_whole(EPOCHS), RATE);
     for (int norm = 0; norm < NORMS; norm++)

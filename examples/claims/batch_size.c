@@ -6,7 +6,8 @@
 
 enum { TRAIN, STEPS, CONNECTED_STEPS };
 static lab_size sizes[] = {
-    [TRAIN] = {"train", "images to train with; the others test", .normal = 1000, .quick = 256},
+    [TRAIN] = {"train", "images to train with; the others test", .normal = 1000, .quick = 256,
+               .least = 32, .most = LAB_DIGITS - 1},
     [STEPS] = {"steps", "of the convolutional network", .normal = 1000, .quick = 20},
     [CONNECTED_STEPS] = {"connected-steps", "of the other", .normal = 3000, .quick = 20},
     {0}};

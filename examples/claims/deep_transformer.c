@@ -4,10 +4,12 @@
 #include <math.h>
 
 enum { WIDTH, LAYERS, STEPS };
-static lab_size sizes[] = {[WIDTH] = {"width", "features", .normal = 16},
-                           [LAYERS] = {"layers", "blocks", .normal = 24, .quick = 6},
-                           [STEPS] = {"steps", "of Adam", .normal = 250, .quick = 20},
-                           {0}};
+enum { CONTEXT = 16, BATCH = 8, MOST_LAYERS = 64, LOOKS = 15 };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features", .normal = 16},
+    [LAYERS] = {"layers", "blocks", .normal = 24, .quick = 6, .most = MOST_LAYERS},
+    [STEPS] = {"steps", "of Adam", .normal = 250, .quick = 20},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "deep_transformer",
@@ -26,7 +28,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { PRE, POST, SANDWICH, DEEP, KINDS };
-enum { CONTEXT = 16, BATCH = 8, MOST_LAYERS = 64, LOOKS = 15 };
 static const struct {
     const char *name;
     ng_norm_placement placement;
@@ -112,9 +113,10 @@ static double train(int kind, double rate, uint64_t seed, double *looks)
     ng_optimizer *adam = ng_adam_new(
         r.net, .lr = rate, .beta2 = 0.98,
         .schedule = {NG_SCHEDULE_LINEAR, .warmup = steps / 10, .steps = steps, .floor = 0.1});
-    ng_dataset_shuffle(r.text, seed);
+    const int batches = (int)(ng_dataset_count(r.text) / BATCH);
     for (int step = 0; step < steps && lab_goes_on(); step++) {
-        ng_tensor *loss = loss_of(&r, step);
+        if (step % batches == 0) ng_dataset_shuffle(r.text, seed + (uint64_t)step);
+        ng_tensor *loss = loss_of(&r, step % batches);
         if (ng_backward(r.tape, loss) || ng_optimizer_step(adam)) break;
         if (looks && step / part < LOOKS) looks[step / part] += ng_item(loss) / part;
         ng_tape_reset(r.tape);
@@ -170,9 +172,6 @@ static void judge(int here, int there, lab_side side, double threshold)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    if (lab_whole(LAYERS) > MOST_LAYERS)
-        ng_fail(NG_EVALUE, "--layers %d: at most %d", lab_whole(LAYERS), MOST_LAYERS);
-    lab_goes_on();
     lab_data("Newton's Opticks; %d blocks of %d features, context %d, batches of %d, %d steps of "
              "Adam",
              lab_whole(LAYERS), lab_whole(WIDTH), CONTEXT, BATCH, lab_whole(STEPS));

@@ -3,11 +3,11 @@
 #include "lab.h"
 
 enum { WIDTH, IMAGES, STEPS };
-static lab_size sizes[] = {
-    [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
-    [IMAGES] = {"images", "all of them in every step", .normal = 200, .quick = 50},
-    [STEPS] = {"steps", "of gradient descent", .normal = 2000, .quick = 60},
-    {0}};
+static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 32},
+                           [IMAGES] = {"images", "all of them in every step", .normal = 200,
+                                       .quick = 50, .most = LAB_DIGITS},
+                           [STEPS] = {"steps", "of gradient descent", .normal = 2000, .quick = 60},
+                           {0}};
 
 static const lab_experiment experiment = {
     .id = "edge_of_stability",

@@ -4,9 +4,10 @@
 #include <stdio.h>
 
 enum { WIDTH, DEPTH, EPOCHS, RATE };
+enum { NORMS = 4, GAINS = 3, MOST_DEPTH = 100, PROBE = 256 };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
-    [DEPTH] = {"depth", "hidden layers", .normal = 24, .quick = 12},
+    [DEPTH] = {"depth", "hidden layers", .normal = 24, .quick = 12, .most = MOST_DEPTH},
     [EPOCHS] = {"epochs", "passes over the data", .normal = 15, .quick = 2},
     [RATE] = {"lr", "learning rate of SGD", .normal = 0.01, .fraction = true},
     {0}};
@@ -34,7 +35,6 @@ static const lab_experiment experiment = {
 static const lab_norm *const norms[] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
                                         &lab_rms_norm};
 static const double gains[] = {0.5, 1, 2};
-enum { NORMS = 4, GAINS = 3, MOST_DEPTH = 100, PROBE = 256 };
 
 static int depth, looks; /* before training and after each epoch */
 
@@ -176,8 +176,6 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     depth = lab_whole(DEPTH), looks = lab_whole(EPOCHS) + 1;
-    if (depth > MOST_DEPTH) ng_fail(NG_EVALUE, "--depth %d: at most %d", depth, MOST_DEPTH);
-    lab_goes_on();
     const int64_t runs = (int64_t)GAINS * NORMS * lab_seeds();
     layer_gradient = lab_numbers(runs * depth), weight_gradient = lab_numbers(runs * depth);
     spread_at = lab_numbers(runs * looks), loss_at = lab_numbers(runs * looks);

@@ -4,9 +4,11 @@
 #include <math.h>
 
 enum { WIDTH, DEPTH, BATCH };
+enum { MOST_DEPTH = 200, OUTERMOST = 8, CASES = 5, BATCHES = 6 };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each layer", .normal = 512, .quick = 64},
-    [DEPTH] = {"depth", "layers", .normal = 40, .quick = 20},
+    [DEPTH] = {"depth", "layers", .normal = 40, .quick = 20, .least = 2 * OUTERMOST + 2,
+               .most = MOST_DEPTH},
     [BATCH] = {"batch", "samples", .normal = 128, .quick = 16},
     {0}};
 
@@ -32,7 +34,6 @@ static const lab_experiment experiment = {
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { MOST_DEPTH = 200, OUTERMOST = 8, CASES = 5, BATCHES = 6 };
 #define LEAK 0.2
 
 /* ---- The networks ---- */
@@ -160,9 +161,6 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     const int depth = lab_whole(DEPTH);
-    if (depth < 2 * OUTERMOST + 2 || depth > MOST_DEPTH)
-        ng_fail(NG_EVALUE, "--depth %d: %d to %d", depth, 2 * OUTERMOST + 2, MOST_DEPTH);
-    lab_goes_on();
     lab_data("%d layers of %d features, %d samples", depth, lab_whole(WIDTH), lab_whole(BATCH));
     for (int i = 0; i < CASES; i++) measure_case(i);
     measure_batches("narrow", lab_whole(WIDTH) / 4, CASES);

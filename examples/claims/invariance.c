@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 enum { CASES, IN, OUT };
-static lab_size sizes[] = {[CASES] = {"cases", "in the dataset", .normal = 64},
-                           [IN] = {"in", "features of a case", .normal = 32},
-                           [OUT] = {"units", "of the layer, a multiple of 4", .normal = 32},
-                           {0}};
+static lab_size sizes[] = {
+    [CASES] = {"cases", "in the dataset", .normal = 64},
+    [IN] = {"in", "features of a case", .normal = 32},
+    [OUT] = {"units", "of the layer, a multiple of 4", .normal = 32, .multiple = 4},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "invariance",

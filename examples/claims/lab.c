@@ -83,10 +83,25 @@ static int size_rows(program_option *rows, char (*meanings)[160])
         if (s->fraction)
             rows[i] = (program_option)OPTION_RATE(s->name, "X", meanings[i], &s->value);
         else
-            rows[i] = (program_option)OPTION_WHOLE(s->name, "N", meanings[i], &s->value, 1, 1e9);
+            rows[i] = (program_option)OPTION_WHOLE(s->name, "N", meanings[i], &s->value,
+                                                   s->least ? s->least : 1,
+                                                   s->most ? s->most : 1000000000);
         s->value = (double)NAN;
     }
     return count;
+}
+
+/* The size's value in this run: what was given, or the standard. */
+static void settle_size(lab_size *s)
+{
+    char given[32], expected[64];
+    if (isnan(s->value)) {
+        s->value = lab.quick && s->quick > 0 ? s->quick : s->normal;
+    } else if (s->multiple && (int)s->value % s->multiple != 0) {
+        snprintf(given, sizeof given, "%.0f", s->value);
+        snprintf(expected, sizeof expected, "a multiple of %d", s->multiple);
+        refuse(s->name, given, expected);
+    }
 }
 
 static void parse_options(int argc, char **argv)
@@ -118,10 +133,7 @@ static void parse_options(int argc, char **argv)
 
     lab.first_seed = (uint64_t)first_seed;
     if (out) choose_prefix(lab.out, sizeof lab.out, out, figure());
-    for (int i = 0; i < sizes; i++) {
-        lab_size *s = &e->sizes[i];
-        if (isnan(s->value)) s->value = lab.quick && s->quick > 0 ? s->quick : s->normal;
-    }
+    for (int i = 0; i < sizes; i++) settle_size(&e->sizes[i]);
     if (!lab.seeds) lab.seeds = lab.quick ? e->quick_seeds : e->seeds;
 }
 
@@ -426,6 +438,7 @@ double lab_eigenvalue(lab_curvature *c, int index, int iterations)
     for (int k = 0; k < iterations; k++) {
         ng_tensor *v[LAB_PARAMETERS];
         ng_hvp(c->tape, c->loss(c->context), c->parameters, count, c->vectors[index], v);
+        lab_goes_on(); /* v holds what was there before where that has failed */
         for (int known = 0; known < index; known++) {
             ng_tensor *const *w = c->vectors[known];
             const double along = product_of(c->tape, v, w, count);
@@ -495,10 +508,14 @@ static void split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few, ng_
     lab_goes_on();
 }
 
+ng_dataset *lab_all_digits(void)
+{
+    return ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
+}
+
 void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
 {
-    split(ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16), 1437, seed, few, train,
-          validate);
+    split(lab_all_digits(), LAB_DIGITS, seed, few, train, validate);
 }
 
 ng_module *lab_network_of(const lab_norm *norm, ng_module *activation(void), int64_t width,

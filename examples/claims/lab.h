@@ -36,6 +36,8 @@ typedef struct {
     const char *name, *meaning;
     double normal, quick; /* the default, and that with --quick (0: the same) */
     bool fraction;        /* not a whole number */
+    int least, most;      /* what may be given (0: 1, 1e9)... */
+    int multiple;         /* ...and of what it is to be a multiple (0: of 1) */
     double value;         /* of this run; lab_begin sets it */
 } lab_size;
 
@@ -169,8 +171,13 @@ typedef struct {
 } lab_norm;
 extern const lab_norm lab_no_norm, lab_batch_norm, lab_layer_norm, lab_rms_norm;
 
-/* 1437 images to train with and 360 to validate with, pixels in 0..1, x (count, 64): copies that
- * are the caller's. With `few` above 0, the training set is `few` of them. */
+/* All 1797 images, pixels in 0..1, x (count, 64), which are the caller's. (Only lab.c reads files:
+ * the program's path, from which they are found, is known where the options are read.) */
+ng_dataset *lab_all_digits(void);
+
+/* LAB_DIGITS of them to train with and 360 to validate with: copies that are the caller's. With
+ * `few` above 0 and below that, the training set is `few` of them. */
+enum { LAB_DIGITS = 1437 };
 void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate);
 
 /* 64 - (Linear, norm, ReLU) x depth - 10, weights drawn from `seed`. */

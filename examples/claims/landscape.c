@@ -8,7 +8,7 @@ enum { WIDTH, DEPTH, BATCH, EPOCHS, EVERY };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 16},
     [DEPTH] = {"depth", "hidden layers", .normal = 8, .quick = 3},
-    [BATCH] = {"batch", "samples a step", .normal = 64},
+    [BATCH] = {"batch", "samples a step", .normal = 64, .most = LAB_DIGITS},
     [EPOCHS] = {"epochs", "passes over the digits", .normal = 15, .quick = 2},
     [EVERY] = {"every", "steps from one look at the landscape to the next", .normal = 5},
     {0}};
@@ -144,7 +144,7 @@ typedef struct {
     double *all, *last;         /* and of each seed: training loss, of all epochs, of the last */
 } record;
 
-static int steps_an_epoch(void) { return 1437 / lab_whole(BATCH); }
+static int steps_an_epoch(void) { return LAB_DIGITS / lab_whole(BATCH); }
 static int steps_in_all(void) { return lab_whole(EPOCHS) * steps_an_epoch(); }
 static int looks_in_all(void) { return (steps_in_all() - 1) / lab_whole(EVERY) + 1; }
 

@@ -6,7 +6,8 @@
 enum { WIDTH, IMAGES, MOST };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 16},
-    [IMAGES] = {"images", "all of them in every step", .normal = 200, .quick = 50},
+    [IMAGES] = {"images", "all of them in every step", .normal = 200, .quick = 50,
+                .most = LAB_DIGITS},
     [MOST] = {"most", "gradients that a training may take", .normal = 4000, .quick = 80},
     {0}};
 

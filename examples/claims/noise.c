@@ -5,9 +5,10 @@
 #include <stdlib.h>
 
 enum { WIDTH, DRAWS };
-static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 48},
-                           [DRAWS] = {"draws", "batches of each size", .normal = 300, .quick = 20},
-                           {0}};
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 48},
+    [DRAWS] = {"draws", "batches of each size", .normal = 300, .quick = 20, .least = 2},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "noise",

@@ -5,9 +5,11 @@
 #include <math.h>
 
 enum { WIDTH, STEPS };
-static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 32},
-                           [STEPS] = {"steps", "of Adam", .normal = 600, .quick = 40},
-                           {0}};
+enum { KINDS = 5, POINTS = 16, BATCH = 64, MANY = 2048, LOOKS = 20 };
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
+    [STEPS] = {"steps", "of Adam, a multiple of 20", .normal = 600, .quick = 40, .multiple = LOOKS},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "penalty",
@@ -33,7 +35,6 @@ static const lab_experiment experiment = {
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { KINDS = 5, POINTS = 16, BATCH = 64, MANY = 2048, LOOKS = 20 };
 static const struct {
     const char *name;
     ng_norm_maker *make;

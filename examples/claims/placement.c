@@ -4,11 +4,13 @@
 #include <math.h>
 
 enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS };
+enum { PRE, POST, PLACEMENTS, REPORTS = 24, CONTEXT = 32, BATCH = 8, MOST_DEPTHS = 16 };
 static lab_size sizes[] = {
-    [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16},
+    [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16, .multiple = 16},
     [LAYERS] = {"layers", "blocks of the networks that are trained", .normal = 6, .quick = 3},
-    [STEPS] = {"steps", "of training, a multiple of 24", .normal = 480, .quick = 24},
-    [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8},
+    [STEPS] = {"steps", "of training, a multiple of 24", .normal = 480, .quick = 24,
+               .multiple = REPORTS},
+    [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8, .least = 4},
     [DRAWS] = {"draws", "untrained networks of each depth", .normal = 25, .quick = 2},
     {0}};
 
@@ -35,7 +37,6 @@ static const lab_experiment experiment = {
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { PRE, POST, PLACEMENTS, REPORTS = 24, CONTEXT = 32, BATCH = 8, MOST_DEPTHS = 16 };
 static const char *const names[] = {[PRE] = "pre-norm", [POST] = "post-norm"};
 
 static ng_module *make_network(int vocabulary, int layers, int placement, uint64_t seed)

@@ -99,9 +99,10 @@ static outcome train(int kind, double rate, uint64_t seed)
     ng_optimizer *adam =
         ng_adam_new(net, .lr = rate, .beta2 = 0.98, .schedule = {.warmup = steps / 10});
     ng_tape *tape = ng_tape_new();
-    ng_dataset_shuffle(text, seed);
+    const int batches = (int)(ng_dataset_count(text) / BATCH);
     for (int step = 0; step < steps && lab_goes_on(); step++) {
-        ng_dataset_batch(text, tape, step, BATCH, &batch);
+        if (step % batches == 0) ng_dataset_shuffle(text, seed + (uint64_t)step);
+        ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
         if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
         ng_tape_reset(tape);

@@ -1,7 +1,6 @@
 /* Does a norm regularize? Networks learn few digits until they know them by heart; the gap between
  * validation and training loss is compared after equal training, and where the training losses are
  * equal. Dropout, which is known to regularize, shows what that looks like. */
-#include "../program.h"
 #include "lab.h"
 #include <math.h>
 
@@ -188,7 +187,7 @@ static void run_all(int seed, ng_dataset *all)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    ng_dataset *all = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
+    ng_dataset *all = lab_all_digits();
     for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) run_all(seed, all);
     ng_dataset_free(all);
 

@@ -6,12 +6,15 @@
 #include <time.h>
 
 enum { ELEMENTS, TURNS, STEP_TURNS, WIDEST, WIDEST_NETWORK, EPOCHS };
+enum { FORWARD, BACKWARD, STEP, KINDS, MOST_WIDTHS = 32, LEAST_WIDTH = 32 };
 static lab_size sizes[] = {
     [ELEMENTS] = {"elements", "of the tensor that is normalized", .normal = 1 << 17},
     [TURNS] = {"turns", "of each norm at each width, in a round", .normal = 31, .quick = 15},
     [STEP_TURNS] = {"step-turns", "of each training step, in a round", .normal = 11, .quick = 9},
-    [WIDEST] = {"widest", "features of a norm, from 32", .normal = 8192, .quick = 512},
-    [WIDEST_NETWORK] = {"widest-network", "features of a network", .normal = 1024, .quick = 128},
+    [WIDEST] = {"widest", "features of a norm, from 32", .normal = 8192, .quick = 512,
+                .least = LEAST_WIDTH},
+    [WIDEST_NETWORK] = {"widest-network", "features of a network", .normal = 1024, .quick = 128,
+                        .least = LEAST_WIDTH},
     [EPOCHS] = {"epochs", "passes over the data for the accuracy", .normal = 20, .quick = 1},
     {0}};
 
@@ -39,7 +42,6 @@ static const lab_norm *const norms[NORMS] = {&lab_layer_norm, &lab_rms_norm};
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
-enum { FORWARD, BACKWARD, STEP, KINDS, MOST_WIDTHS = 32, LEAST_WIDTH = 32 };
 static const char *const kind_names[KINDS] = {"forward", "backward", "step"};
 
 /* Seconds that the program has had the processor: what others do on the machine takes no part. */
@@ -235,6 +237,10 @@ static void judge_times(int kind)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &rms_cost);
+    if (lab_whole(ELEMENTS) < lab_whole(WIDEST))
+        ng_fail(NG_EVALUE, "--elements %d: expected at least a row, of --widest %d",
+                lab_whole(ELEMENTS), lab_whole(WIDEST));
+    lab_goes_on();
     lab_data("tensors of %d numbers, %d turns a round; steps of 64-width-width-10, batch 64, %d "
              "turns; accuracy at width 128",
              lab_whole(ELEMENTS), lab_whole(TURNS), lab_whole(STEP_TURNS));

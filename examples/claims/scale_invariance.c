@@ -4,9 +4,10 @@
 #include <math.h>
 
 enum { WIDTH, IMAGES };
-static lab_size sizes[] = {[WIDTH] = {"width", "features of the hidden layer", .normal = 64},
-                           [IMAGES] = {"images", "in the loss", .normal = 256, .quick = 32},
-                           {0}};
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of the hidden layer", .normal = 64},
+    [IMAGES] = {"images", "in the loss", .normal = 256, .quick = 32, .most = LAB_DIGITS},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "scale_invariance",

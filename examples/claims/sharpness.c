@@ -6,7 +6,7 @@
 enum { WIDTH, IMAGES };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 32, .quick = 16},
-    [IMAGES] = {"images", "to learn", .normal = 400, .quick = 100},
+    [IMAGES] = {"images", "to learn", .normal = 400, .quick = 100, .most = LAB_DIGITS},
     {0}};
 
 static const lab_experiment experiment = {

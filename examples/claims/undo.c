@@ -4,9 +4,10 @@
 #include <math.h>
 
 enum { WIDTH, IMAGES };
-static lab_size sizes[] = {[WIDTH] = {"width", "features that are normalized", .normal = 64},
-                           [IMAGES] = {"images", "rows", .normal = 360, .quick = 60},
-                           {0}};
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features that are normalized", .normal = 64},
+    [IMAGES] = {"images", "rows", .normal = 360, .quick = 60, .most = LAB_DIGITS},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "undo",

@@ -4,10 +4,12 @@
 #include <math.h>
 
 enum { WIDTH, LAYERS, STEPS };
+enum { CONTEXT = 32, BATCH = 8, HELD_OUT = 128, LOOKS = 10 };
 static lab_size sizes[] = {
-    [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16},
+    [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16, .multiple = 16},
     [LAYERS] = {"layers", "blocks", .normal = 2, .quick = 1},
-    [STEPS] = {"steps", "of training, a multiple of 10", .normal = 800, .quick = 10},
+    [STEPS] = {"steps", "of training, a multiple of 10", .normal = 800, .quick = 10,
+               .multiple = LOOKS},
     {0}};
 
 static const lab_experiment experiment = {
@@ -43,8 +45,6 @@ static const struct {
                   {"DynamicTanh, deviation 1", tanh_of_one, 1},
                   {"DynamicTanh, deviation 4", tanh_of_one, 4},
                   {"DynamicTanh as a drop-in", ng_norm_dynamic_tanh, 0.02}};
-
-enum { CONTEXT = 32, BATCH = 8, HELD_OUT = 128, LOOKS = 10 };
 
 /* ---- The text ----------------------------------------------------------------------------- */
 

@@ -9,14 +9,14 @@
 #include <string.h>
 
 enum { WIDTH, EPOCHS, BATCH, RATE };
+enum { MOST_WORKERS = 16, BUFFERS = 8 };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of both hidden layers", .normal = 64},
     [EPOCHS] = {"epochs", "passes over the data", .normal = 20, .quick = 2},
-    [BATCH] = {"batch", "samples a step, of all workers; a multiple of 16", .normal = 128},
+    [BATCH] = {"batch", "samples a step, of all workers; a multiple of 16", .normal = 128,
+               .least = 32, .most = 1424, .multiple = MOST_WORKERS},
     [RATE] = {"rate", "learning rate of Adam", .normal = 0.003, .fraction = true},
     {0}};
-
-enum { MOST_WORKERS = 16, BUFFERS = 8 };
 
 /* ---- Shards ---- */
 

@@ -128,8 +128,8 @@ typedef struct {
  * missing, left over or of another shape, a value beyond the module's dtype, and a file whose
  * digest is not that of its content are errors that name it, and nothing is changed.
  *
- *     ng_module_load(net, "resnet.safetensors", .partial = true, .report = &report,
- *                    .rename = NG_RENAME("module", "", "fc", "head"))
+ *     ng_module_load(net, "resnet.safetensors", .partial = true,
+ *                    .rename = NG_RENAME("module", "", "fc", "head"), .report = &report)
  *
  * partial  what the file has not keeps its value, and what the module has not is passed over; that
  *          nothing at all fits is still an error
@@ -507,7 +507,7 @@ NG_API ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options
  * drawn from U(-b, b), b = 1 / sqrt(in / groups kernel_h kernel_w). The settings are those of
  * ng_conv2d and ng_window_options in ops.h; the kernel has no default.
  *     ng_conv2d_new(1, 16, 3, .padding = 1)
- *     ng_conv2d_new(16, 32, 3, .kernel_w = 5, .stride = 2) */
+ *     ng_conv2d_new(16, 32, 3, .stride = 2, .kernel_w = 5) */
 typedef struct {
     int64_t stride, padding, dilation, groups;            /* for rows and columns alike */
     int64_t kernel_h, kernel_w, stride_h, stride_w;       /* for rows and for columns */
