@@ -122,6 +122,22 @@ START_TEST(a_short_scale_passes)
 }
 END_TEST
 
+CALL(line_and_waves, ng_add(tape, ng_mul_scalar(tape, in[0], 3),
+                            ng_sin(tape, ng_mul_scalar(tape, in[0], 128 * 3.14159265358979323846))))
+
+/* 64 waves to the unit: every sixteenth of it they are where they were. */
+START_TEST(steps_are_no_whole_periods)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0.9, 0.3, 1.1, 0.7));
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        ng_check_report report =
+            ng_check_function(line_and_waves, &x, 1, .mode = modes[seed % 3], .seed = seed);
+        expect_passed(&report, "3 x + sin(2 pi 64 x)");
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
 START_TEST(inputs_too_small_to_be_felt_pass)
 {
     ng_tensor *x = normal(3, NG_SHAPE(5), 1e-17); /* exp(x) rounds to 1 all around */
@@ -595,6 +611,21 @@ START_TEST(noise_hides_no_fault_that_is_larger)
                       slope_off, i, report.message, report.error_estimate);
     }
     slope_off = 0;
+}
+END_TEST
+
+static double line_in_waves(double x) { return 3 * x + sin(128 * 3.14159265358979323846 * x); }
+static double slope_of_the_line(double x) { return (void)x, 3.0; }
+
+/* What comes back after each step would leave the line alone. */
+START_TEST(a_term_that_repeats_itself_is_not_overlooked)
+{
+    const pointwise f = {line_in_waves, slope_of_the_line};
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report =
+            check_pointwise(f, 0.3, 1.1, (ng_check_options){.mode = modes[mode]});
+        expect_says(&report, "are wrong");
+    }
 }
 END_TEST
 
@@ -2109,6 +2140,7 @@ static void add_sound(Suite *suite)
     tcase_add_loop_test(sound, right_gradients_pass_for_any_seed, 0, 3);
     tcase_add_test(sound, rows_far_from_zero_pass);
     tcase_add_test(sound, a_short_scale_passes);
+    tcase_add_test(sound, steps_are_no_whole_periods);
     tcase_add_test(sound, inputs_too_small_to_be_felt_pass);
     tcase_add_test(sound, a_derivative_lost_in_saturation_passes_beside_others);
     tcase_add_test(sound, a_gradient_that_is_zero_but_for_rounding_passes);
@@ -2155,6 +2187,7 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, noise_hides_no_fault_that_is_larger);
     tcase_add_test(figures, each_input_has_its_own_scale);
     tcase_add_test(figures, an_earlier_failure_stays_on_record);
+    tcase_add_test(figures, a_term_that_repeats_itself_is_not_overlooked);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
     tcase_add_test(figures, larger_steps_that_cross_a_kink_spoil_no_smaller_ones);

@@ -3,8 +3,9 @@
  *     D(h) = sum_j w_j (F_j(h) - F_j(-h)) / 2h = slope + c1 h^2 + c2 h^4 + ...
  *
  * Differences are taken output by output before they are summed, so that large outputs that did
- * not move leave no noise, and summed in long double. Steps are powers of two: x + h and x - h
- * are exact but for a change of binade.
+ * not move leave no noise, and summed in long double. Steps are powers of two times one number of
+ * twelve bits: x + h and x - h are exact but for a change of binade, and where a function repeats
+ * itself, as sin(2 pi 64 x) does, steps are no whole periods, which would show nothing.
  */
 #include "check/check.h"
 #include <float.h>
@@ -133,6 +134,7 @@ bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_r
 /* ---- Richardson extrapolation -------------------------------------------------------------- */
 
 enum { LEVELS = 6, TABLES = 5, TRIES = 4 };
+static const double share = 3709 / 4096.0;
 
 /* row[k] = (4^k row[k-1] - previous[k-1]) / (4^k - 1) takes the term h^2k away. */
 static void extrapolate(double *row, const double *previous, int level)
@@ -174,6 +176,7 @@ static bool good(const course *c, const ng_numeric *numeric)
 static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *report)
 {
     double rows[2][LEVELS], length = fmax(line->length, h), gap = 0;
+    h *= share;
     for (int level = 0; level < LEVELS; level++, h /= 2) {
         double *row = rows[level % 2], *previous = rows[(level + 1) % 2];
         contraction change;
