@@ -147,6 +147,36 @@ START_TEST(inputs_too_small_to_be_felt_pass)
 }
 END_TEST
 
+CALL(root, ng_sqrt(tape, in[0]))
+CALL(logarithm, ng_log(tape, in[0]))
+CALL(inverse, ng_reciprocal(tape, in[0]))
+
+/* Squares of these are no doubles. */
+START_TEST(inputs_near_the_ends_of_the_range_pass)
+{
+    for (double size = 1e-300; size < 1e301; size *= 1e100) {
+        ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(size, 0.5 * size, 2 * size));
+        for (int mode = 0; mode < 3; mode++) {
+            ng_check_report report = ng_check_function(root, &x, 1, .mode = modes[mode]);
+            expect_passed(&report, "a square root");
+        }
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
+START_TEST(a_tiny_element_beside_large_ones_passes)
+{
+    static ng_check_call *const calls[] = {logarithm, inverse, root};
+    for (double tiny = 1e-3; tiny > 1e-40; tiny /= 10) {
+        ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0.7, tiny, 0.3));
+        ng_check_report report = ng_check_function(calls[_i], &x, 1);
+        expect_passed(&report, "0.7, next to nothing, 0.3");
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
 CALL(saturated, ng_tanh(tape, ng_mul(tape, in[0], in[1])))
 
 START_TEST(a_derivative_lost_in_saturation_passes_beside_others)
@@ -1075,7 +1105,6 @@ CALL(first_only, ng_square(tape, in[0]))
 CALL(failing, ng_matmul(tape, in[0], in[0]))
 CALL(silent, ((void)tape, (void)in, (ng_tensor *)NULL))
 CALL(indices, ng_argmax(tape, in[0], 0))
-CALL(logarithm, ng_log(tape, in[0]))
 CALL(rounded, ng_cast(tape, in[0], NG_F32))
 
 START_TEST(what_gives_other_bits_fails)
@@ -2142,6 +2171,8 @@ static void add_sound(Suite *suite)
     tcase_add_test(sound, a_short_scale_passes);
     tcase_add_test(sound, steps_are_no_whole_periods);
     tcase_add_test(sound, inputs_too_small_to_be_felt_pass);
+    tcase_add_test(sound, inputs_near_the_ends_of_the_range_pass);
+    tcase_add_loop_test(sound, a_tiny_element_beside_large_ones_passes, 0, 3);
     tcase_add_test(sound, a_derivative_lost_in_saturation_passes_beside_others);
     tcase_add_test(sound, a_gradient_that_is_zero_but_for_rounding_passes);
     suite_add_tcase(suite, sound);

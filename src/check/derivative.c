@@ -14,13 +14,24 @@
 
 /* ---- Along the line ------------------------------------------------------------------------ */
 
+static double power_near(double size)
+{
+    return size > 0 && isfinite(size) ? exp2(fmin(round(log2(size)), 1023)) : 1;
+}
+
+/* By the root of the mean square, of numbers near 1, so that no square leaves the range. */
 double ng_line_length(const ng_check_leaf *leaf, int64_t index)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < leaf->tensor->size; i++) sum += leaf->origin[i] * leaf->origin[i];
-    double size = sqrt(sum / (double)leaf->tensor->size);
+    double sum = 0, most = 0;
+    for (int64_t i = 0; i < leaf->tensor->size; i++) most = fmax(most, fabs(leaf->origin[i]));
+    const double unit = fmax(power_near(most), 0x1p-1000), inverse = 1 / unit;
+    for (int64_t i = 0; i < leaf->tensor->size; i++) {
+        const double x = leaf->origin[i] * inverse;
+        sum += x * x;
+    }
+    double size = sqrt(sum / (double)leaf->tensor->size) * unit;
     if (index >= 0) size = fmax(size, fabs(leaf->origin[index]));
-    return size > 0 && isfinite(size) ? exp2(round(log2(size))) : 1;
+    return power_near(size);
 }
 
 /* Moves by t and tells how far that was. */
@@ -161,7 +172,7 @@ static ng_numeric best_of(const double *row, const double *previous, int level, 
 /* What tables of ever smaller steps have shown. */
 typedef struct {
     double scale, enough;
-    ng_numeric rows[TABLES * LEVELS]; /* the best of each row */
+    ng_numeric rows[(TABLES + 1) * LEVELS]; /* the best of each row */
     int count;
     double slope;     /* the newest at which the outputs moved */
     bool moved, flat; /* they have; and at a smaller step no more */
@@ -256,13 +267,17 @@ static bool take_best(const ng_line *line, course *c, ng_numeric *numeric, ng_ch
 }
 
 /* Tables from ever smaller steps, until one is good enough: a kink near by, or a function that
- * changes on a much shorter scale than its input has, spoils the first ones. */
+ * changes on a much shorter scale than its input has, spoils the first ones. The last is of the
+ * element's own size, where that is less than all of them: 1e-9, as beside 1 in a logarithm. */
 static bool from_smaller_steps(const ng_line *line, course *c, ng_check_report *report)
 {
-    for (int i = 0; i < TABLES && !c->flat && !settled(c); i++) {
-        if (!tabulate(line, ldexp(line->length, -4 - (LEVELS - 1) * i), c, report)) return false;
+    double h = ldexp(line->length, -4);
+    for (int i = 0; i < TABLES && !c->flat && !settled(c); i++, h = ldexp(h, 1 - LEVELS)) {
+        if (!tabulate(line, h, c, report)) return false;
     }
-    return true;
+    const double own = line->direction ? 0 : fabs(line->leaf->origin[line->index]);
+    if (c->flat || settled(c) || !(own > 0 && power_near(own) < ldexp(h, 4))) return true;
+    return tabulate(line, ldexp(power_near(own), -4), c, report);
 }
 
 /* Where x is tiny the outputs may not feel its small steps. */
