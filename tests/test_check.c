@@ -644,6 +644,35 @@ START_TEST(noise_hides_no_fault_that_is_larger)
 }
 END_TEST
 
+static double float_sine_or_square(double x) { return x < 0.5 ? float_sine(x) : x * x; }
+static double square_slope_alone(double x) { return x < 0.5 ? 0 : 2 * x; }
+
+/* The smallest steps leave no stair, but that is rounding and no derivative of 0. */
+START_TEST(a_gradient_that_is_missing_is_wrong_in_float_too)
+{
+    for (int i = 0; i < 200; i++) {
+        const pointwise f = {float_sine_or_square, square_slope_alone};
+        ng_check_report report =
+            check_pointwise(f, 0.3 + 0.001 * i, 1.1, (ng_check_options){.seed = (uint64_t)i});
+        expect_says(&report, "1 of 2 derivatives are wrong");
+    }
+}
+END_TEST
+
+static double dead_zone_edge(double x) { return x < 0.5 ? fmax(x - parameter, 0) : x * x; }
+
+/* On the flat side next to a kink, however near. */
+START_TEST(a_derivative_of_0_next_to_a_kink_is_right)
+{
+    const pointwise f = {dead_zone_edge, square_slope_alone};
+    for (double off = 1e-2; off > 1e-9; off /= 3) {
+        parameter = 0.3 + off;
+        ng_check_report report = check_pointwise(f, 0.3, 1.1, (ng_check_options){0});
+        expect_passed(&report, "beside a kink");
+    }
+}
+END_TEST
+
 static double line_in_waves(double x) { return 3 * x + sin(128 * 3.14159265358979323846 * x); }
 static double slope_of_the_line(double x) { return (void)x, 3.0; }
 
@@ -2218,6 +2247,8 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, noise_hides_no_fault_that_is_larger);
     tcase_add_test(figures, each_input_has_its_own_scale);
     tcase_add_test(figures, an_earlier_failure_stays_on_record);
+    tcase_add_test(figures, a_gradient_that_is_missing_is_wrong_in_float_too);
+    tcase_add_test(figures, a_derivative_of_0_next_to_a_kink_is_right);
     tcase_add_test(figures, a_term_that_repeats_itself_is_not_overlooked);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);

@@ -294,16 +294,16 @@ static bool from_larger_steps(const ng_line *line, const course *smaller, ng_num
 }
 
 /* Outputs that only larger steps move stand beside a kink, where the derivative is 0, or on a stair
- * of coarser rounding than double's, where larger steps agree. */
+ * of coarser rounding than double's, where larger steps agree. Next to a kink of which they see half
+ * the slope, the last that moves sees less than half of that; on a stair, more. */
 static void from_steps_that_move(const ng_line *line, const course *c, double expected,
                                  ng_numeric *numeric)
 {
-    const double agreed = 1e-3;
     const bool no_slope = fabs(expected) <= DBL_EPSILON * fabs(c->slope);
+    const bool agreed = numeric->error <= 1e-3 * fabs(numeric->value);
+    const bool stair = agreed && fabs(c->slope) > 0.5 * fabs(numeric->value);
     const double apart = fabs(numeric->value - expected);
-    if (!no_slope && (numeric->error <= agreed * fabs(numeric->value) ||
-                      apart <= NG_CHECK_CERTAINTY * numeric->error))
-        return;
+    if (stair || (!no_slope && (agreed || apart <= NG_CHECK_CERTAINTY * numeric->error))) return;
     *numeric = (ng_numeric){.error = no_slope ? 0 : fabs(c->slope), .length = line->length};
 }
 
