@@ -138,6 +138,24 @@ START_TEST(steps_are_no_whole_periods)
 }
 END_TEST
 
+static double steepness;
+CALL(line_and_bump, ng_add(tape, ng_mul_scalar(tape, in[0], 3),
+                           ng_exp(tape, ng_mul_scalar(tape, ng_square(tape, in[0]), -steepness))))
+
+/* On either side of the bump there is the line alone, which large steps agree upon. */
+START_TEST(what_is_narrow_passes)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(5e-4, 7e-4, 1.1, 0.9));
+    for (steepness = 1; steepness < 1e8; steepness *= 10) {
+        for (int mode = 0; mode < 3; mode++) {
+            ng_check_report report = ng_check_function(line_and_bump, &x, 1, .mode = modes[mode]);
+            expect_passed(&report, "3 x + e^(-s x^2)");
+        }
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
 START_TEST(inputs_too_small_to_be_felt_pass)
 {
     ng_tensor *x = normal(3, NG_SHAPE(5), 1e-17); /* exp(x) rounds to 1 all around */
@@ -683,6 +701,19 @@ START_TEST(a_term_that_repeats_itself_is_not_overlooked)
     for (int mode = 0; mode < 3; mode++) {
         ng_check_report report =
             check_pointwise(f, 0.3, 1.1, (ng_check_options){.mode = modes[mode]});
+        expect_says(&report, "are wrong");
+    }
+}
+END_TEST
+
+static double line_under_bump(double x) { return 3 * x + exp(-5e5 * x * x); }
+
+START_TEST(a_narrow_term_is_not_overlooked)
+{
+    const pointwise f = {line_under_bump, slope_of_the_line};
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report =
+            check_pointwise(f, 5e-4, 1.1, (ng_check_options){.mode = modes[mode]});
         expect_says(&report, "are wrong");
     }
 }
@@ -2199,6 +2230,7 @@ static void add_sound(Suite *suite)
     tcase_add_test(sound, rows_far_from_zero_pass);
     tcase_add_test(sound, a_short_scale_passes);
     tcase_add_test(sound, steps_are_no_whole_periods);
+    tcase_add_test(sound, what_is_narrow_passes);
     tcase_add_test(sound, inputs_too_small_to_be_felt_pass);
     tcase_add_test(sound, inputs_near_the_ends_of_the_range_pass);
     tcase_add_loop_test(sound, a_tiny_element_beside_large_ones_passes, 0, 3);
@@ -2250,6 +2282,7 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, a_gradient_that_is_missing_is_wrong_in_float_too);
     tcase_add_test(figures, a_derivative_of_0_next_to_a_kink_is_right);
     tcase_add_test(figures, a_term_that_repeats_itself_is_not_overlooked);
+    tcase_add_test(figures, a_narrow_term_is_not_overlooked);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
     tcase_add_test(figures, larger_steps_that_cross_a_kink_spoil_no_smaller_ones);

@@ -183,6 +183,25 @@ static bool good(const course *c, const ng_numeric *numeric)
     return numeric->error <= c->enough * fmax(fabs(numeric->value), c->scale);
 }
 
+static bool settled(const course *c) { return c->count > 0 && good(c, &c->rows[c->count - 1]); }
+
+/* Large steps may agree and yet miss what is narrower than all of them, as a bump is. So the newest
+ * row, of the step h, counts as known only where a far smaller step does not contradict it by more
+ * than its rounding. */
+static bool confirm(const ng_line *line, double h, course *c, ng_check_report *report)
+{
+    ng_numeric *row = &c->rows[c->count - 1];
+    const double small = ldexp(share * line->length, -20);
+    double slope;
+    contraction change;
+    if (h > line->length || h <= 16 * small) return true;
+    if (!central(line, small, &slope, &change, report)) return false;
+    const double rounding = DBL_EPSILON * fmax(change.magnitude, row->magnitude) / small;
+    const double apart = fabs(slope - row->value), size = fmax(fabs(row->value), c->scale);
+    if (!(apart <= 1e-6 * size + 16 * rounding)) row->error = isnan(apart) ? HUGE_VAL : apart;
+    return true;
+}
+
 /* One table, from the step h downwards, to where a row is good enough or nothing moves any more. */
 static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *report)
 {
@@ -207,12 +226,12 @@ static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *
         best.moved = change.moved;
         best.bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
         c->rows[c->count++] = best;
-        if (level >= 2 && good(c, &best)) break;
+        if (level < 2 || !good(c, &best)) continue;
+        if (!confirm(line, h, c, report)) return false;
+        if (settled(c)) break;
     }
     return true;
 }
-
-static bool settled(const course *c) { return c->count > 0 && good(c, &c->rows[c->count - 1]); }
 
 /* The row that is known best, or NULL where none is known. Where noise is beyond rounding the rows
  * err by noise / h, and some seem to err less by luck: none errs less than by the noise that
