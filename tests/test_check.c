@@ -1107,6 +1107,50 @@ START_TEST(a_fault_that_shows_in_some_passes_only_is_caught)
 }
 END_TEST
 
+/* y = a b, by a kernel that is right and a rule that needs the other's gradient too. */
+static ng_status product_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                  ng_slot *dx)
+{
+    (void)tape;
+    for (int k = 0; k < 2; k++) {
+        const double *other = ng_data_f64(node->inputs[1 - k]), *from = ng_data_f64(dy);
+        double *to = dx[k].data;
+        for (int64_t i = 0; to && i < ng_size(dy); i++)
+            to[i] = (dx[k].accumulate ? to[i] : 0) + other[i] * from[i];
+    }
+    return NG_OK;
+}
+static void leaning_rule(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const bool alone = dx[0] == NG_NONE || dx[1] == NG_NONE;
+    for (int k = 0; k < 2; k++)
+        if (dx[k] != NG_NONE)
+            dx[k] = ng_mul_scalar(tape, ng_mul(tape, dy, node->inputs[1 - k]), alone ? 2 : 1);
+}
+static ng_tensor *leaning_product(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {
+        .name = "leaning", .gradient = leaning_rule, .backward = product_backward};
+    (void)context;
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
+    for (int64_t i = 0; y && i < ng_size(y); i++)
+        ng_data_f64(y)[i] = ng_get(in[0], i) * ng_get(in[1], i);
+    return y ? ng_record(tape, &op, y, in, 2, NULL, 0) : NULL;
+}
+
+/* What a gradient penalty asks for. */
+START_TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
+{
+    ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report =
+            ng_check_function(leaning_product, in, 2, .order = 2, .mode = modes[mode]);
+        expect_says(&report, "where it is recorded and asked for alone");
+    }
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
 /* y = x^2, whose backward kernel is off by the factor 1 + parameter, and its definition not. */
 static ng_status nearly_square_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                         ng_slot *dx)
@@ -2252,6 +2296,7 @@ static void add_faults(Suite *suite)
     tcase_add_test(faults, order_2_compares_the_derivatives_of_both_orders);
     tcase_add_loop_test(faults, a_fault_of_second_order_only_is_caught_there, 0, 2);
     tcase_add_loop_test(faults, a_fault_that_shows_in_some_passes_only_is_caught, NEVER, TIRES + 1);
+    tcase_add_test(faults, a_fault_of_a_gradient_recorded_alone_is_caught);
     tcase_add_test(faults, backward_and_definition_agree_to_1e_9);
     tcase_add_test(faults, what_gives_other_bits_fails);
     tcase_add_test(faults, what_has_no_gradient_fails);
