@@ -313,8 +313,8 @@ static bool from_larger_steps(const ng_line *line, const course *smaller, ng_num
 }
 
 /* Outputs that only larger steps move stand beside a kink, where the derivative is 0, or on a stair
- * of coarser rounding than double's, where larger steps agree. Next to a kink of which they see half
- * the slope, the last that moves sees less than half of that; on a stair, more. */
+ * of coarser rounding than double's, where larger steps agree. Next to a kink of which they see
+ * half the slope, the last that moves sees less than half of that; on a stair, more. */
 static void from_steps_that_move(const ng_line *line, const course *c, double expected,
                                  ng_numeric *numeric)
 {
