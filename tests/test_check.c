@@ -122,12 +122,76 @@ START_TEST(a_short_scale_passes)
 }
 END_TEST
 
+CALL(line_and_waves, ng_add(tape, ng_mul_scalar(tape, in[0], 3),
+                            ng_sin(tape, ng_mul_scalar(tape, in[0], 128 * 3.14159265358979323846))))
+
+/* 64 waves to the unit: every sixteenth of it they are where they were. */
+START_TEST(steps_are_no_whole_periods)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0.9, 0.3, 1.1, 0.7));
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        ng_check_report report =
+            ng_check_function(line_and_waves, &x, 1, .mode = modes[seed % 3], .seed = seed);
+        expect_passed(&report, "3 x + sin(2 pi 64 x)");
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
+static double steepness;
+CALL(line_and_bump, ng_add(tape, ng_mul_scalar(tape, in[0], 3),
+                           ng_exp(tape, ng_mul_scalar(tape, ng_square(tape, in[0]), -steepness))))
+
+/* On either side of the bump there is the line alone, which large steps agree upon. */
+START_TEST(what_is_narrow_passes)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(5e-4, 7e-4, 1.1, 0.9));
+    for (steepness = 1; steepness < 1e8; steepness *= 10) {
+        for (int mode = 0; mode < 3; mode++) {
+            ng_check_report report = ng_check_function(line_and_bump, &x, 1, .mode = modes[mode]);
+            expect_passed(&report, "3 x + e^(-s x^2)");
+        }
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
 START_TEST(inputs_too_small_to_be_felt_pass)
 {
     ng_tensor *x = normal(3, NG_SHAPE(5), 1e-17); /* exp(x) rounds to 1 all around */
     ng_check_report report = ng_check_function(exponential, &x, 1);
     expect_passed(&report, "exp near 0");
     ng_tensor_free(x);
+}
+END_TEST
+
+CALL(root, ng_sqrt(tape, in[0]))
+CALL(logarithm, ng_log(tape, in[0]))
+CALL(inverse, ng_reciprocal(tape, in[0]))
+
+/* Squares of these are no doubles. */
+START_TEST(inputs_near_the_ends_of_the_range_pass)
+{
+    for (double size = 1e-300; size < 1e301; size *= 1e100) {
+        ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(size, 0.5 * size, 2 * size));
+        for (int mode = 0; mode < 3; mode++) {
+            ng_check_report report = ng_check_function(root, &x, 1, .mode = modes[mode]);
+            expect_passed(&report, "a square root");
+        }
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
+START_TEST(a_tiny_element_beside_large_ones_passes)
+{
+    static ng_check_call *const calls[] = {logarithm, inverse, root};
+    for (double tiny = 1e-3; tiny > 1e-40; tiny /= 10) {
+        ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0.7, tiny, 0.3));
+        ng_check_report report = ng_check_function(calls[_i], &x, 1);
+        expect_passed(&report, "0.7, next to nothing, 0.3");
+        ng_tensor_free(x);
+    }
 }
 END_TEST
 
@@ -598,6 +662,63 @@ START_TEST(noise_hides_no_fault_that_is_larger)
 }
 END_TEST
 
+static double float_sine_or_square(double x) { return x < 0.5 ? float_sine(x) : x * x; }
+static double square_slope_alone(double x) { return x < 0.5 ? 0 : 2 * x; }
+
+/* The smallest steps leave no stair, but that is rounding and no derivative of 0. */
+START_TEST(a_gradient_that_is_missing_is_wrong_in_float_too)
+{
+    for (int i = 0; i < 200; i++) {
+        const pointwise f = {float_sine_or_square, square_slope_alone};
+        ng_check_report report =
+            check_pointwise(f, 0.3 + 0.001 * i, 1.1, (ng_check_options){.seed = (uint64_t)i});
+        expect_says(&report, "1 of 2 derivatives are wrong");
+    }
+}
+END_TEST
+
+static double dead_zone_edge(double x) { return x < 0.5 ? fmax(x - parameter, 0) : x * x; }
+
+/* On the flat side next to a kink, however near. */
+START_TEST(a_derivative_of_0_next_to_a_kink_is_right)
+{
+    const pointwise f = {dead_zone_edge, square_slope_alone};
+    for (double off = 1e-2; off > 1e-9; off /= 3) {
+        parameter = 0.3 + off;
+        ng_check_report report = check_pointwise(f, 0.3, 1.1, (ng_check_options){0});
+        expect_passed(&report, "beside a kink");
+    }
+}
+END_TEST
+
+static double line_in_waves(double x) { return 3 * x + sin(128 * 3.14159265358979323846 * x); }
+static double slope_of_the_line(double x) { return (void)x, 3.0; }
+
+/* What comes back after each step would leave the line alone. */
+START_TEST(a_term_that_repeats_itself_is_not_overlooked)
+{
+    const pointwise f = {line_in_waves, slope_of_the_line};
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report =
+            check_pointwise(f, 0.3, 1.1, (ng_check_options){.mode = modes[mode]});
+        expect_says(&report, "are wrong");
+    }
+}
+END_TEST
+
+static double line_under_bump(double x) { return 3 * x + exp(-5e5 * x * x); }
+
+START_TEST(a_narrow_term_is_not_overlooked)
+{
+    const pointwise f = {line_under_bump, slope_of_the_line};
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report =
+            check_pointwise(f, 5e-4, 1.1, (ng_check_options){.mode = modes[mode]});
+        expect_says(&report, "are wrong");
+    }
+}
+END_TEST
+
 static double quick_sine(double x) { return sin(14 * x); }
 static double quick_slope(double x) { return 14 * cos(14 * x); }
 
@@ -986,6 +1107,50 @@ START_TEST(a_fault_that_shows_in_some_passes_only_is_caught)
 }
 END_TEST
 
+/* y = a b, by a kernel that is right and a rule that needs the other's gradient too. */
+static ng_status product_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                  ng_slot *dx)
+{
+    (void)tape;
+    for (int k = 0; k < 2; k++) {
+        const double *other = ng_data_f64(node->inputs[1 - k]), *from = ng_data_f64(dy);
+        double *to = dx[k].data;
+        for (int64_t i = 0; to && i < ng_size(dy); i++)
+            to[i] = (dx[k].accumulate ? to[i] : 0) + other[i] * from[i];
+    }
+    return NG_OK;
+}
+static void leaning_rule(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const bool alone = dx[0] == NG_NONE || dx[1] == NG_NONE;
+    for (int k = 0; k < 2; k++)
+        if (dx[k] != NG_NONE)
+            dx[k] = ng_mul_scalar(tape, ng_mul(tape, dy, node->inputs[1 - k]), alone ? 2 : 1);
+}
+static ng_tensor *leaning_product(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {
+        .name = "leaning", .gradient = leaning_rule, .backward = product_backward};
+    (void)context;
+    ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
+    for (int64_t i = 0; y && i < ng_size(y); i++)
+        ng_data_f64(y)[i] = ng_get(in[0], i) * ng_get(in[1], i);
+    return y ? ng_record(tape, &op, y, in, 2, NULL, 0) : NULL;
+}
+
+/* What a gradient penalty asks for. */
+START_TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
+{
+    ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
+    for (int mode = 0; mode < 3; mode++) {
+        ng_check_report report =
+            ng_check_function(leaning_product, in, 2, .order = 2, .mode = modes[mode]);
+        expect_says(&report, "where it is recorded and asked for alone");
+    }
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
 /* y = x^2, whose backward kernel is off by the factor 1 + parameter, and its definition not. */
 static ng_status nearly_square_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                         ng_slot *dx)
@@ -1044,7 +1209,6 @@ CALL(first_only, ng_square(tape, in[0]))
 CALL(failing, ng_matmul(tape, in[0], in[0]))
 CALL(silent, ((void)tape, (void)in, (ng_tensor *)NULL))
 CALL(indices, ng_argmax(tape, in[0], 0))
-CALL(logarithm, ng_log(tape, in[0]))
 CALL(rounded, ng_cast(tape, in[0], NG_F32))
 
 START_TEST(what_gives_other_bits_fails)
@@ -2109,7 +2273,11 @@ static void add_sound(Suite *suite)
     tcase_add_loop_test(sound, right_gradients_pass_for_any_seed, 0, 3);
     tcase_add_test(sound, rows_far_from_zero_pass);
     tcase_add_test(sound, a_short_scale_passes);
+    tcase_add_test(sound, steps_are_no_whole_periods);
+    tcase_add_test(sound, what_is_narrow_passes);
     tcase_add_test(sound, inputs_too_small_to_be_felt_pass);
+    tcase_add_test(sound, inputs_near_the_ends_of_the_range_pass);
+    tcase_add_loop_test(sound, a_tiny_element_beside_large_ones_passes, 0, 3);
     tcase_add_test(sound, a_derivative_lost_in_saturation_passes_beside_others);
     tcase_add_test(sound, a_gradient_that_is_zero_but_for_rounding_passes);
     suite_add_tcase(suite, sound);
@@ -2128,6 +2296,7 @@ static void add_faults(Suite *suite)
     tcase_add_test(faults, order_2_compares_the_derivatives_of_both_orders);
     tcase_add_loop_test(faults, a_fault_of_second_order_only_is_caught_there, 0, 2);
     tcase_add_loop_test(faults, a_fault_that_shows_in_some_passes_only_is_caught, NEVER, TIRES + 1);
+    tcase_add_test(faults, a_fault_of_a_gradient_recorded_alone_is_caught);
     tcase_add_test(faults, backward_and_definition_agree_to_1e_9);
     tcase_add_test(faults, what_gives_other_bits_fails);
     tcase_add_test(faults, what_has_no_gradient_fails);
@@ -2155,6 +2324,10 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, noise_hides_no_fault_that_is_larger);
     tcase_add_test(figures, each_input_has_its_own_scale);
     tcase_add_test(figures, an_earlier_failure_stays_on_record);
+    tcase_add_test(figures, a_gradient_that_is_missing_is_wrong_in_float_too);
+    tcase_add_test(figures, a_derivative_of_0_next_to_a_kink_is_right);
+    tcase_add_test(figures, a_term_that_repeats_itself_is_not_overlooked);
+    tcase_add_test(figures, a_narrow_term_is_not_overlooked);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
     tcase_add_test(figures, a_jump_is_no_scale_for_what_stands_beside_it);
     tcase_add_test(figures, larger_steps_that_cross_a_kink_spoil_no_smaller_ones);

@@ -92,8 +92,8 @@ typedef struct {
  * not, where and how far they did not. A function that fails, gives NaN, gives other bits when it
  * is run again, has no gradient to an input, or leaves nothing to compare, has not passed; nor has
  * one whose gradient to an input is another where it is asked for alone and added to what is there
- * (ng_slot's `accumulate`), and inputs that are missing or NG_NONE, and options without meaning (a
- * tolerance below 0, order 3).
+ * (ng_slot's `accumulate`) or, at order 2, recorded; and inputs that are missing or NG_NONE, and
+ * options without meaning (a tolerance below 0, order 3).
  */
 #define ng_check_function(call, list, ...)                                                         \
     ng_check_function_with(call,                                                                   \

@@ -3,8 +3,9 @@
  *     D(h) = sum_j w_j (F_j(h) - F_j(-h)) / 2h = slope + c1 h^2 + c2 h^4 + ...
  *
  * Differences are taken output by output before they are summed, so that large outputs that did
- * not move leave no noise, and summed in long double. Steps are powers of two: x + h and x - h
- * are exact but for a change of binade.
+ * not move leave no noise, and summed in long double. Steps are powers of two times one number of
+ * twelve bits: x + h and x - h are exact but for a change of binade, and where a function repeats
+ * itself, as sin(2 pi 64 x) does, steps are no whole periods, which would show nothing.
  */
 #include "check/check.h"
 #include <float.h>
@@ -13,13 +14,24 @@
 
 /* ---- Along the line ------------------------------------------------------------------------ */
 
+static double power_near(double size)
+{
+    return size > 0 && isfinite(size) ? exp2(fmin(round(log2(size)), 1023)) : 1;
+}
+
+/* By the root of the mean square, of numbers near 1, so that no square leaves the range. */
 double ng_line_length(const ng_check_leaf *leaf, int64_t index)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < leaf->tensor->size; i++) sum += leaf->origin[i] * leaf->origin[i];
-    double size = sqrt(sum / (double)leaf->tensor->size);
+    double sum = 0, most = 0;
+    for (int64_t i = 0; i < leaf->tensor->size; i++) most = fmax(most, fabs(leaf->origin[i]));
+    const double unit = fmax(power_near(most), 0x1p-1000), inverse = 1 / unit;
+    for (int64_t i = 0; i < leaf->tensor->size; i++) {
+        const double x = leaf->origin[i] * inverse;
+        sum += x * x;
+    }
+    double size = sqrt(sum / (double)leaf->tensor->size) * unit;
     if (index >= 0) size = fmax(size, fabs(leaf->origin[index]));
-    return size > 0 && isfinite(size) ? exp2(round(log2(size))) : 1;
+    return power_near(size);
 }
 
 /* Moves by t and tells how far that was. */
@@ -133,6 +145,7 @@ bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_r
 /* ---- Richardson extrapolation -------------------------------------------------------------- */
 
 enum { LEVELS = 6, TABLES = 5, TRIES = 4 };
+static const double share = 3709 / 4096.0;
 
 /* row[k] = (4^k row[k-1] - previous[k-1]) / (4^k - 1) takes the term h^2k away. */
 static void extrapolate(double *row, const double *previous, int level)
@@ -159,7 +172,7 @@ static ng_numeric best_of(const double *row, const double *previous, int level, 
 /* What tables of ever smaller steps have shown. */
 typedef struct {
     double scale, enough;
-    ng_numeric rows[TABLES * LEVELS]; /* the best of each row */
+    ng_numeric rows[(TABLES + 1) * LEVELS]; /* the best of each row */
     int count;
     double slope;     /* the newest at which the outputs moved */
     bool moved, flat; /* they have; and at a smaller step no more */
@@ -170,10 +183,30 @@ static bool good(const course *c, const ng_numeric *numeric)
     return numeric->error <= c->enough * fmax(fabs(numeric->value), c->scale);
 }
 
+static bool settled(const course *c) { return c->count > 0 && good(c, &c->rows[c->count - 1]); }
+
+/* Large steps may agree and yet miss what is narrower than all of them, as a bump is. So the newest
+ * row, of the step h, counts as known only where a far smaller step does not contradict it by more
+ * than its rounding. */
+static bool confirm(const ng_line *line, double h, course *c, ng_check_report *report)
+{
+    ng_numeric *row = &c->rows[c->count - 1];
+    const double small = ldexp(share * line->length, -20);
+    double slope;
+    contraction change;
+    if (h > line->length || h <= 16 * small) return true;
+    if (!central(line, small, &slope, &change, report)) return false;
+    const double rounding = DBL_EPSILON * fmax(change.magnitude, row->magnitude) / small;
+    const double apart = fabs(slope - row->value), size = fmax(fabs(row->value), c->scale);
+    if (!(apart <= 1e-6 * size + 16 * rounding)) row->error = isnan(apart) ? HUGE_VAL : apart;
+    return true;
+}
+
 /* One table, from the step h downwards, to where a row is good enough or nothing moves any more. */
 static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *report)
 {
     double rows[2][LEVELS], length = fmax(line->length, h), gap = 0;
+    h *= share;
     for (int level = 0; level < LEVELS; level++, h /= 2) {
         double *row = rows[level % 2], *previous = rows[(level + 1) % 2];
         contraction change;
@@ -193,12 +226,12 @@ static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *
         best.moved = change.moved;
         best.bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
         c->rows[c->count++] = best;
-        if (level >= 2 && good(c, &best)) break;
+        if (level < 2 || !good(c, &best)) continue;
+        if (!confirm(line, h, c, report)) return false;
+        if (settled(c)) break;
     }
     return true;
 }
-
-static bool settled(const course *c) { return c->count > 0 && good(c, &c->rows[c->count - 1]); }
 
 /* The row that is known best, or NULL where none is known. Where noise is beyond rounding the rows
  * err by noise / h, and some seem to err less by luck: none errs less than by the noise that
@@ -253,13 +286,17 @@ static bool take_best(const ng_line *line, course *c, ng_numeric *numeric, ng_ch
 }
 
 /* Tables from ever smaller steps, until one is good enough: a kink near by, or a function that
- * changes on a much shorter scale than its input has, spoils the first ones. */
+ * changes on a much shorter scale than its input has, spoils the first ones. The last is of the
+ * element's own size, where that is less than all of them: 1e-9, as beside 1 in a logarithm. */
 static bool from_smaller_steps(const ng_line *line, course *c, ng_check_report *report)
 {
-    for (int i = 0; i < TABLES && !c->flat && !settled(c); i++) {
-        if (!tabulate(line, ldexp(line->length, -4 - (LEVELS - 1) * i), c, report)) return false;
+    double h = ldexp(line->length, -4);
+    for (int i = 0; i < TABLES && !c->flat && !settled(c); i++, h = ldexp(h, 1 - LEVELS)) {
+        if (!tabulate(line, h, c, report)) return false;
     }
-    return true;
+    const double own = line->direction ? 0 : fabs(line->leaf->origin[line->index]);
+    if (c->flat || settled(c) || !(own > 0 && power_near(own) < ldexp(h, 4))) return true;
+    return tabulate(line, ldexp(power_near(own), -4), c, report);
 }
 
 /* Where x is tiny the outputs may not feel its small steps. */
@@ -276,16 +313,16 @@ static bool from_larger_steps(const ng_line *line, const course *smaller, ng_num
 }
 
 /* Outputs that only larger steps move stand beside a kink, where the derivative is 0, or on a stair
- * of coarser rounding than double's, where larger steps agree. */
+ * of coarser rounding than double's, where larger steps agree. Next to a kink of which they see
+ * half the slope, the last that moves sees less than half of that; on a stair, more. */
 static void from_steps_that_move(const ng_line *line, const course *c, double expected,
                                  ng_numeric *numeric)
 {
-    const double agreed = 1e-3;
     const bool no_slope = fabs(expected) <= DBL_EPSILON * fabs(c->slope);
+    const bool agreed = numeric->error <= 1e-3 * fabs(numeric->value);
+    const bool stair = agreed && fabs(c->slope) > 0.5 * fabs(numeric->value);
     const double apart = fabs(numeric->value - expected);
-    if (!no_slope && (numeric->error <= agreed * fabs(numeric->value) ||
-                      apart <= NG_CHECK_CERTAINTY * numeric->error))
-        return;
+    if (stair || (!no_slope && (agreed || apart <= NG_CHECK_CERTAINTY * numeric->error))) return;
     *numeric = (ng_numeric){.error = no_slope ? 0 : fabs(c->slope), .length = line->length};
 }
 

@@ -425,6 +425,18 @@ static bool added_gradient(ng_subject *subject, int i, double *values, ng_check_
     return true;
 }
 
+/* As a gradient penalty asks for it: recorded, and of one leaf. */
+static bool recorded_alone(ng_subject *subject, int i, double *values, ng_check_report *report)
+{
+    ng_tensor *y = run(subject, report);
+    if (!y) return false;
+    if (ng_gradients(subject->tape, &y, 1, &subject->targets[i], 1, &subject->gradients[i],
+                     .cotangents = &subject->cotangent, .record = true) != NG_OK)
+        return ng_check_say(report, "no gradient of %s alone: %s", subject->leaves[i].name,
+                            ng_check_reason());
+    return gather_one(subject, i, values, report);
+}
+
 bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report)
 {
     double *found = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *found);
@@ -470,6 +482,12 @@ bool ng_subject_raise(ng_subject *subject, const ng_check_options *options, ng_c
     for (int i = 0; i < subject->n_leaves && ok; i++) {
         ok = same_gradient(subject, i, plain, subject->base,
                            "when it is recorded: backward and definition differ", report);
+    }
+    for (int i = 0; i < subject->n_leaves && ok; i++) {
+        ok = recorded_alone(subject, i, plain, report);
+        ng_tape_reset(subject->tape);
+        ok = ok && same_gradient(subject, i, subject->base, plain,
+                                 "where it is recorded and asked for alone", report);
     }
     ng_free(plain);
     return ok;
