@@ -193,8 +193,8 @@ void expect_error(const char *file, int line, ng_status status, const char *part
  * The runner links a copy of the library whose calls of malloc and the like go to counted_malloc
  * and the like (see the Makefile). */
 
-static _Atomic int64_t made, live, allowed = INT64_MAX;
-static _Atomic bool only_once, refused;
+static _Atomic int64_t made, live, allowed = INT64_MAX, to_refuse;
+static _Atomic bool refused;
 
 int64_t allocations_made(void) { return made; }
 int64_t allocations_live(void) { return live; }
@@ -210,16 +210,17 @@ void expect_none_allocated(const char *file, int line, int64_t since)
 #endif
 }
 
-static void refuse_after(int64_t count, bool once)
+static void refuse_after(int64_t count, int64_t times)
 {
     refused = false;
-    only_once = once;
+    to_refuse = times;
     allowed = count;
 }
 
-void allocations_fail_after(int64_t count) { refuse_after(count, false); }
-void allocations_fail_once_after(int64_t count) { refuse_after(count, true); }
-void allocations_succeed(void) { refuse_after(INT64_MAX, false); }
+void allocations_fail_after(int64_t count) { refuse_after(count, INT64_MAX); }
+void allocations_fail_once_after(int64_t count) { refuse_after(count, 1); }
+void allocations_fail_twice_after(int64_t count) { refuse_after(count, 2); }
+void allocations_succeed(void) { refuse_after(INT64_MAX, 0); }
 bool allocations_refused(void) { return refused; }
 
 int64_t next_to_refuse(int64_t n)
@@ -235,7 +236,7 @@ static bool granted(void)
 {
     if (allowed == INT64_MAX) return true;
     if (allowed-- > 0) return true;
-    allowed = only_once ? INT64_MAX : 0;
+    allowed = --to_refuse > 0 ? 0 : INT64_MAX;
     refused = true;
     return false;
 }

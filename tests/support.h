@@ -67,9 +67,11 @@ int64_t allocations_live(void); /* not yet freed */
  * AddressSanitizer, where a tape keeps none (core/arena.h), nothing is asserted. */
 #define assert_none_allocated_since(made) expect_none_allocated(__FILE__, __LINE__, made)
 
-/* From now on `count` more allocations succeed, then every one fails, or only the next one. */
+/* From now on `count` more allocations succeed, then every one fails, or only the next one or two.
+ * A tape that is refused a large block asks again, for a small one. */
 void allocations_fail_after(int64_t count);
 void allocations_fail_once_after(int64_t count);
+void allocations_fail_twice_after(int64_t count);
 void allocations_succeed(void);
 bool allocations_refused(void); /* whether any has failed since the last call of the above */
 

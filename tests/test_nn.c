@@ -1087,6 +1087,33 @@ START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
 }
 END_TEST
 
+/* Of two uses of the weights only that of h, which requires a gradient, is on the tape: what there
+ * is of the weights' gradient is not theirs. */
+START_TEST(what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient)
+{
+    ng_module *net = ng_linear_new(4, 4);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1),
+              *weight = ng_module_find(net, "weight");
+    ng_tensor *h = ng_variable(tape, x), *both[] = {weight, h}, *gradients[2];
+    ng_freeze(net);
+    ng_tensor *loss =
+        ng_sum(tape, ng_add(tape, ng_forward(net, tape, x), ng_forward(net, tape, h)));
+    ng_unfreeze(net);
+    assert_ok(ng_backward(tape, loss));
+    ck_assert(ng_has_grad(h) && !ng_has_grad(weight));
+    assert_ok(
+        ng_gradients(tape, &loss, 1, both, 2, gradients, .record = true, .allow_unused = true));
+    assert_same_bits(gradients[1], ng_grad(h));
+    for (int64_t i = 0; i < ng_size(weight); i++) ck_assert(ng_get(gradients[0], i) == 0);
+    ck_assert_ptr_null(ng_gradient(tape, loss, weight));
+    assert_error(NG_EGRAD, "ng_gradients: no output depends on input 1");
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
+    ck_assert(ng_has_grad(weight));
+    ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
 /* A condition gets no gradient, by the rule of ng_where, whoever asks. */
 START_TEST(what_another_loss_of_the_tape_reaches_excuses_nothing)
 {
@@ -1485,6 +1512,7 @@ Suite *nn_suite(void)
     tcase_add_test(wrong, a_module_has_one_parent);
     tcase_add_test(wrong, options_without_sense_are_refused);
     tcase_add_test(wrong, a_backward_pass_to_nothing_but_what_was_frozen_is_an_error);
+    tcase_add_test(wrong, what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient);
     tcase_add_test(wrong, what_another_loss_of_the_tape_reaches_excuses_nothing);
     suite_add_tcase(suite, wrong);
     TCase *conversion = tcase_create("conversion and memory");

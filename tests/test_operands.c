@@ -130,6 +130,69 @@ START_TEST(every_element_that_a_case_gives_was_written)
 }
 END_TEST
 
+/* ---- On a tape that is full ---------------------------------------------------------------- */
+
+/* A new tape, with so much room left in its memory. */
+static void leave_room(int64_t room)
+{
+    ng_tape_free(tape);
+    tape = ng_tape_new();
+    assert_ok(ng_tape_memory(tape, 1));
+    const ng_tape_usage use = ng_tape_used(tape);
+    assert_ok(ng_tape_memory(tape, (size_t)(use.bytes_kept - use.bytes_used - room)));
+}
+
+/* The case and its recorded gradients; whether all were given. */
+static bool is_given(const ng_case *spec, ng_module *module, ng_tensor **inputs)
+{
+    ng_tensor *wanted[NG_CASE_INPUTS], *gradients[NG_CASE_INPUTS];
+    int count = 0;
+    for (int i = 0; i < NG_CASE_INPUTS && inputs[i]; i++)
+        if (ng_requires_grad(inputs[i])) wanted[count++] = inputs[i];
+    ng_tape_seed(tape, 3);
+    ng_tensor *y = called(spec, module, inputs);
+    if (!y || !ng_requires_grad(y) || count == 0) return y != NULL;
+    return ng_gradients(tape, &y, 1, wanted, count, gradients, .record = true,
+                        .allow_unused = true) == NG_OK;
+}
+
+/* Fills the tape up to less and less; each time what does not fit any more is refused, that alone
+ * or all that comes after it. */
+static void expect_failures_told(const ng_case *spec, void (*refuse_after)(int64_t))
+{
+    enum { STEP = 128 }; /* bytes: no tensor takes less */
+    ng_tensor *inputs[NG_CASE_INPUTS] = {NULL};
+    ng_rng rng = ng_rng_seeded(7);
+    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+        inputs[i] = drawn(&spec->inputs[i], &rng, &manners[0]);
+    ng_module *module = spec->module ? spec->module() : NULL;
+    if (module) assert_ok(ng_module_to(module, NG_F64));
+    if (spec->eval) ng_eval(module);
+    bool refused = true;
+    for (int64_t room = 0; refused && room < 1 << 15; room += STEP) {
+        leave_room(room);
+        refuse_after(0);
+        const bool given = is_given(spec, module, inputs);
+        refused = allocations_refused();
+        allocations_succeed();
+        ck_assert_msg(given != ng_failed(), "%s with %lld bytes: %s", spec->name, (long long)room,
+                      given ? ng_error_text() : "nothing without an error");
+        ck_assert_msg(given || ng_error_status() == NG_ENOMEM, "%s: %s", spec->name,
+                      ng_error_text());
+        ng_clear_error();
+    }
+    leave_room(0); /* the results go before their operands */
+    for (int i = 0; i < NG_CASE_INPUTS; i++) ng_tensor_free(inputs[i]);
+    ng_module_free(module);
+}
+
+START_TEST(every_case_tells_that_it_was_refused_memory)
+{
+    expect_failures_told(case_at(_i), allocations_fail_after);
+    expect_failures_told(case_at(_i), allocations_fail_twice_after);
+}
+END_TEST
+
 /* ---- Empty along an axis ------------------------------------------------------------------- */
 
 /* The case with `from` replaced by `to` wherever it is the length of an axis; or along one axis
@@ -605,6 +668,7 @@ Suite *operands_suite(void)
 
     TCase *empty = add_group(suite, "empty");
     tcase_add_loop_test(empty, every_element_that_a_case_gives_was_written, 0, cases);
+    tcase_add_loop_test(empty, every_case_tells_that_it_was_refused_memory, 0, cases);
     tcase_add_loop_test(empty, every_case_works_or_answers_where_an_axis_is_empty, 0, cases);
     tcase_add_loop_test(empty, every_case_is_done_at_once_with_what_is_empty_and_huge, 0, cases);
 

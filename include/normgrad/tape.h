@@ -45,9 +45,9 @@ NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 
 /* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss
  * depends on. `loss` has one element. May be called again, for another loss or the same. What was
- * frozen since (ng_freeze) gets none; NG_EGRAD where nothing else is left. After an error no
- * gradient has changed, but for one that an optimizer's step has used: where the pass has come to
- * it already, it is gone (ng_has_grad). */
+ * frozen since (ng_freeze) gets none; NG_EGRAD where nothing else is left. Nor does what was frozen
+ * when it was used, and is not any more. After an error no gradient has changed, but for one that
+ * an optimizer's step has used: where the pass has come to it already, it is gone (ng_has_grad). */
 NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
 /* The same for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */
@@ -181,6 +181,7 @@ struct ng_node {
     uint32_t inputs_version;  /* to notice an input that was changed since */
     int64_t index;            /* its place on the tape, from 0 */
     ng_node *previous, *next; /* in the order of recording */
+    const bool *required;     /* which inputs required a gradient when it was recorded */
 };
 
 /* Whether `function` may go on: the tape and each of the inputs is there (a NULL is passed on in

@@ -81,6 +81,7 @@ ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64
 static ng_tensor *windows_apart(ng_tape *tape, ng_tensor *x, const ng_windows *w)
 {
     ng_tensor *columns = ng_unfold_with(tape, x, ng_window_of(w));
+    if (!columns) return NULL;
     return ng_reshape(tape, columns,
                       NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->kernel[0] * w->kernel[1],
                                w->out[0] * w->out[1]));

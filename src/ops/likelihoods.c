@@ -110,7 +110,7 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
     ng_tensor *zero = ng_full(tape, logits->dtype, NG_SCALAR, 0);
     if (options.ignore) logits = ng_where(tape, ng_unsqueeze(tape, s.counts, -1), logits, zero);
     ng_tensor *x = ng_log_softmax(tape, logits, -1);
-    if (!x) return NULL;
+    if (!x || !zero) return NULL;
     ng_tensor *losses = of_labels(tape, x, &s);
     if (options.smoothing > 0) {
         ng_tensor *weights = ng_detach(tape, options.weights, .by_definition = true);

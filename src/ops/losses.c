@@ -269,8 +269,8 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *x = node->inputs[0], *labels = node->inputs[1];
     ng_tensor *place = ng_result(tape, NG_I64, labels->shape);
     ng_tensor *counts = ng_result(tape, x->dtype, labels->shape);
-    if (!label_places(a, labels, place, counts)) return NULL;
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    if (!zero || !label_places(a, labels, place, counts)) return NULL;
     if (a->shape.ignore) x = ng_where(tape, ng_unsqueeze(tape, counts, -1), x, zero);
 
     ng_tensor *z = ng_shifted(tape, x); /* a shift changes no loss */

@@ -154,11 +154,11 @@ static ng_tensor *step(ng_tape *tape, const ng_recurrent_composition *of, ng_ten
                        ng_tensor *taken, int64_t t, ng_recurrent_state *state)
 {
     if (ng_is_none(taken)) return state->h = moved(tape, of, a, state, NG_NONE);
-    if (!state->h) return NULL;
+    if (!a || !state->h) return NULL;
     if (!is_taken(of->lengths, t)) return ng_zeros_like(tape, state->h);
     const ng_recurrent_state old = *state;
-    ng_tensor *column = ng_slice(tape, taken, 1, t, t + 1);
-    ng_tensor *h = moved(tape, of, a, state, ng_squeeze(tape, column, 1));
+    ng_tensor *column = ng_slice(tape, taken, 1, t, t + 1), *mask = ng_squeeze(tape, column, 1);
+    ng_tensor *h = mask ? moved(tape, of, a, state, mask) : NULL;
     state->h = ng_where(tape, column, h, old.h);
     if (of->cell == NG_CELL_LSTM) state->c = ng_where(tape, column, state->c, old.c);
     return h ? ng_where(tape, column, h, ng_zeros_like(tape, h)) : NULL;
@@ -190,7 +190,7 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
         const int64_t t = of->reverse ? steps - 1 - i : i;
         y[t] = step(tape, of, at_step(tape, a, t), taken, t, last);
         y[t] = ng_reshape(tape, y[t], NG_SHAPE(rows, 1, hidden));
-        if (!y[t]) return NULL;
+        if (!y[t] || !last->h || !last->c) return NULL;
     }
     return ng_concat(tape, y, (int)steps, 1);
 }

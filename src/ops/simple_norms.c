@@ -46,14 +46,14 @@ static ng_norm_constants constants_near(ng_tape *tape, ng_tensor *x, double eps)
     kept.dim[kept.rank - 1] = 1;
     ng_statistics statistics;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    if (!y || !ng_statistics_new(tape, x, rows, true, &statistics))
-        return (ng_norm_constants){NULL, NULL, NULL};
+    const ng_norm_constants none = {NULL, NULL, NULL};
+    if (!y || !ng_statistics_new(tape, x, rows, true, &statistics)) return none;
     ng_kernels_for(x->dtype)->row_norm(&shape, x->data, NULL, NULL, y->data, statistics);
     ng_norm_constants c = ng_norm_constants_of(tape, x->dtype, kept, &statistics, eps);
     c.scale = ng_detach(tape, c.scale, .by_definition = true);
     c.shift = ng_detach(tape, c.shift, .by_definition = true);
     c.eps = ng_detach(tape, c.eps, .by_definition = true);
-    return c;
+    return c.shift ? c : none; /* without one, nothing would be shifted */
 }
 
 /* y = (x - mean) rstd */
@@ -82,6 +82,7 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
  * that there are not are 0. */
 static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
 {
+    if (!x) return NULL;
     const ng_shape s = x->shape;
     const ng_shape image = NG_SHAPE(s.dim[0], 1, s.dim[1], ng_shape_span(s, 2, s.rank));
     x = ng_pad(tape, ng_reshape(tape, x, image), 2, size / 2, (size - 1) / 2);

@@ -28,6 +28,13 @@ static bool wants(const sweep *s, const ng_tensor *x)
     return s->selected ? x->wanted : x->requires_grad;
 }
 
+/* Whether the node leads to its i-th input. One that was frozen when it was recorded is not led to:
+ * of what else was made of it nothing may be on the tape. */
+static bool leads_to(const sweep *s, const ng_node *node, int i)
+{
+    return node->required[i] && wants(s, node->inputs[i]);
+}
+
 static size_t bytes_of(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
 
 static void add_to(const ng_tensor *dx, void *sum)
@@ -131,7 +138,7 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
     if (!slots) return false;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
-        if (!wants(s, x)) continue;
+        if (!leads_to(s, node, i)) continue;
         if (appears_before(node, i)) {
             slots[i].data = ng_tape_memory(s->tape, bytes_of(x));
             if (!slots[i].data) return false;
@@ -156,12 +163,12 @@ static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **d
 {
     const int64_t failures = ng_failures();
     for (int i = 0; i < node->n_inputs; i++)
-        if (!wants(s, node->inputs[i])) dx[i] = NG_NONE;
+        if (!leads_to(s, node, i)) dx[i] = NG_NONE;
     const bool was = ng_tape_set_recording(s->tape, s->record);
     node->op->gradient(s->tape, node, dy, dx);
     ng_tape_set_recording(s->tape, was);
     for (int i = 0; i < node->n_inputs; i++) {
-        if (!wants(s, node->inputs[i]) || dx[i]) continue;
+        if (!leads_to(s, node, i) || dx[i]) continue;
         if (ng_failures() == failures)
             ng_fail(NG_EGRAD, "%s: the gradient rule of %s left out operand %d", s->function,
                     node->op->name, i + 1);
@@ -219,7 +226,7 @@ static void mark_from(const ng_node *oldest)
 {
     for (const ng_node *node = oldest; node; node = node->next)
         for (int i = 0; i < node->n_inputs && !node->output->wanted; i++)
-            node->output->wanted = node->inputs[i]->wanted;
+            node->output->wanted = node->required[i] && node->inputs[i]->wanted;
 }
 
 /* The gradient of a fused op is that of its definition, which is recorded beyond everything that
@@ -248,7 +255,7 @@ static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
     s->tape->function = s->function;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
-        if (!wants(s, x)) continue;
+        if (!leads_to(s, node, i)) continue;
         if (!dx[i] || ng_is_none(dx[i])) {
             s->cut = true;
             continue;
@@ -263,7 +270,7 @@ static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
 static bool leads_on(const sweep *s, const ng_node *node)
 {
     for (int i = 0; i < node->n_inputs; i++)
-        if (wants(s, node->inputs[i])) return true;
+        if (leads_to(s, node, i)) return true;
     return false;
 }
 

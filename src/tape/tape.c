@@ -300,13 +300,15 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
     if (!ng_will_record(tape, n_inputs, inputs)) return y;
     if (!may_record(tape, op, y, inputs, n_inputs)) return NULL;
 
-    /* One piece of memory: the node, its list of inputs, its attributes. */
+    /* One piece of memory: the node, its list of inputs, which of them required a gradient, its
+     * attributes. */
     const size_t align = alignof(max_align_t);
-    const size_t list =
-        (sizeof(ng_node) + (size_t)n_inputs * sizeof *inputs + align - 1) / align * align;
+    const size_t flags = sizeof(ng_node) + (size_t)n_inputs * sizeof *inputs;
+    const size_t list = (flags + (size_t)n_inputs * sizeof(bool) + align - 1) / align * align;
     char *memory = ng_arena_alloc(tape->function, &tape->arena, list + attributes_bytes);
     if (!memory) return NULL;
     ng_node *node = (ng_node *)memory;
+    bool *required = (bool *)(memory + flags);
     *node = (ng_node){.op = op,
                       .output = y,
                       .inputs = (ng_tensor **)(memory + sizeof *node),
@@ -314,8 +316,10 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
                       .n_inputs = n_inputs,
                       .inputs_version = versions(n_inputs, inputs),
                       .index = tape->ops,
-                      .previous = tape->last};
+                      .previous = tape->last,
+                      .required = required};
     memcpy(node->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
+    for (int i = 0; i < n_inputs; i++) required[i] = inputs[i]->requires_grad;
     if (attributes_bytes > 0) memcpy(memory + list, attributes, attributes_bytes);
 
     if (tape->last)
