@@ -138,28 +138,42 @@ static void begin_awake(sleeper *self)
 
 /* ---- Processors ------------------------------------------------------------------------------ */
 
+/* The system may start or wake a thread on the processor of who does that, and leave both there while
+ * another one is idle: Linux does not look for an idle one where two share a cache and half their
+ * time is used. The thread would come too late for its share, if at all: so this processor is
+ * forbidden to it for a moment, in which the system puts it elsewhere. */
 #ifdef __linux__
-/* The system may wake a thread where the one runs that wakes it, and leave both there while another
- * processor is idle: Linux does not look for an idle one where two share a cache and half their
- * time is used. The thread would come too late for its share, if at all: so it is forbidden this
- * processor for as long as it takes to wake it. */
-static void wake_elsewhere(participant *other)
+static bool forbid_this_processor(pthread_t thread, cpu_set_t *allowed)
 {
     const int here = sched_getcpu();
-    cpu_set_t allowed, others;
+    if (here < 0 || here >= CPU_SETSIZE) return false;
+    if (pthread_getaffinity_np(thread, sizeof *allowed, allowed)) return false;
+    cpu_set_t others = *allowed;
+    CPU_CLR((size_t)here, &others);
+    return CPU_COUNT(&others) > 0 && !pthread_setaffinity_np(thread, sizeof others, &others);
+}
+
+static void allow(pthread_t thread, const cpu_set_t *allowed)
+{
+    pthread_setaffinity_np(thread, sizeof *allowed, allowed);
+}
+
+static void move_elsewhere(pthread_t thread)
+{
+    cpu_set_t allowed;
+    if (forbid_this_processor(thread, &allowed)) allow(thread, &allowed);
+}
+
+static void wake_elsewhere(participant *other)
+{
+    cpu_set_t allowed;
     if (!atomic_load(&other->sleeper.asleep)) return;
-    bool apart = here >= 0 && here < CPU_SETSIZE &&
-                 !pthread_getaffinity_np(other->thread, sizeof allowed, &allowed);
-    if (apart) {
-        others = allowed;
-        CPU_CLR((size_t)here, &others);
-        apart = CPU_COUNT(&others) > 0 &&
-                !pthread_setaffinity_np(other->thread, sizeof others, &others);
-    }
+    const bool apart = forbid_this_processor(other->thread, &allowed);
     wake(&other->sleeper);
-    if (apart) pthread_setaffinity_np(other->thread, sizeof allowed, &allowed);
+    if (apart) allow(other->thread, &allowed);
 }
 #else
+static void move_elsewhere(pthread_t thread) { (void)thread; }
 static void wake_elsewhere(participant *other) { wake(&other->sleeper); }
 #endif
 
@@ -317,6 +331,7 @@ static bool start_thread(participant *next)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     const bool started = !pthread_create(&next->thread, &attributes, help, next);
     pthread_attr_destroy(&attributes);
+    if (started) move_elsewhere(next->thread);
     return started;
 }
 
