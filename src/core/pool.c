@@ -138,8 +138,8 @@ static void begin_awake(sleeper *self)
 
 /* ---- Processors ------------------------------------------------------------------------------ */
 
-/* The system may start or wake a thread on the processor of who does that, and leave both there while
- * another one is idle: Linux does not look for an idle one where two share a cache and half their
+/* The system may start or wake a thread on the processor of who does that, and leave both there
+ * while another is idle: Linux does not look for an idle one where two share a cache and half their
  * time is used. The thread would come too late for its share, if at all: so this processor is
  * forbidden to it for a moment, in which the system puts it elsewhere. */
 #ifdef __linux__
