@@ -814,6 +814,30 @@ static void expect_same_in_vectors(const char *what, const char *vectors, const 
         expect(what, vectors, i, get(plain, i) * (long double)scale, 32, largest);
 }
 
+/* Of x of `size` elements, and gamma of n. */
+typedef struct {
+    char *y, *dx, *dgamma;
+} norm_results;
+
+static norm_results make_results(int64_t size, int64_t n)
+{
+    return (norm_results){make(size), make(size), make(n)};
+}
+
+static ng_norm_gradients gradients_to(norm_results r)
+{
+    return (ng_norm_gradients){{r.dx, false}, {r.dgamma, false}, {NULL, false}};
+}
+
+static void expect_same_results(norm_results vectors, norm_results plain, int64_t size, int64_t n,
+                                double scale)
+{
+    expect_same_in_vectors("y", vectors.y, plain.y, size, 1);
+    expect_same_in_vectors("dx", vectors.dx, plain.dx, size, scale);
+    expect_same_in_vectors("dgamma", vectors.dgamma, plain.dgamma, n, 1);
+    release();
+}
+
 START_TEST(rows_in_vectors_equal_rows_done_plainly)
 {
     if (!use_table(_i)) return;
@@ -824,21 +848,16 @@ START_TEST(rows_in_vectors_equal_rows_done_plainly)
         const ng_row_norm_shape shape = {ROWS, n, n, 0, mode & 1, false};
         const char *gamma = uniform(n, 0.5, 1.5), *beta = or_null(uniform(n, -1, 1), mode & 1);
         const near_and_far in = make_near_and_far(size, mode & 2);
-        char *y[2], *dx[2], *dgamma[2];
+        norm_results results[2];
         for (int far = 0; far < 2; far++) {
             const ng_statistics to = {mode & 1 ? doubles(ROWS) : NULL, doubles(ROWS),
                                       doubles(ROWS)};
-            y[far] = make(size), dx[far] = make(size), dgamma[far] = make(n);
-            k->row_norm(&shape, in.x[far], gamma, beta, y[far], to);
-            k->row_norm_backward(
-                &shape, in.x[far], gamma, to, in.dy,
-                (ng_norm_gradients){{dx[far], false}, {dgamma[far], false}, {NULL, false}},
-                doubles(ng_row_norm_scratch(&shape)));
+            results[far] = make_results(size, n);
+            k->row_norm(&shape, in.x[far], gamma, beta, results[far].y, to);
+            k->row_norm_backward(&shape, in.x[far], gamma, to, in.dy, gradients_to(results[far]),
+                                 doubles(ng_row_norm_scratch(&shape)));
         }
-        expect_same_in_vectors("y", y[0], y[1], size, 1);
-        expect_same_in_vectors("dx", dx[0], dx[1], size, in.scale);
-        expect_same_in_vectors("dgamma", dgamma[0], dgamma[1], n, 1);
-        release();
+        expect_same_results(results[0], results[1], size, n, in.scale);
     }
 }
 END_TEST
@@ -853,20 +872,16 @@ START_TEST(columns_in_vectors_equal_columns_done_plainly)
         const int64_t channels = shape.channels, size = shape.outer * channels * shape.inner;
         const char *gamma = uniform(channels, 0.5, 1.5), *beta = uniform(channels, -1, 1);
         const near_and_far in = make_near_and_far(size, mode & 1);
-        char *y[2], *dx[2], *dgamma[2];
+        norm_results results[2];
         for (int far = 0; far < 2; far++) {
             const ng_statistics to = {doubles(channels), doubles(channels), doubles(channels)};
-            y[far] = make(size), dx[far] = make(size), dgamma[far] = make(channels);
+            results[far] = make_results(size, channels);
             k->column_statistics(&shape, in.x[far], to, doubles(channels));
-            k->column_norm(&shape, in.x[far], to, gamma, beta, y[far]);
-            k->column_norm_backward(
-                &shape, in.x[far], gamma, to, in.dy, false,
-                (ng_norm_gradients){{dx[far], false}, {dgamma[far], false}, {NULL, false}});
+            k->column_norm(&shape, in.x[far], to, gamma, beta, results[far].y);
+            k->column_norm_backward(&shape, in.x[far], gamma, to, in.dy, false,
+                                    gradients_to(results[far]));
         }
-        expect_same_in_vectors("y", y[0], y[1], size, 1);
-        expect_same_in_vectors("dx", dx[0], dx[1], size, in.scale);
-        expect_same_in_vectors("dgamma", dgamma[0], dgamma[1], channels, 1);
-        release();
+        expect_same_results(results[0], results[1], size, channels, in.scale);
     }
 }
 END_TEST
