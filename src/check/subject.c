@@ -383,10 +383,12 @@ bool ng_subject_repeats(ng_subject *subject, ng_check_report *report)
 
 /* ---- Other ways to the same gradient ------------------------------------------------------- */
 
+/* Of those that are finite: an infinity allows no other number. */
 static double largest(const double *values, int64_t count)
 {
     double most = 0;
-    for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(values[i]));
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(values[i])) most = fmax(most, fabs(values[i]));
     return most;
 }
 
