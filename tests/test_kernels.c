@@ -1418,8 +1418,24 @@ START_TEST(one_and_two_threads_give_the_same_bits)
 }
 END_TEST
 
-/* Enough to be stored past the caches, of two arrays of float. */
-enum { PAST_ROWS = 3100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 12 };
+/* Enough to be stored past the caches, of two arrays of float; and as much in wider rows, whose
+ * columns are done in blocks of other lengths. */
+enum {
+    PAST_ROWS = 3100,
+    PAST_COLUMNS = 1024,
+    WIDE_ROWS = 1600,
+    WIDE_COLUMNS = 1984,
+    PAST = PAST_ROWS * PAST_COLUMNS,
+    PAST_KINDS = 14
+};
+_Static_assert(WIDE_ROWS *WIDE_COLUMNS == PAST, "as much");
+
+static ng_column_norm_shape past_columns(int kind)
+{
+    const bool wide = kind > 11;
+    return (ng_column_norm_shape){wide ? WIDE_ROWS : PAST_ROWS, wide ? WIDE_COLUMNS : PAST_COLUMNS,
+                                  1, 1e-5};
+}
 
 /* The backward pass of rows, or columns, by the statistics at hand. */
 static void run_past_backward(int kind, const char *x, const char *dy, char *y)
@@ -1429,7 +1445,7 @@ static void run_past_backward(int kind, const char *x, const char *dy, char *y)
     const int64_t rows = PAST_ROWS, n = PAST_COLUMNS;
     const bool center = kind == 6;
     const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
-    const ng_column_norm_shape column = {rows, n, 1, 1e-5};
+    const ng_column_norm_shape column = past_columns(kind);
     const ng_statistics statistics = {.mean = center || kind > 7 ? mean : NULL, .rstd = rstd};
     ng_norm_gradients to = {.dx.data = y};
     if (kind == 9) rstd[5] = nan_value; /* a column that leaves those behind it elsewhere */
@@ -1444,13 +1460,13 @@ static void run_past_backward(int kind, const char *x, const char *dy, char *y)
 
 static void run_past(int kind, const char *x, const char *z, char *y)
 {
-    static double mean[PAST_ROWS], rstd[PAST_ROWS], var[PAST_COLUMNS];
+    static double mean[PAST_ROWS], rstd[PAST_ROWS], var[PAST_ROWS];
     const int64_t rows = PAST_ROWS, n = PAST_COLUMNS;
     const bool repeated = kind == 1, center = kind == 3 || kind == 11;
     const ng_shape shape = NG_SHAPE(rows, n);
     const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
     const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
-    const ng_column_norm_shape column = {rows, n, 1, 1e-5};
+    const ng_column_norm_shape column = past_columns(kind);
     const ng_statistics statistics = {.mean = center || kind > 4 ? mean : NULL, .rstd = rstd};
     if (kind < 2) {
         k->binary(NG_BINARY_ADD, &walk, x, z, y);
@@ -1460,10 +1476,10 @@ static void run_past(int kind, const char *x, const char *z, char *y)
         k->softmax_backward(x, z, y, rows, n, false);
     } else if (kind < 5) {
         k->row_norm(&row, x, z, center ? z : NULL, y, statistics);
-    } else if (kind > 9) {
+    } else if (kind == 10 || kind == 11) {
         const ng_row_norm_shape long_row = {rows / 4, 4 * n, 4 * n, 1e-5, center, false};
         k->row_norm(&long_row, x, z, center ? z : NULL, y, statistics);
-    } else if (kind == 5) {
+    } else if (kind == 5 || kind == 12) {
         k->column_statistics(&column, x, statistics, var);
         k->column_norm(&column, x, statistics, z, z, y);
     } else {
