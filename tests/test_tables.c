@@ -375,6 +375,29 @@ static void compare_swiglu(void)
 }
 #define compare_swiglu_backward compare_swiglu
 
+/* Any bits, which need be no number; and nothing beside the matrix is touched. */
+static void compare_transpose(void)
+{
+    const int64_t bytes = (int64_t)ng_dtype_bytes(dtype);
+    for (int64_t count = 0; count <= 9; count++)
+        for (int64_t depth = 0; depth <= 9; depth++) {
+            const int64_t row = depth + 2, to_row = count + 3;
+            char *from = make(9 * row), *to = constant(9 * to_row, 7);
+            for (int64_t i = 0; i < 9 * row * bytes; i++) from[i] = (char)(i * 37 + i / 251);
+            for (int64_t i = 0; i < 9 * row; i += 5) /* of numbers, ones that may signal */
+                memset(from + i * bytes, i % 2 ? 0x7f : -1, (size_t)bytes - 1);
+            k->transpose(from, row, count, depth, to, to_row);
+            for (int64_t j = 0; j < 9; j++)
+                for (int64_t i = 0; i < to_row; i++)
+                    if (j < depth && i < count)
+                        expect_bits("transpose", to + (j * to_row + i) * bytes,
+                                    from + (i * row + j) * bytes, 1);
+                    else
+                        expect("beside it", to, j * to_row + i, 7, 0, 0);
+            release();
+        }
+}
+
 /* ---- Cells of recurrent networks ----------------------------------------------------------- */
 
 enum { CELL_ROWS = 3, CELL_GAP = 5 }; /* elements between one row and the next */

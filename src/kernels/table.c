@@ -16,6 +16,7 @@
 #include "kernels/swiglu.inc"
 #include "kernels/tables.h"
 #include "kernels/tanh_norm.inc"
+#include "kernels/transpose.inc"
 #include "kernels/update.inc"
 
 #define NAME_OF(isa) #isa

@@ -62,13 +62,15 @@ ng_walk ng_walk_broadcast(ng_shape result, ng_shape a, ng_shape b)
 
 /* ---- Copies ------------------------------------------------------------------------------- */
 
-enum { RUN = 4096, TILE = 32 }; /* elements of a row copied at once; side of a transposed tile */
+/* Elements of a row that are copied at once; bytes in a line of a tile, which is transposed. */
+enum { RUN = 4096, TILE_BYTES = 256 };
 
 typedef struct {
     ng_walk walk;
     const char *from;
     char *to;
-    int64_t bytes, pieces; /* of an element; of each row (runs) or pair of dimensions (tiles) */
+    int64_t bytes, tile; /* of an element; elements in a line of a tile */
+    int64_t pieces;      /* of each row (runs) or pair of dimensions (tiles) */
 } copy_work;
 
 /* One element of 4 or 8 bytes, `count` times. */
@@ -111,18 +113,18 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
 
 /* The last dimension has unit stride in `to`, the last but one in `from`. A tile goes through a
  * buffer: read and written in runs, it needs no cache line twice, whatever the strides. */
-static inline void copy_tile(const copy_work *w, const char *from, char *to, int64_t rows,
-                             int64_t columns, size_t bytes)
+static void copy_tile(const copy_work *w, const char *from, char *to, int64_t rows, int64_t columns)
 {
     const int row = w->walk.rank - 2, column = w->walk.rank - 1;
-    const size_t step_a = (size_t)w->walk.a[column] * bytes;
-    const size_t step_b = (size_t)w->walk.b[row] * bytes;
-    char buffer[TILE * (TILE + 1) * 8];
-    for (size_t j = 0; j < (size_t)columns; j++)
-        for (size_t i = 0; i < (size_t)rows; i++)
-            memcpy(buffer + (i * (TILE + 1) + j) * bytes, from + j * step_a + i * bytes, bytes);
-    for (size_t i = 0; i < (size_t)rows; i++)
-        memcpy(to + i * step_b, buffer + i * (TILE + 1) * bytes, (size_t)columns * bytes);
+    const int64_t line = w->tile * w->bytes, step = w->walk.b[row] * w->bytes;
+    _Alignas(16) char buffer[TILE_BYTES / 4 * TILE_BYTES];
+    ng_kernels_for(w->bytes == 4 ? NG_F32 : NG_F64)
+        ->transpose(from, w->walk.a[column], columns, rows, buffer, w->tile);
+    if (columns == w->tile)
+        for (int64_t i = 0; i < rows; i++) memcpy(to + i * step, buffer + i * line, TILE_BYTES);
+    else
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(to + i * step, buffer + i * line, (size_t)(columns * w->bytes));
 }
 
 /* Each unit is a row of tiles. */
@@ -133,15 +135,12 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
     ng_cursor cursor = ng_cursor_at(&w->walk, row, w->pieces, begin);
 
     for (int64_t unit = begin; unit < end; unit++, ng_cursor_next(&w->walk, &cursor)) {
-        const int64_t i = cursor.piece * TILE, rows = ng_least(TILE, w->walk.dim[row] - i);
-        for (int64_t j = 0; j < w->walk.dim[column]; j += TILE) {
-            const int64_t columns = ng_least(TILE, w->walk.dim[column] - j);
+        const int64_t i = cursor.piece * w->tile, rows = ng_least(w->tile, w->walk.dim[row] - i);
+        for (int64_t j = 0; j < w->walk.dim[column]; j += w->tile) {
+            const int64_t columns = ng_least(w->tile, w->walk.dim[column] - j);
             const char *from = w->from + (cursor.a + i + j * w->walk.a[column]) * w->bytes;
             char *to = w->to + (cursor.b + i * w->walk.b[row] + j) * w->bytes;
-            if (w->bytes == 4)
-                copy_tile(w, from, to, rows, columns, 4);
-            else
-                copy_tile(w, from, to, rows, columns, 8);
+            copy_tile(w, from, to, rows, columns);
         }
     }
 }
@@ -172,11 +171,16 @@ static bool order_for_tiles(ng_walk *walk)
 void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes)
 {
     if (walk->size == 0) return;
-    copy_work w = {.walk = *walk, .from = from, .to = to, .bytes = (int64_t)bytes};
+    copy_work w = {.walk = *walk,
+                   .from = from,
+                   .to = to,
+                   .bytes = (int64_t)bytes,
+                   .tile = TILE_BYTES / (int64_t)bytes};
     const bool tiles = order_for_tiles(&w.walk);
     const int unit = w.walk.rank - (tiles ? 2 : 1); /* the dimension cut into pieces */
     int64_t rows = 1;
     for (int d = 0; d < unit; d++) rows *= w.walk.dim[d];
-    w.pieces = (w.walk.dim[unit] + (tiles ? TILE : RUN) - 1) / (tiles ? TILE : RUN);
+    const int64_t piece = tiles ? w.tile : RUN;
+    w.pieces = (w.walk.dim[unit] + piece - 1) / piece;
     ng_share(tiles ? copy_tiles : copy_runs, &w, rows * w.pieces, 1, walk->size);
 }
