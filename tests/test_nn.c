@@ -903,6 +903,16 @@ START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
 }
 END_TEST
 
+START_TEST(a_class_needs_a_name_and_a_size)
+{
+    const ng_module_class nameless = {.size = sizeof(ng_module)}, sizeless = {.name = "Norm"};
+    ck_assert_ptr_null(ng_module_new(&nameless));
+    assert_error(NG_ENULL, "ng_module_new: type->name is NULL");
+    ck_assert_ptr_null(ng_module_new(&sizeless));
+    assert_error(NG_EVALUE, "ng_module_new: the class Norm has a size of 0, expected that of its");
+}
+END_TEST
+
 START_TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
 {
     ng_module *self = shift_norm_new(2);
@@ -1517,6 +1527,7 @@ Suite *nn_suite(void)
     tcase_add_test(own, a_parameter_starts_at_its_value_and_goes_back_to_it);
     tcase_add_test(own, a_parameter_that_a_frozen_module_gets_is_frozen_too);
     tcase_add_test(own, a_constructor_that_failed_is_cleaned_up_at_its_end);
+    tcase_add_test(own, a_class_needs_a_name_and_a_size);
     tcase_add_test(own, a_module_that_was_built_before_fails_for_what_is_added_since);
     suite_add_tcase(suite, own);
     TCase *wrong = tcase_create("wrong use");

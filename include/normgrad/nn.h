@@ -824,7 +824,8 @@ struct ng_module {
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 
-/* A zeroed instance of type->size with nothing registered yet. */
+/* A zeroed instance of type->size with nothing registered yet. NG_ENULL without a name, NG_EVALUE
+ * where the size is less than an ng_module's. */
 NG_API ng_module *ng_module_new(const ng_module_class *type);
 
 /* Registers a parameter under a name without '.', and returns it; the module owns it. A failure
