@@ -360,6 +360,25 @@ START_TEST(a_uniform_draw_is_never_the_end_of_its_range)
     ng_tensor *halves = ng_uniform(tape, NG_I64, NG_SHAPE(100), 0.5, 2.5);
     for (int i = 0; i < 100; i++) ck_assert(ng_get(halves, i) == 1 || ng_get(halves, i) == 2);
     ck_assert_double_eq(ng_item(ng_uniform(tape, NG_F32, NG_SHAPE(1), 3, 3)), 3);
+    ck_assert_double_eq(ng_item(ng_uniform(tape, NG_I64, NG_SHAPE(1), 3, 3)), 3);
+}
+END_TEST
+
+/* What lies beside the range is not drawn in its place. */
+START_TEST(a_whole_number_is_drawn_only_where_there_is_one)
+{
+    ck_assert_ptr_null(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1));
+    assert_error(NG_EVALUE, "ng_uniform: range [0.5, 1) of int64, expected a whole number in it");
+    ck_assert_ptr_null(ng_uniform(tape, NG_I64, NG_SHAPE(3), -0.5, -0.5));
+    assert_error(NG_EVALUE, "ng_uniform: range [-0.5, -0.5) of int64");
+    ng_rng rng = ng_rng_seeded(1);
+    ck_assert_ptr_null(ng_uniform_new(NG_I64, NG_SHAPE(3), 1.2, 1.8, &rng));
+    assert_error(NG_EVALUE, "ng_uniform_new: range [1.2, 1.8) of int64");
+    ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(3));
+    ck_assert_int_eq(ng_fill_uniform(x, 1.2, 1.8, &rng), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_fill_uniform: range [1.2, 1.8) of int64");
+    assert_values(x, 0, 0, 0, 0);
+    ng_tensor_free(x);
 }
 END_TEST
 
@@ -453,6 +472,7 @@ Suite *derivatives_suite(void)
     tcase_add_test(leaves, constants_that_cannot_be_are_told);
     tcase_add_test(leaves, what_is_drawn_on_a_tape_follows_its_seed);
     tcase_add_test(leaves, a_uniform_draw_is_never_the_end_of_its_range);
+    tcase_add_test(leaves, a_whole_number_is_drawn_only_where_there_is_one);
     tcase_add_test(leaves, a_cast_gives_its_gradient_back_in_the_dtype_it_came_from);
     tcase_add_test(leaves, a_gradient_that_is_set_moves_the_parameter);
     suite_add_tcase(suite, leaves);

@@ -747,6 +747,26 @@ START_TEST(standardized_features_have_mean_0_and_deviation_1)
 }
 END_TEST
 
+/* In the other order the test set would be moved by 0 and scaled by 1. Parts of what was
+ * standardized may be so once more, by their own statistics. */
+START_TEST(standardize_wants_the_reference_to_be_the_last)
+{
+    ng_dataset *train = of_values(NG_F64, NG_SHAPE(3, 1), NG_VALUES(1, 3, 5)), *part, *rest;
+    ng_dataset *test = of_values(NG_F64, NG_SHAPE(1, 1), NG_VALUES(7));
+    ck_assert_int_eq(ng_dataset_standardize(train, train), NG_OK);
+    ck_assert_int_eq(ng_dataset_standardize(test, train), NG_ESTATE);
+    assert_error(NG_ESTATE, "ng_dataset_standardize: the reference has been standardized");
+    ck_assert_int_eq(ng_dataset_split(train, 2, 0, &part, &rest), NG_OK);
+    ck_assert_int_eq(ng_dataset_standardize(test, part), NG_ESTATE);
+    assert_error(NG_ESTATE, "ng_dataset_standardize: the reference has been standardized");
+    assert_values(ng_dataset_x(test), 0, 7);
+    ck_assert_int_eq(ng_dataset_standardize(rest, part), NG_OK);
+    ck_assert_int_eq(ng_dataset_standardize(part, part), NG_OK);
+    ck_assert_int_eq(ng_dataset_standardize(train, train), NG_OK);
+    ng_dataset_free(train), ng_dataset_free(test), ng_dataset_free(part), ng_dataset_free(rest);
+}
+END_TEST
+
 /* Mean 1e6 and deviation 1: exact in float, so that nothing but the last rounding is left. */
 START_TEST(standardize_keeps_the_digits_of_a_shifted_feature)
 {
@@ -1523,6 +1543,7 @@ Suite *io_suite(void)
     tcase_add_test(dataset, dataset_takes_any_dtype_and_targets);
     tcase_add_test(dataset, dataset_wants_as_many_labels_as_samples);
     tcase_add_test(dataset, standardized_features_have_mean_0_and_deviation_1);
+    tcase_add_test(dataset, standardize_wants_the_reference_to_be_the_last);
     tcase_add_test(dataset, standardize_keeps_the_digits_of_a_shifted_feature);
     tcase_add_test(dataset, standardize_refuses_what_has_no_statistics);
 

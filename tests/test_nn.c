@@ -539,6 +539,19 @@ START_TEST(a_batch_that_fails_is_not_counted)
 }
 END_TEST
 
+START_TEST(the_layers_before_one_that_fails_have_run)
+{
+    ng_module *net = ng_sequential_new(ng_batch_norm_new(2), ng_linear_new(3, 1));
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(4, 2));
+    ck_assert_ptr_null(ng_forward(net, tape, x));
+    assert_error(NG_ESHAPE, "1 (Linear): ng_linear: x is (4, 2)");
+    assert_values(ng_module_find(net, "0.running_mean"), 1e-7, 0.1, 0.1);
+    ck_assert(ng_item(ng_module_find(net, "0.num_batches_tracked")) == 1);
+    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
 /* ---- Layers against their formulas --------------------------------------------------------- */
 
 /* The documents' example: mean 2.5, variance 1.25. */
@@ -890,6 +903,16 @@ START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
 }
 END_TEST
 
+START_TEST(a_class_needs_a_name_and_a_size)
+{
+    const ng_module_class nameless = {.size = sizeof(ng_module)}, sizeless = {.name = "Norm"};
+    ck_assert_ptr_null(ng_module_new(&nameless));
+    assert_error(NG_ENULL, "ng_module_new: type->name is NULL");
+    ck_assert_ptr_null(ng_module_new(&sizeless));
+    assert_error(NG_EVALUE, "ng_module_new: the class Norm has a size of 0, expected that of its");
+}
+END_TEST
+
 START_TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
 {
     ng_module *self = shift_norm_new(2);
@@ -1055,7 +1078,7 @@ START_TEST(options_without_sense_are_refused)
     REFUSED(ng_batch_norm_new(3, .frozen = true, .group = alone), of_batches);
     ng_group_free(alone);
     REFUSED(ng_lstm_new(3, 4, .dropout = 0.1), ".dropout is set, which counts between layers only");
-    REFUSED(ng_batch_norm_new(2, .momentum = 1.5), "momentum is 1.5");
+    REFUSED(ng_batch_norm_new(2, .momentum = 1.5), "is 1.5, expected 0 <= momentum <= 1");
     REFUSED(ng_batch_norm_new(2, .momentum = 0.5, .cumulative = true), "expected one of them");
     REFUSED(ng_batch_norm_new(2, .momentum = NG_ZERO, .cumulative = true), "expected one of them");
     REFUSED(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");
@@ -1484,6 +1507,7 @@ Suite *nn_suite(void)
     tcase_add_test(batch_norm, a_frozen_batch_norm_is_not_thawed_by_train);
     tcase_add_test(batch_norm, without_running_statistics_eval_uses_the_batch);
     tcase_add_test(batch_norm, a_batch_that_fails_is_not_counted);
+    tcase_add_test(batch_norm, the_layers_before_one_that_fails_have_run);
     suite_add_tcase(suite, batch_norm);
     TCase *layers = tcase_create("layers");
     tcase_add_test(layers, norm_layers_give_the_documents_numbers);
@@ -1503,6 +1527,7 @@ Suite *nn_suite(void)
     tcase_add_test(own, a_parameter_starts_at_its_value_and_goes_back_to_it);
     tcase_add_test(own, a_parameter_that_a_frozen_module_gets_is_frozen_too);
     tcase_add_test(own, a_constructor_that_failed_is_cleaned_up_at_its_end);
+    tcase_add_test(own, a_class_needs_a_name_and_a_size);
     tcase_add_test(own, a_module_that_was_built_before_fails_for_what_is_added_since);
     suite_add_tcase(suite, own);
     TCase *wrong = tcase_create("wrong use");

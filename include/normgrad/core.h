@@ -87,7 +87,8 @@ NG_API const char *ng_version(void);
  * is the cause, and counts those that follow from it. A NULL that no failure on record explains is
  * itself one: NG_ENULL, "ng_add: operand 1 is NULL". So a program that ends with ng_failed() false
  * has done what it says; one that recovers from a failure clears the record. A failed call leaves
- * everything as it was. Nothing in the library prints, aborts or exits; every _free takes NULL.
+ * everything as it was, but for what the layers of a network have done before the one that fails
+ * (ng_forward in nn.h). Nothing in the library prints, aborts or exits; every _free takes NULL.
  * Where going on would only mislead (save, load, backward, step) the compiler warns of a status
  * that is not looked at.
  */

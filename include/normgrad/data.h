@@ -89,9 +89,12 @@ NG_API ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int siz
 NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);
 
 /* Shifts and scales each feature to mean 0 and deviation 1 by the statistics of `reference` (the
- * training set, possibly `dataset` itself); a feature that is constant there becomes 0. Values of
- * `dataset` that are NaN or infinite stay so. Statistics or values that leave the range of their
- * dtype are NG_EVALUE, and nothing has changed. */
+ * training set, possibly `dataset` itself); a feature that is constant there becomes 0. The
+ * reference's own turn is the last, for its statistics change then: one that has been standardized,
+ * or is part of one that has, is NG_ESTATE for a data set that has not.
+ *     ng_dataset_standardize(validate, train), ng_dataset_standardize(train, train);
+ * Values of `dataset` that are NaN or infinite stay so. Statistics or values that leave the range
+ * of their dtype are NG_EVALUE, and nothing has changed. */
 NG_API ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference);
 
 /* Copies the samples index * size onwards to the tape; false past the end and on error. The last

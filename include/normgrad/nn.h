@@ -21,7 +21,8 @@ typedef struct ng_module ng_module;
  * (ng_eval), each on a tape of its own whose recording is off. Reading it is no change; training,
  * ng_backward, ng_gradient, a step, ng_train, ng_eval, ng_module_to and loading are. */
 
-/* The module's output for x, recorded on the tape. */
+/* The module's output for x, recorded on the tape. Where a layer fails, those before it have run:
+ * running statistics, SpectralNorm's u and v, and dropout's stream have moved, as in any pass. */
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
 /* The same for modules that also take a condition (AdaptiveLayerNorm with .condition, and the
@@ -823,7 +824,8 @@ struct ng_module {
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 
-/* A zeroed instance of type->size with nothing registered yet. */
+/* A zeroed instance of type->size with nothing registered yet. NG_ENULL without a name, NG_EVALUE
+ * where the size is less than an ng_module's. */
 NG_API ng_module *ng_module_new(const ng_module_class *type);
 
 /* Registers a parameter under a name without '.', and returns it; the module owns it. A failure

@@ -105,7 +105,7 @@ NG_API extern ng_tensor ng_none_tensor;
 /* ---- Make (yours: give back with ng_tensor_free) ------------------------------------------ */
 
 /* Of one value, or drawn from a generator: uniform in [low, high), of int64 the whole numbers
- * there, each as likely; normal with mean and deviation. */
+ * there, each as likely (NG_EVALUE where there is none); normal with mean and deviation. */
 NG_API ng_tensor *ng_zeros_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_ones_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value);

@@ -79,11 +79,17 @@ ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value)
     return filled_new("ng_full_new", dtype, shape, value);
 }
 
-bool ng_range_accepted(const char *function, double low, double high)
+bool ng_range_accepted(const char *function, ng_dtype dtype, double low, double high)
 {
-    if (low <= high && isfinite(high - low)) return true;
-    ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high, a finite distance apart",
-            function, low, high);
+    const bool one = low == high && ceil(low) == low;
+    if (!(low <= high && isfinite(high - low)))
+        ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high, a finite distance apart",
+                function, low, high);
+    else if (dtype == NG_I64 && !one && ceil(low) == ceil(high))
+        ng_fail(NG_EVALUE, "%s: range [%g, %g) of int64, expected a whole number in it", function,
+                low, high);
+    else
+        return true;
     return false;
 }
 
@@ -97,7 +103,7 @@ bool ng_deviation_accepted(const char *function, double deviation)
 ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, double high, ng_rng *rng)
 {
     if (!ng_given("ng_uniform_new", "rng", rng)) return NULL;
-    if (!ng_range_accepted("ng_uniform_new", low, high)) return NULL;
+    if (!ng_range_accepted("ng_uniform_new", dtype, low, high)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_uniform_new", dtype, shape);
     if (x) ng_fill_uniform(x, low, high, rng);
     return x;
@@ -321,7 +327,7 @@ ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
     const ng_status status = ng_writable("ng_fill_uniform", x);
     if (status != NG_OK) return status;
     if (!ng_given("ng_fill_uniform", "rng", rng)) return ng_newest_status();
-    if (!ng_range_accepted("ng_fill_uniform", low, high)) return NG_EVALUE;
+    if (!ng_range_accepted("ng_fill_uniform", x->dtype, low, high)) return NG_EVALUE;
     ng_tensor_draw_uniform(x, low, high, rng);
     ng_touch(x);
     return NG_OK;

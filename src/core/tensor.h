@@ -63,7 +63,7 @@ void ng_tensor_store(ng_tensor *x, int64_t i, double value);
 void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
 
 /* Whether there is something to be drawn; else an error naming `function`. */
-bool ng_range_accepted(const char *function, double low, double high);
+bool ng_range_accepted(const char *function, ng_dtype dtype, double low, double high);
 bool ng_deviation_accepted(const char *function, double deviation);
 
 #endif

@@ -6,8 +6,9 @@
 #include <string.h>
 
 struct ng_dataset {
-    ng_tensor *x, *y; /* (count, ...) each; y may be NG_NONE */
-    int64_t *order;   /* order[i] is the sample that is handed out as number i */
+    ng_tensor *x, *y;  /* (count, ...) each; y may be NG_NONE */
+    int64_t *order;    /* order[i] is the sample that is handed out as number i */
+    bool standardized; /* so that its statistics are not those of its samples as they were */
 };
 
 /* ---- Make ---- */
@@ -130,8 +131,10 @@ static ng_dataset *subset_new(const char *function, const ng_dataset *dataset, c
                               int64_t count)
 {
     ng_tensor *x = gathered_new(function, dataset->x, order, count);
-    return ng_dataset_adopt(function, x,
-                            x ? gathered_new(function, dataset->y, order, count) : NULL);
+    ng_dataset *subset =
+        ng_dataset_adopt(function, x, x ? gathered_new(function, dataset->y, order, count) : NULL);
+    if (subset) subset->standardized = dataset->standardized;
+    return subset;
 }
 
 ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers, int64_t count)
@@ -322,12 +325,17 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
         return ng_fail(NG_ESHAPE, "ng_dataset_standardize: samples %s and %s, expected one shape",
                        ng_shape_print(rows_shape(x, 1)).text,
                        ng_shape_print(rows_shape(from, 1)).text);
+    if (reference->standardized && !dataset->standardized)
+        return ng_fail(NG_ESTATE,
+                       "ng_dataset_standardize: the reference has been standardized and the data "
+                       "set has not, expected the reference's turn to be the last");
 
     const int64_t features = ng_shape_span(x->shape, 1, x->shape.rank);
     double *statistics = ng_calloc(function, 2 * features, sizeof *statistics);
     if (!statistics) return NG_ENOMEM;
     const ng_status status = standardize(x, from, features, statistics, statistics + features);
     ng_free(statistics);
+    if (status == NG_OK) dataset->standardized = true;
     return status;
 }
 

@@ -99,6 +99,13 @@ static block *add_block(const char *function, ng_history *self, char *name)
     return b;
 }
 
+static bool has_block(const ng_history *self, const char *name)
+{
+    for (int64_t i = 0; i < self->count; i++)
+        if (self->blocks[i].name && strcmp(self->blocks[i].name, name) == 0) return true;
+    return false;
+}
+
 ng_status ng_history_block(ng_history *history, const char *name)
 {
     static const char function[] = "ng_history_block";
@@ -106,11 +113,7 @@ ng_status ng_history_block(ng_history *history, const char *name)
         return ng_newest_status();
     char *copy = one_line(function, name);
     if (!copy) return NG_ENOMEM;
-    bool taken = false;
-    for (int64_t i = 0; i < history->count; i++) {
-        const char *other = history->blocks[i].name;
-        taken = taken || (other && strcmp(other, copy) == 0);
-    }
+    const bool taken = has_block(history, copy);
     if (!taken && add_block(function, history, copy)) return NG_OK;
     ng_free(copy);
     return taken ? ng_fail(NG_EVALUE, "ng_history_block: there is a block \"%s\" already", name)
@@ -437,6 +440,7 @@ static bool parse_block(lines *in, ng_history *history)
 {
     const bool named = in->at[0] == '#';
     if (named && in->at[1] != ' ') return unread(in, "\"# \" and the block's name");
+    if (named && has_block(history, in->at + 2)) return unread(in, "a name that no block has yet");
     if (named && ng_history_block(history, in->at + 2) != NG_OK) return false;
     if (!named && !add_block(in->function, history, NULL)) return false;
     if (named && !next_line(in)) return unread(in, "a line of names");

@@ -33,6 +33,6 @@ bool ng_batch_channels_fit(const char *layer, const ng_tensor *x, int64_t channe
 bool ng_option_momentum(const char *function, double momentum)
 {
     if (momentum >= 0 && momentum <= 1) return true;
-    ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 < momentum <= 1", function, momentum);
+    ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 <= momentum <= 1", function, momentum);
     return false;
 }

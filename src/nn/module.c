@@ -60,9 +60,16 @@ static void path_free(ng_path *path)
 
 ng_module *ng_module_new(const ng_module_class *type)
 {
-    if (!ng_given("ng_module_new", "type", type)) return NULL;
-    ng_module *self = ng_calloc("ng_module_new", 1, type->size);
-    struct ng_registry *registry = ng_calloc("ng_module_new", 1, sizeof *registry);
+    static const char function[] = "ng_module_new";
+    if (!ng_given(function, "type", type) || !ng_given(function, "type->name", type->name))
+        return NULL;
+    if (type->size < sizeof(ng_module)) {
+        ng_fail(NG_EVALUE, "%s: the class %s has a size of %zu, expected that of its struct",
+                function, type->name, type->size);
+        return NULL;
+    }
+    ng_module *self = ng_calloc(function, 1, type->size);
+    struct ng_registry *registry = ng_calloc(function, 1, sizeof *registry);
     if (!self || !registry) {
         ng_free(self), ng_free(registry);
         return NULL;

@@ -81,7 +81,7 @@ ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, double mean,
 ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low, double high)
 {
     static const char function[] = "ng_uniform";
-    if (tape && !ng_range_accepted(function, low, high)) return NULL;
+    if (tape && !ng_range_accepted(function, dtype, low, high)) return NULL;
     ng_tensor *x = constant(function, tape, dtype, shape);
     if (x) ng_tensor_draw_uniform(x, low, high, &tape->rng);
     return x;
