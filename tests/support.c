@@ -13,6 +13,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* ---- Processes ---------------------------------------------------------------------------- */
+
+static pid_t of_test; /* 0 until it begins */
+
+static bool is_child(void) { return of_test && getpid() != of_test; }
+
+void mark_asserted(const char *file, int line)
+{
+    if (!is_child()) (_mark_point)(file, line);
+}
+
+void fail_asserted(const char *file, int line, const char *what, const char *format, ...)
+{
+    char text[4000]; /* Check ends the whole run where it is told more than 4096 bytes */
+    va_list arguments;
+    va_start(arguments, format);
+    if (format) vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!is_child()) (_ck_assert_failed)(file, line, what, format ? "%s" : NULL, text);
+    fprintf(stderr, "%s:%d: in a child: %s\n", file, line, format ? text : what);
+    fflush(stderr);
+    _exit(EXIT_FAILURE);
+}
+
 NG_PRINTF(3, 4)
 static void fail_at(const char *file, int line, const char *format, ...)
 {
@@ -349,6 +373,7 @@ void threads_fail_after(int count) { threads_allowed = count; }
 
 static void begin_afresh(void)
 {
+    of_test = getpid();
     ng_clear_error();
     allocations_succeed();
     threads_fail_after(INT_MAX);

@@ -14,6 +14,18 @@
 TCase *tcase_create_fresh(const char *name);
 #define tcase_create(name) tcase_create_fresh(name)
 
+/* ---- Processes ----------------------------------------------------------------------------
+ *
+ * A child that a test forks asserts as the test does, but nothing of it is told to Check: child and
+ * test share its file, where half a message of a child that is killed would stand before all that
+ * is told next, and end the whole run ("Bad message type"). What fails is said on stderr, and the
+ * child ends with EXIT_FAILURE. */
+void mark_asserted(const char *file, int line);
+_Noreturn NG_PRINTF(4, 5) void fail_asserted(const char *file, int line, const char *what,
+                                             const char *format, ...);
+#define _mark_point(file, line) mark_asserted(file, line)
+#define _ck_assert_failed(...) fail_asserted(__VA_ARGS__)
+
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
 /* |actual - expected| <= relative |expected|. A NaN on either side fails. */

@@ -2262,7 +2262,6 @@ static void add_tables(Suite *suite)
     TCase *tables = tcase_create("tables");
     while (ng_op_case(ops)) ops++;
     while (ng_layer_case(layers)) layers++;
-    tcase_set_timeout(tables, 120);
     tcase_set_tags(tables, "long");
     tcase_add_loop_test(tables, every_op_has_right_gradients, 0, ops);
     tcase_add_loop_test(tables, every_layer_has_right_gradients, 0, layers);
@@ -2272,7 +2271,6 @@ static void add_tables(Suite *suite)
 static void add_sound(Suite *suite)
 {
     TCase *sound = tcase_create("no false alarm");
-    tcase_set_timeout(sound, 60);
     tcase_add_loop_test(sound, right_gradients_pass_for_any_seed, 0, 3);
     tcase_add_test(sound, rows_far_from_zero_pass);
     tcase_add_test(sound, a_short_scale_passes);
@@ -2290,7 +2288,6 @@ static void add_faults(Suite *suite)
 {
     TCase *faults = tcase_create("faults");
     int count = (int)(sizeof planted / sizeof *planted);
-    tcase_set_timeout(faults, 60);
     tcase_add_loop_test(faults, a_planted_fault_is_caught_and_named, 0, count);
     tcase_add_loop_test(faults, a_planted_fault_is_caught_in_every_mode_and_order, 0, count);
     tcase_add_loop_test(faults, one_percent_is_caught_at_any_seed_and_scale, 0, 9);
@@ -2362,7 +2359,6 @@ static void add_kinks(Suite *suite)
 static void add_modules(Suite *suite)
 {
     TCase *modules = tcase_create("modules");
-    tcase_set_timeout(modules, 60);
     tcase_add_test(modules, masks_and_detached_values_stay);
     tcase_add_test(modules, buffers_that_move_are_put_back_before_each_run);
     tcase_add_test(modules, a_module_is_given_back_bit_for_bit);
@@ -2389,7 +2385,6 @@ static void add_detached(Suite *suite)
 static void add_nested(Suite *suite)
 {
     TCase *nested = tcase_create("gradients inside");
-    tcase_set_timeout(nested, 60);
     tcase_add_test(nested, a_gradient_penalty_checks_at_both_orders);
     tcase_add_test(nested, a_gradient_that_is_not_recorded_is_named);
     tcase_add_test(nested, the_residual_of_a_differential_equation_checks_at_both_orders);

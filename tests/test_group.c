@@ -663,7 +663,6 @@ Suite *group_suite(void)
     suite_add_tcase(suite, sums);
 
     TCase *failures = tcase_create("failures");
-    tcase_set_timeout(failures, 60);
     tcase_add_loop_test(failures, a_failure_of_one_is_an_error_on_all, 0, FAULTS);
     tcase_add_loop_test(failures, calls_of_the_same_size_are_told_apart, 0, 2);
     tcase_add_test(failures, a_group_that_has_failed_has_ended);

@@ -1156,9 +1156,11 @@ START_TEST(a_reader_never_finds_a_piece)
     assert_ok(ng_file_write(path, bytes[0], sizeof bytes[0]));
     for (int round = 0; round < 20; round++) {
         pid_t writer[2];
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2; i++) {
             if ((writer[i] = fork()) == 0)
                 for (;;) ng_file_write(path, bytes[i], sizeof bytes[i]);
+            ck_assert_int_gt(writer[i], 0); /* kill would take -1 for every process there is */
+        }
         usleep(1000 + 777 * (useconds_t)round);
         for (int i = 0; i < 2; i++) kill(writer[i], SIGKILL);
         for (int i = 0; i < 2; i++) waitpid(writer[i], NULL, 0);

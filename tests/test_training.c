@@ -295,6 +295,40 @@ START_TEST(killed_at_random_moments_it_ends_with_the_same_bits)
 }
 END_TEST
 
+/* A word of the child's to Check's file would end it by a signal. */
+START_TEST(what_a_child_asserts_is_not_told_to_check)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    fflush(NULL);
+    const pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(SIGXFSZ, SIG_DFL);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
+        dup2(ends[1], STDERR_FILENO);
+        ck_assert_int_eq(1 + 1, 2);
+        assert_ok(true);
+        assert_close(1, 1, 0);
+        ck_assert_msg(false, "one of %d", 3);
+    }
+    close(ends[1]);
+    char text[256] = "";
+    for (size_t length = 0; length < sizeof text - 1;) {
+        const ssize_t more = read(ends[0], text + length, sizeof text - 1 - length);
+        if (more <= 0) break;
+        length += (size_t)more;
+    }
+    close(ends[0]);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(!WIFSIGNALED(status), "the child was ended by signal %d", WTERMSIG(status));
+    ck_assert_int_eq(WEXITSTATUS(status), EXIT_FAILURE);
+    ck_assert_ptr_nonnull(strstr(text, "test_training.c"));
+    ck_assert_ptr_nonnull(strstr(text, "one of 3"));
+}
+END_TEST
+
 /* ---- The files of the past ----------------------------------------------------------------- */
 
 START_TEST(the_last_files_are_kept_and_no_more)
@@ -1181,6 +1215,7 @@ Suite *training_suite(void)
 
     TCase *kills = tcase_create("kills");
     tcase_add_checked_fixture(kills, make_test_folder, remove_test_folder);
+    tcase_add_test(kills, what_a_child_asserts_is_not_told_to_check);
     tcase_add_loop_test(kills, killed_at_random_moments_it_ends_with_the_same_bits, 0, OPTIMIZERS);
     if (kills_wanted() > 100) tcase_set_timeout(kills, 3600);
     suite_add_tcase(suite, kills);
