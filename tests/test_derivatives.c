@@ -371,7 +371,7 @@ START_TEST(a_whole_number_is_drawn_only_where_there_is_one)
     assert_error(NG_EVALUE, "ng_uniform: range [0.5, 1) of int64, expected a whole number in it");
     ck_assert_ptr_null(ng_uniform(tape, NG_I64, NG_SHAPE(3), -0.5, -0.5));
     assert_error(NG_EVALUE, "ng_uniform: range [-0.5, -0.5) of int64");
-    ng_rng rng = ng_rng_seeded(1);
+    rng = ng_rng_seeded(1);
     ck_assert_ptr_null(ng_uniform_new(NG_I64, NG_SHAPE(3), 1.2, 1.8, &rng));
     assert_error(NG_EVALUE, "ng_uniform_new: range [1.2, 1.8) of int64");
     ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(3));

@@ -212,6 +212,30 @@ START_TEST(every_length_is_sorted)
 }
 END_TEST
 
+/* However many they are; among equals and NaNs too, along either axis. */
+START_TEST(the_first_of_many_are_those_that_sorting_puts_first)
+{
+    static const int64_t counts[] = {0, 1, 2, 31, 32, 33, 49, 50};
+    ng_rng rng = ng_rng_seeded(5);
+    for (size_t c = 0; c < 4 * sizeof counts / sizeof counts[0]; c++) {
+        const int64_t k = counts[c / 4];
+        const int axis = c % 2;
+        const bool least = c / 2 % 2;
+        ng_tensor *x = own(ng_zeros_new(NG_F32, axis ? NG_SHAPE(3, 50) : NG_SHAPE(50, 3)));
+        for (int64_t i = 0; i < ng_size(x); i++) {
+            const double value = (double)ng_rng_below(&rng, 20);
+            ng_set(x, i, value == 0 ? (double)NAN : value);
+        }
+        ng_tensor *order, *first;
+        ng_tensor *sorted = ng_sort(tape, x, axis, .descending = !least, .index = &order);
+        ng_tensor *top = ng_top_k(tape, x, k, axis, .smallest = least, .index = &first);
+        assert_same_bits(top, ng_slice(tape, sorted, axis, 0, k));
+        assert_same_bits(first, ng_slice(tape, order, axis, 0, k));
+        ng_tape_reset(tape);
+    }
+}
+END_TEST
+
 START_TEST(order_tells_what_does_not_fit)
 {
     ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(1, 2, 3));
@@ -282,6 +306,15 @@ START_TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
     const double inf = (double)INFINITY;
     assert_values(ng_tril(tape, x, 0), 0, inf, 0, inf, inf);
     assert_values(ng_triu(tape, x, 1), 0, 0, inf, 0, 0);
+    ng_tensor *wide = ng_full(tape, NG_F32, NG_SHAPE(2, 3), 1);
+    assert_values(ng_tril(tape, wide, 0), 0, 1, 0, 0, 1, 1, 0);
+    assert_values(ng_tril(tape, wide, -1), 0, 0, 0, 0, 1, 0, 0);
+    assert_values(ng_triu(tape, wide, -1), 0, 1, 1, 1, 1, 1, 1);
+    assert_values(ng_triu(tape, wide, 2), 0, 0, 0, 1, 0, 0, 0);
+    assert_values(ng_tril(tape, wide, INT64_MAX), 0, 1, 1, 1, 1, 1, 1);
+    assert_values(ng_tril(tape, wide, INT64_MIN), 0, 0, 0, 0, 0, 0, 0);
+    assert_values(ng_triu(tape, wide, INT64_MAX), 0, 0, 0, 0, 0, 0, 0);
+    assert_values(ng_triu(tape, wide, INT64_MIN), 0, 1, 1, 1, 1, 1, 1);
     ck_assert_ptr_null(ng_tril(tape, ng_full(tape, NG_F64, NG_SHAPE(2), 1), 0));
     assert_error(NG_ESHAPE, "ng_tril: x is (2,), expected (..., rows, columns)");
 }
@@ -455,6 +488,7 @@ Suite *functions_suite(void)
     TCase *edges = add_group(suite, "edges");
     tcase_add_test(edges, sorting_is_stable_and_a_nan_is_above_every_number);
     tcase_add_test(edges, every_length_is_sorted);
+    tcase_add_test(edges, the_first_of_many_are_those_that_sorting_puts_first);
     tcase_add_test(edges, order_tells_what_does_not_fit);
     tcase_add_test(edges, the_largest_are_where_argmax_and_argmin_say);
     tcase_add_test(edges, a_product_with_zeros_has_its_gradients);

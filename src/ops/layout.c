@@ -183,10 +183,10 @@ static char *block_out(void *data, const blocks *b, int64_t i, size_t bytes)
 static void copy_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blocks to)
 {
     const size_t bytes = ng_dtype_bytes(dtype);
-    if (from.length == 0) return;
-    for (int64_t i = 0; i < from.count; i++)
-        memcpy(block_out(y, &to, i, bytes), block_in(x, &from, i, bytes),
-               (size_t)from.length * bytes);
+    if (from.count == 0 || from.length == 0) return;
+    const ng_walk walk = ng_walk_strided(NG_SHAPE(from.count, from.length),
+                                         (int64_t[]){from.step, 1}, (int64_t[]){to.step, 1});
+    ng_copy_walk(&walk, block_in(x, &from, 0, bytes), block_out(y, &to, 0, bytes), bytes);
 }
 
 static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blocks to)
@@ -216,9 +216,13 @@ static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_ten
     (void)tape;
     const part *p = node->attributes;
     const ng_tensor *x = node->inputs[0];
+    const blocks from = blocks_of_all(dy->shape, p->axis);
+    const blocks to = blocks_of(x->shape, p->axis, p->from, p->to);
     if (!dx[0].accumulate) ng_kernels_for(x->dtype)->fill(dx[0].data, x->size, 0);
-    add_blocks(x->dtype, dy->data, blocks_of_all(dy->shape, p->axis), dx[0].data,
-               blocks_of(x->shape, p->axis, p->from, p->to));
+    if (dx[0].accumulate)
+        add_blocks(x->dtype, dy->data, from, dx[0].data, to);
+    else
+        copy_blocks(x->dtype, dy->data, from, dx[0].data, to);
     return NG_OK;
 }
 

@@ -30,9 +30,10 @@ static ng_tensor *places(ng_tape *tape, ng_shape shape, int axis, const ng_tenso
     if (!place) return NULL;
     const int64_t inner = ng_shape_span(shape, axis + 1, shape.rank), length = shape.dim[axis];
     const int64_t row = index->shape.dim[axis] * inner, *at = index->data;
-    int64_t *const to = place->data;
-    for (int64_t i = 0; i < index->size; i++)
-        to[i] = (i / row * length + at[i]) * inner + i % inner;
+    int64_t *to = place->data;
+    for (int64_t begin = 0; row > 0 && begin < index->size; begin += row)
+        for (int64_t i = 0, column = 0; i < row; i++, column = column + 1 < inner ? column + 1 : 0)
+            *to++ = (begin / row * length + *at++) * inner + column;
     return place;
 }
 
@@ -104,13 +105,32 @@ static void order_row(const double *key, int64_t n, bool descending, int64_t *or
     for (int64_t i = 0; from != order && i < n; i++) order[i] = from[i];
 }
 
-static ng_tensor *ordered(const char *function, ng_tape *tape, ng_tensor *x, int axis,
-                          bool descending)
+/* The places of the first k of them: each key goes to its place among the best so far. */
+static void order_first(const double *key, int64_t n, int64_t k, bool descending, int64_t *order)
 {
-    const int along = ng_axis_index(function, axis, x->shape.rank);
-    if (along < 0) return NULL;
-    ng_tensor *y = ng_result(tape, NG_I64, x->shape);
-    const int64_t n = x->shape.dim[along];
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = count;
+        while (place > 0 && (descending ? above(key[i], key[order[place - 1]])
+                                        : above(key[order[place - 1]], key[i])))
+            place--;
+        if (place == k) continue;
+        count += count < k;
+        for (int64_t j = count - 1; j > place; j--) order[j] = order[j - 1];
+        order[place] = i;
+    }
+}
+
+/* Of so few, finding each one's place takes less time than ordering them all. */
+enum { FEW = 32 };
+
+/* The places of the first k along an axis. */
+static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending)
+{
+    ng_shape shape = x->shape;
+    const int64_t n = shape.dim[along];
+    shape.dim[along] = k;
+    ng_tensor *y = ng_result(tape, NG_I64, shape);
     double *key = ng_tape_memory(tape, (size_t)n * 3 * sizeof *key);
     if (!y || !key || y->size == 0) return key ? y : NULL;
     int64_t *const order = (int64_t *)(key + n), *const room = order + n, *const to = y->data;
@@ -118,8 +138,12 @@ static ng_tensor *ordered(const char *function, ng_tape *tape, ng_tensor *x, int
     for (int64_t column = 0; column < x->size / n; column++) {
         const int64_t start = column / inner * n * inner + column % inner;
         for (int64_t i = 0; i < n; i++) key[i] = ng_tensor_load(x, start + i * inner);
-        order_row(key, n, descending, order, room);
-        for (int64_t i = 0; i < n; i++) to[start + i * inner] = order[i];
+        if (k < n && k <= FEW)
+            order_first(key, n, k, descending, order);
+        else
+            order_row(key, n, descending, order, room);
+        for (int64_t i = 0; i < k; i++)
+            to[(column / inner * k + i) * inner + column % inner] = order[i];
     }
     return y;
 }
@@ -130,14 +154,18 @@ ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
     if (!ng_accepts(function, tape, 1, &x) ||
         !ng_option_idle(function, "index", options.index, "in ng_sort"))
         return NULL;
-    return ordered(function, tape, x, options.axis, options.descending);
+    const int along = ng_axis_index(function, options.axis, x->shape.rank);
+    if (along < 0) return NULL;
+    return ordered(tape, x, along, x->shape.dim[along], options.descending);
 }
 
 ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
 {
     static const char function[] = "ng_sort";
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    ng_tensor *index = ordered(function, tape, x, options.axis, options.descending);
+    const int along = ng_axis_index(function, options.axis, x->shape.rank);
+    if (along < 0) return NULL;
+    ng_tensor *index = ordered(tape, x, along, x->shape.dim[along], options.descending);
     ng_tensor *y = index ? ng_take_along_axis(tape, x, index, options.axis) : NULL;
     if (y && options.index) *options.index = index;
     return y;
@@ -154,8 +182,7 @@ ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_option
                 (long long)k, (long long)x->shape.dim[along], along, ng_shape_print(x->shape).text);
         return NULL;
     }
-    ng_tensor *index = ordered(function, tape, x, along, !options.smallest);
-    index = index ? ng_slice(tape, index, along, 0, k) : NULL;
+    ng_tensor *index = ordered(tape, x, along, k, !options.smallest);
     ng_tensor *y = index ? ng_take_along_axis(tape, x, index, along) : NULL;
     if (y && options.index) *options.index = index;
     return y;

@@ -84,14 +84,25 @@ ng_status ng_chunk(ng_tape *tape, ng_tensor *x, int count, int axis, ng_tensor *
 
 /* ---- Triangles: the rest is 0, whatever stood there ---------------------------------------- */
 
-/* 1 where column - row <= diagonal (lower), or >= (upper), of a matrix (rows, columns). */
+static int64_t between(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* 1 where column - row <= diagonal (lower), or >= (upper), of a matrix (rows, columns): a row
+ * changes at column row + first. */
 static ng_tensor *triangle(ng_tape *tape, const ng_tensor *x, int64_t diagonal, bool upper)
 {
     const int64_t rows = ng_dim(x, -2), columns = ng_dim(x, -1);
+    const int64_t first = between(diagonal, -rows, columns) + !upper;
+    const int64_t bytes = (int64_t)ng_dtype_bytes(x->dtype);
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
     ng_tensor *mask = ng_result(tape, x->dtype, NG_SHAPE(rows, columns));
-    for (int64_t i = 0; mask && i < mask->size; i++) {
-        const int64_t off = i % columns - i / columns;
-        ng_tensor_store(mask, i, upper ? off >= diagonal : off <= diagonal);
+    for (int64_t row = 0; mask && mask->size > 0 && row < rows; row++) {
+        const int64_t left = between(row + first, 0, columns);
+        char *const at = (char *)mask->data + row * columns * bytes;
+        kernels->fill(at, left, !upper);
+        kernels->fill(at + left * bytes, columns - left, upper);
     }
     return mask;
 }
