@@ -188,12 +188,8 @@ void ng_gemm(ng_dtype dtype, const ng_product *p)
     cut_product cut = {.dtype = dtype, .whole = *p, .by_rows = p->m >= p->n};
     if (p->bias) repeat_bias(dtype, p);
     cut.whole.accumulate |= p->bias != NULL;
-    if (work < SHARED_FROM) {
-        multiply(dtype, &cut.whole);
-        return;
-    }
     const int64_t side = cut.by_rows ? p->m : p->n;
-    cut.piece = piece_of(side);
+    cut.piece = work < SHARED_FROM ? side : piece_of(side);
     ng_share_out(multiply_pieces, &cut, (side + cut.piece - 1) / cut.piece, 1);
 }
 
