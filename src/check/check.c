@@ -129,20 +129,16 @@ static bool measure(doubt *d)
     return true;
 }
 
-/* A remainder of rounding has no exponent, or that of the rounding in the analytic derivative. */
-static bool falls_fast_enough(ng_comparison *c)
-{
-    if (zero_to_rounding(c)) c->slope = 0;
-    return c->slope == 0 || c->slope >= lowest_exponent;
-}
-
-/* Taylor's remainder decides, but where the difference itself is known to be too large. */
+/* Taylor's remainder decides, but where the difference is too large for it. A remainder of rounding
+ * has no exponent, or that of the rounding in the analytic derivative, or of the smallest steps'
+ * rest on a stair; it decides nothing. */
 static bool is_right(const doubt *d, ng_comparison *c)
 {
     if (!isfinite(c->analytic)) return false;
     if (d->report->mode != NG_CHECK_TAYLOR) return agrees(d, c);
-    const bool apart = is_known(d, c) && excess_of(d, c) > 0;
-    return falls_fast_enough(c) && (!apart || zero_to_rounding(c));
+    if (zero_to_rounding(c) || c->numeric.coarse) c->slope = 0;
+    if (c->slope == 0) return agrees(d, c);
+    return c->slope >= lowest_exponent && !(excess_of(d, c) > 0);
 }
 
 static bool judge(doubt *d, tally *sum)
