@@ -764,6 +764,43 @@ START_TEST(a_derivative_of_0_next_to_a_kink_is_right)
 }
 END_TEST
 
+/* Above 1 a line, whose slope is the largest; below, one function, or another of its like. */
+static double small_size, steep_slope, slope_factor;
+static double line_or_inverse(double x) { return x > 1 ? steep_slope * x : 1 / x; }
+static double its_inverse_slope(double x) { return x > 1 ? steep_slope : -slope_factor / (x * x); }
+static double line_or_wave(double x) { return x > 1 ? steep_slope * x : sin(x / small_size); }
+static double its_wave_slope(double x)
+{
+    return x > 1 ? steep_slope : slope_factor * cos(x / small_size) / small_size;
+}
+
+/* From 1e-8 beside 1 to 1e-3 beside 1e8: one step suits one of them only. */
+START_TEST(what_is_tiny_beside_large_elements_is_seen_as_well)
+{
+    static const pointwise calls[] = {{line_or_inverse, its_inverse_slope},
+                                      {line_or_wave, its_wave_slope}};
+    static const double large[] = {1.5, 1e6, 1e8}, small[] = {1e-3, 1e-8}, steep[] = {1e-8, 1};
+    static const double factors[] = {1, 0, 1.01};
+    for (int i = 0; i < 2 * 3 * 2 * 2 * 3 * 3; i++) {
+        const double size = large[i / 2 % 3];
+        small_size = small[i / 6 % 2], steep_slope = steep[i / 12 % 2];
+        slope_factor = factors[i / 24 % 3];
+        ng_tensor *x =
+            ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(size, 0.9 * small_size, 1.3 * size));
+        ng_check_report report = ng_check_function(pointwise_call, &x, 1, .mode = modes[i / 72],
+                                                   .context = (void *)(uintptr_t)&calls[i % 2]);
+        if (i / 72 > 0) ck_assert_int_lt(report.worst_index, 3); /* of three directions */
+        if (slope_factor == 1)
+            expect_passed(&report, "next to nothing beside much");
+        else
+            ck_assert_msg(!report.passed, "%g beside %g, mode %d, off by %g", small_size, size,
+                          i / 72, slope_factor);
+        ck_assert_int_eq(report.kinks, 0);
+        ng_tensor_free(x);
+    }
+}
+END_TEST
+
 static double line_in_waves(double x) { return 3 * x + sin(128 * 3.14159265358979323846 * x); }
 static double slope_of_the_line(double x) { return (void)x, 3.0; }
 
@@ -2424,6 +2461,7 @@ static void add_figures(Suite *suite)
                    a_gradient_that_is_missing_of_what_is_coarse_is_wrong_beside_what_is_not);
     tcase_add_test(figures, a_stair_is_as_good_as_its_larger_steps);
     tcase_add_test(figures, a_derivative_of_0_next_to_a_kink_is_right);
+    tcase_add_test(figures, what_is_tiny_beside_large_elements_is_seen_as_well);
     tcase_add_test(figures, a_term_that_repeats_itself_is_not_overlooked);
     tcase_add_test(figures, a_narrow_term_is_not_overlooked);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);

@@ -45,7 +45,8 @@ typedef struct {
     int order;          /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode; /* default NG_CHECK_ELEMENTS */
     uint64_t seed;      /* of cotangents, directions and dropout */
-    int directions;     /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3 */
+    int directions;     /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3; elements that are 2^16
+                           times as small as most are compared along them apart */
     double tolerance;   /* relative error beside the estimated one; default 1e-9, NG_ZERO: none */
     double step;        /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */

@@ -117,8 +117,9 @@ typedef struct {
     bool bent;   /* the slopes of the two sides do not come together as the step shrinks */
 } ng_numeric;
 
-/* The scale of element `index` of a leaf, or of the whole leaf (index -1). */
-double ng_line_length(const ng_check_leaf *leaf, int64_t index);
+/* The scale of element `index` of a leaf; or, where that is -1, of those elements that a direction
+ * moves (NULL: all). */
+double ng_line_length(const ng_check_leaf *leaf, const double *direction, int64_t index);
 
 /* The derivative by Richardson extrapolation; refined until its error is below `enough` of the
  * larger of its own size and `scale`. `step` as in the options; that the expected value is not 0

@@ -20,16 +20,22 @@ static double power_near(double size)
 }
 
 /* By the root of the mean square, of numbers near 1, so that no square leaves the range. */
-double ng_line_length(const ng_check_leaf *leaf, int64_t index)
+static double root_mean_square(const double *x, const double *direction, int64_t size)
 {
-    double sum = 0, most = 0;
-    for (int64_t i = 0; i < leaf->tensor->size; i++) most = fmax(most, fabs(leaf->origin[i]));
+    double sum = 0, most = 0, count = 0;
+    for (int64_t i = 0; i < size; i++)
+        if (!direction || direction[i] != 0) most = fmax(most, fabs(x[i])), count++;
     const double unit = fmax(power_near(most), 0x1p-1000), inverse = 1 / unit;
-    for (int64_t i = 0; i < leaf->tensor->size; i++) {
-        const double x = leaf->origin[i] * inverse;
-        sum += x * x;
+    for (int64_t i = 0; i < size; i++) {
+        const double ratio = !direction || direction[i] != 0 ? x[i] * inverse : 0;
+        sum += ratio * ratio;
     }
-    double size = sqrt(sum / (double)leaf->tensor->size) * unit;
+    return sqrt(sum / count) * unit;
+}
+
+double ng_line_length(const ng_check_leaf *leaf, const double *direction, int64_t index)
+{
+    double size = root_mean_square(leaf->origin, direction, leaf->tensor->size);
     if (index >= 0) size = fmax(size, fabs(leaf->origin[index]));
     return power_near(size);
 }
@@ -219,6 +225,13 @@ static bool rests(const ng_line *line, double h, double slope, const course *c)
     return found;
 }
 
+/* The size of the one element that moves, or 0. */
+static double own_size(const ng_line *line)
+{
+    const double own = line->direction ? 0 : fabs(line->leaf->origin[line->index]);
+    return own > 0 ? power_near(own) : 0;
+}
+
 bool ng_line_repeat(const ng_line *line, ng_numeric *numeric, ng_check_report *report)
 {
     /* Shares of 2^12, odd ones: on a stair whole steps of it would show none. */
@@ -250,18 +263,20 @@ static bool compare(const ng_line *line, double small, course *c, ng_check_repor
     if (!central(line, small, &slope, &change, report)) return false;
     const double rounding = DBL_EPSILON * fmax(change.magnitude, row->magnitude) / small;
     const double apart = fabs(slope - row->value);
-    if (!(apart <= 1e-6 * fabs(row->value) + 1e-6 * c->scale + 16 * rounding))
+    if (!(apart <= 1e-6 * fabs(row->value) + 1e-9 * c->scale + 16 * rounding))
         row->error = isnan(apart) ? HUGE_VAL : fmax(row->error, apart);
     return true;
 }
 
-/* Settles the course if the newest row, of the step h, stays good. What the first table has not
- * shown may be so by luck, as on a stair. */
+/* Settles the course if the newest row, of the step h, stays good, on the scale too of an element
+ * that is tiny beside others. What the first table has not shown may be so by luck, as on a stair.
+ */
 static bool confirm(const ng_line *line, double h, course *c, ng_check_report *report)
 {
     ng_numeric *row = &c->rows[c->count - 1];
-    const double far = ldexp(share * line->length, -20);
+    const double far = ldexp(share * line->length, -20), own = ldexp(share * own_size(line), -10);
     if (h <= line->length && h > 16 * far && !compare(line, far, c, report)) return false;
+    if (own > 0 && own < far && h > 16 * own && !compare(line, own, c, report)) return false;
     if (good(c, row) && c->count >= LEVELS && !ng_line_repeat(line, row, report)) return false;
     c->settled = good(c, row);
     return true;
@@ -340,9 +355,9 @@ static bool from_smaller_steps(const ng_line *line, course *c, ng_check_report *
     for (int i = 0; i < TABLES && goes_on(c); i++, h = ldexp(h, 1 - LEVELS)) {
         if (!tabulate(line, h, c, report)) return false;
     }
-    const double own = line->direction ? 0 : fabs(line->leaf->origin[line->index]);
-    if (!goes_on(c) || !(own > 0 && power_near(own) < ldexp(h, 4))) return true;
-    return tabulate(line, ldexp(power_near(own), -4), c, report);
+    const double own = own_size(line);
+    if (!goes_on(c) || !(own > 0 && own < ldexp(h, 4))) return true;
+    return tabulate(line, ldexp(own, -4), c, report);
 }
 
 /* Where x is tiny the outputs may not feel its small steps. */
@@ -394,9 +409,12 @@ bool ng_line_kink(const ng_line *line, double analytic, const ng_numeric *numeri
 {
     enum { STEPS = 4 };
     sides at[STEPS];
+    /* A kink beyond the steps of the numeric derivative is none of this point's. */
+    const double first =
+        fmin(ldexp(line->length, -14), numeric->step > 0 ? numeric->step : HUGE_VAL);
     *kink = false;
     for (int i = 0; i < STEPS; i++) {
-        double up, down, h = ldexp(line->length, -14 - 4 * i);
+        double up, down, h = ldexp(first, -4 * i);
         if (!values_around(line, h, &up, &down, report)) return false;
         at[i] = compare_sides(line->subject, up, down);
     }
