@@ -1597,6 +1597,37 @@ START_TEST(all_at_kinks_has_not_passed)
 }
 END_TEST
 
+CALL(rectified_product, ng_mul(tape, ng_relu(tape, spoil_gradient(tape, in[0], ZEROED)), in[1]))
+CALL(right_rectified_product, ng_mul(tape, ng_relu(tape, in[0]), in[1]))
+
+/* Every direction moves a 0 off its kink, where a gradient of 0 is between the sides now and then;
+ * of the other input it says nothing. */
+START_TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
+{
+    ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0.5)),
+                       normal(1, NG_SHAPE(4), 1)};
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        const ng_check_mode mode = modes[seed % 3];
+        ng_check_report report =
+            ng_check_function(rectified_product, in, 2, .mode = mode, .seed = seed);
+        ck_assert_msg(!report.passed, "mode %d, seed %d", (int)mode, (int)seed);
+        report = ng_check_function(right_rectified_product, in, 2, .mode = mode, .seed = seed);
+        if (mode == NG_CHECK_ELEMENTS)
+            expect_passed(&report, "an input with a kink");
+        else
+            expect_says(&report, "input 0 stands at a kink");
+    }
+    /* What is tiny beside it is tested along every direction, but not the rest. */
+    ng_set(in[0], 1, 1e-9);
+    for (int mode = 1; mode < 3; mode++) {
+        ng_check_report report =
+            ng_check_function(right_rectified_product, in, 2, .mode = modes[mode]);
+        expect_says(&report, "input 0 stands at a kink");
+    }
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+}
+END_TEST
+
 START_TEST(a_jump_of_the_gradient_is_a_kink_of_second_order)
 {
     ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 3));
@@ -2487,6 +2518,7 @@ static void add_kinks(Suite *suite)
     tcase_add_loop_test(kinks, a_kink_near_by_is_stepped_around, 0, 6);
     tcase_add_test(kinks, ties_are_kinks);
     tcase_add_test(kinks, all_at_kinks_has_not_passed);
+    tcase_add_test(kinks, an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others);
     tcase_add_test(kinks, a_jump_of_the_gradient_is_a_kink_of_second_order);
     tcase_add_test(kinks, a_kink_excuses_no_slope_outside_its_sides);
     tcase_add_test(kinks, a_slope_beyond_both_sides_of_a_kink_is_wrong);
