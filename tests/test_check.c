@@ -677,6 +677,79 @@ START_TEST(a_gradient_that_is_missing_is_wrong_in_float_too)
 }
 END_TEST
 
+/* Of each x two outputs: one on a stair, beside x^2, which all steps move; their gradient has
+ * `parameter` of the first one's slope. */
+typedef struct {
+    const char *name;
+    double (*value)(double x), (*slope)(double x);
+} stair;
+
+static double far_up(double x) { return 1e10 + x; }
+static double float_thousand(double x) { return (double)(float)(1000 + x); }
+static double slope_of_one(double x) { return (void)x, 1.0; }
+static const stair stairs[] = {{"sin x in float", float_sine, cos},
+                               {"1e10 + x", far_up, slope_of_one},
+                               {"1000 + x in float", float_thousand, slope_of_one}};
+
+static void beside_square_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
+                                   ng_tensor **dx)
+{
+    const stair *first = *(const stair *const *)node->attributes;
+    dx[0] = ng_result(tape, NG_F64, ng_shape_of(node->inputs[0]));
+    for (int64_t i = 0; dx[0] && i < ng_size(dx[0]); i++) {
+        const double x = ng_get(node->inputs[0], i), slope = parameter * first->slope(x);
+        ng_data_f64(dx[0])[i] = ng_get(dy, 2 * i) * slope + ng_get(dy, 2 * i + 1) * 2 * x;
+    }
+}
+
+static ng_tensor *beside_square(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {.name = "beside square", .gradient = beside_square_gradient};
+    const stair *first = context;
+    ng_tensor *y = ng_result(tape, NG_F64, NG_SHAPE(ng_size(in[0]), 2));
+    for (int64_t i = 0; y && i < ng_size(in[0]); i++) {
+        const double x = ng_get(in[0], i);
+        ng_data_f64(y)[2 * i] = first->value(x), ng_data_f64(y)[2 * i + 1] = x * x;
+    }
+    return y ? ng_record(tape, &op, y, in, 1, &context, sizeof context) : NULL;
+}
+
+/* The smallest steps move the square alone, whose gradient is right. */
+START_TEST(a_gradient_that_is_missing_of_what_is_coarse_is_wrong_beside_what_is_not)
+{
+    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0.3, 1.1, 0.7));
+    for (int i = 0; i < 3 * 3 * 20; i++) {
+        const stair *first = &stairs[i / 3 % 3];
+        const ng_check_options options = {.inputs = &x,
+                                          .n_inputs = 1,
+                                          .context = (void *)(uintptr_t)first,
+                                          .mode = modes[i % 3],
+                                          .seed = (uint64_t)i / 9};
+        parameter = 0;
+        ng_check_report report = ng_check_function_with(beside_square, options);
+        expect_says(&report, "are wrong");
+        parameter = 1;
+        report = ng_check_function_with(beside_square, options);
+        ck_assert_msg(!is_sure(&report), "%s, mode %d: %s", first->name, i % 3, report.message);
+    }
+    ng_tensor_free(x);
+}
+END_TEST
+
+START_TEST(a_stair_is_as_good_as_its_larger_steps)
+{
+    for (int i = 0; i < 200; i++) {
+        slope_off = 0;
+        ng_check_options options = {
+            .mode = modes[i % 3], .seed = (uint64_t)i, .tolerance = i % 2 ? 2e-2 : 2e-3};
+        const double x0 = 0.3 + 0.001 * i, x1 = 1.1 - 0.0013 * i;
+        ng_check_report report =
+            check_pointwise((pointwise){float_sine, drawn_slope}, x0, x1, options);
+        expect_passed(&report, "sin x in float");
+    }
+}
+END_TEST
+
 static double dead_zone_edge(double x) { return x < 0.5 ? fmax(x - parameter, 0) : x * x; }
 
 /* On the flat side next to a kink, however near. */
@@ -687,6 +760,46 @@ START_TEST(a_derivative_of_0_next_to_a_kink_is_right)
         parameter = 0.3 + off;
         ng_check_report report = check_pointwise(f, 0.3, 1.1, (ng_check_options){0});
         expect_passed(&report, "beside a kink");
+    }
+}
+END_TEST
+
+/* Above 1 a line, whose slope is the largest; below, one function, or another of its like. */
+static double small_size, steep_slope, slope_factor;
+static double line_or_inverse(double x) { return x > 1 ? steep_slope * x : 1 / x; }
+static double its_inverse_slope(double x) { return x > 1 ? steep_slope : -slope_factor / (x * x); }
+static double line_or_wave(double x) { return x > 1 ? steep_slope * x : sin(x / small_size); }
+static double its_wave_slope(double x)
+{
+    return x > 1 ? steep_slope : slope_factor * cos(x / small_size) / small_size;
+}
+
+/* One step suits either what is tiny or what is not. */
+START_TEST(what_is_tiny_beside_large_elements_is_seen_as_well)
+{
+    static const pointwise calls[] = {{line_or_inverse, its_inverse_slope},
+                                      {line_or_wave, its_wave_slope}};
+    static const double sizes[][2] = {{1.5, 1e-8}, {1e6, 1e-3}, {1e8, 1e-3}, {1e8, 0.5}};
+    static const double steep[] = {1e-8, 1, 1e3, 1e6, 1e8}, factors[] = {1, 0, 1.01};
+    for (int i = 0; i < 2 * 4 * 5 * 3 * 3; i++) {
+        const pointwise *f = &calls[i % 2];
+        const double large = sizes[i / 2 % 4][0];
+        const ng_check_mode mode = modes[i / 120];
+        small_size = sizes[i / 2 % 4][1], steep_slope = steep[i / 8 % 5], slope_factor = 1;
+        if (fabs(f->slope(0.9 * small_size)) < 1e-6 * steep_slope) continue;
+        slope_factor = factors[i / 40 % 3];
+        ng_tensor *x =
+            ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(large, 0.9 * small_size, 1.3 * large));
+        ng_check_report report =
+            ng_check_function(pointwise_call, &x, 1, .mode = mode, .context = (void *)(uintptr_t)f);
+        if (mode) ck_assert_int_lt(report.worst_index, 3); /* of three directions */
+        if (slope_factor == 1)
+            expect_passed(&report, "next to nothing beside much");
+        else
+            ck_assert_msg(!report.passed, "%g beside %g, slope %g, mode %d, off by %g", small_size,
+                          large, steep_slope, (int)mode, slope_factor);
+        ck_assert_int_eq(report.kinks, 0);
+        ng_tensor_free(x);
     }
 }
 END_TEST
@@ -947,6 +1060,25 @@ START_TEST(taylor_asks_for_a_remainder_that_falls_faster_than_any_wrong_one)
     report = check_pointwise(f, 0, 0, taylor);
     expect_says(&report, "are wrong");
     assert_near(report.slope, 1.6, 0.05);
+}
+END_TEST
+
+START_TEST(noise_hides_no_fault_from_taylor)
+{
+    const ng_check_options taylor = {.mode = NG_CHECK_TAYLOR};
+    static const double off[] = {0, 1e-2, -1, -2};
+    for (parameter = 1e-6; parameter < 2; parameter *= 100) {
+        for (int i = 0; i < 4; i++) {
+            slope_off = off[i];
+            ng_check_report report =
+                check_pointwise((pointwise){drawn_sine, drawn_slope}, 0.4, 1.1, taylor);
+            if (i > 0)
+                expect_says(&report, "are wrong");
+            else
+                ck_assert(!is_sure(&report));
+        }
+    }
+    slope_off = 0;
 }
 END_TEST
 
@@ -1465,6 +1597,37 @@ START_TEST(all_at_kinks_has_not_passed)
     expect_says(&report, "at a kink");
     ck_assert_int_eq(report.kinks, 3);
     ng_tensor_free(x);
+}
+END_TEST
+
+CALL(rectified_product, ng_mul(tape, ng_relu(tape, spoil_gradient(tape, in[0], ZEROED)), in[1]))
+CALL(right_rectified_product, ng_mul(tape, ng_relu(tape, in[0]), in[1]))
+
+/* Every direction moves a 0 off its kink, where a gradient of 0 is between the sides now and then;
+ * of the other input it says nothing. */
+START_TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
+{
+    ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0.5)),
+                       normal(1, NG_SHAPE(4), 1)};
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        const ng_check_mode mode = modes[seed % 3];
+        ng_check_report report =
+            ng_check_function(rectified_product, in, 2, .mode = mode, .seed = seed);
+        ck_assert_msg(!report.passed, "mode %d, seed %d", (int)mode, (int)seed);
+        report = ng_check_function(right_rectified_product, in, 2, .mode = mode, .seed = seed);
+        if (mode == NG_CHECK_ELEMENTS)
+            expect_passed(&report, "an input with a kink");
+        else
+            expect_says(&report, "input 0 stands at a kink");
+    }
+    /* What is tiny beside it is tested along every direction, but not the rest. */
+    ng_set(in[0], 1, 1e-9);
+    for (int mode = 1; mode < 3; mode++) {
+        ng_check_report report =
+            ng_check_function(right_rectified_product, in, 2, .mode = modes[mode]);
+        expect_says(&report, "input 0 stands at a kink");
+    }
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
 }
 END_TEST
 
@@ -2325,7 +2488,11 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, each_input_has_its_own_scale);
     tcase_add_test(figures, an_earlier_failure_stays_on_record);
     tcase_add_test(figures, a_gradient_that_is_missing_is_wrong_in_float_too);
+    tcase_add_test(figures,
+                   a_gradient_that_is_missing_of_what_is_coarse_is_wrong_beside_what_is_not);
+    tcase_add_test(figures, a_stair_is_as_good_as_its_larger_steps);
     tcase_add_test(figures, a_derivative_of_0_next_to_a_kink_is_right);
+    tcase_add_test(figures, what_is_tiny_beside_large_elements_is_seen_as_well);
     tcase_add_test(figures, a_term_that_repeats_itself_is_not_overlooked);
     tcase_add_test(figures, a_narrow_term_is_not_overlooked);
     tcase_add_test(figures, a_step_too_large_to_tell_right_from_wrong_has_not_passed);
@@ -2340,6 +2507,7 @@ static void add_figures(Suite *suite)
     tcase_add_test(figures, what_does_not_move_leaves_no_noise);
     tcase_add_test(figures, a_tight_bend_is_no_kink);
     tcase_add_test(figures, taylor_asks_for_a_remainder_that_falls_faster_than_any_wrong_one);
+    tcase_add_test(figures, noise_hides_no_fault_from_taylor);
     suite_add_tcase(suite, figures);
 }
 
@@ -2350,6 +2518,7 @@ static void add_kinks(Suite *suite)
     tcase_add_loop_test(kinks, a_kink_near_by_is_stepped_around, 0, 6);
     tcase_add_test(kinks, ties_are_kinks);
     tcase_add_test(kinks, all_at_kinks_has_not_passed);
+    tcase_add_test(kinks, an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others);
     tcase_add_test(kinks, a_jump_of_the_gradient_is_a_kink_of_second_order);
     tcase_add_test(kinks, a_kink_excuses_no_slope_outside_its_sides);
     tcase_add_test(kinks, a_slope_beyond_both_sides_of_a_kink_is_wrong);

@@ -45,7 +45,8 @@ typedef struct {
     int order;          /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode; /* default NG_CHECK_ELEMENTS */
     uint64_t seed;      /* of cotangents, directions and dropout */
-    int directions;     /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3 */
+    int directions;     /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3; elements of less than
+                           2^-16 of most are moved along them, and compared, apart */
     double tolerance;   /* relative error beside the estimated one; default 1e-9, NG_ZERO: none */
     double step;        /* the largest step, relative to each element; default: several are tried */
     const char *const *names; /* of the inputs, for the report; default input 0, 1... */
@@ -64,7 +65,8 @@ typedef struct {
     int64_t failed;      /* of these, how many are wrong */
     int64_t kinks;       /* of these, how many stand at a kink (one-sided slopes differ, and the
                           analytic one is between them), where no derivative exists; they are
-                          not counted as failed */
+                          not counted as failed, but an input all of whose derivatives do has
+                          not passed (a direction does where one of its elements does) */
     char worst_name[64]; /* the worst derivative: of which input or parameter, at which flat */
     int64_t worst_index; /* index (or along which direction); "" where nothing was compared */
     double analytic, numeric; /* its two values */

@@ -25,6 +25,13 @@ typedef struct {
     void *origin;
 } ng_check_state;
 
+/* How one output has moved along a line, as the steps shrank. */
+typedef struct {
+    double slope;  /* at the newest step */
+    double steady; /* the largest that three steps agreed upon; 0 before */
+    int agreed;    /* how many have in a row, the first not counted */
+} ng_check_trail;
+
 typedef struct {
     ng_check_call *call;
     void *context;
@@ -45,6 +52,7 @@ typedef struct {
     ng_tensor **curved, **curved_cotangents;        /* of gradients and v: where g is no constant */
     int64_t n_gradient, n_values;                   /* numbers in all leaves; in F */
     double *weights, *base, *plus, *minus;          /* w, and F at three points */
+    ng_check_trail *trails;                         /* one for each number of F */
     double *analytic;                               /* d (sum w F) / d leaves */
 } ng_subject;
 
@@ -105,11 +113,13 @@ typedef struct {
     int order;        /* how many larger ones there are, each twice the one before */
     bool repeated;    /* by ng_line_repeat */
     bool moved;
-    bool bent; /* the slopes of the two sides do not come together as the step shrinks */
+    bool coarse; /* an output is on a stair, of which the smallest steps show nothing */
+    bool bent;   /* the slopes of the two sides do not come together as the step shrinks */
 } ng_numeric;
 
-/* The scale of element `index` of a leaf, or of the whole leaf (index -1). */
-double ng_line_length(const ng_check_leaf *leaf, int64_t index);
+/* The scale of element `index` of a leaf; or, where that is -1, of those elements that a direction
+ * moves (NULL: all). */
+double ng_line_length(const ng_check_leaf *leaf, const double *direction, int64_t index);
 
 /* The derivative by Richardson extrapolation; refined until its error is below `enough` of the
  * larger of its own size and `scale`. `step` as in the options; that the expected value is not 0

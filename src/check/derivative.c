@@ -20,16 +20,22 @@ static double power_near(double size)
 }
 
 /* By the root of the mean square, of numbers near 1, so that no square leaves the range. */
-double ng_line_length(const ng_check_leaf *leaf, int64_t index)
+static double root_mean_square(const double *x, const double *direction, int64_t size)
 {
-    double sum = 0, most = 0;
-    for (int64_t i = 0; i < leaf->tensor->size; i++) most = fmax(most, fabs(leaf->origin[i]));
+    double sum = 0, most = 0, count = 0;
+    for (int64_t i = 0; i < size; i++)
+        if (!direction || direction[i] != 0) most = fmax(most, fabs(x[i])), count++;
     const double unit = fmax(power_near(most), 0x1p-1000), inverse = 1 / unit;
-    for (int64_t i = 0; i < leaf->tensor->size; i++) {
-        const double x = leaf->origin[i] * inverse;
-        sum += x * x;
+    for (int64_t i = 0; i < size; i++) {
+        const double ratio = !direction || direction[i] != 0 ? x[i] * inverse : 0;
+        sum += ratio * ratio;
     }
-    double size = sqrt(sum / (double)leaf->tensor->size) * unit;
+    return sqrt(sum / count) * unit;
+}
+
+double ng_line_length(const ng_check_leaf *leaf, const double *direction, int64_t index)
+{
+    double size = root_mean_square(leaf->origin, direction, leaf->tensor->size);
     if (index >= 0) size = fmax(size, fabs(leaf->origin[index]));
     return power_near(size);
 }
@@ -174,81 +180,56 @@ typedef struct {
     double scale, enough;
     ng_numeric rows[(TABLES + 1) * LEVELS]; /* the best of each row */
     int count;
+    bool settled;     /* the newest is good, and confirmed */
     double slope;     /* the newest at which the outputs moved */
     bool moved, flat; /* they have; and at a smaller step no more */
+    bool coarse;      /* one of them, on a stair, moves no more */
 } course;
+
+static course begin(const ng_line *line, double scale, double enough)
+{
+    ng_subject *subject = line->subject;
+    memset(subject->trails, 0, (size_t)subject->n_values * sizeof *subject->trails);
+    return (course){.scale = scale, .enough = enough};
+}
 
 static bool good(const course *c, const ng_numeric *numeric)
 {
     return numeric->error <= c->enough * fmax(fabs(numeric->value), c->scale);
 }
 
-static bool settled(const course *c) { return c->count > 0 && good(c, &c->rows[c->count - 1]); }
+static bool goes_on(const course *c) { return !c->flat && !c->coarse && !c->settled; }
 
-/* Large steps may agree and yet miss what is narrower than all of them, as a bump is. So the newest
- * row, of the step h, counts as known only where a far smaller step does not contradict it by more
- * than its rounding. */
-static bool confirm(const ng_line *line, double h, course *c, ng_check_report *report)
+/* Whether an output that had a slope is at rest at the step h, by the values around that were taken
+ * last: on a stair, as float is beside double, of which smaller steps see what moves on alone. Next
+ * to a kink, of which large steps see half the slope, the last that moves sees less than half of
+ * that; on a stair, more. A slope that is rounding, or next to nothing here, does not count. */
+static bool rests(const ng_line *line, double h, double slope, const course *c)
 {
-    ng_numeric *row = &c->rows[c->count - 1];
-    const double small = ldexp(share * line->length, -20);
-    double slope;
-    contraction change;
-    if (h > line->length || h <= 16 * small) return true;
-    if (!central(line, small, &slope, &change, report)) return false;
-    const double rounding = DBL_EPSILON * fmax(change.magnitude, row->magnitude) / small;
-    const double apart = fabs(slope - row->value), size = fmax(fabs(row->value), c->scale);
-    if (!(apart <= 1e-6 * size + 16 * rounding)) row->error = isnan(apart) ? HUGE_VAL : apart;
-    return true;
+    static const double agreement = 1 / 32.0, half = 0.54; /* of these at least 15/32 are seen */
+    const ng_subject *subject = line->subject;
+    const double nothing = c->enough * fmax(fabs(slope), c->scale);
+    bool found = false;
+    for (int64_t j = 0; j < subject->n_values; j++) {
+        ng_check_trail *trail = &subject->trails[j];
+        const double newest = (subject->plus[j] - subject->minus[j]) / (2 * h);
+        const double rounding = 0x1p12 * DBL_EPSILON * fabs(subject->base[j]) / line->length;
+        const double size = fabs(trail->steady), last = trail->slope * copysign(1, trail->steady);
+        found = found || (newest == 0 && last > half * size && size > rounding &&
+                          fabs(subject->weights[j]) * size > nothing);
+        const bool agrees = fabs(newest - trail->slope) <= agreement * fabs(newest);
+        trail->agreed = newest != 0 && agrees ? trail->agreed + 1 : 0;
+        if (trail->agreed >= 2 && fabs(newest) > size) trail->steady = newest;
+        trail->slope = newest;
+    }
+    return found;
 }
 
-/* One table, from the step h downwards, to where a row is good enough or nothing moves any more. */
-static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *report)
+/* The size of the one element that moves, or 0. */
+static double own_size(const ng_line *line)
 {
-    double rows[2][LEVELS], length = fmax(line->length, h), gap = 0;
-    h *= share;
-    for (int level = 0; level < LEVELS; level++, h /= 2) {
-        double *row = rows[level % 2], *previous = rows[(level + 1) % 2];
-        contraction change;
-        if (!central(line, h, &row[0], &change, report)) return false;
-        c->flat = c->moved && !change.moved;
-        if (c->flat) break;
-        c->moved = change.moved;
-        c->slope = row[0];
-        double rounding = 2 * DBL_EPSILON * change.magnitude / h, last_gap = gap;
-        gap = compare_sides(line->subject, h, -h).gap;
-        if (level == 0) continue;
-        extrapolate(row, previous, level);
-        ng_numeric best = best_of(row, previous, level, rounding);
-        best.magnitude = change.magnitude;
-        best.length = length;
-        best.step = change.moved ? h : 0;
-        best.moved = change.moved;
-        best.bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
-        c->rows[c->count++] = best;
-        if (level < 2 || !good(c, &best)) continue;
-        if (!confirm(line, h, c, report)) return false;
-        if (settled(c)) break;
-    }
-    return true;
-}
-
-/* The row that is known best, or NULL where none is known. Where noise is beyond rounding the rows
- * err by noise / h, and some seem to err less by luck: none errs less than by the noise that
- * smaller steps have shown. A row of few terms shows more than noise. */
-static ng_numeric *best_row(course *c)
-{
-    enum { TERMS = 3 };
-    ng_numeric *best = NULL;
-    double noise = 0, least = HUGE_VAL;
-    for (int i = c->count - 1; i >= 0; i--) {
-        ng_numeric *row = &c->rows[i];
-        if (row->step > 0) row->error = fmax(row->error, noise / row->step);
-        if (row->error < least) least = row->error, best = row;
-        const double shown = row->error * row->step;
-        if (i % (LEVELS - 1) + 1 >= TERMS && isfinite(shown)) noise = fmax(noise, shown);
-    }
-    return best;
+    const double own = line->direction ? 0 : fabs(line->leaf->origin[line->index]);
+    return own > 0 ? power_near(own) : 0;
 }
 
 bool ng_line_repeat(const ng_line *line, ng_numeric *numeric, ng_check_report *report)
@@ -271,12 +252,92 @@ bool ng_line_repeat(const ng_line *line, ng_numeric *numeric, ng_check_report *r
     return true;
 }
 
+/* Large steps may agree and yet miss what is narrower than all of them, as a bump is. So the newest
+ * row counts as known only where a far smaller step does not contradict it by more than its
+ * rounding. */
+static bool compare(const ng_line *line, double small, course *c, ng_check_report *report)
+{
+    ng_numeric *row = &c->rows[c->count - 1];
+    double slope;
+    contraction change;
+    if (!central(line, small, &slope, &change, report)) return false;
+    const double rounding = DBL_EPSILON * fmax(change.magnitude, row->magnitude) / small;
+    const double apart = fabs(slope - row->value);
+    if (!(apart <= 1e-6 * fabs(row->value) + 1e-9 * c->scale + 16 * rounding))
+        row->error = isnan(apart) ? HUGE_VAL : fmax(row->error, apart);
+    return true;
+}
+
+/* Settles the course if the newest row, of the step h, stays good, on the scale too of an element
+ * that is tiny beside others. What the first table has not shown may be so by luck, as on a stair.
+ */
+static bool confirm(const ng_line *line, double h, course *c, ng_check_report *report)
+{
+    ng_numeric *row = &c->rows[c->count - 1];
+    const double far = ldexp(share * line->length, -20), own = ldexp(share * own_size(line), -10);
+    if (h <= line->length && h > 16 * far && !compare(line, far, c, report)) return false;
+    if (own > 0 && own < far && h > 16 * own && !compare(line, own, c, report)) return false;
+    if (good(c, row) && c->count >= LEVELS && !ng_line_repeat(line, row, report)) return false;
+    c->settled = good(c, row);
+    return true;
+}
+
+/* One table, from the step h downwards, to where a row is good enough or nothing moves any more. */
+static bool tabulate(const ng_line *line, double h, course *c, ng_check_report *report)
+{
+    double rows[2][LEVELS], length = fmax(line->length, h), gap = 0;
+    h *= share;
+    for (int level = 0; level < LEVELS; level++, h /= 2) {
+        double *row = rows[level % 2], *previous = rows[(level + 1) % 2];
+        contraction change;
+        if (!central(line, h, &row[0], &change, report)) return false;
+        c->flat = c->moved && !change.moved;
+        c->coarse = rests(line, h, row[0], c);
+        if (c->flat || c->coarse) break;
+        c->moved = change.moved;
+        c->slope = row[0];
+        double rounding = 2 * DBL_EPSILON * change.magnitude / h, last_gap = gap;
+        gap = compare_sides(line->subject, h, -h).gap;
+        if (level == 0) continue;
+        extrapolate(row, previous, level);
+        ng_numeric best = best_of(row, previous, level, rounding);
+        best.magnitude = change.magnitude;
+        best.length = length;
+        best.step = change.moved ? h : 0;
+        best.moved = change.moved;
+        best.bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
+        c->rows[c->count++] = best;
+        if (level < 2 || !good(c, &best)) continue;
+        if (!confirm(line, h, c, report)) return false;
+        if (c->settled) break;
+    }
+    return true;
+}
+
+/* The row that is known best, or NULL where none is known. Where noise is beyond rounding the rows
+ * err by noise / h, and some seem to err less by luck: none errs less than by the noise that
+ * smaller steps have shown. A row of few terms shows more than noise. */
+static ng_numeric *best_row(course *c)
+{
+    enum { TERMS = 3 };
+    ng_numeric *best = NULL;
+    double noise = 0, least = HUGE_VAL;
+    for (int i = c->count - 1; i >= 0; i--) {
+        ng_numeric *row = &c->rows[i];
+        if (row->step > 0) row->error = fmax(row->error, noise / row->step);
+        if (row->error < least) least = row->error, best = row;
+        const double shown = row->error * row->step;
+        if (i % (LEVELS - 1) + 1 >= TERMS && isfinite(shown)) noise = fmax(noise, shown);
+    }
+    return best;
+}
+
 /* The newest row where it is good enough; else the best of those that are as good when they are
  * repeated. */
 static bool take_best(const ng_line *line, course *c, ng_numeric *numeric, ng_check_report *report)
 {
-    ng_numeric *best = settled(c) ? &c->rows[c->count - 1] : best_row(c);
-    for (int i = 0; i < TRIES && !settled(c) && best && !best->repeated; i++) {
+    ng_numeric *best = c->settled ? &c->rows[c->count - 1] : best_row(c);
+    for (int i = 0; i < TRIES && !c->settled && best && !best->repeated; i++) {
         if (!ng_line_repeat(line, best, report)) return false;
         best = best_row(c);
     }
@@ -291,12 +352,12 @@ static bool take_best(const ng_line *line, course *c, ng_numeric *numeric, ng_ch
 static bool from_smaller_steps(const ng_line *line, course *c, ng_check_report *report)
 {
     double h = ldexp(line->length, -4);
-    for (int i = 0; i < TABLES && !c->flat && !settled(c); i++, h = ldexp(h, 1 - LEVELS)) {
+    for (int i = 0; i < TABLES && goes_on(c); i++, h = ldexp(h, 1 - LEVELS)) {
         if (!tabulate(line, h, c, report)) return false;
     }
-    const double own = line->direction ? 0 : fabs(line->leaf->origin[line->index]);
-    if (c->flat || settled(c) || !(own > 0 && power_near(own) < ldexp(h, 4))) return true;
-    return tabulate(line, ldexp(power_near(own), -4), c, report);
+    const double own = own_size(line);
+    if (!goes_on(c) || !(own > 0 && own < ldexp(h, 4))) return true;
+    return tabulate(line, ldexp(own, -4), c, report);
 }
 
 /* Where x is tiny the outputs may not feel its small steps. */
@@ -304,40 +365,40 @@ static bool from_larger_steps(const ng_line *line, const course *smaller, ng_num
                               ng_check_report *report)
 {
     for (double h = 16 * line->length; h < 0.25; h *= 256) {
-        course c = {.scale = smaller->scale, .enough = smaller->enough};
+        course c = begin(line, smaller->scale, smaller->enough);
         if (!tabulate(line, h, &c, report)) return false;
-        if (!settled(&c) || !c.moved) continue;
+        if (!c.settled || !c.moved) continue;
         return take_best(line, &c, numeric, report);
     }
     return true;
 }
 
 /* Outputs that only larger steps move stand beside a kink, where the derivative is 0, or on a stair
- * of coarser rounding than double's, where larger steps agree. Next to a kink of which they see
- * half the slope, the last that moves sees less than half of that; on a stair, more. */
+ * of coarser rounding than double's, where larger steps agree. */
 static void from_steps_that_move(const ng_line *line, const course *c, double expected,
                                  ng_numeric *numeric)
 {
     const bool no_slope = fabs(expected) <= DBL_EPSILON * fabs(c->slope);
     const bool agreed = numeric->error <= 1e-3 * fabs(numeric->value);
-    const bool stair = agreed && fabs(c->slope) > 0.5 * fabs(numeric->value);
     const double apart = fabs(numeric->value - expected);
-    if (stair || (!no_slope && (agreed || apart <= NG_CHECK_CERTAINTY * numeric->error))) return;
+    if (c->coarse || (!no_slope && (agreed || apart <= NG_CHECK_CERTAINTY * numeric->error)))
+        return;
     *numeric = (ng_numeric){.error = no_slope ? 0 : fabs(c->slope), .length = line->length};
 }
 
 bool ng_line_derivative(const ng_line *line, double step, double expected, double scale,
                         double enough, ng_numeric *numeric, ng_check_report *report)
 {
-    course c = {.scale = scale, .enough = enough};
+    course c = begin(line, scale, enough);
     bool ok = step > 0 ? tabulate(line, step * line->length, &c, report)
                        : from_smaller_steps(line, &c, report);
     ok = ok && take_best(line, &c, numeric, report);
     if (ok && c.flat)
         from_steps_that_move(line, &c, expected, numeric);
-    else if (ok && !(step > 0) && !(settled(&c) && (numeric->moved || expected == 0)))
+    else if (ok && !c.coarse && !(step > 0) && !(c.settled && (numeric->moved || expected == 0)))
         ok = from_larger_steps(line, &c, numeric, report);
     if (!numeric->moved) numeric->magnitude = whole_magnitude(line->subject);
+    numeric->coarse = c.coarse;
     return ok;
 }
 
@@ -348,9 +409,12 @@ bool ng_line_kink(const ng_line *line, double analytic, const ng_numeric *numeri
 {
     enum { STEPS = 4 };
     sides at[STEPS];
+    /* A kink beyond the steps of the numeric derivative is none of this point's. */
+    const double first =
+        fmin(ldexp(line->length, -14), numeric->step > 0 ? numeric->step : HUGE_VAL);
     *kink = false;
     for (int i = 0; i < STEPS; i++) {
-        double up, down, h = ldexp(line->length, -14 - 4 * i);
+        double up, down, h = ldexp(first, -4 * i);
         if (!values_around(line, h, &up, &down, report)) return false;
         at[i] = compare_sides(line->subject, up, down);
     }

@@ -9,7 +9,7 @@ static void displace(ng_subject *subject, ng_rng rng, double sign)
 {
     for (int i = 0; i < subject->n_leaves; i++) {
         const ng_check_leaf *leaf = &subject->leaves[i];
-        double *x = leaf->tensor->data, h = sign * ldexp(ng_line_length(leaf, -1), -20);
+        double *x = leaf->tensor->data, h = sign * ldexp(ng_line_length(leaf, NULL, -1), -20);
         ng_touch(leaf->tensor);
         for (int64_t e = 0; e < leaf->tensor->size; e++) {
             x[e] = leaf->origin[e] + h * ng_rng_normal(&rng);

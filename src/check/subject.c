@@ -109,11 +109,11 @@ void ng_subject_close(ng_subject *subject)
     for (int i = 0; i < subject->n_arguments; i++) ng_tensor_free(subject->owned[i]);
     ng_tensor_free(subject->cotangent);
     ng_tape_free(subject->tape);
-    void *memory[] = {subject->arguments,  subject->owned,   subject->leaves,
-                      subject->states,     subject->targets, subject->gradients,
-                      subject->cotangents, subject->curved,  subject->weights,
-                      subject->base,       subject->plus,    subject->curved_cotangents,
-                      subject->minus,      subject->analytic};
+    void *memory[] = {subject->arguments,  subject->owned,    subject->leaves,
+                      subject->states,     subject->targets,  subject->gradients,
+                      subject->cotangents, subject->curved,   subject->weights,
+                      subject->base,       subject->plus,     subject->curved_cotangents,
+                      subject->minus,      subject->analytic, subject->trails};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) ng_free(memory[i]);
     *subject = (ng_subject){0};
 }
@@ -277,11 +277,12 @@ static bool reserve(ng_subject *subject, int order)
     subject->base = ng_calloc("ng_check_function", most + 1, sizeof *subject->base);
     subject->plus = ng_calloc("ng_check_function", most + 1, sizeof *subject->plus);
     subject->minus = ng_calloc("ng_check_function", most + 1, sizeof *subject->minus);
+    subject->trails = ng_calloc("ng_check_function", most + 1, sizeof *subject->trails);
     subject->analytic =
         ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *subject->analytic);
     return subject->targets && subject->gradients && subject->cotangents && subject->curved &&
            subject->curved_cotangents && subject->weights && subject->base && subject->plus &&
-           subject->minus && subject->analytic;
+           subject->minus && subject->trails && subject->analytic;
 }
 
 static bool all_finite(const double *values, int64_t count, const char *what,

@@ -26,7 +26,7 @@ static bool median_error(ng_subject *subject, double h, double *errors, double *
         for (int64_t e = 0; e < leaf->tensor->size; e++) {
             double slope, analytic = subject->analytic[leaf->offset + e];
             ng_line line = {.subject = subject, .leaf = leaf, .index = e};
-            line.length = ng_line_length(leaf, e);
+            line.length = ng_line_length(leaf, NULL, e);
             if (analytic == 0) continue;
             if (!ng_line_difference(&line, h * line.length, &slope, report)) return false;
             double error = fabs(slope - analytic) / fabs(analytic);
