@@ -43,7 +43,8 @@ static long double map_value(int map, long double x, long double a, long double 
     case NG_MAP_LOG1P: return log1pl(x);
     case NG_MAP_EXPM1: return expm1l(x);
     case NG_MAP_ATAN: return atanl(x);
-    case NG_MAP_ELU: return x > 0 ? x : a * expm1l(x);
+    case NG_MAP_ELU: return x > 0 ? x : a * expm1l(b * x);
+    case NG_MAP_MISH: return x * tanhl(log1pl(expl(x)));
     case NG_MAP_HARDSWISH: return x * fminl(fmaxl(x + 3, 0), 6) / 6;
     default: return log1pl(expl(x)); /* softplus */
     }
@@ -52,6 +53,7 @@ static long double map_value(int map, long double x, long double a, long double 
 static long double map_slope(int map, long double x, long double a, long double b)
 {
     const long double y = map_value(map, x, a, b), s = sigmoid(x), t = sigmoid(gelu_tanh_2u(x));
+    const long double mish = tanhl(log1pl(expl(x)));
     switch (map) {
     case NG_MAP_ABS: return (x > 0) - (x < 0);
     case NG_MAP_SQUARE: return 2 * x;
@@ -67,6 +69,10 @@ static long double map_slope(int map, long double x, long double a, long double 
     case NG_MAP_GELU_TANH:
         return t + x * t * (1 - t) * 1.59576912160573071176L * (1 + 0.134145L * x * x);
     case NG_MAP_SILU: return s + x * s * (1 - s);
+    case NG_MAP_LOG1P: return 1 / (1 + x);
+    case NG_MAP_EXPM1: return expl(x);
+    case NG_MAP_ELU: return x > 0 ? 1 : a * b * expl(b * x);
+    case NG_MAP_MISH: return mish + x * (1 - mish * mish) * s;
     case NG_MAP_HARDSWISH: return x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5L;
     default: return s; /* softplus */
     }
@@ -96,6 +102,10 @@ static bool has_slope(int map)
     case NG_MAP_GELU_TANH:
     case NG_MAP_SILU:
     case NG_MAP_SOFTPLUS:
+    case NG_MAP_LOG1P:
+    case NG_MAP_EXPM1:
+    case NG_MAP_ELU:
+    case NG_MAP_MISH:
     case NG_MAP_HARDSWISH: return true;
     default: return false;
     }
@@ -184,13 +194,24 @@ START_TEST(activations_have_their_limits_and_tails)
         {NG_MAP_EXP, inf, inf, nan_value},
         {NG_MAP_EXP, -inf, 0, 0},
         {NG_MAP_LOG, 0, -inf, inf},
+        {NG_MAP_EXPM1, inf, inf, nan_value},
+        {NG_MAP_EXPM1, 1e4, inf, nan_value},
+        {NG_MAP_EXPM1, -1e4, -1, 0},
+        {NG_MAP_EXPM1, -inf, -1, 0},
+        {NG_MAP_EXPM1, 1e-20, 1e-20, 1},
+        {NG_MAP_ELU, inf, inf, 1},
+        {NG_MAP_ELU, -inf, -1, 0},
+        {NG_MAP_MISH, 1e4, 1e4, 1},
+        {NG_MAP_MISH, -1e4, 0, 0},
+        {NG_MAP_MISH, inf, inf, 1},
+        {NG_MAP_MISH, -inf, 0, 0},
         {NG_MAP_RELU, inf, inf, 1},
         {NG_MAP_ABS, 0, 0, 0},
         {NG_MAP_RELU, 0, 0, 0},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
-        const ng_mapping f = {.map = (ng_map)cases[c].map};
+        const ng_mapping f = {.map = (ng_map)cases[c].map, .a = 1, .b = 1};
         k->map(f, x, y, 33);
         k->map_backward(f, x, y, dy, dx, 33, false);
         for (int i = 0; i < 33; i++) {
@@ -220,9 +241,8 @@ START_TEST(exponentials_are_right_to_the_last_digits)
         int map;
         double low, high, units;
     } cases[] = {
-        {NG_MAP_EXP, -87, 88, 2},
-        {NG_MAP_TANH, -10, 10, 2},
-        {NG_MAP_GELU, -13, 13, 6},
+        {NG_MAP_EXP, -87, 88, 2},  {NG_MAP_EXPM1, -30, 88, 2}, {NG_MAP_EXPM1, -1, 1, 2},
+        {NG_MAP_TANH, -10, 10, 2}, {NG_MAP_MISH, -80, 80, 8},  {NG_MAP_GELU, -13, 13, 6},
     };
     const int64_t n = 10007;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
