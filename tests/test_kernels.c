@@ -405,19 +405,23 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
     k->sum(x, sum, outer, n, inner, 0.5, false);
     k->sum(x, onto, outer, n, inner, 0.5, true);
     double *exact = keep(outer * inner, sizeof *exact);
-    k->sum_to_f64(x, exact, outer, n, inner);
+    double *squares = keep(outer * inner, sizeof *squares);
+    k->sum_to_f64(x, exact, outer, n, inner, false);
+    k->sum_to_f64(x, squares, outer, n, inner, true);
     k->max(x, max, outer, n, inner);
     k->argmax(x, argmax, outer, n, inner);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
-            long double total = 0;
+            long double total = 0, square = 0;
             int64_t best = 0;
             for (int64_t j = 0; j < n; j++) {
                 total += get(x, (o * n + j) * inner + i);
+                square += get(x, (o * n + j) * inner + i) * get(x, (o * n + j) * inner + i);
                 if (get(x, (o * n + j) * inner + i) > get(x, (o * n + best) * inner + i)) best = j;
             }
             expect("sum", sum, o * inner + i, total / 2, 1, in_float ? 1e-6 : (double)n);
             ck_assert_double_eq_tol(exact[o * inner + i], (double)total, 1e-15 * (double)n);
+            ck_assert_double_eq_tol(squares[o * inner + i], (double)square, 1e-15 * (double)n);
             expect("sum onto", onto, o * inner + i, 2 + total / 2, 1, (double)n);
             expect("max", max, o * inner + i, get(x, (o * n + best) * inner + i), 0, 0);
             ck_assert_int_eq(argmax[o * inner + i], best);
