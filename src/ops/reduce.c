@@ -282,15 +282,15 @@ static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
     return shift;
 }
 
-/* dx = dy softmax(x). e^(x - y) would be that too, but not of large x, where y has lost the digits
- * of ln sum e^(x - max x). */
+/* dx = dy softmax(x), divided before it is repeated. e^(x - y) would be that too, but not of large
+ * x, where y has lost the digits of ln sum e^(x - max x). */
 static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0];
     const ng_shape kept = kept_shape(x->shape, node->attributes);
     ng_tensor *e = ng_exp(tape, ng_sub(tape, x, largest_of(tape, x, node->attributes)));
-    ng_tensor *softmax = ng_div(tape, e, ng_sum_to(tape, e, kept));
-    dx[0] = ng_mul(tape, ng_reshape(tape, dy, kept), softmax);
+    ng_tensor *scale = ng_div(tape, ng_reshape(tape, dy, kept), ng_sum_to(tape, e, kept));
+    dx[0] = ng_mul(tape, e, scale);
 }
 
 static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
