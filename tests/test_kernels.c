@@ -44,6 +44,8 @@ static long double map_value(int map, long double x, long double a, long double 
     case NG_MAP_EXPM1: return expm1l(x);
     case NG_MAP_ATAN: return atanl(x);
     case NG_MAP_ELU: return x > 0 ? x : a * expm1l(b * x);
+    case NG_MAP_SELU:
+        return 1.0507009873554804934L * (x > 0 ? x : 1.6732632423543772848L * expm1l(x));
     case NG_MAP_MISH: return x * tanhl(log1pl(expl(x)));
     case NG_MAP_HARDSWISH: return x * fminl(fmaxl(x + 3, 0), 6) / 6;
     default: return log1pl(expl(x)); /* softplus */
@@ -72,6 +74,8 @@ static long double map_slope(int map, long double x, long double a, long double 
     case NG_MAP_LOG1P: return 1 / (1 + x);
     case NG_MAP_EXPM1: return expl(x);
     case NG_MAP_ELU: return x > 0 ? 1 : a * b * expl(b * x);
+    case NG_MAP_SELU:
+        return 1.0507009873554804934L * (x > 0 ? 1 : 1.6732632423543772848L * expl(x));
     case NG_MAP_MISH: return mish + x * (1 - mish * mish) * s;
     case NG_MAP_HARDSWISH: return x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5L;
     default: return s; /* softplus */
@@ -105,6 +109,7 @@ static bool has_slope(int map)
     case NG_MAP_LOG1P:
     case NG_MAP_EXPM1:
     case NG_MAP_ELU:
+    case NG_MAP_SELU:
     case NG_MAP_MISH:
     case NG_MAP_HARDSWISH: return true;
     default: return false;
@@ -201,6 +206,8 @@ START_TEST(activations_have_their_limits_and_tails)
         {NG_MAP_EXPM1, 1e-20, 1e-20, 1},
         {NG_MAP_ELU, inf, inf, 1},
         {NG_MAP_ELU, -inf, -1, 0},
+        {NG_MAP_SELU, inf, inf, 1.0507009873554804934},
+        {NG_MAP_SELU, -inf, -1.7580993408473768600, 0},
         {NG_MAP_MISH, 1e4, 1e4, 1},
         {NG_MAP_MISH, -1e4, 0, 0},
         {NG_MAP_MISH, inf, inf, 1},

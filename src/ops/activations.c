@@ -151,6 +151,14 @@ ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
     return ng_map_record("ng_celu", tape, &elu_op, x, NG_MAP_ELU, alpha, 1 / alpha);
 }
 
+/* y = scale elu(x, alpha), with which mean 0 and variance 1 are a fixed point */
+static ng_tensor *selu_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *y = ng_elu(tape, node->inputs[0], 1.6732632423543772848);
+    return ng_mul_scalar(tape, y, 1.0507009873554804934);
+}
+ACTIVATION(selu, NG_MAP_SELU, NULL, selu_definition)
+
 /* ---- Composed ------------------------------------------------------------------------------ */
 
 /* y = x > 0 ? x : left */
@@ -158,13 +166,6 @@ static ng_tensor *where_positive(ng_tape *tape, ng_tensor *x, ng_tensor *left)
 {
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
-}
-
-/* y = scale elu(x, alpha), with which mean 0 and variance 1 are a fixed point */
-ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x)
-{
-    if (!ng_accepts("ng_selu", tape, 1, &x)) return NULL;
-    return ng_mul_scalar(tape, ng_elu(tape, x, 1.6732632423543772848), 1.0507009873554804934);
 }
 
 ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
