@@ -300,6 +300,22 @@ START_TEST(a_norm_has_gradients_of_zero_at_zero_and_no_overflow)
 }
 END_TEST
 
+START_TEST(a_norm_of_floats_is_that_of_doubles_over_any_axes)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    const ng_axes axes[] = {NG_AXES(0),    NG_AXES(1),    NG_AXES(2),    NG_AXES(3),
+                            NG_AXES(0, 2), NG_AXES(1, 3), NG_AXES(2, 3), NG_AXES(0, 1, 2, 3)};
+    ng_tensor *x = own(ng_normal_new(NG_F64, NG_SHAPE(5, 1, 21, 70), 0, 1, &rng));
+    ng_tensor *in_float = ng_cast(tape, x, NG_F32);
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+        ng_tensor *y = ng_norm(tape, in_float, .axes = axes[i]);
+        ck_assert_int_eq(ng_dtype_of(y), NG_F32);
+        assert_tensors_close(ng_cast(tape, y, NG_F64), ng_norm(tape, x, .axes = axes[i]), 1e-6);
+    }
+    assert_values(ng_norm(tape, ng_full(tape, NG_F32, NG_SCALAR, -3)), 0, 3);
+}
+END_TEST
+
 START_TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
 {
     ng_tensor *x = ng_full(tape, NG_F64, NG_SHAPE(2, 2), (double)INFINITY);
@@ -493,6 +509,7 @@ Suite *functions_suite(void)
     tcase_add_test(edges, the_largest_are_where_argmax_and_argmin_say);
     tcase_add_test(edges, a_product_with_zeros_has_its_gradients);
     tcase_add_test(edges, a_norm_has_gradients_of_zero_at_zero_and_no_overflow);
+    tcase_add_test(edges, a_norm_of_floats_is_that_of_doubles_over_any_axes);
     tcase_add_test(edges, what_a_triangle_leaves_out_is_zero_whatever_it_held);
     tcase_add_test(edges, parts_come_back_and_what_does_not_fit_is_told);
     tcase_add_test(edges, small_arguments_keep_their_digits);

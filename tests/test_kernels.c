@@ -43,7 +43,10 @@ static long double map_value(int map, long double x, long double a, long double 
     case NG_MAP_LOG1P: return log1pl(x);
     case NG_MAP_EXPM1: return expm1l(x);
     case NG_MAP_ATAN: return atanl(x);
-    case NG_MAP_ELU: return x > 0 ? x : a * expm1l(x);
+    case NG_MAP_ELU: return x > 0 ? x : a * expm1l(b * x);
+    case NG_MAP_SELU:
+        return 1.0507009873554804934L * (x > 0 ? x : 1.6732632423543772848L * expm1l(x));
+    case NG_MAP_MISH: return x * tanhl(log1pl(expl(x)));
     case NG_MAP_HARDSWISH: return x * fminl(fmaxl(x + 3, 0), 6) / 6;
     default: return log1pl(expl(x)); /* softplus */
     }
@@ -52,6 +55,7 @@ static long double map_value(int map, long double x, long double a, long double 
 static long double map_slope(int map, long double x, long double a, long double b)
 {
     const long double y = map_value(map, x, a, b), s = sigmoid(x), t = sigmoid(gelu_tanh_2u(x));
+    const long double mish = tanhl(log1pl(expl(x)));
     switch (map) {
     case NG_MAP_ABS: return (x > 0) - (x < 0);
     case NG_MAP_SQUARE: return 2 * x;
@@ -67,6 +71,12 @@ static long double map_slope(int map, long double x, long double a, long double 
     case NG_MAP_GELU_TANH:
         return t + x * t * (1 - t) * 1.59576912160573071176L * (1 + 0.134145L * x * x);
     case NG_MAP_SILU: return s + x * s * (1 - s);
+    case NG_MAP_LOG1P: return 1 / (1 + x);
+    case NG_MAP_EXPM1: return expl(x);
+    case NG_MAP_ELU: return x > 0 ? 1 : a * b * expl(b * x);
+    case NG_MAP_SELU:
+        return 1.0507009873554804934L * (x > 0 ? 1 : 1.6732632423543772848L * expl(x));
+    case NG_MAP_MISH: return mish + x * (1 - mish * mish) * s;
     case NG_MAP_HARDSWISH: return x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5L;
     default: return s; /* softplus */
     }
@@ -96,6 +106,11 @@ static bool has_slope(int map)
     case NG_MAP_GELU_TANH:
     case NG_MAP_SILU:
     case NG_MAP_SOFTPLUS:
+    case NG_MAP_LOG1P:
+    case NG_MAP_EXPM1:
+    case NG_MAP_ELU:
+    case NG_MAP_SELU:
+    case NG_MAP_MISH:
     case NG_MAP_HARDSWISH: return true;
     default: return false;
     }
@@ -184,13 +199,26 @@ START_TEST(activations_have_their_limits_and_tails)
         {NG_MAP_EXP, inf, inf, nan_value},
         {NG_MAP_EXP, -inf, 0, 0},
         {NG_MAP_LOG, 0, -inf, inf},
+        {NG_MAP_EXPM1, inf, inf, nan_value},
+        {NG_MAP_EXPM1, 1e4, inf, nan_value},
+        {NG_MAP_EXPM1, -1e4, -1, 0},
+        {NG_MAP_EXPM1, -inf, -1, 0},
+        {NG_MAP_EXPM1, 1e-20, 1e-20, 1},
+        {NG_MAP_ELU, inf, inf, 1},
+        {NG_MAP_ELU, -inf, -1, 0},
+        {NG_MAP_SELU, inf, inf, 1.0507009873554804934},
+        {NG_MAP_SELU, -inf, -1.7580993408473768600, 0},
+        {NG_MAP_MISH, 1e4, 1e4, 1},
+        {NG_MAP_MISH, -1e4, 0, 0},
+        {NG_MAP_MISH, inf, inf, 1},
+        {NG_MAP_MISH, -inf, 0, 0},
         {NG_MAP_RELU, inf, inf, 1},
         {NG_MAP_ABS, 0, 0, 0},
         {NG_MAP_RELU, 0, 0, 0},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
-        const ng_mapping f = {.map = (ng_map)cases[c].map};
+        const ng_mapping f = {.map = (ng_map)cases[c].map, .a = 1, .b = 1};
         k->map(f, x, y, 33);
         k->map_backward(f, x, y, dy, dx, 33, false);
         for (int i = 0; i < 33; i++) {
@@ -220,9 +248,8 @@ START_TEST(exponentials_are_right_to_the_last_digits)
         int map;
         double low, high, units;
     } cases[] = {
-        {NG_MAP_EXP, -87, 88, 2},
-        {NG_MAP_TANH, -10, 10, 2},
-        {NG_MAP_GELU, -13, 13, 6},
+        {NG_MAP_EXP, -87, 88, 2},  {NG_MAP_EXPM1, -30, 88, 2}, {NG_MAP_EXPM1, -1, 1, 2},
+        {NG_MAP_TANH, -10, 10, 2}, {NG_MAP_MISH, -80, 80, 8},  {NG_MAP_GELU, -13, 13, 6},
     };
     const int64_t n = 10007;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
@@ -385,19 +412,23 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
     k->sum(x, sum, outer, n, inner, 0.5, false);
     k->sum(x, onto, outer, n, inner, 0.5, true);
     double *exact = keep(outer * inner, sizeof *exact);
-    k->sum_to_f64(x, exact, outer, n, inner);
+    double *squares = keep(outer * inner, sizeof *squares);
+    k->sum_to_f64(x, exact, outer, n, inner, false);
+    k->sum_to_f64(x, squares, outer, n, inner, true);
     k->max(x, max, outer, n, inner);
     k->argmax(x, argmax, outer, n, inner);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
-            long double total = 0;
+            long double total = 0, square = 0;
             int64_t best = 0;
             for (int64_t j = 0; j < n; j++) {
                 total += get(x, (o * n + j) * inner + i);
+                square += get(x, (o * n + j) * inner + i) * get(x, (o * n + j) * inner + i);
                 if (get(x, (o * n + j) * inner + i) > get(x, (o * n + best) * inner + i)) best = j;
             }
             expect("sum", sum, o * inner + i, total / 2, 1, in_float ? 1e-6 : (double)n);
             ck_assert_double_eq_tol(exact[o * inner + i], (double)total, 1e-15 * (double)n);
+            ck_assert_double_eq_tol(squares[o * inner + i], (double)square, 1e-15 * (double)n);
             expect("sum onto", onto, o * inner + i, 2 + total / 2, 1, (double)n);
             expect("max", max, o * inner + i, get(x, (o * n + best) * inner + i), 0, 0);
             ck_assert_int_eq(argmax[o * inner + i], best);

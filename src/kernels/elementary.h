@@ -1,5 +1,5 @@
-/* e^x, tanh and gelu of one element. In float they are plain arithmetic, which the compiler turns
- * into vectors of any width without a call; in double they are the C library's. */
+/* e^x, e^x - 1, tanh and gelu of one element. In float they are plain arithmetic, which the
+ * compiler turns into vectors of any width without a call; in double they are the C library's. */
 #ifndef NG_KERNELS_ELEMENTARY_H
 #define NG_KERNELS_ELEMENTARY_H
 
@@ -9,10 +9,10 @@
 #define CHEAP 1
 #define COSTLY (sizeof(REAL) == sizeof(float) ? 4 : 32)
 
-/* x = n ln 2 + r: e^r, within 2 ulp, and n as the last bits of `shifted`, for |x| <= 150. ln 2 is
- * cut in two as in Moshier's Cephes library; the polynomial is the best of degree 6 that begins
- * with 1 + r, whose relative error is 3.2e-9. */
-NG_INLINE float exp_reduced(float x, float tail, float *shifted)
+/* x = n ln 2 + r: e^r - 1, and n as the last bits of `shifted`, for |x| <= 150. ln 2 is cut in two
+ * as in Moshier's Cephes library; the polynomial is the best of degree 6 that begins with 1 + r,
+ * whose error relative to e^r is 3.2e-9. */
+NG_INLINE float expm1_reduced(float x, float tail, float *shifted)
 {
     const float to_integer = 0x1.8p23f; /* added, it leaves a whole number in the last bits */
     *shifted = fused_f32(x, (float)M_LOG2E, to_integer);
@@ -23,7 +23,13 @@ NG_INLINE float exp_reduced(float x, float tail, float *shifted)
     p = fused_f32(p, r, 4.16684058e-2f);
     p = fused_f32(p, r, 1.66665191e-1f);
     p = fused_f32(p, r, 4.99999933e-1f);
-    return fused_f32(p, r * r, r) + 1;
+    return fused_f32(p, r * r, r);
+}
+
+/* e^r, within 2 ulp. */
+NG_INLINE float exp_reduced(float x, float tail, float *shifted)
+{
+    return expm1_reduced(x, tail, shifted) + 1;
 }
 
 NG_INLINE float power_of_two(int32_t n)
@@ -50,6 +56,18 @@ NG_INLINE float exp_f32(float x)
     const float e = exp_reduced(low > 150 ? 150 : low, 0, &shifted);
     const int32_t n = last_bits(shifted), half = n >> 1;
     return e * power_of_two(half) * power_of_two(n - half);
+}
+
+/* e^x - 1 = 2^n (e^r - 1) + 2^n - 1, within 2 ulp; -0, numbers below the normal ones, NaN, Inf and
+ * overflow as expm1f has them. 2^n comes in two factors as above. */
+NG_INLINE float expm1_f32(float x)
+{
+    float shifted;
+    const float low = x < -80 ? -80 : x;
+    const float p = expm1_reduced(low > 150 ? 150 : low, 0, &shifted);
+    const int32_t n = last_bits(shifted), half = n >> 1, rest = n - half;
+    const float power = power_of_two(half), less = power - power_of_two(-rest);
+    return copysignf(fused_f32(p, power, less) * power_of_two(rest), x);
 }
 
 /* e^(x + tail) for x from -88 to 88 and a tail below the last place of x; 0 where it is less than
@@ -160,6 +178,7 @@ NG_INLINE double gelu_slope_f64(double x)
 
 /* Of REAL. */
 #define exp_at OF_REAL(exp_f32, exp)
+#define expm1_at OF_REAL(expm1_f32, expm1)
 #define exp_low OF_REAL(exp_low_f32, exp)
 #define tanh_at OF_REAL(tanh_f32, tanh)
 #define gelu_at OF_REAL(gelu_f32, gelu_f64)

@@ -40,7 +40,9 @@ typedef enum {
     NG_MAP_LOG1P,
     NG_MAP_EXPM1,
     NG_MAP_ATAN,
-    NG_MAP_ELU, /* x > 0 ? x : a (e^x - 1) */
+    NG_MAP_ELU, /* x > 0 ? x : a (e^(b x) - 1) */
+    NG_MAP_SELU,
+    NG_MAP_MISH,
     NG_MAP_HARDSWISH,
     NG_MAP_COUNT
 } ng_map;

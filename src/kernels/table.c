@@ -5,6 +5,7 @@
 #include "kernels/column_norm.inc"
 #include "kernels/gemm.inc"
 #include "kernels/group.inc"
+#include "kernels/huber.inc"
 #include "kernels/image.inc"
 #include "kernels/norm.inc"
 #include "kernels/norm_backward.inc"

@@ -83,6 +83,17 @@ static void silu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 }
 ACTIVATION(silu, NG_MAP_SILU, silu_gradient, silu_definition)
 
+/* y = x tanh(softplus(x)), which is 0 below -800, and x above 800 */
+static ng_tensor *mish_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *const x = node->inputs[0], *near = ng_clamp(tape, x, -800, 800);
+    ng_tensor *beyond =
+        ng_greater(tape, ng_detach(tape, x), ng_full(tape, x->dtype, NG_SCALAR, 800));
+    ng_tensor *y = ng_mul(tape, near, ng_tanh(tape, ng_softplus(tape, near)));
+    return ng_where(tape, beyond, x, y);
+}
+ACTIVATION(mish, NG_MAP_MISH, NULL, mish_definition)
+
 /* ---- With a kink at 0, where the slope is that of the left ---------------------------------- */
 
 /* y = max(x, 0): 0 where x <= 0, else 1, so that a NaN is not cut off */
@@ -110,24 +121,43 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
     return ng_map_record("ng_leaky_relu", tape, &leaky_relu_op, x, NG_MAP_LEAKY_RELU, slope, 0);
 }
 
-/* y = x > 0 ? x : alpha (e^x - 1): the slope is 1, or alpha e^x, of which y + alpha has lost
- * digits; e^x of what is not on the left has no infinity where it does not count. */
+/* y = x > 0 ? x : a (e^bx - 1): the slope is 1, or a b e^bx, of which y + a has lost digits; e^bx
+ * of what is not on the left has no infinity where it does not count. */
 static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const double alpha = ((const ng_mapping *)node->attributes)->a;
+    const ng_mapping *const f = node->attributes;
     ng_tensor *const x = node->inputs[0], *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *right = ng_greater(tape, ng_detach(tape, x), zero);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
-    ng_tensor *left = ng_mul_scalar(tape, ng_exp(tape, ng_where(tape, right, zero, x)), alpha);
+    ng_tensor *exponent = ng_mul_scalar(tape, ng_where(tape, right, zero, x), f->b);
+    ng_tensor *left = ng_mul_scalar(tape, ng_exp(tape, exponent), f->a * f->b);
     dx[0] = ng_mul(tape, dy, ng_where(tape, right, one, left));
 }
 
-static const ng_op elu_op = {.name = "elu", .gradient = elu_gradient};
+static const ng_op elu_op = {.name = "elu", .gradient = elu_gradient, .backward = ng_map_backward};
 
 ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha)
 {
-    return ng_map_record("ng_elu", tape, &elu_op, x, NG_MAP_ELU, alpha, 0);
+    return ng_map_record("ng_elu", tape, &elu_op, x, NG_MAP_ELU, alpha, 1);
 }
+
+ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
+{
+    if (!ng_accepts("ng_celu", tape, 1, &x)) return NULL;
+    if (!(alpha > 0 && isfinite(alpha))) {
+        ng_fail(NG_EVALUE, "ng_celu: alpha is %g, expected a positive number", alpha);
+        return NULL;
+    }
+    return ng_map_record("ng_celu", tape, &elu_op, x, NG_MAP_ELU, alpha, 1 / alpha);
+}
+
+/* y = scale elu(x, alpha), with which mean 0 and variance 1 are a fixed point */
+static ng_tensor *selu_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *y = ng_elu(tape, node->inputs[0], 1.6732632423543772848);
+    return ng_mul_scalar(tape, y, 1.0507009873554804934);
+}
+ACTIVATION(selu, NG_MAP_SELU, NULL, selu_definition)
 
 /* ---- Composed ------------------------------------------------------------------------------ */
 
@@ -136,26 +166,6 @@ static ng_tensor *where_positive(ng_tape *tape, ng_tensor *x, ng_tensor *left)
 {
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
-}
-
-/* y = scale elu(x, alpha), with which mean 0 and variance 1 are a fixed point */
-ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x)
-{
-    if (!ng_accepts("ng_selu", tape, 1, &x)) return NULL;
-    return ng_mul_scalar(tape, ng_elu(tape, x, 1.6732632423543772848), 1.0507009873554804934);
-}
-
-/* y = x > 0 ? x : alpha elu(x / alpha, 1) */
-ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
-{
-    if (!ng_accepts("ng_celu", tape, 1, &x)) return NULL;
-    if (!(alpha > 0 && isfinite(alpha))) {
-        ng_fail(NG_EVALUE, "ng_celu: alpha is %g, expected a positive number", alpha);
-        return NULL;
-    }
-    ng_tensor *low = ng_clamp(tape, x, -(double)INFINITY, 0);
-    ng_tensor *left = ng_elu(tape, ng_mul_scalar(tape, low, 1 / alpha), 1);
-    return where_positive(tape, x, ng_mul_scalar(tape, left, alpha));
 }
 
 ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
@@ -187,17 +197,6 @@ ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
     const int64_t n = x->shape.dim[last] / 2;
     ng_tensor *a = ng_slice(tape, x, last, 0, n), *b = ng_slice(tape, x, last, n, 2 * n);
     return ng_mul(tape, a, ng_sigmoid(tape, b));
-}
-
-/* y = x tanh(softplus(x)), which is 0 below -800, and x above 800 */
-ng_tensor *ng_mish(ng_tape *tape, ng_tensor *x)
-{
-    if (!ng_accepts("ng_mish", tape, 1, &x)) return NULL;
-    ng_tensor *near = ng_clamp(tape, x, -800, 800);
-    ng_tensor *beyond =
-        ng_greater(tape, ng_detach(tape, x), ng_full(tape, x->dtype, NG_SCALAR, 800));
-    ng_tensor *y = ng_mul(tape, near, ng_tanh(tape, ng_softplus(tape, near)));
-    return ng_where(tape, beyond, x, y);
 }
 
 /* y = x / (1 + |x|), beyond 1 as sign(x) (1 - 1 / (1 + |x|)): its slope 1 / (1 + |x|)^2 is no

@@ -61,8 +61,8 @@ UNARY(erf, NG_MAP_ERF, NULL)
 UNARY(erfc, NG_MAP_ERFC, NULL)
 UNARY(sign, NG_MAP_SIGN, NULL)
 UNARY(floor, NG_MAP_FLOOR, NULL)
-UNARY(log1p, NG_MAP_LOG1P, NULL)
-UNARY(expm1, NG_MAP_EXPM1, NULL)
+UNARY(log1p, NG_MAP_LOG1P, ng_map_backward)
+UNARY(expm1, NG_MAP_EXPM1, ng_map_backward)
 UNARY(atan, NG_MAP_ATAN, NULL)
 
 /* y = min(max(x, low), high): the slope is 0 below low and above high, else 1, at a NaN too. */

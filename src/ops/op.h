@@ -50,6 +50,10 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
 bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_options *options,
                           bool *reduced);
 
+/* sum x^2 of float x, in double, which they neither overflow nor vanish in; reduced axes are kept
+ * with length 1. */
+ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *reduced);
+
 /* ---- What the norms share ----------------------------------------------------------------- */
 
 /* ng_given for an operand that NG_NONE may leave out. */

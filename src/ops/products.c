@@ -1,6 +1,7 @@
 /* Running sums, products, Euclidean norms and the angle between vectors. */
 #include "ops/op.h"
 #include <float.h>
+#include <math.h>
 
 /* ---- cumsum: y[j] = x[0] + ... + x[j] along an axis ---------------------------------------- */
 
@@ -88,7 +89,7 @@ typedef struct {
     bool reduced[NG_MAX_RANK];
 } norm_axes;
 
-/* dx = dy x / y, and 0 where y is 0: with [y > 0] / y, of which no part is infinite. */
+/* dx = (x / y) dy, and 0 where y is 0: of x / y, unlike 1 / y, no part is infinite. */
 static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const norm_axes *axes = node->attributes;
@@ -99,23 +100,34 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
     ng_tensor *none = ng_equal(tape, ng_detach(tape, y), zero);
     ng_tensor *direction = ng_div(tape, x, ng_where(tape, none, one, y));
-    direction = ng_where(tape, none, zero, direction);
-    dx[0] = ng_mul(tape, direction, ng_reshape(tape, dy, kept));
+    dx[0] = ng_mul(tape, direction, ng_where(tape, none, zero, ng_reshape(tape, dy, kept)));
 }
 
 static const ng_op norm_op = {.name = "norm", .gradient = norm_gradient};
 
-/* m (sum (x / m)^2)^(1/2), m being the largest |x|, or 1 where that is 0; kept axes. */
+/* m (sum (x / m)^2)^(1/2), m being the largest |x|, or 1 where that is 0; kept axes.
+ * So squares of doubles neither overflow nor vanish. */
 static ng_tensor *scaled_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_shape kept)
 {
-    const double most = x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
     ng_tensor *m = ng_max(tape, ng_abs(tape, x), .axes = axes, .keepdim = true);
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
-    m = ng_clamp(tape, m, 0, most);
+    m = ng_clamp(tape, m, 0, DBL_MAX);
     if (!m) return NULL;
     m = ng_add(tape, m, ng_equal(tape, m, zero));
     ng_tensor *sum = ng_sum_to(tape, ng_square(tape, ng_div(tape, x, m)), kept);
     return ng_mul(tape, m, ng_sqrt(tape, sum));
+}
+
+/* (sum x^2)^(1/2), which needs no scale; kept axes. */
+static ng_tensor *norm_of_floats(ng_tape *tape, ng_tensor *x, const bool *reduced)
+{
+    const ng_tensor *sum = ng_sum_of_squares(tape, x, reduced);
+    ng_tensor *y = sum ? ng_result(tape, NG_F32, sum->shape) : NULL;
+    if (!y) return NULL;
+    const double *squares = sum->data;
+    float *to = y->data;
+    for (int64_t i = 0; i < y->size; i++) to[i] = (float)sqrt(squares[i]);
+    return y;
 }
 
 ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
@@ -126,7 +138,9 @@ ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
     const ng_shape shape = without(x->shape, axes.reduced, options.keepdim);
     if (x->size == 0) return ng_sum_with(tape, options);
     const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *kept = scaled_norm(tape, x, options.axes, without(x->shape, axes.reduced, true));
+    const ng_shape ones = without(x->shape, axes.reduced, true);
+    ng_tensor *kept = x->dtype == NG_F32 ? norm_of_floats(tape, x, axes.reduced)
+                                         : scaled_norm(tape, x, options.axes, ones);
     ng_tensor *y = kept ? ng_result_view(tape, kept, shape) : NULL;
     ng_tape_set_recording(tape, was);
     return y ? ng_record(tape, &norm_op, y, &x, 1, &axes, sizeof axes) : NULL;

@@ -1,5 +1,6 @@
 /* Reductions over any axes: sum, mean, variance, max, logsumexp; the inner product; argmax. */
 #include "ops/op.h"
+#include <string.h>
 
 /* Which axes go, and what the sum over them is multiplied by. */
 typedef struct {
@@ -76,7 +77,19 @@ static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t
     if (from == to)
         ng_kernels_for(from)->sum(x, y, outer, n, inner, scale, false);
     else
-        ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner);
+        ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner, false);
+}
+
+/* Of floats; between two passes they are squared already. */
+static void square_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer,
+                        int64_t n, int64_t inner, double scale)
+{
+    const ng_kernels *kernels = ng_kernels_for(from);
+    (void)to, (void)scale;
+    if (from == NG_F32 && outer * inner == 1)
+        *(double *)y = kernels->dot(x, x, n);
+    else
+        kernels->sum_to_f64(x, y, outer, n, inner, from == NG_F32);
 }
 
 static void max_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
@@ -113,9 +126,12 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
     const ng_shape groups = joined_axes(x->shape, r, reduced);
     int left = 0;
     for (int i = 0; i < groups.rank; i++) left += reduced[i];
-    if (left == 0) pass(x->dtype, x->data, y->dtype, y->data, x->size, 1, 1, r->scale);
+    if (left == 0) {
+        pass(x->dtype, x->data, y->dtype, y->data, x->size, 1, 1, r->scale);
+        return true;
+    }
 
-    const ng_dtype between = pass == sum_pass && left > 1 ? NG_F64 : x->dtype;
+    const ng_dtype between = pass == sum_pass && left > 1 ? NG_F64 : y->dtype;
     ng_dtype dtype = x->dtype;
     const void *from = x->data;
     int64_t inner = 1;
@@ -143,6 +159,14 @@ static ng_tensor *reduce(ng_tape *tape, const ng_op *op, axis_pass *pass, ng_ten
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y || !run(tape, pass, x, &r, y)) return NULL;
     return ng_record(tape, op, y, &x, 1, &r, sizeof r);
+}
+
+ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *reduced)
+{
+    reduction r = {.scale = 1};
+    memcpy(r.reduced, reduced, sizeof r.reduced);
+    ng_tensor *y = ng_result(tape, NG_F64, kept_shape(x->shape, &r));
+    return y && run(tape, square_pass, x, &r, y) ? y : NULL;
 }
 
 /* ---- Sum and mean: y = scale sum x -------------------------------------------------------- */
@@ -258,15 +282,15 @@ static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
     return shift;
 }
 
-/* dx = dy softmax(x). e^(x - y) would be that too, but not of large x, where y has lost the digits
- * of ln sum e^(x - max x). */
+/* dx = dy softmax(x), divided before it is repeated. e^(x - y) would be that too, but not of large
+ * x, where y has lost the digits of ln sum e^(x - max x). */
 static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0];
     const ng_shape kept = kept_shape(x->shape, node->attributes);
     ng_tensor *e = ng_exp(tape, ng_sub(tape, x, largest_of(tape, x, node->attributes)));
-    ng_tensor *softmax = ng_div(tape, e, ng_sum_to(tape, e, kept));
-    dx[0] = ng_mul(tape, ng_reshape(tape, dy, kept), softmax);
+    ng_tensor *scale = ng_div(tape, ng_reshape(tape, dy, kept), ng_sum_to(tape, e, kept));
+    dx[0] = ng_mul(tape, e, scale);
 }
 
 static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
