@@ -723,6 +723,77 @@ static void compare_max_pool(void)
 #define compare_mean_pool compare_max_pool
 #define compare_mean_pool_backward compare_max_pool
 
+/* ---- Another size ------------------------------------------------------------------------- */
+
+/* Along an axis `from` -> `to`: the places, and unless there are no shares some of them 0, as that
+ * of the last element is. */
+static void spread_over(ng_resizing *s, int axis, bool shared)
+{
+    const int64_t from = s->size[axis], to = s->out[axis];
+    int64_t *low = keep(to, sizeof *low);
+    char *share = uniform(to, 0, 1);
+    for (int64_t i = 0; i < to; i++) {
+        low[i] = i * from / to;
+        if (i % 3 == 1 || low[i] == from - 1) put(share, i, 0);
+    }
+    s->low[axis] = low;
+    s->share[axis] = shared ? share : NULL;
+}
+
+/* What y[o] of a plane has of its x[i]. */
+static long double part_of(const ng_resizing *s, int64_t o, int64_t i)
+{
+    long double part = 1;
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t at = axis == 0 ? o / s->out[1] : o % s->out[1];
+        const int64_t from = axis == 0 ? i / s->size[1] : i % s->size[1];
+        const long double f = s->share[axis] ? get(s->share[axis], at) : 0;
+        const int64_t low = s->low[axis][at];
+        part *= from == low ? 1 - f : from == low + 1 ? f : 0;
+    }
+    return part;
+}
+
+static void check_resize(ng_resizing s, bool lines_shared, bool shared, bool add)
+{
+    const int64_t plane = s.size[0] * s.size[1], out = s.out[0] * s.out[1];
+    spread_over(&s, 0, lines_shared);
+    spread_over(&s, 1, shared);
+    const char *x = uniform(s.planes * plane, -1, 1), *dy = uniform(s.planes * out, -1, 1);
+    char *y = make(s.planes * out), *dx = constant(s.planes * plane, 1);
+    k->resize(&s, x, y);
+    k->resize_backward(&s, dy, dx, add);
+    long double *back = keep(s.planes * plane, sizeof *back);
+    for (int64_t p = 0; p < s.planes; p++)
+        for (int64_t o = 0; o < out; o++) {
+            long double value = 0;
+            for (int64_t i = 0; i < plane; i++) {
+                const long double part = part_of(&s, o, i);
+                value += part * get(x, p * plane + i);
+                back[p * plane + i] += part * get(dy, p * out + o);
+            }
+            expect("resize", y, p * out + o, value, 4, 1);
+        }
+    const long double seen_by = 4 + (long double)(out / plane);
+    for (int64_t i = 0; i < s.planes * plane; i++)
+        expect("resize gradient", dx, i, back[i] + add, 4, seen_by);
+    release();
+}
+
+static void compare_resize(void)
+{
+    static const ng_resizing sizes[] = {
+        {.planes = 3, .size = {4, 5}, .out = {8, 10}},
+        {.planes = 2, .size = {7, 11}, .out = {3, 4}},
+        {.planes = 1, .size = {2, 3}, .out = {3, 2100}}, /* in pieces */
+        {.planes = 2, .size = {1, 1300}, .out = {1, 40}},
+        {.planes = 2, .size = {9, 1}, .out = {10, 1}},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int mode = 0; mode < 8; mode++) check_resize(sizes[i], mode & 1, mode & 2, mode & 4);
+}
+#define compare_resize_backward compare_resize
+
 /* ---- Attention ---------------------------------------------------------------------------- */
 
 /* One head of one batch and the memory it stands in. */
