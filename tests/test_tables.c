@@ -623,6 +623,7 @@ static const ng_windows windows[] = {
     {1, {9, 11}, {5, 7}, {3, 2}, {1, 1}, {0, 0}, {2, 4}},  /* a dilation */
     {2, {5, 40}, {4, 21}, {4, 5}, {2, 2}, {2, 2}, {1, 1}}, /* a stride and edges */
     {1, {1, 67}, {1, 67}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, /* one element */
+    {3, {6, 5}, {2, 2}, {3, 3}, {3, 2}, {0, 0}, {1, 1}},   /* few outputs */
 };
 enum { WINDOWS = sizeof windows / sizeof windows[0] };
 
@@ -674,7 +675,7 @@ static void compare_unfold(void)
 #define compare_fold compare_unfold
 
 /* Elements are of a few values, so that several of a window are its largest. */
-static void check_pools(const ng_windows *w, bool add)
+static void check_pools(const ng_windows *w, bool add, bool placed)
 {
     const int64_t taps = w->kernel[0] * w->kernel[1], out = w->out[0] * w->out[1];
     const int64_t plane = w->size[0] * w->size[1], size = w->planes * plane;
@@ -683,9 +684,10 @@ static void check_pools(const ng_windows *w, bool add)
     char *x = make(size), *most = make(count), *mean = make(count);
     char *dmost = constant(size, 1), *dmean = constant(size, 1);
     for (int64_t i = 0; i < size; i++) put(x, i, (double)ng_rng_below(table_rng(), 5) - 2);
-    k->max_pool(w, x, most);
+    int32_t *places = placed ? keep(count, sizeof *places) : NULL;
+    k->max_pool(w, x, most, places);
     k->mean_pool(w, x, mean);
-    k->max_pool_backward(w, x, most, dy, dmost, add);
+    k->max_pool_backward(w, x, most, places, dy, dmost, add);
     k->mean_pool_backward(w, dy, dmean, add);
     long double *to_most = keep(size, sizeof *to_most), *to_mean = keep(size, sizeof *to_mean);
     for (int64_t o = 0; o < count; o++) {
@@ -717,7 +719,7 @@ static void check_pools(const ng_windows *w, bool add)
 
 static void compare_max_pool(void)
 {
-    for (int i = 0; i < 2 * WINDOWS; i++) check_pools(windows + i / 2, i % 2);
+    for (int i = 0; i < 4 * WINDOWS; i++) check_pools(windows + i / 4, i % 2, i & 2);
 }
 #define compare_max_pool_backward compare_max_pool
 #define compare_mean_pool compare_max_pool
