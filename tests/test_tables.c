@@ -645,6 +645,7 @@ static const ng_windows windows[] = {
     {1, {9, 11}, {5, 7}, {3, 2}, {1, 1}, {0, 0}, {2, 4}},  /* a dilation */
     {2, {5, 40}, {4, 21}, {4, 5}, {2, 2}, {2, 2}, {1, 1}}, /* a stride and edges */
     {1, {1, 67}, {1, 67}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, /* one element */
+    {3, {6, 5}, {2, 2}, {3, 3}, {3, 2}, {0, 0}, {1, 1}},   /* few outputs */
 };
 enum { WINDOWS = sizeof windows / sizeof windows[0] };
 
@@ -696,7 +697,7 @@ static void compare_unfold(void)
 #define compare_fold compare_unfold
 
 /* Elements are of a few values, so that several of a window are its largest. */
-static void check_pools(const ng_windows *w, bool add)
+static void check_pools(const ng_windows *w, bool add, bool placed)
 {
     const int64_t taps = w->kernel[0] * w->kernel[1], out = w->out[0] * w->out[1];
     const int64_t plane = w->size[0] * w->size[1], size = w->planes * plane;
@@ -705,9 +706,10 @@ static void check_pools(const ng_windows *w, bool add)
     char *x = make(size), *most = make(count), *mean = make(count);
     char *dmost = constant(size, 1), *dmean = constant(size, 1);
     for (int64_t i = 0; i < size; i++) put(x, i, (double)ng_rng_below(table_rng(), 5) - 2);
-    k->max_pool(w, x, most);
+    int32_t *places = placed ? keep(count, sizeof *places) : NULL;
+    k->max_pool(w, x, most, places);
     k->mean_pool(w, x, mean);
-    k->max_pool_backward(w, x, most, dy, dmost, add);
+    k->max_pool_backward(w, x, most, places, dy, dmost, add);
     k->mean_pool_backward(w, dy, dmean, add);
     long double *to_most = keep(size, sizeof *to_most), *to_mean = keep(size, sizeof *to_mean);
     for (int64_t o = 0; o < count; o++) {
@@ -739,11 +741,82 @@ static void check_pools(const ng_windows *w, bool add)
 
 static void compare_max_pool(void)
 {
-    for (int i = 0; i < 2 * WINDOWS; i++) check_pools(windows + i / 2, i % 2);
+    for (int i = 0; i < 4 * WINDOWS; i++) check_pools(windows + i / 4, i % 2, i & 2);
 }
 #define compare_max_pool_backward compare_max_pool
 #define compare_mean_pool compare_max_pool
 #define compare_mean_pool_backward compare_max_pool
+
+/* ---- Another size ------------------------------------------------------------------------- */
+
+/* Along an axis `from` -> `to`: the places, and unless there are no shares some of them 0, as that
+ * of the last element is. */
+static void spread_over(ng_resizing *s, int axis, bool shared)
+{
+    const int64_t from = s->size[axis], to = s->out[axis];
+    int64_t *low = keep(to, sizeof *low);
+    char *share = uniform(to, 0, 1);
+    for (int64_t i = 0; i < to; i++) {
+        low[i] = i * from / to;
+        if (i % 3 == 1 || low[i] == from - 1) put(share, i, 0);
+    }
+    s->low[axis] = low;
+    s->share[axis] = shared ? share : NULL;
+}
+
+/* What y[o] of a plane has of its x[i]. */
+static long double part_of(const ng_resizing *s, int64_t o, int64_t i)
+{
+    long double part = 1;
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t at = axis == 0 ? o / s->out[1] : o % s->out[1];
+        const int64_t from = axis == 0 ? i / s->size[1] : i % s->size[1];
+        const long double f = s->share[axis] ? get(s->share[axis], at) : 0;
+        const int64_t low = s->low[axis][at];
+        part *= from == low ? 1 - f : from == low + 1 ? f : 0;
+    }
+    return part;
+}
+
+static void check_resize(ng_resizing s, bool lines_shared, bool shared, bool add)
+{
+    const int64_t plane = s.size[0] * s.size[1], out = s.out[0] * s.out[1];
+    spread_over(&s, 0, lines_shared);
+    spread_over(&s, 1, shared);
+    const char *x = uniform(s.planes * plane, -1, 1), *dy = uniform(s.planes * out, -1, 1);
+    char *y = make(s.planes * out), *dx = constant(s.planes * plane, 1);
+    k->resize(&s, x, y);
+    k->resize_backward(&s, dy, dx, add);
+    long double *back = keep(s.planes * plane, sizeof *back);
+    for (int64_t p = 0; p < s.planes; p++)
+        for (int64_t o = 0; o < out; o++) {
+            long double value = 0;
+            for (int64_t i = 0; i < plane; i++) {
+                const long double part = part_of(&s, o, i);
+                value += part * get(x, p * plane + i);
+                back[p * plane + i] += part * get(dy, p * out + o);
+            }
+            expect("resize", y, p * out + o, value, 4, 1);
+        }
+    const double seen_by = 4 + (double)(out / plane);
+    for (int64_t i = 0; i < s.planes * plane; i++)
+        expect("resize gradient", dx, i, back[i] + add, 4, seen_by);
+    release();
+}
+
+static void compare_resize(void)
+{
+    static const ng_resizing cases[] = {
+        {.planes = 3, .size = {4, 5}, .out = {8, 10}},
+        {.planes = 2, .size = {7, 11}, .out = {3, 4}},
+        {.planes = 1, .size = {2, 3}, .out = {3, 2100}}, /* in pieces */
+        {.planes = 2, .size = {1, 1300}, .out = {1, 40}},
+        {.planes = 2, .size = {9, 1}, .out = {10, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int mode = 0; mode < 8; mode++) check_resize(cases[i], mode & 1, mode & 2, mode & 4);
+}
+#define compare_resize_backward compare_resize
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 

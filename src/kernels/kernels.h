@@ -195,6 +195,16 @@ typedef struct {
     int64_t size[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
 } ng_windows;
 
+/* Planes (height, width) at another size; each pair is rows, columns. Element i along an axis lies
+ * between the elements low[i], which never decreases, and low[i] + 1, of which it has the share
+ * share[i], of the planes' dtype. Where that is 0, or there are no shares (NULL), it is low[i]. */
+typedef struct {
+    int64_t planes;
+    int64_t size[2], out[2];
+    const int64_t *low[2];
+    const void *share[2];
+} ng_resizing;
+
 /* Convolution of x (images, channels, height, width); windows.planes is `channels`. */
 typedef struct {
     ng_windows windows;

@@ -13,6 +13,7 @@
 #include "kernels/pointwise.inc"
 #include "kernels/recurrent.inc"
 #include "kernels/reduce.inc"
+#include "kernels/resize.inc"
 #include "kernels/rows.inc"
 #include "kernels/swiglu.inc"
 #include "kernels/tables.h"

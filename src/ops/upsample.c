@@ -1,11 +1,58 @@
 /* Lines x (N, C, L) and images (N, C, H, W) at another size, axis by axis: element i of the result
  * is one of x, or lies between two neighbours,
  *
- *     y[i] = (1 - f[i]) x[low[i]] + f[i] x[high[i]]
+ *     y[i] = (1 - f[i]) x[low[i]] + f[i] x[low[i] + 1]
  *
- * Composed of ops: rows are gathered, and their gradient scattered. */
+ * Lines are images of one row. The gradient is the transposed map: each dy[i] goes to the one or
+ * two x that y[i] saw, times their shares. */
 #include "ops/op.h"
 #include <math.h>
+
+typedef struct {
+    ng_resizing resizing; /* whose places are the tape's */
+    bool back;            /* the transposed map */
+} resize_attributes;
+
+/* y = x at another size, or back. */
+static ng_tensor *resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a);
+
+static void resize_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    resize_attributes a = *(const resize_attributes *)node->attributes;
+    a.back = !a.back;
+    dx[0] = resize(tape, dy, &a);
+}
+
+static ng_status resize_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                 ng_slot *dx)
+{
+    (void)tape;
+    const resize_attributes *a = node->attributes;
+    ng_kernels_for(dy->dtype)->resize_backward(&a->resizing, dy->data, dx[0].data,
+                                               dx[0].accumulate);
+    return NG_OK;
+}
+
+static const ng_op resize_op = {
+    .name = "interpolate", .gradient = resize_gradient, .backward = resize_backward};
+
+static const ng_op resize_back_op = {.name = "interpolate_dx", .gradient = resize_gradient};
+
+static ng_tensor *resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a)
+{
+    if (!x) return NULL;
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    const int64_t *size = a->back ? a->resizing.size : a->resizing.out;
+    ng_shape shape = x->shape;
+    for (int i = 2; i < shape.rank; i++) shape.dim[i] = size[i + 2 - shape.rank];
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y) return NULL;
+    if (a->back)
+        kernels->resize_backward(&a->resizing, x->data, y->data, false);
+    else
+        kernels->resize(&a->resizing, x->data, y->data);
+    return ng_record(tape, a->back ? &resize_back_op : &resize_op, y, &x, 1, a, sizeof *a);
+}
 
 /* low[i] = floor(i from / to), without a product that could overflow. */
 static void nearest_places(int64_t from, int64_t to, int64_t *low)
@@ -20,8 +67,7 @@ static void nearest_places(int64_t from, int64_t to, int64_t *low)
 }
 
 /* t as ops.h has it, and its parts. */
-static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, int64_t *high,
-                          ng_tensor *share)
+static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, ng_tensor *share)
 {
     const double step = !corners ? (double)from / (double)to
                         : to > 1 ? (double)(from - 1) / (double)(to - 1)
@@ -30,34 +76,27 @@ static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, 
         double t = corners ? step * (double)i : step * ((double)i + 0.5) - 0.5;
         t = fmin(fmax(t, 0), (double)(from - 1));
         low[i] = (int64_t)t;
-        high[i] = t > (double)low[i] ? low[i] + 1 : low[i];
         ng_tensor_store(share, i, t - (double)low[i]);
     }
 }
 
-/* x with its axis `axis` at length `to`. */
-static ng_tensor *resized(ng_tape *tape, ng_tensor *x, int axis, int64_t to,
-                          const ng_interpolate_options *o)
+/* Fills in where the elements of one of the resizing's axes are seen; false without memory. */
+static bool places_of(ng_tape *tape, ng_dtype dtype, const ng_interpolate_options *o, int axis,
+                      ng_resizing *resizing)
 {
-    const int64_t from = ng_dim(x, axis);
-    if (!x || from == to) return x;
-    ng_tensor *rows = ng_transpose(tape, x, 0, axis);
+    const int64_t from = resizing->size[axis], to = resizing->out[axis];
     ng_tensor *low = ng_result(tape, NG_I64, NG_SHAPE(to));
-    if (!rows || !low) return NULL;
-    if (o->mode == NG_NEAREST) {
+    if (!low) return false;
+    resizing->low[axis] = low->data;
+    if (o->mode == NG_NEAREST || from == to) {
         nearest_places(from, to, low->data);
-        return ng_transpose(tape, ng_gather_rows(tape, rows, low), 0, axis);
+        return true;
     }
-    ng_tensor *high = ng_result(tape, NG_I64, NG_SHAPE(to));
-    ng_shape each = {.rank = x->shape.rank, .dim = {to, 1, 1, 1}};
-    ng_tensor *share = ng_result(tape, x->dtype, each);
-    if (!high || !share) return NULL;
-    linear_places(from, to, o->align_corners, low->data, high->data, share);
-    ng_tensor *lower = ng_gather_rows(tape, rows, low), *upper = ng_gather_rows(tape, rows, high);
-    ng_tensor *y = ng_mul(tape, lower, ng_scalar_sub(tape, 1, share));
-    y = ng_add(tape, y, ng_mul(tape, upper, share));
-    /* Where f is 0 the upper one does not count, and an Inf below stays one. */
-    return ng_transpose(tape, ng_where(tape, share, y, lower), 0, axis);
+    ng_tensor *share = ng_result(tape, dtype, NG_SHAPE(to));
+    if (!share) return false;
+    linear_places(from, to, o->align_corners, low->data, share);
+    resizing->share[axis] = share->data;
+    return true;
 }
 
 static bool settings_fit(const char *function, const ng_tensor *x, const ng_interpolate_options *o)
@@ -88,8 +127,14 @@ static ng_tensor *interpolate(const char *function, ng_tape *tape, ng_tensor *x,
     for (int i = 2; i < shape.rank; i++) shape.dim[i] = o->size.dim[i - 2];
     if (ng_shape_size(function, shape) < 0) return NULL;
     if (x->size == 0 || ng_shape_equal(x->shape, shape)) return ng_reshape(tape, x, shape);
-    for (int i = x->shape.rank - 1; i >= 2; i--) x = resized(tape, x, i, shape.dim[i], o);
-    return x;
+    const bool line = shape.rank == 3;
+    const int last = shape.rank - 1;
+    resize_attributes a = {.resizing = {.planes = shape.dim[0] * shape.dim[1],
+                                        .size = {line ? 1 : x->shape.dim[2], x->shape.dim[last]},
+                                        .out = {line ? 1 : shape.dim[2], shape.dim[last]}}};
+    for (int i = 0; i < 2; i++)
+        if (!places_of(tape, x->dtype, o, i, &a.resizing)) return NULL;
+    return resize(tape, x, &a);
 }
 
 ng_tensor *ng_interpolate_with(ng_tape *tape, ng_tensor *x, ng_interpolate_options options)
