@@ -129,6 +129,10 @@ START_TEST(folds_are_all_samples_once)
     assert_error(NG_EVALUE, "ng_dataset_fold: part 4 of 4 of 11 samples");
     ck_assert_int_ne(ng_dataset_fold(data, 0, 12, 7, &train, &validate), NG_OK);
     assert_error(NG_EVALUE, "ng_dataset_fold: part 0 of 12 of 11 samples");
+    ck_assert_int_ne(ng_dataset_fold(data, 0, 4, 7, &train, &train), NG_OK);
+    assert_error(NG_EVALUE, "ng_dataset_fold: both parts go to one place, expected two");
+    ck_assert_int_ne(ng_dataset_split(data, 5, 7, &train, &train), NG_OK);
+    assert_error(NG_EVALUE, "ng_dataset_split: both parts go to one place, expected two");
 
     const int64_t numbers[] = {10, 0, 10};
     ng_dataset *some = ng_dataset_subset(data, numbers, 3);

@@ -156,6 +156,14 @@ ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers,
     return subset_new(function, dataset, numbers, count);
 }
 
+/* Whether the two parts of a data set are to be given in two places. */
+static bool places_differ(const char *function, ng_dataset **first, ng_dataset **second)
+{
+    if (first != second) return true;
+    ng_fail(NG_EVALUE, "%s: both parts go to one place, expected two", function);
+    return false;
+}
+
 /* Both parts of an order of all samples, or neither. */
 static ng_status both_parts(const char *function, const ng_dataset *dataset, const int64_t *order,
                             int64_t count, ng_dataset **parts)
@@ -176,7 +184,7 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
 {
     static const char function[] = "ng_dataset_split";
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "first", first) ||
-        !ng_given(function, "second", second))
+        !ng_given(function, "second", second) || !places_differ(function, first, second))
         return ng_newest_status();
     const int64_t all = ng_dataset_count(dataset);
     if (count < 1 || count >= all)
@@ -199,7 +207,7 @@ ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t s
 {
     static const char function[] = "ng_dataset_fold";
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "train", train) ||
-        !ng_given(function, "validate", validate))
+        !ng_given(function, "validate", validate) || !places_differ(function, train, validate))
         return ng_newest_status();
     const int64_t all = ng_dataset_count(dataset);
     if (k < 2 || k > all || fold < 0 || fold >= k)

@@ -364,6 +364,8 @@ static int run(bench_results *results)
     static bench_children children;
     if (!make_folder(results->options.output))
         return complain("cannot make", results->options.output);
+    if (results->options.plots && !make_folder(results->options.plots))
+        return complain("cannot make", results->options.plots);
     signal(SIGPIPE, SIG_IGN);
     add_cases(results);
     start_all(results, children);
