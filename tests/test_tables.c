@@ -286,9 +286,13 @@ static void check_channel_sums(const ng_group_shape *s)
         const bool add = mode & 4;
         const char *x = uniform(size, 9, 11), *dy = uniform(size, -1, 1);
         char *dgamma = constant(s->channels, 1), *dbeta = constant(s->channels, 1);
-        double *mean = doubles(rows), *rstd = doubles(rows);
-        for (int64_t r = 0; r < rows; r++) mean[r] = 10 + 0.01 * (double)r, rstd[r] = 1 + (double)r;
-        k->channel_sums(s, x, (ng_statistics){.mean = mean, .rstd = rstd}, dy,
+        double *mean = doubles(rows), *low = doubles(rows), *rstd = doubles(rows);
+        for (int64_t r = 0; r < rows; r++) {
+            mean[r] = 10 + 0.01 * (double)r;
+            low[r] = in_float ? 0 : 1e-9 * (double)(r + 1);
+            rstd[r] = 1 + (double)r;
+        }
+        k->channel_sums(s, x, (ng_statistics){mean, low, rstd}, dy,
                         (ng_norm_gradients){.dgamma = {or_null(dgamma, mode & 1), add},
                                             .dbeta = {or_null(dbeta, mode & 2), add}});
         for (int64_t c = 0; c < s->channels; c++) {
@@ -298,8 +302,8 @@ static void check_channel_sums(const ng_group_shape *s)
                     const int64_t at = (o * s->channels + c) * s->inner + i;
                     const int64_t r = o * s->groups + c / (s->channels / s->groups);
                     sum += get(dy, at);
-                    sum_x +=
-                        get(dy, at) * (get(x, at) - (long double)mean[r]) * (long double)rstd[r];
+                    const long double center = (long double)mean[r] + (long double)low[r];
+                    sum_x += get(dy, at) * (get(x, at) - center) * (long double)rstd[r];
                 }
             const double terms = (double)(s->outer * s->inner);
             expect("dgamma", dgamma, c, mode & 1 ? sum_x + add : 1, 2, 10 * terms);
