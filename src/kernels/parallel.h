@@ -51,11 +51,12 @@ static inline int64_t ng_block_count(int64_t n, int64_t length)
     return (n + length - 1) / length;
 }
 
-/* Rows that share one partial sum of dgamma and dbeta: at most 16 blocks, of 16 rows or more, so
- * that the partial sums take less memory than the rows. More threads than that find no work. */
-static inline int64_t ng_norm_block_rows(int64_t rows)
+/* Rows of n that share one partial sum of dgamma and dbeta: at most 16 blocks, of 16 rows or more,
+ * so that the partial sums take less memory than the rows; and a single one of what one thread does
+ * alone. More threads than that find no work. */
+static inline int64_t ng_norm_block_rows(int64_t rows, int64_t n)
 {
-    const int64_t length = (rows + 15) / 16;
+    const int64_t length = 4 * rows * n < NG_SHARE_FROM ? rows : (rows + 15) / 16;
     return length < 16 ? 16 : length;
 }
 

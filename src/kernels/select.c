@@ -83,10 +83,11 @@ const ng_kernels *ng_kernels_for(ng_dtype dtype)
 
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
 {
-    return 4 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows));
+    return 4 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows, shape->n));
 }
 
 int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape)
 {
-    return ng_block_count(shape->rows, ng_norm_block_rows(shape->rows)) * (2 * shape->n + 1);
+    return ng_block_count(shape->rows, ng_norm_block_rows(shape->rows, shape->n)) *
+           (2 * shape->n + 1);
 }
