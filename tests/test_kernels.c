@@ -917,6 +917,31 @@ START_TEST(columns_in_vectors_equal_columns_done_plainly)
 }
 END_TEST
 
+START_TEST(groups_in_vectors_equal_groups_done_plainly)
+{
+    if (!use_table(_i)) return;
+    static const ng_group_shape shapes[] = {
+        {7, 65, 1, 1}, {40, 36, 2, 1}, {3, 6, 2, 9}, {5, 4, 1, 140}};
+    for (int mode = 0; mode < 8; mode++) {
+        const ng_group_shape shape = shapes[mode / 2];
+        const int64_t rows = shape.outer * shape.groups, channels = shape.channels;
+        const int64_t size = shape.outer * channels * shape.inner, n = size / rows;
+        const ng_row_norm_shape row_shape = {rows, n, n, 0, true, false};
+        const char *gamma = uniform(channels, 0.5, 1.5);
+        const near_and_far in = make_near_and_far(size, mode & 1);
+        norm_results results[2];
+        for (int far = 0; far < 2; far++) {
+            const ng_statistics to = {doubles(rows), doubles(rows), doubles(rows)};
+            results[far] = make_results(size, channels);
+            k->row_norm(&row_shape, in.x[far], NULL, NULL, results[far].y, to);
+            k->group_norm_backward(&shape, in.x[far], gamma, to, in.dy, gradients_to(results[far]),
+                                   doubles(ng_group_norm_scratch(&shape)));
+        }
+        expect_same_results(results[0], results[1], size, channels, in.scale);
+    }
+}
+END_TEST
+
 START_TEST(row_norm_takes_double_rows_whose_squares_overflow)
 {
     if (!use_table(_i) || !reference_is_wider()) return;
@@ -1595,6 +1620,7 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, row_norm_takes_double_rows_whose_squares_overflow, 0, TABLES);
     tcase_add_loop_test(tests, rows_in_vectors_equal_rows_done_plainly, 0, TABLES);
     tcase_add_loop_test(tests, columns_in_vectors_equal_columns_done_plainly, 0, TABLES);
+    tcase_add_loop_test(tests, groups_in_vectors_equal_groups_done_plainly, 0, TABLES);
     tcase_add_loop_test(tests, a_constant_row_gives_exactly_beta, 0, TABLES);
     tcase_add_loop_test(tests, one_feature_gives_beta_and_no_gradient, 0, TABLES);
     tcase_add_loop_test(tests, a_bad_element_spoils_its_own_row_only, 0, TABLES);

@@ -279,41 +279,105 @@ static void check_channel_affine(const ng_group_shape *s)
 
 static void compare_channel_affine(void) { for_each_group_shape(check_channel_affine); }
 
-static void check_channel_sums(const ng_group_shape *s)
+/* What group_norm_backward takes, and where it writes; what is added to is 1 before. */
+typedef struct {
+    const ng_group_shape *shape;
+    const char *x, *gamma, *dy;
+    ng_statistics statistics;
+    char *dx, *dgamma, *dbeta;
+    bool add;
+} group_arrays;
+
+static group_arrays group_arrays_of(const ng_group_shape *s, bool with_gamma, bool add)
 {
     const int64_t size = s->outer * s->channels * s->inner, rows = s->outer * s->groups;
-    for (int mode = 0; mode < 8; mode++) {
-        const bool add = mode & 4;
-        const char *x = uniform(size, 9, 11), *dy = uniform(size, -1, 1);
-        char *dgamma = constant(s->channels, 1), *dbeta = constant(s->channels, 1);
-        double *mean = doubles(rows), *low = doubles(rows), *rstd = doubles(rows);
-        for (int64_t r = 0; r < rows; r++) {
-            mean[r] = 10 + 0.01 * (double)r;
-            low[r] = in_float ? 0 : 1e-9 * (double)(r + 1);
-            rstd[r] = 1 + (double)r;
-        }
-        k->channel_sums(s, x, (ng_statistics){mean, low, rstd}, dy,
-                        (ng_norm_gradients){.dgamma = {or_null(dgamma, mode & 1), add},
-                                            .dbeta = {or_null(dbeta, mode & 2), add}});
-        for (int64_t c = 0; c < s->channels; c++) {
-            long double sum = 0, sum_x = 0;
-            for (int64_t o = 0; o < s->outer; o++)
-                for (int64_t i = 0; i < s->inner; i++) {
-                    const int64_t at = (o * s->channels + c) * s->inner + i;
-                    const int64_t r = o * s->groups + c / (s->channels / s->groups);
-                    sum += get(dy, at);
-                    const long double center = (long double)mean[r] + (long double)low[r];
-                    sum_x += get(dy, at) * (get(x, at) - center) * (long double)rstd[r];
-                }
-            const double terms = (double)(s->outer * s->inner);
-            expect("dgamma", dgamma, c, mode & 1 ? sum_x + add : 1, 2, 10 * terms);
-            expect("dbeta", dbeta, c, mode & 2 ? sum + add : 1, 2, terms);
-        }
+    group_arrays a = {.shape = s,
+                      .x = uniform(size, 9, 11),
+                      .gamma = or_null(uniform(s->channels, 0.5, 1.5), with_gamma),
+                      .dy = uniform(size, -1, 1),
+                      .statistics = {doubles(rows), doubles(rows), doubles(rows)},
+                      .dx = constant(size, 1),
+                      .dgamma = constant(s->channels, 1),
+                      .dbeta = constant(s->channels, 1),
+                      .add = add};
+    for (int64_t r = 0; r < rows; r++) {
+        a.statistics.mean[r] = 10 + 0.01 * (double)r;
+        a.statistics.low[r] = in_float ? 0 : 1e-9 * (double)(r + 1);
+        a.statistics.rstd[r] = 1 + (double)r;
+    }
+    return a;
+}
+
+/* Which row the element is of, and its g and xhat. */
+typedef struct {
+    int64_t row, channel;
+    long double dy, g, xhat, rstd;
+} group_element;
+
+static group_element group_element_at(const group_arrays *a, int64_t i)
+{
+    const ng_group_shape *s = a->shape;
+    const int64_t channel = i / s->inner % s->channels;
+    const int64_t row = i / (s->channels / s->groups * s->inner);
+    const long double dy = get(a->dy, i), rstd = (long double)a->statistics.rstd[row];
+    const long double mean =
+        (long double)a->statistics.mean[row] + (long double)a->statistics.low[row];
+    return (group_element){row,
+                           channel,
+                           dy,
+                           dy * (a->gamma ? get(a->gamma, channel) : 1),
+                           (get(a->x, i) - mean) * rstd,
+                           rstd};
+}
+
+static void expect_group_gradients(const group_arrays *a, bool dx, bool dgamma, bool dbeta)
+{
+    const ng_group_shape *s = a->shape;
+    const int64_t size = s->outer * s->channels * s->inner, rows = s->outer * s->groups;
+    const size_t bytes = sizeof(long double);
+    const long double share = 1 / (long double)(s->channels / s->groups * s->inner);
+    long double *g = keep(rows, bytes), *gx = keep(rows, bytes);
+    long double *sum = keep(s->channels, bytes), *sum_x = keep(s->channels, bytes);
+    for (int64_t i = 0; i < size; i++) {
+        const group_element e = group_element_at(a, i);
+        g[e.row] += e.g * share, gx[e.row] += e.g * e.xhat * share;
+        sum[e.channel] += e.dy, sum_x[e.channel] += e.dy * e.xhat;
+    }
+    for (int64_t i = 0; i < size; i++) {
+        const group_element e = group_element_at(a, i);
+        const long double value = e.rstd * (e.g - g[e.row] - e.xhat * gx[e.row]);
+        expect("dx", a->dx, i, dx ? value + a->add : 1, 20, 4 * (double)(e.rstd * e.rstd));
+    }
+    const double terms = (double)(s->outer * s->inner);
+    for (int64_t c = 0; c < s->channels; c++) {
+        expect("dgamma", a->dgamma, c, dgamma ? sum_x[c] + a->add : 1, 2, 10 * terms);
+        expect("dbeta", a->dbeta, c, dbeta ? sum[c] + a->add : 1, 2, terms);
+    }
+}
+
+static void check_group_norm_backward(const ng_group_shape *s)
+{
+    for (int mode = 0; mode < 32; mode++) {
+        const bool dx = mode & 1, dgamma = mode & 2, dbeta = mode & 4;
+        const group_arrays a = group_arrays_of(s, mode & 8, mode & 16);
+        k->group_norm_backward(s, a.x, a.gamma, a.statistics, a.dy,
+                               (ng_norm_gradients){.dx = {or_null(a.dx, dx), a.add},
+                                                   .dgamma = {or_null(a.dgamma, dgamma), a.add},
+                                                   .dbeta = {or_null(a.dbeta, dbeta), a.add}},
+                               doubles(dgamma || dbeta ? ng_group_norm_scratch(s) : 0));
+        expect_group_gradients(&a, dx, dgamma, dbeta);
         release();
     }
 }
 
-static void compare_channel_sums(void) { for_each_group_shape(check_channel_sums); }
+static void compare_group_norm_backward(void)
+{
+    for_each_group_shape(check_group_norm_backward);
+    check_group_norm_backward(
+        &(ng_group_shape){.outer = 40, .channels = 24, .groups = 3, .inner = 1});
+    check_group_norm_backward(
+        &(ng_group_shape){.outer = 20, .channels = 12, .groups = 3, .inner = 17});
+}
 
 /* ---- DynamicTanh and SwiGLU ---------------------------------------------------------------- */
 

@@ -334,6 +334,9 @@ const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype);
 /* Doubles of scratch that row_norm_backward and row_norm_second need. */
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
 
+/* Doubles of scratch that group_norm_backward needs. */
+int64_t ng_group_norm_scratch(const ng_group_shape *shape);
+
 /* Doubles of scratch that dynamic_tanh_backward needs. */
 int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape);
 

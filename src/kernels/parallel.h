@@ -60,4 +60,11 @@ static inline int64_t ng_norm_block_rows(int64_t rows, int64_t n)
     return length < 16 ? 16 : length;
 }
 
+/* Likewise slices of so many channels of `inner` elements each, which far fewer sums than elements
+ * leave by themselves. */
+static inline int64_t ng_group_block_slices(int64_t slices, int64_t channels, int64_t inner)
+{
+    return inner < 16 ? ng_norm_block_rows(slices, channels * inner) : 1;
+}
+
 #endif

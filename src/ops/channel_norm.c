@@ -68,20 +68,23 @@ static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, 
             (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate}});
 }
 
-/* dgamma and dbeta are those of xhat with mean 0 and rstd 1. */
+/* dgamma and dbeta are those of xhat with mean 0 and rstd 1, each channel a group. */
 static ng_status affine_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx,
                              void *scratch)
 {
     const channel_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0];
     ng_group_shape shape = saved->shape;
-    shape.groups = 1;
+    shape.groups = shape.channels;
+    const int64_t rows = shape.outer * shape.groups;
     ng_statistics unit;
-    if (!ng_statistics_new(tape, x, shape.outer, false, &unit)) return NG_ENOMEM;
-    for (int64_t n = 0; n < shape.outer; n++) unit.rstd[n] = 1;
+    double *sums = ng_tape_memory(tape, (size_t)ng_group_norm_scratch(&shape) * sizeof *sums);
+    if (!sums || !ng_statistics_new(tape, x, rows, false, &unit)) return NG_ENOMEM;
+    for (int64_t i = 0; i < rows; i++) unit.rstd[i] = 1;
     normalize(x, saved, scratch);
-    ng_kernels_for(x->dtype)->channel_sums(&shape, scratch, unit, dy->data,
-                                           (ng_norm_gradients){.dgamma = dx[1], .dbeta = dx[2]});
+    ng_kernels_for(x->dtype)->group_norm_backward(
+        &shape, scratch, NULL, unit, dy->data, (ng_norm_gradients){.dgamma = dx[1], .dbeta = dx[2]},
+        sums);
     return NG_OK;
 }
 

@@ -9,7 +9,7 @@
  *
  * and backwards, with g = dy gamma, the means over a row:
  *
- *     dx     = rstd (g - mean(g) - xhat mean(g xhat))      the row norm's
+ *     dx     = rstd (g - mean(g) - xhat mean(g xhat))
  *     dgamma = sum over samples and positions of dy xhat
  *     dbeta  = sum over samples and positions of dy
  */
@@ -35,20 +35,15 @@ static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const n
 {
     const group_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    const ng_norm_gradients affine = {.dgamma = dx[1], .dbeta = dx[2]};
-    const void *g = dy->data;
-    if (dx[0].data && !ng_is_none(gamma)) {
-        void *scaled = ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
-        if (!scaled) return NG_ENOMEM;
-        kernels->channel_affine(&saved->shape, dy->data, gamma->data, NULL, scaled);
-        g = scaled;
+    double *scratch = NULL;
+    if (dx[1].data || dx[2].data) {
+        const size_t doubles = (size_t)ng_group_norm_scratch(&saved->shape);
+        scratch = ng_tape_memory(tape, doubles * sizeof *scratch);
+        if (!scratch) return NG_ENOMEM;
     }
-    if (dx[1].data || dx[2].data)
-        kernels->channel_sums(&saved->shape, x->data, saved->statistics, dy->data, affine);
-    if (dx[0].data)
-        kernels->row_norm_backward(&saved->rows, x->data, NULL, saved->statistics, g,
-                                   (ng_norm_gradients){.dx = dx[0]}, NULL);
+    ng_kernels_for(x->dtype)->group_norm_backward(
+        &saved->shape, x->data, gamma->data, saved->statistics, dy->data,
+        (ng_norm_gradients){dx[0], dx[1], dx[2]}, scratch);
     return NG_OK;
 }
 
