@@ -172,10 +172,14 @@ START_TEST(wrong_use_of_backward_is_told)
     assert_error(NG_ESTATE, "ng_add: operand 1 lives on another tape");
     ck_assert_int_eq(ng_backward_from(tape, y, ng_sum(tape, y)), NG_ESHAPE);
     assert_error(NG_ESHAPE, "a cotangent float64 () for an output float64 (3,)");
+    ng_tensor *floats = ng_ones_new(NG_F32, NG_SHAPE(3));
+    ck_assert_int_eq(ng_backward_from(tape, y, floats), NG_EDTYPE);
+    assert_error(NG_EDTYPE, "a cotangent float32 (3,) for an output float64 (3,)");
     ck_assert_int_eq(ng_backward(tape, NULL), NG_ENULL);
     ck_assert(!ng_has_grad(x));
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
-    ng_tape_free(tape), ng_tape_free(other), ng_tensor_free(x), ng_tensor_free(constant);
+    ng_tape_free(tape), ng_tape_free(other);
+    ng_tensor_free(x), ng_tensor_free(constant), ng_tensor_free(floats);
 }
 END_TEST
 
