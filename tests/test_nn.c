@@ -166,6 +166,22 @@ START_TEST(summary_is_an_aligned_table)
 }
 END_TEST
 
+START_TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
+{
+    ng_module *net = ng_sequential_new(
+        ng_layer_norm_new(2, .eps = NG_ZERO), ng_batch_norm_new(2, .momentum = NG_ZERO),
+        ng_adaptive_layer_norm_new(2, .form = NG_ADAPTIVE_ADANORM, .k = NG_ZERO),
+        ng_dropout_new(NG_ZERO), ng_leaky_relu_new(NG_ZERO));
+    char *text = summary_of(net);
+    ck_assert_ptr_nonnull(strstr(text, "LayerNorm(2, eps=0)"));
+    ck_assert_ptr_nonnull(strstr(text, "momentum=0)"));
+    ck_assert_ptr_nonnull(strstr(text, "k=0,"));
+    ck_assert(!strstr(text, "=-0") && !strstr(text, "(-0"));
+    free(text);
+    ng_module_free(net);
+}
+END_TEST
+
 START_TEST(summary_describes_every_layer_of_the_table)
 {
     const ng_case *spec;
@@ -1484,6 +1500,7 @@ Suite *nn_suite(void)
     TCase *summary = tcase_create("summary");
     tcase_add_test(summary, summary_is_an_aligned_table);
     tcase_add_test(summary, summary_describes_every_layer_of_the_table);
+    tcase_add_test(summary, summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant);
     suite_add_tcase(suite, summary);
     TCase *weights = tcase_create("weights");
     tcase_add_test(weights, initial_weights_have_the_stated_moments);

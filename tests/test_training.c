@@ -589,6 +589,8 @@ START_TEST(every_setting_of_an_optimizer_is_compared)
                        with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
     expect_refused_for("has no group bias, and here it is lr_scale=2, weight_decay=0", true,
                        ng_sgd_new(net), with_group(net, "bias", 2, NG_ZERO));
+    expect_refused_for("group bias is lr_scale=0, and here lr_scale=2", true,
+                       with_group(net, "bias", NG_ZERO, 0), with_group(net, "bias", 2, 0));
     expect_refused_for("group * is lr_scale=2, and here there is none", true,
                        with_group(net, "*", 2, 0), ng_sgd_new(net));
 #undef SCHEDULED
