@@ -999,7 +999,7 @@ START_TEST(each_epoch_has_an_order_of_its_own)
     run r;
     ng_batch batch;
     double order[2][SAMPLES];
-    begin(&r, 0, NULL, 1, 1);
+    begin(&r, 0, NULL, 0, 0);
     for (int epoch = 0; epoch < 2; epoch++) {
         int count = 0;
         ck_assert(ng_training_epoch(r.training, 2));
@@ -1060,7 +1060,7 @@ START_TEST(the_loop_says_what_is_missing)
 {
     run r;
     ng_batch batch;
-    begin(&r, 0, NULL, 1, 1);
+    begin(&r, 0, NULL, 0, 0);
     ck_assert(!ng_training_batch(r.training, 4, &batch));
     assert_error(NG_ESTATE, "no epoch was begun");
     ck_assert_int_eq(ng_training_save(r.training), NG_ESTATE);
@@ -1091,8 +1091,14 @@ START_TEST(the_loop_says_what_is_missing)
     assert_error(NG_EVALUE, ".data without .tape");
     ck_assert_ptr_null(ng_training_new(sgd, .minutes = NG_ZERO));
     assert_error(NG_EVALUE, "ng_training_new: minutes is -0, expected more than 0");
-    ck_assert_ptr_null(ng_training_new(sgd, .every = -1));
+    ck_assert_ptr_null(ng_training_new(sgd, .path = "state", .every = -1));
     assert_error(NG_EVALUE, "every -1 steps");
+    ck_assert_ptr_null(ng_training_new(sgd, .every = 7));
+    assert_error(NG_EVALUE, "ng_training_new: .every is set, which counts with .path only");
+    ck_assert_ptr_null(ng_training_new(sgd, .minutes = 1));
+    assert_error(NG_EVALUE, "ng_training_new: .minutes is set, which counts with .path only");
+    ck_assert_ptr_null(ng_training_new(sgd, .keep = 2));
+    assert_error(NG_EVALUE, "ng_training_new: .keep is set, which counts with .path only");
     ck_assert_ptr_null(ng_training_new(NULL));
     assert_error(NG_ENULL, "ng_training_new: optimizer is NULL");
     ng_dataset_free(data), ng_optimizer_free(sgd), ng_module_free(net);
