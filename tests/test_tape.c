@@ -507,6 +507,7 @@ END_TEST
 
 START_TEST(what_an_op_records_must_be_its_own)
 {
+    static const ng_op nameless = {.gradient = NULL};
     ng_tape *tape = ng_tape_new(), *other = ng_tape_new();
     ng_tensor *x = leaf(3), *foreign = ng_square(other, x);
     ng_tensor *y = ng_result(tape, NG_F64, NG_SCALAR), *null = NULL;
@@ -518,6 +519,8 @@ START_TEST(what_an_op_records_must_be_its_own)
     ng_clear_error();
     ck_assert_ptr_null(ng_record(tape, &counting_op, y, &x, -1, NULL, 0));
     assert_error(NG_EVALUE, "ng_record: -1 inputs of counting");
+    ck_assert_ptr_null(ng_record(tape, &nameless, y, &x, 1, NULL, 0));
+    assert_error(NG_ENULL, "ng_record: the op's name is NULL");
     assert_ok(ng_record(tape, &counting_op, y, &x, 1, NULL, 0));
     ck_assert_ptr_null(ng_record(tape, &counting_op, y, &x, 1, NULL, 0));
     assert_error(NG_ESTATE, "ng_record: the output of counting was recorded before");
