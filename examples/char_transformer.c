@@ -329,7 +329,8 @@ static bool begin_training(run *r, const char *key, int number)
     r->settings[0] = (setting){.name = "batch", .now = o->batch};
     r->settings[1] = (setting){.name = "digest of the text", .now = (int64_t)digest};
     r->measured = ng_zeros_new(NG_F64, NG_SHAPE(3, o->steps / REPORT + 1));
-    r->training = ng_training_new(r->optimizer, .tape = r->tape, .path = path, .minutes = 0.1);
+    r->training =
+        ng_training_new(r->optimizer, .tape = r->tape, .path = path, .minutes = path ? 0.1 : 0);
     keep_settings(r->training, r->settings, 2);
     ng_training_keep_rng(r->training, "batches", &r->rng);
     ng_training_keep_number(r->training, "sum", &r->sum);

@@ -227,7 +227,7 @@ static inline bool training_begin(training *t, const checkpoint *saved, const ch
     t->settings[1] = (setting){.name = "digest of the samples that measure",
                                .now = digest_of_samples(t->validate)};
     t->run = ng_training_new(t->optimizer, .tape = t->tape, .data = t->train, .path = path,
-                             .minutes = 0.1);
+                             .minutes = path ? 0.1 : 0);
     keep_settings(t->run, t->settings, 2);
     ng_training_keep_number(t->run, "sum", &t->sum);
     ng_training_keep_number(t->run, "seen", &t->seen);

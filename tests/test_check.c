@@ -1477,6 +1477,15 @@ START_TEST(wrong_use_is_explained)
     report = ng_check_module(relu, &x, 1, .context = &x);
     expect_says(&report, "there is a .context");
     ng_module_free(relu);
+    ng_case both = *ng_op_case(0);
+    both.eval = true;
+    report = ng_check_case(&both, (ng_check_options){0});
+    ck_assert(!report.passed);
+    ck_assert_str_eq(report.message, "the case is an op, and has a mode, which only a layer has");
+    both.module = ng_layer_case(0)->module;
+    report = ng_check_case(&both, (ng_check_options){0});
+    ck_assert_str_eq(report.message,
+                     "the case is an op, and has a constructor, which only a layer has");
     report = ng_check_case(NULL, (ng_check_options){0});
     expect_says(&report, "no case");
     ng_tensor_free(x);

@@ -213,6 +213,11 @@ START_TEST(what_does_not_fit_is_told)
     assert_error(NG_ESHAPE, "ng_hessian: y has shape (3,), expected one element");
     ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_OK);
     assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,) as its input");
+    ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
+    ck_assert_int_eq(ng_hvp(tape, ng_sum(tape, y), &x, 1, &floats, &found), NG_EDTYPE);
+    assert_error(NG_EDTYPE, "ng_hvp: vector 1 is float32 (3,), expected float64 (3,)");
+    ck_assert_ptr_null(ng_jvp(tape, y, &x, 1, &floats));
+    assert_error(NG_EDTYPE, "ng_jvp: vector 1 is float32 (3,), expected float64 (3,)");
     ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 0, &v, &found), NG_OK);
     assert_error(NG_EVALUE, "ng_hvp: 0 inputs, expected at least one");
     ck_assert_ptr_null(found);
@@ -435,6 +440,8 @@ START_TEST(a_gradient_that_is_set_moves_the_parameter)
 
     ck_assert_int_ne(ng_set_grad(w, own(ng_zeros_new(NG_F32, NG_SHAPE(2)))), NG_OK);
     assert_error(NG_ESHAPE, "ng_set_grad: float32 (2,), expected float32 (1, 2)");
+    ck_assert_int_eq(ng_set_grad(w, own(ng_zeros_new(NG_F64, NG_SHAPE(1, 2)))), NG_EDTYPE);
+    assert_error(NG_EDTYPE, "ng_set_grad: float64 (1, 2), expected float32 (1, 2)");
     ng_tensor *y = ng_square(tape, w);
     ck_assert_int_ne(ng_set_grad(y, y), NG_OK);
     assert_error(NG_EGRAD, "ng_set_grad: the tensor of shape (1, 2) is no leaf");

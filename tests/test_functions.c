@@ -473,6 +473,9 @@ START_TEST(weights_and_labels_that_do_not_fit_are_told)
     ng_tensor *three = ng_full(tape, NG_F64, NG_SHAPE(3), 1);
     ck_assert_ptr_null(ng_cross_entropy(tape, x, y, .weights = three));
     assert_error(NG_ESHAPE, "ng_cross_entropy: weights float64 (3,), expected float64 (2,)");
+    ng_tensor *floats = ng_full(tape, NG_F32, NG_SHAPE(2), 1);
+    ck_assert_ptr_null(ng_cross_entropy(tape, x, y, .weights = floats));
+    assert_error(NG_EDTYPE, "ng_cross_entropy: weights float32 (2,), expected float64 (2,)");
     ck_assert(isnan(ng_item(ng_nll(tape, x, y, .weights = ng_full(tape, NG_F64, NG_SHAPE(2), 0),
                                    .ignore = true, .ignored = 2))));
 }

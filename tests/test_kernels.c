@@ -1474,6 +1474,32 @@ START_TEST(one_and_two_threads_give_the_same_bits)
 }
 END_TEST
 
+/* Where NaNs of both signs meet the sum is one of them: which one is the processor's choice, by the
+ * order of the operands, which a loop of vectors need not share with its tail. */
+START_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
+{
+    if (!use_table(_i)) return;
+    enum { OUTER = 11, N = 47, INNER = LARGE / OUTER / N, SUMS = OUTER * INNER };
+    char *x = uniform(LARGE, -1, 1);
+    for (int64_t i = 0; i < LARGE; i++)
+        if (ng_rng_below(table_rng(), 3) == 0)
+            put(x, i, ng_rng_below(table_rng(), 2) ? nan_value : -nan_value);
+    char *sums[2], *running[2];
+    double *exact[2];
+    for (int i = 0; i < 2; i++) {
+        ng_set_threads(1 + i);
+        k->sum(x, sums[i] = make(SUMS), OUTER, N, INNER, 1, false);
+        k->sum_to_f64(x, exact[i] = doubles(SUMS), OUTER, N, INNER, false);
+        k->cumsum(x, running[i] = make(LARGE), OUTER, N, INNER, false);
+    }
+    ng_set_threads(0);
+    expect_bits("sums", sums[0], sums[1], SUMS);
+    ck_assert(!memcmp(exact[0], exact[1], SUMS * sizeof(double)));
+    expect_bits("running sums", running[0], running[1], LARGE);
+    release();
+}
+END_TEST
+
 /* Enough to be stored past the caches, of two arrays of float; and as much in wider rows, whose
  * columns are done in blocks of other lengths. */
 enum {
@@ -1634,6 +1660,8 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);
     tcase_add_test(tests, walks_join_dimensions_where_memory_allows);
     tcase_add_loop_test(tests, one_and_two_threads_give_the_same_bits, 0, TABLES);
+    tcase_add_loop_test(tests, sums_of_nans_have_the_same_bits_for_any_number_of_threads, 0,
+                        TABLES);
     tcase_add_loop_test(tests, what_is_stored_past_the_caches_has_the_bits_of_what_is_not, 0,
                         TABLES);
     tcase_add_test(tests, tables_are_found_by_name);

@@ -166,6 +166,22 @@ START_TEST(summary_is_an_aligned_table)
 }
 END_TEST
 
+START_TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
+{
+    ng_module *net = ng_sequential_new(
+        ng_layer_norm_new(2, .eps = NG_ZERO), ng_batch_norm_new(2, .momentum = NG_ZERO),
+        ng_adaptive_layer_norm_new(2, .form = NG_ADAPTIVE_ADANORM, .k = NG_ZERO),
+        ng_dropout_new(NG_ZERO), ng_leaky_relu_new(NG_ZERO));
+    char *text = summary_of(net);
+    ck_assert_ptr_nonnull(strstr(text, "LayerNorm(2, eps=0)"));
+    ck_assert_ptr_nonnull(strstr(text, "momentum=0)"));
+    ck_assert_ptr_nonnull(strstr(text, "k=0,"));
+    ck_assert(!strstr(text, "=-0") && !strstr(text, "(-0"));
+    free(text);
+    ng_module_free(net);
+}
+END_TEST
+
 START_TEST(summary_describes_every_layer_of_the_table)
 {
     const ng_case *spec;
@@ -868,6 +884,25 @@ START_TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
 }
 END_TEST
 
+START_TEST(a_layer_that_is_added_keeps_its_modes)
+{
+    ng_module *body = ng_sequential_new(ng_linear_new(2, 2)), *list = ng_list_new(ng_relu_new());
+    ng_module *modules[] = {body, list};
+    for (int i = 0; i < 2; i++) {
+        ng_module *head = ng_linear_new(2, 2), *other = ng_dropout_new(0.5);
+        ng_eval(other);
+        ng_freeze(modules[i]), ng_eval(modules[i]);
+        assert_ok((i ? ng_list_add : ng_sequential_add)(modules[i], head));
+        ck_assert(head->training && !head->frozen);
+        ck_assert(ng_requires_grad(ng_module_find(modules[i], "1.weight")));
+        ng_unfreeze(modules[i]), ng_train(modules[i]);
+        assert_ok((i ? ng_list_add : ng_sequential_add)(modules[i], other));
+        ck_assert(!other->training);
+        ng_module_free(modules[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
 {
     ng_module *self = ng_module_new(&plain_class);
@@ -1484,6 +1519,7 @@ Suite *nn_suite(void)
     TCase *summary = tcase_create("summary");
     tcase_add_test(summary, summary_is_an_aligned_table);
     tcase_add_test(summary, summary_describes_every_layer_of_the_table);
+    tcase_add_test(summary, summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant);
     suite_add_tcase(suite, summary);
     TCase *weights = tcase_create("weights");
     tcase_add_test(weights, initial_weights_have_the_stated_moments);
@@ -1526,6 +1562,7 @@ Suite *nn_suite(void)
     tcase_add_test(own, your_own_module_is_like_any_other);
     tcase_add_test(own, a_parameter_starts_at_its_value_and_goes_back_to_it);
     tcase_add_test(own, a_parameter_that_a_frozen_module_gets_is_frozen_too);
+    tcase_add_test(own, a_layer_that_is_added_keeps_its_modes);
     tcase_add_test(own, a_constructor_that_failed_is_cleaned_up_at_its_end);
     tcase_add_test(own, a_class_needs_a_name_and_a_size);
     tcase_add_test(own, a_module_that_was_built_before_fails_for_what_is_added_since);

@@ -172,10 +172,14 @@ START_TEST(wrong_use_of_backward_is_told)
     assert_error(NG_ESTATE, "ng_add: operand 1 lives on another tape");
     ck_assert_int_eq(ng_backward_from(tape, y, ng_sum(tape, y)), NG_ESHAPE);
     assert_error(NG_ESHAPE, "a cotangent float64 () for an output float64 (3,)");
+    ng_tensor *floats = ng_ones_new(NG_F32, NG_SHAPE(3));
+    ck_assert_int_eq(ng_backward_from(tape, y, floats), NG_EDTYPE);
+    assert_error(NG_EDTYPE, "a cotangent float32 (3,) for an output float64 (3,)");
     ck_assert_int_eq(ng_backward(tape, NULL), NG_ENULL);
     ck_assert(!ng_has_grad(x));
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
-    ng_tape_free(tape), ng_tape_free(other), ng_tensor_free(x), ng_tensor_free(constant);
+    ng_tape_free(tape), ng_tape_free(other);
+    ng_tensor_free(x), ng_tensor_free(constant), ng_tensor_free(floats);
 }
 END_TEST
 
@@ -503,6 +507,7 @@ END_TEST
 
 START_TEST(what_an_op_records_must_be_its_own)
 {
+    static const ng_op nameless = {.gradient = NULL};
     ng_tape *tape = ng_tape_new(), *other = ng_tape_new();
     ng_tensor *x = leaf(3), *foreign = ng_square(other, x);
     ng_tensor *y = ng_result(tape, NG_F64, NG_SCALAR), *null = NULL;
@@ -514,6 +519,8 @@ START_TEST(what_an_op_records_must_be_its_own)
     ng_clear_error();
     ck_assert_ptr_null(ng_record(tape, &counting_op, y, &x, -1, NULL, 0));
     assert_error(NG_EVALUE, "ng_record: -1 inputs of counting");
+    ck_assert_ptr_null(ng_record(tape, &nameless, y, &x, 1, NULL, 0));
+    assert_error(NG_ENULL, "ng_record: the op's name is NULL");
     assert_ok(ng_record(tape, &counting_op, y, &x, 1, NULL, 0));
     ck_assert_ptr_null(ng_record(tape, &counting_op, y, &x, 1, NULL, 0));
     assert_error(NG_ESTATE, "ng_record: the output of counting was recorded before");

@@ -589,6 +589,8 @@ START_TEST(every_setting_of_an_optimizer_is_compared)
                        with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
     expect_refused_for("has no group bias, and here it is lr_scale=2, weight_decay=0", true,
                        ng_sgd_new(net), with_group(net, "bias", 2, NG_ZERO));
+    expect_refused_for("group bias is lr_scale=0, and here lr_scale=2", true,
+                       with_group(net, "bias", NG_ZERO, 0), with_group(net, "bias", 2, 0));
     expect_refused_for("group * is lr_scale=2, and here there is none", true,
                        with_group(net, "*", 2, 0), ng_sgd_new(net));
 #undef SCHEDULED
@@ -997,7 +999,7 @@ START_TEST(each_epoch_has_an_order_of_its_own)
     run r;
     ng_batch batch;
     double order[2][SAMPLES];
-    begin(&r, 0, NULL, 1, 1);
+    begin(&r, 0, NULL, 0, 0);
     for (int epoch = 0; epoch < 2; epoch++) {
         int count = 0;
         ck_assert(ng_training_epoch(r.training, 2));
@@ -1058,7 +1060,7 @@ START_TEST(the_loop_says_what_is_missing)
 {
     run r;
     ng_batch batch;
-    begin(&r, 0, NULL, 1, 1);
+    begin(&r, 0, NULL, 0, 0);
     ck_assert(!ng_training_batch(r.training, 4, &batch));
     assert_error(NG_ESTATE, "no epoch was begun");
     ck_assert_int_eq(ng_training_save(r.training), NG_ESTATE);
@@ -1089,8 +1091,14 @@ START_TEST(the_loop_says_what_is_missing)
     assert_error(NG_EVALUE, ".data without .tape");
     ck_assert_ptr_null(ng_training_new(sgd, .minutes = NG_ZERO));
     assert_error(NG_EVALUE, "ng_training_new: minutes is -0, expected more than 0");
-    ck_assert_ptr_null(ng_training_new(sgd, .every = -1));
+    ck_assert_ptr_null(ng_training_new(sgd, .path = "state", .every = -1));
     assert_error(NG_EVALUE, "every -1 steps");
+    ck_assert_ptr_null(ng_training_new(sgd, .every = 7));
+    assert_error(NG_EVALUE, "ng_training_new: .every is set, which counts with .path only");
+    ck_assert_ptr_null(ng_training_new(sgd, .minutes = 1));
+    assert_error(NG_EVALUE, "ng_training_new: .minutes is set, which counts with .path only");
+    ck_assert_ptr_null(ng_training_new(sgd, .keep = 2));
+    assert_error(NG_EVALUE, "ng_training_new: .keep is set, which counts with .path only");
     ck_assert_ptr_null(ng_training_new(NULL));
     assert_error(NG_ENULL, "ng_training_new: optimizer is NULL");
     ng_dataset_free(data), ng_optimizer_free(sgd), ng_module_free(net);

@@ -29,7 +29,7 @@ typedef struct {
     ng_check_call *call;               /* an op; or */
     struct ng_module *(*module)(void); /* a layer's constructor; inputs[0] is its x, inputs[1] its
                                           condition */
-    bool eval;                         /* a layer's mode */
+    bool eval;                         /* a layer's mode; an op has neither */
     bool broadcasts; /* two operands that broadcast: also tried on the left, right, both */
     ng_case_input inputs[NG_CASE_INPUTS]; /* up to the first without a name */
 } ng_case;

@@ -51,7 +51,7 @@ NG_API NG_MUST_CHECK ng_status ng_group_run(ng_group *group, ng_group_program *p
 NG_API ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group);
 
 /* Gives x (yours or a module's, any dtype) on every member the values that it has on member `from`,
- * to the bit. NG_ESHAPE where it is of another dtype or shape there: it is then left as it is. */
+ * to the bit. NG_EDTYPE or NG_ESHAPE where it is of another there: it is then left as it is. */
 NG_API NG_MUST_CHECK ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from);
 
 /* Collects `count` numbers from each member, such as its loss and accuracy, into `all` (size x

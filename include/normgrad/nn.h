@@ -55,11 +55,15 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_ten
                                         ng_tensor *const *parameters,
                                         ng_forward_using_options options);
 
+/* The mode of a module and of all that it holds now. What is added to it later (ng_sequential_add,
+ * ng_list_add, ng_module_add_child) keeps its own mode, as in PyTorch: a new layer trains. */
 NG_API void ng_train(ng_module *module); /* dropout drops, BatchNorm uses the batch (the default) */
 NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses running statistics */
 
 /* Freezing takes parameters out of training: they require no gradient, and a BatchNorm in a
- * frozen module keeps to its running statistics whatever ng_train says. */
+ * frozen module keeps to its running statistics whatever ng_train says. A layer that is added later
+ * is as it was, a new one not frozen: a head on a frozen body learns. A parameter of a frozen
+ * module's own that is added later is frozen. */
 NG_API void ng_freeze(ng_module *module);
 NG_API void ng_unfreeze(ng_module *module);
 
@@ -327,7 +331,8 @@ NG_API ng_module *ng_function_new(const char *name, ng_function *function);
 /* Dropout with probability p, in training only. */
 NG_API ng_module *ng_dropout_new(double p);
 
-/* One after the other; children are named 0, 1, 2... More are added with ng_sequential_add.
+/* One after the other; children are named 0, 1, 2... More are added with ng_sequential_add, and
+ * are in training or evaluation, frozen or not, as they were before: ng_eval or ng_freeze again.
  * Whatever happens, the modules are no longer yours. */
 NG_API ng_module *ng_sequential_from(ng_module *const *modules, int count);
 #ifndef __cplusplus
@@ -843,7 +848,7 @@ NG_API ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name
                                                ng_module_add_parameter_options options);
 
 /* The same for a buffer, with the value it starts at, and for a child, which is the module's from
- * this call on, also when it fails. */
+ * this call on, also when it fails, and keeps its modes, be self frozen or in evaluation. */
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
                                        double value);
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);

@@ -153,7 +153,7 @@ typedef struct {
 
 /* What an op is called, and how it is differentiated. */
 struct ng_op {
-    const char *name; /* "cube", for messages and graphs */
+    const char *name; /* "cube", for messages and graphs; NG_ENULL without one */
 
     /* Leaves in dx[i] the gradient of each input for which ng_requires_grad(node->inputs[i]),
      * made of dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. Where dx[i] is

@@ -35,7 +35,8 @@ typedef struct ng_training ng_training;
  *           as they are now
  * in_order  leaves the order as it is, without .seed
  * history   all of it, as ng_history_write writes it
- * path      of the file; without one nothing is saved
+ * path      of the file; without one nothing is saved, and the next three count for nothing, which
+ *           is NG_EVALUE
  * every, minutes   saves after so many steps, or so much time; default every 10 minutes. Saves at
  *           the end in any case
  * keep      how many files there are at most: path, then path.1, the one before, and so on;

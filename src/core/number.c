@@ -6,6 +6,7 @@
 ng_number_text ng_number_print(double value)
 {
     ng_number_text printed;
+    value += 0; /* -0, a zero that is meant, becomes 0 */
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(printed.text, sizeof printed.text, "%.*g", digits, value);
         if (strtod(printed.text, NULL) == value) break;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* "1e-05", "0.30000000000000004": what reads back as the same number, and no longer than that
- * takes, in a struct so that it can be written inline. */
+ * takes, in a struct so that it can be written inline; -0 is "0". */
 typedef struct {
     char text[32];
 } ng_number_text;

@@ -421,9 +421,9 @@ ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
         return ng_fail(NG_EGRAD, "%s: the tensor of shape %s is no leaf that requires a gradient",
                        function, ng_shape_print(x->shape).text);
     if (g->dtype != x->dtype || !ng_shape_equal(g->shape, x->shape))
-        return ng_fail(NG_ESHAPE, "%s: %s %s, expected %s %s", function, ng_dtype_name(g->dtype),
-                       ng_shape_print(g->shape).text, ng_dtype_name(x->dtype),
-                       ng_shape_print(x->shape).text);
+        return ng_fail(g->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE, "%s: %s %s, expected %s %s",
+                       function, ng_dtype_name(g->dtype), ng_shape_print(g->shape).text,
+                       ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
     ng_tensor *grad = ng_tensor_grad_slot(x);
     if (!grad) return ng_newest_status();
     memmove(grad->data, g->data, (size_t)x->size * dtypes[x->dtype].bytes);

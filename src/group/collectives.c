@@ -36,9 +36,12 @@ static ng_status take_values(const char *function, ng_tensor *x, int from, const
                              size_t bytes)
 {
     const form own = form_of(x);
-    if (memcmp(words, &own, sizeof own) != 0)
-        return ng_fail(NG_ESHAPE, "%s: x is %s %s, and on rank %d of another dtype or shape",
-                       function, ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, from);
+    form there;
+    memcpy(&there, words, sizeof there);
+    if (memcmp(&there, &own, sizeof own) != 0)
+        return ng_fail(there.dtype != own.dtype ? NG_EDTYPE : NG_ESHAPE,
+                       "%s: x is %s %s, and on rank %d of another dtype or shape", function,
+                       ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, from);
     memcpy(x->data, (const char *)words + sizeof own, bytes);
     ng_touch(x);
     return NG_OK;

@@ -36,6 +36,9 @@ static bool options_accepted(const ng_training_new_options *o)
     return ng_option_idle(name, "seed", o->seed && !o->data, "with .data") &&
            ng_option_idle(name, "in_order", o->in_order && !o->data, "with .data") &&
            ng_option_idle(name, "seed", o->seed && o->in_order, "without .in_order") &&
+           ng_option_idle(name, "every", o->every && !o->path, "with .path") &&
+           ng_option_idle(name, "minutes", ng_option_given(o->minutes) && !o->path, "with .path") &&
+           ng_option_idle(name, "keep", o->keep && !o->path, "with .path") &&
            ng_option_range(name, "minutes", o->minutes, 0, 1e9);
 }
 

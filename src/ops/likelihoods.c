@@ -18,9 +18,9 @@ static bool weights_fit(const char *function, const ng_tape *tape, const ng_tens
     if (!ng_usable(function, "weights", 0, tape, weights)) return false;
     const ng_shape expected = {.rank = 1, .dim = {ng_dim(x, -1)}};
     if (weights->dtype == x->dtype && ng_shape_equal(weights->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: weights %s %s, expected %s %s", function, ng_dtype_name(weights->dtype),
-            ng_shape_print(weights->shape).text, ng_dtype_name(x->dtype),
-            ng_shape_print(expected).text);
+    ng_fail(weights->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE, "%s: weights %s %s, expected %s %s",
+            function, ng_dtype_name(weights->dtype), ng_shape_print(weights->shape).text,
+            ng_dtype_name(x->dtype), ng_shape_print(expected).text);
     return false;
 }
 

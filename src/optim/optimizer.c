@@ -106,7 +106,7 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
     optimizer->groups = grown;
     grown[optimizer->n_groups++] =
         (ng_parameter_group){.pattern = pattern,
-                             .lr_scale = ng_option(options.lr_scale, 1),
+                             .lr_scale = fabs(ng_option(options.lr_scale, 1)),
                              .weight_decay = decays ? fabs(options.weight_decay) : (double)NAN};
     for (int i = 0; i < optimizer->count; i++) settle(optimizer, &optimizer->moved[i]);
     return NG_OK;

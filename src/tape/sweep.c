@@ -349,9 +349,9 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
 {
     if (!ng_usable(function, "the cotangent", 0, tape, dy)) return false;
     if (dy->dtype == y->dtype && ng_shape_equal(dy->shape, y->shape)) return true;
-    ng_fail(NG_ESHAPE, "%s: a cotangent %s %s for an output %s %s", function,
-            ng_dtype_name(dy->dtype), ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype),
-            ng_shape_print(y->shape).text);
+    ng_fail(dy->dtype != y->dtype ? NG_EDTYPE : NG_ESHAPE,
+            "%s: a cotangent %s %s for an output %s %s", function, ng_dtype_name(dy->dtype),
+            ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype), ng_shape_print(y->shape).text);
     return false;
 }
 

@@ -290,7 +290,8 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
 {
     static const char function[] = "ng_record";
     if (!ng_given(function, "tape", tape) || !ng_given(function, "op", op) ||
-        !ng_given(function, "y", y) || !ng_all_given(function, tape, n_inputs, inputs) ||
+        !ng_given(function, "the op's name", op->name) || !ng_given(function, "y", y) ||
+        !ng_all_given(function, tape, n_inputs, inputs) ||
         (attributes_bytes > 0 && !ng_given(function, "attributes", attributes)))
         return NULL;
     if (n_inputs < 0) {

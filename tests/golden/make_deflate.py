@@ -172,6 +172,10 @@ streams['repeat before the first'] = dynamic(two, [0], rle, [(16, 0, 2), (18, 12
 streams['too many lengths'] = dynamic(two, [0], rle, [(18, 127, 7), (18, 107, 7), 1, (18, 0, 7)]).put(0, 64).bytes()
 streams['one length too many'] = dynamic(two, [0, 0], rle, [(18, 97 - 11, 7), 1, (18, 127, 7), (18, 9, 7), 1, (17, 0, 3)]).code(
     '01').bytes()
+streams['one literal, which is the end'] = dynamic(with_lengths([(256, 1)], 257), [0]).code('0').bytes()
+streams['unused literal code'] = dynamic(with_lengths([(256, 1)], 257), [0]).code('1' * 8).bytes()
+streams['one literal of two bits'] = dynamic(with_lengths([(256, 2)], 257), [0]).code('00' * 4).bytes()
+streams['one length of lengths'] = dynamic(two, [0], with_lengths([(1, 1)], 19), []).put(0, 300).bytes()
 streams['unused distance code'] = dynamic(one_distance, [1]).code('0' + '11' + '1' + '10').bytes()
 
 with open('tests/golden/deflate.txt', 'w') as out:
