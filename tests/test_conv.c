@@ -326,15 +326,16 @@ START_TEST(fused_convolution_is_its_definition)
 }
 END_TEST
 
-/* Everything a small residual network does but its last product, with so many threads. */
-static void run_network(ng_dtype dtype, int threads, ng_tensor **kept)
+/* Everything a small residual network does but its last product, with so many threads; its
+ * convolution in so many groups. */
+static void run_network(ng_dtype dtype, int64_t groups, int threads, ng_tensor **kept)
 {
     ng_set_threads(threads);
-    ng_tensor *x = normal(dtype, NG_SHAPE(41, 4, 12, 10), 1);
-    ng_tensor *weight = normal(dtype, NG_SHAPE(6, 4, 3, 3), 2);
-    ng_tensor *bias = normal(dtype, NG_SHAPE(6), 3);
+    ng_tensor *x = normal(dtype, NG_SHAPE(groups == 1 ? 41 : 131, 4, 12, 10), 1);
+    ng_tensor *weight = normal(dtype, NG_SHAPE(8, 4 / groups, 3, 3), 2);
+    ng_tensor *bias = normal(dtype, NG_SHAPE(8), 3);
     ng_tape *own_tape = ng_tape_new();
-    ng_tensor *y = ng_conv2d(own_tape, x, weight, bias, .padding = 1);
+    ng_tensor *y = ng_conv2d(own_tape, x, weight, bias, .padding = 1, .groups = groups);
     y = ng_max_pool2d(own_tape, y, 3, .stride = 1, .padding = 1);
     y = ng_avg_pool2d(own_tape, y, 2, .stride = 1);
     y = ng_fold(own_tape, ng_unfold(own_tape, y, 3), 11, 9, 3);
@@ -349,11 +350,12 @@ static void run_network(ng_dtype dtype, int threads, ng_tensor **kept)
 
 START_TEST(same_bits_for_any_number_of_threads)
 {
-    const ng_dtype dtype = _i ? NG_F64 : NG_F32;
+    const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
+    const int64_t groups = _i < 2 ? 1 : 4;
     ng_tensor *one[4], *more[4];
-    run_network(dtype, 1, one);
-    for (int threads = 2; threads <= 5; threads += 3) {
-        run_network(dtype, threads, more);
+    run_network(dtype, groups, 1, one);
+    for (int threads = 2; threads <= 5; threads += threads - 1) {
+        run_network(dtype, groups, threads, more);
         for (int i = 0; i < 4; i++) assert_same_bits(one[i], more[i]);
     }
 }
@@ -849,7 +851,7 @@ Suite *conv_suite(void)
     tcase_add_test(t, flatten_keeps_the_samples_apart);
     tcase_add_test(t, no_images_give_no_outputs_and_no_gradient);
     tcase_add_loop_test(t, fused_convolution_is_its_definition, 0, N_SIZES);
-    tcase_add_loop_test(t, same_bits_for_any_number_of_threads, 0, 2);
+    tcase_add_loop_test(t, same_bits_for_any_number_of_threads, 0, 4);
     tcase_add_loop_test(t, window_kernels_match_plain_loops, 0, N_WINDOWS);
     tcase_add_test(t, a_transposed_convolution_is_the_adjoint);
     tcase_add_test(t, upsampling_repeats_and_interpolates);

@@ -531,39 +531,48 @@ static long double log_sum_exp(const char *x, int64_t first, int64_t n)
     return logl(sum);
 }
 
+/* Of x (outer, n, inner) over its middle. */
+static void check_softmaxes(int64_t outer, int64_t n, int64_t inner)
+{
+    const int64_t size = outer * n * inner;
+    const char *x = uniform(size, -9, 9), *dy = uniform(size, -1, 1);
+    char *p = make(size), *l = make(size), *dp = make(size), *dl = make(size);
+    char *dp_onto = constant(size, 1), *dl_onto = constant(size, 1);
+    k->softmax(x, p, outer, n, inner);
+    k->log_softmax(x, l, outer, n, inner);
+    k->softmax_backward(p, dy, dp, outer, n, inner, false);
+    k->softmax_backward(p, dy, dp_onto, outer, n, inner, true);
+    k->log_softmax_backward(l, dy, dl, outer, n, inner, false);
+    k->log_softmax_backward(l, dy, dl_onto, outer, n, inner, true);
+    for (int64_t row = 0; row < outer * inner; row++) {
+        const int64_t first = row / inner * n * inner + row % inner, end = first + n * inner;
+        long double mean = 0, sum = 0, exps = 0;
+        for (int64_t i = first; i < end; i += inner) exps += expl((long double)get(x, i));
+        const long double lse = logl(exps);
+        for (int64_t i = first; i < end; i += inner) {
+            mean += expl(get(x, i) - lse) * get(dy, i);
+            sum += get(dy, i);
+        }
+        for (int64_t i = first; i < end; i += inner) {
+            /* e^x has condition |x - max| <= 18 */
+            const long double e = expl(get(x, i) - lse);
+            expect("softmax", p, i, e, 40, 0);
+            expect("log_softmax", l, i, get(x, i) - lse, 4, 20);
+            expect("softmax gradient", dp, i, e * (get(dy, i) - mean), 60, (double)e);
+            expect("onto", dp_onto, i, 1 + e * (get(dy, i) - mean), 60, 1);
+            expect("log_softmax gradient", dl, i, get(dy, i) - e * sum, 60, 1);
+            expect("onto", dl_onto, i, 1 + get(dy, i) - e * sum, 60, 1);
+        }
+    }
+    release();
+}
+
 void compare_softmaxes(void)
 {
-    enum { ROWS = 3 };
     for (int s = 0; s < SIZES; s++) {
-        const int64_t n = sizes[s], size = ROWS * n;
-        const char *x = uniform(size, -9, 9), *dy = uniform(size, -1, 1);
-        char *p = make(size), *l = make(size), *dp = make(size), *dl = make(size);
-        char *dp_onto = constant(size, 1), *dl_onto = constant(size, 1);
-        k->softmax(x, p, ROWS, n);
-        k->log_softmax(x, l, ROWS, n);
-        k->softmax_backward(p, dy, dp, ROWS, n, false);
-        k->softmax_backward(p, dy, dp_onto, ROWS, n, true);
-        k->log_softmax_backward(l, dy, dl, ROWS, n, false);
-        k->log_softmax_backward(l, dy, dl_onto, ROWS, n, true);
-        for (int64_t row = 0; row < ROWS; row++) {
-            const long double lse = log_sum_exp(x, row * n, n);
-            long double mean = 0, sum = 0;
-            for (int64_t i = row * n; i < (row + 1) * n; i++) {
-                mean += expl(get(x, i) - lse) * get(dy, i);
-                sum += get(dy, i);
-            }
-            for (int64_t i = row * n; i < (row + 1) * n; i++) {
-                /* e^x has condition |x - max| <= 18 */
-                const long double e = expl(get(x, i) - lse);
-                expect("softmax", p, i, e, 40, 0);
-                expect("log_softmax", l, i, get(x, i) - lse, 4, 20);
-                expect("softmax gradient", dp, i, e * (get(dy, i) - mean), 60, (double)e);
-                expect("onto", dp_onto, i, 1 + e * (get(dy, i) - mean), 60, 1);
-                expect("log_softmax gradient", dl, i, get(dy, i) - e * sum, 60, 1);
-                expect("onto", dl_onto, i, 1 + get(dy, i) - e * sum, 60, 1);
-            }
-        }
-        release();
+        check_softmaxes(3, sizes[s], 1);
+        check_softmaxes(2, 5, sizes[s]);
+        if (sizes[s] < 100) check_softmaxes(2, 3 * sizes[s], 70);
     }
 }
 
@@ -573,12 +582,18 @@ START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
     char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
     put(x, 19 + 4, nan_value);
     put(x, 2 * 19, -inf);
-    k->softmax(x, y, 3, 19);
+    k->softmax(x, y, 3, 19, 1);
     for (int i = 0; i < 19; i++) {
         expect("softmax", y, i, 1 / 19.0L, 2, 0);
         ck_assert(isnan(get(y, 19 + i)));
         expect("softmax", y, 38 + i, i ? 1 / 18.0L : 0, 2, 0);
     }
+    k->softmax(x, y, 1, 3, 19); /* the same as columns */
+    for (int i = 0; i < 3 * 19; i++)
+        if (i % 19 == 4)
+            ck_assert(isnan(get(y, i)));
+        else
+            expect("softmax", y, i, i % 19 ? 1 / 3.0L : i < 38 ? 1 / 2.0L : 0, 2, 0);
     release();
 }
 END_TEST
@@ -1405,7 +1420,7 @@ END_TEST
 
 enum { LARGE_ROWS = 517, LARGE = LARGE_ROWS * 301 };
 
-enum { OUTPUTS = 21 };
+enum { OUTPUTS = 25 };
 
 /* Runs large work of every kind into y (OUTPUTS, LARGE). */
 static void run_all(const char *x, const char *z, const int64_t *labels, char *y)
@@ -1425,7 +1440,11 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     k->sum(x, NEXT, 1, LARGE, 1, 1, false);
     k->sum(x, NEXT, 1, rows, n, 1, false);
     k->sum(x, NEXT, rows, n, 1, 1, false);
-    k->softmax(x, NEXT, rows, n);
+    k->softmax(x, NEXT, rows, n, 1);
+    k->softmax(x, NEXT, 11, 47, n);
+    k->log_softmax(x, NEXT, 11, 47, n);
+    k->softmax_backward(x, z, NEXT, 11, 47, n, false);
+    k->log_softmax_backward(x, z, NEXT, 11, 47, n, false);
     const ng_cross_entropy_shape classes = {.rows = rows, .n = n, .smoothing = 0.1};
     k->cross_entropy(&classes, x, labels, NEXT, kept);
     k->cross_entropy_backward(&classes, x, labels, kept, (ng_loss_slopes){z, true, 1}, NEXT, false);
@@ -1555,7 +1574,7 @@ static void run_past(int kind, const char *x, const char *z, char *y)
         for (int64_t i = 0; i < PAST; i += 7)
             expect("a + b", y, i, get(x, i) + get(z, repeated ? i % n : i), 1, 0);
     } else if (kind == 2) {
-        k->softmax_backward(x, z, y, rows, n, false);
+        k->softmax_backward(x, z, y, rows, n, 1, false);
     } else if (kind < 5) {
         k->row_norm(&row, x, z, center ? z : NULL, y, statistics);
     } else if (kind == 10 || kind == 11) {

@@ -10,7 +10,8 @@
  * for each group of channels apart. Small images are taken several at a time, a bundle, whose
  * columns stand side by side: L is then that of all together. The images are cut into blocks, which
  * threads share; each has memory for a bundle and for its part of dW. Bundles and blocks depend on
- * the shape alone, and the parts are added in their order. */
+ * the shape alone, and the parts are added in their order. Groups of few channels are done tap by
+ * tap. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include <string.h>
@@ -88,13 +89,57 @@ static conv_work work_of(ng_dtype dtype, const ng_conv_shape *shape)
     return w;
 }
 
+/* ---- Tap by tap ---------------------------------------------------------------------------- */
+
+/* Groups of so few channels or outputs make products too small to be fast; with a stride fewer, for
+ * each element of dx is asked of all taps. */
+#define FEW 8
+
+/* Elements behind a grid that are read and written with its last: four vectors of most tables. */
+#define SLACK 64
+
+/* Rows, or columns, of a part of the grid: from the first that the first output sees to the last
+ * that the last one sees, and all of the image. */
+static int64_t grid_length(const ng_windows *v, int axis)
+{
+    const int64_t stride = v->stride[axis], image = v->padding[axis] + v->size[axis];
+    const int64_t seen = v->out[axis] + (v->kernel[axis] - 1) * v->dilation[axis] / stride;
+    return seen * stride < image ? (image + stride - 1) / stride : seen;
+}
+
+bool ng_conv_taps(ng_dtype dtype, const ng_conv_shape *shape, ng_conv_grid *grid)
+{
+    const ng_windows *v = &shape->windows;
+    const int64_t groups = shape->groups, outputs = shape->outputs / groups;
+    ng_conv_grid g = {.shape = shape, .inputs = shape->channels / groups};
+    g.rows = grid_length(v, 0), g.columns = grid_length(v, 1);
+    const int64_t parts = v->stride[0] * v->stride[1];
+    const double most = 1024 + 2 * (double)v->size[0] * (double)v->size[1];
+    if (groups == 1 || g.inputs * parts > FEW || outputs * parts > FEW ||
+        (double)parts * (double)g.rows * (double)g.columns > most)
+        return false;
+    g.run = (v->out[0] - 1) * g.columns + v->out[1];
+    g.size = (parts * g.rows * g.columns + SLACK + 15) / 16 * 16;
+    g.blocks = ng_least(groups, BLOCKS);
+    g.length = (groups + g.blocks - 1) / g.blocks;
+    g.block = (g.inputs + 2 * outputs + 1) * g.size;
+    const int64_t taps = v->kernel[0] * v->kernel[1], weights = shape->outputs * g.inputs * taps;
+    g.work = shape->images * weights * g.run / 8;
+    g.scratch = (2 * taps + weights) * 8 + g.blocks * g.block * (int64_t)ng_dtype_bytes(dtype);
+    *grid = g;
+    return true;
+}
+
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward)
 {
+    const int64_t sums = shape->images * shape->outputs;
+    ng_conv_grid grid;
+    if (ng_conv_taps(dtype, shape, &grid))
+        return grid.scratch + (backward ? sums * (int64_t)ng_dtype_bytes(dtype) : 0);
     const conv_work w = work_of(dtype, shape);
     const int64_t memory = w.blocks * block_bytes(&w);
     if (!backward) return memory;
-    return memory + lines(&w, w.blocks * weight_size(&w)) +
-           lines(&w, shape->images * shape->outputs);
+    return memory + lines(&w, w.blocks * weight_size(&w)) + lines(&w, sums);
 }
 
 /* ---- A bundle of images -------------------------------------------------------------------- */
@@ -250,6 +295,11 @@ static void forward_span(const void *arguments, int64_t begin, int64_t end)
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch)
 {
+    ng_conv_grid grid;
+    if (ng_conv_taps(dtype, shape, &grid)) {
+        ng_kernels_for(dtype)->conv_taps(&grid, x, weight, bias, y, scratch);
+        return;
+    }
     conv_work w = work_of(dtype, shape);
     w.x = x, w.weight = weight, w.bias = bias, w.y = y, w.scratch = scratch;
     share_blocks(forward_span, &w);
@@ -275,11 +325,18 @@ static void backward_span(const void *arguments, int64_t begin, int64_t end)
     for (int64_t block = begin; block < end; block++) backward_block(arguments, block);
 }
 
+static void products_backward(const conv_work *w)
+{
+    share_blocks(backward_span, w);
+    if (w->to.dweight.data)
+        w->kernels->sum(parts_of(w), w->to.dweight.data, 1, w->shape->images == 0 ? 0 : w->blocks,
+                        weight_size(w), 1, w->to.dweight.accumulate);
+}
+
 /* dbias: the places of each image and output first, then the images. */
-static void sum_bias(const conv_work *w)
+static void sum_bias(const conv_work *w, char *sums)
 {
     const int64_t images = w->shape->images, outputs = w->shape->outputs;
-    char *sums = parts_of(w) + lines(w, w->blocks * weight_size(w));
     w->kernels->sum(w->dy, sums, images * outputs, w->n, 1, 1, false);
     w->kernels->sum(sums, w->to.dbias.data, 1, images, outputs, 1, w->to.dbias.accumulate);
 }
@@ -289,9 +346,13 @@ void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x,
 {
     conv_work w = work_of(dtype, shape);
     w.x = x, w.weight = weight, w.dy = dy, w.to = to, w.scratch = scratch;
-    if (to.dx.data || to.dweight.data) share_blocks(backward_span, &w);
-    if (to.dweight.data)
-        w.kernels->sum(parts_of(&w), to.dweight.data, 1, shape->images == 0 ? 0 : w.blocks,
-                       weight_size(&w), 1, to.dweight.accumulate);
-    if (to.dbias.data) sum_bias(&w);
+    char *sums = parts_of(&w) + lines(&w, w.blocks * weight_size(&w));
+    ng_conv_grid grid;
+    const bool taps = ng_conv_taps(dtype, shape, &grid);
+    if (taps) sums = w.scratch + grid.scratch;
+    if (taps && (to.dx.data || to.dweight.data))
+        w.kernels->conv_taps_backward(&grid, x, weight, dy, to, scratch);
+    else if (to.dx.data || to.dweight.data)
+        products_backward(&w);
+    if (to.dbias.data) sum_bias(&w, sums);
 }

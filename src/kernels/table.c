@@ -18,6 +18,7 @@
 #include "kernels/swiglu.inc"
 #include "kernels/tables.h"
 #include "kernels/tanh_norm.inc"
+#include "kernels/taps.inc"
 #include "kernels/transpose.inc"
 #include "kernels/update.inc"
 

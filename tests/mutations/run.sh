@@ -32,7 +32,7 @@ first_for() { # PATH: the suites that look at it first; check-long is check with
     src/kernels/gemm* | src/kernels/walk* | src/kernels/select.c) echo tables kernels ;;
     src/group/*) echo group parallel ;;
     src/optim/parallel.c) echo parallel group ;;
-    src/kernels/conv.c | src/kernels/image.inc) echo conv kernels ;;
+    src/kernels/conv.c | src/kernels/image.inc) echo conv tables kernels ;;
     src/kernels/resize.inc) echo conv tables ;;
     src/kernels/attention.inc | src/kernels/dropout.h) echo transformer tables ;;
     src/kernels/pointwise.inc) echo tables kernels losses ops ;;
