@@ -473,8 +473,24 @@ static void check_running_sums(int64_t outer, int64_t n, int64_t inner)
     release();
 }
 
+/* Each place in turn is the first, and others are outside behind it. */
+static void check_range(int64_t n)
+{
+    char *x = uniform(n, -1, 1);
+    for (int64_t i = 0; i < n; i += 1 + i / 7) {
+        char *spoiled = copy(x, n);
+        if (i > 0) put(spoiled, i / 2, nan_value);
+        put(spoiled, n - 1, -inf);
+        put(spoiled, i, i % 2 ? 1.5 : -1.5);
+        ck_assert_int_eq(k->first_outside(spoiled, n, -1, 1), i);
+    }
+    ck_assert_int_eq(k->first_outside(x, n, -1, 1), -1);
+    release();
+}
+
 void compare_reductions(void)
 {
+    for (int s = 0; s < SIZES; s++) check_range(sizes[s]);
     for_each_split(check_reductions);
     for_each_split(check_running_sums);
 }

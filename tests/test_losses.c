@@ -266,6 +266,43 @@ START_TEST(losses_say_what_is_wrong)
 }
 END_TEST
 
+static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    return ng_binary_cross_entropy(t, in[0], ng_mul_scalar(t, in[1], 0.5));
+}
+
+/* The checker moves them beyond 0 and 1. */
+START_TEST(targets_at_the_ends_of_their_range_are_checked)
+{
+    ng_tensor *in[] = {normal(NG_F64, NG_SHAPE(2), 1), VALUES(NG_F64, NG_SHAPE(2), 0, 2)};
+    const ng_check_report report = ng_check_function(of_computed_targets, in, 2, .order = 2);
+    ck_assert_msg(report.passed, "%s", report.message);
+}
+END_TEST
+
+/* What is 0 or 1 but for rounding is let through, and so is a NaN, which shows in the loss. */
+START_TEST(targets_that_are_no_probabilities_are_told)
+{
+    const ng_dtype dtype = _i ? NG_F64 : NG_F32;
+    ng_tensor *x = normal(dtype, NG_SHAPE(4), 1);
+    ck_assert_ptr_null(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 1, 2, -1)));
+    assert_error(NG_EVALUE, "ng_binary_cross_entropy: target 2 at [2], expected 0 to 1");
+    ck_assert_ptr_null(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 1, 1, 1, -1),
+                                               .reduction = NG_EACH));
+    assert_error(NG_EVALUE, "ng_binary_cross_entropy: target -1 at [3], expected 0 to 1");
+    ck_assert_ptr_null(ng_kl_divergence(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 2, -0.5, 0)));
+    assert_error(NG_EVALUE, "ng_kl_divergence: target -0.5 at [2], expected 0 or more");
+    ng_tensor *near = VALUES(dtype, NG_SHAPE(4), 1 + 1e-6, -1e-6, 1, 0);
+    assert_ok(ng_binary_cross_entropy(tape, x, near));
+    ng_tensor *unknown = VALUES(dtype, NG_SHAPE(4), 0, 1, (double)NAN, 1);
+    ck_assert(isnan(ng_item(ng_binary_cross_entropy(tape, x, unknown))));
+    ng_tensor *learned = LEAF(dtype, NG_SHAPE(4), 0, 1, 2, -1);
+    assert_ok(ng_backward(tape, ng_binary_cross_entropy(tape, x, learned)));
+    ck_assert(!ng_failed());
+}
+END_TEST
+
 /* ---- Cross-entropy ------------------------------------------------------------------------ */
 
 /* Logits ln 1, ln 2, ln 5 are the probabilities 1/8, 2/8, 5/8; equal ones are 1/3 each. */
@@ -563,6 +600,8 @@ Suite *losses_suite(void)
     tcase_add_test(t, binary_cross_entropy_by_hand);
     tcase_add_test(t, binary_cross_entropy_of_infinite_logits);
     tcase_add_test(t, binary_cross_entropy_keeps_small_losses);
+    tcase_add_loop_test(t, targets_that_are_no_probabilities_are_told, 0, 2);
+    tcase_add_test(t, targets_at_the_ends_of_their_range_are_checked);
     tcase_add_test(t, losses_say_what_is_wrong);
     tcase_add_test(t, cross_entropy_is_minus_log_of_probability);
     tcase_add_test(t, cross_entropy_of_each_weighs_by_its_cotangent);

@@ -316,7 +316,8 @@ static const ng_shape shape_of_kind[128] = {
     ['q'] = {3, {1, 4, 12}},   /* queries, keys and values side by side */
     ['k'] = {2, {1, 4}},       /* a mask of keys */
     ['n'] = {2, {4, 4}},       /* no gradient wanted */
-    ['c'] = {1, {4}},          /* the same, for each channel: running statistics */
+    ['p'] = {2, {4, 4}},       /* the same, probabilities */
+    ['c'] = {1, {4}},          /* none either, for each channel: running statistics */
     ['f'] = {2, {4, 4}},       /* in float */
     ['l'] = {1, {4}},          /* int64 labels */
     ['g'] = {2, {4, 4}},       /* a leaf that has a gradient */
@@ -466,9 +467,10 @@ enum { N_CALLERS = sizeof callers / sizeof callers[0] };
 static ng_tensor *leaf_of(char kind)
 {
     const ng_dtype dtype = kind == 'l' ? NG_I64 : kind == 'f' ? NG_F32 : NG_F64;
-    ng_tensor *x = ng_uniform_new(dtype, shape_of_kind[(int)kind], 0.5, 3, &rng);
+    const double most = kind == 'p' ? 1 : 3;
+    ng_tensor *x = ng_uniform_new(dtype, shape_of_kind[(int)kind], 0.5, most, &rng);
     assert_ok(x);
-    return strchr("lnck", kind) ? x : ng_require_grad(x);
+    return strchr("lnpck", kind) ? x : ng_require_grad(x);
 }
 
 static ng_tensor *operand_of(char kind)

@@ -838,6 +838,9 @@ START_TEST(groups_follow_schedule_and_layers_that_are_added)
         }
     ck_assert_int_ne(ng_optimizer_group(sgd, "*.norm", .lr_scale = 2), NG_OK);
     assert_error(NG_EVALUE, "ng_optimizer_group: no parameter's name matches \"*.norm\"");
+    ck_assert_int_ne(ng_optimizer_group(sgd, "*", .weight_decay = 0), NG_OK);
+    assert_error(NG_EVALUE, "ng_optimizer_group: nothing is set for \"*\", expected .lr_scale or "
+                            ".weight_decay (NG_ZERO is a 0 that is meant)");
     ck_assert_int_ne(ng_optimizer_group(sgd, "*", .lr_scale = -2), NG_OK);
     assert_error(NG_EVALUE, "ng_optimizer_group: lr_scale is -2");
     ng_optimizer_free(sgd), ng_module_free(net);

@@ -331,7 +331,8 @@ NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options opt
                                 /* d = |x - t|: d <= delta ? d^2/2 : delta (d - delta/2) */
 NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
                                                ng_loss_options options);
-                                                /* softplus(x) - t x, t in [0, 1] */
+                /* softplus(x) - t x, t in [0, 1]: a target outside it (beyond rounding, 1e-5) that
+                 * requires no gradient is NG_EVALUE */
 
 /* Cross-entropy of logits (..., classes) against int64 labels (...):
  *     loss = -sum_c q_c log_softmax(logits)_c
@@ -369,7 +370,8 @@ NG_API ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options option
 
 /* Kullback-Leibler divergence of probabilities t from log-probabilities x, of one shape: an element
  * gives t (ln t - x), and 0 where t is 0, where none flows to t. NG_MEAN is the mean over all
- * elements; the divergence of a batch of distributions is their sum over the number of rows. */
+ * elements; the divergence of a batch of distributions is their sum over the number of rows. A t
+ * below 0 (beyond rounding, 1e-5) that requires no gradient is NG_EVALUE. */
 #define ng_kl_divergence(tape, x, ...)                                                            \
     ng_kl_divergence_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 NG_API ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);

@@ -87,7 +87,8 @@ NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
 
 /* Settings of its own for each parameter whose whole name matches a pattern, where * stands for any
  * characters; of several that match, the last that was given counts. They hold for layers that are
- * added later too. A pattern that no parameter matches is NG_EVALUE.
+ * added later too. A pattern that no parameter matches is NG_EVALUE, and so are no settings at all:
+ * a decay of 0 is NG_ZERO.
  *
  *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
  *     ng_optimizer_group(adamw, "head.*", .lr_scale = 10);

@@ -128,7 +128,9 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
 ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
     static const char function[] = "ng_kl_divergence";
-    if (!ng_loss_pair_ok(function, tape, x, &options)) return NULL;
+    if (!ng_loss_pair_ok(function, tape, x, &options) ||
+        !ng_targets_ok(function, options.target, 0, HUGE_VAL))
+        return NULL;
     ng_tensor *const t = options.target;
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);

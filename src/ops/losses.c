@@ -1,6 +1,7 @@
 /* Losses: how far a prediction is from its target, each element or row for itself, summed, or
  * averaged. */
 #include "ops/op.h"
+#include <math.h>
 
 /* ---- Reductions ----------------------------------------------------------------------------- */
 
@@ -45,6 +46,17 @@ bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng
 {
     return pair_fits(function, tape, x, o) &&
            ng_option_idle(function, "delta", ng_option_given(o->delta), "in ng_huber");
+}
+
+bool ng_targets_ok(const char *function, const ng_tensor *target, double low, double high)
+{
+    if (target->requires_grad) return true;
+    const int64_t at = ng_kernels_for(target->dtype)
+                           ->first_outside(target->data, target->size, low - 1e-5, high + 1e-5);
+    if (at < 0) return true;
+    ng_fail(NG_EVALUE, "%s: target %g at [%lld], expected %s", function, ng_tensor_load(target, at),
+            (long long)at, high < HUGE_VAL ? "0 to 1" : "0 or more");
+    return false;
 }
 
 /* out = binary(a, b) for two arrays of x's shape. */
@@ -251,7 +263,10 @@ static const ng_op bce_op = {.name = "binary_cross_entropy",
 
 ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_loss_options options)
 {
-    if (!ng_loss_pair_ok("ng_binary_cross_entropy", tape, logits, &options)) return NULL;
+    static const char function[] = "ng_binary_cross_entropy";
+    if (!ng_loss_pair_ok(function, tape, logits, &options) ||
+        !ng_targets_ok(function, options.target, 0, 1))
+        return NULL;
     const ng_tensor *x = logits;
     const bce_attributes saved = {.reduction = options.reduction,
                                   .scale = reduction_scale(options.reduction, x->size)};

@@ -150,6 +150,10 @@ bool ng_reduction_ok(const char *function, ng_reduction reduction);
 bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o);
 ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction);
 
+/* Whether no target is outside [low, high] by more than rounding, 1e-5. One that requires a
+ * gradient may be, for finite differences go beyond both ends. */
+bool ng_targets_ok(const char *function, const ng_tensor *target, double low, double high);
+
 /* ng_cross_entropy with .weights, its other operands checked. */
 ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
                                      ng_cross_entropy_options options);

@@ -78,6 +78,13 @@ static bool group_accepted(const char *function, const ng_optimizer *self,
     if (!ng_option_range(function, "lr_scale", options->lr_scale, 0, HUGE_VAL) ||
         !ng_option_range(function, "weight_decay", options->weight_decay, 0, HUGE_VAL))
         return false;
+    if (!ng_option_given(options->lr_scale) && !ng_option_given(options->weight_decay)) {
+        ng_fail(NG_EVALUE,
+                "%s: nothing is set for \"%s\", expected .lr_scale or .weight_decay "
+                "(NG_ZERO is a 0 that is meant)",
+                function, options->pattern);
+        return false;
+    }
     for (int i = 0; i < self->count; i++)
         if (matches(options->pattern, self->moved[i].name)) return true;
     ng_fail(NG_EVALUE, "%s: no parameter's name matches \"%s\"", function, options->pattern);
