@@ -524,6 +524,21 @@ START_TEST(logsumexp_neither_overflows_nor_vanishes)
 }
 END_TEST
 
+/* Beside an infinity nothing has a share, however many rows there are. */
+START_TEST(an_infinite_logsumexp_asks_nothing_of_the_others)
+{
+    const int64_t rows[] = {1, 16, 40};
+    for (int i = 0; i < 3; i++) {
+        ng_tensor *x = own(ng_require_grad(ng_zeros_new(NG_F64, NG_SHAPE(rows[i], 2))));
+        ng_set(x, 1, (double)INFINITY);
+        ng_tensor *y = ng_logsumexp(tape, x, .axes = NG_AXES(1));
+        const ng_tensor *dx = ng_gradient(tape, y, x);
+        ck_assert(ng_get(dx, 0) == 0 && isnan(ng_get(dx, 1)));
+        for (int64_t k = 2; k < 2 * rows[i]; k++) ck_assert(ng_get(dx, k) == 0.5);
+    }
+}
+END_TEST
+
 START_TEST(softmax_along_any_axis_is_exp_over_its_sum)
 {
     ng_tensor *x = normal(NG_SHAPE(3, 2, 4), 5);
@@ -1368,6 +1383,7 @@ Suite *ops_suite(void)
     tcase_add_test(reductions, gradients_of_reductions_reach_the_reduced_elements);
     tcase_add_test(reductions, variance_keeps_its_digits_far_from_zero);
     tcase_add_test(reductions, logsumexp_neither_overflows_nor_vanishes);
+    tcase_add_test(reductions, an_infinite_logsumexp_asks_nothing_of_the_others);
     tcase_add_test(reductions, softmax_along_any_axis_is_exp_over_its_sum);
     tcase_add_test(reductions, row_norms_have_the_eps_that_is_theirs);
     tcase_add_test(reductions, argmax_is_the_first_of_equals);
