@@ -30,7 +30,7 @@ do for [k = 1:5] {
     stats data index name[k] using (column("step") >= 0.8 * steps ? column("change") : NaN) nooutput
     last[k] = STATS_median
 }
-bottom = least / 6
+bottom = least / 12
 top = most * 1.5
 
 do for [kind in "svg png"] {
