@@ -38,8 +38,8 @@ do for [kind in "svg png"] {
     set yrange [bottom:14]
     set arrow 1 from 0.004,log(10) to 16.5,log(10) nohead ls 8
     set label 2 "guessing" at 0.0045,log(10)*1.25 tc rgb faint
-    set label 3 "diverged" at 15.5,12 right tc rgb faint
-    set label 11 names[1] at 0.9,5 right tc ls 11
+    set label 3 "diverged" at 15.5,7.5 right tc rgb faint
+    set label 11 names[1] at 0.7,5 right tc ls 11
     set label 12 names[2] at 1.3,0.085 tc ls 12
     set label 13 names[3] at 1.05,1.6 tc ls 13
     set label 14 names[4] at 1.05,1.1 tc ls 14
