@@ -165,7 +165,7 @@ $(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(if $(WITH_BLAS),-DNG_WITH_
 # What makes layers, doubts gradients or records an op runs once for each, not once a number: it takes
 # no longer so, and compiles in two thirds of the time; but for those of ops/ that loop over numbers.
 LOOPING = constants dropout order select
-$(OUT)/src/nn/% $(OUT)/src/check/% $(OUT)/src/ops/%: OWN += -O1
+$(OUT)/src/nn/% $(OUT)/src/norms/% $(OUT)/src/check/% $(OUT)/src/ops/%: OWN += -O1
 $(LOOPING:%=$(OUT)/src/ops/%.%): OWN += -O2
 $(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(isa)))'
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
@@ -313,14 +313,6 @@ plots-mpi: needs-mpi needs-gnuplot $(PROGRAMS)/mpi/workers_mpi | $(OUT)/plots/
 demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi
 	$(Q)tests/mpi/demo.sh $(PROGRAMS)/mpi/digits_mpi
 
-# One line for each file of ops/ and nn/ that ends with cases: their table.c makes a table of it.
-HAVE_CASES := $(shell grep -l '^const ng_case ng_[a-z]*_cases_' $(SOURCES))
-CASE_TABLES = $(OUT)/src/ops/table.o $(OUT)/src/nn/table.o
-$(CASE_TABLES): OWN += -I$(OUT)/src
-$(CASE_TABLES): %/table.o: %/cases.h
-$(CASE_TABLES:table.o=cases.h): $(OUT)/%/cases.h: FORCE | $$(@D)/
-	$(call remember,$(patsubst $*/%.c,CASES(%),$(filter $*/%,$(HAVE_CASES))))
-
 # For the build systems of others: pkg-config and CMake.
 $(PC) $(CMAKE) $(MPI_PC): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
@@ -428,12 +420,6 @@ fuzz-run: $(FUZZERS)
 $(OUT)/tests/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(STATIC) | $(OUT)/tests/fuzz/
 	$(call say,LINK $@)
 	$(Q)$(CC) $(COMMON) $(LAST) -fsanitize=fuzzer $< $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS) -o $@
-
-# Not a part of check: it takes hours. MUTATIONS are the script's options, such as -j 4 or src/io.
-## mutations: hundreds of small faults, one at a time: do the tests notice each?
-.PHONY: mutations
-mutations: needs-check
-	$(Q)CC='$(CC)' tests/mutations/run.sh $(BUILD)/mutations $(MUTATIONS)
 
 ## coverage: the tests with gcov; prints the share of lines run, for each file of src/
 .PHONY: coverage
@@ -613,7 +599,6 @@ lint: headers
 	*' 14.'*) clang-format --dry-run -Werror $(FORMATTED) ;; \
 	*) echo 'lint: no clang-format 14, so the format is not looked at' ;; esac
 	$(Q)tests/map.sh
-	$(Q)tests/mutations/run.sh -l
 	$(Q)tests/reference.sh $(OUT)/reference
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 

@@ -1,5 +1,5 @@
 /* BatchNorm: each channel normalized over the batch, or by running statistics. */
-#include "nn/batch_state.h"
+#include "norms/batch_state.h"
 #include <math.h>
 
 typedef struct {

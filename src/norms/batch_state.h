@@ -1,6 +1,6 @@
 /* What batch normalization and batch renormalization keep: scale, shift and running statistics. */
-#ifndef NG_NN_BATCH_STATE_H
-#define NG_NN_BATCH_STATE_H
+#ifndef NG_NORMS_BATCH_STATE_H
+#define NG_NORMS_BATCH_STATE_H
 
 #include "nn/module.h"
 

@@ -1,5 +1,5 @@
 /* BatchRenorm: batch normalization whose training is corrected towards its evaluation. */
-#include "nn/batch_state.h"
+#include "norms/batch_state.h"
 #include <math.h>
 
 typedef struct {

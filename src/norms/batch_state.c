@@ -1,5 +1,5 @@
 /* Scale, shift and running statistics of the layers that normalize over the batch. */
-#include "nn/batch_state.h"
+#include "norms/batch_state.h"
 #include "tape/tape.h"
 
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,

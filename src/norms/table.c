@@ -1,15 +1,15 @@
-/* The cases of all layers, file by file; those that have some are listed by the Makefile. */
+/* The cases of all layers, of src/nn/ and src/norms/. */
 #include "tape/case.h"
 
 #define CASES(file)                                                                                \
     extern const ng_case ng_layer_cases_##file[];                                                  \
     extern const int ng_layer_cases_##file##_count;
-#include "nn/cases.h"
+#include "norms/cases.def"
 #undef CASES
 
 #define CASES(file) {ng_layer_cases_##file, &ng_layer_cases_##file##_count},
 static const ng_case_list lists[] = {
-#include "nn/cases.h"
+#include "norms/cases.def"
 };
 
 const ng_case *ng_layer_case(int index) { return ng_case_at(lists, NG_CASE_COUNT(lists), index); }
