@@ -1,35 +1,35 @@
 /* Any processor of this architecture, in the compiler's own vectors.
- * lanes.h includes it, and says what each word means. */
+ * lanes.h includes it, and explains each name. */
 
 #define NG_VECTOR 16
 #define NG_FUSES 0
 #define GEMM_ROWS 6
 
-typedef double wide __attribute__((vector_size(16)));
-typedef float floats __attribute__((vector_size(16)));
+typedef double f64vec __attribute__((vector_size(16)));
+typedef float f32vec __attribute__((vector_size(16)));
 
-NG_INLINE wide load_f32(const float *x)
+NG_INLINE f64vec load_f32(const float *x)
 {
     typedef float narrow __attribute__((vector_size(8)));
     narrow v;
     memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, wide);
+    return __builtin_convertvector(v, f64vec);
 }
-NG_INLINE void store_f32(float *x, wide v)
+NG_INLINE void store_f32(float *x, f64vec v)
 {
     typedef float narrow __attribute__((vector_size(8)));
     const narrow narrowed = __builtin_convertvector(v, narrow);
     memcpy(x, &narrowed, sizeof narrowed);
 }
 
-NG_INLINE wide low_half(floats v) { return (wide){(double)v[0], (double)v[1]}; }
-NG_INLINE wide high_half(floats v) { return (wide){(double)v[2], (double)v[3]}; }
+NG_INLINE f64vec low_half(f32vec v) { return (f64vec){(double)v[0], (double)v[1]}; }
+NG_INLINE f64vec high_half(f32vec v) { return (f64vec){(double)v[2], (double)v[3]}; }
 
-NG_INLINE void stream_f32(float *x, wide v) { store_f32(x, v); }
-NG_INLINE void stream_vector(void *x, wide v) { memcpy(x, &v, sizeof v); }
+NG_INLINE void stream_f32(float *x, f64vec v) { store_f32(x, v); }
+NG_INLINE void stream_vector(void *x, f64vec v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_end(void) {}
 
-NG_INLINE floats fused_floats(floats a, floats b, floats c) { return a * b + c; }
-NG_INLINE wide fused_wide(wide a, wide b, wide c) { return a * b + c; }
+NG_INLINE f32vec fused_f32vec(f32vec a, f32vec b, f32vec c) { return a * b + c; }
+NG_INLINE f64vec fused_f64vec(f64vec a, f64vec b, f64vec c) { return a * b + c; }
 
-NG_INLINE double wide_sum(wide v) { return v[0] + v[1]; }
+NG_INLINE double sum_f64vec(f64vec v) { return v[0] + v[1]; }

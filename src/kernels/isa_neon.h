@@ -1,5 +1,5 @@
 /* NEON of 64-bit ARM, which has 32 registers and no stores past the caches.
- * lanes.h includes it, and says what each word means. */
+ * lanes.h includes it, and explains each name. */
 
 #include <arm_neon.h>
 
@@ -8,26 +8,26 @@
 #define GEMM_ROWS 12
 #define NG_REGISTER "w"
 
-typedef double wide __attribute__((vector_size(16)));
-typedef float floats __attribute__((vector_size(16)));
+typedef double f64vec __attribute__((vector_size(16)));
+typedef float f32vec __attribute__((vector_size(16)));
 
-NG_INLINE wide load_f32(const float *x) { return (wide)vcvt_f64_f32(vld1_f32(x)); }
-NG_INLINE void store_f32(float *x, wide v) { vst1_f32(x, vcvt_f32_f64((float64x2_t)v)); }
+NG_INLINE f64vec load_f32(const float *x) { return (f64vec)vcvt_f64_f32(vld1_f32(x)); }
+NG_INLINE void store_f32(float *x, f64vec v) { vst1_f32(x, vcvt_f32_f64((float64x2_t)v)); }
 
-NG_INLINE wide low_half(floats v) { return (wide)vcvt_f64_f32(vget_low_f32((float32x4_t)v)); }
-NG_INLINE wide high_half(floats v) { return (wide)vcvt_high_f64_f32((float32x4_t)v); }
+NG_INLINE f64vec low_half(f32vec v) { return (f64vec)vcvt_f64_f32(vget_low_f32((float32x4_t)v)); }
+NG_INLINE f64vec high_half(f32vec v) { return (f64vec)vcvt_high_f64_f32((float32x4_t)v); }
 
-NG_INLINE void stream_f32(float *x, wide v) { store_f32(x, v); }
-NG_INLINE void stream_vector(void *x, wide v) { memcpy(x, &v, sizeof v); }
+NG_INLINE void stream_f32(float *x, f64vec v) { store_f32(x, v); }
+NG_INLINE void stream_vector(void *x, f64vec v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_end(void) {}
 
-NG_INLINE floats fused_floats(floats a, floats b, floats c)
+NG_INLINE f32vec fused_f32vec(f32vec a, f32vec b, f32vec c)
 {
-    return (floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+    return (f32vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
-NG_INLINE wide fused_wide(wide a, wide b, wide c)
+NG_INLINE f64vec fused_f64vec(f64vec a, f64vec b, f64vec c)
 {
-    return (wide)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+    return (f64vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 
-NG_INLINE double wide_sum(wide v) { return v[0] + v[1]; }
+NG_INLINE double sum_f64vec(f64vec v) { return v[0] + v[1]; }

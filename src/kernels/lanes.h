@@ -1,5 +1,4 @@
-/* What the kernels' bodies stand on: vectors, sums over a contiguous run in double, and the math
- * that vectorizes. */
+/* Vectors, sums over contiguous elements, and the other small functions that the kernels share. */
 #ifndef NG_KERNELS_LANES_H
 #define NG_KERNELS_LANES_H
 
@@ -24,18 +23,18 @@
 #define NG_NO_ORDER _Pragma("GCC ivdep")
 #endif
 
-/* All of the instruction set ISA is in its own file isa_ISA.h:
+/* The file isa_ISA.h defines for the instruction set ISA:
  *
- *     NG_VECTOR               bytes in a vector; wide and floats are one of doubles and of floats
+ *     NG_VECTOR               bytes in a vector; f64vec is one of doubles, f32vec one of floats
  *     NG_FUSES                whether a b + c is rounded once
- *     GEMM_ROWS               rows of a product's tile that stay in registers, two vectors wide
- *     NG_REGISTER             the letter of a vector's register in assembler, if there is one
+ *     GEMM_ROWS               rows of the tile that a matrix product keeps in registers
+ *     NG_REGISTER             the letter of a vector register in assembler, if there is one
  *     load_f32, store_f32     LANES floats as doubles, and back
- *     low_half, high_half     halves of floats as doubles
- *     stream_...              stores to aligned memory past the caches, where there are such;
- *                             stream_end orders them before what other threads are told next
- *     fused_floats, _wide     a b + c of each element, as fused()
- *     wide_sum                the sum of the elements, in an order that does not change */
+ *     low_half, high_half     halves of an f32vec as doubles
+ *     stream_f32, _vector     non-temporal stores to aligned memory, where the instruction set has
+ *                             them; stream_end orders them before later stores
+ *     fused_f32vec, _f64vec   a b + c of each element, as fused()
+ *     sum_f64vec              the sum of the elements, in a fixed order */
 #define ISA_TEXT_OF(file) #file
 #define ISA_TEXT(file) ISA_TEXT_OF(file)
 #define ISA_FILE_OF(isa) ISA_TEXT(isa_##isa.h)
@@ -45,14 +44,14 @@
 /* Sums run in `LANES` doubles side by side, whose order of addition is fixed by the source. */
 #define LANES ((int)(NG_VECTOR / sizeof(double)))
 
-NG_INLINE wide load_f64(const double *x)
+NG_INLINE f64vec load_f64(const double *x)
 {
-    wide v;
+    f64vec v;
     memcpy(&v, x, sizeof v);
     return v;
 }
-NG_INLINE wide wide_of(double value) { return value - (wide){0}; }
-NG_INLINE void store_f64(double *x, wide v) { memcpy(x, &v, sizeof v); }
+NG_INLINE f64vec splat_f64(double value) { return value - (f64vec){0}; }
+NG_INLINE void store_f64(double *x, f64vec v) { memcpy(x, &v, sizeof v); }
 
 /* a b + c, rounded once where the instruction set can; elsewhere twice. The kernels are compiled
  * without leave to fuse anything else: what a compiler fuses in one copy of a loop and not in
@@ -99,8 +98,8 @@ NG_INLINE vec load_vec(const REAL *x)
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
 
-/* v, in a register: else a compiler reads an operand from memory again for each of its uses. */
-NG_INLINE vec kept(vec v)
+/* v, held in a register. Without it a compiler reads the operand from memory at each use. */
+NG_INLINE vec barrier(vec v)
 {
 #ifdef NG_REGISTER
     __asm__("" : "+" NG_REGISTER(v));
@@ -108,22 +107,22 @@ NG_INLINE vec kept(vec v)
     return v;
 }
 
-NG_INLINE vec spread(REAL value) { return value - (vec){0}; }
+NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
 
 /* LANES elements of REAL as doubles, and back. */
 #define load OF_REAL(load_f32, load_f64)
 #define store OF_REAL(store_f32, store_f64)
-#define stream_wide OF_REAL(stream_f32, stream_vector)
+#define stream_f64vec OF_REAL(stream_f32, stream_vector)
 
 /* a b + c: of one REAL, and of each element. */
 #define fused OF_REAL(fused_f32, fused_f64)
-#define fused_vec OF_REAL(fused_floats, fused_wide)
+#define fused_vec OF_REAL(fused_f32vec, fused_f64vec)
 
 /* to (+)= a b; stored past the caches if `stream`. */
 NG_INLINE void put_product(REAL *to, vec a, vec b, bool add, const bool stream)
 {
     if (stream)
-        stream_vector(to, (wide)(a * b));
+        stream_vector(to, (f64vec)(a * b));
     else
         store_vec(to, add ? fused_vec(a, b, load_vec(to)) : a * b);
 }
@@ -131,38 +130,38 @@ NG_INLINE void put_product(REAL *to, vec a, vec b, bool add, const bool stream)
 /* The sum of a vector's elements, in double. */
 NG_INLINE double vec_sum(vec v)
 {
-    if (sizeof(REAL) == sizeof(double)) return wide_sum((wide)v);
-    return wide_sum(low_half((floats)v) + high_half((floats)v));
+    if (sizeof(REAL) == sizeof(double)) return sum_f64vec((f64vec)v);
+    return sum_f64vec(low_half((f32vec)v) + high_half((f32vec)v));
 }
 
 /* sum[0 .. VEC - 1] += v */
 NG_INLINE void add_vec(double *sum, vec v)
 {
     if (sizeof(REAL) == sizeof(double)) {
-        store_f64(sum, load_f64(sum) + (wide)v);
+        store_f64(sum, load_f64(sum) + (f64vec)v);
     } else {
-        store_f64(sum, load_f64(sum) + low_half((floats)v));
-        store_f64(sum + LANES, load_f64(sum + LANES) + high_half((floats)v));
+        store_f64(sum, load_f64(sum) + low_half((f32vec)v));
+        store_f64(sum + LANES, load_f64(sum + LANES) + high_half((f32vec)v));
     }
 }
 
 /* sum (scale x - shift), or with `square` sum (scale x - shift)^2 */
 NG_INLINE double power_run(const REAL *x, int64_t n, double scale, double shift, const bool square)
 {
-    wide s[4] = {{0}};
+    f64vec s[4] = {{0}};
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
-            const wide p = load(x + i + k * LANES) * scale - shift;
-            s[k] = square ? fused_wide(p, p, s[k]) : s[k] + p;
+            const f64vec p = load(x + i + k * LANES) * scale - shift;
+            s[k] = square ? fused_f64vec(p, p, s[k]) : s[k] + p;
         }
     }
     for (; i + LANES <= n; i += LANES) {
-        const wide p = load(x + i) * scale - shift;
-        s[0] = square ? fused_wide(p, p, s[0]) : s[0] + p;
+        const f64vec p = load(x + i) * scale - shift;
+        s[0] = square ? fused_f64vec(p, p, s[0]) : s[0] + p;
     }
-    double sum = wide_sum((s[0] + s[1]) + (s[2] + s[3]));
+    double sum = sum_f64vec((s[0] + s[1]) + (s[2] + s[3]));
     for (; i < n; i++) {
         const double p = (double)x[i] * scale - shift;
         sum = square ? fused_f64(p, p, sum) : sum + p;
@@ -183,15 +182,15 @@ NG_INLINE double square_run(const REAL *x, int64_t n, double scale, double shift
 /* sum x y */
 static double dot_run(const REAL *x, const REAL *y, int64_t n)
 {
-    wide s[4] = {{0}};
+    f64vec s[4] = {{0}};
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++)
-            s[k] = fused_wide(load(x + i + k * LANES), load(y + i + k * LANES), s[k]);
+            s[k] = fused_f64vec(load(x + i + k * LANES), load(y + i + k * LANES), s[k]);
     }
-    for (; i + LANES <= n; i += LANES) s[0] = fused_wide(load(x + i), load(y + i), s[0]);
-    double sum = wide_sum((s[0] + s[1]) + (s[2] + s[3]));
+    for (; i + LANES <= n; i += LANES) s[0] = fused_f64vec(load(x + i), load(y + i), s[0]);
+    double sum = sum_f64vec((s[0] + s[1]) + (s[2] + s[3]));
     for (; i < n; i++) sum = fused_f64((double)x[i], (double)y[i], sum);
     return sum;
 }
@@ -201,7 +200,7 @@ static double dot_run(const REAL *x, const REAL *y, int64_t n)
 #define RUN 32
 
 /* sum x y in REAL over short runs. */
-NG_INLINE double quick_dot(const REAL *x, const REAL *y, int64_t n)
+NG_INLINE double dot_in_real(const REAL *x, const REAL *y, int64_t n)
 {
     double sum = 0;
     int64_t i = 0;
@@ -246,7 +245,7 @@ NG_INLINE vec larger_vec(vec m, vec x, const bool nan)
 NG_INLINE REAL max_of_run(const REAL *x, int64_t n, const bool nan)
 {
     vec m[4];
-    for (int k = 0; k < 4; k++) m[k] = spread(-(REAL)INFINITY);
+    for (int k = 0; k < 4; k++) m[k] = splat(-(REAL)INFINITY);
     int64_t i = 0;
     for (; i + 4 * VEC <= n; i += 4 * VEC) {
 #pragma GCC unroll 4
@@ -292,7 +291,7 @@ NG_INLINE void put_run(ng_slot to, int64_t first, const double *restrict values,
     int64_t j = 0;
     if (!y) return;
     for (; j + LANES <= count; j += LANES) {
-        const wide value = load_f64(values + j);
+        const f64vec value = load_f64(values + j);
         store(y + j, to.accumulate ? load(y + j) + value : value);
     }
     for (; j < count; j++) put(y + j, values[j], to.accumulate);
