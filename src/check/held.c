@@ -41,8 +41,8 @@ static bool differ(const double *a, const double *b, int64_t count)
 enum { ALL = -1, NONE = -2 };
 static void let_move(ng_tape *tape, bool by_definition, int64_t which)
 {
-    for (int64_t i = 0; i < tape->n_detached; i++) {
-        ng_detached *detached = &tape->detached[i];
+    for (int64_t i = 0; i < tape->replay.count; i++) {
+        ng_detached *detached = &tape->replay.detached[i];
         detached->moves = detached->by_definition == by_definition && (which == ALL || which == i);
     }
 }
@@ -78,8 +78,8 @@ static void describe(const ng_detached *detached, char *text, size_t bytes)
 static int count(const ng_tape *tape, bool by_definition, int64_t which, ng_check_report *report)
 {
     int found = 0;
-    for (int64_t i = 0; i < tape->n_detached; i++) {
-        const ng_detached *detached = &tape->detached[i];
+    for (int64_t i = 0; i < tape->replay.count; i++) {
+        const ng_detached *detached = &tape->replay.detached[i];
         if (detached->by_definition != by_definition || (which != ALL && which != i)) continue;
         if (!by_definition && !report->detached_value[0]) {
             describe(detached, report->detached_value, sizeof report->detached_value);
@@ -99,8 +99,8 @@ static bool count_held(ng_subject *subject, bool by_definition, ng_rng rng, int 
     *held = 0;
     if (!matters(subject, by_definition, ALL, rng, &moves, report)) return false;
     if (!moves) return true;
-    for (int64_t i = 0; i < tape->n_detached; i++) {
-        if (tape->detached[i].by_definition != by_definition) continue;
+    for (int64_t i = 0; i < tape->replay.count; i++) {
+        if (tape->replay.detached[i].by_definition != by_definition) continue;
         if (!matters(subject, by_definition, i, rng, &moves, report)) return false;
         if (moves) *held += count(tape, by_definition, i, report);
     }
@@ -114,8 +114,8 @@ bool ng_subject_find_held(ng_subject *subject, const ng_check_options *options,
     ng_tape *tape = subject->tape;
     ng_rng rng = ng_check_rng(options->seed, NG_CHECK_DISPLACEMENTS);
     bool ok =
-        tape->n_detached == 0 || (count_held(subject, false, rng, &report->detached, report) &&
-                                  count_held(subject, true, rng, &report->constants, report));
+        tape->replay.count == 0 || (count_held(subject, false, rng, &report->detached, report) &&
+                                    count_held(subject, true, rng, &report->constants, report));
     let_move(tape, false, options->detached_moves ? ALL : NONE);
     return ok;
 }

@@ -335,8 +335,8 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
 /* The tape is live while a gradient is taken; returns how it was. */
 static ng_tape_mode begin_sweep(ng_tape *tape, bool record)
 {
-    const ng_tape_mode mode = tape->mode;
-    tape->mode = NG_TAPE_LIVE;
+    const ng_tape_mode mode = tape->replay.mode;
+    tape->replay.mode = NG_TAPE_LIVE;
     tape->gradients++;
     tape->unrecorded_gradients += !record;
     return mode;
@@ -396,7 +396,7 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     const ng_tape_mode mode = begin_sweep(tape, false);
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
-    tape->mode = mode;
+    tape->replay.mode = mode;
     if (well && !watch && !s.reached && !s.cut)
         return ng_fail(NG_EGRAD, "%s: all that required a gradient was frozen since", function);
     settle_leaves(&s, well);
@@ -559,7 +559,7 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
         if (inputs[i]->cotangent) note(&s, inputs[i]);
     for (int i = 0; i < n_inputs; i++) clear(inputs[i]);
     well = well && keep_found(&s);
-    tape->mode = mode;
+    tape->replay.mode = mode;
     ng_tape_set_recording(tape, was);
     well = well && fill_unreached(&s, options.allow_unused);
     if (!well) return ng_newest_status();

@@ -17,14 +17,6 @@ ng_tape *ng_tape_new(void)
     return tape;
 }
 
-static void forget_detached(ng_tape *tape)
-{
-    for (int64_t i = 0; i < tape->n_detached; i++) ng_tensor_destroy(tape->detached[i].value);
-    ng_free(tape->detached);
-    tape->detached = NULL;
-    tape->n_detached = tape->next_detached = 0;
-}
-
 static void free_owned(ng_tape *tape)
 {
     while (tape->owned) {
@@ -37,7 +29,7 @@ static void free_owned(ng_tape *tape)
 void ng_tape_free(ng_tape *tape)
 {
     if (!tape) return;
-    forget_detached(tape);
+    ng_replay_free(&tape->replay);
     free_owned(tape);
     ng_arena_release(&tape->arena);
     ng_free(tape);
@@ -51,9 +43,8 @@ void ng_tape_reset(ng_tape *tape)
     tape->function = between_ops;
     tape->first = tape->last = NULL;
     tape->ops = 0;
-    tape->next_detached = 0;
     tape->gradients = tape->unrecorded_gradients = 0;
-    if (tape->mode != NG_TAPE_LIVE) tape->rng = tape->seeded;
+    ng_replay_restart(tape);
 }
 
 void ng_tape_seed(ng_tape *tape, uint64_t seed)
@@ -356,80 +347,4 @@ ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
 const ng_node *ng_node_of(const ng_tensor *x)
 {
     return ng_given("ng_node_of", "x", x) ? x->node : NULL;
-}
-
-/* ---- Constants, and what the checker holds fixed ------------------------------------------ */
-
-void ng_tape_set_mode(ng_tape *tape, ng_tape_mode mode)
-{
-    if (!tape) return;
-    if (mode == NG_TAPE_REMEMBER) forget_detached(tape);
-    tape->mode = mode;
-    tape->next_detached = 0;
-    tape->rng = tape->seeded;
-}
-
-bool ng_tape_is_live(const ng_tape *tape) { return tape && tape->mode == NG_TAPE_LIVE; }
-
-static bool remember(ng_tape *tape, const char *place, const ng_detach_options *options)
-{
-    const ng_tensor *x = options->x;
-    ng_detached *list =
-        ng_grow("ng_detach", tape->detached, tape->n_detached, tape->n_detached + 1, sizeof *list);
-    if (!list) return false;
-    tape->detached = list;
-    list[tape->n_detached] = (ng_detached){.value = ng_copy_new(x, x->dtype),
-                                           .op = x->node ? x->node->op->name : NULL,
-                                           .place = place,
-                                           .by_definition = options->by_definition};
-    if (!list[tape->n_detached].value) return false;
-    tape->n_detached++;
-    return true;
-}
-
-static ng_tensor *remembered(ng_tape *tape, ng_tensor *x)
-{
-    const ng_detached *kept =
-        tape->next_detached < tape->n_detached ? &tape->detached[tape->next_detached] : NULL;
-    if (!kept || kept->value->dtype != x->dtype || !ng_shape_equal(kept->value->shape, x->shape)) {
-        ng_fail(NG_ESTATE, "ng_detach: call %lld of this run has no counterpart in the first run",
-                (long long)tape->next_detached + 1);
-        return NULL;
-    }
-    tape->next_detached++;
-    return kept->moves ? x : kept->value;
-}
-
-static ng_tensor *detached(const char *function, ng_tape *tape, const char *place,
-                           ng_detach_options options)
-{
-    ng_tensor *x = options.x;
-    tape->function = function;
-    if (!ng_usable(function, "the tensor", 0, tape, x)) return NULL;
-    if (tape->mode == NG_TAPE_REMEMBER && !remember(tape, place, &options)) return NULL;
-    if (tape->mode == NG_TAPE_REPLAY) x = remembered(tape, x);
-    return x ? ng_result_view(tape, x, x->shape) : NULL;
-}
-
-ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options)
-{
-    if (!ng_all_given("ng_detach", tape, 1, &options.x)) return NULL;
-    if (ng_is_none(options.x)) return options.x;
-    return detached("ng_detach", tape, place, options);
-}
-
-/* Its gradient is made with it, of the tape's memory: one that a backward pass would make is the
- * leaf's to free, and nobody frees this leaf. */
-ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options options)
-{
-    static const char function[] = "ng_variable";
-    if (!ng_accepts(function, tape, 1, &options.x)) return NULL;
-    ng_tensor *y = detached(function, tape, place, options);
-    ng_tensor *grad = y ? ng_result(tape, y->dtype, y->shape) : NULL;
-    if (!grad) return NULL;
-    grad->module_owned = true;
-    y->grad = grad;
-    y->grad_spent = true;
-    y->requires_grad = true;
-    return y;
 }

@@ -4,22 +4,7 @@
 
 #include "core/arena.h"
 #include "core/tensor.h"
-
-/* How the tape treats what is not a function of the input. The checker moves an input many times:
- * in NG_TAPE_REMEMBER the tape keeps the value of each ng_detach in order; in NG_TAPE_REPLAY it
- * hands those out again. In both, dropout's stream restarts at every reset and running
- * statistics stay as they are. While a gradient is taken the tape is live: what a gradient rule
- * detaches is not kept, else it could hide a dependence that the second gradient has lost. */
-typedef enum { NG_TAPE_LIVE = 0, NG_TAPE_REMEMBER, NG_TAPE_REPLAY } ng_tape_mode;
-
-/* One call of ng_detach. */
-typedef struct {
-    ng_tensor *value;  /* as it was when it was remembered; yours */
-    const char *op;    /* that made it; NULL for a leaf and for what was not recorded */
-    const char *place; /* of the call */
-    bool by_definition;
-    bool moves; /* replay: not held, the value of the run is handed out */
-} ng_detached;
+#include "tape/replay.h"
 
 /* Parameters in whose place a forward pass uses other tensors; lives on the stack of the call. */
 typedef struct ng_replaced {
@@ -38,17 +23,9 @@ struct ng_tape {
     int64_t ops;
     bool recording;
     ng_rng seeded, rng; /* as it was seeded; as it is now */
-    ng_tape_mode mode;
-    ng_detached *detached; /* remembered, in the order of the calls */
-    int64_t n_detached, next_detached;
+    ng_replay replay;
     int64_t gradients, unrecorded_gradients; /* taken since the last reset */
 };
-
-/* Switches the mode; NG_TAPE_REMEMBER forgets what was remembered before. */
-void ng_tape_set_mode(ng_tape *tape, ng_tape_mode mode);
-
-/* Whether modules may update running statistics now. */
-bool ng_tape_is_live(const ng_tape *tape);
 
 /* Whether no input of the op was changed since it was recorded. */
 bool ng_node_is_current(const ng_node *node);
