@@ -74,7 +74,7 @@ static ng_tensor *reduced_by(ng_tape *tape, ng_tensor *losses, ng_reduction redu
 static ng_tensor *of_labels(ng_tape *tape, ng_tensor *x, const selection *s)
 {
     ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index, -1), -1);
-    ng_tensor *zero = ng_full(tape, ng_dtype_of(x), NG_SCALAR, 0);
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     return ng_neg(tape, ng_mul(tape, s->factors, ng_where(tape, s->counts, at, zero)));
 }
 

@@ -44,6 +44,7 @@ void ng_tape_reset(ng_tape *tape)
     tape->first = tape->last = NULL;
     tape->ops = 0;
     tape->gradients = tape->unrecorded_gradients = 0;
+    tape->own_op = NULL;
     ng_replay_restart(tape);
 }
 
@@ -276,8 +277,8 @@ static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
     return true;
 }
 
-ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
-                     int n_inputs, const void *attributes, size_t attributes_bytes)
+ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
+                             int n_inputs, const void *attributes, size_t attributes_bytes)
 {
     static const char function[] = "ng_record";
     if (!ng_given(function, "tape", tape) || !ng_given(function, "op", op) ||
@@ -322,6 +323,14 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
     tape->ops++;
     y->node = node;
     y->requires_grad = true;
+    return y;
+}
+
+ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
+                     int n_inputs, const void *attributes, size_t attributes_bytes)
+{
+    y = ng_record_library(tape, op, y, inputs, n_inputs, attributes, attributes_bytes);
+    if (y && y->node && !tape->own_op) tape->own_op = op;
     return y;
 }
 

@@ -25,7 +25,13 @@ struct ng_tape {
     ng_rng seeded, rng; /* as it was seeded; as it is now */
     ng_replay replay;
     int64_t gradients, unrecorded_gradients; /* taken since the last reset */
+    const ng_op *own_op; /* the first op since then that is the user's, not the library's */
 };
+
+/* ng_record for the library's own ops (ops/op.h); ng_record itself is the user's and notes the op
+ * in tape->own_op. */
+ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
+                             int n_inputs, const void *attributes, size_t attributes_bytes);
 
 /* Whether no input of the op was changed since it was recorded. */
 bool ng_node_is_current(const ng_node *node);
