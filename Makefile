@@ -26,11 +26,11 @@ say = $(if $(V),,@echo '  $(1)')
 
 # ---- deps: what the other targets need ----------------------------------------------------------
 
-PACKAGES.apt-get = check pkg-config gnuplot-nox libopenblas-dev zlib1g-dev fonts-dejavu-core
-PACKAGES.dnf     = check-devel pkgconf-pkg-config gnuplot openblas-devel zlib-devel dejavu-sans-fonts
-PACKAGES.pacman  = check pkgconf gnuplot openblas zlib ttf-dejavu
-PACKAGES.apk     = check-dev pkgconf gnuplot openblas-dev zlib-dev font-dejavu
-PACKAGES.brew    = check pkg-config gnuplot openblas zlib
+PACKAGES.apt-get = check pkg-config gnuplot-nox zlib1g-dev fonts-dejavu-core
+PACKAGES.dnf     = check-devel pkgconf-pkg-config gnuplot zlib-devel dejavu-sans-fonts
+PACKAGES.pacman  = check pkgconf gnuplot zlib ttf-dejavu
+PACKAGES.apk     = check-dev pkgconf gnuplot zlib-dev font-dejavu
+PACKAGES.brew    = check pkg-config gnuplot zlib
 BENCH_PACKAGES.apt-get = python3-torch libdnnl-dev
 BENCH_PACKAGES.dnf     = python3-torch onednn-devel
 BENCH_PACKAGES.pacman  = python-pytorch onednn
@@ -53,17 +53,16 @@ need = @{ $(1); } >/dev/null 2>&1 || { echo '$(2) is missing. To install it:' \
 
 has_header  = echo '\#include <$(1)>' | $(CC) $(CPPFLAGS) $(CFLAGS) $(2) -E -x c -
 has_check   = $(call has_header,check.h,$$(pkg-config --cflags check 2>/dev/null))
-has_blas    = $(call has_header,cblas.h,$$(pkg-config --cflags openblas 2>/dev/null))
 has_zlib    = $(call has_header,zlib.h,$$(pkg-config --cflags zlib 2>/dev/null))
 has_gnuplot = command -v gnuplot
 
-## deps: install what check, demo, plots, fast products and .gz need, with the package manager
+## deps: install what check, demo, plots and .gz need, with the package manager
 .PHONY: deps
 deps:
-	@if { command -v pkg-config && $(has_gnuplot) && $(has_check) && $(has_blas) && $(has_zlib); } >/dev/null 2>&1; \
+	@if { command -v pkg-config && $(has_gnuplot) && $(has_check) && $(has_zlib); } >/dev/null 2>&1; \
 	then echo 'deps: nothing is missing'; exit 0; fi; \
 	if [ -z '$(MANAGER)' ]; then \
-	    echo 'deps: no known package manager; please install Check, gnuplot, OpenBLAS, zlib and pkg-config' >&2; \
+	    echo 'deps: no known package manager; please install Check, gnuplot, zlib and pkg-config' >&2; \
 	    exit 1; fi; \
 	if [ -n '$(SUDO)' ] && ! command -v sudo >/dev/null; then \
 	    echo 'deps: neither root nor sudo; as root: $(INSTALL.$(MANAGER)) $(PACKAGES)' >&2; \
@@ -162,7 +161,7 @@ ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-wi
 TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa)_$(real).o))
 words_of = $(subst _, ,$(basename $(@F)))
 
-$(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(if $(WITH_BLAS),-DNG_WITH_BLAS)
+$(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc
 $(OUT)/src/io/%: OWN += $(if $(WITH_ZLIB),-DNG_WITH_ZLIB $(shell pkg-config --cflags zlib 2>/dev/null))
 # What makes layers, doubts gradients or records an op runs once for each, not once a number: it takes
 # no longer so, and compiles in two thirds of the time; but for those of ops/ that loop over numbers.
@@ -173,12 +172,10 @@ $(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(i
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 $(OUT)/tests/%: OWN = -Isrc -Itests -I$(OUT)/tests $(CHECK_CFLAGS) $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)
 
-# BLAS=0 on the command line leaves OpenBLAS out; otherwise it is looked for when a program runs.
-WITH_BLAS := $(filter-out 0,$(or $(BLAS),1))
 # zlib reads compressed files (.gz, .npz). It is used where its header is found; ZLIB=0 leaves it out.
 WITH_ZLIB := $(if $(filter 0,$(ZLIB)),,$(shell $(has_zlib) >/dev/null 2>&1 && echo 1))
 ZLIB_LIBS := $(if $(WITH_ZLIB),$(or $(shell pkg-config --libs zlib 2>/dev/null),-lz) )
-LIBS = $(if $(WITH_BLAS),-ldl )$(ZLIB_LIBS)-lm
+LIBS = $(ZLIB_LIBS)-lm
 CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
 CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthread -lrt -lm)
 link = $(CC) -pthread $(LAST) $(LDFLAGS)
@@ -418,7 +415,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(sort $(wildcard tests
 needs-clang:
 	$(call need,command -v clang,clang,clang)
 fuzz fuzz-quick: needs-clang
-	+$(Q)$(MAKE) --no-print-directory VARIANT=fuzz CC='$(FUZZ_CC)' BLAS=0 \
+	+$(Q)$(MAKE) --no-print-directory VARIANT=fuzz CC='$(FUZZ_CC)' \
 	    $(if $(filter %-quick,$@),FUZZ_SECONDS=$(QUICK_SECONDS)) fuzz-run
 fuzz-run: $(FUZZERS)
 	$(Q)tests/fuzz/run.sh $(OUT)/found $(FUZZ_SECONDS) $^
@@ -619,7 +616,7 @@ help:
 	@echo
 	@echo 'Every processor is used; -j1 and so on say how many. VARIANT=asan, ubsan, tsan or coverage'
 	@echo 'builds the library and its tests for these, in build/asan and so on.'
-	@echo 'V=1 shows commands, WERROR=1 makes warnings errors, BLAS=0 leaves OpenBLAS out, ZLIB=0 zlib.'
+	@echo 'V=1 shows commands, WERROR=1 makes warnings errors, ZLIB=0 leaves zlib out.'
 
 .PHONY: FORCE
 FORCE:

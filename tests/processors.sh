@@ -37,7 +37,7 @@ built() {
 cross() {
     local name=$1 prefix=$1-linux-gnu root=build/$1/check log=build/$1.log run=("${@:4}")
     command -v "$prefix-gcc" >/dev/null || { say "$name" "passed over: no $prefix-gcc"; return; }
-    local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" BLAS=0 ZLIB=0)
+    local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" ZLIB=0)
     built "$name" "${tools[@]}" all || return
     check_for "$2" "$root" || { say "$name" "built; not run: no Check for $2 (dpkg --add-architecture $2, apt-get update)"; return; }
     command -v "${run[0]}" >/dev/null || { say "$name" "built; not run: no ${run[0]}"; return; }
@@ -63,7 +63,7 @@ run_i686=(qemu-i386 -L "${lib32%/lib}")
 # A program of musl's runs here as it is.
 musl() {
     command -v musl-gcc >/dev/null || { say musl 'passed over: no musl-gcc'; return; }
-    built musl CC=musl-gcc BLAS=0 ZLIB=0 LDFLAGS=-static all && build/musl/examples/xor >build/musl.log 2>&1 &&
+    built musl CC=musl-gcc ZLIB=0 LDFLAGS=-static all && build/musl/examples/xor >build/musl.log 2>&1 &&
         say musl 'built, and examples/xor runs' || failed=1
 }
 

@@ -1263,12 +1263,8 @@ END_TEST
 
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
-typedef void gemm_function(const ng_product *);
-
-static void library_gemm(const ng_product *p) { ng_gemm(dtype, p); }
-
 /* All transposes; alone, added to C, and with a bias; leading dimensions 3 beyond the rows'. */
-static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
+static void check_gemm(int64_t m, int64_t n, int64_t depth)
 {
     for (int mode = 0; mode < 12; mode++) {
         const bool ta = mode & 1, tb = mode & 2, add = mode & 4, biased = mode & 8;
@@ -1278,7 +1274,7 @@ static void check_gemm(gemm_function *gemm, int64_t m, int64_t n, int64_t depth)
         const char *bias = biased ? uniform(n, -1, 1) : NULL;
         char *c = constant(m * ldc, add ? 1 : nan_value);
         for (int64_t i = 0; i < m; i++) put(c, i * ldc + n, 77);
-        gemm(&(ng_product){m, n, depth, {a, lda, ta}, {b, ldb, tb}, bias, c, ldc, add});
+        k->gemm(&(ng_product){m, n, depth, {a, lda, ta}, {b, ldb, tb}, bias, c, ldc, add});
         for (int64_t i = 0; i < m; i++) {
             for (int64_t j = 0; j < n; j++) {
                 long double sum = biased ? get(bias, j) : add;
@@ -1298,34 +1294,19 @@ void compare_products(void)
     static const int64_t few[] = {1, 2, 3, 7, 13, 17, 33, 65};
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 8; j++)
-            for (int p = 0; p < 8; p++) check_gemm(k->gemm, few[i], few[j], few[p]);
-    check_gemm(k->gemm, 130, 67, 259);
-    check_gemm(k->gemm, 27, 39, 1021); /* rows 4096 bytes apart in float */
-    check_gemm(k->gemm, 5, 1030, 40);
+            for (int p = 0; p < 8; p++) check_gemm(few[i], few[j], few[p]);
+    check_gemm(130, 67, 259);
+    check_gemm(27, 39, 1021); /* rows 4096 bytes apart in float */
+    check_gemm(5, 1030, 40);
     for (int64_t few_of = 1; few_of <= 4; few_of++) { /* rows, or terms, by a path of their own */
-        check_gemm(k->gemm, few_of, 131, 1021);
-        check_gemm(k->gemm, 261, 131, few_of);
+        check_gemm(few_of, 131, 1021);
+        check_gemm(261, 131, few_of);
     }
-    check_gemm(k->gemm, 3, 4, 0);
-    check_gemm(k->gemm, 0, 4, 3);
-    check_gemm(library_gemm, 3, 5, 0);
-    check_gemm(library_gemm, 31, 17, 9);
-    check_gemm(library_gemm, 1, 17, 9);
-    check_gemm(library_gemm, 70, 65, 66);
+    check_gemm(3, 4, 0);
+    check_gemm(0, 4, 3);
 }
 
-START_TEST(products_of_a_blas_match_plain_loops)
-{
-    const char *fork = getenv("CK_FORK");
-    if (!use_table(_i) || (fork && !strcmp(fork, "no"))) return; /* as below */
-    setenv("NORMGRAD_ISA", "baseline", 1);
-    check_gemm(library_gemm, 70, 65, 66);
-    check_gemm(library_gemm, 300, 140, 110);
-    check_gemm(library_gemm, 140, 300, 110);
-}
-END_TEST
-
-/* Some elements of a product that is a BLAS's with any instruction set. */
+/* Some elements of a product of several blocks in each direction. */
 START_TEST(large_products_match_plain_loops)
 {
     if (!use_table(_i)) return;
@@ -1333,8 +1314,7 @@ START_TEST(large_products_match_plain_loops)
     const char *a = uniform(m * depth, -1, 1), *b = uniform(n * depth, -1, 1);
     const char *bias = uniform(n, -1, 1);
     char *c = constant(m * n, nan_value);
-    library_gemm(
-        &(ng_product){m, n, depth, {a, depth, false}, {b, depth, true}, bias, c, n, false});
+    k->gemm(&(ng_product){m, n, depth, {a, depth, false}, {b, depth, true}, bias, c, n, false});
     for (int64_t at = 0; at < m * n; at += 9973) {
         long double sum = get(bias, at % n);
         for (int64_t p = 0; p < depth; p++)
@@ -1689,7 +1669,6 @@ Suite *kernels_suite(void)
     tcase_add_loop_test(tests, states_of_what_gets_no_gradient_end_at_zero, 0, TABLES);
     tcase_add_loop_test(tests, a_variance_of_gradients_that_is_below_zero_is_zero, 0, TABLES);
     tcase_add_loop_test(tests, running_statistics_of_nothing_end_at_zero, 0, TABLES);
-    tcase_add_loop_test(tests, products_of_a_blas_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, large_products_match_plain_loops, 0, TABLES);
     tcase_add_loop_test(tests, matrix_products_pass_nan_on, 0, TABLES);
     tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);

@@ -142,9 +142,6 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
  * its own, and may go on with every network, tape and tensor of its copy, but for those that
  * another thread was changing at that moment: no one finishes what that thread had begun. What a
  * module allows several threads is said in nn.h.
- *
- * The largest products are OpenBLAS's where that is found when the first is taken. It is set to run
- * on one thread, for the whole process, and the library's threads share them.
  */
 #define NG_MOST_THREADS 256
 NG_API void ng_set_threads(int count);

@@ -16,8 +16,8 @@
 #include "kernels/parallel.h"
 #include <string.h>
 
-/* Products of one image with as many multiplications as this are worth a BLAS; one block means
- * that its threads, in place of ours, share the work. */
+/* From so many multiplications for one image on there is one block, and threads share each product
+ * in place of the images. */
 #define LARGE_IMAGE (INT64_C(1) << 23)
 
 /* At most so many blocks, and elements in all parts of dW together. */
@@ -161,10 +161,7 @@ static void multiply(const conv_work *w, ng_product p)
     p.a.row = p.a.transposed ? p.m : p.k;
     p.b.row = p.b.transposed ? p.k : p.n;
     p.c_row = p.n;
-    if (w->blocks > 1)
-        w->kernels->gemm(&p);
-    else
-        ng_gemm(w->dtype, &p);
+    w->kernels->gemm(&p);
 }
 
 typedef struct {

@@ -351,18 +351,10 @@ int64_t ng_group_norm_scratch(const ng_group_shape *shape);
 /* Doubles of scratch that dynamic_tanh_backward needs. */
 int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape);
 
-/* The matrix product of the library: that of the table, but an external BLAS's where the build has
- * one and the product is large (with the baseline's table: not small), unless its kernels have
- * narrower registers than the table's. */
-void ng_gemm(ng_dtype dtype, const ng_product *product);
-
-/* Whose large products are: "OpenBLAS" or "built-in". */
-const char *ng_gemm_name(void);
-
 /* Convolution: y (images, outputs, out_h, out_w) = weight (outputs, channels / groups, kernel_h,
- * kernel_w) * x + bias (outputs), which may be NULL. Small products are shared among threads by
- * images and are the table's own, so that bits depend on neither BLAS nor threads; large ones are
- * ng_gemm's. scratch: ng_conv_scratch bytes, of the backward pass if `backward`. */
+ * kernel_w) * x + bias (outputs), which may be NULL. Threads share the
+ * images, or each product where images are large. scratch: ng_conv_scratch bytes, of the backward
+ * pass if `backward`. */
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch);
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,

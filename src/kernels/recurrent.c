@@ -85,17 +85,13 @@ int64_t ng_recurrent_parts(const ng_recurrent_shape *shape)
     return work_of(NG_F32, shape, NULL, NULL, NULL).parts * part_size(shape);
 }
 
-/* C = A B (+ C, or + bias), each matrix without gaps. A part that is not the only one has a thread
- * to itself. */
+/* C = A B (+ C, or + bias), each matrix without gaps. */
 static void multiply(const recurrent_work *w, ng_product p)
 {
     p.a.row = p.a.transposed ? p.m : p.k;
     p.b.row = p.b.transposed ? p.k : p.n;
     p.c_row = p.n;
-    if (w->parts > 1)
-        w->kernels->gemm(&p);
-    else
-        ng_gemm(w->dtype, &p);
+    w->kernels->gemm(&p);
 }
 
 /* C (rows, n) = A (rows, k) B (k, n) + bias, or + C without one: of one step, without gaps. */

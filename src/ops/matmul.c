@@ -87,7 +87,7 @@ static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c
         p.a.at = (const char *)a.data + (size_t)start_of(a.shape, batch, i) * bytes;
         p.b.at = (const char *)b.data + (size_t)start_of(b.shape, batch, i) * bytes;
         p.c = (char *)c + (size_t)start_of(c_shape, batch, i) * bytes;
-        ng_gemm(dtype, &p);
+        ng_kernels_for(dtype)->gemm(&p);
     }
 }
 
@@ -239,14 +239,15 @@ ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
 
-    ng_gemm(x->dtype, &(ng_product){.m = ng_shape_span(shape, 0, shape.rank - 1),
-                                    .n = out,
-                                    .k = in,
-                                    .a = {.at = x->data, .row = in},
-                                    .b = {.at = weight->data, .row = in, .transposed = true},
-                                    .bias = ng_is_none(bias) ? NULL : bias->data,
-                                    .c = y->data,
-                                    .c_row = out});
+    ng_kernels_for(x->dtype)->gemm(
+        &(ng_product){.m = ng_shape_span(shape, 0, shape.rank - 1),
+                      .n = out,
+                      .k = in,
+                      .a = {.at = x->data, .row = in},
+                      .b = {.at = weight->data, .row = in, .transposed = true},
+                      .bias = ng_is_none(bias) ? NULL : bias->data,
+                      .c = y->data,
+                      .c_row = out});
     return ng_record(tape, &linear_op, y, inputs, 3, NULL, 0);
 }
 

@@ -420,8 +420,8 @@ static bool open_normgrad(const bench_case *what, bench_job *job)
 int bench_normgrad(void)
 {
     char name[64];
-    snprintf(name, sizeof name, "normgrad %s, %s kernels, %s products", ng_version(),
-             ng_kernels_for(NG_F32)->isa, ng_gemm_name());
+    snprintf(name, sizeof name, "normgrad %s, %s kernels", ng_version(),
+             ng_kernels_for(NG_F32)->isa);
     return bench_serve(name, open_normgrad);
 }
 

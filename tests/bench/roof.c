@@ -259,13 +259,13 @@ static void run_product(void *state, int variant)
 {
     const product *p = state;
     (void)variant;
-    ng_gemm(NG_F32, &(ng_product){.m = PRODUCT,
-                                  .n = PRODUCT,
-                                  .k = PRODUCT,
-                                  .a = {.at = p->a, .row = PRODUCT},
-                                  .b = {.at = p->b, .row = PRODUCT},
-                                  .c = p->c,
-                                  .c_row = PRODUCT});
+    ng_kernels_for(NG_F32)->gemm(&(ng_product){.m = PRODUCT,
+                                               .n = PRODUCT,
+                                               .k = PRODUCT,
+                                               .a = {.at = p->a, .row = PRODUCT},
+                                               .b = {.at = p->b, .row = PRODUCT},
+                                               .c = p->c,
+                                               .c_row = PRODUCT});
 }
 
 static void close_product(void *state)
