@@ -91,52 +91,28 @@ static conv_work work_of(ng_dtype dtype, const ng_conv_shape *shape)
 
 /* ---- Tap by tap ---------------------------------------------------------------------------- */
 
-/* Groups of so few channels or outputs make products too small to be fast; with a stride fewer, for
- * each element of dx is asked of all taps. */
+/* Groups of so few channels and outputs make products too small to be fast. */
 #define FEW 8
 
-/* Elements behind a grid that are read and written with its last: four vectors of most tables. */
-#define SLACK 64
-
-/* Rows, or columns, of a part of the grid: from the first that the first output sees to the last
- * that the last one sees, and all of the image. */
-static int64_t grid_length(const ng_windows *v, int axis)
+static bool has_few_channels(const ng_conv_shape *s)
 {
-    const int64_t stride = v->stride[axis], image = v->padding[axis] + v->size[axis];
-    const int64_t seen = v->out[axis] + (v->kernel[axis] - 1) * v->dilation[axis] / stride;
-    return seen * stride < image ? (image + stride - 1) / stride : seen;
-}
-
-bool ng_conv_taps(ng_dtype dtype, const ng_conv_shape *shape, ng_conv_grid *grid)
-{
-    const ng_windows *v = &shape->windows;
-    const int64_t groups = shape->groups, outputs = shape->outputs / groups;
-    ng_conv_grid g = {.shape = shape, .inputs = shape->channels / groups};
-    g.rows = grid_length(v, 0), g.columns = grid_length(v, 1);
-    const int64_t parts = v->stride[0] * v->stride[1];
-    const double most = 1024 + 2 * (double)v->size[0] * (double)v->size[1];
-    if (groups == 1 || g.inputs * parts > FEW || outputs * parts > FEW ||
-        (double)parts * (double)g.rows * (double)g.columns > most)
-        return false;
-    g.run = (v->out[0] - 1) * g.columns + v->out[1];
-    g.size = (parts * g.rows * g.columns + SLACK + 15) / 16 * 16;
-    g.blocks = ng_least(groups, BLOCKS);
-    g.length = (groups + g.blocks - 1) / g.blocks;
-    g.block = (g.inputs + 2 * outputs + 1) * g.size;
-    const int64_t taps = v->kernel[0] * v->kernel[1], weights = shape->outputs * g.inputs * taps;
-    g.work = shape->images * weights * g.run / 8;
-    g.scratch = (2 * taps + weights) * 8 + g.blocks * g.block * (int64_t)ng_dtype_bytes(dtype);
-    *grid = g;
-    return true;
+    const ng_windows *w = &s->windows;
+    const double padded = ((double)w->size[0] + 2 * (double)w->padding[0]) *
+                          ((double)w->size[1] + 2 * (double)w->padding[1]);
+    return s->groups > 1 && s->channels / s->groups <= FEW && s->outputs / s->groups <= FEW &&
+           w->stride[0] * w->stride[1] == 1 &&
+           padded <= 1024 + 2 * (double)w->size[0] * (double)w->size[1];
 }
 
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward)
 {
     const int64_t sums = shape->images * shape->outputs;
-    ng_conv_grid grid;
-    if (ng_conv_taps(dtype, shape, &grid))
-        return grid.scratch + (backward ? sums * (int64_t)ng_dtype_bytes(dtype) : 0);
     const conv_work w = work_of(dtype, shape);
+    if (has_few_channels(shape)) {
+        const int64_t taps = shape->windows.kernel[0] * shape->windows.kernel[1];
+        return lines(&w, sums) + (taps + weight_size(&w)) * (int64_t)sizeof(double) +
+               lines(&w, ng_tap_blocks(shape) * 4 * ng_tap_grid(shape));
+    }
     const int64_t memory = w.blocks * block_bytes(&w);
     if (!backward) return memory;
     return memory + lines(&w, w.blocks * weight_size(&w)) + lines(&w, sums);
@@ -292,9 +268,8 @@ static void forward_span(const void *arguments, int64_t begin, int64_t end)
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch)
 {
-    ng_conv_grid grid;
-    if (ng_conv_taps(dtype, shape, &grid)) {
-        ng_kernels_for(dtype)->conv_taps(&grid, x, weight, bias, y, scratch);
+    if (has_few_channels(shape)) {
+        ng_kernels_for(dtype)->conv_taps(shape, x, weight, bias, y, scratch);
         return;
     }
     conv_work w = work_of(dtype, shape);
@@ -343,12 +318,11 @@ void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x,
 {
     conv_work w = work_of(dtype, shape);
     w.x = x, w.weight = weight, w.dy = dy, w.to = to, w.scratch = scratch;
-    char *sums = parts_of(&w) + lines(&w, w.blocks * weight_size(&w));
-    ng_conv_grid grid;
-    const bool taps = ng_conv_taps(dtype, shape, &grid);
-    if (taps) sums = w.scratch + grid.scratch;
+    const bool taps = has_few_channels(shape);
+    char *sums = taps ? w.scratch : parts_of(&w) + lines(&w, w.blocks * weight_size(&w));
     if (taps && (to.dx.data || to.dweight.data))
-        w.kernels->conv_taps_backward(&grid, x, weight, dy, to, scratch);
+        w.kernels->conv_taps_backward(shape, x, weight, dy, to,
+                                      w.scratch + lines(&w, shape->images * shape->outputs));
     else if (to.dx.data || to.dweight.data)
         products_backward(&w);
     if (to.dbias.data) sum_bias(&w, sums);

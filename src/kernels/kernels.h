@@ -215,16 +215,18 @@ typedef struct {
     ng_slot dx, dweight, dbias;
 } ng_conv_gradients;
 
-/* How a convolution of groups of few channels is laid out where it is done tap by tap, without
- * products: taps.inc. */
-typedef struct {
-    const ng_conv_shape *shape;
-    int64_t inputs, rows, columns; /* channels of a group; of each part of a grid */
-    int64_t run, size;             /* elements: from the first output to the last; of a grid */
-    int64_t blocks, length, block; /* of groups; groups in one; elements of its grids */
-    int64_t work;                  /* in cheap elements */
-    int64_t scratch;               /* bytes */
-} ng_conv_grid;
+/* taps.inc: elements of a padded plane and those behind it that whole vectors reach; and blocks of
+ * groups, which have memory for four such planes each. */
+#define NG_TAP_SLACK 64
+static inline int64_t ng_tap_grid(const ng_conv_shape *s)
+{
+    const ng_windows *w = &s->windows;
+    return (w->size[0] + 2 * w->padding[0]) * (w->size[1] + 2 * w->padding[1]) + NG_TAP_SLACK;
+}
+static inline int64_t ng_tap_blocks(const ng_conv_shape *s)
+{
+    return s->groups < 16 ? s->groups : 16;
+}
 
 /* Where a tensor's heads are: elements from one batch, head and row (position) to the next. */
 typedef struct {
@@ -360,9 +362,6 @@ void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const vo
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
                       const void *dy, ng_conv_gradients gradients, void *scratch);
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward);
-
-/* Whether a convolution is better done tap by tap; and how. */
-bool ng_conv_taps(ng_dtype dtype, const ng_conv_shape *shape, ng_conv_grid *grid);
 
 /* A recurrent layer. The rows of a batch are cut into blocks, which depend on the shape alone and
  * which threads share: each goes through all steps by itself. */
