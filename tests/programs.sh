@@ -151,7 +151,7 @@ same_curves digits_cnn "$programs/digits_cnn" --seeds 1 --epochs 1
 same_curves char_transformer "$programs/char_transformer" --layers 1 --width 32 --heads 2 --context 32 \
     --steps 150 --sample 0 --dropout 0.1 --threads 1
 fails 2 'expected --checkpoint' "$programs/digits" --resume
-fails 1 'of the optimizer Adam, expected one of the optimizer SGD' sh -c "
+fails 1 '"optimizer: Adam", and here it is "optimizer: SGD' sh -c "
     '$programs/digits' $small --norm none --no-plot --checkpoint other >'$folder/output' &&
     '$programs/digits' $small --norm none --no-plot --checkpoint other --resume --optimizer sgd"
 

@@ -1,6 +1,5 @@
 /* Arrays in NumPy's files, and compressed ones. */
 #include "folder.h"
-#include "io/inflate.h"
 #include "support.h"
 
 #include "core/alloc.h"
@@ -197,13 +196,17 @@ static const struct {
     const char *problem; /* NULL: it is read */
 } headers[] = {
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 8, NULL},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2L,), }\n", 8, NULL}, /* Python 2 */
     {"{\"shape\":(2,),\"fortran_order\":True,\"descr\":\"=f4\"}", 8, NULL},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 7, "7 bytes after the header"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 9, "9 bytes after the header"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", 8, "no comma in the shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", 8,
+     "expected a comma after the shape's only number, (3,)"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, "whole numbers in the shape"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", 8, "no comma in the shape"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': [2], }", 8, "no shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", 8,
+     "a comma after the shape's only number"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': [2], }", 8,
+     "expected a shape in parentheses"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4,
      "shape of at most 8 dimensions"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8,
@@ -218,14 +221,16 @@ static const struct {
     {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8, "dtype '|O', expected bool"},
     {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, "one kind of number"},
     {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", 8, "fortran_order, True or False"},
-    {"{'descr': '<f4', 'shape': (2,), }", 8, "no descr, fortran_order or shape"},
+    {"{'descr': '<f4', 'shape': (2,), }", 8, "expected descr, fortran_order and shape"},
     {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8, "each once"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", 8, "each once"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", 8, "no end after its '}'"},
-    {"{'descr': '<f4' 'fortran_order': False, 'shape': (2,), }", 8, "no comma, or '}'"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), ", 8, "no pairs of name and value"},
-    {"{'descr': '<f", 8, "no dtype"},
-    {"", 8, "no '{'"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", 8,
+     "expected nothing after its '}'"},
+    {"{'descr': '<f4' 'fortran_order': False, 'shape': (2,), }", 8, "expected a comma, or '}'"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), ", 8,
+     "ends too early, expected pairs of name and value"},
+    {"{'descr': '<f", 8, "ends too early, expected a dtype"},
+    {"", 8, "expected '{'"},
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
 
@@ -297,9 +302,9 @@ START_TEST(a_large_archive_is_doubted_too)
                   {END + 32, 8, 1000, "the directory stands outside"},
                   {EXTRA + 4, 8, UINT64_MAX, "a large array's numbers are missing"},
                   {EXTRA + 4, 8, (uint64_t)INT64_MAX + 1, "numbers are missing"},
-                  {EXTRA + 4, 8, 1, "checksum or its length"},
+                  {EXTRA + 4, 8, 1, "length is another one"},
                   {EXTRA + 12, 8, INT64_MAX, "reaches beyond the file"},
-                  {EXTRA + 12, 8, 1, "checksum or its length"},
+                  {EXTRA + 12, 8, 1, "length is another one"},
                   {EXTRA + 20, 8, INT64_MAX, "an entry stands outside"},
                   {EXTRA + 20, 8, 1, "an entry stands outside"},
                   {EXTRA - 5 - 38, 2, 1, "an archive under a password"},
@@ -355,6 +360,25 @@ START_TEST(the_last_of_a_name_counts)
 }
 END_TEST
 
+/* As zip adds a file that is not named so, and numpy.load reads it. */
+START_TEST(an_array_without_npy_in_its_name_is_read)
+{
+    ng_tensor *x = sample(NG_F32, NG_SHAPE(3));
+    const char *path = in_folder("it.npz");
+    assert_ok(ng_tensors_save_npz(path, (ng_npz_array[]){{"bare", x}}, 1));
+    size_t size;
+    char *bytes = get_file(path, &size);
+    for (size_t i = 0; i + 8 < size; i++)
+        if (memcmp(bytes + i, "bare.npy", 8) == 0) memcpy(bytes + i, "long.bar", 8);
+    ng_tensor *y = ng_tensor_load_npz(put_file("it.npz", bytes, size), "long.bar");
+    assert_ok(y);
+    assert_same_bits(x, y);
+    ck_assert_ptr_null(ng_tensor_load_npz(in_folder("it.npz"), "bare"));
+    assert_error(NG_EVALUE, "has no array \"bare\"; it has: long.bar");
+    free(bytes), ng_tensor_free(x), ng_tensor_free(y);
+}
+END_TEST
+
 /* The end is told from what looks like it by the length of the comment behind it. */
 START_TEST(an_archive_may_have_a_comment_and_nothing_else_behind_it)
 {
@@ -379,123 +403,7 @@ START_TEST(what_does_not_fit_int64_is_refused)
     memcpy(bytes + 10, header, strlen(header));
     memset(bytes + 10 + strlen(header), 0xff, 8);
     ck_assert_ptr_null(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))));
-    assert_error(NG_EVALUE, "what no int64 holds");
-}
-END_TEST
-
-/* ---- deflate ------------------------------------------------------------------------------- */
-
-/* A line of tests/golden/deflate.txt. */
-typedef struct {
-    char name[64];
-    bool refused; /* by zlib */
-    int64_t size;
-    uint32_t crc;
-    unsigned char bytes[4096];
-    int64_t count;
-} packed_stream;
-
-static bool next_stream(FILE *file, packed_stream *s)
-{
-    static char line[8192];
-    char verdict[16], crc[16];
-    int hex = 0;
-    if (!fgets(line, sizeof line, file)) return false;
-    ck_assert_int_eq(sscanf(line, "%63[^:]: %15s %15s %n", s->name, verdict, crc, &hex), 3);
-    s->refused = strcmp(verdict, "refused") == 0;
-    s->size = s->refused ? INT32_MAX : strtoll(verdict, NULL, 10);
-    s->crc = (uint32_t)strtoul(crc, NULL, 16);
-    unsigned byte;
-    for (s->count = 0; sscanf(line + hex + 2 * s->count, "%2x", &byte) == 1; s->count++)
-        s->bytes[s->count] = (unsigned char)byte;
-    return true;
-}
-
-static char *unpacked(const packed_stream *s, int64_t count, int64_t most, int64_t *used,
-                      int64_t *size)
-{
-    return ng_inflate("test", s->name, s->bytes, count, most, used, size);
-}
-
-START_TEST(deflate_is_unpacked_or_refused_as_zlib_does)
-{
-    ck_assert_uint_eq(ng_crc32(0, "123456789", 9), 0xcbf43926);
-    FILE *file = fopen("tests/golden/deflate.txt", "r");
-    ck_assert_ptr_nonnull(file);
-    packed_stream s;
-    int streams = 0, refused = 0;
-    for (int64_t used, size; next_stream(file, &s); streams++, refused += s.refused) {
-        char *content = unpacked(&s, s.count, s.size, &used, &size);
-        if (s.refused) {
-            ck_assert_msg(!content, "%s: unpacked", s.name);
-            assert_error(NG_EPARSE, "compressed data: ");
-            continue;
-        }
-        ck_assert_msg(content != NULL, "%s: %s", s.name, ng_error_text());
-        ck_assert_int_eq(size, s.size);
-        ck_assert_int_eq(used, s.count);
-        ck_assert_uint_eq(ng_crc32(0, content, size), s.crc);
-        ng_free(content);
-    }
-    fclose(file);
-    ck_assert_int_eq(refused, 26);
-    ck_assert_int_ge(streams, 50);
-}
-END_TEST
-
-/* A stream that is cut after any byte, that others follow, that unpacks to more than it may. */
-START_TEST(deflate_ends_where_it_says)
-{
-    FILE *file = fopen("tests/golden/deflate.txt", "r");
-    ck_assert_ptr_nonnull(file);
-    packed_stream s;
-    while (next_stream(file, &s)) {
-        int64_t used, size;
-        for (int64_t count = 0; count < s.count; count++) {
-            ck_assert_msg(!unpacked(&s, count, s.size, &used, &size), "%s, cut to %lld bytes",
-                          s.name, (long long)count);
-            assert_error(NG_EPARSE, "compressed data: ");
-        }
-        if (s.refused) continue;
-        memset(s.bytes + s.count, 0xa5, 9);
-        char *content = unpacked(&s, s.count + 9, INT64_MAX, &used, &size);
-        ck_assert_int_eq(used, s.count);
-        ck_assert_uint_eq(ng_crc32(0, content, size), s.crc);
-        ng_free(content);
-        if (s.size == 0) continue;
-        ck_assert_ptr_null(unpacked(&s, s.count, s.size - 1, &used, &size));
-        assert_error(NG_EPARSE, "it is longer than it says");
-    }
-    fclose(file);
-}
-END_TEST
-
-/* Every field that gzip's header may have, in every combination (RFC 1952). */
-START_TEST(every_form_of_gzips_header_is_read)
-{
-    enum { CHECKSUM = 2, EXTRA = 4, NAME = 8, COMMENT = 16 };
-    static const unsigned char content[] = "\x4b\4\0\x43\xbe\xb7\xe8\1\0\0\0"; /* "a" */
-    for (int flags = 0; flags < 256; flags++) {
-        unsigned char bytes[128] = {0x1f, 0x8b, 8, (unsigned char)flags};
-        size_t n = 10;
-        if (flags & EXTRA) memcpy(bytes + n, "\5\0abcde", 7), n += 7;
-        if (flags & NAME) memcpy(bytes + n, "name", 5), n += 5;
-        if (flags & COMMENT) memcpy(bytes + n, "a comment", 10), n += 10;
-        if (flags & CHECKSUM) memcpy(bytes + n, "\1\2", 2), n += 2;
-        const int64_t header = (int64_t)n;
-        memcpy(bytes + n, content, 11), n += 11;
-        int64_t size = -1;
-        char *text = ng_gunzip("test", "it", (char *)bytes, (int64_t)n, &size);
-        ck_assert_msg((text != NULL) == (flags < 32), "flags %d: %s", flags, ng_error_text());
-        if (text) ck_assert_str_eq(text, "a");
-        ng_free(text);
-        ng_clear_error();
-        for (int64_t count = 1; count < header; count++) {
-            text = ng_gunzip("test", "it", (char *)bytes, count, &size);
-            ck_assert_msg(!text, "flags %d, cut to %lld bytes", flags, (long long)count);
-            assert_error(NG_EPARSE, "");
-        }
-    }
+    assert_error(NG_EVALUE, "element 0 is 18446744073709551615, which is no int64");
 }
 END_TEST
 
@@ -529,7 +437,12 @@ START_TEST(compressed_csv_and_idx_are_read)
     ng_dataset_free(data);
 
     ck_assert_ptr_null(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)));
-    assert_error(NG_EPARSE, "damaged: its checksum or its length");
+    assert_error(NG_EPARSE, "compressed data are cut short");
+    memset(twice + 2 * size, 0, 100); /* as tapes and tar pad */
+    data = ng_dataset_read_csv(put_file("padded", twice, 2 * size + 100));
+    assert_ok(data);
+    ck_assert_int_eq(ng_dataset_count(data), 4);
+    ng_dataset_free(data);
     twice[2 * size] = 'x';
     ck_assert_ptr_null(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)));
     assert_error(NG_EPARSE, "after its end that are not gzip's");
@@ -601,15 +514,13 @@ Suite *numpy_suite(void)
     tcase_add_test(arrays, a_large_archive_is_doubted_too);
     tcase_add_test(arrays, a_bit_that_fell_over_is_told_by_the_checksum);
     tcase_add_test(arrays, the_last_of_a_name_counts);
+    tcase_add_test(arrays, an_array_without_npy_in_its_name_is_read);
     tcase_add_test(arrays, an_archive_may_have_a_comment_and_nothing_else_behind_it);
     tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
     suite_add_tcase(suite, arrays);
 
     TCase *gzip = tcase_create("gzip");
     tcase_add_checked_fixture(gzip, make_test_folder, remove_test_folder);
-    tcase_add_test(gzip, deflate_is_unpacked_or_refused_as_zlib_does);
-    tcase_add_test(gzip, deflate_ends_where_it_says);
-    tcase_add_test(gzip, every_form_of_gzips_header_is_read);
     tcase_add_test(gzip, compressed_csv_and_idx_are_read);
     tcase_add_test(gzip, what_deflate_makes_is_inflated_at_every_level);
     suite_add_tcase(suite, gzip);

@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "core/number.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,9 +54,11 @@ ng_status ng_fail(ng_status code, const char *format, ...)
     if (record.failures++ > 0) return code;
     char text[NG_ERROR_BYTES]; /* the arguments may point into the record's */
     va_list arguments;
+    const locale_t locale = ng_c_locale_begin();
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format ? format : "no text", arguments);
     va_end(arguments);
+    ng_c_locale_end(locale);
     strcpy(record.text, text);
     record.status = code;
     return code;

@@ -1,29 +1,30 @@
+/* Numbers as text, with a point in any locale. */
 #include "core/number.h"
-#include "core/error.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 ng_number_text ng_number_print(double value)
 {
     ng_number_text printed;
-    value += 0; /* -0, a zero that is meant, becomes 0 */
+    const locale_t before = ng_c_locale_begin();
+    value += 0; /* -0, a zero that was given as NG_ZERO, becomes 0 */
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(printed.text, sizeof printed.text, "%.*g", digits, value);
         if (strtod(printed.text, NULL) == value) break;
     }
+    ng_c_locale_end(before);
     return printed;
 }
 
-bool ng_c_locale_enter(const char *function, ng_c_locale *locale)
+/* Glibc and musl hand out a locale of their own for "C", so this takes no memory there. Elsewhere,
+ * without memory, the program's locale stays. */
+locale_t ng_c_locale_begin(void)
 {
-    locale->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!locale->c) return ng_fail(NG_ENOMEM, "%s: out of memory for a locale", function), false;
-    locale->before = uselocale(locale->c);
-    return true;
+    const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return c ? uselocale(c) : (locale_t)0;
 }
 
-void ng_c_locale_leave(ng_c_locale *locale)
+void ng_c_locale_end(locale_t before)
 {
-    uselocale(locale->before);
-    freelocale(locale->c);
+    if (before) freelocale(uselocale(before));
 }

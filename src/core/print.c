@@ -5,6 +5,7 @@
  *      [ ...                        ]]
  */
 #include "core/error.h"
+#include "core/number.h"
 #include "core/tensor.h"
 #include <math.h>
 #include <string.h>
@@ -90,7 +91,9 @@ void ng_fprint_with(FILE *stream, ng_print_options options)
         return;
     }
     const int digits = options.digits ? options.digits : 5;
+    const locale_t locale = ng_c_locale_begin();
     fprintf(stream, "%s %s\n", ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
     print_axis(stream, x, 0, 0, (manner){widest(x, 0, 0, digits), digits});
     fputc('\n', stream);
+    ng_c_locale_end(locale);
 }

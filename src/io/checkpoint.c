@@ -146,7 +146,7 @@ static bool assign(const ng_safetensors *file, bool partial, match *matches_of, 
                     ng_shape_print(stored->shape).text, ng_shape_print(x->shape).text);
             return false;
         }
-        if (!ng_stored_fits(file, stored, x)) return false;
+        if (!ng_stored_fits(load, file->path, stored, x)) return false;
     }
     return true;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <normgrad/history.h>
 
-static const char function[] = "ng_tensor_write_dat";
+static const char write_dat[] = "ng_tensor_write_dat";
 
 /* How many dimensions end with the element that comes before the i-th: a line's, a matrix's... */
 static int ended_before(const ng_tensor *x, int64_t i)
@@ -18,36 +18,32 @@ static int ended_before(const ng_tensor *x, int64_t i)
     return ended;
 }
 
-static void print_rows(ng_replacement *file, const ng_tensor *x)
+static void print_rows(ng_text *text, const ng_tensor *x)
 {
     const bool column = x->shape.rank < 2;
     for (int64_t i = 0; i < x->size; i++) {
         const int ended = i > 0 ? ended_before(x, i) : 0;
-        for (int k = 0; k < ended && k < 3; k++) ng_replacement_print(file, "\n");
-        if (i > 0 && ended == 0) ng_replacement_print(file, column ? "\n" : " ");
+        for (int k = 0; k < ended && k < 3; k++) ng_text_print(text, "\n");
+        if (i > 0 && ended == 0) ng_text_print(text, column ? "\n" : " ");
         if (x->dtype == NG_I64) {
-            ng_replacement_print(file, "%" PRId64, ((const int64_t *)x->data)[i]);
+            ng_text_print(text, "%" PRId64, ((const int64_t *)x->data)[i]);
             continue;
         }
         const double value = ng_tensor_load(x, i);
-        ng_replacement_print(file, isnan(value) ? "nan" : "%.17g", value);
+        ng_text_print(text, isnan(value) ? "nan" : "%.17g", value);
     }
-    if (x->size > 0) ng_replacement_print(file, "\n");
+    if (x->size > 0) ng_text_print(text, "\n");
 }
 
 ng_status ng_tensor_write_dat(const ng_tensor *x, const char *path)
 {
-    if (!ng_given(function, "x", x) || !ng_given(function, "path", path) ||
-        !ng_readable(function, x))
+    if (!ng_given(write_dat, "x", x) || !ng_given(write_dat, "path", path) ||
+        !ng_readable(write_dat, x))
         return ng_newest_status();
-    ng_c_locale locale;
-    if (!ng_c_locale_enter(function, &locale)) return ng_newest_status();
-    ng_replacement file;
-    ng_status status = ng_replacement_begin(&file, function, path);
-    if (status == NG_OK) {
-        print_rows(&file, x);
-        status = ng_replacement_end(&file, NG_OK);
-    }
-    ng_c_locale_leave(&locale);
-    return status;
+    ng_text text = {.function = write_dat};
+    const locale_t locale = ng_c_locale_begin();
+    ng_text_add(&text, "", 0);
+    print_rows(&text, x);
+    ng_c_locale_end(locale);
+    return ng_text_save(&text, path);
 }

@@ -365,13 +365,13 @@ bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, in
         !ng_given(function, "batch", options.batch))
         return false;
     tape->function = function;
-    if (index < 0 || size < 1) {
-        ng_fail(NG_EVALUE,
-                "ng_dataset_batch: batch %lld of %lld samples, expected 0 or more of 1 "
-                "or more",
-                (long long)index, (long long)size);
-        return false;
-    }
+    if (size < 1)
+        return ng_fail(NG_EVALUE, "%s: size %lld, expected at least 1", function, (long long)size),
+               false;
+    if (index < 0)
+        return ng_fail(NG_EVALUE, "%s: index %lld, expected at least 0", function,
+                       (long long)index),
+               false;
     const int64_t count = ng_dataset_count(dataset);
     if (index > (count - 1) / size) return false;
 

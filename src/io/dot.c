@@ -24,30 +24,28 @@ static void unmark(const ng_tensor *root)
 }
 
 /* A leaf is drawn where it is first met, and its mark is taken away. */
-static void write_leaf(ng_replacement *file, ng_tensor *x)
+static void write_leaf(ng_text *text, ng_tensor *x)
 {
     if (!x->wanted) return;
     x->wanted = false;
-    ng_replacement_print(file, "    leaf_%p [shape=ellipse, label=\"%s%s\\n%s\"];\n", (void *)x,
-                         x->module_owned ? "parameter " : "", ng_shape_print(x->shape).text,
-                         ng_dtype_name(x->dtype));
+    ng_text_print(text, "    leaf_%p [shape=ellipse, label=\"%s%s\\n%s\"];\n", (void *)x,
+                  x->module_owned ? "parameter " : "", ng_shape_print(x->shape).text,
+                  ng_dtype_name(x->dtype));
 }
 
-static void write_node(ng_replacement *file, const ng_node *node)
+static void write_node(ng_text *text, const ng_node *node)
 {
-    ng_replacement_print(file, "    op_%lld [shape=box, label=\"%s\\n%s\"];\n",
-                         (long long)node->index, node->op->name,
-                         ng_shape_print(node->output->shape).text);
+    ng_text_print(text, "    op_%lld [shape=box, label=\"%s\\n%s\"];\n", (long long)node->index,
+                  node->op->name, ng_shape_print(node->output->shape).text);
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
         if (ng_is_none(x)) continue;
-        if (!x->node) write_leaf(file, x);
+        if (!x->node) write_leaf(text, x);
         if (x->node)
-            ng_replacement_print(file, "    op_%lld -> op_%lld;\n", (long long)x->node->index,
-                                 (long long)node->index);
+            ng_text_print(text, "    op_%lld -> op_%lld;\n", (long long)x->node->index,
+                          (long long)node->index);
         else
-            ng_replacement_print(file, "    leaf_%p -> op_%lld;\n", (void *)x,
-                                 (long long)node->index);
+            ng_text_print(text, "    leaf_%p -> op_%lld;\n", (void *)x, (long long)node->index);
     }
 }
 
@@ -61,16 +59,13 @@ ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const ch
         return ng_fail(NG_EGRAD, "ng_tape_write_dot: the tensor was not computed by a recorded op");
     if (root->tape != tape)
         return ng_fail(NG_ESTATE, "ng_tape_write_dot: the tensor lives on another tape");
-    ng_replacement file;
-    const ng_status begun = ng_replacement_begin(&file, "ng_tape_write_dot", path);
-    if (begun != NG_OK) return begun;
-
-    ng_replacement_print(&file, "digraph normgrad {\n    rankdir=BT;\n"
-                                "    node [fontname=\"sans-serif\"];\n");
+    ng_text text = {.function = function};
+    ng_text_print(&text, "digraph normgrad {\n    rankdir=BT;\n"
+                         "    node [fontname=\"sans-serif\"];\n");
     mark(root);
     for (const ng_node *node = root->node; node; node = node->previous)
-        if (node->output->wanted) write_node(&file, node);
+        if (node->output->wanted) write_node(&text, node);
     unmark(root);
-    ng_replacement_print(&file, "}\n");
-    return ng_replacement_end(&file, NG_OK);
+    ng_text_print(&text, "}\n");
+    return ng_text_save(&text, path);
 }

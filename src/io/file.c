@@ -1,3 +1,4 @@
+/* Files read whole, and files replaced whole. */
 #include "io/file.h"
 #include "core/error.h"
 #include <errno.h>
@@ -11,9 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Opening ---- */
+/* ---- Read ---------------------------------------------------------------------------------- */
 
-/* A pipe waits until somebody writes to it, and may be interrupted as a read may. */
 static int open_file(const char *path, int flags, mode_t mode)
 {
     int fd;
@@ -22,23 +22,24 @@ static int open_file(const char *path, int flags, mode_t mode)
     return fd;
 }
 
-/* ---- Reading ---- */
-
-/* Reads from a descriptor to its end into memory that goes on with a 0 behind it. The size that the
- * system states is only where to begin: pipes and /proc state 0. */
+/* Reads a descriptor to its end. The size that the system states is only a first guess: for pipes
+ * and /proc it states 0. A pipe is opened without waiting for a writer: while it has one and is
+ * empty the read says EAGAIN, and from then on it may wait. */
 static char *read_to_end(const char *function, const char *path, int fd, int64_t *size)
 {
-    struct stat status;
+    struct stat status = {0};
     const bool stated = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
-    int64_t capacity = stated ? (int64_t)status.st_size + 1 : 4096;
-    int64_t used = 0;
+    int64_t capacity = stated ? (int64_t)status.st_size + 1 : 4096, used = 0;
     char *bytes = ng_calloc(function, capacity + 1, 1);
 
     while (bytes) {
         const ssize_t got = read(fd, bytes + used, (size_t)(capacity - used));
+        if (got < 0 && errno == EAGAIN && fcntl(fd, F_SETFL, 0) == 0) continue;
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            ng_fail(NG_EIO, "%s: cannot read %s: %s", function, path, strerror(errno));
+        const bool unwritten = got == 0 && used == 0 && S_ISFIFO(status.st_mode);
+        if (got < 0 || unwritten) {
+            ng_fail(NG_EIO, "%s: cannot read %s: %s", function, path,
+                    unwritten ? "a pipe, and nobody writes to it" : strerror(errno));
             break;
         }
         if (got == 0) {
@@ -58,7 +59,7 @@ static char *read_to_end(const char *function, const char *path, int fd, int64_t
 
 char *ng_file_read(const char *function, const char *path, int64_t *size)
 {
-    const int fd = open_file(path, O_RDONLY, 0);
+    const int fd = open_file(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0) {
         ng_fail(NG_EIO, "%s: cannot open %s: %s", function, path, strerror(errno));
         return NULL;
@@ -68,7 +69,19 @@ char *ng_file_read(const char *function, const char *path, int64_t *size)
     return bytes;
 }
 
-/* ---- Text ---- */
+/* ---- Text ---------------------------------------------------------------------------------- */
+
+bool ng_reserve(const char *function, void **array, int64_t count, int64_t *room, size_t size)
+{
+    if (count < *room) return true;
+    const int64_t more = *room ? 2 * *room : 8;
+    void *grown =
+        *array ? ng_grow(function, *array, count, more, size) : ng_calloc(function, more, size);
+    if (!grown) return false;
+    *array = grown;
+    *room = more;
+    return true;
+}
 
 void ng_text_add(ng_text *text, const void *bytes, int64_t count)
 {
@@ -83,38 +96,40 @@ void ng_text_add(ng_text *text, const void *bytes, int64_t count)
         text->bytes = more;
         text->room = room;
     }
-    memcpy(text->bytes + text->count, bytes, (size_t)count);
+    if (count > 0) memcpy(text->bytes + text->count, bytes, (size_t)count);
     text->count += count;
     text->bytes[text->count] = '\0';
 }
 
 void ng_text_print(ng_text *text, const char *format, ...)
 {
-    char piece[1024];
+    char piece[1024], *whole = NULL;
     va_list arguments;
     va_start(arguments, format);
     const int length = vsnprintf(piece, sizeof piece, format, arguments);
     va_end(arguments);
-    if (length < (int)sizeof piece) {
-        ng_text_add(text, piece, length);
-        return;
+    if (length >= (int)sizeof piece && !text->failed) {
+        whole = ng_calloc(text->function, (int64_t)length + 1, 1);
+        text->failed = !whole;
+        va_start(arguments, format);
+        if (whole) vsnprintf(whole, (size_t)length + 1, format, arguments);
+        va_end(arguments);
     }
-    char *whole = text->failed ? NULL : ng_calloc(text->function, (int64_t)length + 1, 1);
-    if (!whole) {
-        text->failed = true;
-        return;
-    }
-    va_start(arguments, format);
-    vsnprintf(whole, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    ng_text_add(text, whole, length);
+    ng_text_add(text, whole ? whole : piece, length);
     ng_free(whole);
 }
 
-/* ---- Replacing ---- */
+void ng_text_number(ng_text *text, uint64_t value, int bytes)
+{
+    unsigned char little[8];
+    for (int i = 0; i < bytes; i++) little[i] = (unsigned char)(value >> 8 * i);
+    ng_text_add(text, little, bytes);
+}
+
+/* ---- Replace ------------------------------------------------------------------------------- */
 
 /* Records the first failure; `where` tells the step from the others. */
-static ng_status fail(ng_replacement *file, const char *where, const char *why)
+static ng_status replacement_fail(ng_replacement *file, const char *where, const char *why)
 {
     if (file->status == NG_OK)
         file->status =
@@ -187,79 +202,39 @@ ng_status ng_replacement_begin(ng_replacement *file, const char *function, const
 {
     file->function = function;
     file->name = path;
-    file->buffered = 0;
     file->status = NG_OK;
 
     struct stat old;
     if (!resolve(path, file->path))
-        return fail(file, is_link(path) ? ", a symbolic link" : "", strerror(errno));
+        return replacement_fail(file, is_link(path) ? ", a symbolic link" : "", strerror(errno));
     const bool exists = stat(file->path, &old) == 0;
-    if (exists && S_ISDIR(old.st_mode)) return fail(file, "", strerror(EISDIR));
-    if (exists && !S_ISREG(old.st_mode)) return fail(file, "", "not a regular file");
+    if (exists && S_ISDIR(old.st_mode)) return replacement_fail(file, "", strerror(EISDIR));
+    if (exists && !S_ISREG(old.st_mode)) return replacement_fail(file, "", "not a regular file");
     if (exists && faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS) != 0)
-        return fail(file, "", strerror(errno));
+        return replacement_fail(file, "", strerror(errno));
 
     /* Until it has the old file's mode, it is for nobody's eyes. */
     file->fd = open_beside(file, exists ? 0600 : 0666);
-    if (file->fd < 0) return fail(file, " (a new file in its folder)", strerror(errno));
+    if (file->fd < 0) return replacement_fail(file, " (a new file in its folder)", strerror(errno));
     if (!exists || take_over(file->fd, &old)) return NG_OK;
-    fail(file, " (with the mode it has)", strerror(errno));
+    replacement_fail(file, " (with the mode it has)", strerror(errno));
     close(file->fd);
     unlink(file->temporary);
     return file->status;
 }
 
-static void write_out(ng_replacement *file, const char *bytes, size_t count)
+void ng_replacement_write(ng_replacement *file, const void *bytes, int64_t count)
 {
-    while (count > 0 && file->status == NG_OK) {
-        const ssize_t written = write(file->fd, bytes, count);
+    for (const char *at = bytes; count > 0 && file->status == NG_OK;) {
+        const ssize_t written = write(file->fd, at, (size_t)count);
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) {
-            fail(file, "", strerror(written < 0 ? errno : EIO));
+            replacement_fail(file, "", strerror(written < 0 ? errno : EIO));
             return;
         }
-        bytes += written;
-        count -= (size_t)written;
+        at += written;
+        count -= written;
     }
-}
-
-static void flush(ng_replacement *file)
-{
-    write_out(file, file->buffer, file->buffered);
-    file->buffered = 0;
-}
-
-void ng_replacement_write(ng_replacement *file, const void *bytes, size_t count)
-{
-    if (count > sizeof file->buffer - file->buffered) flush(file);
-    if (count > sizeof file->buffer) {
-        write_out(file, bytes, count);
-        return;
-    }
-    memcpy(file->buffer + file->buffered, bytes, count);
-    file->buffered += count;
-}
-
-void ng_replacement_print(ng_replacement *file, const char *format, ...)
-{
-    char text[256], *all = text;
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (length < 0) {
-        fail(file, "", strerror(errno));
-        return;
-    }
-    if (length >= (int)sizeof text) {
-        all = ng_calloc(file->function, (int64_t)length + 1, 1);
-        va_start(arguments, format);
-        if (all) vsnprintf(all, (size_t)length + 1, format, arguments);
-        va_end(arguments);
-    }
-    if (!all && file->status == NG_OK) file->status = NG_ENOMEM;
-    if (all && length > 0) ng_replacement_write(file, all, (size_t)length);
-    if (all != text) ng_free(all);
 }
 
 static bool sync_descriptor(int fd)
@@ -279,31 +254,39 @@ static void sync_folder(ng_replacement *file)
              file->path);
     const int fd = open_file(file->temporary, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
-        if (errno != EACCES) fail(file, where, strerror(errno));
+        if (errno != EACCES) replacement_fail(file, where, strerror(errno));
         return;
     }
-    if (!sync_descriptor(fd) && errno != EINVAL) fail(file, where, strerror(errno));
+    if (!sync_descriptor(fd) && errno != EINVAL) replacement_fail(file, where, strerror(errno));
     close(fd);
 }
 
 ng_status ng_replacement_end(ng_replacement *file, ng_status content)
 {
-    if (content != NG_OK) {
-        file->status = content;
-    } else {
-        flush(file);
-        if (file->status == NG_OK && !sync_descriptor(file->fd))
-            fail(file, " (to the disk)", strerror(errno));
-    }
+    if (file->status == NG_OK) file->status = content;
+    if (file->status == NG_OK && !sync_descriptor(file->fd))
+        replacement_fail(file, " (to the disk)", strerror(errno));
     /* An interrupted close has closed. */
-    if (close(file->fd) != 0 && errno != EINTR) fail(file, "", strerror(errno));
+    if (close(file->fd) != 0 && errno != EINTR) replacement_fail(file, "", strerror(errno));
     if (file->status == NG_OK && rename(file->temporary, file->path) != 0)
-        fail(file, " (putting the new file in its place)", strerror(errno));
+        replacement_fail(file, " (putting the new file in its place)", strerror(errno));
     if (file->status == NG_OK)
         sync_folder(file);
     else
         unlink(file->temporary);
     return file->status;
+}
+
+ng_status ng_text_save(ng_text *text, const char *path)
+{
+    ng_replacement file;
+    ng_status status = text->failed ? NG_ENOMEM : ng_replacement_begin(&file, text->function, path);
+    if (status == NG_OK) {
+        ng_replacement_write(&file, text->bytes, text->count);
+        status = ng_replacement_end(&file, NG_OK);
+    }
+    ng_free(text->bytes);
+    return status;
 }
 
 ng_status ng_file_write(const char *path, const void *bytes, int64_t size)
@@ -316,6 +299,6 @@ ng_status ng_file_write(const char *path, const void *bytes, int64_t size)
     ng_replacement file;
     const ng_status status = ng_replacement_begin(&file, function, path);
     if (status != NG_OK) return status;
-    ng_replacement_write(&file, bytes, (size_t)size);
+    ng_replacement_write(&file, bytes, size);
     return ng_replacement_end(&file, NG_OK);
 }

@@ -7,11 +7,18 @@
 #include <limits.h>
 
 /* All bytes of a file, with a zero byte after them that `size` does not count; ng_free them. NULL
- * with NG_EIO, in the name of `function`. */
+ * with NG_EIO in the name of `function`. A pipe is read to its end; one that nobody has open for
+ * writing is an error, so that no reader waits for ever. */
 char *ng_file_read(const char *function, const char *path, int64_t *size);
 
-/* Whether a file's checksum is the right one. Fuzzers cannot guess it: in what is built for them it
- * always is. */
+/* As ng_file_read, unpacked if the file is compressed with gzip (unpack.c). */
+char *ng_file_read_unpacked(const char *function, const char *path, int64_t *size);
+
+/* Makes room for one more element of `size` bytes in an array with *room for `count`; false with
+ * NG_ENOMEM, and nothing has changed. */
+bool ng_reserve(const char *function, void **array, int64_t count, int64_t *room, size_t size);
+
+/* Whether a checksum is right. Fuzzers cannot guess checksums, so their build accepts any. */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define NG_CHECKSUM_HOLDS(equal) ((void)(equal), true)
 #else
@@ -22,45 +29,46 @@ char *ng_file_read(const char *function, const char *path, int64_t *size);
  * `function`, nothing more is added. */
 typedef struct {
     const char *function;
-    char *bytes; /* with a zero byte after them; NULL where nothing was added */
+    char *bytes; /* with a zero byte after them; NULL if nothing was added */
     int64_t count, room;
     bool failed;
 } ng_text;
 void ng_text_add(ng_text *text, const void *bytes, int64_t count);
 void ng_text_print(ng_text *text, const char *format, ...) NG_PRINTF(2, 3);
 
-/* A file that is written beside the one it will replace and brought to the disk before it takes
- * its place: a reader finds the old one or the new one, never a piece, after a crash as well.
+/* Adds the lowest `bytes` bytes of a number, little-endian. */
+void ng_text_number(ng_text *text, uint64_t value, int bytes);
+
+/* A file that is written beside the one it replaces and brought to the disk before it takes its
+ * place: a reader finds the old one or the new one, never a piece, also after a crash.
  *
  *     ng_replacement file;
  *     ng_status status = ng_replacement_begin(&file, "ng_history_write", path);
  *     if (status != NG_OK) return status;
- *     ng_replacement_print(&file, "step %d\n", step);
+ *     ng_replacement_write(&file, bytes, size);
  *     return ng_replacement_end(&file, NG_OK);
- *
- * It holds all that it needs, and may stand on the stack. */
+ */
 typedef struct {
-    const char *function, *name; /* who writes, and what the caller calls the file: for messages */
-    char path[PATH_MAX];         /* what is replaced: no link */
-    char temporary[PATH_MAX]; /* NAME.<16 digits>.tmp beside it, left behind where a process dies */
-    char buffer[4096];
-    size_t buffered;
+    const char *function, *name; /* the public function, and the caller's path: for messages */
+    char path[PATH_MAX];         /* what is replaced, links followed */
+    char temporary[PATH_MAX];    /* NAME.<16 digits>.tmp beside it */
     int fd;
-    ng_status status; /* the first failure's, NG_OK so far */
+    ng_status status; /* of the first failure, NG_OK so far */
 } ng_replacement;
 
-/* Opens the temporary file; NG_EIO with nothing left to clean up. What stands at `path` must be a
- * regular file that may be written, or nothing. The new file takes over its mode, and owner and
- * group where the system allows; where nothing stands, the umask decides. A symbolic link stays,
- * and what it leads to is replaced; one that leads nowhere is an error. */
+/* Opens the temporary file; on failure NG_EIO, and nothing is left to clean up. What stands at
+ * `path` must be a regular file that may be written, or nothing. ng_file_write in history.h states
+ * what becomes of mode, owner and links. */
 ng_status ng_replacement_begin(ng_replacement *file, const char *function, const char *path);
 
-/* After a failure these do nothing: the end tells. */
-void ng_replacement_write(ng_replacement *file, const void *bytes, size_t count);
-void ng_replacement_print(ng_replacement *file, const char *format, ...) NG_PRINTF(2, 3);
+/* After a failure it does nothing; ng_replacement_end returns the failure. */
+void ng_replacement_write(ng_replacement *file, const void *bytes, int64_t count);
 
-/* Moves the file to its place, or removes it where anything has failed or `content` is not NG_OK
- * but says why the content could not be made. The failure's status, which is recorded. */
+/* Moves the file to its place, or removes it if anything has failed or `content` is not NG_OK,
+ * which says why the content could not be made. Returns the failure's status. */
 ng_status ng_replacement_end(ng_replacement *file, ng_status content);
+
+/* Replaces a file by a text and frees the text's bytes. */
+ng_status ng_text_save(ng_text *text, const char *path);
 
 #endif

@@ -32,22 +32,8 @@ struct ng_history {
     int64_t count, capacity;
 };
 
-/* Makes room for one more element of `size` bytes; false with NG_ENOMEM and nothing changed. */
-static bool reserve(const char *function, void **array, int64_t count, int64_t *capacity,
-                    size_t size)
-{
-    if (count < *capacity) return true;
-    const int64_t more = *capacity ? 2 * *capacity : 8;
-    void *grown =
-        *array ? ng_grow(function, *array, *capacity, more, size) : ng_calloc(function, more, size);
-    if (!grown) return false;
-    *array = grown;
-    *capacity = more;
-    return true;
-}
-
 /* A copy that stays on the one line of a comment. */
-static char *one_line(const char *function, const char *text)
+static char *one_line_copy(const char *function, const char *text)
 {
     char *copy = ng_copy_text(function, text);
     for (char *p = copy; p && *p; p++)
@@ -55,14 +41,14 @@ static char *one_line(const char *function, const char *text)
     return copy;
 }
 
-/* ---- Make and free ---- */
+/* ---- Make and free -------------------------------------------------------------------------- */
 
 ng_history *ng_history_new(const char *what)
 {
     if (!ng_given("ng_history_new", "what", what)) return NULL;
     ng_history *self = ng_calloc("ng_history_new", 1, sizeof *self);
     if (!self) return NULL;
-    self->what = one_line("ng_history_new", what);
+    self->what = one_line_copy("ng_history_new", what);
     if (self->what) return self;
     ng_free(self);
     return NULL;
@@ -87,12 +73,12 @@ void ng_history_free(ng_history *history)
     ng_free(history);
 }
 
-/* ---- Log ---- */
+/* ---- Log ------------------------------------------------------------------------------------ */
 
 static block *add_block(const char *function, ng_history *self, char *name)
 {
     void *blocks = self->blocks;
-    if (!reserve(function, &blocks, self->count, &self->capacity, sizeof(block))) return NULL;
+    if (!ng_reserve(function, &blocks, self->count, &self->capacity, sizeof(block))) return NULL;
     self->blocks = blocks;
     block *b = &self->blocks[self->count++];
     *b = (block){.name = name};
@@ -111,7 +97,7 @@ ng_status ng_history_block(ng_history *history, const char *name)
     static const char function[] = "ng_history_block";
     if (!ng_given(function, "history", history) || !ng_given(function, "name", name))
         return ng_newest_status();
-    char *copy = one_line(function, name);
+    char *copy = one_line_copy(function, name);
     if (!copy) return NG_ENOMEM;
     const bool taken = has_block(history, copy);
     if (!taken && add_block(function, history, copy)) return NG_OK;
@@ -137,7 +123,7 @@ static series *find_series(const block *b, const char *name)
 static series *add_series(const char *function, block *b, const char *name)
 {
     void *array = b->series;
-    if (!reserve(function, &array, b->count, &b->capacity, sizeof(series))) return NULL;
+    if (!ng_reserve(function, &array, b->count, &b->capacity, sizeof(series))) return NULL;
     b->series = array;
     char *copy = ng_copy_text(function, name);
     if (!copy) return NULL;
@@ -154,7 +140,7 @@ static bool add_point(const char *function, series *s, int64_t step, double valu
         return true;
     }
     void *array = s->points;
-    if (!reserve(function, &array, s->count, &s->capacity, sizeof(point))) return false;
+    if (!ng_reserve(function, &array, s->count, &s->capacity, sizeof(point))) return false;
     s->points = array;
     memmove(s->points + i + 1, s->points + i, (size_t)(s->count - i) * sizeof(point));
     s->points[i] = (point){step, value};
@@ -192,141 +178,105 @@ ng_status ng_history_log(ng_history *history, const char *name, int64_t step, do
     return NG_ENOMEM;
 }
 
-/* ---- Write ---- */
-
-/* Index of the first point at or after a step, by bisection. */
-static int64_t first_from(const series *s, int64_t step)
-{
-    int64_t low = 0, high = s->count;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (s->points[middle].step < step)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The first step at or after *step in any series of the block. */
-static bool next_step(const block *b, int64_t *step)
-{
-    bool found = false;
-    int64_t next = INT64_MAX;
-    for (int64_t i = 0; i < b->count; i++) {
-        const series *s = &b->series[i];
-        const int64_t at = first_from(s, *step);
-        if (at == s->count) continue;
-        found = true;
-        if (s->points[at].step < next) next = s->points[at].step;
-    }
-    *step = next;
-    return found;
-}
+/* ---- Write ---------------------------------------------------------------------------------- */
 
 typedef struct {
     char text[32];
-} cell;
+} history_cell;
 
 /* Nine digits give a float back exactly. */
-static cell print_value(double value)
+static history_cell print_value(double value)
 {
-    if (isnan(value)) return (cell){"NaN"};
-    if (isinf(value)) return value > 0 ? (cell){"Inf"} : (cell){"-Inf"};
-    cell c;
-    snprintf(c.text, sizeof c.text, "%.9g", value);
-    return c;
+    if (isnan(value)) return (history_cell){"NaN"};
+    if (isinf(value)) return value > 0 ? (history_cell){"Inf"} : (history_cell){"-Inf"};
+    history_cell cell;
+    snprintf(cell.text, sizeof cell.text, "%.9g", value);
+    return cell;
 }
 
-static cell print_step(int64_t step)
+static history_cell print_step(int64_t step)
 {
-    cell c;
-    snprintf(c.text, sizeof c.text, "%lld", (long long)step);
-    return c;
+    history_cell cell;
+    snprintf(cell.text, sizeof cell.text, "%lld", (long long)step);
+    return cell;
 }
 
-static cell print_at(const series *s, int64_t step)
-{
-    const int64_t at = first_from(s, step);
-    const bool there = at < s->count && s->points[at].step == step;
-    return there ? print_value(s->points[at].value) : (cell){"?"};
-}
+/* A column while its block is written. */
+typedef struct {
+    int width;
+    int64_t next; /* the first point that is not written yet */
+} history_column;
 
-static int wider(int width, const char *text)
+static void widen_column(history_column *column, const char *text)
 {
     const int length = (int)strlen(text);
-    return length > width ? length : width;
+    if (length > column->width) column->width = length;
 }
 
-static int column_width(const series *s)
+/* The lowest step among the points that are not written yet; false if there are none. */
+static bool next_step(const block *b, const history_column *columns, int64_t *step)
 {
-    int width = wider(0, s->name);
-    for (int64_t i = 0; i < s->count; i++)
-        width = wider(width, print_value(s->points[i].value).text);
-    return width;
-}
-
-static int step_width(const block *b)
-{
-    int width = wider(0, "step");
-    for (int64_t i = 0; i < b->count; i++)
-        for (int64_t j = 0; j < b->series[i].count; j++)
-            width = wider(width, print_step(b->series[i].points[j].step).text);
-    return width;
-}
-
-/* `width` holds each column's, the steps' first. The last column needs none. */
-static void print_block(ng_text *text, const block *b, const int *width)
-{
-    ng_text_print(text, "%-*s", b->count ? width[0] : 0, "step");
-    for (int64_t i = 0; i < b->count; i++)
-        ng_text_print(text, "  %-*s", i + 1 < b->count ? width[i + 1] : 0, b->series[i].name);
-    ng_text_print(text, "\n");
-
-    int64_t step = INT64_MIN;
-    while (next_step(b, &step)) {
-        ng_text_print(text, "%-*s", width[0], print_step(step).text);
-        for (int64_t i = 0; i < b->count; i++)
-            ng_text_print(text, "  %-*s", i + 1 < b->count ? width[i + 1] : 0,
-                          print_at(&b->series[i], step).text);
-        ng_text_print(text, "\n");
-        if (step == INT64_MAX) break;
-        step++;
+    bool found = false;
+    for (int64_t i = 0; i < b->count; i++) {
+        const series *s = &b->series[i];
+        if (columns[i].next == s->count) continue;
+        const int64_t own = s->points[columns[i].next].step;
+        if (!found || own < *step) *step = own;
+        found = true;
     }
+    return found;
 }
 
-static void print_blocks(ng_text *text, const ng_history *history, bool all)
+/* Writes a block with columns of one width each, but for the last, which is not padded. */
+static void print_block(ng_text *text, const block *b, history_column *steps,
+                        history_column *columns)
 {
-    ng_text_print(text, "# what: %s; normgrad %s\n", history->what, ng_version());
-    bool first = true;
-    for (int64_t i = 0; i < history->count && !text->failed; i++) {
-        const block *b = &history->blocks[i];
-        if (b->count == 0 && !all) continue;
-        int *width = ng_calloc(text->function, b->count + 1, sizeof *width);
-        if (!width) {
-            text->failed = true;
-            return;
+    widen_column(steps, "step");
+    for (int64_t i = 0; i < b->count; i++) {
+        const series *s = &b->series[i];
+        widen_column(&columns[i], s->name);
+        for (int64_t k = 0; k < s->count; k++) {
+            widen_column(steps, print_step(s->points[k].step).text);
+            widen_column(&columns[i], print_value(s->points[k].value).text);
         }
-        width[0] = step_width(b);
-        for (int64_t j = 0; j < b->count; j++) width[j + 1] = column_width(&b->series[j]);
+    }
+    if (b->count) columns[b->count - 1].width = 0;
 
-        ng_text_print(text, first ? "\n" : "\n\n");
-        if (b->name) ng_text_print(text, "# %s\n", b->name);
-        print_block(text, b, width);
-        ng_free(width);
-        first = false;
+    if (b->name) ng_text_print(text, "# %s\n", b->name);
+    ng_text_print(text, "%-*s", b->count ? steps->width : 0, "step");
+    for (int64_t i = 0; i < b->count; i++)
+        ng_text_print(text, "  %-*s", columns[i].width, b->series[i].name);
+    ng_text_print(text, "\n");
+    for (int64_t step = 0; !text->failed && next_step(b, columns, &step);) {
+        ng_text_print(text, "%-*s", steps->width, print_step(step).text);
+        for (int64_t i = 0; i < b->count; i++) {
+            const series *s = &b->series[i];
+            const int64_t at = columns[i].next;
+            const bool logged = at < s->count && s->points[at].step == step;
+            ng_text_print(text, "  %-*s", columns[i].width,
+                          logged ? print_value(s->points[at].value).text : "?");
+            columns[i].next += logged;
+        }
+        ng_text_print(text, "\n");
     }
 }
 
 void ng_history_print(const ng_history *history, bool all, ng_text *text)
 {
-    ng_c_locale locale;
-    if (!ng_c_locale_enter(text->function, &locale)) {
-        text->failed = true;
-        return;
+    const locale_t locale = ng_c_locale_begin();
+    const char *between = "\n";
+    ng_text_print(text, "# what: %s; normgrad %s\n", history->what, ng_version());
+    for (int64_t i = 0; i < history->count; i++) {
+        if (history->blocks[i].count == 0 && !all) continue;
+        const block *b = &history->blocks[i];
+        history_column *columns = ng_calloc(text->function, b->count + 1, sizeof *columns);
+        text->failed = text->failed || !columns;
+        ng_text_print(text, "%s", between);
+        if (columns) print_block(text, b, &columns[b->count], columns);
+        ng_free(columns);
+        between = "\n\n";
     }
-    print_blocks(text, history, all);
-    ng_c_locale_leave(&locale);
+    ng_c_locale_end(locale);
 }
 
 ng_status ng_history_write(const ng_history *history, const char *path)
@@ -334,17 +284,12 @@ ng_status ng_history_write(const ng_history *history, const char *path)
     static const char function[] = "ng_history_write";
     if (!ng_given(function, "history", history) || !ng_given(function, "path", path))
         return ng_newest_status();
-    ng_replacement file;
-    const ng_status begun = ng_replacement_begin(&file, function, path);
-    if (begun != NG_OK) return begun;
     ng_text text = {.function = function};
     ng_history_print(history, false, &text);
-    if (!text.failed) ng_replacement_write(&file, text.bytes, (size_t)text.count);
-    ng_free(text.bytes);
-    return ng_replacement_end(&file, text.failed ? NG_ENOMEM : NG_OK);
+    return ng_text_save(&text, path);
 }
 
-/* ---- Read ---- */
+/* ---- Read ----------------------------------------------------------------------------------- */
 
 /* A walk over the lines of a file that ends with a zero byte. */
 typedef struct {
@@ -353,9 +298,9 @@ typedef struct {
     char *at; /* the line, ended with a zero byte */
     int64_t line;
     bool all; /* blocks without series too */
-} lines;
+} history_lines;
 
-static bool next_line(lines *in)
+static bool next_text_line(history_lines *in)
 {
     if (in->next == in->end) return false;
     in->at = in->next;
@@ -368,7 +313,7 @@ static bool next_line(lines *in)
     return true;
 }
 
-static bool unread(const lines *in, const char *expected)
+static bool history_expected(const history_lines *in, const char *expected)
 {
     ng_fail(NG_EPARSE, "%s: %s:%lld: expected %s", in->function, in->path, (long long)in->line,
             expected);
@@ -400,72 +345,76 @@ static bool parse_value(const char *word, double *value)
     if (strcmp(word, "NaN") == 0) return *value = (double)NAN, true;
     if (strcmp(word, "Inf") == 0) return *value = HUGE_VAL, true;
     if (strcmp(word, "-Inf") == 0) return *value = -HUGE_VAL, true;
-    if (word[strspn(word, "+-.0123456789eE")] != '\0') return false;
     char *stop;
+    if (word[strspn(word, "+-.0123456789eE")] != '\0') return false;
     *value = strtod(word, &stop);
     return stop != word && *stop == '\0' && isfinite(*value);
 }
 
 /* "step", and the names of the series. */
-static bool parse_names(const lines *in, block *b)
+static bool parse_names(const history_lines *in, block *b)
 {
     char *at = in->at, *word = next_word(&at);
-    if (!word || strcmp(word, "step") != 0) return unread(in, "a line of names, from \"step\" on");
+    if (!word || strcmp(word, "step") != 0)
+        return history_expected(in, "a line of names, from \"step\" on");
     while ((word = next_word(&at))) {
         if (!is_series_name(word) || find_series(b, word))
-            return unread(in, "names of series that differ, of letters, digits, '_', '-', '.'");
+            return history_expected(
+                in, "names of series that differ, of letters, digits, '_', '-', '.'");
         if (!add_series(in->function, b, word)) return false;
     }
-    return b->count > 0 || in->all || unread(in, "a series");
+    return b->count > 0 || in->all || history_expected(in, "a series");
 }
 
-static bool parse_row(const lines *in, block *b, bool first, int64_t *step)
+static bool parse_history_row(const history_lines *in, block *b, bool first, int64_t *step)
 {
     char *at = in->at, *word = next_word(&at);
     const int64_t before = *step;
-    if (!word || !parse_step(word, step)) return unread(in, "a step");
-    if (!first && *step <= before) return unread(in, "a step beyond the one before");
+    if (!word || !parse_step(word, step)) return history_expected(in, "a step");
+    if (!first && *step <= before) return history_expected(in, "a step beyond the one before");
     for (int64_t i = 0; i < b->count; i++) {
         double value;
-        if (!(word = next_word(&at))) return unread(in, "a value for each series");
+        if (!(word = next_word(&at))) return history_expected(in, "a value for each series");
         if (strcmp(word, "?") == 0) continue;
-        if (!parse_value(word, &value)) return unread(in, "a number, NaN, Inf, -Inf or ?");
+        if (!parse_value(word, &value))
+            return history_expected(in, "a number, NaN, Inf, -Inf or ?");
         if (!add_point(in->function, &b->series[i], *step, value)) return false;
     }
-    return !next_word(&at) || unread(in, "no more values than series");
+    return !next_word(&at) || history_expected(in, "no more values than series");
 }
 
 /* From its name, if it has one, to the blank line or the end behind it. */
-static bool parse_block(lines *in, ng_history *history)
+static bool parse_history_block(history_lines *in, ng_history *history)
 {
     const bool named = in->at[0] == '#';
-    if (named && in->at[1] != ' ') return unread(in, "\"# \" and the block's name");
-    if (named && has_block(history, in->at + 2)) return unread(in, "a name that no block has yet");
+    if (named && in->at[1] != ' ') return history_expected(in, "\"# \" and the block's name");
+    if (named && has_block(history, in->at + 2))
+        return history_expected(in, "a name that no block has yet");
     if (named && ng_history_block(history, in->at + 2) != NG_OK) return false;
     if (!named && !add_block(in->function, history, NULL)) return false;
-    if (named && !next_line(in)) return unread(in, "a line of names");
+    if (named && !next_text_line(in)) return history_expected(in, "a line of names");
     block *b = &history->blocks[history->count - 1];
     if (!parse_names(in, b)) return false;
     int64_t step = 0;
-    for (bool first = true; next_line(in) && in->at[0] != '\0'; first = false)
-        if (!parse_row(in, b, first, &step)) return false;
+    for (bool first = true; next_text_line(in) && in->at[0] != '\0'; first = false)
+        if (!parse_history_row(in, b, first, &step)) return false;
     for (int64_t i = 0; i < b->count; i++)
-        if (b->series[i].count == 0) return unread(in, "a value in each series before");
+        if (b->series[i].count == 0) return history_expected(in, "a value in each series before");
     return true;
 }
 
-static ng_history *parse(lines *in)
+static ng_history *parse_history(history_lines *in)
 {
     static const char opening[] = "# what: ", version[] = "; normgrad ";
-    if (!next_line(in) || strncmp(in->at, opening, strlen(opening)) != 0)
-        return unread(in, "\"# what: \", as ng_history_write begins"), NULL;
+    if (!next_text_line(in) || strncmp(in->at, opening, strlen(opening)) != 0)
+        return history_expected(in, "\"# what: \", as ng_history_write begins"), NULL;
     char *what = in->at + strlen(opening), *cut = NULL;
     for (char *at = what; (at = strstr(at, version)); at++) cut = at;
-    if (!cut) return unread(in, "the version of normgrad"), NULL;
+    if (!cut) return history_expected(in, "the version of normgrad"), NULL;
     *cut = '\0';
     ng_history *history = ng_history_new(what);
-    while (history && next_line(in)) {
-        if (in->at[0] == '\0' || parse_block(in, history)) continue;
+    while (history && next_text_line(in)) {
+        if (in->at[0] == '\0' || parse_history_block(in, history)) continue;
         ng_history_free(history);
         return NULL;
     }
@@ -475,15 +424,15 @@ static ng_history *parse(lines *in)
 ng_history *ng_history_parse(const char *function, const char *path, bool all, char *text,
                              int64_t size)
 {
-    lines in = {.function = function, .path = path, .next = text, .end = text + size, .all = all};
-    ng_c_locale locale;
+    history_lines in = {
+        .function = function, .path = path, .next = text, .end = text + size, .all = all};
     if (memchr(text, '\0', (size_t)size)) {
         ng_fail(NG_EPARSE, "%s: %s: there is a zero byte in it", function, path);
         return NULL;
     }
-    if (!ng_c_locale_enter(function, &locale)) return NULL;
-    ng_history *history = parse(&in);
-    ng_c_locale_leave(&locale);
+    const locale_t locale = ng_c_locale_begin();
+    ng_history *history = parse_history(&in);
+    ng_c_locale_end(locale);
     return history;
 }
 

@@ -1,28 +1,21 @@
-/* Arrays as NumPy has them in files. */
+/* Arrays as NumPy's files have them. */
 #ifndef NG_IO_NPY_H
 #define NG_IO_NPY_H
 
 #include "io/file.h"
-#include "io/safetensors.h"
+#include "io/stored.h"
+#include "io/unpack.h"
 
 /* What stands before a tensor's elements in a .npy file. */
 void ng_npy_print_header(ng_text *text, const ng_tensor *x);
 
-/* The elements of a tensor as they stand there, little-endian, in pieces: the next bytes after
- * `*next` elements; 0 at the end. */
-size_t ng_npy_piece(const ng_tensor *x, int64_t *next, unsigned char piece[4096]);
+/* What becomes of an array's dtype: as ng_tensor_load_npy says; the one that is asked for; or int64
+ * for whole numbers and for others the one that is asked for. */
+typedef enum { NG_NPY_OWN, NG_NPY_FEATURES, NG_NPY_LABELS } ng_npy_role;
 
-/* The array of a .npy file's bytes, which are put in order where they are not; `moved` is memory
- * that this has taken, or NULL: ng_free it once the array is not needed. NG_EPARSE in the name of
- * `function`. */
-bool ng_npy_parse(const char *function, const char *path, char *bytes, int64_t size,
-                  ng_stored *array, void **moved);
-
-/* A tensor of `dtype` with an array's values; NG_EVALUE where one does not fit. */
-ng_tensor *ng_npy_tensor(const char *function, const char *path, const ng_stored *array,
-                         ng_dtype dtype);
-
-/* The dtype that an array is read as where no other is asked for. */
-ng_dtype ng_npy_dtype(const ng_stored *array);
+/* The tensor of a .npy file of `size` bytes, yours. Elements go into it as they come, so that there
+ * is no second copy. NG_EPARSE, or NG_EVALUE if an element does not fit; `name` is for messages. */
+ng_tensor *ng_npy_read(ng_source *source, int64_t size, const char *name, ng_npy_role role,
+                       ng_dtype dtype);
 
 #endif

@@ -4,142 +4,135 @@
  *     for each entry: a header of the directory, its name, an extra field, a comment
  *     the end: how many entries, where the directory stands, a comment
  *
- * Numbers of 4 GB and more stand in wider fields elsewhere (zip64): these are read, not written.
- */
+ * Numbers of 4 GB and more stand in wider fields elsewhere (zip64). These are read, not written. */
 #include "io/dataset.h"
-#include "io/inflate.h"
+#include "io/json.h"
 #include "io/npy.h"
 #include <math.h>
 #include <string.h>
 
-enum { LOCAL = 30, DIRECTORY = 46, LARGE_END = 56, LOCATOR = 20, END = 22 };
-enum { STORED = 0, DEFLATED = 8 };
-static const char ending[] = ".npy";
+enum { ZIP_LOCAL = 30, ZIP_ENTRY = 46, ZIP_END64 = 56, ZIP_LOCATOR = 20, ZIP_END = 22 };
+enum { ZIP_STORED = 0, ZIP_DEFLATED = 8 };
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
-static void put(ng_text *text, uint64_t value, int bytes)
-{
-    unsigned char little[8];
-    for (int i = 0; i < bytes; i++) little[i] = (unsigned char)(value >> 8 * i);
-    ng_text_add(text, little, bytes);
-}
-
-/* What both headers have in common: 26 bytes, from the version on. The date is the first that there
- * is, so that equal tensors give equal files. */
-static void put_entry(ng_text *text, const char *name, uint32_t crc, int64_t size)
+/* What both headers have in common, from the version on. The date is the first that there is, so
+ * that equal tensors give equal files. */
+static void print_common(ng_text *text, const char *name, uint32_t crc, int64_t size)
 {
     enum { VERSION = 20, UTF8 = 0x800, FIRST_DAY = 0x21 };
-    put(text, VERSION, 2), put(text, UTF8, 2), put(text, STORED, 2);
-    put(text, 0, 2), put(text, FIRST_DAY, 2);
-    put(text, crc, 4), put(text, (uint64_t)size, 4), put(text, (uint64_t)size, 4);
-    put(text, strlen(name) + strlen(ending), 2), put(text, 0, 2);
+    const uint64_t length = strlen(name) + 4;
+    const struct {
+        uint64_t value;
+        int bytes;
+    } fields[] = {{VERSION, 2},   {UTF8, 2}, {ZIP_STORED, 2},     {0, 2},
+                  {FIRST_DAY, 2}, {crc, 4},  {(uint64_t)size, 4}, {(uint64_t)size, 4},
+                  {length, 2},    {0, 2}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        ng_text_number(text, fields[i].value, fields[i].bytes);
 }
 
-/* Writes one entry and notes it in the directory; its bytes. */
-static int64_t write_entry(ng_replacement *file, const ng_npz_array *array, int64_t offset,
+static void add_to_crc(void *crc, const void *bytes, int64_t count)
+{
+    uint32_t *const sum = crc;
+    *sum = ng_crc32(*sum, bytes, count);
+}
+
+static void write_to_archive(void *file, const void *bytes, int64_t count)
+{
+    ng_replacement_write(file, bytes, count);
+}
+
+/* Writes one array and adds its entry to the directory; how many bytes it took. */
+static int64_t write_array(ng_replacement *file, const ng_npz_array *array, int64_t offset,
                            ng_text *directory)
 {
-    const ng_tensor *x = array->tensor;
+    const ng_stored stored = ng_stored_of("", array->tensor);
     ng_text header = {.function = directory->function}, local = header;
-    unsigned char piece[4096];
-    ng_npy_print_header(&header, x);
+    ng_npy_print_header(&header, array->tensor);
     uint32_t crc = ng_crc32(0, header.bytes, header.count);
-    int64_t next = 0;
-    for (size_t bytes; (bytes = ng_npy_piece(x, &next, piece)) > 0;)
-        crc = ng_crc32(crc, piece, (int64_t)bytes);
-    const int64_t size = header.count + x->size * (int64_t)ng_dtype_bytes(x->dtype);
+    ng_stored_pieces(&stored, add_to_crc, &crc);
+    const int64_t size = header.count + stored.size * ng_stored_width(stored.kind);
 
     ng_text_add(&local, "PK\3\4", 4);
-    put_entry(&local, array->name, crc, size);
-    ng_text_print(&local, "%s%s", array->name, ending);
+    print_common(&local, array->name, crc, size);
+    ng_text_print(&local, "%s.npy", array->name);
     ng_text_add(directory, "PK\1\2\24\0", 6);
-    put_entry(directory, array->name, crc, size);
-    put(directory, 0, 2), put(directory, 0, 2), put(directory, 0, 2), put(directory, 0, 4);
-    put(directory, (uint64_t)offset, 4);
-    ng_text_print(directory, "%s%s", array->name, ending);
+    print_common(directory, array->name, crc, size);
+    ng_text_add(directory, "\0\0\0\0\0\0\0\0\0\0", 10);
+    ng_text_number(directory, (uint64_t)offset, 4);
+    ng_text_print(directory, "%s.npy", array->name);
 
     directory->failed = directory->failed || header.failed || local.failed;
     if (!directory->failed) {
-        ng_replacement_write(file, local.bytes, (size_t)local.count);
-        ng_replacement_write(file, header.bytes, (size_t)header.count);
+        ng_replacement_write(file, local.bytes, local.count);
+        ng_replacement_write(file, header.bytes, header.count);
+        ng_stored_pieces(&stored, write_to_archive, file);
     }
-    next = 0;
-    for (size_t bytes; !directory->failed && (bytes = ng_npy_piece(x, &next, piece)) > 0;)
-        ng_replacement_write(file, piece, bytes);
     const int64_t written = local.count + size;
     ng_free(local.bytes);
     ng_free(header.bytes);
     return written;
 }
 
-static bool arrays_accepted(const char *function, const ng_npz_array *arrays, int count)
+static ng_status check_arrays(const char *function, const ng_npz_array *arrays, int count)
 {
     int64_t bytes = 0;
-    if (count < 1 || count > 0xfffe) {
-        ng_fail(NG_EVALUE, "%s: %d arrays, expected 1 to 65534", function, count);
-        return false;
-    }
+    if (count < 1 || count > 0xfffe)
+        return ng_fail(NG_EVALUE, "%s: %d arrays, expected 1 to 65534", function, count);
     for (int i = 0; i < count; i++) {
         const ng_npz_array *array = &arrays[i];
         if (!ng_given(function, "name", array->name) ||
             !ng_given(function, "tensor", array->tensor) || !ng_readable(function, array->tensor))
-            return false;
-        if (!*array->name || strlen(array->name) > 1000) {
-            ng_fail(NG_EVALUE, "%s: a name of %zu bytes, expected 1 to 1000", function,
-                    strlen(array->name));
-            return false;
-        }
-        if (!ng_is_utf8(array->name)) {
-            ng_fail(NG_EVALUE, "%s: an array is named \"%s\", expected UTF-8", function,
-                    array->name);
-            return false;
-        }
+            return ng_newest_status();
+        const size_t length = strlen(array->name);
+        if (length < 1 || length > 1000 || !ng_is_utf8(array->name))
+            return ng_fail(NG_EVALUE,
+                           "%s: an array is named \"%.100s\", expected UTF-8, 1 to 1000 bytes",
+                           function, array->name);
         for (int k = 0; k < i; k++)
-            if (strcmp(arrays[k].name, array->name) == 0) {
-                ng_fail(NG_EVALUE, "%s: two arrays are named \"%s\"", function, array->name);
-                return false;
-            }
+            if (strcmp(arrays[k].name, array->name) == 0)
+                return ng_fail(NG_EVALUE, "%s: two arrays are named \"%s\"", function, array->name);
         bytes += array->tensor->size * (int64_t)ng_dtype_bytes(array->tensor->dtype) + 4096;
-        if (bytes > UINT32_MAX) {
-            ng_fail(NG_EVALUE, "%s: more than 4 GB, which this form of archive cannot hold",
-                    function);
-            return false;
-        }
+        if (bytes > UINT32_MAX)
+            return ng_fail(NG_EVALUE, "%s: more than 4 GB, expected less", function);
     }
-    return true;
+    return NG_OK;
 }
 
 ng_status ng_tensors_save_npz(const char *path, const ng_npz_array *arrays, int count)
 {
     static const char function[] = "ng_tensors_save_npz";
-    if (!ng_given(function, "path", path) || !ng_given(function, "arrays", arrays) ||
-        !arrays_accepted(function, arrays, count))
+    if (!ng_given(function, "path", path) || !ng_given(function, "arrays", arrays))
         return ng_newest_status();
+    ng_status status = check_arrays(function, arrays, count);
+    if (status != NG_OK) return status;
     ng_replacement file;
-    const ng_status begun = ng_replacement_begin(&file, function, path);
-    if (begun != NG_OK) return begun;
+    status = ng_replacement_begin(&file, function, path);
+    if (status != NG_OK) return status;
     ng_text directory = {.function = function};
     int64_t offset = 0;
     for (int i = 0; i < count && !directory.failed; i++)
-        offset += write_entry(&file, &arrays[i], offset, &directory);
+        offset += write_array(&file, &arrays[i], offset, &directory);
     const int64_t bytes = directory.count;
     ng_text_add(&directory, "PK\5\6\0\0\0\0", 8);
-    put(&directory, (uint64_t)count, 2), put(&directory, (uint64_t)count, 2);
-    put(&directory, (uint64_t)bytes, 4), put(&directory, (uint64_t)offset, 4);
-    put(&directory, 0, 2);
-    const ng_status status = directory.failed ? NG_ENOMEM : NG_OK;
-    if (status == NG_OK) ng_replacement_write(&file, directory.bytes, (size_t)directory.count);
+    ng_text_number(&directory, (uint64_t)count, 2);
+    ng_text_number(&directory, (uint64_t)count, 2);
+    ng_text_number(&directory, (uint64_t)bytes, 4);
+    ng_text_number(&directory, (uint64_t)offset, 4);
+    ng_text_number(&directory, 0, 2);
+    if (!directory.failed) ng_replacement_write(&file, directory.bytes, directory.count);
     ng_free(directory.bytes);
-    return ng_replacement_end(&file, status);
+    return ng_replacement_end(&file, directory.failed ? NG_ENOMEM : NG_OK);
 }
 
-/* ---- Read ---------------------------------------------------------------------------------- */
+/* ---- The directory ------------------------------------------------------------------------- */
 
+/* An archive in memory, and where its directory stands. */
 typedef struct {
     const char *function, *path;
     unsigned char *bytes; /* the whole file */
-    int64_t size;
+    int64_t size, directory, count;
 } archive;
 
 /* An entry, as the directory has it. */
@@ -148,132 +141,109 @@ typedef struct {
     int name_length, method;
     uint32_t crc;
     int64_t packed, size, offset;
-} entry;
+} zip_entry;
 
-static uint64_t large_at(const unsigned char *bytes, int count)
+static uint64_t zip_number(const unsigned char *bytes, int count)
 {
     uint64_t value = 0;
     for (int i = 0; i < count; i++) value |= (uint64_t)bytes[i] << 8 * i;
     return value;
 }
 
-static uint32_t number_at(const unsigned char *bytes, int count)
-{
-    return (uint32_t)large_at(bytes, count);
-}
-
-static bool malformed(const archive *a, const char *what)
+static bool archive_fail(const archive *a, const char *what)
 {
     ng_fail(NG_EPARSE, "%s: %s: %s", a->function, a->path, what);
     return false;
 }
 
-/* Where the directory stands, and how many entries it has. */
-typedef struct {
-    uint64_t at, bytes, count;
-} directory;
-
-/* Another end may stand before it, with wider fields for numbers that are too large for its own. */
-static bool read_large_end(const archive *a, int64_t end, directory *d)
+/* Finds the directory by the end of the archive, which only a comment follows. The end of a large
+ * archive stands before it. */
+static bool find_directory(archive *a)
 {
-    if (end < LOCATOR + LARGE_END) return true;
-    const unsigned char *locator = a->bytes + end - LOCATOR;
-    if (memcmp(locator, "PK\6\7", 4) != 0) return true;
-    const uint64_t at = large_at(locator + 8, 8), last = (uint64_t)(end - LOCATOR - LARGE_END);
-    const unsigned char *b = a->bytes + (at <= last ? at : 0);
-    if (at > last || memcmp(b, "PK\6\6", 4) != 0)
-        return malformed(a, "the end of a large archive is damaged");
-    *d = (directory){
-        .at = large_at(b + 48, 8), .bytes = large_at(b + 40, 8), .count = large_at(b + 32, 8)};
-    return true;
-}
-
-/* The end is followed by a comment of any length. */
-static bool find_directory(const archive *a, int64_t *at, int64_t *count)
-{
-    for (int64_t end = a->size - END; end >= 0 && end >= a->size - END - 0xffff; end--) {
-        const unsigned char *b = a->bytes + end;
-        if (memcmp(b, "PK\5\6", 4) != 0 || number_at(b + 20, 2) != a->size - END - end) continue;
-        directory d = {.at = number_at(b + 16, 4),
-                       .bytes = number_at(b + 12, 4),
-                       .count = number_at(b + 10, 2)};
-        if (number_at(b + 4, 4) != 0 || number_at(b + 8, 2) != d.count)
-            return malformed(a, "an archive in several files");
-        if (!read_large_end(a, end, &d)) return false;
-        if (d.at > (uint64_t)end || d.bytes > (uint64_t)end - d.at || d.count > d.bytes / DIRECTORY)
-            return malformed(a, "the directory stands outside of the file");
-        *at = (int64_t)d.at;
-        *count = (int64_t)d.count;
-        return true;
+    int64_t end = a->size - ZIP_END;
+    const int64_t first = end > 0xffff ? end - 0xffff : 0;
+    while (end >= first && (memcmp(a->bytes + end, "PK\5\6", 4) != 0 ||
+                            (int64_t)zip_number(a->bytes + end + 20, 2) != a->size - ZIP_END - end))
+        end--;
+    if (end < first) return archive_fail(a, "not an archive (.npz), or cut short");
+    const unsigned char *b = a->bytes + end;
+    uint64_t count = zip_number(b + 10, 2), bytes = zip_number(b + 12, 4),
+             at = zip_number(b + 16, 4);
+    const unsigned char *locator = b - ZIP_LOCATOR;
+    if (end >= ZIP_LOCATOR + ZIP_END64 && memcmp(locator, "PK\6\7", 4) == 0) {
+        const uint64_t place = zip_number(locator + 8, 8);
+        const uint64_t last = (uint64_t)(end - ZIP_LOCATOR - ZIP_END64);
+        b = a->bytes + (place <= last ? place : 0);
+        if (place > last || memcmp(b, "PK\6\6", 4) != 0)
+            return archive_fail(a, "the end of a large archive is damaged");
+        count = zip_number(b + 32, 8), bytes = zip_number(b + 40, 8), at = zip_number(b + 48, 8);
     }
-    return malformed(a, "not an archive (.npz), or cut short");
-}
-
-/* A number of an entry that its field is too narrow for: the next one of the extra field that is
- * kept for them. */
-static bool widen(int64_t *number, const unsigned char **extra, const unsigned char *end)
-{
-    if (*number != UINT32_MAX) return true;
-    if (end - *extra < 8 || large_at(*extra, 8) > INT64_MAX) return false;
-    *number = (int64_t)large_at(*extra, 8);
-    *extra += 8;
+    if (at > (uint64_t)end || bytes > (uint64_t)end - at || count > bytes / ZIP_ENTRY)
+        return archive_fail(a, "the directory stands outside of the file");
+    a->directory = (int64_t)at;
+    a->count = (int64_t)count;
     return true;
 }
 
-static bool widen_all(entry *e, const unsigned char *extra, int bytes)
+/* Reads the numbers of an entry that their fields are too narrow for from the extra field with the
+ * id 1: size, packed size and offset, those that are needed. */
+static bool widen_numbers(zip_entry *e, const unsigned char *extra, const unsigned char *end)
 {
-    const unsigned char *end = extra + bytes, *stop = extra;
-    while (end - extra >= 4 && number_at(extra, 2) != 1) {
-        const int64_t length = 4 + number_at(extra + 2, 2);
+    int64_t *const numbers[] = {&e->size, &e->packed, &e->offset};
+    while (end - extra >= 4 && zip_number(extra, 2) != 1) {
+        const int64_t length = 4 + (int64_t)zip_number(extra + 2, 2);
         extra += length < end - extra ? length : end - extra;
     }
-    if (end - extra >= 4) {
-        const int64_t length = number_at(extra + 2, 2);
-        extra += 4;
-        stop = extra + (length < end - extra ? length : end - extra);
+    int64_t left = end - extra >= 4 ? (int64_t)zip_number(extra + 2, 2) : 0;
+    if (left > end - extra - 4) left = end - extra < 4 ? 0 : end - extra - 4;
+    extra += 4;
+    for (int i = 0; i < 3; i++) {
+        if (*numbers[i] != UINT32_MAX) continue;
+        if (left < 8 || zip_number(extra, 8) > INT64_MAX) return false;
+        *numbers[i] = (int64_t)zip_number(extra, 8);
+        extra += 8, left -= 8;
     }
-    return widen(&e->size, &extra, stop) && widen(&e->packed, &extra, stop) &&
-           widen(&e->offset, &extra, stop);
+    return true;
 }
 
-static bool read_entry(const archive *a, int64_t *at, entry *e)
+/* Reads the entry at `*at` and goes to the next one. */
+static bool read_entry(const archive *a, int64_t *at, zip_entry *e)
 {
     const unsigned char *b = a->bytes + *at;
-    if (a->size - *at < DIRECTORY || memcmp(b, "PK\1\2", 4) != 0)
-        return malformed(a, "the directory is damaged");
-    *e = (entry){.name = (const char *)b + DIRECTORY,
-                 .name_length = (int)number_at(b + 28, 2),
-                 .method = (int)number_at(b + 10, 2),
-                 .crc = number_at(b + 16, 4),
-                 .packed = number_at(b + 20, 4),
-                 .size = number_at(b + 24, 4),
-                 .offset = number_at(b + 42, 4)};
-    const int extra = (int)number_at(b + 30, 2);
-    *at += DIRECTORY + e->name_length + extra + (int)number_at(b + 32, 2);
-    if (*at > a->size) return malformed(a, "the directory is cut short");
-    if (number_at(b + 8, 2) & 1) return malformed(a, "an archive under a password");
-    return widen_all(e, b + DIRECTORY + e->name_length, extra) ||
-           malformed(a, "a large array's numbers are missing");
+    if (a->size - *at < ZIP_ENTRY || memcmp(b, "PK\1\2", 4) != 0)
+        return archive_fail(a, "the directory is damaged");
+    *e = (zip_entry){.name = (const char *)b + ZIP_ENTRY,
+                     .name_length = (int)zip_number(b + 28, 2),
+                     .method = (int)zip_number(b + 10, 2),
+                     .crc = (uint32_t)zip_number(b + 16, 4),
+                     .packed = (int64_t)zip_number(b + 20, 4),
+                     .size = (int64_t)zip_number(b + 24, 4),
+                     .offset = (int64_t)zip_number(b + 42, 4)};
+    const unsigned char *extra = b + ZIP_ENTRY + e->name_length;
+    const int64_t extra_length = (int64_t)zip_number(b + 30, 2);
+    *at += ZIP_ENTRY + e->name_length + extra_length + (int64_t)zip_number(b + 32, 2);
+    if (*at > a->size) return archive_fail(a, "the directory is cut short");
+    if (zip_number(b + 8, 2) & 1) return archive_fail(a, "an archive under a password");
+    return widen_numbers(e, extra, extra + extra_length) ||
+           archive_fail(a, "a large array's numbers are missing");
 }
 
-static bool is_named(const entry *e, const char *name)
+/* The length of an entry's name without ".npy". */
+static int base_length(const zip_entry *e)
 {
-    const size_t length = strlen(name);
-    return (size_t)e->name_length == length + strlen(ending) &&
-           memcmp(e->name, name, length) == 0 &&
-           memcmp(e->name + length, ending, strlen(ending)) == 0;
+    const int base = e->name_length - 4;
+    return base > 0 && memcmp(e->name + base, ".npy", 4) == 0 ? base : e->name_length;
 }
 
-/* The names that there are, for a message. */
-static bool fail_missing(const archive *a, const char *name, int64_t at, int64_t count)
+static bool array_missing(const archive *a, const char *name)
 {
     char names[256] = "";
-    entry e;
-    for (int64_t i = 0; i < count && read_entry(a, &at, &e); i++) {
+    zip_entry e;
+    int64_t at = a->directory;
+    for (int64_t i = 0; i < a->count && read_entry(a, &at, &e); i++) {
         const size_t used = strlen(names);
-        const bool array = e.name_length > 4 && memcmp(e.name + e.name_length - 4, ending, 4) == 0;
-        snprintf(names + used, sizeof names - used, "%s%.*s", i ? ", " : "",
-                 array ? e.name_length - 4 : e.name_length, e.name);
+        snprintf(names + used, sizeof names - used, "%s%.*s", i ? ", " : "", base_length(&e),
+                 e.name);
     }
     for (char *c = names; *c; c++)
         if (*c > 0 && *c < ' ') *c = '?';
@@ -281,87 +251,83 @@ static bool fail_missing(const archive *a, const char *name, int64_t at, int64_t
     return false;
 }
 
-/* The last of its name: where an array was added to an archive again, it is the newer one. */
-static bool find_entry(const archive *a, const char *name, entry *found)
+/* The last entry of a name: an array that was added again stands behind the older one. */
+static bool find_array(const archive *a, const char *name, zip_entry *found)
 {
-    int64_t at, first, count = 0;
-    *found = (entry){.name = NULL};
-    if (!find_directory(a, &at, &count)) return false;
-    first = at;
-    for (int64_t i = 0; i < count; i++) {
-        entry e;
+    const int length = (int)strlen(name);
+    int64_t at = a->directory;
+    *found = (zip_entry){.name = NULL};
+    for (int64_t i = 0; i < a->count; i++) {
+        zip_entry e;
         if (!read_entry(a, &at, &e)) return false;
-        if (is_named(&e, name)) *found = e;
+        if (base_length(&e) == length && memcmp(e.name, name, (size_t)length) == 0) *found = e;
     }
-    return found->name || fail_missing(a, name, first, count);
+    return found->name || array_missing(a, name);
 }
 
-/* What an entry holds, unpacked into memory of its own. */
-static char *content_of(const archive *a, const entry *e)
+/* ---- Arrays -------------------------------------------------------------------------------- */
+
+static bool open_array(const archive *a, const zip_entry *e, ng_source *source)
 {
-    const bool inside = a->size - e->offset >= LOCAL;
+    const bool inside = a->size - e->offset >= ZIP_LOCAL;
     const unsigned char *b = a->bytes + (inside ? e->offset : 0);
     if (!inside || memcmp(b, "PK\3\4", 4) != 0)
-        return malformed(a, "an entry stands outside of the file"), NULL;
-    const int64_t begin = LOCAL + number_at(b + 26, 2) + number_at(b + 28, 2);
+        return archive_fail(a, "an entry stands outside of the file");
+    const int64_t begin = ZIP_LOCAL + (int64_t)(zip_number(b + 26, 2) + zip_number(b + 28, 2));
     if (e->packed > a->size - e->offset - begin)
-        return malformed(a, "an entry reaches beyond the file"), NULL;
-    char *content = NULL;
-    int64_t used = e->packed, size = e->packed;
-    if (e->method == DEFLATED) {
-        content = ng_inflate(a->function, a->path, b + begin, e->packed, e->size, &used, &size);
-    } else if (e->method == STORED) {
-        content = ng_calloc(a->function, size + 1, 1);
-        if (content) memcpy(content, b + begin, (size_t)size);
-    } else {
-        malformed(a, "an array that is packed neither by \"stored\" nor by \"deflate\"");
-    }
-    if (!content) return NULL;
-    if (used == e->packed && size == e->size &&
-        NG_CHECKSUM_HOLDS(ng_crc32(0, content, size) == e->crc))
-        return content;
-    malformed(a, "damaged: an array's checksum or its length is another one");
-    ng_free(content);
-    return NULL;
+        return archive_fail(a, "an entry reaches beyond the file");
+    if (e->method != ZIP_STORED && e->method != ZIP_DEFLATED)
+        return archive_fail(a, "an array that is packed neither by \"stored\" nor by \"deflate\"");
+    /* Deflate packs 1032 bytes into one at most, so that no memory is taken for a false size. */
+    if (e->method == ZIP_STORED ? e->size != e->packed : e->size / 1032 > e->packed)
+        return archive_fail(a, "damaged: an array's length is another one");
+    return ng_source_begin(source, a->function, a->path, b + begin, e->packed,
+                           e->method == ZIP_DEFLATED ? NG_PACKED_DEFLATE : NG_PACKED_NOT);
 }
 
-/* One array, in its own dtype or, unless `own`, in the one that is asked for. */
-static ng_tensor *load(const archive *a, const char *name, bool own, ng_dtype dtype)
+/* Whether an array that was read has nothing left and the checksum of its entry. */
+static bool array_whole(const archive *a, const zip_entry *e, ng_source *source)
 {
-    entry e;
-    ng_stored array;
-    void *moved = NULL;
-    char *content = find_entry(a, name, &e) ? content_of(a, &e) : NULL;
-    ng_tensor *x = NULL;
-    if (content && ng_npy_parse(a->function, a->path, content, e.size, &array, &moved)) {
-        array.name = name;
-        const bool whole = ng_npy_dtype(&array) == NG_I64;
-        if (own && (dtype == NG_I64 || whole)) dtype = ng_npy_dtype(&array);
-        x = ng_npy_tensor(a->function, a->path, &array, dtype);
+    char more;
+    const uint32_t crc = source->crc;
+    const int64_t left = ng_source_some(source, &more, 1);
+    if (left == 0 && source->next == source->end && NG_CHECKSUM_HOLDS(crc == e->crc)) return true;
+    return left < 0 ? false
+                    : archive_fail(a, "damaged: an array's checksum or its length is another one");
+}
+
+static ng_tensor *load_array(const archive *a, const char *name, ng_npy_role role, ng_dtype dtype)
+{
+    zip_entry e;
+    ng_source source;
+    if (!find_array(a, name, &e) || !open_array(a, &e, &source)) return NULL;
+    ng_tensor *x = ng_npy_read(&source, e.size, name, role, dtype);
+    if (x && !array_whole(a, &e, &source)) {
+        ng_tensor_free(x);
+        x = NULL;
     }
-    ng_free(moved);
-    ng_free(content);
+    ng_source_end(&source);
     return x;
 }
 
 static bool open_archive(archive *a)
 {
     a->bytes = (unsigned char *)ng_file_read(a->function, a->path, &a->size);
-    return a->bytes;
+    return a->bytes && find_directory(a);
 }
 
 ng_tensor *ng_tensor_load_npz(const char *path, const char *name)
 {
     archive a = {.function = "ng_tensor_load_npz", .path = path};
     if (!ng_given(a.function, "path", path) || !ng_given(a.function, "name", name)) return NULL;
-    ng_tensor *x = open_archive(&a) ? load(&a, name, true, NG_I64) : NULL;
+    ng_tensor *x = open_archive(&a) ? load_array(&a, name, NG_NPY_OWN, NG_F32) : NULL;
     ng_free(a.bytes);
     return x;
 }
 
 /* ---- Data sets ----------------------------------------------------------------------------- */
 
-static bool options_accepted(ng_dataset_read_npz_options *o, const char *function)
+static bool npz_options_accepted(ng_dataset_read_npz_options *o, const char *function)
 {
     if (!ng_given(function, "path", o->path) ||
         !ng_option_idle(function, "y", o->y && o->no_label, "without .no_label"))
@@ -379,7 +345,7 @@ static bool options_accepted(ng_dataset_read_npz_options *o, const char *functio
     return false;
 }
 
-static bool scale_by(const archive *a, ng_tensor *x, double scale)
+static bool npz_scale(const archive *a, ng_tensor *x, double scale)
 {
     for (int64_t i = 0; scale != 1 && i < x->size; i++) {
         const double before = ng_tensor_load(x, i);
@@ -393,9 +359,9 @@ static bool scale_by(const archive *a, ng_tensor *x, double scale)
 }
 
 /* Takes over both tensors. */
-static ng_dataset *put_together(const archive *a, ng_tensor *x, ng_tensor *y, double scale)
+static ng_dataset *npz_dataset(const archive *a, ng_tensor *x, ng_tensor *y, double scale)
 {
-    bool fits = x && y && scale_by(a, x, scale);
+    bool fits = x && y && npz_scale(a, x, scale);
     if (fits && (x->shape.rank < 1 || x->size == 0)) {
         ng_fail(NG_EPARSE, "%s: %s: x is %s, expected (count, ...) with a sample or more",
                 a->function, a->path, ng_shape_print(x->shape).text);
@@ -415,14 +381,14 @@ static ng_dataset *put_together(const archive *a, ng_tensor *x, ng_tensor *y, do
 ng_dataset *ng_dataset_read_npz_with(ng_dataset_read_npz_options options)
 {
     archive a = {.function = "ng_dataset_read_npz", .path = options.path};
-    if (!options_accepted(&options, a.function)) return NULL;
+    if (!npz_options_accepted(&options, a.function)) return NULL;
     ng_dataset *dataset = NULL;
     if (open_archive(&a)) {
-        ng_tensor *x = load(&a, options.x, false, options.dtype);
+        ng_tensor *x = load_array(&a, options.x, NG_NPY_FEATURES, options.dtype);
         ng_tensor *y = !x                 ? NULL
                        : options.no_label ? NG_NONE
-                                          : load(&a, options.y, true, options.dtype);
-        dataset = put_together(&a, x, y, options.scale);
+                                          : load_array(&a, options.y, NG_NPY_LABELS, options.dtype);
+        dataset = npz_dataset(&a, x, y, options.scale);
     }
     ng_free(a.bytes);
     return dataset;

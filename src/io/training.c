@@ -199,7 +199,7 @@ bool ng_training_epoch(ng_training *training, int64_t epochs)
     ng_training *self = training;
     if (!ng_given(function, "training", self) || ng_failed() || self->over) return false;
     count_work(self);
-    if (self->in_epoch && !self->taken_up) {
+    if (self->in_epoch && !self->resumed) {
         self->in_epoch = false;
         self->at.epoch++;
         self->at.batch = self->size = 0;
@@ -210,7 +210,7 @@ bool ng_training_epoch(ng_training *training, int64_t epochs)
         return false;
     }
     self->in_epoch = true;
-    self->taken_up = false;
+    self->resumed = false;
     if (!self->with.data || self->with.in_order) return true;
     const uint64_t seed = self->with.seed + (uint64_t)self->at.epoch;
     return ng_dataset_shuffle(self->with.data, seed) == NG_OK;
@@ -221,7 +221,7 @@ bool ng_training_batch_with(ng_training *training, int64_t size, ng_dataset_batc
     static const char function[] = "ng_training_batch";
     ng_training *self = training;
     if (!goes_on(function, self) || !ng_given(function, "batch", options.batch)) return false;
-    if (!self->with.data || !self->in_epoch || self->taken_up) {
+    if (!self->with.data || !self->in_epoch || self->resumed) {
         ng_fail(NG_ESTATE, "%s: %s", function,
                 self->with.data ? "no epoch was begun, expected ng_training_epoch around it"
                                 : "the training has no data set");

@@ -1,13 +1,14 @@
-/* What a training is, for the loop that counts it and the file that keeps it. */
+/* A training, for the loop that counts its steps and the file that keeps its state. */
 #ifndef NG_IO_TRAINING_H
 #define NG_IO_TRAINING_H
 
 #include "io/file.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 #include <normgrad/training.h>
 #include <signal.h>
 
-/* Something of the user's that is saved and taken up. */
+/* Something of the user's that is saved and resumed. */
 typedef struct {
     char *name;          /* "number.loss" */
     ng_stored_kind kind; /* of what is no tensor: a number, a count, or U64 for a generator */
@@ -22,7 +23,7 @@ struct ng_training {
     uint64_t samples; /* digest of the data set, as it was at first */
     int64_t size;     /* of the batches of this epoch; 0 before the first */
     bool in_epoch;    /* between its begin and the next one's */
-    bool taken_up;    /* in an epoch that ng_training_epoch has not gone on with yet */
+    bool resumed;     /* in an epoch that ng_training_epoch has not gone on with yet */
     bool working;     /* a step was begun that is not counted yet */
     bool over;        /* was stopped, and has saved */
     int64_t saved_step;
@@ -35,14 +36,16 @@ struct ng_training {
 /* Writes the file and those before it. */
 ng_status ng_training_write(const char *function, ng_training *self);
 
-/* Prints what the program is, a line for each setting that is not the optimizer's own; whether what
- * was saved of one is this one, else an error that names the first difference. */
-void ng_training_print_program(const ng_training *self, ng_text *text);
-bool ng_training_same_program(const char *function, const char *path, const char *saved,
-                              const char *own);
+/* Prints the settings of a training, a line each. Whether those that were saved are this program's
+ * (or, with `changed`, of the same optimizer); else an error with the first line that differs. */
+void ng_training_print_settings(const ng_training *self, ng_text *text);
+bool ng_training_same_settings(const char *function, const char *path, const char *saved,
+                               const char *own, bool changed);
+
+/* A digest of the samples as they are now. */
 uint64_t ng_training_digest_of(const ng_dataset *data);
 
-/* Takes up the file; after an error nothing has changed. */
+/* Resumes from the file; after an error nothing has changed. */
 bool ng_training_read(const char *function, ng_training *self, bool changed);
 
 #endif

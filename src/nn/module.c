@@ -512,10 +512,9 @@ static char *describe_whole(const char *function, const ng_module *module)
 
 char *ng_module_settings(const char *function, const ng_module *module)
 {
-    ng_c_locale locale;
-    if (!ng_c_locale_enter(function, &locale)) return NULL;
+    const locale_t locale = ng_c_locale_begin();
     char *text = describe_whole(function, module);
-    ng_c_locale_leave(&locale);
+    ng_c_locale_end(locale);
     return text;
 }
 

@@ -301,13 +301,14 @@ int64_t ng_optimizer_steps(const ng_optimizer *optimizer)
 int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS])
 {
     const ng_schedule *schedule = &self->schedule;
-    const ng_setting common[] = {{.name = "lr", .value = self->first_lr},
-                                 {.name = "schedule.kind", .value = (double)schedule->kind},
-                                 {.name = "schedule.warmup", .value = (double)schedule->warmup},
-                                 {.name = "schedule.steps", .value = (double)schedule->steps},
-                                 {.name = "schedule.every", .value = (double)schedule->every},
-                                 {.name = "schedule.factor", .value = schedule->factor},
-                                 {.name = "schedule.floor", .value = schedule->floor}};
+    const ng_setting common[] = {
+        {.name = "lr", .value = self->first_lr},
+        {.name = "schedule.kind", .value = (double)schedule->kind},
+        {.name = "schedule.warmup", .value = (double)schedule->warmup},
+        {.name = "schedule.steps", .value = (double)schedule->steps},
+        {.name = "schedule.every", .value = (double)schedule->every},
+        {.name = "schedule.factor", .value = ng_option(schedule->factor, 0.1)},
+        {.name = "schedule.floor", .value = schedule->floor}};
     const int count = sizeof common / sizeof common[0];
     memcpy(settings, common, sizeof common);
     return count + self->type->settings(self, settings + count);

@@ -1,0 +1,182 @@
+/* Elements of the arrays in files, and how they become those of tensors. */
+#include "io/stored.h"
+#include "core/error.h"
+#include "core/number.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int bytes;
+} stored_kinds[] = {
+    [NG_STORED_OTHER] = {"another dtype", 1},
+    [NG_STORED_BOOL] = {"BOOL", 1},
+    [NG_STORED_U8] = {"U8", 1},
+    [NG_STORED_I8] = {"I8", 1},
+    [NG_STORED_I16] = {"I16", 2},
+    [NG_STORED_U16] = {"U16", 2},
+    [NG_STORED_F16] = {"F16", 2},
+    [NG_STORED_BF16] = {"BF16", 2},
+    [NG_STORED_I32] = {"I32", 4},
+    [NG_STORED_U32] = {"U32", 4},
+    [NG_STORED_F32] = {"F32", 4},
+    [NG_STORED_F64] = {"F64", 8},
+    [NG_STORED_I64] = {"I64", 8},
+    [NG_STORED_U64] = {"U64", 8},
+};
+
+int ng_stored_width(ng_stored_kind kind) { return stored_kinds[kind].bytes; }
+
+const char *ng_stored_name(ng_stored_kind kind) { return stored_kinds[kind].name; }
+
+ng_stored_kind ng_stored_kind_of(ng_dtype dtype)
+{
+    return dtype == NG_F32 ? NG_STORED_F32 : dtype == NG_F64 ? NG_STORED_F64 : NG_STORED_I64;
+}
+
+void ng_swap_bytes(void *bytes, int64_t count, int width)
+{
+    unsigned char *at = bytes;
+    for (int64_t i = 0; i < count; i++, at += width)
+        for (int k = 0; k < width / 2; k++) {
+            const unsigned char byte = at[k];
+            at[k] = at[width - 1 - k];
+            at[width - 1 - k] = byte;
+        }
+}
+
+ng_stored ng_stored_of(const char *name, const ng_tensor *x)
+{
+    return (ng_stored){.name = name,
+                       .kind = ng_stored_kind_of(x->dtype),
+                       .shape = x->shape,
+                       .size = x->size,
+                       .bytes = x->data};
+}
+
+void ng_stored_pieces(const ng_stored *stored,
+                      void (*take)(void *to, const void *bytes, int64_t count), void *to)
+{
+    const int width = ng_stored_width(stored->kind);
+    unsigned char piece[8192];
+    const int64_t most = (int64_t)sizeof piece / width;
+    for (int64_t i = 0, count; i < stored->size; i += count) {
+        count = stored->size - i < most ? stored->size - i : most;
+        memcpy(piece, (const char *)stored->bytes + i * width, (size_t)(count * width));
+        ng_little_endian(piece, count, width);
+        take(to, piece, count * width);
+    }
+}
+
+/* ---- Elements ------------------------------------------------------------------------------ */
+
+/* An element: a float, or a whole number in 64 bits, unsigned for U64. */
+typedef struct {
+    bool is_float;
+    double real;
+    int64_t whole;
+    bool beyond; /* a whole number beyond int64 */
+} stored_element;
+
+/* sign, 5 bits of exponent from -15, 10 bits of fraction */
+static double half_value(uint32_t bits)
+{
+    const int exponent = (int)(bits >> 10 & 0x1f), fraction = (int)(bits & 0x3ff);
+    double value = exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25);
+    if (exponent == 31) value = fraction ? (double)NAN : (double)INFINITY;
+    return bits >> 15 ? -value : value;
+}
+
+static double float_value(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+static stored_element element_at(const ng_stored *stored, int64_t i)
+{
+    const int width = ng_stored_width(stored->kind);
+    const char *at = (const char *)stored->bytes + i * width;
+    uint8_t one = 0;
+    uint16_t two = 0;
+    uint32_t four = 0;
+    uint64_t eight = 0;
+    switch (width) {
+    case 1: memcpy(&one, at, 1); break;
+    case 2: memcpy(&two, at, 2); break;
+    case 4: memcpy(&four, at, 4); break;
+    default: memcpy(&eight, at, 8); break;
+    }
+    stored_element e = {.is_float = true};
+    switch (stored->kind) {
+    case NG_STORED_F16: e.real = half_value(two); return e;
+    case NG_STORED_BF16: e.real = float_value((uint32_t)two << 16); return e;
+    case NG_STORED_F32: e.real = float_value(four); return e;
+    case NG_STORED_F64: memcpy(&e.real, &eight, sizeof e.real); return e;
+    case NG_STORED_I8: e.whole = (int8_t)one; break;
+    case NG_STORED_I16: e.whole = (int16_t)two; break;
+    case NG_STORED_I32: e.whole = (int32_t)four; break;
+    default: e.whole = (int64_t)(eight | four | two | one); break;
+    }
+    e.is_float = false;
+    e.beyond = stored->kind == NG_STORED_U64 && e.whole < 0;
+    return e;
+}
+
+static bool element_fits(stored_element e, ng_dtype dtype)
+{
+    if (e.is_float && dtype == NG_I64) return e.real == floor(e.real) && fabs(e.real) <= 0x1p53;
+    if (e.is_float) return dtype == NG_F64 || !isfinite(e.real) || isfinite((float)e.real);
+    if (e.beyond || dtype == NG_I64) return !e.beyond;
+    const double real = (double)e.whole;
+    if (real >= 0x1p63 || (int64_t)real != e.whole) return false;
+    return dtype == NG_F64 || (double)(float)real == real;
+}
+
+bool ng_stored_fits(const char *function, const char *path, const ng_stored *stored,
+                    const ng_tensor *x)
+{
+    if (stored->kind == NG_STORED_OTHER) {
+        ng_fail(NG_EPARSE, "%s: %s: \"%s\" has dtype %.20s, expected one from BOOL to F64",
+                function, path, stored->name, stored->dtype);
+        return false;
+    }
+    if (stored->kind == ng_stored_kind_of(x->dtype)) return true;
+    for (int64_t i = 0; i < stored->size; i++) {
+        const stored_element e = element_at(stored, i);
+        if (element_fits(e, x->dtype)) continue;
+        char value[32];
+        if (e.is_float)
+            snprintf(value, sizeof value, "%s", ng_number_print(e.real).text);
+        else if (e.beyond)
+            snprintf(value, sizeof value, "%" PRIu64, (uint64_t)e.whole);
+        else
+            snprintf(value, sizeof value, "%" PRId64, e.whole);
+        ng_fail(NG_EVALUE, "%s: %s: \"%s\" (%s): element %lld is %s, which is no %s", function,
+                path, stored->name, ng_stored_name(stored->kind), (long long)(stored->first + i),
+                value, ng_dtype_name(x->dtype));
+        return false;
+    }
+    return true;
+}
+
+void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t at)
+{
+    const stored_element e = element_at(stored, i);
+    if (x->dtype == NG_I64)
+        ((int64_t *)x->data)[at] = e.is_float ? (int64_t)e.real : e.whole;
+    else
+        ng_tensor_store(x, at, e.is_float ? e.real : (double)e.whole);
+}
+
+void ng_stored_load(const ng_stored *stored, ng_tensor *x)
+{
+    if (stored->size > 0 && stored->kind == ng_stored_kind_of(x->dtype))
+        memcpy(x->data, stored->bytes, (size_t)stored->size * ng_dtype_bytes(x->dtype));
+    else
+        for (int64_t i = 0; i < stored->size; i++) ng_stored_store(stored, i, x, i);
+    ng_touch(x);
+}

@@ -1,0 +1,70 @@
+/* Arrays of numbers as files have them: of more dtypes than tensors, little-endian. */
+#ifndef NG_IO_STORED_H
+#define NG_IO_STORED_H
+
+#include "core/tensor.h"
+
+typedef enum {
+    NG_STORED_OTHER = 0, /* a dtype that this library does not read */
+    NG_STORED_BOOL,
+    NG_STORED_U8,
+    NG_STORED_I8,
+    NG_STORED_I16,
+    NG_STORED_U16,
+    NG_STORED_F16,
+    NG_STORED_BF16,
+    NG_STORED_I32,
+    NG_STORED_U32,
+    NG_STORED_F32,
+    NG_STORED_F64,
+    NG_STORED_I64,
+    NG_STORED_U64,
+    NG_STORED_KINDS
+} ng_stored_kind;
+
+typedef struct {
+    const char *name;
+    ng_stored_kind kind;
+    const char *dtype; /* as the file writes it */
+    ng_shape shape;
+    int64_t size;  /* elements */
+    int64_t first; /* of a piece: the index of its first element in the array */
+    void *bytes;   /* in the machine's order of bytes */
+} ng_stored;
+
+int ng_stored_width(ng_stored_kind kind);        /* bytes of an element */
+const char *ng_stored_name(ng_stored_kind kind); /* "F32" */
+ng_stored_kind ng_stored_kind_of(ng_dtype dtype);
+
+/* Reverses the bytes of each element. */
+void ng_swap_bytes(void *bytes, int64_t count, int width);
+
+/* Brings elements from little-endian to the machine's order of bytes, or back. */
+static inline void ng_little_endian(void *bytes, int64_t count, int width)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    ng_swap_bytes(bytes, count, width);
+#else
+    (void)bytes, (void)count, (void)width;
+#endif
+}
+
+/* What is to be written of a tensor. */
+ng_stored ng_stored_of(const char *name, const ng_tensor *x);
+
+/* Hands an array's elements, little-endian, to `take` in pieces of whole elements. */
+void ng_stored_pieces(const ng_stored *stored,
+                      void (*take)(void *to, const void *bytes, int64_t count), void *to);
+
+/* Whether x can hold each element: no float beyond its range, no integer that it would round. An
+ * error names the array and the first element that does not fit. */
+bool ng_stored_fits(const char *function, const char *path, const ng_stored *stored,
+                    const ng_tensor *x);
+
+/* Writes element i to x[at], which can hold it. */
+void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t at);
+
+/* Fills x, which has the array's shape and can hold its elements. */
+void ng_stored_load(const ng_stored *stored, ng_tensor *x);
+
+#endif

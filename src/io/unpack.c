@@ -1,0 +1,187 @@
+/* Bytes as they stand or unpacked by zlib, and gzip files. */
+#include "io/unpack.h"
+#include "io/file.h"
+#include <string.h>
+#ifdef NG_WITH_ZLIB
+#include <zlib.h>
+#endif
+
+static int64_t unpack_fail(const ng_source *source, const char *what)
+{
+    ng_fail(NG_EPARSE, "%s: %s: %s", source->function, source->path, what);
+    return -1;
+}
+
+/* ---- zlib ---------------------------------------------------------------------------------- */
+
+#ifdef NG_WITH_ZLIB
+
+static bool unpack_begin(ng_source *source, ng_packing packing)
+{
+    z_stream *z = source->zlib = ng_calloc(source->function, 1, sizeof *z);
+    if (z && inflateInit2(z, packing == NG_PACKED_GZIP ? 15 + 16 : -15) == Z_OK) return true;
+    if (z) ng_fail(NG_ENOMEM, "%s: out of memory for zlib", source->function);
+    ng_free(z);
+    source->zlib = NULL;
+    return false;
+}
+
+static void unpack_end(ng_source *source)
+{
+    if (source->zlib) inflateEnd(source->zlib);
+}
+
+/* zlib counts bytes in 32 bits, so each call gets at most a gigabyte. */
+static int64_t unpack_some(ng_source *source, void *to, int64_t count)
+{
+    const int64_t most = 1 << 30, left = source->end - source->next;
+    z_stream *z = source->zlib;
+    const uInt room = (uInt)(count < most ? count : most);
+    z->next_in = (unsigned char *)(uintptr_t)source->next;
+    z->avail_in = (uInt)(left < most ? left : most);
+    z->next_out = to;
+    z->avail_out = room;
+    const int result = inflate(z, Z_NO_FLUSH);
+    source->next = z->next_in;
+    source->ended = result == Z_STREAM_END;
+    if (source->ended || result == Z_OK) return room - z->avail_out;
+    if (result == Z_BUF_ERROR) return unpack_fail(source, "compressed data are cut short");
+    if (result == Z_MEM_ERROR)
+        return ng_fail(NG_ENOMEM, "%s: out of memory for zlib", source->function), -1;
+    ng_fail(NG_EPARSE, "%s: %s: compressed data are damaged (%s)", source->function, source->path,
+            z->msg ? z->msg : "zlib gives no reason");
+    return -1;
+}
+
+uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
+{
+    return (uint32_t)crc32_z(crc, bytes, (size_t)count);
+}
+
+#else
+
+static bool unpack_begin(ng_source *source, ng_packing packing)
+{
+    (void)packing;
+    unpack_fail(source, "compressed, and normgrad was built without zlib. Unpack the file first, "
+                        "or install zlib (make deps) and build normgrad again");
+    return false;
+}
+
+static void unpack_end(ng_source *source) { (void)source; }
+
+static int64_t unpack_some(ng_source *source, void *to, int64_t count)
+{
+    (void)to, (void)count;
+    return unpack_fail(source, "compressed");
+}
+
+uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
+{
+    static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190,
+                                       0x6b6b51f4, 0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344,
+                                       0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278,
+                                       0xbdbdf21c}; /* of four bits */
+    const unsigned char *at = bytes;
+    crc = ~crc;
+    for (int64_t i = 0; i < count; i++) {
+        crc = table[(crc ^ at[i]) & 15] ^ crc >> 4;
+        crc = table[(crc ^ at[i] >> 4) & 15] ^ crc >> 4;
+    }
+    return ~crc;
+}
+
+#endif
+
+/* ---- Sources ------------------------------------------------------------------------------- */
+
+bool ng_source_begin(ng_source *source, const char *function, const char *path, const void *bytes,
+                     int64_t count, ng_packing packing)
+{
+    const unsigned char *from = bytes;
+    *source = (ng_source){.function = function, .path = path, .next = from, .end = from + count};
+    return packing == NG_PACKED_NOT || unpack_begin(source, packing);
+}
+
+void ng_source_end(ng_source *source)
+{
+    unpack_end(source);
+    ng_free(source->zlib);
+}
+
+int64_t ng_source_some(ng_source *source, void *to, int64_t count)
+{
+    const int64_t left = source->end - source->next;
+    int64_t made = 0;
+    if (source->zlib) {
+        while (made == 0 && count > 0 && !source->ended) made = unpack_some(source, to, count);
+    } else {
+        made = count < left ? count : left;
+        if (made > 0) memcpy(to, source->next, (size_t)made);
+        source->next += made;
+    }
+    if (made > 0) source->crc = ng_crc32(source->crc, to, made);
+    return made;
+}
+
+bool ng_source_all(ng_source *source, void *to, int64_t count)
+{
+    unsigned char *at = to;
+    while (count > 0) {
+        const int64_t made = ng_source_some(source, at, count);
+        if (made < 0) return false;
+        if (made == 0) return unpack_fail(source, "cut short"), false;
+        at += made;
+        count -= made;
+    }
+    return true;
+}
+
+/* ---- gzip ---------------------------------------------------------------------------------- */
+
+static bool is_gzip(const char *at, const char *end)
+{
+    return end - at >= 2 && (unsigned char)at[0] == 0x1f && (unsigned char)at[1] == 0x8b;
+}
+
+/* Adds the content of one member, whose checksum zlib compares; where it ends, or NULL. */
+static const char *gunzip_member(const char *path, const char *at, const char *end, ng_text *out)
+{
+    unsigned char piece[1 << 14];
+    ng_source source;
+    int64_t made = -1;
+    if (ng_source_begin(&source, out->function, path, at, end - at, NG_PACKED_GZIP))
+        while ((made = ng_source_some(&source, piece, sizeof piece)) > 0 && !out->failed)
+            ng_text_add(out, piece, made);
+    ng_source_end(&source);
+    return made == 0 && !out->failed ? (const char *)source.next : NULL;
+}
+
+/* The content of a gzip file: all its members, one after the other. Zero bytes at the end are
+ * padding, as on tapes. */
+static char *gunzip(const char *function, const char *path, const char *at, int64_t count,
+                    int64_t *size)
+{
+    ng_text out = {.function = function};
+    ng_text_add(&out, "", 0);
+    const char *const end = at + count;
+    do {
+        at = gunzip_member(path, at, end, &out);
+        while (at && at < end && *at == '\0') at++;
+    } while (at && is_gzip(at, end));
+    if (at && at < end)
+        ng_fail(NG_EPARSE, "%s: %s: bytes after its end that are not gzip's", function, path);
+    *size = out.count;
+    if (at == end) return out.bytes;
+    ng_free(out.bytes);
+    return NULL;
+}
+
+char *ng_file_read_unpacked(const char *function, const char *path, int64_t *size)
+{
+    char *bytes = ng_file_read(function, path, size);
+    if (!bytes || !is_gzip(bytes, bytes + *size)) return bytes;
+    char *content = gunzip(function, path, bytes, *size, size);
+    ng_free(bytes);
+    return content;
+}
