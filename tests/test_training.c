@@ -460,7 +460,7 @@ START_TEST(another_training_is_refused_with_the_difference)
     begin(&r, 3, path, 1, 1);
     ck_assert_int_eq(ng_training_resume(r.training), NG_EVALUE);
     assert_error(NG_EVALUE,
-                 "state was saved with \"optimizer: Adam\", and here it is \"optimizer: AdamW\"");
+                 "state: saved with \"optimizer: Adam\", and here it is \"optimizer: AdamW\"");
     end(&r);
 
     begin(&r, 2, path, 1, 1);
@@ -653,7 +653,7 @@ START_TEST(another_number_of_layers_is_another_network)
         ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
         assert_error(NG_EVALUE, "\"layer 1: Dropout(0.1)\"");
         ck_assert_int_eq(ng_training_resume(after, .changed = true), NG_ESHAPE);
-        assert_error(NG_ESHAPE, "has \"training.modes\" of shape");
+        assert_error(NG_ESHAPE, "\"training.modes\" of shape");
         ng_training_free(before), ng_training_free(after);
         ng_optimizer_free(saved), ng_optimizer_free(other);
     }

@@ -93,18 +93,6 @@ static bool read_number(const char *at, const char *stop, double *value)
     return at < stop && end == stop;
 }
 
-/* Whether no cell of the line is a number: then it may be one of names. */
-static bool has_no_number(const csv_lines *lines)
-{
-    double value;
-    for (const char *at = lines->at; at <= lines->stop; at = csv_cell_end(lines, at) + 1) {
-        const char *first = at, *stop = csv_cell_end(lines, at);
-        csv_trim(&first, &stop);
-        if (read_number(first, stop, &value)) return false;
-    }
-    return true;
-}
-
 static bool csv_fail_cell(const csv_lines *lines, int64_t column, const char *at, const char *stop,
                           const char *expected)
 {
@@ -119,7 +107,7 @@ static bool parse_cell(const csv_lines *lines, int64_t row, int64_t column, cons
 {
     csv_trim(&at, &stop);
     if (!read_number(at, stop, value)) {
-        const bool hint = row == 0 && !lines->options->header && has_no_number(lines);
+        const bool hint = row == 0 && column == 1 && !lines->options->header;
         return csv_fail_cell(lines, column, at, stop,
                              hint ? "a number; .header = true skips a first line of names"
                                   : "a number");
@@ -183,11 +171,6 @@ static bool csv_complete_options(ng_dataset_read_csv_options *options)
     if (letter || strchr("0123456789+-.\r\n\"", d))
         ng_fail(NG_EVALUE, "%s: delimiter 0x%02x can stand in a number or end a line", read_csv,
                 (unsigned)(unsigned char)d);
-    else if (!isfinite(options->scale))
-        ng_fail(NG_EVALUE, "%s: scale %g, expected a finite number", read_csv, options->scale);
-    else if (options->dtype != NG_F32 && options->dtype != NG_F64)
-        ng_fail(NG_EDTYPE, "%s: features as %s, expected float32 or float64", read_csv,
-                ng_dtype_name(options->dtype));
     else if (options->label_column < 0 || (options->no_label && options->label_column > 0))
         ng_fail(NG_EVALUE, "%s: label column %d%s, expected 1 or more, or 0 for the last", read_csv,
                 options->label_column, options->no_label ? " and no label" : "");
@@ -196,7 +179,7 @@ static bool csv_complete_options(ng_dataset_read_csv_options *options)
         ng_fail(NG_EVALUE, "%s: %d targets%s, expected 0 or more, and then no label", read_csv,
                 options->targets, options->targets > 0 ? " and a setting of the label" : "");
     else
-        return true;
+        return ng_dataset_features_accepted(read_csv, options->scale, options->dtype);
     return false;
 }
 
@@ -211,22 +194,19 @@ static bool csv_measure(csv_lines lines, const ng_dataset_read_csv_options *opti
     to->targets = options->targets;
     if (!options->no_label && !to->targets)
         to->label = options->label_column ? options->label_column : to->columns;
+    const ng_origin origin = {read_csv, options->path};
     if (*rows == 0)
-        ng_fail(NG_EPARSE, "%s: %s: no samples%s", read_csv, options->path,
-                options->header ? " after the header" : "");
-    else if (to->label > to->columns)
-        ng_fail(NG_EPARSE, "%s: %s: label column %lld, but there are %lld columns", read_csv,
-                options->path, (long long)to->label, (long long)to->columns);
-    else if (to->targets >= to->columns)
-        ng_fail(NG_EPARSE, "%s: %s: %lld targets of %lld columns leave no feature", read_csv,
-                options->path, (long long)to->targets, (long long)to->columns);
-    else if (to->label && to->columns == 1)
-        ng_fail(NG_EPARSE,
-                "%s: %s: the one column is the label and leaves no feature (delimiter '%c')",
-                read_csv, options->path, options->delimiter);
-    else
-        return true;
-    return false;
+        return ng_refuse(origin, NG_EPARSE, "no samples%s",
+                         options->header ? " after the header" : "");
+    if (to->label > to->columns)
+        return ng_refuse(origin, NG_EPARSE, "label column %lld, but there are %lld columns",
+                         (long long)to->label, (long long)to->columns);
+    if (to->targets + (to->label ? 1 : 0) >= to->columns)
+        return ng_refuse(
+            origin, NG_EPARSE,
+            "a label or targets in all of %lld columns leave no feature (delimiter '%c')",
+            (long long)to->columns, options->delimiter);
+    return true;
 }
 
 static ng_dataset *parse_csv(const ng_dataset_read_csv_options *options, const char *text,
@@ -246,10 +226,11 @@ static ng_dataset *parse_csv(const ng_dataset_read_csv_options *options, const c
     bool parsed = to.x && to.y;
     for (int64_t row = 0; parsed && row < rows; row++)
         parsed = csv_next_row(&lines) && csv_parse_row(&lines, &to, row);
-    if (parsed) return ng_dataset_adopt(read_csv, to.x, to.y);
-    ng_tensor_free(to.x);
-    ng_tensor_free(to.y);
-    return NULL;
+    if (!parsed) {
+        ng_tensor_free(to.y);
+        to.y = NULL;
+    }
+    return ng_dataset_adopt(read_csv, to.x, to.y);
 }
 
 ng_dataset *ng_dataset_read_csv_with(ng_dataset_read_csv_options options)

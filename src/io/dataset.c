@@ -1,7 +1,6 @@
 /* Data sets in memory. The samples never move: a shuffle is a permutation of their numbers. */
 #include "io/dataset.h"
 #include "tape/tape.h"
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@ struct ng_dataset {
     bool standardized; /* so that its statistics are not those of its samples as they were */
 };
 
-/* ---- Make ---- */
+/* ---- Make ---------------------------------------------------------------------------------- */
 
 static void identity(int64_t *order, int64_t count)
 {
@@ -33,7 +32,17 @@ static void shuffle(int64_t *order, int64_t count, uint64_t seed)
 
 ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y)
 {
-    ng_dataset *self = x && y ? ng_calloc(function, 1, sizeof *self) : NULL;
+    ng_dataset *self = NULL;
+    if (!x || !y)
+        ;
+    else if (ng_is_none(x) || x->shape.rank < 1 || x->size == 0)
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected (count, ...) with a sample or more", function,
+                ng_shape_print(x->shape).text);
+    else if (!ng_is_none(y) && (y->shape.rank < 1 || y->shape.dim[0] != x->shape.dim[0]))
+        ng_fail(NG_ESHAPE, "%s: x is %s and y %s, expected as many labels as samples", function,
+                ng_shape_print(x->shape).text, ng_shape_print(y->shape).text);
+    else
+        self = ng_calloc(function, 1, sizeof *self);
     int64_t *order = self ? ng_calloc(function, x->shape.dim[0], sizeof *order) : NULL;
     if (!order) {
         ng_free(self);
@@ -46,25 +55,28 @@ ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y)
     return self;
 }
 
+bool ng_dataset_features_accepted(const char *function, double scale, ng_dtype dtype)
+{
+    if (!isfinite(scale))
+        ng_fail(NG_EVALUE, "%s: scale %g, expected a finite number", function, scale);
+    else if (dtype != NG_F32 && dtype != NG_F64)
+        ng_fail(NG_EDTYPE, "%s: features as %s, expected float32 or float64", function,
+                ng_dtype_name(dtype));
+    else
+        return true;
+    return false;
+}
+
 ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y)
 {
-    if (!ng_given("ng_dataset_from", "x", x) || !ng_given("ng_dataset_from", "y", y)) return NULL;
-    if (ng_is_none(x) || x->shape.rank < 1 || x->size == 0) {
-        ng_fail(NG_ESHAPE, "ng_dataset_from: x %s, expected (count, ...) with a sample or more",
-                ng_shape_print(x->shape).text);
+    static const char function[] = "ng_dataset_from";
+    if (!ng_given(function, "x", x) || !ng_given(function, "y", y)) return NULL;
+    if ((!ng_is_none(x) && !ng_readable(function, x)) ||
+        (!ng_is_none(y) && !ng_readable(function, y)))
         return NULL;
-    }
-    if (!ng_is_none(y) && (y->shape.rank < 1 || y->shape.dim[0] != x->shape.dim[0])) {
-        ng_fail(NG_ESHAPE, "ng_dataset_from: x %s and y %s, expected as many labels as samples",
-                ng_shape_print(x->shape).text, ng_shape_print(y->shape).text);
-        return NULL;
-    }
-    if (!ng_readable("ng_dataset_from", x)) return NULL;
-    if (!ng_is_none(y) && !ng_readable("ng_dataset_from", y)) return NULL;
-    ng_tensor *own_x = ng_copy_new(x, x->dtype);
-    ng_tensor *own_y = NG_NONE;
-    if (!ng_is_none(y)) own_y = own_x ? ng_copy_new(y, y->dtype) : NULL;
-    return ng_dataset_adopt("ng_dataset_from", own_x, own_y);
+    ng_tensor *own_x = ng_is_none(x) ? NG_NONE : ng_copy_new(x, x->dtype);
+    ng_tensor *own_y = ng_is_none(y) ? NG_NONE : own_x ? ng_copy_new(y, y->dtype) : NULL;
+    return ng_dataset_adopt(function, own_x, own_y);
 }
 
 void ng_dataset_free(ng_dataset *dataset)
@@ -76,26 +88,24 @@ void ng_dataset_free(ng_dataset *dataset)
     ng_free(dataset);
 }
 
-/* ---- Inspect ---- */
+/* ---- Inspect ------------------------------------------------------------------------------- */
 
 int64_t ng_dataset_count(const ng_dataset *dataset)
 {
     return ng_given("ng_dataset_count", "dataset", dataset) ? dataset->x->shape.dim[0] : -1;
 }
 
-const ng_tensor *ng_dataset_x(const ng_dataset *dataset)
+ng_tensor *ng_dataset_x(const ng_dataset *dataset)
 {
     return ng_given("ng_dataset_x", "dataset", dataset) ? dataset->x : NULL;
 }
 
-const ng_tensor *ng_dataset_y(const ng_dataset *dataset)
+ng_tensor *ng_dataset_y(const ng_dataset *dataset)
 {
     return ng_given("ng_dataset_y", "dataset", dataset) ? dataset->y : NULL;
 }
 
-int64_t *ng_dataset_order(ng_dataset *dataset) { return dataset->order; }
-
-/* ---- Rows ---- */
+/* ---- Rows ---------------------------------------------------------------------------------- */
 
 /* The shape of `count` samples of x. */
 static ng_shape rows_shape(const ng_tensor *x, int64_t count)
@@ -125,14 +135,15 @@ static ng_tensor *gathered_new(const char *function, const ng_tensor *from, cons
     return to;
 }
 
-/* ---- Split and shuffle ---- */
+/* ---- Split and shuffle --------------------------------------------------------------------- */
 
-static ng_dataset *subset_new(const char *function, const ng_dataset *dataset, const int64_t *order,
-                              int64_t count)
+/* The samples of these numbers, copied. */
+static ng_dataset *samples_new(const char *function, const ng_dataset *dataset,
+                               const int64_t *numbers, int64_t count)
 {
-    ng_tensor *x = gathered_new(function, dataset->x, order, count);
-    ng_dataset *subset =
-        ng_dataset_adopt(function, x, x ? gathered_new(function, dataset->y, order, count) : NULL);
+    ng_tensor *x = gathered_new(function, dataset->x, numbers, count);
+    ng_tensor *y = x ? gathered_new(function, dataset->y, numbers, count) : NULL;
+    ng_dataset *subset = ng_dataset_adopt(function, x, y);
     if (subset) subset->standardized = dataset->standardized;
     return subset;
 }
@@ -143,91 +154,15 @@ ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers,
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "numbers", numbers))
         return NULL;
     const int64_t all = ng_dataset_count(dataset);
-    if (count < 1) {
+    if (count < 1)
         ng_fail(NG_EVALUE, "%s: %lld samples, expected at least one", function, (long long)count);
-        return NULL;
-    }
     for (int64_t i = 0; i < count; i++) {
         if (numbers[i] >= 0 && numbers[i] < all) continue;
         ng_fail(NG_EVALUE, "%s: numbers[%lld] is %lld, expected 0 .. %lld", function, (long long)i,
                 (long long)numbers[i], (long long)all - 1);
         return NULL;
     }
-    return subset_new(function, dataset, numbers, count);
-}
-
-/* Whether the two parts of a data set are to be given in two places. */
-static bool places_differ(const char *function, ng_dataset **first, ng_dataset **second)
-{
-    if (first != second) return true;
-    ng_fail(NG_EVALUE, "%s: both parts go to one place, expected two", function);
-    return false;
-}
-
-/* Both parts of an order of all samples, or neither. */
-static ng_status both_parts(const char *function, const ng_dataset *dataset, const int64_t *order,
-                            int64_t count, ng_dataset **parts)
-{
-    const int64_t all = ng_dataset_count(dataset);
-    ng_dataset *a = subset_new(function, dataset, order, count);
-    ng_dataset *b = a ? subset_new(function, dataset, order + count, all - count) : NULL;
-    if (!b) {
-        ng_dataset_free(a);
-        return ng_newest_status();
-    }
-    parts[0] = a, parts[1] = b;
-    return NG_OK;
-}
-
-ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
-                           ng_dataset **first, ng_dataset **second)
-{
-    static const char function[] = "ng_dataset_split";
-    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "first", first) ||
-        !ng_given(function, "second", second) || !places_differ(function, first, second))
-        return ng_newest_status();
-    const int64_t all = ng_dataset_count(dataset);
-    if (count < 1 || count >= all)
-        return ng_fail(NG_EVALUE, "%s: %lld of %lld samples: neither part may be empty", function,
-                       (long long)count, (long long)all);
-
-    int64_t *order = ng_calloc(function, all, sizeof *order);
-    if (!order) return NG_ENOMEM;
-    shuffle(order, all, seed);
-    ng_dataset *parts[2];
-    const ng_status status = both_parts(function, dataset, order, count, parts);
-    ng_free(order);
-    if (status == NG_OK) *first = parts[0], *second = parts[1];
-    return status;
-}
-
-/* The fold-th part of the order comes first; the first all % k parts have one sample more. */
-ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
-                          ng_dataset **train, ng_dataset **validate)
-{
-    static const char function[] = "ng_dataset_fold";
-    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "train", train) ||
-        !ng_given(function, "validate", validate) || !places_differ(function, train, validate))
-        return ng_newest_status();
-    const int64_t all = ng_dataset_count(dataset);
-    if (k < 2 || k > all || fold < 0 || fold >= k)
-        return ng_fail(NG_EVALUE,
-                       "%s: part %d of %d of %lld samples, expected 0 .. k - 1 of 2 .. %lld",
-                       function, fold, k, (long long)all, (long long)all);
-    const int64_t from = all / k * fold + (all % k < fold ? all % k : fold);
-    const int64_t count = all / k + (fold < all % k);
-    int64_t *order = ng_calloc(function, 2 * all, sizeof *order);
-    if (!order) return NG_ENOMEM;
-    int64_t *moved = order + all;
-    shuffle(order, all, seed);
-    for (int64_t i = 0; i < count; i++) moved[i] = order[from + i];
-    for (int64_t i = 0; i < from; i++) moved[count + i] = order[i];
-    for (int64_t i = from + count; i < all; i++) moved[i] = order[i];
-    ng_dataset *parts[2];
-    const ng_status status = both_parts(function, dataset, moved, count, parts);
-    ng_free(order);
-    if (status == NG_OK) *validate = parts[0], *train = parts[1];
-    return status;
+    return count < 1 ? NULL : samples_new(function, dataset, numbers, count);
 }
 
 ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
@@ -240,13 +175,68 @@ ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
                 function, rank, size, (long long)all, (long long)all);
         return NULL;
     }
-    const int64_t count = all / size;
-    int64_t *order = ng_calloc(function, count, sizeof *order);
-    if (!order) return NULL;
-    for (int64_t i = 0; i < count; i++) order[i] = i * size + rank;
-    ng_dataset *shard = subset_new(function, dataset, order, count);
-    ng_free(order);
+    int64_t *numbers = ng_calloc(function, all / size, sizeof *numbers);
+    for (int64_t i = 0; numbers && i < all / size; i++) numbers[i] = i * size + rank;
+    ng_dataset *shard = numbers ? samples_new(function, dataset, numbers, all / size) : NULL;
+    ng_free(numbers);
     return shard;
+}
+
+/* Copies the samples from..from + count - 1 of a random order to *part and all others to *rest, or
+ * neither. */
+static ng_status divide(const char *function, const ng_dataset *dataset, int64_t from,
+                        int64_t count, uint64_t seed, ng_dataset **part, ng_dataset **rest)
+{
+    if (part == rest)
+        return ng_fail(NG_EVALUE, "%s: both parts go to one place, expected two", function);
+    const int64_t all = ng_dataset_count(dataset);
+    int64_t *order = ng_calloc(function, 2 * all, sizeof *order), *turned = order + all;
+    if (!order) return NG_ENOMEM;
+    shuffle(order, all, seed);
+    for (int64_t i = 0, others = count; i < all; i++) {
+        const bool inside = i >= from && i < from + count;
+        turned[inside ? i - from : others++] = order[i];
+    }
+    ng_dataset *a = samples_new(function, dataset, turned, count);
+    ng_dataset *b = a ? samples_new(function, dataset, turned + count, all - count) : NULL;
+    ng_free(order);
+    if (!b) {
+        ng_dataset_free(a);
+        return ng_newest_status();
+    }
+    *part = a, *rest = b;
+    return NG_OK;
+}
+
+ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
+                           ng_dataset **first, ng_dataset **second)
+{
+    static const char function[] = "ng_dataset_split";
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "first", first) ||
+        !ng_given(function, "second", second))
+        return ng_newest_status();
+    const int64_t all = ng_dataset_count(dataset);
+    if (count < 1 || count >= all)
+        return ng_fail(NG_EVALUE, "%s: %lld of %lld samples: neither part may be empty", function,
+                       (long long)count, (long long)all);
+    return divide(function, dataset, 0, count, seed, first, second);
+}
+
+/* The first all % k parts have one sample more than the others. */
+ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
+                          ng_dataset **train, ng_dataset **validate)
+{
+    static const char function[] = "ng_dataset_fold";
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "train", train) ||
+        !ng_given(function, "validate", validate))
+        return ng_newest_status();
+    const int64_t all = ng_dataset_count(dataset);
+    if (k < 2 || k > all || fold < 0 || fold >= k)
+        return ng_fail(NG_EVALUE,
+                       "%s: part %d of %d of %lld samples, expected 0 .. k - 1 of 2 .. %lld",
+                       function, fold, k, (long long)all, (long long)all);
+    const int64_t from = all / k * fold + (all % k < fold ? all % k : fold);
+    return divide(function, dataset, from, all / k + (fold < all % k), seed, validate, train);
 }
 
 ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
@@ -256,7 +246,7 @@ ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
     return NG_OK;
 }
 
-/* ---- Standardise ---- */
+/* ---- Standardize --------------------------------------------------------------------------- */
 
 static bool is_floating(const ng_tensor *x) { return x->dtype == NG_F32 || x->dtype == NG_F64; }
 
@@ -283,37 +273,25 @@ static void feature_statistics(const ng_tensor *x, int64_t features, double *mea
     }
 }
 
-static double largest_of(ng_dtype dtype) { return dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX; }
-
-static double standardized(double value, double mean, double deviation)
+/* Writes the standardized values of x to `made`, a tensor of its shape. */
+static ng_status standardize(const ng_tensor *x, const double *mean, const double *deviation,
+                             int64_t features, ng_tensor *made)
 {
-    if (deviation > 0) return (value - mean) / deviation;
-    return isfinite(value) ? 0 : value;
-}
-
-static ng_status standardize(ng_tensor *x, const ng_tensor *reference, int64_t features,
-                             double *mean, double *deviation)
-{
-    feature_statistics(reference, features, mean, deviation);
     for (int64_t j = 0; j < features; j++)
         if (!isfinite(mean[j]) || !isfinite(deviation[j]))
             return ng_fail(NG_EVALUE,
                            "ng_dataset_standardize: feature %lld has mean %g and deviation %g",
                            (long long)j, mean[j], deviation[j]);
-    for (int64_t i = 0; i < x->size; i++) { /* nothing is changed before all is known to fit */
+    for (int64_t i = 0; i < x->size; i++) {
         const int64_t j = i % features;
-        const double before = ng_tensor_load(x, i);
-        const double value = standardized(before, mean[j], deviation[j]);
-        if (isfinite(before) && !(fabs(value) <= largest_of(x->dtype)))
+        const double before = ng_tensor_load(x, i), constant = isfinite(before) ? 0 : before;
+        ng_tensor_store(made, i, deviation[j] > 0 ? (before - mean[j]) / deviation[j] : constant);
+        if (isfinite(before) && !isfinite(ng_tensor_load(made, i)))
             return ng_fail(NG_EVALUE,
                            "ng_dataset_standardize: feature %lld is %g at sample %lld, which is "
                            "no %s by mean %g and deviation %g",
                            (long long)j, before, (long long)(i / features), ng_dtype_name(x->dtype),
                            mean[j], deviation[j]);
-    }
-    for (int64_t i = 0; i < x->size; i++) {
-        const int64_t j = i % features;
-        ng_tensor_store(x, i, standardized(ng_tensor_load(x, i), mean[j], deviation[j]));
     }
     return NG_OK;
 }
@@ -339,15 +317,23 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
                        "set has not, expected the reference's turn to be the last");
 
     const int64_t features = ng_shape_span(x->shape, 1, x->shape.rank);
-    double *statistics = ng_calloc(function, 2 * features, sizeof *statistics);
-    if (!statistics) return NG_ENOMEM;
-    const ng_status status = standardize(x, from, features, statistics, statistics + features);
-    ng_free(statistics);
-    if (status == NG_OK) dataset->standardized = true;
+    double *mean = ng_calloc(function, 2 * features, sizeof *mean), *deviation = mean + features;
+    ng_tensor *made = mean ? ng_tensor_make(function, x->dtype, x->shape) : NULL;
+    ng_status status = made ? NG_OK : ng_newest_status();
+    if (made) {
+        feature_statistics(from, features, mean, deviation);
+        status = standardize(x, mean, deviation, features, made);
+    }
+    if (status == NG_OK) {
+        memcpy(x->data, made->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
+        dataset->standardized = true;
+    }
+    ng_tensor_free(made);
+    ng_free(mean);
     return status;
 }
 
-/* ---- Batches ---- */
+/* ---- Batches ------------------------------------------------------------------------------- */
 
 static ng_tensor *batch_of(ng_tape *tape, const ng_tensor *from, const int64_t *order, int64_t size)
 {

@@ -1,15 +1,15 @@
-/* What a data set is, for the readers that make one. */
+/* Data sets, for the readers that make them. */
 #ifndef NG_IO_DATASET_H
 #define NG_IO_DATASET_H
 
 #include "core/tensor.h"
 #include <normgrad/data.h>
 
-/* A data set that takes over x (count, ...) and y (count, ...) or NG_NONE, also where it fails;
- * NULL x or y is passed on. */
+/* A data set that takes over x (count, ...) and y (count, ...) or NG_NONE, also if it fails; NULL
+ * if x or y is NULL. */
 ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y);
 
-/* order[i] is the sample that is handed out as number i: a permutation of 0 .. count - 1. */
-int64_t *ng_dataset_order(ng_dataset *dataset);
+/* Whether a reader's scale is finite and its dtype float32 or float64. */
+bool ng_dataset_features_accepted(const char *function, double scale, ng_dtype dtype);
 
 #endif

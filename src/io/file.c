@@ -71,6 +71,19 @@ char *ng_file_read(const char *function, const char *path, int64_t *size)
 
 /* ---- Text ---------------------------------------------------------------------------------- */
 
+bool ng_refuse(ng_origin origin, ng_status status, const char *format, ...)
+{
+    char text[NG_ERROR_BYTES];
+    const locale_t locale = ng_c_locale_begin();
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    ng_c_locale_end(locale);
+    ng_fail(status, "%s: %s: %s", origin.function, origin.path, text);
+    return false;
+}
+
 bool ng_reserve(const char *function, void **array, int64_t count, int64_t *room, size_t size)
 {
     if (count < *room) return true;

@@ -14,6 +14,14 @@ char *ng_file_read(const char *function, const char *path, int64_t *size);
 /* As ng_file_read, unpacked if the file is compressed with gzip (unpack.c). */
 char *ng_file_read_unpacked(const char *function, const char *path, int64_t *size);
 
+/* Who reads which file, for messages. */
+typedef struct {
+    const char *function, *path;
+} ng_origin;
+
+/* Records "function: path: text" and returns false. */
+bool ng_refuse(ng_origin origin, ng_status status, const char *format, ...) NG_PRINTF(3, 4);
+
 /* Makes room for one more element of `size` bytes in an array with *room for `count`; false with
  * NG_ENOMEM, and nothing has changed. */
 bool ng_reserve(const char *function, void **array, int64_t count, int64_t *room, size_t size);

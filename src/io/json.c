@@ -4,9 +4,8 @@
 
 bool ng_json_expected(const ng_json *json, const char *what)
 {
-    ng_fail(NG_EPARSE, "%s: %s: byte %lld of the header: expected %s", json->function, json->path,
-            (long long)(json->at - json->begin), what);
-    return false;
+    return ng_refuse(json->origin, NG_EPARSE, "byte %lld of the header: expected %s",
+                     (long long)(json->at - json->begin), what);
 }
 
 void ng_json_skip_blanks(ng_json *json)

@@ -6,7 +6,7 @@
 
 /* A text that is read, and where. Strings are decoded in place, so the text is changed. */
 typedef struct {
-    const char *function, *path; /* for messages */
+    ng_origin origin;
     char *begin, *at, *end;
 } ng_json;
 

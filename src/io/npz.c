@@ -130,7 +130,7 @@ ng_status ng_tensors_save_npz(const char *path, const ng_npz_array *arrays, int 
 
 /* An archive in memory, and where its directory stands. */
 typedef struct {
-    const char *function, *path;
+    ng_origin origin;
     unsigned char *bytes; /* the whole file */
     int64_t size, directory, count;
 } archive;
@@ -150,12 +150,6 @@ static uint64_t zip_number(const unsigned char *bytes, int count)
     return value;
 }
 
-static bool archive_fail(const archive *a, const char *what)
-{
-    ng_fail(NG_EPARSE, "%s: %s: %s", a->function, a->path, what);
-    return false;
-}
-
 /* Finds the directory by the end of the archive, which only a comment follows. The end of a large
  * archive stands before it. */
 static bool find_directory(archive *a)
@@ -165,7 +159,7 @@ static bool find_directory(archive *a)
     while (end >= first && (memcmp(a->bytes + end, "PK\5\6", 4) != 0 ||
                             (int64_t)zip_number(a->bytes + end + 20, 2) != a->size - ZIP_END - end))
         end--;
-    if (end < first) return archive_fail(a, "not an archive (.npz), or cut short");
+    if (end < first) return ng_refuse(a->origin, NG_EPARSE, "not an archive (.npz), or cut short");
     const unsigned char *b = a->bytes + end;
     uint64_t count = zip_number(b + 10, 2), bytes = zip_number(b + 12, 4),
              at = zip_number(b + 16, 4);
@@ -175,11 +169,11 @@ static bool find_directory(archive *a)
         const uint64_t last = (uint64_t)(end - ZIP_LOCATOR - ZIP_END64);
         b = a->bytes + (place <= last ? place : 0);
         if (place > last || memcmp(b, "PK\6\6", 4) != 0)
-            return archive_fail(a, "the end of a large archive is damaged");
+            return ng_refuse(a->origin, NG_EPARSE, "the end of a large archive is damaged");
         count = zip_number(b + 32, 8), bytes = zip_number(b + 40, 8), at = zip_number(b + 48, 8);
     }
     if (at > (uint64_t)end || bytes > (uint64_t)end - at || count > bytes / ZIP_ENTRY)
-        return archive_fail(a, "the directory stands outside of the file");
+        return ng_refuse(a->origin, NG_EPARSE, "the directory stands outside of the file");
     a->directory = (int64_t)at;
     a->count = (int64_t)count;
     return true;
@@ -211,7 +205,7 @@ static bool read_entry(const archive *a, int64_t *at, zip_entry *e)
 {
     const unsigned char *b = a->bytes + *at;
     if (a->size - *at < ZIP_ENTRY || memcmp(b, "PK\1\2", 4) != 0)
-        return archive_fail(a, "the directory is damaged");
+        return ng_refuse(a->origin, NG_EPARSE, "the directory is damaged");
     *e = (zip_entry){.name = (const char *)b + ZIP_ENTRY,
                      .name_length = (int)zip_number(b + 28, 2),
                      .method = (int)zip_number(b + 10, 2),
@@ -222,10 +216,11 @@ static bool read_entry(const archive *a, int64_t *at, zip_entry *e)
     const unsigned char *extra = b + ZIP_ENTRY + e->name_length;
     const int64_t extra_length = (int64_t)zip_number(b + 30, 2);
     *at += ZIP_ENTRY + e->name_length + extra_length + (int64_t)zip_number(b + 32, 2);
-    if (*at > a->size) return archive_fail(a, "the directory is cut short");
-    if (zip_number(b + 8, 2) & 1) return archive_fail(a, "an archive under a password");
+    if (*at > a->size) return ng_refuse(a->origin, NG_EPARSE, "the directory is cut short");
+    if (zip_number(b + 8, 2) & 1)
+        return ng_refuse(a->origin, NG_EPARSE, "an archive under a password");
     return widen_numbers(e, extra, extra + extra_length) ||
-           archive_fail(a, "a large array's numbers are missing");
+           ng_refuse(a->origin, NG_EPARSE, "a large array's numbers are missing");
 }
 
 /* The length of an entry's name without ".npy". */
@@ -247,8 +242,7 @@ static bool array_missing(const archive *a, const char *name)
     }
     for (char *c = names; *c; c++)
         if (*c > 0 && *c < ' ') *c = '?';
-    ng_fail(NG_EVALUE, "%s: %s has no array \"%s\"; it has: %s", a->function, a->path, name, names);
-    return false;
+    return ng_refuse(a->origin, NG_EVALUE, "no array \"%s\"; it has: %s", name, names);
 }
 
 /* The last entry of a name: an array that was added again stands behind the older one. */
@@ -272,16 +266,17 @@ static bool open_array(const archive *a, const zip_entry *e, ng_source *source)
     const bool inside = a->size - e->offset >= ZIP_LOCAL;
     const unsigned char *b = a->bytes + (inside ? e->offset : 0);
     if (!inside || memcmp(b, "PK\3\4", 4) != 0)
-        return archive_fail(a, "an entry stands outside of the file");
+        return ng_refuse(a->origin, NG_EPARSE, "an entry stands outside of the file");
     const int64_t begin = ZIP_LOCAL + (int64_t)(zip_number(b + 26, 2) + zip_number(b + 28, 2));
     if (e->packed > a->size - e->offset - begin)
-        return archive_fail(a, "an entry reaches beyond the file");
+        return ng_refuse(a->origin, NG_EPARSE, "an entry reaches beyond the file");
     if (e->method != ZIP_STORED && e->method != ZIP_DEFLATED)
-        return archive_fail(a, "an array that is packed neither by \"stored\" nor by \"deflate\"");
+        return ng_refuse(a->origin, NG_EPARSE,
+                         "an array that is packed neither by \"stored\" nor by \"deflate\"");
     /* Deflate packs 1032 bytes into one at most, so that no memory is taken for a false size. */
     if (e->method == ZIP_STORED ? e->size != e->packed : e->size / 1032 > e->packed)
-        return archive_fail(a, "damaged: an array's length is another one");
-    return ng_source_begin(source, a->function, a->path, b + begin, e->packed,
+        return ng_refuse(a->origin, NG_EPARSE, "damaged: an array's length is another one");
+    return ng_source_begin(source, a->origin, b + begin, e->packed,
                            e->method == ZIP_DEFLATED ? NG_PACKED_DEFLATE : NG_PACKED_NOT);
 }
 
@@ -293,7 +288,8 @@ static bool array_whole(const archive *a, const zip_entry *e, ng_source *source)
     const int64_t left = ng_source_some(source, &more, 1);
     if (left == 0 && source->next == source->end && NG_CHECKSUM_HOLDS(crc == e->crc)) return true;
     return left < 0 ? false
-                    : archive_fail(a, "damaged: an array's checksum or its length is another one");
+                    : ng_refuse(a->origin, NG_EPARSE,
+                                "damaged: an array's checksum or its length is another one");
 }
 
 static ng_tensor *load_array(const archive *a, const char *name, ng_npy_role role, ng_dtype dtype)
@@ -312,14 +308,15 @@ static ng_tensor *load_array(const archive *a, const char *name, ng_npy_role rol
 
 static bool open_archive(archive *a)
 {
-    a->bytes = (unsigned char *)ng_file_read(a->function, a->path, &a->size);
+    a->bytes = (unsigned char *)ng_file_read(a->origin.function, a->origin.path, &a->size);
     return a->bytes && find_directory(a);
 }
 
 ng_tensor *ng_tensor_load_npz(const char *path, const char *name)
 {
-    archive a = {.function = "ng_tensor_load_npz", .path = path};
-    if (!ng_given(a.function, "path", path) || !ng_given(a.function, "name", name)) return NULL;
+    archive a = {.origin = {"ng_tensor_load_npz", path}};
+    if (!ng_given(a.origin.function, "path", path) || !ng_given(a.origin.function, "name", name))
+        return NULL;
     ng_tensor *x = open_archive(&a) ? load_array(&a, name, NG_NPY_OWN, NG_F32) : NULL;
     ng_free(a.bytes);
     return x;
@@ -327,69 +324,34 @@ ng_tensor *ng_tensor_load_npz(const char *path, const char *name)
 
 /* ---- Data sets ----------------------------------------------------------------------------- */
 
-static bool npz_options_accepted(ng_dataset_read_npz_options *o, const char *function)
-{
-    if (!ng_given(function, "path", o->path) ||
-        !ng_option_idle(function, "y", o->y && o->no_label, "without .no_label"))
-        return false;
-    o->scale = ng_option(o->scale, 1);
-    if (!o->x) o->x = "x";
-    if (!o->y) o->y = "y";
-    if (!isfinite(o->scale))
-        ng_fail(NG_EVALUE, "%s: scale %g, expected a finite number", function, o->scale);
-    else if (o->dtype != NG_F32 && o->dtype != NG_F64)
-        ng_fail(NG_EDTYPE, "%s: features as %s, expected float32 or float64", function,
-                ng_dtype_name(o->dtype));
-    else
-        return true;
-    return false;
-}
-
 static bool npz_scale(const archive *a, ng_tensor *x, double scale)
 {
     for (int64_t i = 0; scale != 1 && i < x->size; i++) {
         const double before = ng_tensor_load(x, i);
         ng_tensor_store(x, i, before * scale);
         if (isfinite(ng_tensor_load(x, i)) || !isfinite(before)) continue;
-        ng_fail(NG_EVALUE, "%s: %s: %g times the scale is no %s", a->function, a->path, before,
-                ng_dtype_name(x->dtype));
-        return false;
+        return ng_refuse(a->origin, NG_EVALUE, "%g times the scale is no %s", before,
+                         ng_dtype_name(x->dtype));
     }
     return true;
 }
 
-/* Takes over both tensors. */
-static ng_dataset *npz_dataset(const archive *a, ng_tensor *x, ng_tensor *y, double scale)
-{
-    bool fits = x && y && npz_scale(a, x, scale);
-    if (fits && (x->shape.rank < 1 || x->size == 0)) {
-        ng_fail(NG_EPARSE, "%s: %s: x is %s, expected (count, ...) with a sample or more",
-                a->function, a->path, ng_shape_print(x->shape).text);
-        fits = false;
-    } else if (fits && !ng_is_none(y) &&
-               (y->shape.rank < 1 || y->shape.dim[0] != x->shape.dim[0])) {
-        ng_fail(NG_EPARSE, "%s: %s: x is %s and y %s, expected as many labels as samples",
-                a->function, a->path, ng_shape_print(x->shape).text, ng_shape_print(y->shape).text);
-        fits = false;
-    }
-    if (fits) return ng_dataset_adopt(a->function, x, y);
-    ng_tensor_free(x);
-    ng_tensor_free(y);
-    return NULL;
-}
-
 ng_dataset *ng_dataset_read_npz_with(ng_dataset_read_npz_options options)
 {
-    archive a = {.function = "ng_dataset_read_npz", .path = options.path};
-    if (!npz_options_accepted(&options, a.function)) return NULL;
-    ng_dataset *dataset = NULL;
-    if (open_archive(&a)) {
-        ng_tensor *x = load_array(&a, options.x, NG_NPY_FEATURES, options.dtype);
-        ng_tensor *y = !x                 ? NULL
-                       : options.no_label ? NG_NONE
-                                          : load_array(&a, options.y, NG_NPY_LABELS, options.dtype);
-        dataset = npz_dataset(&a, x, y, options.scale);
-    }
+    archive a = {.origin = {"ng_dataset_read_npz", options.path}};
+    const double scale = ng_option(options.scale, 1);
+    if (!ng_given(a.origin.function, "path", options.path) ||
+        !ng_option_idle(a.origin.function, "y", options.y && options.no_label,
+                        "without .no_label") ||
+        !ng_dataset_features_accepted(a.origin.function, scale, options.dtype))
+        return NULL;
+    ng_tensor *x = NULL, *y = NULL;
+    if (open_archive(&a))
+        x = load_array(&a, options.x ? options.x : "x", NG_NPY_FEATURES, options.dtype);
+    if (x && npz_scale(&a, x, scale))
+        y = options.no_label
+                ? NG_NONE
+                : load_array(&a, options.y ? options.y : "y", NG_NPY_LABELS, options.dtype);
     ng_free(a.bytes);
-    return dataset;
+    return ng_dataset_adopt(a.origin.function, x, y);
 }

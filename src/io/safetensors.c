@@ -29,15 +29,6 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const ng_stored_text *)a)->key, ((const ng_stored_text *)b)->key);
 }
 
-/* By their place in the file; those without elements first, as they take no room. */
-static int by_place(const void *a, const void *b)
-{
-    const ng_stored *left = a, *right = b;
-    if (left->bytes != right->bytes)
-        return (const char *)left->bytes < (const char *)right->bytes ? -1 : 1;
-    return (left->size > 0) - (right->size > 0);
-}
-
 static void sort_arrays(ng_stored *arrays, int64_t count, int (*order)(const void *, const void *))
 {
     if (count > 0) qsort(arrays, (size_t)count, sizeof *arrays, order);
@@ -190,12 +181,6 @@ typedef struct {
     bool has_metadata;
 } reading;
 
-static bool array_fail(const ng_safetensors *file, const char *name, const char *what)
-{
-    ng_fail(NG_EPARSE, "%s: %s: \"%s\" %s", file->function, file->path, name, what);
-    return false;
-}
-
 /* [n, n, ...] of at most `most` numbers. */
 static bool parse_counts(ng_json *json, int64_t *values, int most, int *count)
 {
@@ -244,9 +229,11 @@ static bool place_array(const reading *r, described *array)
         fits = fits && !__builtin_mul_overflow(promised, stored->shape.dim[i], &promised);
     if (empty) promised = 0;
     if (array->offsets[0] > array->offsets[1] || array->offsets[1] > r->data_bytes)
-        return array_fail(r->file, stored->name, "stands outside of the file");
+        return ng_refuse(r->file->origin, NG_EPARSE, "\"%s\" stands outside of the file",
+                         stored->name);
     if (stored->kind != NG_STORED_OTHER && (!fits || bytes != promised))
-        return array_fail(r->file, stored->name, "has other bytes than its shape asks for");
+        return ng_refuse(r->file->origin, NG_EPARSE,
+                         "\"%s\" has other bytes than its shape asks for", stored->name);
     stored->size = bytes / width;
     stored->bytes = r->data + array->offsets[0];
     return true;
@@ -257,8 +244,8 @@ static bool parse_text(ng_json *json, const char *key, void *data)
     ng_safetensors *file = ((reading *)data)->file;
     const char *text;
     void *texts = file->texts;
-    if (!ng_json_string(json, &text) ||
-        !ng_reserve(json->function, &texts, file->n_texts, &file->texts_room, sizeof *file->texts))
+    if (!ng_json_string(json, &text) || !ng_reserve(json->origin.function, &texts, file->n_texts,
+                                                    &file->texts_room, sizeof *file->texts))
         return false;
     file->texts = texts;
     file->texts[file->n_texts++] = (ng_stored_text){key, text};
@@ -277,10 +264,10 @@ static bool parse_entry(ng_json *json, const char *key, void *data)
     described array = {.stored = {.name = key}};
     if (!ng_json_object(json, parse_property, &array)) return false;
     if (!array.given[0] || !array.given[1] || !array.given[2])
-        return array_fail(file, key, "lacks dtype, shape or data_offsets");
+        return ng_refuse(file->origin, NG_EPARSE, "\"%s\" lacks dtype, shape or data_offsets", key);
     void *arrays = file->arrays;
     if (!place_array(r, &array) ||
-        !ng_reserve(file->function, &arrays, file->count, &file->room, sizeof *file->arrays))
+        !ng_reserve(file->origin.function, &arrays, file->count, &file->room, sizeof *file->arrays))
         return false;
     file->arrays = arrays;
     file->arrays[file->count++] = array.stored;
@@ -289,47 +276,26 @@ static bool parse_entry(ng_json *json, const char *key, void *data)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* Whether the arrays, in the order of their places, fill the data. */
-static bool is_gapless(const reading *r)
-{
-    const ng_safetensors *file = r->file;
-    const unsigned char *next = r->data, *const end = r->data + r->data_bytes;
-    sort_arrays(file->arrays, file->count, by_place);
-    for (int64_t i = 0; i < file->count; i++) {
-        if (file->arrays[i].bytes != next)
-            return array_fail(file, file->arrays[i].name, "does not begin where another one ends");
-        next += bytes_of(&file->arrays[i]);
-    }
-    if (next == end) return true;
-    ng_fail(NG_EPARSE, "%s: %s: %lld bytes after the last tensor", file->function, file->path,
-            (long long)(end - next));
-    return false;
-}
-
 static bool texts_differ(ng_safetensors *file)
 {
     if (file->n_texts > 0) qsort(file->texts, (size_t)file->n_texts, sizeof *file->texts, by_key);
     for (int64_t i = 1; i < file->n_texts; i++)
         if (strcmp(file->texts[i - 1].key, file->texts[i].key) == 0)
-            return array_fail(file, file->texts[i].key, "stands in the metadata twice");
+            return ng_refuse(file->origin, NG_EPARSE, "\"%s\" stands in the metadata twice",
+                             file->texts[i].key);
     return true;
 }
 
 static bool digest_holds(ng_safetensors *file, bool verify)
 {
     const char *promised = ng_safetensors_text(file, digest_key);
-    if (!promised || strncmp(promised, "fnv1a:", 6) != 0) {
-        if (verify)
-            ng_fail(NG_EPARSE, "%s: %s: there is no digest to verify it by", file->function,
-                    file->path);
-        return !verify;
-    }
+    if (!promised || strncmp(promised, "fnv1a:", 6) != 0)
+        return !verify || ng_refuse(file->origin, NG_EPARSE, "there is no digest to verify it by");
     sort_arrays(file->arrays, file->count, by_kind_and_name);
     const digest_string own = digest_of_all(file->arrays, file->count, file->texts, file->n_texts);
     if (NG_CHECKSUM_HOLDS(strcmp(promised, own.text) == 0)) return true;
-    ng_fail(NG_EPARSE, "%s: %s: damaged or changed: the digest is %s, expected %.22s",
-            file->function, file->path, own.text, promised);
-    return false;
+    return ng_refuse(file->origin, NG_EPARSE,
+                     "damaged or changed: the digest is %s, expected %.22s", own.text, promised);
 }
 
 static bool parse_file(ng_safetensors *file, int64_t size, bool verify)
@@ -337,37 +303,35 @@ static bool parse_file(ng_safetensors *file, int64_t size, bool verify)
     uint64_t length = UINT64_MAX;
     if (size >= 8) memcpy(&length, file->content, 8);
     ng_little_endian(&length, 1, 8);
-    if (length > HEADER_MOST || (int64_t)length > size - 8 || file->content[8] != '{') {
-        ng_fail(NG_EPARSE, "%s: %s: not a safetensors file, or cut short", file->function,
-                file->path);
-        return false;
-    }
+    if (length > HEADER_MOST || (int64_t)length > size - 8 || file->content[8] != '{')
+        return ng_refuse(file->origin, NG_EPARSE, "not a safetensors file, or cut short");
     char *header = file->content + 8, *end = header + length;
-    ng_json json = {file->function, file->path, header, header, end};
+    ng_json json = {file->origin, header, header, end};
     reading r = {
         .file = file, .data = (unsigned char *)end, .data_bytes = size - 8 - (int64_t)length};
     if (!ng_json_object(&json, parse_entry, &r)) return false;
     ng_json_skip_blanks(&json);
     if (json.at != json.end) return ng_json_expected(&json, "nothing after the last '}'");
-    if (!is_gapless(&r) || !texts_differ(file)) return false;
+    if (!texts_differ(file)) return false;
     for (int64_t i = 0; i < file->count; i++)
         ng_little_endian(file->arrays[i].bytes, file->arrays[i].size,
                          ng_stored_width(file->arrays[i].kind));
     const ng_stored *twice = named_twice(file->arrays, file->count);
-    if (twice) return array_fail(file, twice->name, "stands in it twice");
+    if (twice) return ng_refuse(file->origin, NG_EPARSE, "\"%s\" stands in it twice", twice->name);
     return digest_holds(file, verify) && ng_safetensors_sort(file);
 }
 
 bool ng_safetensors_open(ng_safetensors *file, const char *function, const char *path, bool verify)
 {
     int64_t size = 0;
-    *file = (ng_safetensors){.function = function, .path = path};
+    *file = (ng_safetensors){.origin = {function, path}};
     file->content = ng_file_read(function, path, &size);
     return file->content && parse_file(file, size, verify);
 }
 
 void ng_safetensors_close(ng_safetensors *file)
 {
+    for (int64_t i = 0; i < file->count; i++) ng_free(file->arrays[i].renamed);
     ng_free(file->arrays);
     ng_free(file->texts);
     ng_free(file->content);
@@ -376,10 +340,8 @@ void ng_safetensors_close(ng_safetensors *file)
 bool ng_safetensors_sort(ng_safetensors *file)
 {
     const ng_stored *twice = named_twice(file->arrays, file->count);
-    if (twice)
-        ng_fail(NG_EVALUE, "%s: %s: two tensors are named \"%s\"", file->function, file->path,
-                twice->name);
-    return !twice;
+    return !twice ||
+           ng_refuse(file->origin, NG_EVALUE, "two tensors are named \"%s\"", twice->name);
 }
 
 const ng_stored *ng_safetensors_find(const ng_safetensors *file, const char *name)

@@ -25,10 +25,10 @@ ng_status ng_safetensors_write(const char *function, const char *path, ng_stored
 /* A file in memory. Its header has been checked: each array has the bytes that its shape promises,
  * and no name stands twice. */
 typedef struct {
-    const char *function, *path; /* for messages */
-    char *content;               /* the whole file; names and texts end with a zero byte */
-    ng_stored *arrays;           /* by name */
-    ng_stored_text *texts;       /* by key */
+    ng_origin origin;
+    char *content;         /* the whole file; names and texts end with a zero byte */
+    ng_stored *arrays;     /* by name */
+    ng_stored_text *texts; /* by key */
     int64_t count, room, n_texts, texts_room;
 } ng_safetensors;
 

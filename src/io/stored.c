@@ -1,7 +1,5 @@
 /* Elements of the arrays in files, and how they become those of tensors. */
 #include "io/stored.h"
-#include "core/error.h"
-#include "core/number.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -136,29 +134,21 @@ static bool element_fits(stored_element e, ng_dtype dtype)
     return dtype == NG_F64 || (double)(float)real == real;
 }
 
-bool ng_stored_fits(const char *function, const char *path, const ng_stored *stored,
-                    const ng_tensor *x)
+bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *x)
 {
-    if (stored->kind == NG_STORED_OTHER) {
-        ng_fail(NG_EPARSE, "%s: %s: \"%s\" has dtype %.20s, expected one from BOOL to F64",
-                function, path, stored->name, stored->dtype);
-        return false;
-    }
+    if (stored->kind == NG_STORED_OTHER)
+        return ng_refuse(origin, NG_EPARSE, "\"%s\" has dtype %.20s, expected one from BOOL to F64",
+                         stored->name, stored->dtype);
     if (stored->kind == ng_stored_kind_of(x->dtype)) return true;
     for (int64_t i = 0; i < stored->size; i++) {
         const stored_element e = element_at(stored, i);
         if (element_fits(e, x->dtype)) continue;
-        char value[32];
-        if (e.is_float)
-            snprintf(value, sizeof value, "%s", ng_number_print(e.real).text);
-        else if (e.beyond)
-            snprintf(value, sizeof value, "%" PRIu64, (uint64_t)e.whole);
-        else
-            snprintf(value, sizeof value, "%" PRId64, e.whole);
-        ng_fail(NG_EVALUE, "%s: %s: \"%s\" (%s): element %lld is %s, which is no %s", function,
-                path, stored->name, ng_stored_name(stored->kind), (long long)(stored->first + i),
-                value, ng_dtype_name(x->dtype));
-        return false;
+        char whole[32];
+        snprintf(whole, sizeof whole, e.beyond ? "%" PRIu64 : "%" PRId64, (uint64_t)e.whole);
+        return ng_refuse(origin, NG_EVALUE, "\"%s\" (%s): element %lld is %s, which is no %s",
+                         stored->name, ng_stored_name(stored->kind), (long long)(stored->first + i),
+                         e.is_float ? ng_number_print(e.real).text : whole,
+                         ng_dtype_name(x->dtype));
     }
     return true;
 }

@@ -3,6 +3,7 @@
 #define NG_IO_STORED_H
 
 #include "core/tensor.h"
+#include "io/file.h"
 
 typedef enum {
     NG_STORED_OTHER = 0, /* a dtype that this library does not read */
@@ -24,6 +25,7 @@ typedef enum {
 
 typedef struct {
     const char *name;
+    char *renamed; /* the name, where it is memory of its own */
     ng_stored_kind kind;
     const char *dtype; /* as the file writes it */
     ng_shape shape;
@@ -58,8 +60,7 @@ void ng_stored_pieces(const ng_stored *stored,
 
 /* Whether x can hold each element: no float beyond its range, no integer that it would round. An
  * error names the array and the first element that does not fit. */
-bool ng_stored_fits(const char *function, const char *path, const ng_stored *stored,
-                    const ng_tensor *x);
+bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *x);
 
 /* Writes element i to x[at], which can hold it. */
 void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t at);

@@ -39,8 +39,7 @@ ng_status ng_training_write(const char *function, ng_training *self);
 /* Prints the settings of a training, a line each. Whether those that were saved are this program's
  * (or, with `changed`, of the same optimizer); else an error with the first line that differs. */
 void ng_training_print_settings(const ng_training *self, ng_text *text);
-bool ng_training_same_settings(const char *function, const char *path, const char *saved,
-                               const char *own, bool changed);
+bool ng_training_same_settings(ng_origin origin, const char *saved, const char *own, bool changed);
 
 /* A digest of the samples as they are now. */
 uint64_t ng_training_digest_of(const ng_dataset *data);

@@ -77,20 +77,16 @@ void ng_training_print_settings(const ng_training *self, ng_text *text)
                       self->with.in_order ? "true" : "false");
 }
 
-bool ng_training_same_settings(const char *function, const char *path, const char *saved,
-                               const char *own, bool changed)
+bool ng_training_same_settings(ng_origin origin, const char *saved, const char *own, bool changed)
 {
     enum { SHOWN = 160 };
-    bool first = true;
-    for (;; first = false) {
+    for (bool first = true;; first = false) {
         const size_t there = strcspn(saved, "\n"), here = strcspn(own, "\n");
-        if (there != here || memcmp(saved, own, here) != 0) {
-            ng_fail(NG_EVALUE, "%s: %s was saved with \"%.*s\", and here it is \"%.*s\"%s",
-                    function, path, there < SHOWN ? (int)there : SHOWN, saved,
-                    here < SHOWN ? (int)here : SHOWN, own,
-                    first ? "" : " (.changed goes on with the settings of this program)");
-            return false;
-        }
+        if (there != here || memcmp(saved, own, here) != 0)
+            return ng_refuse(origin, NG_EVALUE, "saved with \"%.*s\", and here it is \"%.*s\"%s",
+                             there < SHOWN ? (int)there : SHOWN, saved,
+                             here < SHOWN ? (int)here : SHOWN, own,
+                             first ? "" : " (.changed goes on with this program's)");
         saved += there, own += here;
         if (changed || (!*saved && !*own)) return true;
         saved += *saved == '\n', own += *own == '\n';

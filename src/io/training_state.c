@@ -281,30 +281,20 @@ ng_status ng_training_write(const char *function, ng_training *self)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-static bool refuse(const training_state *s, ng_status status, const char *name, const char *what)
-{
-    ng_fail(status, "%s: %s: \"%s\" %s", s->function, s->file->path, name, what);
-    return false;
-}
-
 /* Finds the array of each item; the file may have no others. */
 static bool match_items(training_state *s)
 {
     for (int64_t i = 0; i < s->count; i++) {
         state_item *item = &s->items[i];
         const ng_stored *own = &item->stored, *found = ng_safetensors_find(s->file, own->name);
-        if (!found) return refuse(s, NG_EVALUE, own->name, "is missing");
-        if (!ng_shape_equal(found->shape, own->shape)) {
-            ng_fail(NG_ESHAPE, "%s: %s has \"%s\" of shape %s, expected %s", s->function,
-                    s->file->path, own->name, ng_shape_print(found->shape).text,
-                    ng_shape_print(own->shape).text);
-            return false;
-        }
-        if (found->kind != own->kind) {
-            ng_fail(NG_EDTYPE, "%s: %s has \"%s\" in %s, expected %s", s->function, s->file->path,
-                    own->name, ng_stored_name(found->kind), ng_stored_name(own->kind));
-            return false;
-        }
+        if (!found) return ng_refuse(s->file->origin, NG_EVALUE, "\"%s\" is missing", own->name);
+        if (!ng_shape_equal(found->shape, own->shape))
+            return ng_refuse(s->file->origin, NG_ESHAPE, "\"%s\" of shape %s, expected %s",
+                             own->name, ng_shape_print(found->shape).text,
+                             ng_shape_print(own->shape).text);
+        if (found->kind != own->kind)
+            return ng_refuse(s->file->origin, NG_EDTYPE, "\"%s\" in %s, expected %s", own->name,
+                             ng_stored_name(found->kind), ng_stored_name(own->kind));
         item->found = found;
     }
     for (int64_t i = 0; i < s->file->count && s->count < s->file->count; i++) {
@@ -312,7 +302,8 @@ static bool match_items(training_state *s)
         for (int64_t k = 0; k < s->count && !used; k++)
             used = s->items[k].found == &s->file->arrays[i];
         if (!used)
-            return refuse(s, NG_EVALUE, s->file->arrays[i].name, "is nothing that is kept here");
+            return ng_refuse(s->file->origin, NG_EVALUE, "\"%s\" is nothing that is kept here",
+                             s->file->arrays[i].name);
     }
     return true;
 }
@@ -333,22 +324,18 @@ static bool generators_run(const training_state *s)
         const ng_stored *found = s->items[i].found;
         for (int64_t at = 0; found->kind == NG_STORED_U64 && at < found->size; at += 4)
             if (memcmp((const char *)found->bytes + 8 * at, zeros, sizeof zeros) == 0)
-                return refuse(s, NG_EPARSE, found->name, "is no generator's state");
+                return ng_refuse(s->file->origin, NG_EPARSE, "\"%s\" is no generator's state",
+                                 found->name);
     }
     return true;
 }
 
-static bool copies_accepted(const training_state *s, const ng_optimizer *optimizer)
+static bool position_accepted(const training_state *s)
 {
     for (int i = 0; i < POSITIONS; i++)
         if (s->position[i] < 0 || (i != AT_SIZE && s->position[i] > INT64_MAX / 2))
-            return refuse(s, NG_EPARSE, "training.position", "is no position");
-    for (int i = 0; i < optimizer->count; i++)
-        if (s->steps[i] < 0 || s->steps[i] > s->position[AT_OPTIMIZER_STEPS])
-            return refuse(s, NG_EPARSE, "optimizer.steps", "has more than the optimizer");
-    if (!(s->rate >= 0 && s->rate < HUGE_VAL))
-        return refuse(s, NG_EPARSE, "training.rate", "is no rate");
-    return generators_run(s);
+            return ng_refuse(s->file->origin, NG_EPARSE, "\"training.position\" is no position");
+    return true;
 }
 
 static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, bool changed)
@@ -387,30 +374,29 @@ static void commit_state(const training_state *s, ng_training *self, ng_history 
 static ng_history *read_history(training_state *s)
 {
     const char *text = ng_safetensors_text(s->file, "history");
-    if (!text) return refuse(s, NG_EVALUE, "history", "is missing"), NULL;
+    if (!text) return ng_refuse(s->file->origin, NG_EVALUE, "\"history\" is missing"), NULL;
     ng_text_add(&s->history, text, (int64_t)strlen(text));
     if (s->history.failed) return NULL;
-    return ng_history_parse(s->function, s->file->path, true, s->history.bytes, s->history.count);
+    return ng_history_parse(s->function, s->file->origin.path, true, s->history.bytes,
+                            s->history.count);
 }
 
 static bool read_state(training_state *s, ng_training *self, bool changed)
 {
     const char *settings = ng_safetensors_text(s->file, "settings");
-    if (!settings) {
-        ng_fail(NG_EVALUE, "%s: %s is no training's file, or one of version 0.2 and older",
-                s->function, self->path);
-        return false;
-    }
+    if (!settings)
+        return ng_refuse(s->file->origin, NG_EVALUE,
+                         "no training's file, or one of version 0.2 and older");
     add_all(s, self);
     if (s->failed ||
-        !ng_training_same_settings(s->function, self->path, settings, s->settings.bytes, changed))
+        !ng_training_same_settings(s->file->origin, settings, s->settings.bytes, changed))
         return false;
     if (!self->with.history && ng_safetensors_text(s->file, "history"))
-        return refuse(s, NG_EVALUE, "history", "is nothing that is kept here");
+        return ng_refuse(s->file->origin, NG_EVALUE, "\"history\" is nothing that is kept here");
     if (!match_items(s)) return false;
     for (int64_t i = 0; i < s->count; i++)
         if (s->items[i].copied) copy_item(&s->items[i]);
-    if (!copies_accepted(s, self->with.optimizer)) return false;
+    if (!position_accepted(s) || !generators_run(s)) return false;
     ng_history *history = self->with.history ? read_history(s) : NULL;
     if (self->with.history && !history) return false;
     commit_state(s, self, history, changed);

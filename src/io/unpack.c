@@ -1,16 +1,9 @@
 /* Bytes as they stand or unpacked by zlib, and gzip files. */
 #include "io/unpack.h"
-#include "io/file.h"
 #include <string.h>
 #ifdef NG_WITH_ZLIB
 #include <zlib.h>
 #endif
-
-static int64_t unpack_fail(const ng_source *source, const char *what)
-{
-    ng_fail(NG_EPARSE, "%s: %s: %s", source->function, source->path, what);
-    return -1;
-}
 
 /* ---- zlib ---------------------------------------------------------------------------------- */
 
@@ -18,9 +11,9 @@ static int64_t unpack_fail(const ng_source *source, const char *what)
 
 static bool unpack_begin(ng_source *source, ng_packing packing)
 {
-    z_stream *z = source->zlib = ng_calloc(source->function, 1, sizeof *z);
+    z_stream *z = source->zlib = ng_calloc(source->origin.function, 1, sizeof *z);
     if (z && inflateInit2(z, packing == NG_PACKED_GZIP ? 15 + 16 : -15) == Z_OK) return true;
-    if (z) ng_fail(NG_ENOMEM, "%s: out of memory for zlib", source->function);
+    if (z) ng_refuse(source->origin, NG_ENOMEM, "out of memory");
     ng_free(z);
     source->zlib = NULL;
     return false;
@@ -45,12 +38,12 @@ static int64_t unpack_some(ng_source *source, void *to, int64_t count)
     source->next = z->next_in;
     source->ended = result == Z_STREAM_END;
     if (source->ended || result == Z_OK) return room - z->avail_out;
-    if (result == Z_BUF_ERROR) return unpack_fail(source, "compressed data are cut short");
-    if (result == Z_MEM_ERROR)
-        return ng_fail(NG_ENOMEM, "%s: out of memory for zlib", source->function), -1;
-    ng_fail(NG_EPARSE, "%s: %s: compressed data are damaged (%s)", source->function, source->path,
-            z->msg ? z->msg : "zlib gives no reason");
-    return -1;
+    if (result == Z_BUF_ERROR)
+        return ng_refuse(source->origin, NG_EPARSE, "compressed data are cut short"), -1;
+    if (result == Z_MEM_ERROR) return ng_refuse(source->origin, NG_ENOMEM, "out of memory"), -1;
+    return ng_refuse(source->origin, NG_EPARSE, "compressed data are damaged (%s)",
+                     z->msg ? z->msg : "zlib gives no reason") -
+           1;
 }
 
 uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
@@ -63,17 +56,17 @@ uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
 static bool unpack_begin(ng_source *source, ng_packing packing)
 {
     (void)packing;
-    unpack_fail(source, "compressed, and normgrad was built without zlib. Unpack the file first, "
-                        "or install zlib (make deps) and build normgrad again");
-    return false;
+    return ng_refuse(source->origin, NG_EPARSE,
+                     "compressed, and normgrad was built without zlib. Unpack the file first, or "
+                     "install zlib (make deps) and build normgrad again");
 }
 
 static void unpack_end(ng_source *source) { (void)source; }
 
 static int64_t unpack_some(ng_source *source, void *to, int64_t count)
 {
-    (void)to, (void)count;
-    return unpack_fail(source, "compressed");
+    (void)source, (void)to, (void)count;
+    return -1;
 }
 
 uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
@@ -95,11 +88,11 @@ uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
 
 /* ---- Sources ------------------------------------------------------------------------------- */
 
-bool ng_source_begin(ng_source *source, const char *function, const char *path, const void *bytes,
-                     int64_t count, ng_packing packing)
+bool ng_source_begin(ng_source *source, ng_origin origin, const void *bytes, int64_t count,
+                     ng_packing packing)
 {
     const unsigned char *from = bytes;
-    *source = (ng_source){.function = function, .path = path, .next = from, .end = from + count};
+    *source = (ng_source){.origin = origin, .next = from, .end = from + count};
     return packing == NG_PACKED_NOT || unpack_begin(source, packing);
 }
 
@@ -130,7 +123,7 @@ bool ng_source_all(ng_source *source, void *to, int64_t count)
     while (count > 0) {
         const int64_t made = ng_source_some(source, at, count);
         if (made < 0) return false;
-        if (made == 0) return unpack_fail(source, "cut short"), false;
+        if (made == 0) return ng_refuse(source->origin, NG_EPARSE, "cut short");
         at += made;
         count -= made;
     }
@@ -145,12 +138,12 @@ static bool is_gzip(const char *at, const char *end)
 }
 
 /* Adds the content of one member, whose checksum zlib compares; where it ends, or NULL. */
-static const char *gunzip_member(const char *path, const char *at, const char *end, ng_text *out)
+static const char *gunzip_member(ng_origin origin, const char *at, const char *end, ng_text *out)
 {
     unsigned char piece[1 << 14];
     ng_source source;
     int64_t made = -1;
-    if (ng_source_begin(&source, out->function, path, at, end - at, NG_PACKED_GZIP))
+    if (ng_source_begin(&source, origin, at, end - at, NG_PACKED_GZIP))
         while ((made = ng_source_some(&source, piece, sizeof piece)) > 0 && !out->failed)
             ng_text_add(out, piece, made);
     ng_source_end(&source);
@@ -159,18 +152,16 @@ static const char *gunzip_member(const char *path, const char *at, const char *e
 
 /* The content of a gzip file: all its members, one after the other. Zero bytes at the end are
  * padding, as on tapes. */
-static char *gunzip(const char *function, const char *path, const char *at, int64_t count,
-                    int64_t *size)
+static char *gunzip(ng_origin origin, const char *at, int64_t count, int64_t *size)
 {
-    ng_text out = {.function = function};
+    ng_text out = {.function = origin.function};
     ng_text_add(&out, "", 0);
     const char *const end = at + count;
     do {
-        at = gunzip_member(path, at, end, &out);
+        at = gunzip_member(origin, at, end, &out);
         while (at && at < end && *at == '\0') at++;
     } while (at && is_gzip(at, end));
-    if (at && at < end)
-        ng_fail(NG_EPARSE, "%s: %s: bytes after its end that are not gzip's", function, path);
+    if (at && at < end) ng_refuse(origin, NG_EPARSE, "bytes after its end that are not gzip's");
     *size = out.count;
     if (at == end) return out.bytes;
     ng_free(out.bytes);
@@ -181,7 +172,7 @@ char *ng_file_read_unpacked(const char *function, const char *path, int64_t *siz
 {
     char *bytes = ng_file_read(function, path, size);
     if (!bytes || !is_gzip(bytes, bytes + *size)) return bytes;
-    char *content = gunzip(function, path, bytes, *size, size);
+    char *content = gunzip((ng_origin){function, path}, bytes, *size, size);
     ng_free(bytes);
     return content;
 }

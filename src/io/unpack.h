@@ -2,13 +2,12 @@
 #ifndef NG_IO_UNPACK_H
 #define NG_IO_UNPACK_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "io/file.h"
 
 typedef enum { NG_PACKED_NOT, NG_PACKED_DEFLATE, NG_PACKED_GZIP } ng_packing;
 
 typedef struct {
-    const char *function, *path;     /* for messages */
+    ng_origin origin;
     const unsigned char *next, *end; /* the packed bytes that are left; the caller's */
     uint32_t crc;                    /* checksum of what was handed out */
     void *zlib;                      /* its state, or NULL */
@@ -18,8 +17,8 @@ typedef struct {
 /* Begins to hand out `count` bytes. False with NG_ENOMEM, or with NG_EPARSE if they are packed and
  * the library was built without zlib. ng_source_end frees what this takes, and may be called after
  * a failure. */
-bool ng_source_begin(ng_source *source, const char *function, const char *path, const void *bytes,
-                     int64_t count, ng_packing packing);
+bool ng_source_begin(ng_source *source, ng_origin origin, const void *bytes, int64_t count,
+                     ng_packing packing);
 void ng_source_end(ng_source *source);
 
 /* Hands out at most `count` bytes: how many; 0 at the end; -1 with NG_EPARSE for damaged ones. */
