@@ -1530,7 +1530,7 @@ END_TEST
 START_TEST(a_refused_log_leaves_the_history_as_it_was)
 {
     ng_history *history = ng_history_new("memory");
-    ng_history_log(history, "x", 0, 1);
+    for (int step = 0; step < 8; step++) ng_history_log(history, "x", step, 1);
     allocations_fail_after(1); /* the name is had, the points are not */
     ck_assert_int_eq(ng_history_log(history, "y", 0, 2), NG_ENOMEM);
     allocations_succeed();

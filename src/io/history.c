@@ -1,7 +1,8 @@
 /* Named series of numbers by step, and the aligned columns that gnuplot reads.
  *
- * Each series keeps its points in the order of their steps. A step is mostly logged after those
- * before it, so that the search for its place ends at once. */
+ * A block keeps its points in the order of steps, and of series at one step: the order in which
+ * they are written. A point is mostly logged after those before it, so its place is found at
+ * once. */
 #include "io/history.h"
 #include <errno.h>
 #include <math.h>
@@ -10,29 +11,25 @@
 #include <string.h>
 
 typedef struct {
-    int64_t step;
+    int64_t step, series; /* the index of the series */
     double value;
-} point;
+} history_point;
 
 typedef struct {
-    char *name;
-    point *points; /* by step */
-    int64_t count, capacity;
-} series;
-
-typedef struct {
-    char *name; /* NULL: the first block of a history that begins without one */
-    series *series;
-    int64_t count, capacity;
-} block;
+    char *name;    /* NULL: the first block of a history that begins without one */
+    char **series; /* names */
+    int64_t n_series, series_room;
+    history_point *points;
+    int64_t n_points, points_room;
+} history_block;
 
 struct ng_history {
     char *what;
-    block *blocks; /* the last one is written to */
-    int64_t count, capacity;
+    history_block *blocks; /* the last one is written to */
+    int64_t count, room;
 };
 
-/* A copy that stays on the one line of a comment. */
+/* A copy with spaces in place of new lines. */
 static char *one_line_copy(const char *function, const char *text)
 {
     char *copy = ng_copy_text(function, text);
@@ -41,7 +38,7 @@ static char *one_line_copy(const char *function, const char *text)
     return copy;
 }
 
-/* ---- Make and free -------------------------------------------------------------------------- */
+/* ---- Make and free ------------------------------------------------------------------------- */
 
 ng_history *ng_history_new(const char *what)
 {
@@ -54,35 +51,31 @@ ng_history *ng_history_new(const char *what)
     return NULL;
 }
 
-static void free_block(block *b)
-{
-    for (int64_t i = 0; i < b->count; i++) {
-        ng_free(b->series[i].name);
-        ng_free(b->series[i].points);
-    }
-    ng_free(b->series);
-    ng_free(b->name);
-}
-
 void ng_history_free(ng_history *history)
 {
     if (!history) return;
-    for (int64_t i = 0; i < history->count; i++) free_block(&history->blocks[i]);
+    for (int64_t i = 0; i < history->count; i++) {
+        history_block *b = &history->blocks[i];
+        for (int64_t k = 0; k < b->n_series; k++) ng_free(b->series[k]);
+        ng_free(b->series);
+        ng_free(b->points);
+        ng_free(b->name);
+    }
     ng_free(history->blocks);
     ng_free(history->what);
     ng_free(history);
 }
 
-/* ---- Log ------------------------------------------------------------------------------------ */
+/* ---- Log ----------------------------------------------------------------------------------- */
 
-static block *add_block(const char *function, ng_history *self, char *name)
+static bool add_block(const char *function, ng_history *self, char *name)
 {
     void *blocks = self->blocks;
-    if (!ng_reserve(function, &blocks, self->count, &self->capacity, sizeof(block))) return NULL;
+    if (!ng_reserve(function, &blocks, self->count, &self->room, sizeof *self->blocks))
+        return false;
     self->blocks = blocks;
-    block *b = &self->blocks[self->count++];
-    *b = (block){.name = name};
-    return b;
+    self->blocks[self->count++] = (history_block){.name = name};
+    return true;
 }
 
 static bool has_block(const ng_history *self, const char *name)
@@ -102,7 +95,7 @@ ng_status ng_history_block(ng_history *history, const char *name)
     const bool taken = has_block(history, copy);
     if (!taken && add_block(function, history, copy)) return NG_OK;
     ng_free(copy);
-    return taken ? ng_fail(NG_EVALUE, "ng_history_block: there is a block \"%s\" already", name)
+    return taken ? ng_fail(NG_EVALUE, "%s: there is a block \"%s\" already", function, name)
                  : NG_ENOMEM;
 }
 
@@ -113,72 +106,66 @@ static bool is_series_name(const char *name)
     return *name && name[strspn(name, allowed)] == '\0' && strcmp(name, "step") != 0;
 }
 
-static series *find_series(const block *b, const char *name)
+/* The index of a series; n_series if there is none of the name. */
+static int64_t find_series(const history_block *b, const char *name)
 {
-    for (int64_t i = 0; i < b->count; i++)
-        if (strcmp(b->series[i].name, name) == 0) return &b->series[i];
-    return NULL;
+    int64_t i = 0;
+    while (i < b->n_series && strcmp(b->series[i], name) != 0) i++;
+    return i;
 }
 
-static series *add_series(const char *function, block *b, const char *name)
+static bool add_series(const char *function, history_block *b, const char *name)
 {
-    void *array = b->series;
-    if (!ng_reserve(function, &array, b->count, &b->capacity, sizeof(series))) return NULL;
-    b->series = array;
-    char *copy = ng_copy_text(function, name);
-    if (!copy) return NULL;
-    b->series[b->count] = (series){.name = copy};
-    return &b->series[b->count++];
+    void *series = b->series;
+    if (!ng_reserve(function, &series, b->n_series, &b->series_room, sizeof *b->series))
+        return false;
+    b->series = series;
+    b->series[b->n_series] = ng_copy_text(function, name);
+    return b->series[b->n_series] && ++b->n_series;
 }
 
-static bool add_point(const char *function, series *s, int64_t step, double value)
+static bool is_before(const history_point *a, const history_point *b)
 {
-    int64_t i = s->count;
-    while (i > 0 && s->points[i - 1].step > step) i--;
-    if (i > 0 && s->points[i - 1].step == step) {
-        s->points[i - 1].value = value;
+    return a->step != b->step ? a->step < b->step : a->series < b->series;
+}
+
+static bool add_point(const char *function, history_block *b, history_point point)
+{
+    int64_t i = b->n_points;
+    while (i > 0 && is_before(&point, &b->points[i - 1])) i--;
+    if (i > 0 && !is_before(&b->points[i - 1], &point)) {
+        b->points[i - 1] = point;
         return true;
     }
-    void *array = s->points;
-    if (!ng_reserve(function, &array, s->count, &s->capacity, sizeof(point))) return false;
-    s->points = array;
-    memmove(s->points + i + 1, s->points + i, (size_t)(s->count - i) * sizeof(point));
-    s->points[i] = (point){step, value};
-    s->count++;
+    void *points = b->points;
+    if (!ng_reserve(function, &points, b->n_points, &b->points_room, sizeof point)) return false;
+    b->points = points;
+    memmove(b->points + i + 1, b->points + i, (size_t)(b->n_points++ - i) * sizeof point);
+    b->points[i] = point;
     return true;
 }
 
-/* A series that was made for a point that found no memory goes again. */
-static void drop_empty_series(block *b, series *s)
-{
-    if (s->count > 0) return;
-    ng_free(s->name);
-    ng_free(s->points);
-    b->count--;
-}
-
-ng_status ng_history_log(ng_history *history, const char *name, int64_t step, double value)
+ng_status ng_history_log(ng_history *history, const char *series, int64_t step, double value)
 {
     static const char function[] = "ng_history_log";
-    if (!ng_given(function, "history", history) || !ng_given(function, "series", name))
+    if (!ng_given(function, "history", history) || !ng_given(function, "series", series))
         return ng_newest_status();
-    if (!is_series_name(name))
+    if (!is_series_name(series))
         return ng_fail(NG_EVALUE,
-                       "ng_history_log: \"%s\", expected a name of letters, digits, "
-                       "'_', '-' and '.', other than \"step\"",
-                       name);
+                       "%s: \"%s\", expected a name of letters, digits, '_', '-' and '.', other "
+                       "than \"step\"",
+                       function, series);
     if (history->count == 0 && !add_block(function, history, NULL)) return NG_ENOMEM;
-
-    block *b = &history->blocks[history->count - 1];
-    series *s = find_series(b, name);
-    if (!s) s = add_series(function, b, name);
-    if (!s) return NG_ENOMEM;
-    if (add_point(function, s, step, value)) return NG_OK;
-    drop_empty_series(b, s);
+    history_block *b = &history->blocks[history->count - 1];
+    const int64_t index = find_series(b, series);
+    const bool added = index == b->n_series;
+    if (added && !add_series(function, b, series)) return NG_ENOMEM;
+    if (add_point(function, b, (history_point){step, index, value})) return NG_OK;
+    if (added) ng_free(b->series[--b->n_series]);
     return NG_ENOMEM;
 }
 
-/* ---- Write ---------------------------------------------------------------------------------- */
+/* ---- Write --------------------------------------------------------------------------------- */
 
 typedef struct {
     char text[32];
@@ -201,61 +188,37 @@ static history_cell print_step(int64_t step)
     return cell;
 }
 
-/* A column while its block is written. */
-typedef struct {
-    int width;
-    int64_t next; /* the first point that is not written yet */
-} history_column;
-
-static void widen_column(history_column *column, const char *text)
+static void widen_column(int *width, const char *text)
 {
     const int length = (int)strlen(text);
-    if (length > column->width) column->width = length;
+    if (length > *width) *width = length;
 }
 
-/* The lowest step among the points that are not written yet; false if there are none. */
-static bool next_step(const block *b, const history_column *columns, int64_t *step)
+/* Writes a block. `width` has room for the width of each series' column and, last, of the steps'.
+ * The last column of a line is not padded. */
+static void print_block(ng_text *text, const history_block *b, int *width)
 {
-    bool found = false;
-    for (int64_t i = 0; i < b->count; i++) {
-        const series *s = &b->series[i];
-        if (columns[i].next == s->count) continue;
-        const int64_t own = s->points[columns[i].next].step;
-        if (!found || own < *step) *step = own;
-        found = true;
-    }
-    return found;
-}
-
-/* Writes a block with columns of one width each, but for the last, which is not padded. */
-static void print_block(ng_text *text, const block *b, history_column *steps,
-                        history_column *columns)
-{
+    const int64_t last = b->n_series - 1;
+    int *const steps = &width[b->n_series];
     widen_column(steps, "step");
-    for (int64_t i = 0; i < b->count; i++) {
-        const series *s = &b->series[i];
-        widen_column(&columns[i], s->name);
-        for (int64_t k = 0; k < s->count; k++) {
-            widen_column(steps, print_step(s->points[k].step).text);
-            widen_column(&columns[i], print_value(s->points[k].value).text);
-        }
+    for (int64_t k = 0; k < last; k++) widen_column(&width[k], b->series[k]);
+    for (int64_t i = 0; i < b->n_points; i++) {
+        const history_point *p = &b->points[i];
+        widen_column(steps, print_step(p->step).text);
+        if (p->series < last) widen_column(&width[p->series], print_value(p->value).text);
     }
-    if (b->count) columns[b->count - 1].width = 0;
-
     if (b->name) ng_text_print(text, "# %s\n", b->name);
-    ng_text_print(text, "%-*s", b->count ? steps->width : 0, "step");
-    for (int64_t i = 0; i < b->count; i++)
-        ng_text_print(text, "  %-*s", columns[i].width, b->series[i].name);
+    ng_text_print(text, "%-*s", last < 0 ? 0 : *steps, "step");
+    for (int64_t k = 0; k <= last; k++) ng_text_print(text, "  %-*s", width[k], b->series[k]);
     ng_text_print(text, "\n");
-    for (int64_t step = 0; !text->failed && next_step(b, columns, &step);) {
-        ng_text_print(text, "%-*s", steps->width, print_step(step).text);
-        for (int64_t i = 0; i < b->count; i++) {
-            const series *s = &b->series[i];
-            const int64_t at = columns[i].next;
-            const bool logged = at < s->count && s->points[at].step == step;
-            ng_text_print(text, "  %-*s", columns[i].width,
-                          logged ? print_value(s->points[at].value).text : "?");
-            columns[i].next += logged;
+    for (int64_t i = 0; i < b->n_points && !text->failed;) {
+        const int64_t step = b->points[i].step;
+        ng_text_print(text, "%-*s", *steps, print_step(step).text);
+        for (int64_t k = 0; k <= last; k++) {
+            const history_point *p = i < b->n_points ? &b->points[i] : NULL;
+            const bool logged = p && p->step == step && p->series == k;
+            ng_text_print(text, "  %-*s", width[k], logged ? print_value(p->value).text : "?");
+            i += logged;
         }
         ng_text_print(text, "\n");
     }
@@ -267,13 +230,13 @@ void ng_history_print(const ng_history *history, bool all, ng_text *text)
     const char *between = "\n";
     ng_text_print(text, "# what: %s; normgrad %s\n", history->what, ng_version());
     for (int64_t i = 0; i < history->count; i++) {
-        if (history->blocks[i].count == 0 && !all) continue;
-        const block *b = &history->blocks[i];
-        history_column *columns = ng_calloc(text->function, b->count + 1, sizeof *columns);
-        text->failed = text->failed || !columns;
+        const history_block *b = &history->blocks[i];
+        if (b->n_series == 0 && !all) continue;
+        int *width = ng_calloc(text->function, b->n_series + 1, sizeof *width);
+        text->failed = text->failed || !width;
         ng_text_print(text, "%s", between);
-        if (columns) print_block(text, b, &columns[b->count], columns);
-        ng_free(columns);
+        if (width) print_block(text, b, width);
+        ng_free(width);
         between = "\n\n";
     }
     ng_c_locale_end(locale);
@@ -289,7 +252,7 @@ ng_status ng_history_write(const ng_history *history, const char *path)
     return ng_text_save(&text, path);
 }
 
-/* ---- Read ----------------------------------------------------------------------------------- */
+/* ---- Read ---------------------------------------------------------------------------------- */
 
 /* A walk over the lines of a file that ends with a zero byte. */
 typedef struct {
@@ -352,33 +315,33 @@ static bool parse_value(const char *word, double *value)
 }
 
 /* "step", and the names of the series. */
-static bool parse_names(const history_lines *in, block *b)
+static bool parse_names(const history_lines *in, history_block *b)
 {
     char *at = in->at, *word = next_word(&at);
     if (!word || strcmp(word, "step") != 0)
         return history_expected(in, "a line of names, from \"step\" on");
     while ((word = next_word(&at))) {
-        if (!is_series_name(word) || find_series(b, word))
+        if (!is_series_name(word) || find_series(b, word) < b->n_series)
             return history_expected(
                 in, "names of series that differ, of letters, digits, '_', '-', '.'");
         if (!add_series(in->function, b, word)) return false;
     }
-    return b->count > 0 || in->all || history_expected(in, "a series");
+    return b->n_series > 0 || in->all || history_expected(in, "a series");
 }
 
-static bool parse_history_row(const history_lines *in, block *b, bool first, int64_t *step)
+static bool parse_history_row(const history_lines *in, history_block *b)
 {
     char *at = in->at, *word = next_word(&at);
-    const int64_t before = *step;
-    if (!word || !parse_step(word, step)) return history_expected(in, "a step");
-    if (!first && *step <= before) return history_expected(in, "a step beyond the one before");
-    for (int64_t i = 0; i < b->count; i++) {
-        double value;
+    history_point p = {0};
+    if (!word || !parse_step(word, &p.step)) return history_expected(in, "a step");
+    if (b->n_points > 0 && p.step <= b->points[b->n_points - 1].step)
+        return history_expected(in, "a step beyond the one before");
+    for (; p.series < b->n_series; p.series++) {
         if (!(word = next_word(&at))) return history_expected(in, "a value for each series");
         if (strcmp(word, "?") == 0) continue;
-        if (!parse_value(word, &value))
+        if (!parse_value(word, &p.value))
             return history_expected(in, "a number, NaN, Inf, -Inf or ?");
-        if (!add_point(in->function, &b->series[i], *step, value)) return false;
+        if (!add_point(in->function, b, p)) return false;
     }
     return !next_word(&at) || history_expected(in, "no more values than series");
 }
@@ -393,13 +356,10 @@ static bool parse_history_block(history_lines *in, ng_history *history)
     if (named && ng_history_block(history, in->at + 2) != NG_OK) return false;
     if (!named && !add_block(in->function, history, NULL)) return false;
     if (named && !next_text_line(in)) return history_expected(in, "a line of names");
-    block *b = &history->blocks[history->count - 1];
+    history_block *b = &history->blocks[history->count - 1];
     if (!parse_names(in, b)) return false;
-    int64_t step = 0;
-    for (bool first = true; next_text_line(in) && in->at[0] != '\0'; first = false)
-        if (!parse_history_row(in, b, first, &step)) return false;
-    for (int64_t i = 0; i < b->count; i++)
-        if (b->series[i].count == 0) return history_expected(in, "a value in each series before");
+    while (next_text_line(in) && in->at[0] != '\0')
+        if (!parse_history_row(in, b)) return false;
     return true;
 }
 
