@@ -1,3 +1,4 @@
+/* The error record of each thread. */
 #include "core/error.h"
 #include "core/number.h"
 #include <math.h>
@@ -69,7 +70,7 @@ void ng_note_null(const char *function, const char *operand)
     if (!ng_failed()) ng_fail(NG_ENULL, "%s: %s is NULL", function, operand);
 }
 
-/* The end of a long path is the part that tells. */
+/* The last part of a long path. */
 static const char *short_path(const char *path, const char **dots)
 {
     const size_t length = strlen(path), most = NG_ERROR_BYTES / 4;

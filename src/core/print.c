@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { EDGE = 3, LONG_AXIS = 8, CELL = 32 };
+enum { EDGE = 3, LONG_AXIS = 8, PRINT_CELL = 32 };
 
-/* Of an axis longer than LONG_AXIS, only EDGE entries at each end are shown. */
+/* Whether only EDGE entries at each end of an axis are shown. */
 static bool is_cut(int64_t length) { return length > LONG_AXIS; }
 
 static int64_t after(int64_t i, int64_t length)
@@ -23,15 +23,16 @@ static int64_t after(int64_t i, int64_t length)
 static int cell(char *text, const ng_tensor *x, int64_t index, int digits)
 {
     if (x->dtype == NG_I64)
-        return snprintf(text, CELL, "%lld", (long long)((const int64_t *)x->data)[index]);
+        return snprintf(text, PRINT_CELL, "%lld", (long long)((const int64_t *)x->data)[index]);
     const double value = ng_tensor_load(x, index);
-    return isnan(value) ? snprintf(text, CELL, "nan") : snprintf(text, CELL, "%.*g", digits, value);
+    return isnan(value) ? snprintf(text, PRINT_CELL, "nan")
+                        : snprintf(text, PRINT_CELL, "%.*g", digits, value);
 }
 
-/* The widest cell among those that are shown from `offset` on along the axes from `axis` on. */
+/* The width of the widest cell that is shown from `offset` on, along the axes from `axis` on. */
 static int widest(const ng_tensor *x, int axis, int64_t offset, int digits)
 {
-    char text[CELL];
+    char text[PRINT_CELL];
     if (axis == x->shape.rank) return cell(text, x, offset, digits);
     const int64_t length = x->shape.dim[axis];
     const int64_t stride = ng_shape_span(x->shape, axis + 1, x->shape.rank);
@@ -50,7 +51,7 @@ typedef struct {
 
 static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offset, manner how)
 {
-    char text[CELL];
+    char text[PRINT_CELL];
     if (axis == x->shape.rank) {
         cell(text, x, offset, how.digits);
         fprintf(stream, "%*s", how.width, text);

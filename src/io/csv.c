@@ -1,5 +1,5 @@
-/* Comma-separated numbers. The file is read whole and walked twice: to count the samples, and to
- * parse them into their tensors. */
+/* Comma-separated numbers. The file is read whole and parsed twice: first to count the samples,
+ * then to store them in their tensors. */
 #include "io/dataset.h"
 #include "io/file.h"
 #include <math.h>
@@ -37,7 +37,7 @@ static bool csv_next_line(csv_lines *lines)
 
 static bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-/* The next line that holds something. A tab between cells is something. */
+/* The next line that is not blank. A tab that separates cells is no blank. */
 static bool csv_next_row(csv_lines *lines)
 {
     while (csv_next_line(lines))
@@ -54,7 +54,7 @@ static int64_t csv_columns_of(const csv_lines *lines)
     return columns;
 }
 
-/* Where the cell that begins at `at` ends. */
+/* The end of the cell that begins at `at`. */
 static const char *csv_cell_end(const csv_lines *lines, const char *at)
 {
     while (at < lines->stop && *at != lines->options->delimiter) at++;
@@ -183,7 +183,7 @@ static bool csv_complete_options(ng_dataset_read_csv_options *options)
     return false;
 }
 
-/* Counts the samples that follow; the columns are those of the first. */
+/* Counts the samples that follow, and the columns of the first. */
 static bool csv_measure(csv_lines lines, const ng_dataset_read_csv_options *options, int64_t *rows,
                         csv_target *to)
 {

@@ -7,7 +7,7 @@
 
 static const char write_dat[] = "ng_tensor_write_dat";
 
-/* How many dimensions end with the element that comes before the i-th: a line's, a matrix's... */
+/* How many dimensions end before element i: 1 at a new row, 2 at a new matrix... */
 static int ended_before(const ng_tensor *x, int64_t i)
 {
     int ended = 0;
@@ -18,7 +18,7 @@ static int ended_before(const ng_tensor *x, int64_t i)
     return ended;
 }
 
-static void print_rows(ng_text *text, const ng_tensor *x)
+static void print_dat_rows(ng_text *text, const ng_tensor *x)
 {
     const bool column = x->shape.rank < 2;
     for (int64_t i = 0; i < x->size; i++) {
@@ -43,7 +43,7 @@ ng_status ng_tensor_write_dat(const ng_tensor *x, const char *path)
     ng_text text = {.function = write_dat};
     const locale_t locale = ng_c_locale_begin();
     ng_text_add(&text, "", 0);
-    print_rows(&text, x);
+    print_dat_rows(&text, x);
     ng_c_locale_end(locale);
     return ng_text_save(&text, path);
 }

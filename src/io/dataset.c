@@ -107,7 +107,7 @@ ng_tensor *ng_dataset_y(const ng_dataset *dataset)
 
 /* ---- Rows ---------------------------------------------------------------------------------- */
 
-/* The shape of `count` samples of x. */
+/* x's shape with `count` samples. */
 static ng_shape rows_shape(const ng_tensor *x, int64_t count)
 {
     ng_shape shape = x->shape;
@@ -116,7 +116,8 @@ static ng_shape rows_shape(const ng_tensor *x, int64_t count)
 }
 
 /* to[i] = from[order[i]] for `count` samples, to (count, ...). */
-static void gather(const ng_tensor *from, const int64_t *order, int64_t count, ng_tensor *to)
+static void gather_samples(const ng_tensor *from, const int64_t *order, int64_t count,
+                           ng_tensor *to)
 {
     const size_t bytes =
         (size_t)ng_shape_span(from->shape, 1, from->shape.rank) * ng_dtype_bytes(from->dtype);
@@ -131,7 +132,7 @@ static ng_tensor *gathered_new(const char *function, const ng_tensor *from, cons
 {
     if (ng_is_none(from)) return NG_NONE;
     ng_tensor *to = ng_tensor_make(function, from->dtype, rows_shape(from, count));
-    if (to) gather(from, order, count, to);
+    if (to) gather_samples(from, order, count, to);
     return to;
 }
 
@@ -250,9 +251,8 @@ ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
 
 static bool is_floating(const ng_tensor *x) { return x->dtype == NG_F32 || x->dtype == NG_F64; }
 
-/* mean[j] and deviation[j] of each feature of x (count, features), in two passes. A feature whose
- * values are all equal has deviation 0 exactly, whatever its mean was rounded to, and no other one
- * has: it is NaN where all squares are too small for a double. */
+/* mean[j] and deviation[j] of each feature of x (count, features), in two passes. The deviation is
+ * exactly 0 if all values are equal, and only then; it is NaN if all squares underflow. */
 static void feature_statistics(const ng_tensor *x, int64_t features, double *mean,
                                double *deviation)
 {
@@ -335,11 +335,12 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
 
 /* ---- Batches ------------------------------------------------------------------------------- */
 
-static ng_tensor *batch_of(ng_tape *tape, const ng_tensor *from, const int64_t *order, int64_t size)
+static ng_tensor *samples_on(ng_tape *tape, const ng_tensor *from, const int64_t *order,
+                             int64_t size)
 {
     if (ng_is_none(from)) return NG_NONE;
     ng_tensor *batch = ng_result(tape, from->dtype, rows_shape(from, size));
-    if (batch) gather(from, order, size, batch);
+    if (batch) gather_samples(from, order, size, batch);
     return batch;
 }
 
@@ -365,8 +366,8 @@ bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, in
     const int64_t left = count - first;
     if (left < size && options.drop_last) return false;
     const ng_batch batch = {.size = left < size ? left : size};
-    ng_tensor *x = batch_of(tape, dataset->x, dataset->order + first, batch.size);
-    ng_tensor *y = x ? batch_of(tape, dataset->y, dataset->order + first, batch.size) : NULL;
+    ng_tensor *x = samples_on(tape, dataset->x, dataset->order + first, batch.size);
+    ng_tensor *y = x ? samples_on(tape, dataset->y, dataset->order + first, batch.size) : NULL;
     if (!y) return false;
     *options.batch = (ng_batch){.x = x, .y = y, .size = batch.size};
     return true;

@@ -3,7 +3,7 @@
 #include "io/file.h"
 #include "tape/tape.h"
 
-/* Marks what leads to the root: its node, and all older ones whose output a marked one uses. */
+/* Marks the outputs and inputs of all nodes that lead to the root. */
 static void mark(const ng_tensor *root)
 {
     for (const ng_node *node = root->node; node; node = node->previous) {
@@ -23,7 +23,7 @@ static void unmark(const ng_tensor *root)
     }
 }
 
-/* A leaf is drawn where it is first met, and its mark is taken away. */
+/* Writes a leaf when it is first met, and removes its mark. */
 static void write_leaf(ng_text *text, ng_tensor *x)
 {
     if (!x->wanted) return;

@@ -150,8 +150,8 @@ static ng_status replacement_fail(ng_replacement *file, const char *where, const
     return file->status;
 }
 
-/* The path that `name` leads to once its links are followed; where nothing stands there yet, that
- * is the name itself. False, with errno, for a link that leads nowhere and for any other reason. */
+/* Follows the links of `name`; if nothing stands there yet, the path is the name itself. False with
+ * errno, for a link that leads nowhere too. */
 static bool resolve(const char *name, char *path)
 {
     struct stat status;
@@ -167,17 +167,16 @@ static bool is_link(const char *name)
     return lstat(name, &status) == 0 && S_ISLNK(status.st_mode);
 }
 
-/* How many characters of a path name its folder, the slash included; 0 where that is the current
- * one. */
+/* The length of a path's folder with its slash; 0 for a name alone. */
 static int folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (int)(slash + 1 - path) : 0;
 }
 
-/* Opens a new file in the folder of the one to be replaced. With O_EXCL, so that nobody else's is
- * ever taken, be it another thread's or what a process left that was killed; the digits are drawn
- * from the time, the process and the place in memory. */
+/* Opens a new file in the folder of the one to be replaced. O_EXCL makes sure that it is nobody
+ * else's: another thread's, or one that a killed process left. Its digits are drawn from the time,
+ * the process and the place in memory. */
 static int open_beside(ng_replacement *file, mode_t mode)
 {
     enum { ATTEMPTS = 100, NAME_PART = 200 };
@@ -198,8 +197,8 @@ static int open_beside(ng_replacement *file, mode_t mode)
     return -1;
 }
 
-/* Gives the new file what the old one had. A group that could not be kept is given no more than
- * everyone has. */
+/* Gives the new file the mode, owner and group of the old one. If the group cannot be kept, the new
+ * group gets the rights that everyone has. */
 static bool take_over(int fd, const struct stat *old)
 {
     struct stat own;
@@ -226,7 +225,7 @@ ng_status ng_replacement_begin(ng_replacement *file, const char *function, const
     if (exists && faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS) != 0)
         return replacement_fail(file, "", strerror(errno));
 
-    /* Until it has the old file's mode, it is for nobody's eyes. */
+    /* Nobody else may read it before it has the old file's mode. */
     file->fd = open_beside(file, exists ? 0600 : 0666);
     if (file->fd < 0) return replacement_fail(file, " (a new file in its folder)", strerror(errno));
     if (!exists || take_over(file->fd, &old)) return NG_OK;
@@ -258,8 +257,8 @@ static bool sync_descriptor(int fd)
     return result == 0;
 }
 
-/* Brings the new name to the disk. A folder may be one that can be written and not read, and some
- * file systems cannot do it: then the system decides when. */
+/* Brings the new name to the disk. If the folder may not be read, or the file system cannot sync
+ * folders, the system decides when. */
 static void sync_folder(ng_replacement *file)
 {
     static const char where[] = " for good (syncing its folder)";
@@ -279,7 +278,7 @@ ng_status ng_replacement_end(ng_replacement *file, ng_status content)
     if (file->status == NG_OK) file->status = content;
     if (file->status == NG_OK && !sync_descriptor(file->fd))
         replacement_fail(file, " (to the disk)", strerror(errno));
-    /* An interrupted close has closed. */
+    /* A close that was interrupted has closed the file. */
     if (close(file->fd) != 0 && errno != EINTR) replacement_fail(file, "", strerror(errno));
     if (file->status == NG_OK && rename(file->temporary, file->path) != 0)
         replacement_fail(file, " (putting the new file in its place)", strerror(errno));

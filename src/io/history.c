@@ -68,7 +68,7 @@ void ng_history_free(ng_history *history)
 
 /* ---- Log ----------------------------------------------------------------------------------- */
 
-static bool add_block(const char *function, ng_history *self, char *name)
+static bool add_history_block(const char *function, ng_history *self, char *name)
 {
     void *blocks = self->blocks;
     if (!ng_reserve(function, &blocks, self->count, &self->room, sizeof *self->blocks))
@@ -93,7 +93,7 @@ ng_status ng_history_block(ng_history *history, const char *name)
     char *copy = one_line_copy(function, name);
     if (!copy) return NG_ENOMEM;
     const bool taken = has_block(history, copy);
-    if (!taken && add_block(function, history, copy)) return NG_OK;
+    if (!taken && add_history_block(function, history, copy)) return NG_OK;
     ng_free(copy);
     return taken ? ng_fail(NG_EVALUE, "%s: there is a block \"%s\" already", function, name)
                  : NG_ENOMEM;
@@ -155,7 +155,7 @@ ng_status ng_history_log(ng_history *history, const char *series, int64_t step, 
                        "%s: \"%s\", expected a name of letters, digits, '_', '-' and '.', other "
                        "than \"step\"",
                        function, series);
-    if (history->count == 0 && !add_block(function, history, NULL)) return NG_ENOMEM;
+    if (history->count == 0 && !add_history_block(function, history, NULL)) return NG_ENOMEM;
     history_block *b = &history->blocks[history->count - 1];
     const int64_t index = find_series(b, series);
     const bool added = index == b->n_series;
@@ -354,7 +354,7 @@ static bool parse_history_block(history_lines *in, ng_history *history)
     if (named && has_block(history, in->at + 2))
         return history_expected(in, "a name that no block has yet");
     if (named && ng_history_block(history, in->at + 2) != NG_OK) return false;
-    if (!named && !add_block(in->function, history, NULL)) return false;
+    if (!named && !add_history_block(in->function, history, NULL)) return false;
     if (named && !next_text_line(in)) return history_expected(in, "a line of names");
     history_block *b = &history->blocks[history->count - 1];
     if (!parse_names(in, b)) return false;

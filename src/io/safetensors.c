@@ -45,7 +45,7 @@ static const ng_stored *named_twice(ng_stored *arrays, int64_t count)
 
 /* ---- The digest ---------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const ng_stored *stored)
+static int64_t stored_bytes(const ng_stored *stored)
 {
     return stored->size * ng_stored_width(stored->kind);
 }
@@ -105,7 +105,7 @@ static void print_member(ng_text *header, const char *key, const char *text)
 
 static void print_array(ng_text *header, const ng_stored *stored, int64_t *offset)
 {
-    const int64_t end = *offset + bytes_of(stored);
+    const int64_t end = *offset + stored_bytes(stored);
     ng_text_add(header, ",", 1);
     ng_json_print_string(header, stored->name);
     ng_text_print(header, ":{\"dtype\":\"%s\",\"shape\":[", ng_stored_name(stored->kind));

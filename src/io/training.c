@@ -7,16 +7,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static double seconds(void)
+static double seconds_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- Make and free ---- */
+/* ---- Make and free ------------------------------------------------------------------------- */
 
-static bool options_accepted(const ng_training_new_options *o)
+static bool training_options_accepted(const ng_training_new_options *o)
 {
     static const char name[] = "ng_training_new";
     if (!ng_given(name, "optimizer", o->optimizer)) return false;
@@ -44,7 +44,7 @@ static bool options_accepted(const ng_training_new_options *o)
 
 ng_training *ng_training_new_with(ng_training_new_options options)
 {
-    if (!options_accepted(&options)) return NULL;
+    if (!training_options_accepted(&options)) return NULL;
     ng_training *self = ng_calloc("ng_training_new", 1, sizeof *self);
     if (!self) return NULL;
     if (options.path) self->path = ng_copy_text("ng_training_new", options.path);
@@ -57,7 +57,7 @@ ng_training *ng_training_new_with(ng_training_new_options options)
     self->with = options;
     self->with.path = self->path;
     if (options.data) self->samples = ng_training_digest_of(options.data);
-    self->saved_time = seconds();
+    self->saved_time = seconds_now();
     return self;
 }
 
@@ -70,11 +70,11 @@ void ng_training_free(ng_training *training)
     ng_free(training);
 }
 
-/* ---- What is kept for the user ---- */
+/* ---- What is kept for the user ------------------------------------------------------------- */
 
-/* Under "kind.name", which no other has. */
-static ng_status keep(const char *function, ng_training *self, const char *kind, const char *name,
-                      ng_kept kept)
+/* Keeps something under "kind.name"; NG_EVALUE if the name is taken. */
+static ng_status keep_as(const char *function, ng_training *self, const char *kind,
+                         const char *name, ng_kept kept)
 {
     const bool something = kept.memory || kept.tensor;
     if (!ng_given(function, "training", self) || !ng_given(function, "name", name) ||
@@ -105,19 +105,19 @@ static ng_status keep(const char *function, ng_training *self, const char *kind,
 ng_status ng_training_keep_number(ng_training *training, const char *name, double *number)
 {
     const ng_kept kept = {.kind = NG_STORED_F64, .memory = number};
-    return keep("ng_training_keep_number", training, "number", name, kept);
+    return keep_as("ng_training_keep_number", training, "number", name, kept);
 }
 
 ng_status ng_training_keep_count(ng_training *training, const char *name, int64_t *count)
 {
     const ng_kept kept = {.kind = NG_STORED_I64, .memory = count};
-    return keep("ng_training_keep_count", training, "count", name, kept);
+    return keep_as("ng_training_keep_count", training, "count", name, kept);
 }
 
 ng_status ng_training_keep_rng(ng_training *training, const char *name, ng_rng *rng)
 {
     const ng_kept kept = {.kind = NG_STORED_U64, .memory = rng};
-    return keep("ng_training_keep_rng", training, "rng", name, kept);
+    return keep_as("ng_training_keep_rng", training, "rng", name, kept);
 }
 
 ng_status ng_training_keep_tensor(ng_training *training, const char *name, ng_tensor *x)
@@ -126,12 +126,12 @@ ng_status ng_training_keep_tensor(ng_training *training, const char *name, ng_te
     const ng_status status = ng_writable(function, x);
     if (status != NG_OK) return status;
     const ng_kept kept = {.tensor = x};
-    return keep(function, training, "tensor", name, kept);
+    return keep_as(function, training, "tensor", name, kept);
 }
 
-/* ---- When it is saved ---- */
+/* ---- When it is saved ---------------------------------------------------------------------- */
 
-/* The work that was begun is done. */
+/* Counts the step that was begun as done. */
 static void count_work(ng_training *self)
 {
     if (!self->working) return;
@@ -140,12 +140,12 @@ static void count_work(ng_training *self)
     if (self->in_epoch && self->with.data) self->at.batch++;
 }
 
-static bool save(const char *function, ng_training *self)
+static bool save_training(const char *function, ng_training *self)
 {
     if (!self->path) return true;
     if (ng_training_write(function, self) != NG_OK) return false;
     self->saved_step = self->at.step;
-    self->saved_time = seconds();
+    self->saved_time = seconds_now();
     return true;
 }
 
@@ -153,16 +153,16 @@ static bool is_due(const ng_training *self)
 {
     if (self->at.step == self->saved_step) return false;
     if (self->with.every > 0 && self->at.step - self->saved_step >= self->with.every) return true;
-    return self->with.minutes > 0 && seconds() - self->saved_time >= 60 * self->with.minutes;
+    return self->with.minutes > 0 && seconds_now() - self->saved_time >= 60 * self->with.minutes;
 }
 
-/* Counts, and saves if it is time. False where the training ends here. */
-static bool goes_on(const char *function, ng_training *self)
+/* Counts, and saves if it is time. False if the training ends here. */
+static bool training_goes_on(const char *function, ng_training *self)
 {
     if (!ng_given(function, "training", self) || ng_failed() || self->over) return false;
     count_work(self);
-    if (!self->stop) return !is_due(self) || save(function, self);
-    self->over = save(function, self);
+    if (!self->stop) return !is_due(self) || save_training(function, self);
+    self->over = save_training(function, self);
     return false;
 }
 
@@ -172,7 +172,7 @@ ng_status ng_training_save(ng_training *training)
     if (!ng_given(function, "training", training)) return ng_newest_status();
     if (!training->path) return ng_fail(NG_ESTATE, "%s: there is no path to save to", function);
     count_work(training);
-    return save(function, training) ? NG_OK : ng_newest_status();
+    return save_training(function, training) ? NG_OK : ng_newest_status();
 }
 
 ng_status ng_training_resume_with(ng_training_resume_options options)
@@ -187,11 +187,11 @@ ng_status ng_training_resume_with(ng_training_resume_options options)
     if (!ng_training_read(function, self, options.changed)) return ng_newest_status();
     self->working = self->over = false;
     self->saved_step = self->at.step;
-    self->saved_time = seconds();
+    self->saved_time = seconds_now();
     return NG_OK;
 }
 
-/* ---- The loop ---- */
+/* ---- The loop ------------------------------------------------------------------------------ */
 
 bool ng_training_epoch(ng_training *training, int64_t epochs)
 {
@@ -204,9 +204,9 @@ bool ng_training_epoch(ng_training *training, int64_t epochs)
         self->at.epoch++;
         self->at.batch = self->size = 0;
     }
-    if (!goes_on(function, self)) return false;
+    if (!training_goes_on(function, self)) return false;
     if (self->at.epoch >= epochs) {
-        save(function, self);
+        save_training(function, self);
         return false;
     }
     self->in_epoch = true;
@@ -220,7 +220,8 @@ bool ng_training_batch_with(ng_training *training, int64_t size, ng_dataset_batc
 {
     static const char function[] = "ng_training_batch";
     ng_training *self = training;
-    if (!goes_on(function, self) || !ng_given(function, "batch", options.batch)) return false;
+    if (!training_goes_on(function, self) || !ng_given(function, "batch", options.batch))
+        return false;
     if (!self->with.data || !self->in_epoch || self->resumed) {
         ng_fail(NG_ESTATE, "%s: %s", function,
                 self->with.data ? "no epoch was begun, expected ng_training_epoch around it"
@@ -241,9 +242,9 @@ bool ng_training_batch_with(ng_training *training, int64_t size, ng_dataset_batc
 bool ng_training_step(ng_training *training, int64_t steps)
 {
     static const char function[] = "ng_training_step";
-    if (!goes_on(function, training)) return false;
+    if (!training_goes_on(function, training)) return false;
     training->working = training->at.step < steps;
-    if (!training->working) save(function, training);
+    if (!training->working) save_training(function, training);
     return training->working;
 }
 

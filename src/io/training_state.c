@@ -212,7 +212,7 @@ static void add_all(training_state *s, const ng_training *self)
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
-/* PATH.1 and so on: the files of the past; PATH.0 while the one at the path is being replaced. */
+/* The names of older files: PATH.1, PATH.2...; PATH.0 while the file at the path is replaced. */
 typedef struct {
     char text[PATH_MAX + 32];
 } older_path;
@@ -223,7 +223,7 @@ static older_path older_of(const char *path, int64_t number)
     return name;
 }
 
-/* Gives the file at the path a second name, or its bytes to a second file where that cannot be. */
+/* Links the file at the path to PATH.0, or copies it if the file system has no links. */
 static ng_status keep_present(const char *function, const char *path)
 {
     const older_path name = older_of(path, 0);
@@ -236,7 +236,7 @@ static ng_status keep_present(const char *function, const char *path)
     return status;
 }
 
-/* Moves each file of the past to the next number; the last one goes. */
+/* Moves each older file to the next number; the last one is overwritten. */
 static ng_status move_older(const char *function, const char *path, int64_t keep)
 {
     for (int64_t number = keep - 2; number >= 0; number--) {
@@ -247,7 +247,7 @@ static ng_status move_older(const char *function, const char *path, int64_t keep
     return NG_OK;
 }
 
-/* The files of the past change when the new one has taken its place. */
+/* Writes the new file, and then moves the older ones. */
 static ng_status replace_state(const ng_training *self, const training_state *s, ng_stored *arrays)
 {
     const ng_stored_text texts[] = {
