@@ -256,6 +256,8 @@ START_TEST(losses_say_what_is_wrong)
     assert_error(NG_EDTYPE, "ng_mse: dtypes differ: float32 and float64");
     ck_assert_ptr_null(ng_huber(tape, x, x, .delta = -1));
     assert_error(NG_EVALUE, "ng_huber: delta = -1, expected a positive number");
+    ck_assert_ptr_null(ng_huber(tape, x, x, .delta = NG_ZERO));
+    assert_error(NG_EVALUE, "ng_huber: delta = 0, expected a positive number");
     ck_assert_ptr_null(ng_mse(tape, x, x, .reduction = (ng_reduction)7));
     assert_error(NG_EVALUE, "ng_mse: reduction 7");
     const char *of_huber = ".delta is set, which counts in ng_huber only";

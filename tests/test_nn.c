@@ -1080,7 +1080,7 @@ START_TEST(options_without_sense_are_refused)
     REFUSED(ng_multi_head_attention_new(4, 2, .rotary_base = 50),
             ".rotary_base is set, which counts with .rotary only");
     REFUSED(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO),
-            "rotary_base is -0, expected a number above 0");
+            "rotary_base is 0, expected a number above 0");
     REFUSED(ng_sequential_from(NULL, -1), "ng_sequential_from: -1 modules, expected 0 or more");
     REFUSED(ng_list_from(NULL, -2), "ng_list_from: -2 modules, expected 0 or more");
     REFUSED(ng_layer_norm_new(0), "ng_layer_norm_new: dim is 0");

@@ -1013,7 +1013,7 @@ START_TEST(row_norm_options_say_what_is_wrong)
     ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = -0.5));
     assert_error(NG_EVALUE, "ng_row_norm: partial = -0.5");
     ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = NG_ZERO));
-    assert_error(NG_EVALUE, "ng_row_norm: partial = -0");
+    assert_error(NG_EVALUE, "ng_row_norm: partial = 0");
     ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .partial = 0.5));
     assert_error(NG_EVALUE, "ng_row_norm: partial statistics are for .rms");
     ck_assert_ptr_null(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .unbiased = true));

@@ -1102,7 +1102,7 @@ START_TEST(ops_say_what_is_wrong)
             "ng_batch_renorm: running_mean and running_deviation are one tensor");
     REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, other, .r_max = 0.5,
                             .d_max = NG_ZERO, .training = true),
-            NG_EVALUE, "ng_batch_renorm: r_max = 0.5 and d_max = -0, expected r_max >= 1");
+            NG_EVALUE, "ng_batch_renorm: r_max = 0.5 and d_max = 0, expected r_max >= 1");
     REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, buffer, NULL), NG_ENULL,
             "running_deviation is NULL");
     REFUSED(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, six, buffer), NG_EGRAD,

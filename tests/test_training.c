@@ -1009,7 +1009,7 @@ START_TEST(the_loop_says_what_is_missing)
     ck_assert_ptr_null(ng_training_new(sgd, .data = data));
     assert_error(NG_EVALUE, ".data without .tape");
     ck_assert_ptr_null(ng_training_new(sgd, .minutes = NG_ZERO));
-    assert_error(NG_EVALUE, "ng_training_new: minutes is -0, expected more than 0");
+    assert_error(NG_EVALUE, "ng_training_new: minutes is 0, expected more than 0");
     ck_assert_ptr_null(ng_training_new(sgd, .path = "state", .every = -1));
     assert_error(NG_EVALUE, "every -1 steps");
     ck_assert_ptr_null(ng_training_new(sgd, .every = 7));

@@ -49,6 +49,14 @@ void ng_clear_error(void)
     newest = NG_OK;
 }
 
+/* Writes " -0" as " 0": a zero that was given as NG_ZERO is negative. */
+static void drop_sign_of_zero(char *text)
+{
+    for (char *at = text; (at = strstr(at, " -0")); at++)
+        if (!strchr("0123456789.e", at[3]) || at[3] == '\0')
+            memmove(at + 1, at + 2, strlen(at + 1));
+}
+
 ng_status ng_fail(ng_status code, const char *format, ...)
 {
     newest = code;
@@ -60,6 +68,7 @@ ng_status ng_fail(ng_status code, const char *format, ...)
     vsnprintf(text, sizeof text, format ? format : "no text", arguments);
     va_end(arguments);
     ng_c_locale_end(locale);
+    drop_sign_of_zero(text);
     strcpy(record.text, text);
     record.status = code;
     return code;

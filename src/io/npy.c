@@ -150,8 +150,8 @@ static int64_t read_header(ng_source *source, int64_t size, npy_header *h)
     if (memcmp(head, npy_magic, NPY_MAGIC) != 0 || head[6] < 1 || head[6] > 3 ||
         length > size - begin || length > NPY_HEADER_MOST)
         return ng_refuse(source->origin, NG_EPARSE,
-                         "not a .npy file of version 1, 2 or 3, or cut short") -
-               1;
+                         "not a .npy file of version 1, 2 or 3, or cut short"),
+               -1;
     char *text = ng_calloc(source->origin.function, length + 1, 1);
     *h = (npy_header){.origin = source->origin};
     const bool parsed = text && ng_source_all(source, text, length) && parse_npy_header(h, text);

@@ -30,7 +30,7 @@ static bool training_options_accepted(const ng_training_new_options *o)
         return false;
     }
     if (o->minutes == 0 && ng_option_given(o->minutes)) {
-        ng_fail(NG_EVALUE, "%s: minutes is -0, expected more than 0", name);
+        ng_fail(NG_EVALUE, "%s: minutes is 0, expected more than 0", name);
         return false;
     }
     return ng_option_idle(name, "seed", o->seed && !o->data, "with .data") &&

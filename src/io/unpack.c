@@ -42,8 +42,8 @@ static int64_t unpack_some(ng_source *source, void *to, int64_t count)
         return ng_refuse(source->origin, NG_EPARSE, "compressed data are cut short"), -1;
     if (result == Z_MEM_ERROR) return ng_refuse(source->origin, NG_ENOMEM, "out of memory"), -1;
     return ng_refuse(source->origin, NG_EPARSE, "compressed data are damaged (%s)",
-                     z->msg ? z->msg : "zlib gives no reason") -
-           1;
+                     z->msg ? z->msg : "zlib gives no reason"),
+           -1;
 }
 
 uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)

@@ -248,7 +248,7 @@ static bool options_accepted(int64_t dim, const ng_multi_head_attention_new_opti
                         "with .rotary"))
         return false;
     if (o->rotary_base == 0 && ng_option_given(o->rotary_base)) {
-        ng_fail(NG_EVALUE, "%s: rotary_base is -0, expected a number above 0", name);
+        ng_fail(NG_EVALUE, "%s: rotary_base is 0, expected a number above 0", name);
         return false;
     }
     const long long heads = o->heads, shared = o->kv_heads;
