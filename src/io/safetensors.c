@@ -151,8 +151,12 @@ ng_status ng_safetensors_write(const char *function, const char *path, ng_stored
     print_header(&header, arrays, count, texts, n_texts);
     ng_text_number(&length, (uint64_t)header.count, 8);
     ng_replacement file;
-    ng_status status =
-        header.failed || length.failed ? NG_ENOMEM : ng_replacement_begin(&file, function, path);
+    ng_status status = NG_ENOMEM;
+    if (header.count > HEADER_MOST)
+        status = ng_fail(NG_EVALUE, "%s: %s: names and texts of %lld bytes, expected at most %d",
+                         function, path, (long long)header.count, HEADER_MOST);
+    else if (!header.failed && !length.failed)
+        status = ng_replacement_begin(&file, function, path);
     if (status == NG_OK) {
         ng_replacement_write(&file, length.bytes, length.count);
         ng_replacement_write(&file, header.bytes, header.count);
