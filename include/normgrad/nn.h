@@ -481,12 +481,12 @@ typedef struct {
     ng_adaptive_residual_new_with(NG_NAMED(ng_adaptive_residual_new_options, inner, __VA_ARGS__))
 NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options);
 
-/* Weight normalization of a module that has a parameter "weight" (out, ...) of its own, as Linear,
- * Conv2d and Embedding have:  weight = g v / ||v||, a length g and a direction v for each output,
- * or with .whole one for all. Parameters g (from ||v||, so that nothing changes at first) and
- * inner.weight, which is v. inner belongs to the new module, whatever happens. Of a transposed
- * convolution, whose weight is (in, ...), there is one for each input. Salimans & Kingma 2016.
- *     ng_weight_norm_new(ng_linear_new(64, 32)) */
+/* WeightNorm of a module that has a parameter "weight" (out, ...) of its own, as Linear, Conv2d and
+ * Embedding have: weight = g v / ||v||, with a length g and a direction v for each output, or with
+ * .whole one for all. Parameters g, which starts as ||v|| so that nothing changes at first, and
+ * inner.weight, which is v. A row of zeros stays 0. inner belongs to the new module, whatever
+ * happens. The weight of a transposed convolution is (in, ...): there is a length for each input.
+ * Salimans & Kingma 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
     ng_module *inner;
@@ -495,14 +495,18 @@ typedef struct {
     ng_weight_norm_new_with(NG_NAMED(ng_weight_norm_new_options, inner, __VA_ARGS__))
 NG_API ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options);
 
-/* Spectral normalization of such a module: weight = W / sigma, W = inner.weight read as (out, n),
- * sigma = u^T W v; of a transposed convolution as it lies, (in, n), where PyTorch has (out, n).
- * Buffers u and v, random at first. Each forward pass in training iterates
+/* SpectralNorm of such a module: weight = W / sigma, where W is inner.weight read as a matrix
+ * (out, n) and sigma = u^T W v. Of a transposed convolution W is (in, n); PyTorch has (out, n).
+ * Buffers u and v estimate W's first singular vectors. They are drawn at random and iterated 50
+ * times when the layer is made and by ng_module_init, so that evaluation works at once. Each
+ * forward pass in training starts with one more iteration:
  *     v = W^T u / ||W^T u||   u = W v / ||W v||
- * first; evaluation leaves them. They are constants in the gradient. Miyato et al. 2018. */
+ * Evaluation, a frozen layer and a W of zeros (whose weight in use is 0) leave u and v as they
+ * are. u and v are constants in the gradient. Miyato et al. 2018. */
 typedef struct {
-    int iterations; /* a forward pass; default 1 */
-    double eps;     /* no length is below it; default 1e-12 */
+    int iterations; /* in a forward pass; default 1 */
+    double eps;     /* least length of W^T u and W v, where W's largest element is 1; default 1e-12:
+                       a pass that finds a shorter one leaves u and v as they are */
     ng_module *inner;
 } ng_spectral_norm_new_options;
 #define ng_spectral_norm_new(...)                                                                  \

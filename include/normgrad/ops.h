@@ -568,12 +568,13 @@ NG_API ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tenso
                                            ng_ghost_batch_norm_options options);
 
 /* w = g v / ||v||, the Euclidean norm taken of each v[i]: v (out, ...), g (out) -> (out, ...); with
- * g of one element, the norm of all of v. Salimans & Kingma 2016. A row of zeros has no direction
- * and gives NaN. */
+ * g of one element, the norm of all of v. Salimans & Kingma 2016. A row of zeros has no direction:
+ * it stays 0, and the gradients to it and to its g are 0. */
 NG_API ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g);
 
 /* y = w / sigma, sigma = u^T W v, with w (out, ...) read as a matrix W (out, n): u (out) and v (n)
- * estimate its first singular vectors and are constants in the gradient. Miyato et al. 2018. */
+ * estimate its first singular vectors and are constants in the gradient. A sigma of 0 counts as 1:
+ * a weight of zeros stays 0. Miyato et al. 2018. */
 NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor *v);
 
 /* ---- Images -------------------------------------------------------------------------------

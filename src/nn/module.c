@@ -272,11 +272,14 @@ static void draw(ng_module *self, uint64_t seed, const char *path)
 
 /* After adoption: what nobody has set yet follows its new path, so that equal layers of one
  * network start with different weights. */
-static void draw_again(const ng_module *root, ng_module *self)
+static bool draw_again(const ng_module *root, ng_module *self)
 {
-    for (int i = 0; i < self->registry->count; i++)
-        if (self->registry->entries[i].child) draw_again(root, self->registry->entries[i].child);
+    for (int i = 0; i < self->registry->count; i++) {
+        ng_module *child = self->registry->entries[i].child;
+        if (child && !draw_again(root, child)) return false;
+    }
     if (is_as_drawn(self)) draw(self, 0, ng_module_path(root, self));
+    return !self->registry->failed;
 }
 
 static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
@@ -308,7 +311,9 @@ ng_module *ng_module_built(ng_module *self)
         return NULL;
     }
     draw(self, 0, "");
-    return self;
+    if (!self->registry->failed) return self;
+    ng_module_free(self);
+    return NULL;
 }
 
 /* ---- Adopt -------------------------------------------------------------------------------- */
@@ -416,8 +421,7 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     for (ng_module *above = self; above; above = above->registry->parent, height++)
         if (above->registry->height < height) above->registry->height = height;
     commit_paths(child, entry->path->text);
-    draw_again(root_of(self), child);
-    return child;
+    return draw_again(root_of(self), child) ? child : remember_failure(self);
 }
 
 /* ---- Look ---------------------------------------------------------------------------------- */

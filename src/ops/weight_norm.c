@@ -23,13 +23,43 @@ static bool fits(const char *function, const char *name, const ng_tensor *c, int
 
 /* ---- w = g v / ||v||. Salimans & Kingma 2016 ------------------------------------------------ */
 
+/* Whether a row (n) of v is all 0. */
+static bool is_zero_row(const ng_tensor *v, int64_t row, int64_t n)
+{
+    for (int64_t i = row * n; i < (row + 1) * n; i++)
+        if (ng_tensor_load(v, i) != 0) return false;
+    return true;
+}
+
+/* Gives rows of zeros a direction, and the length 0 in place of g's: they stay 0, with gradients
+ * of 0. Others are left as they are. */
+static bool replace_zero_rows(ng_tape *tape, ng_tensor **v, ng_tensor **g)
+{
+    const int64_t rows = (*g)->size, n = (*v)->size / rows;
+    ng_tensor *shift = NULL, *factor = NULL;
+    for (int64_t row = 0; row < rows; row++) {
+        if (!is_zero_row(*v, row, n)) continue;
+        if (!shift) {
+            shift = ng_result_full(tape, (*v)->dtype, (*v)->shape, 0);
+            factor = ng_result_full(tape, (*g)->dtype, (*g)->shape, 1);
+            if (!shift || !factor) return false;
+        }
+        for (int64_t i = row * n; i < (row + 1) * n; i++) ng_tensor_store(shift, i, 1);
+        ng_tensor_store(factor, row, 0);
+    }
+    if (!shift) return true;
+    *v = ng_add(tape, *v, shift);
+    *g = ng_mul(tape, *g, factor);
+    return *v && *g;
+}
+
 /* ||v||^2 = n mean(v^2): RMSNorm of each row, times g / sqrt(n). */
 ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g)
 {
     static const char name[] = "ng_weight_norm";
     if (!ng_accepts(name, tape, 2, (ng_tensor *[]){v, g}) || !has_rows(name, "v", v)) return NULL;
     const int64_t rows = g->size == 1 ? 1 : v->shape.dim[0], n = v->size / rows;
-    if (!fits(name, "g", g, rows, v)) return NULL;
+    if (!fits(name, "g", g, rows, v) || !replace_zero_rows(tape, &v, &g)) return NULL;
     ng_tensor *direction = ng_rms_norm(tape, ng_reshape(tape, v, NG_SHAPE(rows, n)), NG_NONE, 0);
     ng_tensor *length =
         ng_mul_scalar(tape, ng_reshape(tape, g, NG_SHAPE(rows, 1)), 1 / sqrt((double)n));
@@ -59,6 +89,7 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
     ng_tensor *right = ng_reshape(tape, in_double(tape, v), NG_SHAPE(n, 1));
     ng_tensor *matrix = ng_reshape(tape, in_double(tape, w), NG_SHAPE(out, n));
     ng_tensor *sigma = ng_matmul(tape, left, ng_matmul(tape, matrix, right));
+    if (sigma && ng_item(sigma) == 0) sigma = ng_add_scalar(tape, sigma, 1);
     ng_tensor *y = ng_reshape(tape, ng_div(tape, matrix, sigma), w->shape);
     return y && y->dtype != w->dtype ? ng_cast(tape, y, w->dtype) : y;
 }

@@ -1,0 +1,192 @@
+/* SpectralNorm: any module with a parameter "weight", used divided by an estimate of its largest
+ * singular value: w = W / sigma, sigma = u^T W v. Miyato et al. 2018. The module stays whole, as a
+ * child named inner. */
+#include "norms/reparameterized.h"
+#include "tape/tape.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_reparameterized r;
+    ng_spectral_norm_new_options options;
+    ng_tensor *u, *v; /* (out), (n): estimates of W's first singular vectors */
+} spectral_norm;
+
+/* ---- Power iteration ------------------------------------------------------------------------ */
+
+/* W (out, n) times a power of 2, so that its largest element is about 1: lengths neither vanish nor
+ * overflow because W is small or large. *usable is false for a W of zeros, and for one with an
+ * element that is not finite. */
+static ng_tensor *spectral_scaled(ng_tape *tape, ng_tensor *weight, ng_shape matrix, bool *usable)
+{
+    const ng_tensor *high = ng_max(tape, weight), *low = ng_min(tape, weight);
+    if (!high || !low) return NULL;
+    const double largest = fmax(ng_item(high), -ng_item(low));
+    *usable = largest > 0 && isfinite(largest);
+    const int exponent = *usable ? ilogb(largest) : 0,
+              least = weight->dtype == NG_F32 ? -126 : -1022;
+    const double scale = ldexp(1, exponent > least ? -exponent : -least);
+    return ng_mul_scalar(tape, ng_reshape(tape, weight, matrix), scale);
+}
+
+/* x / ||x||; *usable becomes false where the length is not above eps. */
+static ng_tensor *spectral_unit(ng_tape *tape, ng_tensor *x, double eps, bool *usable)
+{
+    const ng_tensor *squares = ng_sum(tape, ng_square(tape, x));
+    if (!squares) return NULL;
+    const double length = sqrt(ng_item(squares));
+    if (!(length > eps)) *usable = false;
+    return *usable ? ng_mul_scalar(tape, x, 1 / length) : x;
+}
+
+/* v = W^T u / ||W^T u||, then u = W v / ||W v||, `count` times, from *u on. Where a length is 0, or
+ * not finite, *u and *v stay what they are. */
+static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int count, ng_tensor **u,
+                             ng_tensor **v)
+{
+    const int64_t out = (*u)->size, n = (*v)->size;
+    const bool was = ng_tape_set_recording(tape, false);
+    bool usable = false;
+    ng_tensor *matrix = spectral_scaled(tape, weight, NG_SHAPE(out, n), &usable);
+    ng_tensor *left = ng_reshape(tape, *u, NG_SHAPE(out, 1)), *right = NULL;
+    for (int i = 0; i < count && usable; i++) {
+        right = ng_matmul(tape, matrix, left, .transpose_a = true);
+        right = spectral_unit(tape, right, eps, &usable);
+        left = spectral_unit(tape, ng_matmul(tape, matrix, right), eps, &usable);
+    }
+    ng_tape_set_recording(tape, was);
+    if (!matrix || !left) return false;
+    if (!usable) return true;
+    *u = ng_reshape(tape, left, NG_SHAPE(out));
+    *v = ng_reshape(tape, right, NG_SHAPE(n));
+    return *u && *v;
+}
+
+/* ---- The layer ------------------------------------------------------------------------------ */
+
+/* The layer's own u and v move once the pass has succeeded. */
+static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const spectral_norm *layer = (const spectral_norm *)self;
+    const ng_spectral_norm_new_options *options = &layer->options;
+    ng_tensor *weight = ng_stand_in(tape, layer->r.weight), *u = layer->u, *v = layer->v;
+    if (self->training && !self->frozen &&
+        !spectral_iterate(tape, weight, options->eps, options->iterations, &u, &v))
+        return NULL;
+    const bool moved = u != layer->u;
+    if (moved) {
+        u = ng_detach(tape, u, .by_definition = true);
+        v = ng_detach(tape, v, .by_definition = true);
+    }
+    ng_tensor *y =
+        ng_forward_reparameterized(&layer->r, ng_spectral_norm(tape, weight, u, v), tape, x);
+    if (y && moved && ng_tape_is_live(tape)) {
+        ng_copy_values(layer->u, u);
+        ng_copy_values(layer->v, v);
+    }
+    return y;
+}
+
+/* A random direction. */
+static void spectral_draw(ng_tensor *x, ng_rng *rng)
+{
+    double length = 0;
+    ng_fill_normal(x, 0, 1, rng);
+    for (int64_t i = 0; i < x->size; i++) length = hypot(length, ng_tensor_load(x, i));
+    for (int64_t i = 0; i < x->size; i++) ng_set(x, i, ng_tensor_load(x, i) / length);
+}
+
+/* Random directions, then so many iterations that evaluation works before any training. */
+static void spectral_norm_init(ng_module *self, ng_rng *rng)
+{
+    enum { AT_FIRST = 50 };
+    const spectral_norm *layer = (const spectral_norm *)self;
+    spectral_draw(layer->u, rng);
+    spectral_draw(layer->v, rng);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *u = layer->u, *v = layer->v;
+    if (spectral_iterate(tape, layer->r.weight, layer->options.eps, AT_FIRST, &u, &v)) {
+        ng_copy_values(layer->u, u);
+        ng_copy_values(layer->v, v);
+    } else {
+        self->registry->failed = true;
+    }
+    ng_tape_free(tape);
+}
+
+static void spectral_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_spectral_norm_new_options *options = &((const spectral_norm *)self)->options;
+    snprintf(text, bytes, "iterations=%d, eps=%s", options->iterations,
+             ng_number_print(options->eps).text);
+}
+
+static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",
+                                                    .size = sizeof(spectral_norm),
+                                                    .forward = spectral_norm_forward,
+                                                    .init = spectral_norm_init,
+                                                    .describe = spectral_norm_describe};
+
+static spectral_norm *spectral_norm_create(const ng_spectral_norm_new_options *options,
+                                           ng_reparameterized *r)
+{
+    static const char name[] = "ng_spectral_norm_new";
+    const bool accepted =
+        ng_option_positive(name, "iterations", options->iterations, "iterations") &&
+        ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
+        ng_reparameterize(name, options->inner, r);
+    return accepted ? (spectral_norm *)ng_module_new(&spectral_norm_class) : NULL;
+}
+
+ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
+{
+    ng_reparameterized r;
+    if (options.iterations == 0) options.iterations = 1;
+    options.eps = ng_option(options.eps, 1e-12);
+    spectral_norm *self = spectral_norm_create(&options, &r);
+    if (!self) {
+        ng_module_free(options.inner);
+        return NULL;
+    }
+    const int64_t out = r.weight->shape.dim[0], n = r.weight->size / out;
+    self->r = r;
+    self->u = ng_module_add_buffer(&self->base, "u", NG_SHAPE(out), 0);
+    self->v = ng_module_add_buffer(&self->base, "v", NG_SHAPE(n), 0);
+    ng_module_add_child(&self->base, "inner", options.inner);
+    options.inner = NULL;
+    self->options = options;
+    return ng_module_built(&self->base);
+}
+
+/* ---- Cases ---------------------------------------------------------------------------------- */
+
+/* u is away from the first singular vector, where its part in the gradient would be 0. */
+static ng_module *case_spectral_norm(void)
+{
+    ng_module *module = ng_spectral_norm_new(ng_linear_new(4, 3));
+    if (module) ng_fill(ng_module_find(module, "u"), 0.5);
+    return module;
+}
+static ng_module *case_spectral_norm_iterated(void)
+{
+    return ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3);
+}
+static ng_module *case_spectral_norm_conv2d(void)
+{
+    return ng_spectral_norm_new(ng_conv2d_new(2, 3, 2));
+}
+
+const ng_case ng_layer_cases_spectral_norm[] = {
+    {.name = "SpectralNorm", .module = case_spectral_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SpectralNorm (3 iterations)",
+     .module = case_spectral_norm_iterated,
+     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SpectralNorm (eval)",
+     .module = case_spectral_norm,
+     .eval = true,
+     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SpectralNorm (Conv2d)",
+     .module = case_spectral_norm_conv2d,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+};
+const int ng_layer_cases_spectral_norm_count = NG_CASE_COUNT(ng_layer_cases_spectral_norm);
