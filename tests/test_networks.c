@@ -517,6 +517,31 @@ START_TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
 }
 END_TEST
 
+/* As in ng_module_load. What was Inf or NaN before stays so. */
+START_TEST(a_value_beyond_float_is_not_converted)
+{
+    ng_module *wide = ng_sequential_new(ng_linear_new(2, 2)),
+              *narrow = ng_sequential_new(ng_linear_new(2, 2));
+    assert_ok(ng_module_to(wide, NG_F64));
+    ng_tensor *bias = ng_module_find(wide, "0.bias"), *kept = ng_module_find(narrow, "0.bias");
+    const double before = ng_get(kept, 0);
+    ng_set(bias, 1, 1e300);
+    ck_assert_int_eq(ng_module_copy(narrow, wide), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_module_copy: 0.bias has 1e+300 at index 1, beyond the range of");
+    ck_assert_int_eq(ng_module_average(narrow, wide, 0.5), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_module_average: 0.bias has 1e+300 at index 1");
+    ck_assert(ng_get(kept, 0) == before);
+    ck_assert_int_eq(ng_module_to(wide, NG_F32), NG_EVALUE);
+    assert_error(NG_EVALUE, "ng_module_to: 0.bias has 1e+300 at index 1");
+    ck_assert_int_eq(ng_dtype_of(ng_module_find(wide, "0.weight")), NG_F64);
+    ng_set(bias, 1, (double)INFINITY);
+    assert_ok(ng_module_copy(narrow, wide));
+    ck_assert(isinf(ng_get(kept, 1)));
+    assert_ok(ng_module_to(wide, NG_F32));
+    ng_module_free(wide), ng_module_free(narrow);
+}
+END_TEST
+
 START_TEST(networks_that_differ_are_told_apart_and_left_alone)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4));
@@ -637,6 +662,7 @@ Suite *networks_suite(void)
     tcase_add_test(values, a_graph_notices_that_its_network_was_copied_into);
     tcase_add_test(values, an_average_moves_parameters_by_its_formula_and_copies_buffers);
     tcase_add_test(values, networks_that_differ_are_told_apart_and_left_alone);
+    tcase_add_test(values, a_value_beyond_float_is_not_converted);
     tcase_add_test(values, a_layer_of_a_function_is_the_function_with_its_settings);
     tcase_add_test(values, a_function_is_a_layer_that_shows_its_name);
     return suite;

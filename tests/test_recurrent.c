@@ -339,19 +339,45 @@ START_TEST(the_reverse_direction_reads_from_the_end)
 }
 END_TEST
 
-/* In training each of the features that a layer hands on is 0 or 1 / (1 - p) times itself. */
+/* In training y = second(dropout(first(x))), each with the weights of its layer; in evaluation there
+ * is none. */
 START_TEST(dropout_stands_between_layers_in_training_only)
 {
-    ng_module *net = ng_lstm_new(F, 8, .layers = 2, .dropout = 0.5);
-    ng_module *plain = ng_lstm_new(F, 8, .layers = 2);
-    ng_tensor *x = own(ng_copy_new(sequences(N, T), NG_F32));
-    ng_tensor *expected = ng_forward(plain, tape, x), *y = ng_forward(net, tape, x);
-    double difference = 0;
-    for (int64_t i = 0; i < ng_size(y); i++) difference += fabs(ng_get(y, i) - ng_get(expected, i));
-    ck_assert(difference > 0.1);
+    const maker *m = &makers[_i];
+    ng_module *net =
+        in_double(m, (ng_recurrent_new_options){.hidden = F, .layers = 2, .dropout = 0.4});
+    ng_module *layers[2];
+    ng_named_tensor p, q;
+    for (int l = 0; l < 2; l++) {
+        layers[l] = in_double(m, (ng_recurrent_new_options){.hidden = F});
+        for (int i = 0; ng_module_parameter(layers[l], i, &p); i++) {
+            ck_assert(ng_module_parameter(net, 4 * l + i, &q));
+            assert_ok(ng_copy_values(p.tensor, q.tensor));
+        }
+    }
+    ng_tensor *x = sequences(N, T), *first = ng_forward(layers[0], tape, x);
+    ng_tape_seed(tape, 5);
+    ng_tensor *y = ng_forward(net, tape, x);
+    ng_tape_seed(tape, 5);
+    assert_same_bits(y, ng_forward(layers[1], tape, ng_dropout(tape, first, 0.4)));
     ng_eval(net);
-    assert_same_bits(ng_forward(net, tape, x), expected);
-    ng_module_free(net), ng_module_free(plain);
+    assert_same_bits(ng_forward(net, tape, x), ng_forward(layers[1], tape, first));
+    ng_module_free(net), ng_module_free(layers[0]), ng_module_free(layers[1]);
+}
+END_TEST
+
+/* The result is 0, and so is its gradient to x and to every parameter. */
+START_TEST(rows_that_take_no_step_have_gradients_of_0)
+{
+    ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
+    ng_tensor *x = ng_require_grad(sequences(N, T)), *leaves[MOST_LEAVES];
+    ng_tensor *y = ng_forward_given(net, tape, x, own(ng_zeros_new(NG_I64, NG_SHAPE(N))));
+    for (int64_t i = 0; i < ng_size(y); i++) ck_assert(ng_get(y, i) == 0);
+    assert_ok(ng_backward(tape, ng_sum(tape, y)));
+    for (int k = leaves_of(net, x, leaves); k-- > 0;)
+        for (int64_t i = 0; i < ng_size(leaves[k]); i++)
+            ck_assert(ng_get(ng_grad(leaves[k]), i) == 0);
+    ng_module_free(net);
 }
 END_TEST
 
@@ -533,7 +559,8 @@ Suite *recurrent_suite(void)
                         MAKERS * MANNERS);
     tcase_add_loop_test(meaning, a_state_that_is_handed_on_continues_the_sequence, 0, 2 * MAKERS);
     tcase_add_loop_test(meaning, the_reverse_direction_reads_from_the_end, 0, MAKERS);
-    tcase_add_test(meaning, dropout_stands_between_layers_in_training_only);
+    tcase_add_loop_test(meaning, dropout_stands_between_layers_in_training_only, 0, MAKERS);
+    tcase_add_loop_test(meaning, rows_that_take_no_step_have_gradients_of_0, 0, MAKERS * MANNERS);
     TCase *fused = add_group(suite, "fused");
     tcase_add_loop_test(fused, bits_do_not_depend_on_the_number_of_threads, 0, MAKERS);
     tcase_add_loop_test(fused, a_row_of_a_batch_is_that_row_alone, 0, 2 * MAKERS);

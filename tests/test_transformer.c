@@ -750,37 +750,57 @@ static ng_module *child(ng_module *module, const char *name)
 
 /* The formula of one branch, from the block's own children. */
 static ng_tensor *branch(ng_module *block, ng_tape *tape, ng_tensor *x, const char *name,
-                         ng_norm_placement placement, double alpha)
+                         ng_norm_placement placement, double alpha, double dropout)
 {
     char norm[48], after[48];
     snprintf(norm, sizeof norm, "%s_norm", name);
     snprintf(after, sizeof after, "%s_after", name);
     ng_module *f = child(block, name), *n = child(block, norm);
-    switch (placement) {
-    case NG_NORM_PRE: return ng_add(tape, x, ng_forward(f, tape, ng_forward(n, tape, x)));
-    case NG_NORM_POST: return ng_forward(n, tape, ng_add(tape, x, ng_forward(f, tape, x)));
-    case NG_NORM_SANDWICH:
-        return ng_add(
-            tape, x,
-            ng_forward(child(block, after), tape, ng_forward(f, tape, ng_forward(n, tape, x))));
-    case NG_NORM_DEEP: break;
-    }
-    return ng_forward(n, tape, ng_add(tape, ng_mul_scalar(tape, x, alpha), ng_forward(f, tape, x)));
+    const bool first = placement == NG_NORM_PRE || placement == NG_NORM_SANDWICH;
+    ng_tensor *y = ng_forward(f, tape, first ? ng_forward(n, tape, x) : x);
+    if (placement == NG_NORM_SANDWICH) y = ng_forward(child(block, after), tape, y);
+    if (dropout > 0) y = ng_dropout(tape, y, dropout);
+    if (placement == NG_NORM_DEEP) x = ng_mul_scalar(tape, x, alpha);
+    y = ng_add(tape, x, y);
+    return first ? y : ng_forward(n, tape, y);
 }
 
+/* Without dropout, and with it on what each branch adds. */
 START_TEST(a_block_is_the_formula_of_its_placement)
 {
+    const ng_norm_placement placement = (ng_norm_placement)(_i / 2);
+    const double alpha = pow(36, 0.25), dropout = _i % 2 ? 0.3 : 0;
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
     ng_module *block =
-        ng_transformer_block_new(8, 2, .placement = (ng_norm_placement)_i, .norm = ng_norm_rms,
-                                 .layers = _i == NG_NORM_DEEP ? 18 : 0);
-    const double alpha = pow(36, 0.25);
-    ng_tensor *y = branch(block, tape, x, "attention", (ng_norm_placement)_i, alpha);
-    y = branch(block, tape, y, "feed_forward", (ng_norm_placement)_i, alpha);
+        ng_transformer_block_new(8, 2, .placement = placement, .norm = ng_norm_rms,
+                                 .dropout = dropout, .layers = placement == NG_NORM_DEEP ? 18 : 0);
+    ng_tape_seed(tape, 5);
+    ng_tensor *y = branch(block, tape, x, "attention", placement, alpha, dropout);
+    y = branch(block, tape, y, "feed_forward", placement, alpha, dropout);
+    ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(block, tape, x), y);
     ng_tensor_free(x);
     ng_module_free(block);
+    ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(a_transformer_drops_of_its_embedded_ids)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_module *net = ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 1, .dropout = 0.3);
+    ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(3, 4));
+    for (int i = 0; i < 12; i++) ng_set(ids, i, i % 7);
+    ng_tape_seed(tape, 5);
+    ng_tensor *x = ng_forward(child(net, "embedding"), tape, ids);
+    x = ng_dropout(tape, ng_forward(child(net, "positions"), tape, x), 0.3);
+    x = ng_forward(child(net, "norm"), tape, ng_forward(child(net, "blocks"), tape, x));
+    x = ng_forward(child(net, "head"), tape, x);
+    ng_tape_seed(tape, 5);
+    assert_same_bits(ng_forward(net, tape, ids), x);
+    ng_tensor_free(ids);
+    ng_module_free(net);
     ng_tape_free(tape);
 }
 END_TEST
@@ -1182,7 +1202,8 @@ Suite *transformer_suite(void)
 
     TCase *modules = tcase_create("modules");
     tcase_add_test(modules, a_causal_output_depends_on_no_later_id);
-    tcase_add_loop_test(modules, a_block_is_the_formula_of_its_placement, 0, 4);
+    tcase_add_loop_test(modules, a_block_is_the_formula_of_its_placement, 0, 8);
+    tcase_add_test(modules, a_transformer_drops_of_its_embedded_ids);
     tcase_add_test(modules, deep_norm_draws_its_weights_beta_times_as_wide);
     tcase_add_test(modules, any_maker_of_norms_plugs_in);
     tcase_add_test(modules, shared_and_crossing_heads_are_drawn_as_xavier_has_it);

@@ -67,7 +67,8 @@ NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses runni
 NG_API void ng_freeze(ng_module *module);
 NG_API void ng_unfreeze(ng_module *module);
 
-/* Converts every parameter and buffer; gradients are dropped. On failure nothing has changed. */
+/* Converts every parameter and buffer; gradients are dropped. A value beyond the range of float32
+ * is NG_EVALUE, as in ng_module_load. On failure nothing has changed. */
 NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
 
 /* Draws every parameter anew and puts buffers back, as in a new module, in streams given by `seed`
@@ -164,7 +165,8 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 
 /* Gives a network the parameters and buffers of another of the same structure, converted to its own
  * dtype: the best one so far, a target network, a start that several share. A tensor that only one
- * of them has, or of another shape, is an error that names it, and nothing is changed. */
+ * of them has, or of another shape, and a value beyond the range of that dtype are errors that name
+ * the tensor, and nothing is changed. */
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
 
 /* A network like this one: the same structure, settings, dtype, modes and values, and no gradients;

@@ -37,7 +37,7 @@ static const ng_entry *walk_next(walk *w)
     return NULL;
 }
 
-/* Whether each tensor of one has its like in the other. */
+/* Whether each tensor of `from` has its like in `to`, whose dtype has room for its values. */
 static ng_status compare(const char *function, const ng_module *to, const ng_module *from)
 {
     walk a, b;
@@ -54,6 +54,7 @@ static ng_status compare(const char *function, const ng_module *to, const ng_mod
             return ng_fail(NG_ESHAPE, "%s: %s is %s, and %s in the other", function, of_x,
                            ng_shape_print(x->tensor->shape).text,
                            ng_shape_print(y->tensor->shape).text);
+        if (!ng_range_fits(function, of_y, y->tensor, x->tensor->dtype)) return ng_newest_status();
     }
 }
 

@@ -653,14 +653,29 @@ void ng_unfreeze(ng_module *module)
 
 /* ---- Convert ------------------------------------------------------------------------------- */
 
+bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype)
+{
+    if (x->dtype != NG_F64 || dtype != NG_F32) return true;
+    const double *value = x->data;
+    for (int64_t i = 0; i < x->size; i++) {
+        if (!isfinite(value[i]) || isfinite((float)value[i])) continue;
+        ng_fail(NG_EVALUE, "%s: %s has %g at index %lld, beyond the range of float32", function,
+                name, value[i], (long long)i);
+        return false;
+    }
+    return true;
+}
+
 /* Converts into new tensors; drop_converted frees what stands there. */
-static bool convert(ng_module *self, ng_dtype dtype)
+static bool convert(const ng_module *root, ng_module *self, ng_dtype dtype)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        if (entry->child && !convert(entry->child, dtype)) return false;
+        if (entry->child && !convert(root, entry->child, dtype)) return false;
         if (!entry->tensor || entry->tensor->dtype == dtype) continue;
         if (entry->tensor->dtype == NG_I64) continue; /* a count stays one */
+        if (!ng_range_fits("ng_module_to", ng_entry_path(root, entry), entry->tensor, dtype))
+            return false;
         entry->converted = ng_tensor_make("ng_module_to", dtype, entry->tensor->shape);
         if (!entry->converted) return false;
         ng_copy_values(entry->converted, entry->tensor);
@@ -709,7 +724,7 @@ ng_status ng_module_to(ng_module *module, ng_dtype dtype)
     if (dtype != NG_F32 && dtype != NG_F64)
         return ng_fail(NG_EDTYPE, "ng_module_to: dtype %s, expected float32 or float64",
                        ng_dtype_name(dtype));
-    const bool converted = convert(module, dtype);
+    const bool converted = convert(module, module, dtype);
     if (converted) commit_converted(module);
     drop_converted(module);
     return converted ? NG_OK : ng_newest_status();

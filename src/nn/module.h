@@ -60,6 +60,9 @@ const char *ng_module_path(const ng_module *root, const ng_module *module);
 /* The index-th parameter or buffer of the tree; false past the last. */
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found);
 
+/* Whether no element of x is finite and beyond the range of dtype; else an error that names x. */
+bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype);
+
 /* The index-th module of the tree, itself first, then each child before what is below it; NULL past
  * the last. */
 const ng_module *ng_module_layer(const ng_module *root, int index);

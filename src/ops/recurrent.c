@@ -149,13 +149,13 @@ static ng_tensor *moved(ng_tape *tape, const ng_recurrent_composition *of, ng_te
 }
 
 /* The state, moved by step t, which the rows take whose column of taken (N, T) says so; the step's
- * y. */
+ * y. Step 0 is computed also if no row takes it: then y is 0, with gradients of 0. */
 static ng_tensor *step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
                        ng_tensor *taken, int64_t t, ng_recurrent_state *state)
 {
     if (ng_is_none(taken)) return state->h = moved(tape, of, a, state, NG_NONE);
     if (!a || !state->h) return NULL;
-    if (!is_taken(of->lengths, t)) return ng_zeros_like(tape, state->h);
+    if (t > 0 && !is_taken(of->lengths, t)) return ng_zeros_like(tape, state->h);
     const ng_recurrent_state old = *state;
     ng_tensor *column = ng_slice(tape, taken, 1, t, t + 1), *mask = ng_squeeze(tape, column, 1);
     ng_tensor *h = mask ? moved(tape, of, a, state, mask) : NULL;
