@@ -339,8 +339,8 @@ START_TEST(the_reverse_direction_reads_from_the_end)
 }
 END_TEST
 
-/* In training y = second(dropout(first(x))), each with the weights of its layer; in evaluation there
- * is none. */
+/* In training y = second(dropout(first(x))), each with the weights of its layer; in evaluation
+ * nothing is dropped. */
 START_TEST(dropout_stands_between_layers_in_training_only)
 {
     const maker *m = &makers[_i];
