@@ -632,7 +632,8 @@ START_TEST(pooling_and_folding_say_what_is_wrong)
     ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *flat = image(NG_SHAPE(2, 4));
     REFUSED(ng_max_pool2d(tape, flat, 2), NG_ESHAPE, "ng_max_pool2d: x is (2, 4), expected (N");
     REFUSED(ng_max_pool2d(tape, x, 6), NG_ESHAPE, "ng_max_pool2d: a window of 6 rows on 5");
-    REFUSED(ng_max_pool2d(tape, x, 0), NG_EVALUE, "ng_max_pool2d: kernel is 0, expected 1 to");
+    REFUSED(ng_max_pool2d(tape, x, 0), NG_EVALUE,
+            "ng_max_pool2d: kernel is 0, expected at least 1: it has no default");
     REFUSED(ng_avg_pool2d(tape, x, 3, .padding = 2), NG_EVALUE,
             "ng_avg_pool2d: padding is 2, expected at most half of the kernel's 3");
     REFUSED(ng_avg_pool2d(tape, x, 3, .stride = -3), NG_EVALUE, "ng_avg_pool2d: stride is -3");
@@ -746,7 +747,8 @@ START_TEST(layers_refuse_options_without_sense)
             "ng_conv_transpose1d_new: output_padding is 1");
     REFUSED(ng_conv2d_new(0, 2, 3), NG_EVALUE, "ng_conv2d_new: in is 0");
     REFUSED(ng_conv2d_new(2, -1, 3), NG_EVALUE, "ng_conv2d_new: out is -1");
-    REFUSED(ng_conv2d_new(2, 2, 0), NG_EVALUE, "ng_conv2d_new: kernel is 0, expected 1 to");
+    REFUSED(ng_conv2d_new(2, 2, 0), NG_EVALUE,
+            "ng_conv2d_new: kernel is 0, expected at least 1: it has no default");
     REFUSED(ng_conv2d_new(2, 2, 0, .kernel_h = 3), NG_EVALUE, "ng_conv2d_new: kernel is 0");
     REFUSED(ng_conv2d_new(2, 2, 3, .stride = -1), NG_EVALUE, "ng_conv2d_new: stride is -1");
     REFUSED(ng_conv2d_new(4, 6, 3, .groups = 3), NG_EVALUE,

@@ -677,9 +677,11 @@ START_TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condit
                   1.2 * (1.8 + 0.4));
 
     ck_assert_ptr_null(ng_forward(layer, tape, x));
-    assert_error(NG_ESTATE, "AdaptiveLayerNorm: ng_forward: needs a condition");
+    assert_error(NG_ESTATE,
+                 "AdaptiveLayerNorm: ng_forward: the class has .forward_given only, which "
+                 "takes a condition: call ng_forward_given(module, tape, x, condition)");
     ck_assert_ptr_null(ng_forward_given(layer, tape, x, NG_NONE));
-    assert_error(NG_ESTATE, "needs a condition");
+    assert_error(NG_ESTATE, "takes a condition");
     ng_tensor_free(modulation), ng_tensor_free(x), ng_tensor_free(c);
     ng_module_free(layer), ng_tape_free(tape);
 }
@@ -700,7 +702,7 @@ START_TEST(containers_hand_the_condition_to_those_that_take_one)
     ng_tensor *expected = ng_add(tape, h, ng_forward_given(norm, tape, h, c));
     assert_same_bits(ng_forward_given(net, tape, x, c), expected);
     ck_assert_ptr_null(ng_forward(net, tape, x));
-    assert_error(NG_ESTATE, "needs a condition");
+    assert_error(NG_ESTATE, "takes a condition");
     ng_module_free(net), ng_tensor_free(x), ng_tensor_free(c), ng_tape_free(tape);
 }
 END_TEST
@@ -1003,6 +1005,25 @@ START_TEST(an_error_inside_a_network_says_where)
     ck_assert_ptr_null(ng_forward(net, tape, x));
     assert_error(NG_EIO, "the cause");
     ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
+}
+END_TEST
+
+START_TEST(an_error_of_dtypes_says_how_to_convert)
+{
+    ng_module *net = ng_sequential_new(ng_relu_new(), ng_linear_new(2, 2));
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(1, 2)), *ids = ng_zeros_new(NG_I64, NG_SHAPE(1, 2));
+    ck_assert_ptr_null(ng_forward(net, tape, x));
+    assert_error(NG_EDTYPE,
+                 "1 (Linear): ng_linear: dtypes differ: float64 and float32 (x is float64 "
+                 "and the module float32: convert one of them, with ng_module_to(module, "
+                 "NG_F64) or ng_cast(tape, x, NG_F32))");
+    assert_ok(ng_module_to(net, NG_F64));
+    assert_ok(ng_forward(net, tape, x));
+    ck_assert_ptr_null(ng_forward(ng_module_child(net, 1), tape, ids));
+    ck_assert_ptr_null(strstr(ng_error_text(), "ng_module_to"));
+    ng_clear_error();
+    ng_tensor_free(x), ng_tensor_free(ids), ng_tape_free(tape), ng_module_free(net);
 }
 END_TEST
 
@@ -1570,6 +1591,7 @@ Suite *nn_suite(void)
     TCase *wrong = tcase_create("wrong use");
     tcase_add_test(wrong, modules_nested_too_deep_are_an_error_and_leak_nothing);
     tcase_add_test(wrong, an_error_inside_a_network_says_where);
+    tcase_add_test(wrong, an_error_of_dtypes_says_how_to_convert);
     tcase_add_test(wrong, a_failed_child_fails_its_parents_and_leaks_nothing);
     tcase_add_test(wrong, a_module_has_one_parent);
     tcase_add_test(wrong, options_without_sense_are_refused);

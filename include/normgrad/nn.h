@@ -441,7 +441,8 @@ typedef struct {
 NG_API ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options);
 
 /* Local response normalization of x (N, C, ...) over `size` neighbouring channels, as in ops.h;
- * without parameters. Krizhevsky, Sutskever & Hinton 2012. */
+ * without parameters. Squares are taken in the dtype: in float an x beyond 1.8e19 gives 0.
+ * Krizhevsky, Sutskever & Hinton 2012. */
 typedef struct {
     double alpha; /* default 1e-4 */
     double beta;  /* default 0.75 */

@@ -38,6 +38,9 @@ bool ng_option_idle(const char *function, const char *option, bool given, const 
 /* Puts "path (Type): " before the recorded text, once. */
 void ng_locate_error(const char *path, const char *type);
 
+/* Adds to the end of the recorded text of an error that no module has located yet. */
+void ng_explain_error(const char *format, ...) NG_PRINTF(1, 2);
+
 /* Takes the record away, so that what fails from here on is told apart; ng_error_put_back makes it
  * the record again, to which the failures since are counted. An empty one gives way to them. */
 ng_error_record ng_error_put_aside(void);

@@ -2,6 +2,7 @@
  * ones. */
 #include "nn/module.h"
 #include "nn/window.h"
+#include "ops/op.h"
 #include <math.h>
 
 typedef struct {
@@ -132,10 +133,12 @@ static bool output_padding_fits(const char *maker, int64_t own, int64_t stride, 
 static bool settings_accepted(const char *maker, const conv *asked)
 {
     const ng_window_options *w = &asked->window;
+    ng_windows settings;
     const int64_t in = asked->in, out = asked->out, groups = asked->groups;
     if (!ng_option_positive(maker, "in", in, "channels") ||
         !ng_option_positive(maker, "out", out, "channels") ||
-        !ng_option_positive(maker, "groups", groups, "groups") || !ng_window_accepted(maker, w) ||
+        !ng_option_positive(maker, "groups", groups, "groups") ||
+        !ng_window_settings(maker, w, &settings) ||
         !output_padding_fits(maker, asked->output_padding_h, w->stride_h, w->stride) ||
         !output_padding_fits(maker, asked->output_padding_w, w->stride_w, w->stride))
         return false;

@@ -560,10 +560,25 @@ int64_t ng_parameter_count(const ng_module *module)
 
 /* ---- Use ----------------------------------------------------------------------------------- */
 
-ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
+/* Where x and the module's numbers are of two dtypes, says so, and the two ways out. */
+static void explain_dtypes(const ng_module *module, const ng_tensor *x)
+{
+    ng_named_tensor own;
+    const bool found = ng_module_tensor(module, NG_ENTRY_PARAMETER, 0, &own) ||
+                       ng_module_tensor(module, NG_ENTRY_BUFFER, 0, &own);
+    if (!found || x->dtype == NG_I64 || x->dtype == own.tensor->dtype) return;
+    ng_explain_error(
+        " (x is %s and the module %s: convert one of them, with ng_module_to(module, %s) or "
+        "ng_cast(tape, x, %s))",
+        ng_dtype_name(x->dtype), ng_dtype_name(own.tensor->dtype),
+        x->dtype == NG_F64 ? "NG_F64" : "NG_F32", x->dtype == NG_F64 ? "NG_F32" : "NG_F64");
+}
+
+ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before)
 {
     if (failures_before > 0) return NULL;
     if (!ng_failed()) ng_fail(NG_ENULL, "forward returned NULL without an error");
+    if (ng_error_status() == NG_EDTYPE) explain_dtypes(module, x);
     const ng_module *root = module;
     while (root->registry->parent) root = root->registry->parent;
     ng_locate_error(ng_module_path(root, module), module->type->name);
@@ -585,10 +600,12 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
     if (module->type->forward)
         y = module->type->forward(module, tape, x);
     else if (module->type->forward_given)
-        ng_fail(NG_ESTATE, "ng_forward: needs a condition, expected ng_forward_given");
+        ng_fail(NG_ESTATE,
+                "ng_forward: the class has .forward_given only, which takes a condition: call "
+                "ng_forward_given(module, tape, x, condition)");
     else
-        ng_fail(NG_ESTATE, "ng_forward: the class has no forward function");
-    return y ? y : ng_failed_in(module, failures);
+        ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_given");
+    return y ? y : ng_failed_in(module, x, failures);
 }
 
 ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
@@ -601,7 +618,7 @@ ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_t
     if (!module->type->forward_given || ng_is_none(condition)) return ng_forward(module, tape, x);
     const int64_t failures = ng_failures();
     ng_tensor *y = module->type->forward_given(module, tape, x, condition);
-    return y ? y : ng_failed_in(module, failures);
+    return y ? y : ng_failed_in(module, x, failures);
 }
 
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)

@@ -90,7 +90,7 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, n
 
 /* NULL, after saying where in the network a failure was that came up since there were as many as
  * given, none: the innermost module is the first to return. */
-ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before);
+ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before);
 
 /* Frees a child that `self` does not take, unless it is another's or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);

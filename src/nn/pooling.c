@@ -1,62 +1,31 @@
 /* Pooling, upsampling and flattening as modules; formulas are in ops.h. */
 #include "nn/module.h"
 #include "nn/window.h"
+#include "ops/op.h"
 
 /* ---- Windows ------------------------------------------------------------------------------- */
 
-typedef struct {
-    const char *name;
-    int64_t both, rows, columns;
-} setting;
-
-enum { SETTINGS = 4 };
-
-static void settings_of(const ng_window_options *w, setting settings[SETTINGS])
+ng_window_print ng_window_text(const ng_window_options *w)
 {
-    settings[0] = (setting){"kernel", w->kernel, w->kernel_h, w->kernel_w};
-    settings[1] = (setting){"stride", w->stride, w->stride_h, w->stride_w};
-    settings[2] = (setting){"padding", w->padding, w->padding_h, w->padding_w};
-    settings[3] = (setting){"dilation", w->dilation, w->dilation_h, w->dilation_w};
-    for (int i = 0; i < SETTINGS; i++) {
-        if (settings[i].rows == 0) settings[i].rows = settings[i].both;
-        if (settings[i].columns == 0) settings[i].columns = settings[i].both;
-    }
-}
-
-bool ng_window_accepted(const char *function, const ng_window_options *window)
-{
-    setting settings[SETTINGS];
-    settings_of(window, settings);
-    for (int i = 0; i < SETTINGS; i++) {
-        const setting *s = &settings[i];
-        const int64_t least = i == 0 ? 1 : 0, lower = s->rows < s->columns ? s->rows : s->columns;
-        const int64_t higher = s->rows < s->columns ? s->columns : s->rows;
-        if (lower >= least && higher <= INT32_MAX) continue;
-        ng_fail(NG_EVALUE, "%s: %s is %lld, expected %lld to %lld", function, s->name,
-                (long long)(lower < least ? lower : higher), (long long)least,
-                (long long)INT32_MAX);
-        return false;
-    }
-    return true;
-}
-
-ng_window_print ng_window_text(const ng_window_options *window)
-{
+    const struct {
+        const char *name;
+        int64_t both, rows, columns;
+    } settings[] = {{"kernel", w->kernel, w->kernel_h, w->kernel_w},
+                    {"stride", w->stride, w->stride_h, w->stride_w},
+                    {"padding", w->padding, w->padding_h, w->padding_w},
+                    {"dilation", w->dilation, w->dilation_h, w->dilation_w}};
     ng_window_print print = {""};
-    setting settings[SETTINGS];
-    settings_of(window, settings);
     size_t at = 0;
-    for (int i = 0; i < SETTINGS; i++) {
-        const setting *s = &settings[i];
-        if (s->rows == 0 && s->columns == 0) continue;
+    for (int i = 0; i < 4; i++) {
+        const long long rows = settings[i].rows != 0 ? settings[i].rows : settings[i].both;
+        const long long columns = settings[i].columns != 0 ? settings[i].columns : settings[i].both;
+        if (rows == 0 && columns == 0) continue;
         char *end = print.text + at;
         const size_t left = sizeof print.text - at;
-        const char *comma = at > 0 ? ", " : "";
-        const int used = s->rows == s->columns
-                             ? snprintf(end, left, "%s%s=%lld", comma, s->name, (long long)s->rows)
-                             : snprintf(end, left, "%s%s=%lld x %lld", comma, s->name,
-                                        (long long)s->rows, (long long)s->columns);
-        at += (size_t)used;
+        const char *comma = at > 0 ? ", " : "", *name = settings[i].name;
+        at += (size_t)(rows == columns
+                           ? snprintf(end, left, "%s%s=%lld", comma, name, rows)
+                           : snprintf(end, left, "%s%s=%lld x %lld", comma, name, rows, columns));
     }
     return print;
 }
@@ -91,23 +60,12 @@ static const pool_class avg_pool_class = {
     {.name = "AvgPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
     ng_avg_pool2d_with};
 
-/* No window is of padding alone. */
-static bool has_elements(const char *function, const ng_window_options *window)
-{
-    setting settings[SETTINGS];
-    settings_of(window, settings);
-    const setting *kernel = &settings[0], *padding = &settings[2];
-    const bool rows = 2 * padding->rows > kernel->rows;
-    if (!rows && 2 * padding->columns <= kernel->columns) return true;
-    ng_fail(NG_EVALUE, "%s: padding is %lld, expected at most half of the kernel's %lld", function,
-            (long long)(rows ? padding->rows : padding->columns),
-            (long long)(rows ? kernel->rows : kernel->columns));
-    return false;
-}
-
 static ng_module *make_pool(const char *function, const pool_class *type, ng_window_options window)
 {
-    if (!ng_window_accepted(function, &window) || !has_elements(function, &window)) return NULL;
+    ng_windows settings;
+    if (!ng_window_settings(function, &window, &settings) ||
+        !ng_pool_padding_fits(function, &settings))
+        return NULL;
     pool *self = (pool *)ng_module_new(&type->base);
     if (self) self->window = window;
     return self ? ng_module_built(&self->base) : NULL;

@@ -30,7 +30,7 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
 {
     const group_norm *layer = (const group_norm *)self;
     if (!channels_fit(self, x)) return NULL;
-    if (x->size == x->shape.dim[0] * layer->channels) {
+    if (ng_shape_span(x->shape, 2, x->shape.rank) == 1) {
         ng_fail(NG_ESHAPE, "InstanceNorm: x is %s, expected more than one position a channel",
                 ng_shape_print(x->shape).text);
         return NULL;

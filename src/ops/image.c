@@ -138,6 +138,17 @@ static ng_status avg_pool_backward(ng_tape *tape, const ng_node *node, const ng_
 static const ng_op avg_pool_op = {
     .name = "avg_pool2d", .backward = avg_pool_backward, .definition = avg_pool_definition};
 
+bool ng_pool_padding_fits(const char *function, const ng_windows *w)
+{
+    for (int i = 0; i < 2; i++) {
+        if (2 * w->padding[i] <= w->kernel[i]) continue;
+        ng_fail(NG_EVALUE, "%s: padding is %lld, expected at most half of the kernel's %lld",
+                function, (long long)w->padding[i], (long long)w->kernel[i]);
+        return false;
+    }
+    return true;
+}
+
 /* A result for pooled x, whose windows are put into *w. */
 static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x,
                          ng_window_options window, ng_windows *w)
@@ -148,13 +159,8 @@ static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x,
         if (window.stride_h == 0) window.stride_h = window.kernel_h;
         if (window.stride_w == 0) window.stride_w = window.kernel_w;
     }
-    if (!ng_windows_of(function, x->shape, &window, w)) return NULL;
-    for (int i = 0; i < 2; i++) {
-        if (2 * w->padding[i] <= w->kernel[i]) continue;
-        ng_fail(NG_EVALUE, "%s: padding is %lld, expected at most half of the kernel's %lld",
-                function, (long long)w->padding[i], (long long)w->kernel[i]);
+    if (!ng_windows_of(function, x->shape, &window, w) || !ng_pool_padding_fits(function, w))
         return NULL;
-    }
     return ng_result(tape, x->dtype,
                      NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->out[0], w->out[1]));
 }

@@ -171,6 +171,9 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
 /* The settings alone: kernel, stride, padding and dilation. */
 bool ng_window_settings(const char *function, const ng_window_options *window, ng_windows *windows);
 
+/* Whether no window of a pooling is of padding alone; else an error. */
+bool ng_pool_padding_fits(const char *function, const ng_windows *windows);
+
 /* Settled windows by name, for the definitions. */
 ng_window_options ng_window_of(const ng_windows *windows);
 

@@ -15,8 +15,11 @@ static bool settle(const char *function, const char *name, int64_t own, int64_t 
 {
     *value = own != 0 ? own : both != 0 ? both : standard;
     if (*value >= least && *value <= INT32_MAX) return true;
-    ng_fail(NG_EVALUE, "%s: %s is %lld, expected %lld to %lld", function, name, (long long)*value,
-            (long long)least, (long long)INT32_MAX);
+    if (*value == 0 && standard == 0)
+        ng_fail(NG_EVALUE, "%s: %s is 0, expected at least 1: it has no default", function, name);
+    else
+        ng_fail(NG_EVALUE, "%s: %s is %lld, expected %lld to %lld", function, name,
+                (long long)*value, (long long)least, (long long)INT32_MAX);
     return false;
 }
 
