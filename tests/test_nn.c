@@ -311,7 +311,8 @@ START_TEST(weights_that_were_set_survive_adoption)
     ng_module *seeded = ng_linear_new(3, 3), *copied = ng_linear_new(3, 3);
     ng_module *untouched = ng_linear_new(3, 3);
     assert_ok(ng_fill(ng_module_find(filled, "weight"), 0.5));
-    ng_data_f32(ng_module_find(poked, "weight"))[4] = 9; /* the tape was not told */
+    ng_data_f32(ng_module_find(poked, "weight"))[4] = 9;
+    ng_touch(ng_module_find(poked, "weight"));
     assert_ok(ng_module_init(seeded, 3));
     /* The very values that are there, but set on purpose. */
     assert_ok(

@@ -71,13 +71,17 @@ NG_API void ng_unfreeze(ng_module *module);
  * is NG_EVALUE, as in ng_module_load. On failure nothing has changed. */
 NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
 
-/* Draws every parameter anew and puts buffers back, as in a new module, in streams given by `seed`
- * and the parameter's path: the same network with the same seed has the same weights. A new
- * module has seed 0; when it is given to another one, weights that nobody has set follow their
- * new path, so that two equal layers of a network differ.
+/* Draws every parameter anew and puts buffers back, as in a new module. The random streams depend
+ * only on `seed` and the parameter's path: the same network with the same seed has the same
+ * weights.
  *
- * So two equal networks that were made one after the other are one model, until each has a seed of
- * its own:  for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i); */
+ * A new module is drawn with seed 0. When it is given to another module it is drawn again by its
+ * new path, so that two equal layers of a network differ. A layer keeps its values if one of them
+ * was set since it was drawn: by ng_module_init, a file, ng_copy_values and the like, or by a write
+ * to ng_data_f32's memory that ng_touch has told of.
+ *
+ * Two equal networks that are made one after the other have equal weights until each has a seed:
+ *     for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i); */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
 /* Frees a module with its children, parameters and buffers; a child is left to its parent. */

@@ -12,34 +12,34 @@
 #define UNPOISON(memory, bytes) ((void)(memory), (void)(bytes))
 #endif
 
-enum { ALIGNMENT = 64, SMALLEST_BLOCK = 1 << 16 };
+enum { ARENA_ALIGNMENT = 64, SMALLEST_BLOCK = 1 << 16 };
 
 /* The header takes one cache line, so that what follows it is aligned. */
 struct ng_arena_block {
-    _Alignas(ALIGNMENT) ng_arena_block *older;
+    _Alignas(ARENA_ALIGNMENT) ng_arena_block *older;
     int64_t used, size; /* of the bytes that follow */
 };
 
-static char *bytes_of(ng_arena_block *block) { return (char *)(block + 1); }
+static char *arena_block_bytes(ng_arena_block *block) { return (char *)(block + 1); }
 
 /* Not ng_calloc: a large block's pages should be touched by those who use them. */
 static ng_arena_block *block_new(int64_t size)
 {
-    ng_arena_block *block = aligned_alloc(ALIGNMENT, sizeof *block + (size_t)size);
+    ng_arena_block *block = aligned_alloc(ARENA_ALIGNMENT, sizeof *block + (size_t)size);
     if (!block) return NULL;
     ng_prefer_huge_pages(block, sizeof *block + (size_t)size);
     *block = (ng_arena_block){.size = size};
-    POISON(bytes_of(block), (size_t)size);
+    POISON(arena_block_bytes(block), (size_t)size);
     return block;
 }
 
 static void block_free(ng_arena_block *block)
 {
-    UNPOISON(bytes_of(block), (size_t)block->size);
+    UNPOISON(arena_block_bytes(block), (size_t)block->size);
     free(block);
 }
 
-static ng_arena_block *add_block(ng_arena *arena, int64_t bytes)
+static ng_arena_block *arena_add_block(ng_arena *arena, int64_t bytes)
 {
     int64_t size = arena->kept > SMALLEST_BLOCK ? arena->kept : SMALLEST_BLOCK;
     if (size < bytes) size = bytes;
@@ -52,7 +52,7 @@ static ng_arena_block *add_block(ng_arena *arena, int64_t bytes)
     return block;
 }
 
-static void *refuse(const char *function, size_t bytes)
+static void *arena_refuse(const char *function, size_t bytes)
 {
     ng_fail(NG_ENOMEM, "%s: out of memory: %zu bytes on the tape", function, bytes);
     return NULL;
@@ -60,12 +60,13 @@ static void *refuse(const char *function, size_t bytes)
 
 void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes)
 {
-    if (bytes > PTRDIFF_MAX / 4) return refuse(function, bytes);
-    const int64_t needed = ((int64_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (bytes > PTRDIFF_MAX / 4) return arena_refuse(function, bytes);
+    const int64_t needed =
+        ((int64_t)bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     ng_arena_block *block = arena->block;
-    if (!block || block->size - block->used < needed) block = add_block(arena, needed);
-    if (!block) return refuse(function, bytes);
-    void *memory = bytes_of(block) + block->used;
+    if (!block || block->size - block->used < needed) block = arena_add_block(arena, needed);
+    if (!block) return arena_refuse(function, bytes);
+    void *memory = arena_block_bytes(block) + block->used;
     block->used += needed;
     arena->used += needed;
     UNPOISON(memory, bytes);
@@ -117,3 +118,6 @@ void ng_arena_reset(ng_arena *arena)
 }
 
 #endif
+
+#undef POISON
+#undef UNPOISON

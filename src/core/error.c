@@ -140,3 +140,6 @@ const char *ng_status_name(ng_status status)
     const size_t count = sizeof names / sizeof names[0];
     return (size_t)status < count ? names[status] : "unknown status";
 }
+
+#undef TEXT_OF
+#undef VERSION_TEXT

@@ -20,7 +20,7 @@ static int64_t after(int64_t i, int64_t length)
     return is_cut(length) && i == EDGE - 1 ? length - EDGE : i + 1;
 }
 
-static int cell(char *text, const ng_tensor *x, int64_t index, int digits)
+static int print_cell(char *text, const ng_tensor *x, int64_t index, int digits)
 {
     if (x->dtype == NG_I64)
         return snprintf(text, PRINT_CELL, "%lld", (long long)((const int64_t *)x->data)[index]);
@@ -33,7 +33,7 @@ static int cell(char *text, const ng_tensor *x, int64_t index, int digits)
 static int widest(const ng_tensor *x, int axis, int64_t offset, int digits)
 {
     char text[PRINT_CELL];
-    if (axis == x->shape.rank) return cell(text, x, offset, digits);
+    if (axis == x->shape.rank) return print_cell(text, x, offset, digits);
     const int64_t length = x->shape.dim[axis];
     const int64_t stride = ng_shape_span(x->shape, axis + 1, x->shape.rank);
     int width = 0;
@@ -53,7 +53,7 @@ static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offse
 {
     char text[PRINT_CELL];
     if (axis == x->shape.rank) {
-        cell(text, x, offset, how.digits);
+        print_cell(text, x, offset, how.digits);
         fprintf(stream, "%*s", how.width, text);
         return;
     }

@@ -18,7 +18,7 @@ ng_rng ng_rng_seeded(uint64_t seed)
     return rng;
 }
 
-static uint64_t next(ng_rng *rng)
+static uint64_t rng_step(ng_rng *rng)
 {
     uint64_t *s = rng->state;
     const uint64_t result = rotate_left(s[0] + s[3], 23) + s[0];
@@ -32,13 +32,16 @@ static uint64_t next(ng_rng *rng)
     return result;
 }
 
-static double uniform(ng_rng *rng) { return (double)(next(rng) >> 11) * 0x1p-53; }
+static double rng_uniform(ng_rng *rng) { return (double)(rng_step(rng) >> 11) * 0x1p-53; }
 
-uint64_t ng_rng_next(ng_rng *rng) { return ng_given("ng_rng_next", "rng", rng) ? next(rng) : 0; }
+uint64_t ng_rng_next(ng_rng *rng)
+{
+    return ng_given("ng_rng_next", "rng", rng) ? rng_step(rng) : 0;
+}
 
 double ng_rng_uniform(ng_rng *rng)
 {
-    return ng_given("ng_rng_uniform", "rng", rng) ? uniform(rng) : (double)NAN;
+    return ng_given("ng_rng_uniform", "rng", rng) ? rng_uniform(rng) : (double)NAN;
 }
 
 /* Box and Muller 1958; the second value of each pair is not kept, so that a generator stays a
@@ -47,8 +50,8 @@ double ng_rng_normal(ng_rng *rng)
 {
     if (!ng_given("ng_rng_normal", "rng", rng)) return (double)NAN;
     const double pi = 3.14159265358979323846;
-    const double u = 1.0 - uniform(rng); /* (0, 1] */
-    return sqrt(-2.0 * log(u)) * cos(2.0 * pi * uniform(rng));
+    const double u = 1.0 - rng_uniform(rng); /* (0, 1] */
+    return sqrt(-2.0 * log(u)) * cos(2.0 * pi * rng_uniform(rng));
 }
 
 /* Draws anew while the number falls into the incomplete last stretch of the 64-bit range. */
@@ -62,7 +65,7 @@ int64_t ng_rng_below(ng_rng *rng, int64_t bound)
     if (bound == 1) return 0;
     const uint64_t range = (uint64_t)bound, excess = -range % range; /* 2^64 mod bound */
     uint64_t drawn;
-    do drawn = next(rng);
+    do drawn = rng_step(rng);
     while (drawn < excess);
     return (int64_t)(drawn % range);
 }

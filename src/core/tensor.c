@@ -10,20 +10,20 @@ static const struct {
     size_t bytes;
 } dtypes[] = {[NG_F32] = {"float32", 4}, [NG_F64] = {"float64", 8}, [NG_I64] = {"int64", 8}};
 
-static bool is_dtype(ng_dtype dtype) { return (unsigned)dtype <= NG_I64; }
+static bool dtype_exists(ng_dtype dtype) { return (unsigned)dtype <= NG_I64; }
 
 const char *ng_dtype_name(ng_dtype dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].name : "unknown dtype";
+    return dtype_exists(dtype) ? dtypes[dtype].name : "unknown dtype";
 }
 
-size_t ng_dtype_bytes(ng_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].bytes : 0; }
+size_t ng_dtype_bytes(ng_dtype dtype) { return dtype_exists(dtype) ? dtypes[dtype].bytes : 0; }
 
 /* ---- Make and free ------------------------------------------------------------------------ */
 
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape)
 {
-    if (!is_dtype(dtype)) {
+    if (!dtype_exists(dtype)) {
         ng_fail(NG_EDTYPE, "%s: dtype %d, expected NG_F32, NG_F64 or NG_I64", function, (int)dtype);
         return NULL;
     }

@@ -11,7 +11,7 @@ struct ng_workspace {
 /* As many as there are threads in the pool; a program's own threads find what is free. */
 static ng_workspace spaces[NG_MOST_THREADS];
 
-static bool take(ng_workspace *space)
+static bool workspace_try(ng_workspace *space)
 {
     return !atomic_load_explicit(&space->taken, memory_order_relaxed) &&
            !atomic_exchange_explicit(&space->taken, true, memory_order_acquire);
@@ -29,7 +29,7 @@ static void empty(ng_workspace *space)
     space->bytes = 0;
 }
 
-static bool fill(ng_workspace *space, size_t bytes)
+static bool workspace_fill(ng_workspace *space, size_t bytes)
 {
     if (space->bytes >= bytes) return true;
     empty(space);
@@ -42,8 +42,8 @@ ng_workspace *ng_workspace_take(size_t bytes, void **memory)
 {
     *memory = NULL;
     for (int i = 0; i < NG_MOST_THREADS; i++) {
-        if (!take(&spaces[i])) continue;
-        if (fill(&spaces[i], bytes)) {
+        if (!workspace_try(&spaces[i])) continue;
+        if (workspace_fill(&spaces[i], bytes)) {
             *memory = spaces[i].memory;
             return &spaces[i];
         }
@@ -56,7 +56,7 @@ ng_workspace *ng_workspace_take(size_t bytes, void **memory)
 void ng_workspaces_free(void)
 {
     for (int i = 0; i < NG_MOST_THREADS; i++) {
-        if (!take(&spaces[i])) continue;
+        if (!workspace_try(&spaces[i])) continue;
         empty(&spaces[i]);
         ng_workspace_give(&spaces[i]);
     }

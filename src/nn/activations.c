@@ -24,10 +24,10 @@ static ng_tensor *activation_forward(ng_module *self, ng_tape *tape, ng_tensor *
     return ((const activation_class *)self->type)->op(tape, x);
 }
 
-#define CLASS(op_name, shown)                                                                      \
+#define ACTIVATION_CLASS(op_name, shown)                                                           \
     static const activation_class op_name##_class = {                                              \
         {.name = shown, .size = sizeof(ng_module), .forward = activation_forward}, ng_##op_name};
-ACTIVATIONS(CLASS)
+ACTIVATIONS(ACTIVATION_CLASS)
 
 #define CONSTRUCTOR(op_name, shown)                                                                \
     ng_module *ng_##op_name##_new(void)                                                            \
@@ -204,3 +204,5 @@ const ng_case ng_layer_cases_activations[] = {
     {.name = "Function (sin)", .module = case_function, .inputs = {NG_CASE_ANY("x", 3, 4)}},
 };
 const int ng_layer_cases_activations_count = NG_CASE_COUNT(ng_layer_cases_activations);
+
+#undef ACTIVATION_CLASS

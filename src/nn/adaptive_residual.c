@@ -12,7 +12,7 @@ typedef struct {
 } adaptive_residual;
 
 /* Columns part * dim .. (part + 1) * dim - 1 of (..., 3 dim): shift, scale, gate. */
-static ng_tensor *part_of(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
+static ng_tensor *modulation_part(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
 {
     return ng_slice(tape, modulation, -1, part * dim, (part + 1) * dim);
 }
@@ -26,15 +26,16 @@ static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_t
     ng_tensor *c = ng_silu(tape, condition);
     ng_tensor *modulation = c ? ng_forward(layer->modulation, tape, c) : NULL;
     ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
-    ng_tensor *scale = ng_add_scalar(tape, part_of(tape, modulation, 1, dim), 1);
-    ng_tensor *h = ng_add(tape, ng_mul(tape, scale, xhat), part_of(tape, modulation, 0, dim));
+    ng_tensor *scale = ng_add_scalar(tape, modulation_part(tape, modulation, 1, dim), 1);
+    ng_tensor *h =
+        ng_add(tape, ng_mul(tape, scale, xhat), modulation_part(tape, modulation, 0, dim));
     ng_tensor *branch = h ? ng_forward(layer->inner, tape, h) : NULL;
     if (branch && !ng_shape_equal(branch->shape, h->shape)) {
         ng_fail(NG_ESHAPE, "AdaptiveResidual: inner turned %s into %s, expected the same shape",
                 ng_shape_print(h->shape).text, ng_shape_print(branch->shape).text);
         return NULL;
     }
-    return ng_add(tape, x, ng_mul(tape, part_of(tape, modulation, 2, dim), branch));
+    return ng_add(tape, x, ng_mul(tape, modulation_part(tape, modulation, 2, dim), branch));
 }
 
 static void adaptive_residual_describe(const ng_module *self, char *text, size_t bytes)

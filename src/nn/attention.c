@@ -16,9 +16,9 @@ typedef struct {
     ng_tensor *out_weight;                     /* (dim, dim) */
     ng_tensor *out_bias;                       /* (dim), or NG_NONE */
     ng_module *q_norm, *k_norm;                /* of each head, or NULL */
-} attention;
+} attention_layer;
 
-static bool is_cross(const attention *layer) { return layer->options.context != 0; }
+static bool is_cross(const attention_layer *layer) { return layer->options.context != 0; }
 
 /* What a pass reads; in self-attention all but the mask are x. */
 typedef struct {
@@ -27,10 +27,10 @@ typedef struct {
 
 /* ---- Queries, keys and values -------------------------------------------------------------- */
 
-static int64_t head_dim(const attention *layer) { return layer->dim / layer->options.heads; }
+static int64_t head_dim(const attention_layer *layer) { return layer->dim / layer->options.heads; }
 
 /* q or k (N, T, heads D) with each head normalized and at its position, as far as asked for. */
-static ng_tensor *placed(const attention *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
+static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
 {
     const int64_t head = head_dim(layer);
     if (norm && x) {
@@ -43,8 +43,8 @@ static ng_tensor *placed(const attention *layer, ng_tape *tape, ng_tensor *x, ng
 }
 
 /* Attention of q, k and v as the products leave them. */
-static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *const qkv[3],
-                         ng_tensor *mask)
+static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
+                                   ng_tensor *const qkv[3], ng_tensor *mask)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
     ng_tensor *q = placed(layer, tape, qkv[0], layer->q_norm);
@@ -55,7 +55,7 @@ static ng_tensor *attend(const attention *layer, ng_tape *tape, ng_tensor *const
 
 /* QK-norm takes q and k out of the packed tensor; without it they stay where the product left
  * them. */
-static ng_tensor *attend_packed(const attention *layer, ng_tape *tape, ng_tensor *qkv,
+static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_tensor *qkv,
                                 ng_tensor *mask)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
@@ -64,7 +64,7 @@ static ng_tensor *attend_packed(const attention *layer, ng_tape *tape, ng_tensor
         ng_tensor *const parts[] = {ng_slice(tape, qkv, -1, 0, at_k),
                                     ng_slice(tape, qkv, -1, at_k, at_v),
                                     ng_slice(tape, qkv, -1, at_v, NG_END)};
-        return attend(layer, tape, parts, mask);
+        return attention_attend(layer, tape, parts, mask);
     }
     if (o->rotary)
         qkv = ng_rotary(tape, qkv, .dim = head_dim(layer), .over = at_v, .base = o->rotary_base);
@@ -73,13 +73,13 @@ static ng_tensor *attend_packed(const attention *layer, ng_tape *tape, ng_tensor
 }
 
 /* Rows from .. to of in_bias. */
-static ng_tensor *bias_part(const attention *layer, ng_tape *tape, int64_t from, int64_t to)
+static ng_tensor *bias_part(const attention_layer *layer, ng_tape *tape, int64_t from, int64_t to)
 {
     ng_tensor *bias = ng_stand_in(tape, layer->in_bias);
     return ng_is_none(bias) ? bias : ng_slice(tape, bias, 0, from, to);
 }
 
-static ng_tensor *attend_across(const attention *layer, ng_tape *tape, const sequences *in)
+static ng_tensor *attend_across(const attention_layer *layer, ng_tape *tape, const sequences *in)
 {
     const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim, end = at_v + layer->kv_dim;
     ng_tensor *const qkv[] = {
@@ -88,7 +88,7 @@ static ng_tensor *attend_across(const attention *layer, ng_tape *tape, const seq
                   bias_part(layer, tape, at_k, at_v)),
         ng_linear(tape, in->values, ng_stand_in(tape, layer->v_weight),
                   bias_part(layer, tape, at_v, end))};
-    return attend(layer, tape, qkv, in->mask);
+    return attention_attend(layer, tape, qkv, in->mask);
 }
 
 /* ---- Forward ------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static bool lengths_fit(const sequences *in)
     return false;
 }
 
-static ng_tensor *run(const attention *layer, ng_tape *tape, const sequences *in)
+static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, const sequences *in)
 {
     const int64_t dim = layer->dim, context = layer->options.context;
     const bool cross = is_cross(layer);
@@ -142,10 +142,10 @@ static ng_tensor *run(const attention *layer, ng_tape *tape, const sequences *in
 static ng_tensor *attention_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
                                           ng_tensor *condition)
 {
-    const attention *layer = (const attention *)self;
-    if (!is_cross(layer)) return run(layer, tape, &(sequences){x, x, x, condition});
+    const attention_layer *layer = (const attention_layer *)self;
+    if (!is_cross(layer)) return attention_run(layer, tape, &(sequences){x, x, x, condition});
     if (!ng_is_none(condition))
-        return run(layer, tape, &(sequences){x, condition, condition, NG_NONE});
+        return attention_run(layer, tape, &(sequences){x, condition, condition, NG_NONE});
     ng_fail(NG_EVALUE,
             "MultiHeadAttention: it was made with .context, expected ng_forward_given or "
             "ng_forward_attention");
@@ -169,7 +169,7 @@ static void scale_from(ng_tensor *weight, int64_t first, double factor)
  * where heads share them. */
 static void attention_init(ng_module *self, ng_rng *rng)
 {
-    attention *layer = (attention *)self;
+    attention_layer *layer = (attention_layer *)self;
     const int64_t dim = layer->dim, kv_dim = layer->kv_dim;
     const double deviation = 1 / sqrt((double)dim), gain = layer->options.gain;
     if (is_cross(layer)) {
@@ -187,7 +187,7 @@ static void attention_init(ng_module *self, ng_rng *rng)
 
 static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const attention *layer = (const attention *)self;
+    const attention_layer *layer = (const attention_layer *)self;
     const ng_multi_head_attention_new_options *o = &layer->options;
     char dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
     if (o->rotary && o->rotary_base != usual_base)
@@ -207,7 +207,7 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 }
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
-                                                .size = sizeof(attention),
+                                                .size = sizeof(attention_layer),
                                                 .forward = attention_forward,
                                                 .forward_given = attention_forward_given,
                                                 .init = attention_init,
@@ -222,7 +222,7 @@ ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x, 
         !ng_given(function, "mask", mask) || !ng_accepts(function, tape, 3, inputs) ||
         !ng_accepts_optional(function, tape, 4, inputs))
         return NULL;
-    const attention *layer = (const attention *)module;
+    const attention_layer *layer = (const attention_layer *)module;
     if (module->type != &attention_class || !is_cross(layer)) {
         ng_fail(NG_EVALUE, "%s: the module is a %s%s, expected a MultiHeadAttention with .context",
                 function, module->type->name,
@@ -230,13 +230,13 @@ ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x, 
         return NULL;
     }
     const int64_t failures = ng_failures();
-    ng_tensor *y = run(layer, tape, &(sequences){x, keys, values, mask});
+    ng_tensor *y = attention_run(layer, tape, &(sequences){x, keys, values, mask});
     return y ? y : ng_failed_in(module, x, failures);
 }
 
 /* ---- Make ---------------------------------------------------------------------------------- */
 
-static bool options_accepted(int64_t dim, const ng_multi_head_attention_new_options *o)
+static bool attention_options_accepted(int64_t dim, const ng_multi_head_attention_new_options *o)
 {
     static const char name[] = "ng_multi_head_attention_new";
     if (!ng_option_positive(name, "dim", dim, "features") ||
@@ -275,7 +275,7 @@ static bool options_accepted(int64_t dim, const ng_multi_head_attention_new_opti
 }
 
 /* The matrices that make q, k and v: one, or three of two sequences. */
-static void add_in_weights(attention *self)
+static void add_in_weights(attention_layer *self)
 {
     ng_module *base = &self->base;
     const int64_t dim = self->dim, kv_dim = self->kv_dim, context = self->options.context;
@@ -294,11 +294,11 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
                                             ng_multi_head_attention_new_options options)
 {
     options.gain = ng_option(options.gain, 1);
-    if (!options_accepted(dim, &options)) return NULL;
+    if (!attention_options_accepted(dim, &options)) return NULL;
     if (options.kv_heads == 0) options.kv_heads = options.heads;
     if (options.value_context == 0) options.value_context = options.context;
     options.rotary_base = ng_option(options.rotary_base, usual_base);
-    attention *self = (attention *)ng_module_new(&attention_class);
+    attention_layer *self = (attention_layer *)ng_module_new(&attention_class);
     if (!self) return NULL;
     ng_module *base = &self->base;
     const int64_t head = dim / options.heads;

@@ -29,7 +29,7 @@ static const conv_class *class_of(const conv *layer)
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-static bool channels_fit(const conv *layer, const ng_tensor *x)
+static bool conv_channels_fit(const conv *layer, const ng_tensor *x)
 {
     const conv_class *type = class_of(layer);
     if (ng_rank(x) != type->axes + 2 || ng_dim(x, 1) == layer->in) return true;
@@ -71,7 +71,7 @@ static ng_tensor *lines_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
 static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const conv *layer = (const conv *)self;
-    if (!channels_fit(layer, x)) return NULL;
+    if (!conv_channels_fit(layer, x)) return NULL;
     return class_of(layer)->axes == 2 ? images_forward(layer, tape, x)
                                       : lines_forward(layer, tape, x);
 }
@@ -149,7 +149,7 @@ static bool settings_accepted(const char *maker, const conv *asked)
 }
 
 /* A layer with the settings of `asked`, which has no base yet. */
-static ng_module *make(const conv_class *type, conv asked)
+static ng_module *conv_create(const conv_class *type, conv asked)
 {
     if (asked.groups == 0) asked.groups = 1;
     if (!settings_accepted(type->maker, &asked)) return NULL;
@@ -186,46 +186,46 @@ static ng_module *make(const conv_class *type, conv asked)
 
 ng_module *ng_conv2d_new_with(int64_t in, int64_t out, ng_conv2d_new_options options)
 {
-    return make(&conv2d_class, (conv){.in = in,
-                                      .out = out,
-                                      .groups = options.groups,
-                                      .window = WINDOW_OF(options),
-                                      .no_bias = options.no_bias});
+    return conv_create(&conv2d_class, (conv){.in = in,
+                                             .out = out,
+                                             .groups = options.groups,
+                                             .window = WINDOW_OF(options),
+                                             .no_bias = options.no_bias});
 }
 
 ng_module *ng_conv1d_new_with(int64_t in, int64_t out, ng_conv1d_new_options options)
 {
-    return make(&conv1d_class, (conv){.in = in,
-                                      .out = out,
-                                      .groups = options.groups,
-                                      .window = LINE_OF(options),
-                                      .no_bias = options.no_bias});
+    return conv_create(&conv1d_class, (conv){.in = in,
+                                             .out = out,
+                                             .groups = options.groups,
+                                             .window = LINE_OF(options),
+                                             .no_bias = options.no_bias});
 }
 
 ng_module *ng_conv_transpose2d_new_with(int64_t in, int64_t out,
                                         ng_conv_transpose2d_new_options options)
 {
     const int64_t rows = options.output_padding_h, columns = options.output_padding_w;
-    return make(&transposed2d_class,
-                (conv){.in = in,
-                       .out = out,
-                       .groups = options.groups,
-                       .window = WINDOW_OF(options),
-                       .output_padding_h = rows != 0 ? rows : options.output_padding,
-                       .output_padding_w = columns != 0 ? columns : options.output_padding,
-                       .no_bias = options.no_bias});
+    return conv_create(&transposed2d_class,
+                       (conv){.in = in,
+                              .out = out,
+                              .groups = options.groups,
+                              .window = WINDOW_OF(options),
+                              .output_padding_h = rows != 0 ? rows : options.output_padding,
+                              .output_padding_w = columns != 0 ? columns : options.output_padding,
+                              .no_bias = options.no_bias});
 }
 
 ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
                                         ng_conv_transpose1d_new_options options)
 {
-    return make(&transposed1d_class, (conv){.in = in,
-                                            .out = out,
-                                            .groups = options.groups,
-                                            .window = LINE_OF(options),
-                                            .output_padding_h = options.output_padding,
-                                            .output_padding_w = options.output_padding,
-                                            .no_bias = options.no_bias});
+    return conv_create(&transposed1d_class, (conv){.in = in,
+                                                   .out = out,
+                                                   .groups = options.groups,
+                                                   .window = LINE_OF(options),
+                                                   .output_padding_h = options.output_padding,
+                                                   .output_padding_w = options.output_padding,
+                                                   .no_bias = options.no_bias});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -269,3 +269,7 @@ const ng_case ng_layer_cases_conv2d[] = {
     {.name = "ConvTranspose1d", .module = case_transposed1d, .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
 };
 const int ng_layer_cases_conv2d_count = NG_CASE_COUNT(ng_layer_cases_conv2d);
+
+#undef CONV_CLASS
+#undef WINDOW_OF
+#undef LINE_OF

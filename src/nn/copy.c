@@ -10,9 +10,9 @@ typedef struct {
         const ng_module *module;
         int next; /* of its entries */
     } level[NG_MAX_DEPTH];
-} walk;
+} tree_walk;
 
-static void walk_begin(walk *w, const ng_module *root)
+static void walk_begin(tree_walk *w, const ng_module *root)
 {
     w->root = root;
     w->depth = 1;
@@ -21,7 +21,7 @@ static void walk_begin(walk *w, const ng_module *root)
 }
 
 /* NULL past the last. */
-static const ng_entry *walk_next(walk *w)
+static const ng_entry *walk_next(tree_walk *w)
 {
     while (w->depth > 0) {
         const ng_module *module = w->level[w->depth - 1].module;
@@ -38,9 +38,9 @@ static const ng_entry *walk_next(walk *w)
 }
 
 /* Whether each tensor of `from` has its like in `to`, whose dtype has room for its values. */
-static ng_status compare(const char *function, const ng_module *to, const ng_module *from)
+static ng_status trees_match(const char *function, const ng_module *to, const ng_module *from)
 {
-    walk a, b;
+    tree_walk a, b;
     walk_begin(&a, to), walk_begin(&b, from);
     for (;;) {
         const ng_entry *x = walk_next(&a), *y = walk_next(&b);
@@ -58,7 +58,7 @@ static ng_status compare(const char *function, const ng_module *to, const ng_mod
     }
 }
 
-static double between(double to, double from, double decay)
+static double average_of(double to, double from, double decay)
 {
     return decay * to + (1 - decay) * from;
 }
@@ -69,22 +69,24 @@ static void average(ng_tensor *to, const ng_tensor *from, double decay)
         float *x = to->data;
         const float *y = from->data;
         for (int64_t i = 0; i < to->size; i++)
-            x[i] = (float)between((double)x[i], (double)y[i], decay);
+            x[i] = (float)average_of((double)x[i], (double)y[i], decay);
     } else {
         for (int64_t i = 0; i < to->size; i++)
-            ng_tensor_store(to, i, between(ng_tensor_load(to, i), ng_tensor_load(from, i), decay));
+            ng_tensor_store(to, i,
+                            average_of(ng_tensor_load(to, i), ng_tensor_load(from, i), decay));
     }
     ng_touch(to);
 }
 
 /* Buffers are always copied. */
-static ng_status merge(const char *function, ng_module *to, const ng_module *from, double decay)
+static ng_status copy_or_average(const char *function, ng_module *to, const ng_module *from,
+                                 double decay)
 {
     if (!ng_given(function, "to", to) || !ng_given(function, "from", from))
         return ng_newest_status();
-    const ng_status status = compare(function, to, from);
+    const ng_status status = trees_match(function, to, from);
     if (status != NG_OK || to == from) return status;
-    walk a, b;
+    tree_walk a, b;
     walk_begin(&a, to), walk_begin(&b, from);
     for (const ng_entry *x, *y; (x = walk_next(&a)) && (y = walk_next(&b));)
         if (decay > 0 && x->kind == NG_ENTRY_PARAMETER)
@@ -96,7 +98,7 @@ static ng_status merge(const char *function, ng_module *to, const ng_module *fro
 
 ng_status ng_module_copy(ng_module *to, const ng_module *from)
 {
-    return merge("ng_module_copy", to, from, 0);
+    return copy_or_average("ng_module_copy", to, from, 0);
 }
 
 ng_status ng_module_average(ng_module *to, const ng_module *from, double decay)
@@ -104,7 +106,7 @@ ng_status ng_module_average(ng_module *to, const ng_module *from, double decay)
     static const char name[] = "ng_module_average";
     if (!(decay >= 0 && decay <= 1))
         return ng_fail(NG_EVALUE, "%s: decay is %g, expected 0 <= decay <= 1", name, decay);
-    return merge(name, to, from, decay);
+    return copy_or_average(name, to, from, decay);
 }
 
 /* ---- Clone: the structure first, then where pointers lead, then the values ------------------- */
@@ -204,7 +206,7 @@ static ng_status fill_in(const ng_module *from, ng_module *to, const twin *twins
         ng_copy_values(b->tensor, a->tensor);
         b->tensor->requires_grad = a->tensor->requires_grad;
         b->tensor->version = a->tensor->version;
-        b->initial = a->initial, b->version = a->version, b->digest = a->digest;
+        b->initial = a->initial, b->drawn = a->drawn;
     }
     return status;
 }

@@ -56,7 +56,7 @@ static const ng_module_class feed_forward_class = {.name = "FeedForward",
                                                    .init = feed_forward_init,
                                                    .describe = feed_forward_describe};
 
-static bool options_accepted(const ng_feed_forward_new_options *o)
+static bool feed_forward_options_accepted(const ng_feed_forward_new_options *o)
 {
     static const char name[] = "ng_feed_forward_new";
     if ((unsigned)o->activation > NG_FEED_FORWARD_SWIGLU) {
@@ -74,7 +74,7 @@ ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
     if (!ng_option_positive("ng_feed_forward_new", "dim", options.dim, "features")) return NULL;
     if (options.hidden == 0) options.hidden = gated ? (8 * options.dim + 2) / 3 : 4 * options.dim;
     options.gain = ng_option(options.gain, 1);
-    if (!options_accepted(&options)) return NULL;
+    if (!feed_forward_options_accepted(&options)) return NULL;
     feed_forward *self = (feed_forward *)ng_module_new(&feed_forward_class);
     if (!self) return NULL;
     ng_module *base = &self->base;

@@ -16,7 +16,7 @@ static fans fans_of(ng_shape shape)
     return (fans){(double)shape.dim[1] * reach, (double)shape.dim[0] * reach};
 }
 
-static ng_status uniform(ng_tensor *x, double bound, ng_rng *rng)
+static ng_status init_uniform(ng_tensor *x, double bound, ng_rng *rng)
 {
     return ng_fill_uniform(x, -bound, bound, rng);
 }
@@ -29,10 +29,10 @@ ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng)
     if (x->size == 0) return NG_OK;
     const fans fan = fans_of(x->shape);
     switch (kind) {
-    case NG_INIT_DEFAULT: return uniform(x, 1 / sqrt(fan.in), rng);
-    case NG_INIT_KAIMING_UNIFORM: return uniform(x, sqrt(6 / fan.in), rng);
+    case NG_INIT_DEFAULT: return init_uniform(x, 1 / sqrt(fan.in), rng);
+    case NG_INIT_KAIMING_UNIFORM: return init_uniform(x, sqrt(6 / fan.in), rng);
     case NG_INIT_KAIMING_NORMAL: return ng_fill_normal(x, 0, sqrt(2 / fan.in), rng);
-    case NG_INIT_XAVIER_UNIFORM: return uniform(x, sqrt(6 / (fan.in + fan.out)), rng);
+    case NG_INIT_XAVIER_UNIFORM: return init_uniform(x, sqrt(6 / (fan.in + fan.out)), rng);
     case NG_INIT_XAVIER_NORMAL: return ng_fill_normal(x, 0, sqrt(2 / (fan.in + fan.out)), rng);
     case NG_INIT_NORMAL: return ng_fill_normal(x, 0, value, rng);
     case NG_INIT_CONSTANT: return ng_fill(x, value);

@@ -19,32 +19,15 @@ const char *ng_entry_path(const ng_module *root, const ng_entry *entry)
     return entry->path->text + (above ? strlen(above->text) + 1 : 0);
 }
 
-/* `back` at the end of so many more bytes; it keeps `older` behind it. */
-static ng_path *path_new(const char *function, size_t room, const char *back, ng_path *older)
+/* "front.name", or name alone at the root. */
+static ng_path *path_new(const char *function, const char *front, const char *name, ng_path *older)
 {
-    const size_t bytes = sizeof(ng_path) + room + strlen(back) + 1;
-    ng_path *path = ng_calloc(function, (int64_t)bytes, 1);
+    const size_t bytes = (front ? strlen(front) + 1 : 0) + strlen(name) + 1;
+    ng_path *path = ng_calloc(function, (int64_t)(sizeof(ng_path) + bytes), 1);
     if (!path) return NULL;
-    path->text = strcpy(path->bytes + room, back);
+    snprintf(path->text, bytes, "%s%s%s", front ? front : "", front ? "." : "", name);
     path->older = older;
     return path;
-}
-
-/* The path itself if `front` fits before it, else a copy before which it fits more than once, so
- * that a path that grows step by step is seldom copied. */
-static ng_path *with_room(ng_path *path, const char *front)
-{
-    const size_t needed = strlen(front) + 1;
-    if ((size_t)(path->text - path->bytes) >= needed) return path;
-    return path_new("ng_module_add_child", 2 * needed + strlen(path->text), path->text, path);
-}
-
-/* front.path */
-static void prepend(ng_path *path, const char *front)
-{
-    const size_t length = strlen(front);
-    *--path->text = '.';
-    path->text = memcpy(path->text - length, front, length);
 }
 
 static void path_free(ng_path *path)
@@ -137,10 +120,8 @@ static ng_entry *entry_prepare(const char *function, ng_module *self, const char
         registry->entries = grown;
         registry->room = room;
     }
-    const char *front = registry->path ? registry->path->text : NULL;
-    ng_path *path = path_new(function, front ? strlen(front) + 1 : 0, name, NULL);
+    ng_path *path = path_new(function, registry->path ? registry->path->text : NULL, name, NULL);
     if (!path) return NULL;
-    if (front) prepend(path, front);
     ng_entry *entry = &registry->entries[registry->count];
     *entry = (ng_entry){.path = path};
     return entry;
@@ -227,11 +208,6 @@ ng_tensor *ng_module_add_count(ng_module *self, const char *name)
 
 /* ---- Draw --------------------------------------------------------------------------------- */
 
-static uint64_t digest_of(const ng_tensor *x)
-{
-    return ng_digest(NG_DIGEST_START, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
-}
-
 static ng_rng stream_of(uint64_t seed, const char *path)
 {
     const uint64_t hash = ng_digest(NG_DIGEST_START, path, strlen(path));
@@ -242,26 +218,23 @@ static void note_drawn(ng_module *self)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        if (entry->kind == NG_ENTRY_CHILD) continue;
-        entry->version = entry->tensor->version;
-        entry->digest = digest_of(entry->tensor);
+        if (entry->tensor) entry->drawn = entry->tensor->version;
     }
 }
 
+/* Whether nobody has set a value since the module was drawn. */
 static bool is_as_drawn(const ng_module *self)
 {
     if (self->registry->seeded) return false;
     for (int i = 0; i < self->registry->count; i++) {
         const ng_entry *entry = &self->registry->entries[i];
-        if (entry->kind == NG_ENTRY_CHILD) continue;
-        if (entry->version != entry->tensor->version) return false;
-        if (entry->digest != digest_of(entry->tensor)) return false;
+        if (entry->tensor && entry->drawn != entry->tensor->version) return false;
     }
     return true;
 }
 
 /* After the children: a module may start from what they have drawn. */
-static void draw(ng_module *self, uint64_t seed, const char *path)
+static void draw_module(ng_module *self, uint64_t seed, const char *path)
 {
     if (self->type->init) {
         ng_rng rng = stream_of(seed, path);
@@ -278,7 +251,7 @@ static bool draw_again(const ng_module *root, ng_module *self)
         ng_module *child = self->registry->entries[i].child;
         if (child && !draw_again(root, child)) return false;
     }
-    if (is_as_drawn(self)) draw(self, 0, ng_module_path(root, self));
+    if (is_as_drawn(self)) draw_module(self, 0, ng_module_path(root, self));
     return !self->registry->failed;
 }
 
@@ -289,7 +262,7 @@ static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
         if (entry->tensor) ng_fill(entry->tensor, entry->initial);
         if (entry->child) init_tree(root, entry->child, seed);
     }
-    draw(self, seed, ng_module_path(root, self));
+    draw_module(self, seed, ng_module_path(root, self));
     self->registry->seeded = true;
 }
 
@@ -310,7 +283,7 @@ ng_module *ng_module_built(ng_module *self)
         ng_module_free(self);
         return NULL;
     }
-    draw(self, 0, "");
+    draw_module(self, 0, "");
     if (!self->registry->failed) return self;
     ng_module_free(self);
     return NULL;
@@ -324,12 +297,12 @@ static ng_module *root_of(ng_module *module)
     return module;
 }
 
-/* Makes room for front.path in everything below `self`; drop_paths takes it back. */
+/* Makes front.path for everything below `self`; drop_paths takes it back. */
 static bool prepare_paths(ng_module *self, const char *front)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        entry->next_path = with_room(entry->path, front);
+        entry->next_path = path_new("ng_module_add_child", front, entry->path->text, entry->path);
         if (!entry->next_path) return false;
         if (entry->child && !prepare_paths(entry->child, front)) return false;
     }
@@ -340,22 +313,21 @@ static void drop_paths(ng_module *self)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        if (entry->next_path != entry->path) ng_free(entry->next_path);
+        ng_free(entry->next_path);
         entry->next_path = NULL;
         if (entry->child) drop_paths(entry->child);
     }
 }
 
-static void commit_paths(ng_module *self, const char *front)
+static void commit_paths(ng_module *self)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
         entry->path = entry->next_path;
         entry->next_path = NULL;
-        prepend(entry->path, front);
         if (!entry->child) continue;
         entry->child->registry->path = entry->path;
-        commit_paths(entry->child, front);
+        commit_paths(entry->child);
     }
 }
 
@@ -420,7 +392,7 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     int height = child->registry->height + 1;
     for (ng_module *above = self; above; above = above->registry->parent, height++)
         if (above->registry->height < height) above->registry->height = height;
-    commit_paths(child, entry->path->text);
+    commit_paths(child);
     return draw_again(root_of(self), child) ? child : remember_failure(self);
 }
 
@@ -585,8 +557,8 @@ ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t fai
     return NULL;
 }
 
-static bool forward_given(const char *function, const ng_module *module, const ng_tape *tape,
-                          const ng_tensor *x)
+static bool forward_accepted(const char *function, const ng_module *module, const ng_tape *tape,
+                             const ng_tensor *x)
 {
     return ng_given(function, "module", module) && ng_given(function, "tape", tape) &&
            ng_given(function, "x", x) && ng_usable(function, "x", 0, tape, x);
@@ -594,7 +566,7 @@ static bool forward_given(const char *function, const ng_module *module, const n
 
 ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 {
-    if (!forward_given("ng_forward", module, tape, x)) return NULL;
+    if (!forward_accepted("ng_forward", module, tape, x)) return NULL;
     const int64_t failures = ng_failures();
     ng_tensor *y = NULL;
     if (module->type->forward)
@@ -611,7 +583,7 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
 {
     static const char function[] = "ng_forward_given";
-    if (!forward_given(function, module, tape, x) || !ng_given(function, "condition", condition))
+    if (!forward_accepted(function, module, tape, x) || !ng_given(function, "condition", condition))
         return NULL;
     if (!ng_is_none(condition) && !ng_usable(function, "the condition", 0, tape, condition))
         return NULL;
@@ -684,11 +656,11 @@ bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, n
 }
 
 /* Converts into new tensors; drop_converted frees what stands there. */
-static bool convert(const ng_module *root, ng_module *self, ng_dtype dtype)
+static bool convert_tree(const ng_module *root, ng_module *self, ng_dtype dtype)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
-        if (entry->child && !convert(root, entry->child, dtype)) return false;
+        if (entry->child && !convert_tree(root, entry->child, dtype)) return false;
         if (!entry->tensor || entry->tensor->dtype == dtype) continue;
         if (entry->tensor->dtype == NG_I64) continue; /* a count stays one */
         if (!ng_range_fits("ng_module_to", ng_entry_path(root, entry), entry->tensor, dtype))
@@ -721,18 +693,16 @@ static void trade_converted(ng_entry *entry)
     if (x->grad) x->passes = x->grad->version;
     ng_tensor_destroy(x->grad);
     x->grad = NULL;
-    ng_touch(x);
+    ng_touch(x), entry->drawn++; /* nobody has set a value */
 }
 
 static void commit_converted(ng_module *self)
 {
-    const bool drawn = is_as_drawn(self);
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
         if (entry->converted) trade_converted(entry);
         if (entry->child) commit_converted(entry->child);
     }
-    if (drawn) note_drawn(self);
 }
 
 ng_status ng_module_to(ng_module *module, ng_dtype dtype)
@@ -741,7 +711,7 @@ ng_status ng_module_to(ng_module *module, ng_dtype dtype)
     if (dtype != NG_F32 && dtype != NG_F64)
         return ng_fail(NG_EDTYPE, "ng_module_to: dtype %s, expected float32 or float64",
                        ng_dtype_name(dtype));
-    const bool converted = convert(module, module, dtype);
+    const bool converted = convert_tree(module, module, dtype);
     if (converted) commit_converted(module);
     drop_converted(module);
     return converted ? NG_OK : ng_newest_status();

@@ -8,13 +8,12 @@
 #include "tape/tape.h"
 #include <normgrad/nn.h>
 
-/* A path from the root of the tree, "3.norm.weight". When the root is given to another module the
- * path grows at its front, into bytes that are kept free there: what its readers hold is still its
- * end. An older one is kept for the same reason. */
+/* A path from the root of the tree, "3.norm.weight". When the root is given to another module, a
+ * longer path takes its place. The older one is kept, because a name lives as long as its module.
+ */
 typedef struct ng_path {
     struct ng_path *older;
-    char *text;
-    char bytes[];
+    char text[];
 } ng_path;
 
 typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD } ng_entry_kind;
@@ -22,13 +21,12 @@ typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD } ng_entry_ki
 typedef struct {
     ng_entry_kind kind;
     ng_path *path;      /* the registered name is its tail */
-    ng_path *next_path; /* during adoption: the path, or a copy with enough room */
+    ng_path *next_path; /* during adoption: the path to come */
     ng_module *child;
     ng_tensor *tensor;
     ng_tensor *converted; /* during ng_module_to: the tensor in the dtype to come */
     double initial;       /* what the tensor starts at */
-    uint32_t version;     /* of a tensor when its module was drawn, */
-    uint64_t digest;      /* and of its values: equal ones say that nobody wrote to it since */
+    uint32_t drawn;       /* the tensor's version when it was drawn: equal until somebody writes */
 } ng_entry;
 
 struct ng_registry {
@@ -38,7 +36,7 @@ struct ng_registry {
     int count, room;
     int height;         /* levels of children below */
     int64_t parameters; /* registered in the whole tree */
-    bool failed;        /* something could not be registered */
+    bool failed;        /* something could not be registered or drawn */
     bool seeded;        /* drawn by ng_module_init: adoption does not draw again */
 };
 

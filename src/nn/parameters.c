@@ -1,7 +1,7 @@
 /* Parameters: tensors that somebody has made, as a module. */
 #include "nn/module.h"
 
-static const char function[] = "ng_parameters_new";
+static const char parameters_function[] = "ng_parameters_new";
 
 static const ng_module_class parameters_class = {.name = "Parameters", .size = sizeof(ng_module)};
 
@@ -10,21 +10,23 @@ static bool is_leaf_of_yours(ng_tensor *const *tensors, int i)
     const ng_tensor *x = tensors[i];
     char which[32];
     snprintf(which, sizeof which, "tensor %d", i + 1);
-    if (!ng_given(function, which, x) || !ng_readable(function, x)) return false;
+    if (!ng_given(parameters_function, which, x) || !ng_readable(parameters_function, x))
+        return false;
     bool again = false;
     for (int k = 0; k < i; k++) again = again || tensors[k] == x;
     if (x->tape || x->module_owned || again)
-        ng_fail(NG_ESTATE, "%s: %s belongs to a tape or a module, expected one of yours", function,
-                which);
+        ng_fail(NG_ESTATE, "%s: %s belongs to a tape or a module, expected one of yours",
+                parameters_function, which);
     else if (x->dtype == NG_I64)
-        ng_fail(NG_EDTYPE, "%s: %s is int64, expected float32 or float64", function, which);
+        ng_fail(NG_EDTYPE, "%s: %s is int64, expected float32 or float64", parameters_function,
+                which);
     else
         return true;
     return false;
 }
 
 /* Leaves the first `count` tensors as they were. */
-static void give_back(ng_module *self, const bool *required, int count)
+static void parameters_give_back(ng_module *self, const bool *required, int count)
 {
     for (int i = 0; i < count; i++) {
         ng_entry *entry = &self->registry->entries[i];
@@ -36,25 +38,25 @@ static void give_back(ng_module *self, const bool *required, int count)
 
 ng_module *ng_parameters_new(ng_tensor *const *tensors, int count)
 {
-    if (!ng_given(function, "tensors", tensors)) return NULL;
+    if (!ng_given(parameters_function, "tensors", tensors)) return NULL;
     if (count < 0) {
-        ng_fail(NG_EVALUE, "%s: %d tensors, expected 0 or more", function, count);
+        ng_fail(NG_EVALUE, "%s: %d tensors, expected 0 or more", parameters_function, count);
         return NULL;
     }
     for (int i = 0; i < count; i++)
         if (!is_leaf_of_yours(tensors, i)) return NULL;
     ng_module *self = ng_module_new(&parameters_class);
-    bool *required = ng_calloc(function, count + 1, sizeof *required);
+    bool *required = ng_calloc(parameters_function, count + 1, sizeof *required);
     int taken = 0;
     while (self && required && taken < count) {
         char name[16];
         snprintf(name, sizeof name, "%d", taken);
         required[taken] = tensors[taken]->requires_grad;
-        if (!ng_module_take_parameter(function, self, name, tensors[taken])) break;
+        if (!ng_module_take_parameter(parameters_function, self, name, tensors[taken])) break;
         taken++;
     }
     const bool done = self && required && taken == count;
-    if (self && !done) give_back(self, required, taken);
+    if (self && !done) parameters_give_back(self, required, taken);
     if (!done) ng_module_free(self);
     ng_free(required);
     return done ? ng_module_built(self) : NULL;

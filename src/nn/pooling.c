@@ -40,25 +40,29 @@ typedef struct {
 typedef struct {
     ng_module base;
     ng_window_options window;
-} pool;
+} pool_layer;
 
 static ng_tensor *pool_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return ((const pool_class *)self->type)->op(tape, x, ((const pool *)self)->window);
+    return ((const pool_class *)self->type)->op(tape, x, ((const pool_layer *)self)->window);
 }
 
 static void pool_describe(const ng_module *self, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s", ng_window_text(&((const pool *)self)->window).text);
+    snprintf(text, bytes, "%s", ng_window_text(&((const pool_layer *)self)->window).text);
 }
 
-static const pool_class max_pool_class = {
-    {.name = "MaxPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
-    ng_max_pool2d_with};
+static const pool_class max_pool_class = {{.name = "MaxPool2d",
+                                           .size = sizeof(pool_layer),
+                                           .forward = pool_forward,
+                                           .describe = pool_describe},
+                                          ng_max_pool2d_with};
 
-static const pool_class avg_pool_class = {
-    {.name = "AvgPool2d", .size = sizeof(pool), .forward = pool_forward, .describe = pool_describe},
-    ng_avg_pool2d_with};
+static const pool_class avg_pool_class = {{.name = "AvgPool2d",
+                                           .size = sizeof(pool_layer),
+                                           .forward = pool_forward,
+                                           .describe = pool_describe},
+                                          ng_avg_pool2d_with};
 
 static ng_module *make_pool(const char *function, const pool_class *type, ng_window_options window)
 {
@@ -66,7 +70,7 @@ static ng_module *make_pool(const char *function, const pool_class *type, ng_win
     if (!ng_window_settings(function, &window, &settings) ||
         !ng_pool_padding_fits(function, &settings))
         return NULL;
-    pool *self = (pool *)ng_module_new(&type->base);
+    pool_layer *self = (pool_layer *)ng_module_new(&type->base);
     if (self) self->window = window;
     return self ? ng_module_built(&self->base) : NULL;
 }

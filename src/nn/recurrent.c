@@ -92,8 +92,8 @@ static ng_tensor *composed(const recurrent *layer, ng_tape *tape, ng_tensor *x, 
 }
 
 /* One direction of one layer, from *state on; the state after it where that is wanted. */
-static ng_tensor *run(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t which,
-                      ng_tensor *lengths, ng_recurrent_state *state, bool wanted)
+static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t which,
+                                ng_tensor *lengths, ng_recurrent_state *state, bool wanted)
 {
     direction d = direction_at(layer, which);
     const bool reverse = which % directions_in(layer);
@@ -111,7 +111,7 @@ static ng_tensor *run(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64
 }
 
 /* The which-th matrix (N, hidden) of states (layers directions, N, hidden), or NG_NONE. */
-static ng_tensor *state_at(ng_tape *tape, ng_tensor *states, int64_t which)
+static ng_tensor *recurrent_state_at(ng_tape *tape, ng_tensor *states, int64_t which)
 {
     if (ng_is_none(states)) return NG_NONE;
     ng_tensor *state = ng_slice(tape, states, 0, which, which + 1);
@@ -149,7 +149,7 @@ static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x,
     ng_tensor *parts[2];
     for (int64_t d = 0; d < count; d++) {
         const int64_t which = l * count + d;
-        parts[d] = run(layer, tape, x, which, lengths, &states[which], wanted);
+        parts[d] = recurrent_run(layer, tape, x, which, lengths, &states[which], wanted);
         if (!parts[d]) return NULL;
     }
     ng_tensor *y = count > 1 ? ng_concat(tape, parts, 2, -1) : parts[0];
@@ -187,7 +187,8 @@ static ng_tensor *run_layers(const recurrent *layer, ng_tape *tape, ng_tensor *x
     ng_recurrent_state *states = ng_tape_memory(tape, (size_t)count * sizeof *states);
     if (!states) return NULL;
     for (int64_t i = 0; i < count; i++) {
-        states[i] = (ng_recurrent_state){state_at(tape, first->h, i), state_at(tape, first->c, i)};
+        states[i] = (ng_recurrent_state){recurrent_state_at(tape, first->h, i),
+                                         recurrent_state_at(tape, first->c, i)};
         if (!states[i].h || !states[i].c) return NULL;
     }
     for (int64_t l = 0; l < o->layers && x; l++)
@@ -233,15 +234,15 @@ static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
              o->no_bias ? ", no bias" : "");
 }
 
-#define CLASS(text)                                                                                \
+#define RECURRENT_CLASS(text)                                                                      \
     {                                                                                              \
         .name = text, .size = sizeof(recurrent), .forward = recurrent_forward,                     \
         .forward_given = recurrent_forward_given, .init = recurrent_init,                          \
         .describe = recurrent_describe                                                             \
     }
-static const ng_module_class rnn_class = CLASS("RNN");
-static const ng_module_class gru_class = CLASS("GRU");
-static const ng_module_class lstm_class = CLASS("LSTM");
+static const ng_module_class rnn_class = RECURRENT_CLASS("RNN");
+static const ng_module_class gru_class = RECURRENT_CLASS("GRU");
+static const ng_module_class lstm_class = RECURRENT_CLASS("LSTM");
 
 ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *lengths,
                                 ng_recurrent_state *state)
@@ -267,8 +268,8 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
 
 /* ---- Make ---------------------------------------------------------------------------------- */
 
-static bool options_accepted(const char *name, int64_t features, ng_cell cell,
-                             const ng_recurrent_new_options *o)
+static bool recurrent_options_accepted(const char *name, int64_t features, ng_cell cell,
+                                       const ng_recurrent_new_options *o)
 {
     if (!ng_option_positive(name, "features", features, "features") ||
         !ng_option_positive(name, "hidden", o->hidden, "features") ||
@@ -340,7 +341,7 @@ static ng_module *recurrent_new(const char *name, const ng_module_class *class, 
                                 int64_t features, ng_recurrent_new_options options)
 {
     if (options.layers == 0) options.layers = 1;
-    if (!options_accepted(name, features, cell, &options)) return NULL;
+    if (!recurrent_options_accepted(name, features, cell, &options)) return NULL;
     recurrent *self = (recurrent *)ng_module_new(class);
     if (!self) return NULL;
     self->cell = cell;
@@ -382,7 +383,7 @@ static ng_module *case_lstm_norm(void)
 static ng_module *case_lstm_rms(void) { return ng_lstm_new(2, 3, .norm = ng_norm_rms); }
 
 /* From 1 to 3, so that there is something to differentiate. */
-#define LENGTHS(rows)                                                                              \
+#define CASE_LENGTHS(rows)                                                                         \
     {                                                                                              \
         .name = "lengths", .shape = NG_CASE_SHAPE(rows), .low = 1, .high = 4, .index = true        \
     }
@@ -397,12 +398,15 @@ const ng_case ng_layer_cases_recurrent[] = {
      .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
     {.name = "LSTM (both directions, lengths)",
      .module = case_lstm_lengths,
-     .inputs = {NG_CASE_ANY("x", 3, 3, 2), LENGTHS(3)}},
+     .inputs = {NG_CASE_ANY("x", 3, 3, 2), CASE_LENGTHS(3)}},
     {.name = "RNN (LayerNorm)", .module = case_rnn_norm, .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
     {.name = "GRU (LayerNorm)", .module = case_gru_norm, .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
     {.name = "LSTM (LayerNorm, both directions, lengths)",
      .module = case_lstm_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2), LENGTHS(2)}},
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2), CASE_LENGTHS(2)}},
     {.name = "LSTM (RMSNorm)", .module = case_lstm_rms, .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
 };
 const int ng_layer_cases_recurrent_count = NG_CASE_COUNT(ng_layer_cases_recurrent);
+
+#undef CASE_LENGTHS
+#undef RECURRENT_CLASS

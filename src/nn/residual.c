@@ -51,14 +51,11 @@ static ng_module *case_residual(void)
 {
     return ng_residual_new(ng_sequential_new(ng_rms_norm_new(4), ng_linear_new(4, 4)));
 }
-static ng_module *case_adaptive_conditioned(void)
+static ng_module *case_residual_inner(void)
 {
     return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3);
 }
-static ng_module *case_residual_conditioned(void)
-{
-    return ng_residual_new(case_adaptive_conditioned());
-}
+static ng_module *case_residual_conditioned(void) { return ng_residual_new(case_residual_inner()); }
 
 const ng_case ng_layer_cases_residual[] = {
     {.name = "Residual", .module = case_residual, .inputs = {NG_CASE_ANY("x", 3, 4)}},

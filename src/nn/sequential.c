@@ -24,7 +24,7 @@ static const ng_module_class sequential_class = {.name = "Sequential",
 
 static const ng_module_class list_class = {.name = "List", .size = sizeof(ng_module)};
 
-static bool append(ng_module *self, ng_module *module)
+static bool container_append(ng_module *self, ng_module *module)
 {
     char name[16];
     snprintf(name, sizeof name, "%d", self ? self->registry->count : 0);
@@ -51,7 +51,7 @@ static ng_module *container(const char *function, const ng_module_class *type,
         char which[32];
         snprintf(which, sizeof which, "module %d", i);
         ng_given(function, which, modules[i]);
-        if (self || !came_before(modules, i)) append(self, modules[i]);
+        if (self || !came_before(modules, i)) container_append(self, modules[i]);
     }
     return ng_module_built(self);
 }
@@ -66,8 +66,8 @@ ng_module *ng_list_from(ng_module *const *modules, int count)
     return container("ng_list_from", &list_class, modules, count);
 }
 
-static ng_status add(const char *function, const char *role, const ng_module_class *type,
-                     ng_module *self, ng_module *module)
+static ng_status container_add(const char *function, const char *role, const ng_module_class *type,
+                               ng_module *self, ng_module *module)
 {
     if (!ng_given(function, role, self) || !ng_given(function, "module", module)) {
         ng_module_free(module);
@@ -78,17 +78,17 @@ static ng_status add(const char *function, const char *role, const ng_module_cla
         return ng_fail(NG_EVALUE, "%s: to a %s, expected a %s", function, self->type->name,
                        type->name);
     }
-    return append(self, module) ? NG_OK : ng_newest_status();
+    return container_append(self, module) ? NG_OK : ng_newest_status();
 }
 
 ng_status ng_sequential_add(ng_module *sequential, ng_module *module)
 {
-    return add("ng_sequential_add", "sequential", &sequential_class, sequential, module);
+    return container_add("ng_sequential_add", "sequential", &sequential_class, sequential, module);
 }
 
 ng_status ng_list_add(ng_module *list, ng_module *module)
 {
-    return add("ng_list_add", "list", &list_class, list, module);
+    return container_add("ng_list_add", "list", &list_class, list, module);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -2,13 +2,13 @@
 #include "nn/module.h"
 #include <string.h>
 
-enum { CELL = 256 };
+enum { SUMMARY_CELL = 256 };
 
 /* One line of the table, and how wide its columns are. There is one line at a time, whose memory
  * all levels of a deep network share: a stack may be small. */
 typedef struct {
-    char path[CELL], layer[CELL], shapes[CELL], count[32];
-    char settings[CELL - 3]; /* of the layer */
+    char path[SUMMARY_CELL], layer[SUMMARY_CELL], shapes[SUMMARY_CELL], count[32];
+    char settings[SUMMARY_CELL - 3]; /* of the layer */
 } row;
 typedef struct {
     int path, layer, shapes, count;
@@ -28,49 +28,50 @@ static void print_count(char *text, size_t bytes, int64_t count)
 }
 
 /* Appends to a cell; what does not fit is cut. */
-static void append(char *cell, const char *first, const char *second, const char *third)
+static void summary_append(char *cell, const char *first, const char *second, const char *third)
 {
     const size_t used = strlen(cell);
-    snprintf(cell + used, CELL - used, "%s%s%s", first, second, third);
+    snprintf(cell + used, SUMMARY_CELL - used, "%s%s%s", first, second, third);
 }
 
 static void write_row(row *line, const ng_module *root, const ng_module *module)
 {
     memset(line, 0, sizeof *line);
-    append(line->path, ng_module_path(root, module), "", "");
-    append(line->layer, module->type->name, "", "");
+    summary_append(line->path, ng_module_path(root, module), "", "");
+    summary_append(line->layer, module->type->name, "", "");
     if (module->type->describe)
         module->type->describe(module, line->settings, sizeof line->settings);
-    if (*line->settings) append(line->layer, "(", line->settings, ")");
+    if (*line->settings) summary_append(line->layer, "(", line->settings, ")");
 
     int64_t count = 0;
     for (int i = 0; i < module->registry->count; i++) {
         const ng_entry *entry = &module->registry->entries[i];
         if (entry->kind != NG_ENTRY_PARAMETER) continue;
-        append(line->shapes, *line->shapes ? ", " : "", ng_entry_path(module, entry), " ");
-        append(line->shapes, ng_shape_print(entry->tensor->shape).text, "", "");
+        summary_append(line->shapes, *line->shapes ? ", " : "", ng_entry_path(module, entry), " ");
+        summary_append(line->shapes, ng_shape_print(entry->tensor->shape).text, "", "");
         count += entry->tensor->size;
     }
     if (*line->shapes) print_count(line->count, sizeof line->count, count);
-    if (*line->shapes && module->frozen) append(line->shapes, ", frozen", "", "");
+    if (*line->shapes && module->frozen) summary_append(line->shapes, ", frozen", "", "");
 }
 
-static int wider(int width, const char *cell)
+static int summary_wider(int width, const char *cell)
 {
     const int length = (int)strlen(cell);
     return length > width ? length : width;
 }
 
-static void measure(widths *width, row *line, const ng_module *root, const ng_module *module)
+static void summary_measure(widths *width, row *line, const ng_module *root,
+                            const ng_module *module)
 {
     write_row(line, root, module);
-    width->path = wider(width->path, line->path);
-    width->layer = wider(width->layer, line->layer);
-    width->shapes = wider(width->shapes, line->shapes);
-    width->count = wider(width->count, line->count);
+    width->path = summary_wider(width->path, line->path);
+    width->layer = summary_wider(width->layer, line->layer);
+    width->shapes = summary_wider(width->shapes, line->shapes);
+    width->count = summary_wider(width->count, line->count);
     for (int i = 0; i < module->registry->count; i++)
         if (module->registry->entries[i].child)
-            measure(width, line, root, module->registry->entries[i].child);
+            summary_measure(width, line, root, module->registry->entries[i].child);
 }
 
 static void print_row(FILE *stream, const widths *width, const row *line)
@@ -83,14 +84,14 @@ static void print_row(FILE *stream, const widths *width, const row *line)
         fprintf(stream, "%s\n", line->layer);
 }
 
-static void print_rows(FILE *stream, const widths *width, row *line, const ng_module *root,
-                       const ng_module *module)
+static void summary_print_rows(FILE *stream, const widths *width, row *line, const ng_module *root,
+                               const ng_module *module)
 {
     write_row(line, root, module);
     print_row(stream, width, line);
     for (int i = 0; i < module->registry->count; i++)
         if (module->registry->entries[i].child)
-            print_rows(stream, width, line, root, module->registry->entries[i].child);
+            summary_print_rows(stream, width, line, root, module->registry->entries[i].child);
 }
 
 static void print_rule(FILE *stream, const widths *width)
@@ -128,12 +129,12 @@ void ng_fprint_summary(FILE *stream, const ng_module *module)
     char total[32];
     const int64_t count = ng_parameter_count(module), trainable = trainable_count(module);
     print_count(total, sizeof total, count);
-    width.count = wider(width.count, total);
-    measure(&width, &line, module, module);
+    width.count = summary_wider(width.count, total);
+    summary_measure(&width, &line, module, module);
 
     print_row(stream, &width, &head);
     print_rule(stream, &width);
-    print_rows(stream, &width, &line, module, module);
+    summary_print_rows(stream, &width, &line, module, module);
     print_rule(stream, &width);
     print_total(stream, &width, "total", count);
     if (trainable == count) return;

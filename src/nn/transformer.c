@@ -19,7 +19,7 @@ typedef struct {
     ng_transformer_block_new_options options;
     double alpha;
     branch attention, feed_forward;
-} block;
+} transformer_block;
 
 static const char *const placement_names[] = {"pre", "post", "sandwich", "DeepNorm"};
 
@@ -28,8 +28,8 @@ static bool norm_comes_first(ng_norm_placement placement)
     return placement == NG_NORM_PRE || placement == NG_NORM_SANDWICH;
 }
 
-static ng_tensor *through(const block *layer, const branch *b, ng_tape *tape, ng_tensor *x,
-                          ng_tensor *mask)
+static ng_tensor *through(const transformer_block *layer, const branch *b, ng_tape *tape,
+                          ng_tensor *x, ng_tensor *mask)
 {
     const bool first = norm_comes_first(layer->options.placement);
     ng_tensor *y = first ? ng_forward_given(b->norm, tape, x, mask) : x;
@@ -43,7 +43,7 @@ static ng_tensor *through(const block *layer, const branch *b, ng_tape *tape, ng
 
 static ng_tensor *block_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
-    const block *layer = (const block *)self;
+    const transformer_block *layer = (const transformer_block *)self;
     x = through(layer, &layer->attention, tape, x, mask);
     return through(layer, &layer->feed_forward, tape, x, mask);
 }
@@ -55,7 +55,7 @@ static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 
 static void block_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const block *layer = (const block *)self;
+    const transformer_block *layer = (const transformer_block *)self;
     const char *name = placement_names[layer->options.placement];
     if (layer->options.placement == NG_NORM_DEEP)
         snprintf(text, bytes, "%lld, %s, alpha=%s", (long long)layer->dim, name,
@@ -65,7 +65,7 @@ static void block_describe(const ng_module *self, char *text, size_t bytes)
 }
 
 static const ng_module_class block_class = {.name = "TransformerBlock",
-                                            .size = sizeof(block),
+                                            .size = sizeof(transformer_block),
                                             .forward = block_forward,
                                             .forward_given = block_forward_given,
                                             .describe = block_describe};
@@ -87,7 +87,7 @@ static bool block_options_accepted(const char *function, int64_t dim,
 }
 
 /* Registers what stands around f, which is named `name`: norm_<name> and so on. */
-static branch branch_around(block *self, const char *name, ng_module *f)
+static branch branch_around(transformer_block *self, const char *name, ng_module *f)
 {
     const ng_transformer_block_new_options *o = &self->options;
     ng_module *base = &self->base;
@@ -108,7 +108,7 @@ ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_o
     if (!options.norm) options.norm = ng_norm_layer;
     if (!block_options_accepted("ng_transformer_block_new", dim, &options)) return NULL;
     if (options.layers == 0) options.layers = 1;
-    block *self = (block *)ng_module_new(&block_class);
+    transformer_block *self = (transformer_block *)ng_module_new(&block_class);
     if (!self) return NULL;
 
     const bool deep = options.placement == NG_NORM_DEEP;
@@ -182,7 +182,7 @@ static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .forward_given = transformer_forward_given,
                                                   .describe = transformer_describe};
 
-static ng_module *blocks_of(const ng_transformer_new_options *o)
+static ng_module *transformer_blocks(const ng_transformer_new_options *o)
 {
     ng_module *blocks = ng_sequential_from(NULL, 0);
     for (int64_t i = 0; blocks && i < o->layers; i++) {
@@ -241,7 +241,7 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
             ng_learned_positions_new(options.length, options.dim, .deviation = 0.02));
     if (options.dropout > 0)
         self->dropout = ng_module_add_child(base, "dropout", ng_dropout_new(options.dropout));
-    self->blocks = ng_module_add_child(base, "blocks", blocks_of(&options));
+    self->blocks = ng_module_add_child(base, "blocks", transformer_blocks(&options));
     if (norm_comes_first(options.placement))
         self->norm = ng_module_add_child(base, "norm", options.norm(options.dim));
     self->head = ng_module_add_child(

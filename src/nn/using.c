@@ -21,35 +21,36 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, n
     return y;
 }
 
-static const char name[] = "ng_forward_using";
+static const char using_name[] = "ng_forward_using";
 
 /* Whether `value` can stand for `own`, the parameter of that path. */
-static bool fits(const char *path, const ng_tensor *own, const ng_tape *tape,
-                 const ng_tensor *value)
+static bool using_fits(const char *path, const ng_tensor *own, const ng_tape *tape,
+                       const ng_tensor *value)
 {
     char role[160];
     snprintf(role, sizeof role, "the tensor for %s", path);
-    if (!ng_given(name, role, value) || !ng_usable(name, role, 0, tape, value)) return false;
+    if (!ng_given(using_name, role, value) || !ng_usable(using_name, role, 0, tape, value))
+        return false;
     if (!ng_shape_equal(value->shape, own->shape)) {
-        ng_fail(NG_ESHAPE, "%s: %s is %s, expected %s", name, role,
+        ng_fail(NG_ESHAPE, "%s: %s is %s, expected %s", using_name, role,
                 ng_shape_print(value->shape).text, ng_shape_print(own->shape).text);
         return false;
     }
     if (value->dtype == own->dtype) return true;
-    ng_fail(NG_EDTYPE, "%s: %s is %s, expected %s", name, role, ng_dtype_name(value->dtype),
+    ng_fail(NG_EDTYPE, "%s: %s is %s, expected %s", using_name, role, ng_dtype_name(value->dtype),
             ng_dtype_name(own->dtype));
     return false;
 }
 
 /* Puts the parameters of the tree into own[*n] and after it; false where a value does not fit. */
-static bool collect(const ng_module *root, const ng_module *self, const ng_tape *tape,
-                    ng_tensor *const *values, ng_tensor **own, int *n)
+static bool using_collect(const ng_module *root, const ng_module *self, const ng_tape *tape,
+                          ng_tensor *const *values, ng_tensor **own, int *n)
 {
     for (int i = 0; i < self->registry->count; i++) {
         const ng_entry *entry = &self->registry->entries[i];
-        if (entry->child && !collect(root, entry->child, tape, values, own, n)) return false;
+        if (entry->child && !using_collect(root, entry->child, tape, values, own, n)) return false;
         if (entry->kind != NG_ENTRY_PARAMETER) continue;
-        if (!fits(ng_entry_path(root, entry), entry->tensor, tape, values[*n])) return false;
+        if (!using_fits(ng_entry_path(root, entry), entry->tensor, tape, values[*n])) return false;
         own[(*n)++] = entry->tensor;
     }
     return true;
@@ -58,19 +59,20 @@ static bool collect(const ng_module *root, const ng_module *self, const ng_tape 
 ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
                                  ng_tensor *const *parameters, ng_forward_using_options options)
 {
-    if (!ng_given(name, "module", module) || !ng_given(name, "tape", tape) ||
-        !ng_given(name, "x", x) || !ng_given(name, "the list of parameters", parameters))
+    if (!ng_given(using_name, "module", module) || !ng_given(using_name, "tape", tape) ||
+        !ng_given(using_name, "x", x) ||
+        !ng_given(using_name, "the list of parameters", parameters))
         return NULL;
     const int count = options.count;
     if (count != module->registry->parameters) {
-        ng_fail(NG_EVALUE, "%s: %d tensors for a %s of %lld parameters", name, count,
+        ng_fail(NG_EVALUE, "%s: %d tensors for a %s of %lld parameters", using_name, count,
                 module->type->name, (long long)module->registry->parameters);
         return NULL;
     }
-    tape->function = name;
+    tape->function = using_name;
     ng_tensor **own = ng_tape_memory(tape, ((size_t)count + 1) * sizeof(ng_tensor *));
     int n = 0;
-    if (!own || !collect(module, module, tape, parameters, own, &n)) return NULL;
+    if (!own || !using_collect(module, module, tape, parameters, own, &n)) return NULL;
     return ng_forward_replaced(
         module, tape, x, options.condition ? options.condition : NG_NONE,
         (ng_replaced){.parameters = own, .values = parameters, .count = count});

@@ -9,7 +9,7 @@ typedef struct {
     ng_module *modulation;   /* conditioned: Linear(condition, 2 dim or 3 dim) */
 } adaptive;
 
-static ng_tensor *normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
+static ng_tensor *adaptive_normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
 {
     if (!ng_features_fit(&layer->base, x, layer->options.dim)) return NULL;
     return ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
@@ -20,7 +20,7 @@ static ng_tensor *normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
 static ng_tensor *projected_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const adaptive *layer = (const adaptive *)self;
-    ng_tensor *xhat = normalize(layer, tape, x);
+    ng_tensor *xhat = adaptive_normalize(layer, tape, x);
     if (!xhat) return NULL;
     ng_tensor *gamma = ng_forward(layer->gamma, tape, x);
     ng_tensor *beta = ng_forward(layer->beta, tape, x);
@@ -42,7 +42,7 @@ static const ng_module_class projected_class = {.name = "AdaptiveLayerNorm",
 /* ---- Conditioned: y = ((1 + scale(c)) * xhat + shift(c)) [* gate(c)]. Peebles & Xie 2023 ---- */
 
 /* Columns part * dim .. (part + 1) * dim - 1 of the modulation (..., 2 dim or 3 dim). */
-static ng_tensor *part_of(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
+static ng_tensor *adaptive_part(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
 {
     return ng_slice(tape, modulation, -1, part * dim, (part + 1) * dim);
 }
@@ -52,13 +52,13 @@ static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, ng_tensor 
 {
     const adaptive *layer = (const adaptive *)self;
     const int64_t dim = layer->options.dim;
-    ng_tensor *xhat = normalize(layer, tape, x);
+    ng_tensor *xhat = adaptive_normalize(layer, tape, x);
     ng_tensor *modulation = xhat ? ng_forward(layer->modulation, tape, condition) : NULL;
     if (!modulation) return NULL;
-    ng_tensor *shift = part_of(tape, modulation, 0, dim);
-    ng_tensor *scale = ng_add_scalar(tape, part_of(tape, modulation, 1, dim), 1);
+    ng_tensor *shift = adaptive_part(tape, modulation, 0, dim);
+    ng_tensor *scale = ng_add_scalar(tape, adaptive_part(tape, modulation, 1, dim), 1);
     ng_tensor *y = ng_add(tape, ng_mul(tape, scale, xhat), shift);
-    return layer->options.gate ? ng_mul(tape, part_of(tape, modulation, 2, dim), y) : y;
+    return layer->options.gate ? ng_mul(tape, adaptive_part(tape, modulation, 2, dim), y) : y;
 }
 
 static void conditioned_describe(const ng_module *self, char *text, size_t bytes)
@@ -80,7 +80,7 @@ static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const adaptive *layer = (const adaptive *)self;
     const ng_adaptive_layer_norm_new_options *options = &layer->options;
-    ng_tensor *xhat = normalize(layer, tape, x);
+    ng_tensor *xhat = adaptive_normalize(layer, tape, x);
     if (!xhat) return NULL;
     ng_tensor *base = options->raw ? x : xhat;
     if (!options->differentiate) base = ng_detach(tape, base, .by_definition = true);
@@ -104,37 +104,43 @@ static const ng_module_class adanorm_class = {.name = "AdaptiveLayerNorm",
 
 /* ---- Make ---- */
 
-static const char name[] = "ng_adaptive_layer_norm_new";
+static const char adaptive_name[] = "ng_adaptive_layer_norm_new";
 
-static bool options_accepted(const ng_adaptive_layer_norm_new_options *options)
+static bool adaptive_options_accepted(const ng_adaptive_layer_norm_new_options *options)
 {
     const ng_adaptive_form form = options->form;
     const bool conditioned = form == NG_ADAPTIVE_CONDITIONED, adanorm = form == NG_ADAPTIVE_ADANORM;
     const char *in_conditioned = "with NG_ADAPTIVE_CONDITIONED",
                *in_adanorm = "with NG_ADAPTIVE_ADANORM";
     if ((unsigned)form > NG_ADAPTIVE_ADANORM) {
-        ng_fail(NG_EVALUE, "%s: form is %d, expected an ng_adaptive_form", name, (int)form);
+        ng_fail(NG_EVALUE, "%s: form is %d, expected an ng_adaptive_form", adaptive_name,
+                (int)form);
         return false;
     }
-    if (conditioned && !ng_option_positive(name, "condition", options->condition, "features"))
+    if (conditioned &&
+        !ng_option_positive(adaptive_name, "condition", options->condition, "features"))
         return false;
-    return ng_option_positive(name, "dim", options->dim, "features") &&
-           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
-           ng_option_range(name, "scale", options->scale, -HUGE_VAL, HUGE_VAL) &&
-           ng_option_range(name, "k", options->k, -HUGE_VAL, HUGE_VAL) &&
-           ng_option_idle(name, "condition", !conditioned && options->condition, in_conditioned) &&
-           ng_option_idle(name, "gate", !conditioned && options->gate, in_conditioned) &&
-           ng_option_idle(name, "scale", !adanorm && ng_option_given(options->scale), in_adanorm) &&
-           ng_option_idle(name, "k", !adanorm && ng_option_given(options->k), in_adanorm) &&
-           ng_option_idle(name, "differentiate", !adanorm && options->differentiate, in_adanorm) &&
-           ng_option_idle(name, "raw", !adanorm && options->raw, in_adanorm);
+    return ng_option_positive(adaptive_name, "dim", options->dim, "features") &&
+           ng_option_range(adaptive_name, "eps", options->eps, 0, HUGE_VAL) &&
+           ng_option_range(adaptive_name, "scale", options->scale, -HUGE_VAL, HUGE_VAL) &&
+           ng_option_range(adaptive_name, "k", options->k, -HUGE_VAL, HUGE_VAL) &&
+           ng_option_idle(adaptive_name, "condition", !conditioned && options->condition,
+                          in_conditioned) &&
+           ng_option_idle(adaptive_name, "gate", !conditioned && options->gate, in_conditioned) &&
+           ng_option_idle(adaptive_name, "scale", !adanorm && ng_option_given(options->scale),
+                          in_adanorm) &&
+           ng_option_idle(adaptive_name, "k", !adanorm && ng_option_given(options->k),
+                          in_adanorm) &&
+           ng_option_idle(adaptive_name, "differentiate", !adanorm && options->differentiate,
+                          in_adanorm) &&
+           ng_option_idle(adaptive_name, "raw", !adanorm && options->raw, in_adanorm);
 }
 
 ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options)
 {
     static const ng_module_class *const classes[] = {&projected_class, &conditioned_class,
                                                      &adanorm_class};
-    if (!options_accepted(&options)) return NULL;
+    if (!adaptive_options_accepted(&options)) return NULL;
     const bool conditioned = options.form == NG_ADAPTIVE_CONDITIONED;
     options.eps = ng_option(options.eps, conditioned ? 1e-6 : 1e-5);
     options.scale = ng_option(options.scale, 1);

@@ -35,7 +35,7 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
-static ng_tensor *masked_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *batch_norm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     batch_norm *layer = (batch_norm *)self;
     const ng_batch_norm_new_options *options = &layer->options;
@@ -53,7 +53,7 @@ static ng_tensor *masked_forward(ng_module *self, ng_tape *tape, ng_tensor *x, n
 
 static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return masked_forward(self, tape, x, NG_NONE);
+    return batch_norm_masked(self, tape, x, NG_NONE);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -85,7 +85,7 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
 static const ng_module_class masked_batch_norm_class = {.name = "BatchNorm",
                                                         .size = sizeof(batch_norm),
                                                         .forward = batch_norm_forward,
-                                                        .forward_given = masked_forward,
+                                                        .forward_given = batch_norm_masked,
                                                         .describe = batch_norm_describe};
 
 /* Whether nothing is set of what moves running statistics that there are not, or takes statistics
@@ -100,7 +100,7 @@ static bool options_count(const char *name, const ng_batch_norm_new_options *opt
            ng_option_idle(name, "group", frozen && options->group, batches);
 }
 
-static bool options_accepted(const ng_batch_norm_new_options *options)
+static bool batch_norm_options_accepted(const ng_batch_norm_new_options *options)
 {
     static const char name[] = "ng_batch_norm_new";
     if (options->cumulative && ng_option_given(options->momentum)) {
@@ -138,7 +138,7 @@ static bool options_accepted(const ng_batch_norm_new_options *options)
 
 ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
 {
-    if (!options_accepted(&options)) return NULL;
+    if (!batch_norm_options_accepted(&options)) return NULL;
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
 

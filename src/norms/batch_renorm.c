@@ -6,7 +6,7 @@ typedef struct {
     ng_module base;
     ng_batch_renorm_new_options options;
     ng_batch_state state; /* with a running deviation */
-} batch_renorm;
+} batch_renorm_layer;
 
 /* How far the limits are open after `seen` batches: 0 during the warm-up, then rising to 1. */
 static double opening(const ng_batch_renorm_new_options *options, double seen)
@@ -16,9 +16,9 @@ static double opening(const ng_batch_renorm_new_options *options, double seen)
     return past < (double)options->ramp ? past / (double)options->ramp : 1;
 }
 
-static ng_tensor *masked_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
-    batch_renorm *layer = (batch_renorm *)self;
+    batch_renorm_layer *layer = (batch_renorm_layer *)self;
     const ng_batch_renorm_new_options *options = &layer->options;
     const bool training = self->training && !self->frozen;
     const ng_batch_state *state = &layer->state;
@@ -35,12 +35,12 @@ static ng_tensor *masked_forward(ng_module *self, ng_tape *tape, ng_tensor *x, n
 
 static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return masked_forward(self, tape, x, NG_NONE);
+    return batch_renorm_masked(self, tape, x, NG_NONE);
 }
 
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_batch_renorm_new_options *options = &((const batch_renorm *)self)->options;
+    const ng_batch_renorm_new_options *options = &((const batch_renorm_layer *)self)->options;
     char warmup[40] = "", ramp[40] = "";
     if (options->warmup > 0)
         snprintf(warmup, sizeof warmup, ", warmup=%lld", (long long)options->warmup);
@@ -54,18 +54,18 @@ static void batch_renorm_describe(const ng_module *self, char *text, size_t byte
 }
 
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
-                                                   .size = sizeof(batch_renorm),
+                                                   .size = sizeof(batch_renorm_layer),
                                                    .forward = batch_renorm_forward,
                                                    .describe = batch_renorm_describe};
 
 /* Its own class, for a container hands the condition to each child that takes one. */
 static const ng_module_class masked_batch_renorm_class = {.name = "BatchRenorm",
-                                                          .size = sizeof(batch_renorm),
+                                                          .size = sizeof(batch_renorm_layer),
                                                           .forward = batch_renorm_forward,
-                                                          .forward_given = masked_forward,
+                                                          .forward_given = batch_renorm_masked,
                                                           .describe = batch_renorm_describe};
 
-static bool options_accepted(const ng_batch_renorm_new_options *options)
+static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *options)
 {
     static const char name[] = "ng_batch_renorm_new";
     if (options->warmup < 0 || options->ramp < 0) {
@@ -86,10 +86,10 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
     options.momentum = ng_option(options.momentum, 0.1);
     options.r_max = ng_option(options.r_max, 3);
     options.d_max = ng_option(options.d_max, 5);
-    if (!options_accepted(&options)) return NULL;
+    if (!batch_renorm_options_accepted(&options)) return NULL;
 
-    batch_renorm *self = (batch_renorm *)ng_module_new(options.masked ? &masked_batch_renorm_class
-                                                                      : &batch_renorm_class);
+    batch_renorm_layer *self = (batch_renorm_layer *)ng_module_new(
+        options.masked ? &masked_batch_renorm_class : &batch_renorm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_deviation",

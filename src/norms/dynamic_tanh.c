@@ -7,11 +7,11 @@ typedef struct {
     ng_dynamic_tanh_new_options options;
     ng_tensor *alpha;        /* (1) */
     ng_tensor *gamma, *beta; /* (dim), or NG_NONE */
-} dynamic_tanh;
+} dynamic_tanh_layer;
 
 static ng_tensor *dynamic_tanh_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    const dynamic_tanh *layer = (const dynamic_tanh *)self;
+    const dynamic_tanh_layer *layer = (const dynamic_tanh_layer *)self;
     if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
     return ng_dynamic_tanh(tape, x, ng_stand_in(tape, layer->alpha),
                            ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta));
@@ -19,13 +19,13 @@ static ng_tensor *dynamic_tanh_forward(ng_module *self, ng_tape *tape, ng_tensor
 
 static void dynamic_tanh_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_dynamic_tanh_new_options *options = &((const dynamic_tanh *)self)->options;
+    const ng_dynamic_tanh_new_options *options = &((const dynamic_tanh_layer *)self)->options;
     snprintf(text, bytes, "%lld, alpha=%s%s", (long long)options->dim,
              ng_number_print(options->alpha).text, options->no_affine ? ", no affine" : "");
 }
 
 static const ng_module_class dynamic_tanh_class = {.name = "DynamicTanh",
-                                                   .size = sizeof(dynamic_tanh),
+                                                   .size = sizeof(dynamic_tanh_layer),
                                                    .forward = dynamic_tanh_forward,
                                                    .describe = dynamic_tanh_describe};
 
@@ -36,7 +36,7 @@ ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options)
     if (!ng_option_positive(name, "dim", options.dim, "features")) return NULL;
     if (!ng_option_range(name, "alpha", options.alpha, -HUGE_VAL, HUGE_VAL)) return NULL;
 
-    dynamic_tanh *self = (dynamic_tanh *)ng_module_new(&dynamic_tanh_class);
+    dynamic_tanh_layer *self = (dynamic_tanh_layer *)ng_module_new(&dynamic_tanh_class);
     if (!self) return NULL;
     ng_module *base = &self->base;
     const ng_shape row = NG_SHAPE(options.dim);

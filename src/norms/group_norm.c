@@ -7,11 +7,11 @@ typedef struct {
     int64_t channels, groups;
     double eps;
     ng_tensor *gamma, *beta; /* (channels), or NG_NONE */
-} group_norm;
+} group_norm_layer;
 
-static bool channels_fit(const ng_module *self, const ng_tensor *x)
+static bool group_channels_fit(const ng_module *self, const ng_tensor *x)
 {
-    const int64_t channels = ((const group_norm *)self)->channels;
+    const int64_t channels = ((const group_norm_layer *)self)->channels;
     if (ng_rank(x) >= 2 && ng_dim(x, 1) == channels) return true;
     ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", self->type->name,
             ng_shape_print(x->shape).text, (long long)channels);
@@ -20,16 +20,16 @@ static bool channels_fit(const ng_module *self, const ng_tensor *x)
 
 static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    const group_norm *layer = (const group_norm *)self;
-    if (!channels_fit(self, x)) return NULL;
+    const group_norm_layer *layer = (const group_norm_layer *)self;
+    if (!group_channels_fit(self, x)) return NULL;
     return ng_group_norm(tape, x, ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta),
                          .groups = layer->groups, .eps = layer->eps);
 }
 
 static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    const group_norm *layer = (const group_norm *)self;
-    if (!channels_fit(self, x)) return NULL;
+    const group_norm_layer *layer = (const group_norm_layer *)self;
+    if (!group_channels_fit(self, x)) return NULL;
     if (ng_shape_span(x->shape, 2, x->shape.rank) == 1) {
         ng_fail(NG_ESHAPE, "InstanceNorm: x is %s, expected more than one position a channel",
                 ng_shape_print(x->shape).text);
@@ -41,7 +41,7 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
 
 static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const group_norm *layer = (const group_norm *)self;
+    const group_norm_layer *layer = (const group_norm_layer *)self;
     snprintf(text, bytes, "%lld, groups=%lld, eps=%s%s", (long long)layer->channels,
              (long long)layer->groups, ng_number_print(layer->eps).text,
              ng_is_none(layer->gamma) ? ", no affine" : "");
@@ -49,25 +49,25 @@ static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
 
 static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const group_norm *layer = (const group_norm *)self;
+    const group_norm_layer *layer = (const group_norm_layer *)self;
     snprintf(text, bytes, "%lld, eps=%s%s", (long long)layer->channels,
              ng_number_print(layer->eps).text, ng_is_none(layer->gamma) ? "" : ", affine");
 }
 
 static const ng_module_class group_norm_class = {.name = "GroupNorm",
-                                                 .size = sizeof(group_norm),
+                                                 .size = sizeof(group_norm_layer),
                                                  .forward = group_norm_forward,
                                                  .describe = group_norm_describe};
 
 static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
-                                                    .size = sizeof(group_norm),
+                                                    .size = sizeof(group_norm_layer),
                                                     .forward = instance_norm_forward,
                                                     .describe = instance_norm_describe};
 
-static ng_module *create(const ng_module_class *type, int64_t channels, int64_t groups, double eps,
-                         bool affine)
+static ng_module *group_norm_create(const ng_module_class *type, int64_t channels, int64_t groups,
+                                    double eps, bool affine)
 {
-    group_norm *self = (group_norm *)ng_module_new(type);
+    group_norm_layer *self = (group_norm_layer *)ng_module_new(type);
     if (!self) return NULL;
     const ng_shape shape = NG_SHAPE(channels);
     self->channels = channels;
@@ -91,7 +91,8 @@ ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options opti
                 (long long)groups, (long long)options.channels);
         return NULL;
     }
-    return create(&group_norm_class, options.channels, groups, options.eps, !options.no_affine);
+    return group_norm_create(&group_norm_class, options.channels, groups, options.eps,
+                             !options.no_affine);
 }
 
 ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
@@ -100,8 +101,8 @@ ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
     if (!ng_option_positive(name, "channels", options.channels, "channels") ||
         !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL))
         return NULL;
-    return create(&instance_norm_class, options.channels, options.channels, options.eps,
-                  options.affine);
+    return group_norm_create(&instance_norm_class, options.channels, options.channels, options.eps,
+                             options.affine);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -65,8 +65,8 @@ static const ng_module_class layer_norm_class = {.name = "LayerNorm",
                                                  .forward = layer_norm_forward,
                                                  .describe = layer_norm_describe};
 
-static ng_module *create(const char *function, ng_layer_norm_over_new_options options,
-                         bool channels_first)
+static ng_module *layer_norm_create(const char *function, ng_layer_norm_over_new_options options,
+                                    bool channels_first)
 {
     options.eps = ng_option(options.eps, 1e-5);
     for (int i = 0; i < options.shape.rank && i < NG_MAX_RANK; i++)
@@ -92,7 +92,7 @@ static ng_module *create(const char *function, ng_layer_norm_over_new_options op
 
 ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options)
 {
-    return create("ng_layer_norm_over_new", options, false);
+    return layer_norm_create("ng_layer_norm_over_new", options, false);
 }
 
 ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
@@ -102,13 +102,13 @@ ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
         ng_fail(NG_EVALUE, "%s: both .channels_first and .unbiased, expected one of them", name);
         return NULL;
     }
-    return create(name,
-                  (ng_layer_norm_over_new_options){.eps = options.eps,
-                                                   .no_bias = options.no_bias,
-                                                   .no_affine = options.no_affine,
-                                                   .unbiased = options.unbiased,
-                                                   .shape = NG_SHAPE(options.dim)},
-                  options.channels_first);
+    return layer_norm_create(name,
+                             (ng_layer_norm_over_new_options){.eps = options.eps,
+                                                              .no_bias = options.no_bias,
+                                                              .no_affine = options.no_affine,
+                                                              .unbiased = options.unbiased,
+                                                              .shape = NG_SHAPE(options.dim)},
+                             options.channels_first);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

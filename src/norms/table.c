@@ -8,8 +8,11 @@
 #undef CASES
 
 #define CASES(file) {ng_layer_cases_##file, &ng_layer_cases_##file##_count},
-static const ng_case_list lists[] = {
+static const ng_case_list layer_case_lists[] = {
 #include "norms/cases.def"
 };
 
-const ng_case *ng_layer_case(int index) { return ng_case_at(lists, NG_CASE_COUNT(lists), index); }
+const ng_case *ng_layer_case(int index)
+{
+    return ng_case_at(layer_case_lists, NG_CASE_COUNT(layer_case_lists), index);
+}
