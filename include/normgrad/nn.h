@@ -21,12 +21,12 @@ typedef struct ng_module ng_module;
  * (ng_eval), each on a tape of its own whose recording is off. Reading it is no change; training,
  * ng_backward, ng_gradient, a step, ng_train, ng_eval, ng_module_to and loading are. */
 
-/* The module's output for x, recorded on the tape. Where a layer fails, those before it have run:
- * running statistics, SpectralNorm's u and v, and dropout's stream have moved, as in any pass. */
+/* The module's output for x, recorded on the tape. If a layer fails, the layers before it have run:
+ * running statistics, SpectralNorm's u and v, and dropout's stream have moved. */
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
-/* The same for modules that also take a condition (AdaptiveLayerNorm with .condition, and the
- * containers, which hand it to each child that takes one); others do without it. */
+/* The output for x and a condition. AdaptiveLayerNorm with .condition needs one. Containers hand it
+ * to each child that takes one; other modules ignore it. */
 NG_API ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x,
                                    ng_tensor *condition);
 
@@ -39,11 +39,11 @@ NG_API ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *
  *     for (int i = 0; i < n; i++) w[i] = ng_sub(tape, w[i], ng_mul_scalar(tape, g[i], lr));
  *     y = ng_forward_using(net, tape, x, w, n);
  *
- * A parameter may stand for itself. Buffers are the module's own: running statistics move as in
- * ng_forward. A wrong count is NG_EVALUE; NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
+ * A parameter may be its own replacement. Buffers are the module's own: running statistics move as
+ * in ng_forward. A wrong count is NG_EVALUE. NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
  * the parameter. A layer of your own reads its parameters with ng_stand_in.
  *
- * condition    as in ng_forward_given; default none */
+ * condition  as in ng_forward_given; default none */
 typedef struct {
     ng_tensor *condition;
     int count; /* how many parameters */
@@ -60,10 +60,10 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_ten
 NG_API void ng_train(ng_module *module); /* dropout drops, BatchNorm uses the batch (the default) */
 NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses running statistics */
 
-/* Freezing takes parameters out of training: they require no gradient, and a BatchNorm in a
- * frozen module keeps to its running statistics whatever ng_train says. A layer that is added later
- * is as it was, a new one not frozen: a head on a frozen body learns. A parameter of a frozen
- * module's own that is added later is frozen. */
+/* Freezing takes parameters out of training: they require no gradient, and a BatchNorm in a frozen
+ * module uses its running statistics whatever ng_train says. A layer that is added later keeps its
+ * own mode: a new head on a frozen body learns. A parameter that is added to a frozen module itself
+ * is frozen. */
 NG_API void ng_freeze(ng_module *module);
 NG_API void ng_unfreeze(ng_module *module);
 
@@ -100,7 +100,7 @@ typedef struct {
 NG_API bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter);
 NG_API bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer);
 
-/* By path; NULL with NG_EVALUE where there is none of that name. */
+/* A parameter or buffer by its path; NULL with NG_EVALUE if there is none of that name. */
 NG_API ng_tensor *ng_module_find(ng_module *module, const char *name);
 
 /* Children of this module itself; false past the last. */
@@ -115,11 +115,10 @@ NG_API void ng_fprint_summary(FILE *stream, const ng_module *module);
 
 /* ---- Files --------------------------------------------------------------------------------
  *
- * A network's file is in the safetensors format, as Python's package of that name writes it and
- * PyTorch's programs read it: safetensors.torch.load_file(path) gives a state_dict. Tensors have
- * the names that ng_module_parameter and ng_module_buffer tell, which for single layers are
- * PyTorch's, and their dtype (F32, F64, I64); bytes are little-endian on any machine. The file's
- * metadata hold a digest of names, shapes and elements. */
+ * A network's file is in the safetensors format. Python reads it: safetensors.torch.load_file(path)
+ * gives a state_dict. Tensors have the names of ng_module_parameter and ng_module_buffer, which for
+ * single layers are PyTorch's, and their dtype (F32, F64, I64). Bytes are little-endian on any
+ * machine. The file's metadata hold a digest of names, shapes and elements. */
 
 /* Writes parameters and buffers. The file is replaced only when it is complete and on the disk
  * (ng_file_write in history.h). */
@@ -128,27 +127,27 @@ NG_API NG_MUST_CHECK ng_status ng_module_save(const ng_module *module, const cha
 /* What ng_module_load has done, for .report. */
 typedef struct {
     int64_t loaded;  /* tensors of the module that were read */
-    int64_t kept;    /* tensors of the module that the file has not: as they were */
-    int64_t unused;  /* tensors of the file that the module has not */
+    int64_t kept;    /* tensors of the module that are missing from the file: unchanged */
+    int64_t unused;  /* tensors of the file that the module does not have */
     char names[512]; /* "kept: 4.weight, 4.bias; unused: fc.weight", cut where it is longer */
 } ng_load_report;
 
-/* Reads parameters and buffers by name into a module of the same structure, of any dtype: F16 and
- * BF16 are widened, F32 and F64 converted, integers taken where they fit exactly. A tensor that is
- * missing, left over or of another shape, a value beyond the module's dtype, and a file whose
- * digest is not that of its content are errors that name it, and nothing is changed.
+/* Reads parameters and buffers by name into a module of the same structure. F16 and BF16 are
+ * widened, F32 and F64 converted; integers must fit exactly. These are errors that name the tensor
+ * or file, and nothing is changed: a tensor that is missing, left over or of another shape, a value
+ * beyond the range of the module's dtype, a digest that differs from the content's.
  *
  *     ng_module_load(net, "resnet.safetensors", .partial = true,
  *                    .rename = NG_RENAME("module", "", "fc", "head"), .report = &report)
  *
- * partial  what the file has not keeps its value, and what the module has not is passed over; that
- *          nothing at all fits is still an error
- * verify   there must be a digest (files of other programs have none)
- * rename   pairs of names, from and to: in the file's names each run of whole parts, as between
- *          dots, that is the first becomes the second, or goes where that is ""; one pair after
- *          the other. A pair that no name has is an error.
+ * partial  Tensors missing from the file keep their values. Extra tensors in the file are ignored.
+ *          A file with no tensor of the module is still an error.
+ * verify   The file must have a digest (files of other programs have none).
+ * rename   Pairs of names, old and new, applied in order to the file's names. Old is one or more
+ *          whole parts between dots; new takes its place, and "" removes it. A pair that matches
+ *          no name is an error.
  *          NG_RENAME("self_attn.in_proj_weight", "attention.in_weight")
- * report   is told what was done, on success */
+ * report   Filled on success. */
 typedef struct {
     bool partial, verify;
     const char *const *rename; /* NG_RENAME */
@@ -167,17 +166,16 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 #define NG_RENAME(...) (std::initializer_list<const char *>{__VA_ARGS__, NULL}.begin())
 #endif
 
-/* Gives a network the parameters and buffers of another of the same structure, converted to its own
- * dtype: the best one so far, a target network, a start that several share. A tensor that only one
- * of them has, or of another shape, and a value beyond the range of that dtype are errors that name
- * the tensor, and nothing is changed. */
+/* Copies the parameters and buffers of `from` into `to`, a network of the same structure, converted
+ * to its dtype: to keep the best network so far, for a target network, for a common start. A
+ * tensor that only one of them has, or of another shape, and a value beyond the range of that dtype
+ * are errors that name the tensor, and nothing is changed. */
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
 
-/* A network like this one: the same structure, settings, dtype, modes and values, and no gradients;
- * yours: an ensemble's next member, a target network, the best so far. A class of yours is copied
- * byte for byte, and each word of its struct that is the address of a parameter, buffer or child of
- * the network becomes that of its like. Memory of its own, which destroy frees, its clone function
- * copies; a class with a destroy function and no clone is NG_EVALUE. */
+/* A new network, yours, with the same structure, settings, dtype, modes and values, and without
+ * gradients. The struct of a class of yours is copied byte for byte; pointers in it to a parameter,
+ * buffer or child of the network are changed to the copy's. A class with a destroy function needs a
+ * clone function, which copies the memory that destroy frees; without one it is NG_EVALUE. */
 NG_API ng_module *ng_module_clone(const ng_module *module);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
@@ -188,9 +186,8 @@ NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module 
 
 /* ---- Layers -------------------------------------------------------------------------------
  *
- * Weights are drawn when a layer is made, and again when it is given to another module, by its path
- * in seed 0. No constructor takes a seed: two equal networks made one after the other start with
- * the same weights, and differ after ng_module_init(net, seed). */
+ * Weights are drawn when a layer is made and when it is given to another module. No constructor
+ * takes a seed: ng_module_init(net, seed) draws a network's weights by a seed. */
 
 /* How a weight is drawn. fan_in and fan_out are the sizes of what it reads and what it feeds. */
 typedef enum {
@@ -812,23 +809,24 @@ typedef struct {
 
     /* The output for x. */
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
-    /* Or, of a module that takes a condition, for both. */
+    /* The output for x and a condition. A class with only this function needs a condition; one that
+     * can do without has .forward too. */
     ng_tensor *(*forward_given)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
 
-    /* Draws the module's own parameters, but those that keep the value they were registered with;
-     * children have drawn theirs before. Optional, like the next three. */
+    /* Draws the module's own parameters. A parameter that it leaves alone has the value with which
+     * it was registered. Children are drawn before. Optional, like the next three. */
     void (*init)(ng_module *self, ng_rng *rng);
 
     /* Frees what is not registered; also of an instance that is still zeroed. */
     void (*destroy)(ng_module *self);
 
-    /* Writes the settings as they stand between the parentheses of LayerNorm(128, eps=1e-05): all
-     * of them, with all digits, for a training's file and ng_parallel_new compare layers by it.
-     * Where it fills all bytes it is called again with more. */
+    /* Writes the settings as text, such as "128, eps=1e-05" for LayerNorm(128, eps=1e-05). Write
+     * all settings with all digits: a training's file and ng_parallel_new compare layers by it. If
+     * the text fills all bytes, the function is called again with more. */
     void (*describe)(const ng_module *self, char *text, size_t bytes);
 
-    /* In ng_module_clone: gives self, a copy of `from` that still shares its memory, memory of its
-     * own. Where there is none it frees what it has got and returns an error (ng_fail). */
+    /* In ng_module_clone: self is a copy of `from` that still shares its memory. Gives self memory
+     * of its own. If there is none, frees what it has got and returns an error (ng_fail). */
     ng_status (*clone)(ng_module *self, const ng_module *from);
 } ng_module_class;
 
@@ -858,19 +856,19 @@ typedef struct {
 NG_API ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name,
                                                ng_module_add_parameter_options options);
 
-/* The same for a buffer, with the value it starts at, and for a child, which is the module's from
- * this call on, also when it fails, and keeps its modes, be self frozen or in evaluation. */
+/* Registers a buffer with the value it starts at; a child. The child belongs to self from this call
+ * on, also when it fails. It keeps its modes, also if self is frozen or in evaluation. */
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
                                        double value);
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
 
-/* What a forward function reads in the place of its own parameter, in this pass on this tape: the
- * parameter itself (or NG_NONE), or what WeightNorm, SpectralNorm or ng_forward_using puts there.
- * With one of these about it, an op that is given the parameter itself is NG_ESTATE. */
+/* The value of a parameter in this pass on this tape: the parameter itself (or NG_NONE), or the
+ * tensor with which WeightNorm, SpectralNorm or ng_forward_using replaces it. A forward function
+ * reads its parameters with it: an op on a parameter that is replaced is NG_ESTATE. */
 NG_API ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter);
 
-/* Ends a constructor: draws the parameters and returns self, or frees it and returns NULL if
- * anything could not be registered since it was made. */
+/* Ends a constructor: draws the parameters and returns self. If anything could not be registered
+ * since self was made, frees it and returns NULL. */
 NG_API ng_module *ng_module_built(ng_module *self);
 
 NG_END_C
