@@ -162,6 +162,51 @@ START_TEST(a_nan_stays_a_nan_in_every_map)
 }
 END_TEST
 
+/* Elements first .. first + count - 1 alone have the bits that they have among `n`. */
+static void expect_alone(const char *what, const char *all, const char *alone, int64_t first,
+                         int64_t count)
+{
+    expect_bits(what, all + (size_t)first * ng_dtype_bytes(dtype), alone, count);
+}
+
+/* In every place of a run, beside others or alone: an element's bits depend on its value only. */
+START_TEST(an_element_has_the_same_bits_in_any_place)
+{
+    enum { N = 70, PLACES = 20, LENGTHS = 36 };
+    if (!use_table(_i)) return;
+    const size_t bytes = ng_dtype_bytes(dtype);
+    const char *x = uniform(N, 0.1, 1.9), *b = uniform(N, 0.1, 0.9), *dy = uniform(N, -1, 1);
+    char *y = make(N), *dx = make(N), *alone = make(N);
+    for (int64_t first = 0; first < PLACES; first++)
+        for (int64_t count = 1; count <= LENGTHS; count++) {
+            const size_t at = (size_t)first * bytes;
+            for (int op = 0; op < NG_MAP_COUNT; op++) {
+                const ng_mapping f = {(ng_map)op, 0.3, 2.1};
+                k->map(f, x, y, N);
+                k->map(f, x + at, alone, count);
+                expect_alone("map", y, alone, first, count);
+                if (!has_slope(op)) continue;
+                k->map_backward(f, x, y, dy, dx, N, false);
+                k->map_backward(f, x + at, y + at, dy + at, alone, count, false);
+                expect_alone("slope", dx, alone, first, count);
+            }
+            for (int op = 0; op < NG_BINARY_COUNT; op++)
+                for (int repeated = 0; repeated < 3; repeated++) { /* none, a, b */
+                    const ng_shape one = NG_SCALAR, few = NG_SHAPE(count), many = NG_SHAPE(N);
+                    const ng_walk all = ng_walk_broadcast(many, repeated == 1 ? one : many,
+                                                          repeated == 2 ? one : many);
+                    const ng_walk part = ng_walk_broadcast(few, repeated == 1 ? one : few,
+                                                           repeated == 2 ? one : few);
+                    k->binary((ng_binary)op, &all, x, b, y);
+                    k->binary((ng_binary)op, &part, repeated == 1 ? x : x + at,
+                              repeated == 2 ? b : b + at, alone);
+                    expect_alone("binary", y, alone, first, count);
+                }
+        }
+    release();
+}
+END_TEST
+
 START_TEST(activations_have_their_limits_and_tails)
 {
     if (!use_table(_i)) return;
@@ -525,16 +570,20 @@ void compare_gather_and_scatter(void)
     for (int s = 0; s < SIZES; s++) {
         const int64_t n = sizes[s];
         const char *table = uniform(3 * n, -1, 1), *x = uniform(6 * n, -1, 1);
-        char *rows = make(6 * n), *sums = constant(3 * n, 1);
+        char *rows = make(6 * n), *sums = constant(3 * n, 1), *fresh = make(3 * n);
         k->gather_rows(table, index, rows, 6, n);
-        k->scatter_add_rows(x, index, sums, 6, n);
+        const ng_scatter_shape shape = {6, 3, n};
+        int64_t *scratch = keep(ng_scatter_scratch(&shape), sizeof *scratch);
+        k->scatter_add_rows(&shape, x, index, sums, true, scratch);
+        k->scatter_add_rows(&shape, x, index, fresh, false, scratch);
         for (int64_t i = 0; i < 6 * n; i++)
             expect("gather", rows, i, get(table, index[i / n] * n + i % n), 0, 0);
         for (int64_t i = 0; i < 3 * n; i++) {
             long double sum = 1;
             for (int r = 0; r < 6; r++)
                 if (index[r] == i / n) sum += get(x, r * n + i % n);
-            expect("scatter", sums, i, sum, 4, 4);
+            expect("scatter", sums, i, sum, 1, 4);
+            expect("scatter", fresh, i, sum - 1, 1, 4);
         }
         release();
     }
@@ -1463,7 +1512,9 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     p = (ng_product){n, 120, rows, {x, n, true}, {z, n, false}, .c_row = 120};
     p.c = NEXT;
     k->gemm(&p);
-    k->scatter_add_rows(x, labels, NEXT, rows, n);
+    static int64_t order[LARGE_ROWS + 301 + 2];
+    const ng_scatter_shape scatter = {rows, 301, n};
+    k->scatter_add_rows(&scatter, x, labels, NEXT, false, order);
 #undef NEXT
 }
 
@@ -1645,6 +1696,7 @@ Suite *kernels_suite(void)
     Suite *suite = suite_create("kernels");
     TCase *tests = tcase_create("kernels");
     tcase_add_loop_test(tests, a_nan_stays_a_nan_in_every_map, 0, TABLES);
+    tcase_add_loop_test(tests, an_element_has_the_same_bits_in_any_place, 0, TABLES);
     tcase_add_loop_test(tests, activations_have_their_limits_and_tails, 0, TABLES);
     tcase_add_loop_test(tests, exponentials_are_right_to_the_last_digits, 0, TABLES);
     tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);

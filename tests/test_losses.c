@@ -253,7 +253,7 @@ START_TEST(losses_say_what_is_wrong)
     ck_assert_ptr_null(ng_binary_cross_entropy(tape, x, t));
     assert_error(NG_ESHAPE, "ng_binary_cross_entropy: target");
     ck_assert_ptr_null(ng_mse(tape, x, doubles));
-    assert_error(NG_EDTYPE, "ng_mse: dtypes differ: float32 and float64");
+    assert_error(NG_EDTYPE, "ng_mse: dtypes differ: operand 1 is float32, operand 2 is float64");
     ck_assert_ptr_null(ng_huber(tape, x, x, .delta = -1));
     assert_error(NG_EVALUE, "ng_huber: delta = -1, expected a positive number");
     ck_assert_ptr_null(ng_huber(tape, x, x, .delta = NG_ZERO));
@@ -430,6 +430,25 @@ START_TEST(mean_over_no_row_is_nan_and_sum_is_zero)
         ng_cross_entropy(tape, x, labels, .reduction = NG_SUM, .ignore = true, .ignored = -1), 0,
         0);
     ck_assert(!ng_failed());
+}
+END_TEST
+
+/* Weights of 0: a mean over nothing but these is one over no row; their terms count for nothing. */
+START_TEST(what_has_no_weight_counts_for_nothing)
+{
+    ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 0);
+    ng_tensor *weights = VALUES(NG_F64, NG_SHAPE(3), 0, 1, 2);
+    ng_tensor *mean = ng_cross_entropy(tape, x, labels, .weights = weights);
+    ck_assert(isnan(ng_item(mean)));
+    for (int record = 0; record < 2; record++)
+        assert_values(ng_gradient(tape, mean, x, .record = record), 0, 0, 0, 0, 0, 0, 0);
+    const double inf = (double)INFINITY;
+    ng_tensor *out = LEAF(NG_F64, NG_SHAPE(1, 3), -inf, 0, 0);
+    ng_tensor *loss = ng_cross_entropy(tape, out, LABELS(1), .weights = weights, .smoothing = 0.3);
+    assert_values(loss, 1e-15, (0.7 + 0.1 * 1 + 0.1 * 2) * log(2));
+    assert_values(ng_gradient(tape, loss, out), 1e-15, 0, -0.3, 0.3);
+    assert_values(ng_cross_entropy(tape, out, LABELS(0), .weights = weights, .reduction = NG_SUM),
+                  0, 0);
 }
 END_TEST
 
@@ -613,6 +632,7 @@ Suite *losses_suite(void)
     tcase_add_test(t, a_mean_over_no_row_has_the_gradient_0_recorded_or_not);
     tcase_add_test(t, ignored_label_may_be_a_class);
     tcase_add_test(t, mean_over_no_row_is_nan_and_sum_is_zero);
+    tcase_add_test(t, what_has_no_weight_counts_for_nothing);
     tcase_add_loop_test(t, extreme_logits_are_finite, 0, 2);
     tcase_add_test(t, a_class_may_be_ruled_out);
     tcase_add_test(t, labels_may_have_any_leading_shape);

@@ -500,6 +500,18 @@ START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
 END_TEST
 
 /* The left branch's, as the slope is: alpha e^0, and of celu 1 / alpha. */
+START_TEST(prelu_of_a_scalar_is_a_scalar)
+{
+    ng_tensor *x = own(ng_require_grad(ng_full_new(NG_F64, NG_SCALAR, -3)));
+    ng_tensor *slope = own(ng_require_grad(ng_full_new(NG_F64, NG_SHAPE(1), 0.5)));
+    ng_tensor *y = ng_prelu(tape, x, slope);
+    ck_assert(ng_shape_equal(ng_shape_of(y), NG_SCALAR));
+    assert_values(y, 0, -1.5);
+    assert_values(ng_gradient(tape, y, slope), 0, -3);
+    assert_values(ng_gradient(tape, y, x), 0, 0.5);
+}
+END_TEST
+
 START_TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
 {
     ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(1))));
@@ -677,6 +689,7 @@ Suite *numbers_suite(void)
     tcase_add_loop_test(t, binary_cross_entropy_of_any_logit, 0, 2 * LOGISTIC);
     tcase_add_loop_test(t, functions_keep_their_limits_in_gradients_of_any_kind, 0, ENDS);
     tcase_add_test(t, prelu_of_infinity_has_no_gradient_to_the_slope);
+    tcase_add_test(t, prelu_of_a_scalar_is_a_scalar);
     tcase_add_test(t, second_slope_of_elu_at_zero_is_that_of_the_left);
     tcase_add_loop_test(t, equal_scores_share_alike, 0, 2 * SCORES);
     tcase_add_loop_test(t, scores_far_from_zero_keep_their_digits, 0, 80);

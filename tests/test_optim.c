@@ -199,6 +199,39 @@ START_TEST(centered_rmsprop_goes_on_where_gradients_do_not_vary)
 }
 END_TEST
 
+static ng_optimizer *that_squares(int kind, ng_module *module)
+{
+    const double lr = 1e-2;
+    if (kind == 0) return ng_adam_new(module, .lr = lr, .beta1 = 0.3, .beta2 = 0.5);
+    if (kind == 1) return ng_adamw_new(module, .lr = lr, .beta1 = 0.3, .beta2 = 0.5);
+    return ng_rmsprop_new(module, .lr = lr, .alpha = 0.5, .centered = kind == 3);
+}
+
+/* A finite gradient whose square overflows, then ordinary ones: training goes on. */
+START_TEST(a_huge_gradient_stops_nothing)
+{
+    for (int i = 0; i < 8; i++) {
+        bench b = bench_new(i % 2 ? NG_F64 : NG_F32);
+        const double huge = i % 2 ? 1e160 : 1e25;
+        ng_optimizer *optimizer = that_squares(i / 2, b.module);
+        reach(&b, (double[]){huge, -huge, 1});
+        assert_ok(ng_optimizer_step(optimizer));
+        for (int j = 0; j < N; j++) ck_assert(fabs(ng_get(b.weight, j) - start[j]) < 0.1);
+        for (int t = 0; t < 3000; t++) {
+            reach(&b, (double[]){t % 2 ? 1 : 2, -2, 1});
+            assert_ok(ng_optimizer_step(optimizer));
+        }
+        ck_assert(ng_get(b.weight, 0) < start[0] - 1 && isfinite(ng_get(b.weight, 0)));
+        ck_assert(ng_get(b.weight, 1) > start[1] + 1 && isfinite(ng_get(b.weight, 1)));
+        reach(&b, (double[]){(double)INFINITY, 0, 0});
+        assert_ok(ng_optimizer_step(optimizer));
+        ck_assert(!isfinite(ng_get(b.weight, 0)));
+        ng_optimizer_free(optimizer);
+        bench_free(&b);
+    }
+}
+END_TEST
+
 START_TEST(options_left_out_have_their_defaults)
 {
     bench b = bench_new(NG_F64);
@@ -925,6 +958,7 @@ Suite *optim_suite(void)
     tcase_add_test(formulas, adam_without_memory_moves_by_the_newest_gradient);
     tcase_add_test(formulas, rmsprop_is_its_formula);
     tcase_add_test(formulas, centered_rmsprop_goes_on_where_gradients_do_not_vary);
+    tcase_add_test(formulas, a_huge_gradient_stops_nothing);
     tcase_add_test(formulas, options_left_out_have_their_defaults);
     tcase_add_test(formulas, defaults_written_out_change_no_bit);
     tcase_add_test(formulas, float_moves_as_double_does);

@@ -52,7 +52,7 @@ NG_API ng_tensor *ng_add(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = 
 NG_API ng_tensor *ng_sub(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a - b */
 NG_API ng_tensor *ng_mul(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a * b */
 NG_API ng_tensor *ng_div(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a / b */
-NG_API ng_tensor *ng_pow(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a^b, a > 0 */
+NG_API ng_tensor *ng_pow(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a^b, a >= 0 */
 NG_API ng_tensor *ng_maximum(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* y = max(a, b) */
 NG_API ng_tensor *ng_minimum(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* y = min(a, b) */
 
@@ -157,7 +157,8 @@ NG_API ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options);
                 /* y = (sum x^2)^(1/2), also where the squares leave the dtype's range; where y is
                  * 0 the gradients of any order are taken to be 0 */
 NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options);
-                                                /* y = ln sum e^x, shifted by max x */
+                /* y = ln sum e^x, shifted by max x; -Inf, with gradients 0, of no element and where
+                 * all x are -Inf */
 
 /* Sums x over the axes along which `shape` was broadcast to x's shape: the gradient of
  * broadcasting. */
@@ -244,10 +245,11 @@ NG_API ng_tensor *ng_triu(ng_tape *tape, ng_tensor *x, int64_t diagonal);
 
 /* ---- Selection ---------------------------------------------------------------------------- */
 
-/* y[i, :] = table[index[i], :]: table (rows, ...), int64 index of any shape -> (index..., ...). */
+/* y[i, :] = table[index[i], :]: table (rows, ...), int64 index of any shape -> (index..., ...).
+ * The gradient is summed in double. */
 NG_API ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index);
 
-/* y[index[i], :] += x[i, :], y of `rows` rows: the gradient of gather_rows. */
+/* y[index[i], :] += x[i, :], y of `rows` rows, summed in double: the gradient of gather_rows. */
 NG_API ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows);
 
 /* y[.., j, ..] = x[.., index[.., j, ..], ..] along an axis; int64 index of x's shape but for the
@@ -342,7 +344,8 @@ NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
  * 0 .. classes - 1 is an error.
  *
  * weights  one for each class, (classes): the term of class c is multiplied by its own, and a mean
- *          is divided by the sum of the labels' weights; no gradient flows to them. Default: 1 */
+ *          is divided by the sum of the labels' weights (where that is 0 the mean is no number). A
+ *          term of weight 0 is 0, whatever its logit. No gradient flows to weights. Default: 1 */
 typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
     double smoothing;

@@ -38,7 +38,9 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
  *
  * What of a state (velocity, moments) is below the smallest normal number of its dtype is taken as
  * 0, and so is a squared gradient: the state of a unit that gets no gradient any more ends at 0,
- * and a late step takes no longer than an early one. */
+ * and a late step takes no longer than an early one. Adam, AdamW and RMSProp hold a finite gradient
+ * between -2^63 and 2^63 in float (2^511 in double), so that its square is finite; after one that
+ * large their steps are small until the squares have decayed. */
 typedef struct ng_optimizer ng_optimizer;
 
 /* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;

@@ -103,8 +103,7 @@ int ng_axis_index(const char *function, int axis, int rank)
     if (rank == 0)
         ng_fail(NG_ESHAPE, "%s: axis %d of a scalar, which has no axes", function, axis);
     else
-        ng_fail(NG_ESHAPE, "%s: axis %d, expected %d .. %d for rank %d", function, axis, -rank,
-                rank - 1, rank);
+        ng_fail(NG_ESHAPE, "%s: axis %d, expected %d .. %d", function, axis, -rank, rank - 1);
     return -1;
 }
 

@@ -91,6 +91,17 @@ void ng_strides(ng_shape shape, int64_t strides[NG_MAX_RANK]);
  * nothing sensible happens. Not dtype-bound, hence not in the tables. */
 void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes);
 
+/* A scatter of x (count, width) to the rows of y (rows, width). */
+typedef struct {
+    int64_t count, rows, width;
+} ng_scatter_shape;
+
+/* Numbers of scratch that scatter_add_rows needs. */
+static inline int64_t ng_scatter_scratch(const ng_scatter_shape *shape)
+{
+    return shape->rows + 2 + shape->count;
+}
+
 /* Row-wise normalization of x (rows, n): statistics over the first `over` of each row. */
 typedef struct {
     int64_t rows, n, over;

@@ -179,6 +179,7 @@ ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
                 ng_shape_print(s).text, ng_shape_print(x->shape).text);
         return NULL;
     }
+    if (x->shape.rank == 0) slope = ng_reshape(tape, slope, NG_SCALAR);
     ng_tensor *low = ng_clamp(tape, x, -(double)INFINITY, 0); /* no infinity that does not count */
     ng_tensor *left = ng_mul(tape, low, one ? slope : ng_per_channel(tape, slope, x));
     return where_positive(tape, x, left);

@@ -11,6 +11,30 @@ static ng_tensor *share(ng_tape *tape, ng_tensor *a, ng_tensor *b)
     return ng_add_scalar(tape, ng_mul_scalar(tape, sign, 0.5), 0.5);
 }
 
+/* `instead` where the condition holds, else x. */
+static ng_tensor *or_else(ng_tape *tape, ng_tensor *condition, double instead, ng_tensor *x)
+{
+    return ng_where(tape, condition, ng_full(tape, ng_dtype_of(x), NG_SCALAR, instead), x);
+}
+
+/* b - 1, but 0 where a and b are 0, so that b a^(b-1) is 0 there. */
+static ng_tensor *exponent_less_one(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *zero = ng_full(tape, ng_dtype_of(a), NG_SCALAR, 0);
+    ng_tensor *both = ng_mul(tape, ng_equal(tape, ng_detach(tape, a), zero),
+                             ng_equal(tape, ng_detach(tape, b), zero));
+    return or_else(tape, both, 0, ng_add_scalar(tape, b, -1));
+}
+
+/* a, but 1 where a is 0 and b at least 0, so that ln(a) a^b is 0 there, its limit for b > 0. */
+static ng_tensor *base_of_log(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *zero = ng_full(tape, ng_dtype_of(a), NG_SCALAR, 0);
+    ng_tensor *power = ng_mul(tape, ng_equal(tape, ng_detach(tape, a), zero),
+                              ng_greater_equal(tape, ng_detach(tape, b), zero));
+    return or_else(tape, power, 1, a);
+}
+
 #define RULE(op, da, db)                                                                           \
     static void op##_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)   \
     {                                                                                              \
@@ -25,8 +49,8 @@ RULE(sub, dy, ng_neg(tape, dy))
 RULE(mul, ng_mul(tape, dy, b), ng_mul(tape, dy, a))
 RULE(div, ng_div(tape, dy, b), ng_neg(tape, ng_div(tape, ng_mul(tape, dy, y), b)))
 RULE(pow, /* b a^(b-1) and ln(a) a^b */
-     ng_mul(tape, dy, ng_mul(tape, b, ng_pow(tape, a, ng_add_scalar(tape, b, -1)))),
-     ng_mul(tape, dy, ng_mul(tape, ng_log(tape, a), y)))
+     ng_mul(tape, dy, ng_mul(tape, b, ng_pow(tape, a, exponent_less_one(tape, a, b)))),
+     ng_mul(tape, dy, ng_mul(tape, ng_log(tape, base_of_log(tape, a, b)), y)))
 RULE(maximum, ng_mul(tape, dy, share(tape, a, b)), ng_mul(tape, dy, share(tape, b, a)))
 RULE(minimum, ng_mul(tape, dy, share(tape, b, a)), ng_mul(tape, dy, share(tape, a, b)))
 

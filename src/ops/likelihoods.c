@@ -70,12 +70,12 @@ static ng_tensor *reduced_by(ng_tape *tape, ng_tensor *losses, ng_reduction redu
     return reduction == NG_SUM ? sum : ng_mul_scalar(tape, sum, 1 / total);
 }
 
-/* -factor x[label]; a row that does not count gives 0 whatever it holds. */
+/* -factor x[label]; where the factor is 0 it is 0, whatever x holds. */
 static ng_tensor *of_labels(ng_tape *tape, ng_tensor *x, const selection *s)
 {
     ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index, -1), -1);
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
-    return ng_neg(tape, ng_mul(tape, s->factors, ng_where(tape, s->counts, at, zero)));
+    return ng_neg(tape, ng_mul(tape, s->factors, ng_where(tape, s->factors, at, zero)));
 }
 
 /* ---- nll: -weights[label] x[label] --------------------------------------------------------- */
@@ -114,7 +114,8 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
     ng_tensor *losses = of_labels(tape, x, &s);
     if (options.smoothing > 0) {
         ng_tensor *weights = ng_detach(tape, options.weights, .by_definition = true);
-        ng_tensor *all = ng_sum(tape, ng_mul(tape, x, weights), .axes = NG_AXES(-1));
+        ng_tensor *terms = ng_mul(tape, ng_where(tape, weights, x, zero), weights);
+        ng_tensor *all = ng_sum(tape, terms, .axes = NG_AXES(-1));
         all = ng_where(tape, s.counts, all, zero);
         const double share = options.smoothing / (double)ng_dim(x, -1);
         losses = ng_sub(tape, ng_mul_scalar(tape, losses, 1 - options.smoothing),

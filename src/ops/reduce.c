@@ -225,14 +225,22 @@ ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
 
 /* ---- Variance: the mean of squared deviations from the mean -------------------------------- */
 
+/* x minus a constant near its mean, which x's dtype may not hold: the rest has a mean near 0. */
+static ng_tensor *near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes)
+{
+    ng_tensor *constant = ng_detach(tape, x, .by_definition = true);
+    return ng_sub(tape, x, ng_mean(tape, constant, .axes = axes, .keepdim = true));
+}
+
 ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
     if (!accepts_unbiased("ng_variance", tape, &options, r.reduced)) return NULL;
     const int64_t count = reduced_count(options.x->shape, &r);
     const double n = (double)(options.unbiased && count > 0 ? count - 1 : count);
-    ng_tensor *mean = ng_mean(tape, options.x, .axes = options.axes, .keepdim = true);
-    ng_tensor *squares = ng_square(tape, ng_sub(tape, options.x, mean));
+    ng_tensor *x = near_zero(tape, options.x, options.axes);
+    ng_tensor *mean = ng_mean(tape, x, .axes = options.axes, .keepdim = true);
+    ng_tensor *squares = ng_square(tape, ng_sub(tape, x, mean));
     ng_tensor *sum = ng_sum(tape, squares, .axes = options.axes, .keepdim = options.keepdim);
     return ng_mul_scalar(tape, sum, 1 / n);
 }
@@ -299,8 +307,9 @@ static int softmax_axis(const ng_node *node)
     return isfinite(sum) ? axis : -1;
 }
 
-/* dx = dy softmax(x), divided before it is repeated. e^(x - y) would be that too, but not of large
- * x, where y has lost the digits of ln sum e^(x - max x). */
+/* dx = dy softmax(x), divided before it is repeated. e^(x - y) is less exact for large x, where y
+ * has lost the digits of ln sum e^(x - max x). The sum is at least 1, but 0 where all x are -Inf;
+ * there dx is 0. */
 static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0];
@@ -312,7 +321,8 @@ static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
         return;
     }
     ng_tensor *e = ng_exp(tape, ng_sub(tape, x, largest_of(tape, x, node->attributes)));
-    dx[0] = ng_mul(tape, e, ng_div(tape, dy, ng_sum_to(tape, e, kept)));
+    ng_tensor *sum = ng_clamp(tape, ng_sum_to(tape, e, kept), 1, (double)INFINITY);
+    dx[0] = ng_mul(tape, e, ng_div(tape, dy, sum));
 }
 
 static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
@@ -329,9 +339,7 @@ static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction
 ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
-    if (!accepts("ng_logsumexp", tape, &options, &r) ||
-        !has_elements("ng_logsumexp", options.x, &r))
-        return NULL;
+    if (!accepts("ng_logsumexp", tape, &options, &r)) return NULL;
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y =
         ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), reduced_shape(&options, &r));

@@ -33,17 +33,24 @@ static void gather_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     dx[0] = ng_scatter_add_rows(tape, dy, index, table->shape.dim[0]);
 }
 
-/* dtable[index[i], :] += dy[i, :] */
+/* to[index[i], :] (+)= x[i, :] */
+static bool scatter(ng_tape *tape, const ng_tensor *x, const ng_tensor *index, ng_slot to,
+                    int64_t rows, int64_t width)
+{
+    const ng_scatter_shape shape = {index->size, rows, width};
+    int64_t *scratch = ng_tape_memory(tape, (size_t)ng_scatter_scratch(&shape) * sizeof *scratch);
+    if (!scratch) return false;
+    ng_kernels_for(x->dtype)->scatter_add_rows(&shape, x->data, index->data, to.data, to.accumulate,
+                                               scratch);
+    return true;
+}
+
 static ng_status gather_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                  ng_slot *dx)
 {
-    (void)tape;
-    const ng_tensor *table = node->inputs[0], *index = node->inputs[1];
-    const ng_kernels *kernels = ng_kernels_for(dy->dtype);
-    if (!dx[0].accumulate) kernels->fill(dx[0].data, table->size, 0);
-    kernels->scatter_add_rows(dy->data, index->data, dx[0].data, index->size,
-                              row_width(table->shape, 1));
-    return NG_OK;
+    const ng_shape table = node->inputs[0]->shape;
+    const bool done = scatter(tape, dy, node->inputs[1], dx[0], table.dim[0], row_width(table, 1));
+    return done ? NG_OK : NG_ENOMEM;
 }
 
 static const ng_op gather_op = {
@@ -127,10 +134,10 @@ ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, in
     if (ng_shape_size("ng_scatter_add_rows", shape) < 0 ||
         !within("ng_scatter_add_rows", index, rows))
         return NULL;
-    ng_tensor *y = ng_result_full(tape, x->dtype, shape, 0);
-    if (!y) return NULL;
-    ng_kernels_for(x->dtype)->scatter_add_rows(x->data, index->data, y->data, index->size,
-                                               row_width(x->shape, leading));
+    ng_tensor *y = ng_result(tape, x->dtype, shape);
+    if (!y ||
+        !scatter(tape, x, index, (ng_slot){y->data, false}, rows, row_width(x->shape, leading)))
+        return NULL;
     ng_tensor *const inputs[] = {x, index};
     return ng_record(tape, &scatter_op, y, inputs, 2, NULL, 0);
 }

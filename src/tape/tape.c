@@ -203,20 +203,26 @@ bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tenso
            ng_list_given(function, "operand", inputs, count);
 }
 
+static const char *of_module(const ng_tensor *x) { return x->module_owned ? " (a module's)" : ""; }
+
 static bool accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs,
                     bool optional)
 {
     if (!ng_all_given(function, tape, count, inputs)) return false;
     tape->function = function;
-    const ng_tensor *first = NULL;
+    int first = -1;
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i];
         if (optional && ng_is_none(x)) continue;
         if (!input_ok(function, tape, i, x)) return false;
-        if (!first) first = x;
-        if (x->dtype != first->dtype) {
-            ng_fail(NG_EDTYPE, "%s: dtypes differ: %s and %s", function,
-                    ng_dtype_name(first->dtype), ng_dtype_name(x->dtype));
+        if (first < 0) first = i;
+        if (x->dtype != inputs[first]->dtype) {
+            ng_fail(NG_EDTYPE,
+                    "%s: dtypes differ: operand %d%s is %s, operand %d%s is %s; convert the "
+                    "module with ng_module_to, or make x in the other dtype",
+                    function, first + 1, of_module(inputs[first]),
+                    ng_dtype_name(inputs[first]->dtype), i + 1, of_module(x),
+                    ng_dtype_name(x->dtype));
             return false;
         }
     }
