@@ -177,32 +177,35 @@ START_TEST(an_element_has_the_same_bits_in_any_place)
     const size_t bytes = ng_dtype_bytes(dtype);
     const char *x = uniform(N, 0.1, 1.9), *b = uniform(N, 0.1, 0.9), *dy = uniform(N, -1, 1);
     char *y = make(N), *dx = make(N), *alone = make(N);
-    for (int64_t first = 0; first < PLACES; first++)
-        for (int64_t count = 1; count <= LENGTHS; count++) {
-            const size_t at = (size_t)first * bytes;
-            for (int op = 0; op < NG_MAP_COUNT; op++) {
-                const ng_mapping f = {(ng_map)op, 0.3, 2.1};
-                k->map(f, x, y, N);
+    for (int op = 0; op < NG_MAP_COUNT; op++) {
+        const ng_mapping f = {(ng_map)op, 0.3, 2.1};
+        k->map(f, x, y, N);
+        if (has_slope(op)) k->map_backward(f, x, y, dy, dx, N, false);
+        for (int64_t first = 0; first < PLACES; first++)
+            for (int64_t count = 1; count <= LENGTHS; count++) {
+                const size_t at = (size_t)first * bytes;
                 k->map(f, x + at, alone, count);
                 expect_alone("map", y, alone, first, count);
                 if (!has_slope(op)) continue;
-                k->map_backward(f, x, y, dy, dx, N, false);
                 k->map_backward(f, x + at, y + at, dy + at, alone, count, false);
                 expect_alone("slope", dx, alone, first, count);
             }
-            for (int op = 0; op < NG_BINARY_COUNT; op++)
-                for (int repeated = 0; repeated < 3; repeated++) { /* none, a, b */
-                    const ng_shape one = NG_SCALAR, few = NG_SHAPE(count), many = NG_SHAPE(N);
-                    const ng_walk all = ng_walk_broadcast(many, repeated == 1 ? one : many,
-                                                          repeated == 2 ? one : many);
-                    const ng_walk part = ng_walk_broadcast(few, repeated == 1 ? one : few,
-                                                           repeated == 2 ? one : few);
-                    k->binary((ng_binary)op, &all, x, b, y);
-                    k->binary((ng_binary)op, &part, repeated == 1 ? x : x + at,
-                              repeated == 2 ? b : b + at, alone);
-                    expect_alone("binary", y, alone, first, count);
-                }
-        }
+    }
+    for (int i = 0; i < 3 * NG_BINARY_COUNT; i++) {
+        const ng_binary op = (ng_binary)(i / 3);
+        const bool a_once = i % 3 == 1, b_once = i % 3 == 2;
+        const ng_shape one = NG_SCALAR, many = NG_SHAPE(N);
+        ng_walk walk = ng_walk_broadcast(many, a_once ? one : many, b_once ? one : many);
+        k->binary(op, &walk, x, b, y);
+        for (int64_t first = 0; first < PLACES; first++)
+            for (int64_t count = 1; count <= LENGTHS; count++) {
+                const size_t at = (size_t)first * bytes;
+                const ng_shape few = NG_SHAPE(count);
+                walk = ng_walk_broadcast(few, a_once ? one : few, b_once ? one : few);
+                k->binary(op, &walk, x + (a_once ? 0 : at), b + (b_once ? 0 : at), alone);
+                expect_alone("binary", y, alone, first, count);
+            }
+    }
     release();
 }
 END_TEST

@@ -444,28 +444,6 @@ static void compare_swiglu(void)
 }
 #define compare_swiglu_backward compare_swiglu
 
-static void compare_huber(void)
-{
-    for (int s = 0; s < SIZES; s++) {
-        const int64_t n = sizes[s];
-        const char *x = uniform(n, -2, 2), *t = uniform(n, -1, 1);
-        char *dx = make(n), *onto = constant(n, 1), *y = make(1);
-        long double sum = 0;
-        put(y, 0, k->huber(x, t, n, 0.75));
-        k->huber_backward(x, t, 0.75, -0.5, dx, n, false);
-        k->huber_backward(x, t, 0.75, -0.5, onto, n, true);
-        for (int64_t i = 0; i < n; i++) {
-            const long double u = get(x, i) - get(t, i), q = fmaxl(fminl(u, 0.75L), -0.75L);
-            sum += fabsl(u) < 0.75L ? u * u / 2 : 0.75L * (fabsl(u) - 0.375L);
-            expect("dx", dx, i, -0.5L * q, 2, 1);
-            expect("dx onto", onto, i, 1 - 0.5L * q, 2, 1);
-        }
-        expect("sum", y, 0, sum, 8, 1);
-        release();
-    }
-}
-#define compare_huber_backward compare_huber
-
 /* Any bits, which need be no number; and nothing beside the matrix is touched. */
 static void compare_transpose(void)
 {

@@ -134,45 +134,7 @@ ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 
 /* ---- huber: d = |x - t|: d <= delta ? d^2 / 2 : delta (d - delta / 2) -----------------------
  *
- * With u = x - t and q = u clamped to [-delta, delta] both branches are q (u - q / 2):
- * dx = q dy,  dt = -dx */
-
-typedef struct {
-    ng_reduction reduction;
-    double delta, scale;
-} huber_attributes;
-
-static ng_tensor *huber_of_each(ng_tape *tape, ng_tensor *x, ng_tensor *t, double delta)
-{
-    ng_tensor *u = ng_sub(tape, x, t);
-    ng_tensor *q = ng_clamp(tape, u, -delta, delta);
-    return ng_mul(tape, q, ng_sub(tape, u, ng_mul_scalar(tape, q, 0.5)));
-}
-
-static ng_tensor *huber_definition(ng_tape *tape, const ng_node *node)
-{
-    const huber_attributes *saved = node->attributes;
-    ng_tensor *losses = huber_of_each(tape, node->inputs[0], node->inputs[1], saved->delta);
-    return ng_reduced(tape, losses, saved->reduction);
-}
-
-static ng_status huber_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                ng_slot *dx)
-{
-    (void)tape;
-    const huber_attributes *saved = node->attributes;
-    const ng_tensor *x = node->inputs[0], *t = node->inputs[1];
-    const double scale = saved->scale * ng_tensor_load(dy, 0);
-    for (int i = 0; i < 2; i++)
-        if (dx[i].data)
-            ng_kernels_for(x->dtype)->huber_backward(x->data, t->data, saved->delta,
-                                                     i == 0 ? scale : -scale, dx[i].data, x->size,
-                                                     dx[i].accumulate);
-    return NG_OK;
-}
-
-static const ng_op huber_op = {
-    .name = "huber", .backward = huber_backward, .definition = huber_definition};
+ * With u = x - t and q = u clamped to [-delta, delta] both branches are q (u - q / 2). */
 
 ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
@@ -182,15 +144,10 @@ ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
         ng_fail(NG_EVALUE, "ng_huber: delta = %g, expected a positive number", delta);
         return NULL;
     }
-    ng_tensor *t = options.target;
-    if (options.reduction == NG_EACH) return huber_of_each(tape, x, t, delta);
-    ng_tensor *y = ng_result(tape, x->dtype, NG_SCALAR);
-    if (!y) return NULL;
-    const huber_attributes saved = {options.reduction, delta,
-                                    reduction_scale(options.reduction, x->size)};
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    ng_tensor_store(y, 0, saved.scale * kernels->huber(x->data, t->data, x->size, delta));
-    return ng_record(tape, &huber_op, y, (ng_tensor *[]){x, t}, 2, &saved, sizeof saved);
+    ng_tensor *u = ng_sub(tape, x, options.target);
+    ng_tensor *q = ng_clamp(tape, u, -delta, delta);
+    ng_tensor *losses = ng_mul(tape, q, ng_sub(tape, u, ng_mul_scalar(tape, q, 0.5)));
+    return ng_reduced(tape, losses, options.reduction);
 }
 
 /* ---- binary_cross_entropy: softplus(x) - t x ------------------------------------------------
