@@ -76,10 +76,9 @@ static inline ng_status sweep_norm(const char *name, bool in_float, uint64_t see
     for (int i = 0; i < SWEEP_STEPS; i++) steps[i] = sweep_step(i);
     const int count = draw_inputs(spec, seed, inputs);
     doubtful_norm doubtful = {spec->call, count, true, 1};
-    const ng_check_options options = {
-        .inputs = inputs, .n_inputs = count, .seed = seed, .context = in_float ? &doubtful : NULL};
     const ng_status status =
-        ng_check_sweep(in_float ? doubtful_call : spec->call, options, steps, errors, SWEEP_STEPS);
+        ng_check_sweep(in_float ? doubtful_call : spec->call, steps, errors, SWEEP_STEPS, inputs,
+                       count, .seed = seed, .context = in_float ? &doubtful : NULL);
     for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
     return status;
 }

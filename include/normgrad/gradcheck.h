@@ -1,28 +1,38 @@
-/* The gradient checker: doubts every derivative until finite differences agree.
+/* The gradient checker: compares every derivative with finite differences.
  *
  *     ng_check_report report = ng_check_function(cube, &x, 1, .order = 2);
  *     if (!report.passed) ng_check_print(stderr, "cube", &report);
  *
- * Order 1 checks the gradient; order 2 checks it too, and then the gradient of the gradient: one
- * call says all. The function may itself take gradients (a gradient penalty, the residual of a
- * differential equation, a step of learning to learn), recorded: .record = true.
+ * Order 1 checks the gradient. Order 2 checks it too, and then the gradient of the gradient. The
+ * function may take gradients itself (a gradient penalty, the residual of a differential equation),
+ * recorded: .record = true.
  *
- * The output is contracted with a random cotangent (the plain sum of a normalized row is constant
- * and would test nothing), everything runs in double, and each derivative is a Richardson
- * extrapolation of central differences with a step scaled to the element (Ridders 1982). The
- * extrapolation also estimates its own error, and from that the tolerance follows; where that
- * estimate is too large to tell right from wrong, the derivative counts as wrong. What seems wrong
- * is measured again from other steps, so that noise (float arithmetic inside the function) is told
- * from an error.
+ * Everything runs in double. The output is contracted with a random cotangent, because the plain
+ * sum of a normalized row is constant and would test nothing. Each numeric derivative is a
+ * Richardson extrapolation of central differences, with steps scaled to the element (Ridders 1982).
+ * The extrapolation estimates its own error; the tolerance follows from it. Where that estimate is
+ * too large to tell right from wrong, the derivative counts as wrong.
+ *
+ * Finite differences cannot see what is narrower than their steps (about 1/16 of the size of the
+ * input's elements, and less where that is not enough), nor the derivative to elements that are
+ * 10^7 times smaller than the others of their input. A function that computes in float32 inside is
+ * too coarse for double's steps; it needs a .tolerance such as 1e-3.
  *
  * What is no function of the input is held fixed while the input moves: dropout masks, running
- * statistics, and what ng_detach returns. A value that was detached by mistake, as the deviation in
- * a norm, is a term that the gradient lacks and that this hides; so the report counts the detached
- * values that the result would move with and says where the first one is, and with
- * .detached_moves = true they move and the gradient is found wrong. A detached value that is meant
- * (ng_detach(tape, x, .by_definition = true)) is held fixed either way. What is only compared with
- * (ng_greater of a detached x) or cancels (a softmax's detached maximum) moves nothing and does not
- * count.
+ * statistics, and what ng_detach returns. A value that was detached by mistake, such as the
+ * deviation in a norm, is a term that the gradient lacks. So the report counts the detached values
+ * that the result depends on and says where the first one is. With .detached_moves = true they
+ * move, and the gradient is found wrong. A value that is constant by definition (ng_detach(tape, x,
+ * .by_definition = true)) is held fixed either way. A detached value that is only compared with, or
+ * that cancels (a softmax's detached maximum), does not count.
+ *
+ * Where the function contains an op of your own that handles both dtypes (it calls ng_dtype_of),
+ * the function is run in float32 as well: values and gradients have to agree with double to 1e-3 of
+ * the largest. Where that cannot be done, the report says why.
+ *
+ * Inputs are counted from 1, as operands are in error messages; elements are counted from 0, as in
+ * memory. A failure inside the function is quoted in the report and is not left on record:
+ * ng_failed() is afterwards what it was before. Only a NULL among the arguments is recorded.
  */
 #ifndef NORMGRAD_GRADCHECK_H
 #define NORMGRAD_GRADCHECK_H
@@ -35,109 +45,114 @@ NG_BEGIN_C
 /* How much is compared. */
 typedef enum {
     NG_CHECK_ELEMENTS = 0, /* every element of every input and parameter */
-    NG_CHECK_FAST,         /* along `directions` random Gaussian directions per tensor */
-    NG_CHECK_TAYLOR        /* f(x + h d) - f(x) - h f'(x) d must fall as h^2, besides */
+    NG_CHECK_FAST,         /* `directions` random directions in each input and parameter */
+    NG_CHECK_TAYLOR        /* the same; f(x + h d) - f(x) - h f'(x) d has to fall as h^2, too */
 } ng_check_mode;
 
 /* The settings of every check. */
 typedef struct {
-    void *context;      /* handed to the function as it is; of a module there is none */
+    void *context;      /* handed to the function; not for modules */
     int order;          /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode; /* default NG_CHECK_ELEMENTS */
     uint64_t seed;      /* of cotangents, directions and dropout */
-    int directions;     /* NG_CHECK_FAST, NG_CHECK_TAYLOR only: default 3; elements of less than
-                           2^-16 of most are moved along them, and compared, apart */
+    int directions;     /* NG_CHECK_FAST and NG_CHECK_TAYLOR only: default 3 */
     double tolerance;   /* relative error beside the estimated one; default 1e-9, NG_ZERO: none */
-    double step;        /* the largest step, relative to each element; default: several are tried */
-    const char *const *names; /* of the inputs, for the report; default input 0, 1... */
+    double step;        /* the largest step, relative to each element; default 1/16 */
+    const char *const *names; /* of the inputs, for the report; default "input 1", "input 2"... */
     const bool *constant;     /* inputs that are handed on unchecked; default: none */
-    bool detached_moves;      /* detached values are not held fixed, but for those by definition */
-    ng_tensor *const *inputs; /* double, yours, copied; int64 ones are handed on unchecked */
+    bool detached_moves;      /* detached values move, except those by definition */
+    ng_tensor *const *inputs; /* float64 ones, which are copied; int64 ones, handed on unchecked */
     int n_inputs;             /* how many */
 } ng_check_options;
 
-/* What was found. Strings live in the report. */
+/* What was found. Strings are part of the report. */
 typedef struct {
-    bool passed;         /* nothing was wrong, and something was compared */
-    int order;           /* how far it went: 1 of 2 where the first derivatives were wrong */
-    ng_check_mode mode;  /* as checked */
-    int64_t compared;    /* derivatives, of both orders where it went to 2 */
-    int64_t failed;      /* of these, how many are wrong */
-    int64_t kinks;       /* of these, how many stand at a kink (one-sided slopes differ, and the
-                          analytic one is between them), where no derivative exists; they are
-                          not counted as failed, but an input all of whose derivatives do has
-                          not passed (a direction does where one of its elements does) */
-    char worst_name[64]; /* the worst derivative: of which input or parameter, at which flat */
-    int64_t worst_index; /* index (or along which direction); "" where nothing was compared */
+    bool passed;        /* nothing was wrong, and something was compared */
+    int order;          /* how far it went: 1 of 2 where the first derivatives were wrong */
+    ng_check_mode mode; /* as checked */
+    int64_t compared;   /* derivatives, of both orders where it went to 2 */
+    int64_t failed;     /* how many of them are wrong */
+    int64_t kinks;      /* how many of them stand at a kink: the slopes of the two sides differ and
+                            the analytic one is between them. They have not failed, but an input
+                            with nothing else has not passed */
+    char
+        worst_name[64]; /* input or parameter of the worst derivative; "" where none was compared */
+    int64_t worst_index;      /* its element, or its direction, from 0 */
     double analytic, numeric; /* its two values */
     double absolute_error;    /* |a - n| */
     double relative_error;    /* |a - n| / max(|a|, |n|, largest derivative of the tensor); 0 where
                                  both are 0 but for rounding */
     double error_estimate;    /* of the numeric derivative itself */
-    double slope;             /* NG_CHECK_TAYLOR: the lowest exponent of the remainder that was
-                              measured; 0 where all remainders are rounding, as of a line */
-    int detached;  /* detached values that the result would move with: held fixed, or moved */
+    double slope;  /* NG_CHECK_TAYLOR: the lowest exponent of a remainder; 0 where all remainders
+                      are rounding, as those of a line are */
+    int detached;  /* detached values that the result depends on */
     int constants; /* the same that are constant by definition */
     char detached_value[112]; /* the first of `detached`: "rsqrt (4, 1) at my_norm.c:42" */
+    char own_op[48];          /* the first op of your own in the function; "" where there is none */
+    char not_in_float32[96];  /* why that op was not checked in float32; "" where it was */
+    char counts[160];  /* by input: "x: 15 of 15 wrong; gamma, beta: right"; of the last order */
     char hint[128];    /* "the sign is flipped", "too large by a factor of 1.01"; "" where none */
     char message[256]; /* what is wrong, in a sentence; "" where passed */
 } ng_check_report;
 
-/* Checks the derivatives of a function with respect to n inputs. These are double, of any shapes,
+/* Checks the derivatives of a function with respect to n inputs. These are float64, of any shapes,
  * and yours (they are copied); settings come by name:
  *
  *     static ng_tensor *cube(ng_tape *tape, ng_tensor *const *inputs, void *context);
  *     ng_check_report report = ng_check_function(cube, &x, 1, .order = 2);
  *
- * The function composes its result, of any shape, of ops on the tape that it is given; it is run
- * several times for each element. The report says whether all derivatives agreed (.passed) and, if
- * not, where and how far they did not. A function that fails, gives NaN, gives other bits when it
- * is run again, has no gradient to an input, or leaves nothing to compare, has not passed; nor has
- * one whose gradient to an input is another where it is asked for alone and added to what is there
- * (ng_slot's `accumulate`) or, at order 2, recorded; and inputs that are missing or NG_NONE, and
- * options without meaning (a tolerance below 0, order 3).
- */
+ * The function computes its result, of any shape, with ops on the tape that it is given. It is run
+ * several times for each element. A function has not passed if a derivative is wrong; if it fails,
+ * gives NaN, or gives other bits when it is run again; if an input has no gradient, or another one
+ * where it is asked for alone and added to what is there (ng_slot's `accumulate`) or recorded; if
+ * there is nothing to compare; or if an option has no meaning (a tolerance below 0, order 3). */
 #define ng_check_function(call, list, ...)                                                         \
     ng_check_function_with(call,                                                                   \
                            NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
 
-/* Checks a module, with respect to its input x (double), its condition where a second input is
+/* Checks a module with respect to its input x (float64), its condition where a second input is
  * given, and each of its parameters. The module works in double during the check and is given back
- * as it was, values, gradients and all. Parameters, and buffers of more than one element, that
- * stand at their initial 0 or 1 are randomised for the check: a gamma of 1 hides its absence. */
+ * as it was: values, gradients, dtype. Parameters, and buffers of more than one element, that are
+ * all 0 or all 1 are drawn at random for the check: a gamma of 1 hides that it was forgotten. */
 #define ng_check_module(module, list, ...)                                                         \
     ng_check_module_with(module,                                                                   \
                          NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
-/* One line: name, order, derivatives compared, worst relative error (absolute where the derivative
- * is 0; NG_CHECK_TAYLOR: slope), its place, verdict; two more where it failed. A name of NULL is
- * left out. ng_check_print_head prints what stands above. */
+/* Prints one line: name, order, derivatives compared, worst relative error (absolute where the
+ * derivative is 0; NG_CHECK_TAYLOR: exponent), its place, verdict. Up to three more where it
+ * failed. `name` may be NULL. ng_check_print_head prints the heading. */
 NG_API void ng_check_print(FILE *stream, const char *name, const ng_check_report *report);
 NG_API void ng_check_print_head(FILE *stream);
 
-/* The error of a central difference against its relative step h, without extrapolation: for the
- * plot that shows truncation (h^2) and rounding (1/h). Fills errors[i] for steps[i] with the
- * median over all elements of |numeric - analytic| / |analytic| (elements of derivative 0 are left
- * out). What is wrong with the function is wrong here too: NG_EVALUE, and so is an option that says
+/* The error of plain central differences, for the plot that shows truncation (h^2) and rounding
+ * (1/h). Fills errors[i] for the relative step steps[i] with the median of
+ * |numeric - analytic| / |analytic| over all elements (without those of derivative 0):
+ *
+ *     ng_check_sweep(cube, steps, errors, n_steps, &x, 1, .seed = 3);
+ *
+ * Returns an error where the function could not be checked either, and for the settings that say
  * how to compare (mode, tolerance, step). */
-NG_API ng_status ng_check_sweep(ng_check_call *call, ng_check_options options, const double *steps,
-                                double *errors, int count);
+#define ng_check_sweep(call, steps, errors, n_steps, list, ...)                                    \
+    ng_check_sweep_with(call, steps, errors, n_steps,                                              \
+                        NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+NG_API ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *errors,
+                                     int n_steps, ng_check_options options);
 
 /* ---- Cases, of cases.h --------------------------------------------------------------------- */
 
-/* Draws one input of a case, in double (int64 for indices); yours. */
+/* Draws one input of a case, float64 (int64 for indices); yours. */
 NG_API ng_tensor *ng_case_input_new(const ng_case_input *input, ng_rng *rng);
 
-/* Checks one case, as the options say (their inputs are not used). */
+/* Checks one case with these settings (their inputs are not used). */
 NG_API ng_check_report ng_check_case(const ng_case *spec, ng_check_options options);
 
-/* A case's operands inputs[0] and inputs[1] in shapes that broadcast. */
+/* A case whose operands inputs[0] and inputs[1] have shapes that broadcast. */
 typedef enum {
     NG_BROADCAST_LEFT = 0, /* inputs[0] loses its first dimension */
-    NG_BROADCAST_RIGHT,    /* inputs[1] has 1 for its last */
-    NG_BROADCAST_BOTH      /* inputs[0] has 1 for its last, inputs[1] loses its first */
+    NG_BROADCAST_RIGHT,    /* the last dimension of inputs[1] is 1 */
+    NG_BROADCAST_BOTH      /* the last dimension of inputs[0] is 1, inputs[1] loses its first */
 } ng_broadcast_side;
 NG_API ng_case ng_case_broadcast(const ng_case *spec, ng_broadcast_side side);
 

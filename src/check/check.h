@@ -1,43 +1,84 @@
-/* The checker's inside: the function under doubt, its numeric derivatives, and what is told. */
+/* The gradient checker from inside: its method, and what its files share.
+ *
+ * Method
+ *
+ *   What is differentiated is one number, s = sum_j w_j F_j(leaves). At order 1 F is the function's
+ *   output and w a random cotangent u. At order 2 F is the list of gradients of sum u f and w is
+ *   another random cotangent v. Random weights matter: the plain sum of a normalized row is
+ *   constant and would test nothing.
+ *
+ *   The numeric derivative (richardson.c) comes from central differences in double,
+ *
+ *       D(h) = (s(x + h) - s(x - h)) / 2h = s' + c1 h^2 + c2 h^4 + ...
+ *
+ *   with steps h = L/16, L/32, ... L/2^29 until the extrapolated value is good enough. L is the
+ *   scale of the element: the larger of |x| and the root mean square of its tensor, as a power of
+ *   two. Richardson's extrapolation removes h^2, h^4, ...; how far an extrapolated value is from
+ *   what it was made of estimates its error (Ridders 1982). Rounding and noise are part of it.
+ *
+ *   An analytic derivative a and a numeric one n agree (compare.c) where
+ *
+ *       |a - n| <= tolerance max(|a|, |n|) + slack,    slack = 4 error + rounding
+ *
+ *   and slack is below S / 10^5, S being the largest derivative of the tensor. An estimate with a
+ *   larger error cannot tell right from wrong, and such a derivative counts as wrong.
+ *
+ *   Where the slopes of the two sides stay apart as the step shrinks, the point is a kink (kink.c):
+ *   no derivative exists, and any value between the two slopes is right.
+ *
+ *   What is no function of the inputs is held fixed: random numbers, running statistics, detached
+ *   values (tape/replay.h). detached.c finds those detached values that the result depends on.
+ *
+ *   Besides (subject.c): the same bits when run again and when nothing is recorded; each gradient
+ *   the same when it is asked for alone and added to another one, and when it is recorded. With an
+ *   op of the user's own: float32 and float64 agree (float32.c).
+ *
+ * What it guarantees
+ *
+ *   A derivative that is off by more than the tolerance, and by more than four times the estimated
+ *   error of the numeric one, is reported, whatever its cause: a sign, a factor, a missing term,
+ *   one element, a definition that differs from its kernel.
+ *
+ * What finite differences cannot see
+ *
+ *   - What is narrower than the steps: bumps, steps and waves much shorter than L/16 beside which
+ *     the function is smooth. The larger steps agree, and no smaller ones are taken.
+ *   - A derivative that is less than 10^-12 of the largest in its tensor, or that cancels from
+ *     terms 10^12 times as large.
+ *   - Elements far smaller than the others in their tensor (10^-7 of the root mean square) where
+ *     the function changes on their own scale; inputs below 2^-20 altogether.
+ *   - Float32 arithmetic inside the function: the small steps are below its resolution. Such a
+ *     derivative "cannot be told from rounding" unless .tolerance allows for it. Where only some
+ *     of the outputs are computed so, small steps see the others alone.
+ */
 #ifndef NG_CHECK_CHECK_H
 #define NG_CHECK_CHECK_H
 
 #include "core/tensor.h"
 #include <normgrad/gradcheck.h>
 
-/* ---- The subject: F(leaves), a list of numbers, and weights w ------------------------------
- *
- * Whatever the order, what is differentiated is the number sum_j w_j F_j(leaves).
- *
- *     order 1: F = f, the function's output;                   w = u, its random cotangent
- *     order 2: F = the gradients of sum u f, one after another; w = v, random again
- */
+/* ---- The subject: the function that is checked ---------------------------------------------- */
+
 typedef struct {
     const char *name;
     ng_tensor *tensor; /* its values move */
-    double *origin;    /* and come back to these */
-    int64_t offset;    /* where its gradient begins in ng_subject.analytic */
+    double *origin;    /* its values at the base point */
+    int64_t offset;    /* of its gradient in ng_subject.analytic */
 } ng_check_leaf;
 
-/* What must stand as it was before each evaluation: a module's buffers. */
+/* A buffer of a module, which each run of the function finds as it was. */
 typedef struct {
     ng_tensor *tensor;
     void *origin;
 } ng_check_state;
 
-/* How one output has moved along a line, as the steps shrank. */
-typedef struct {
-    double slope;  /* at the newest step */
-    double steady; /* the largest that three steps agreed upon; 0 before */
-    int agreed;    /* how many have in a row, the first not counted */
-} ng_check_trail;
-
 typedef struct {
     ng_check_call *call;
     void *context;
+    const ng_check_options *options;
     int order;
-    ng_tensor **arguments; /* what the call is given; */
-    ng_tensor **owned;     /* those that are copies */
+    ng_tensor **arguments; /* what the call is given */
+    ng_tensor **owned;     /* those of them that are copies; else NULL */
     int n_arguments;
     ng_check_leaf *leaves;
     int n_leaves;
@@ -45,113 +86,129 @@ typedef struct {
     int n_states;
 
     ng_tape *tape;
-    bool nested;                                    /* f takes a gradient itself, */
-    bool lost;                                      /* and one that is not recorded */
-    ng_tensor *cotangent;                           /* u */
+    bool nested;          /* f takes a gradient itself, */
+    bool lost;            /* and one that is not recorded */
+    const ng_op *own_op;  /* the first op of the user's own in f, or NULL */
+    bool asks_dtype;      /* f calls ng_dtype_of */
+    ng_tensor *cotangent; /* u */
     ng_tensor **targets, **gradients, **cotangents; /* per leaf: itself, its gradient, v */
-    ng_tensor **curved, **curved_cotangents;        /* of gradients and v: where g is no constant */
-    int64_t n_gradient, n_values;                   /* numbers in all leaves; in F */
-    double *weights, *base, *plus, *minus;          /* w, and F at three points */
-    ng_check_trail *trails;                         /* one for each number of F */
-    double *analytic;                               /* d (sum w F) / d leaves */
+    ng_tensor **curved, **curved_cotangents; /* those of gradients and v that are no constants */
+    int64_t n_gradient, n_values;            /* numbers in all leaves; in F */
+    double *weights, *base, *plus, *minus;   /* w, and F at three points */
+    double *analytic;                        /* d (sum w F) / d leaves */
 } ng_subject;
 
-/* Copies the options' inputs and makes leaves of those that are to be differentiated; leaves room
- * for more leaves and states. */
+/* Copies the inputs and makes leaves of those that are differentiated; there is space for more
+ * leaves and states. */
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more_leaves, int states,
                      ng_check_report *report);
 
-/* Adds a tensor that the call reads behind the arguments' back; it stays its owner's. */
+/* Adds a tensor that the call reads besides its arguments; its owner keeps it. */
 bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor);
 bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor);
 
-/* Begins with order 1: evaluates at the base point until everything is known to be repeatable,
- * fills weights, base and analytic, and freezes what is no function of the leaves. */
-bool ng_subject_begin(ng_subject *subject, const ng_check_options *options,
-                      ng_check_report *report);
+/* Begins order 1: fills weights, base and analytic, and checks that runs repeat bit for bit. */
+bool ng_subject_begin(ng_subject *subject, ng_check_report *report);
 
 /* Goes on from order 1 to order 2. */
-bool ng_subject_raise(ng_subject *subject, const ng_check_options *options,
-                      ng_check_report *report);
+bool ng_subject_raise(ng_subject *subject, ng_check_report *report);
 
-/* After all was measured: whether the gradient still has the bits that were compared. */
+/* F, and the gradient, where the leaves stand now. */
+bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report);
+bool ng_subject_gradient(ng_subject *subject, double *gradient, ng_check_report *report);
+
+/* Whether the gradient still has the bits that were compared. */
 bool ng_subject_repeats(ng_subject *subject, ng_check_report *report);
 
-/* At order 1: whether each leaf's gradient is the same where no other is asked for and there is
- * one already to which it is added, which a backward kernel may do in another way. */
+/* At order 1: whether each leaf's gradient is the same where it is asked for alone and added to
+ * another, which a backward kernel may do in another way. */
 bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report);
 
-/* F where the leaves stand now. */
-bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report);
+/* Finds the detached values that the result depends on and counts them in the report; from here on
+ * those move that the options say. */
+bool ng_subject_find_detached(ng_subject *subject, ng_check_report *report);
 
-/* After the beginning: finds the detached values that the result would move with, counts them in
- * the report, and from here on lets those move that the options say. */
-bool ng_subject_find_held(ng_subject *subject, const ng_check_options *options,
-                          ng_check_report *report);
+/* Where f contains an op of the user's own: runs f in float32 as well, and compares values and
+ * gradients with float64. */
+bool ng_subject_check_float32(ng_subject *subject, ng_check_report *report);
 
 void ng_subject_close(ng_subject *subject);
 
-/* ---- A line through the base point, and derivatives along it ------------------------------- */
+/* A tensor that has another dtype for a while. The struct is put back as it was, so that this
+ * cannot fail and no bit of value, gradient or version is lost. */
+typedef struct {
+    ng_tensor *tensor; /* NULL: nothing to put back */
+    ng_tensor was;
+} ng_swapped;
+bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype dtype);
+void ng_swap_back(ng_swapped *swapped);
+
+/* ---- A line through the base point, and derivatives along it --------------------------------- */
+
 typedef struct {
     ng_subject *subject;
     const ng_check_leaf *leaf;
-    int64_t index;           /* the one element that moves, or */
-    const double *direction; /* how far each does; NULL for one element */
-    double length;           /* the scale on which the values live: a power of two */
+    int64_t index;           /* the element that moves, or */
+    const double *direction; /* how far each one does; NULL for one element */
+    double length;           /* L */
 } ng_line;
-
-/* How many times its estimated error a numeric derivative may be off. */
-#define NG_CHECK_CERTAINTY 4
 
 typedef struct {
     double value;
-    double error;     /* estimated: truncation, rounding, and what noise there is beyond that */
+    double error;     /* estimated: truncation, rounding and noise */
     double magnitude; /* sum |w_j F_j| over those F_j that moved (all, if none did) */
-    double length;    /* what the steps were taken relative to */
-    double step;      /* the smallest of those it is extrapolated from; 0 where nothing moved */
-    int order;        /* how many larger ones there are, each twice the one before */
-    bool repeated;    /* by ng_line_repeat */
-    bool moved;
-    bool coarse; /* an output is on a stair, of which the smallest steps show nothing */
-    bool bent;   /* the slopes of the two sides do not come together as the step shrinks */
-} ng_numeric;
+    double length;    /* L of its line */
+    double step;      /* the smallest that it was made of; 0 where nothing moved */
+    bool bent;        /* the slopes of the two sides do not come together as the step shrinks */
+} ng_estimate;
 
-/* The scale of element `index` of a leaf; or, where that is -1, of those elements that a direction
- * moves (NULL: all). */
-double ng_line_length(const ng_check_leaf *leaf, const double *direction, int64_t index);
+/* The scale of element `index` of a leaf; of all of them where that is -1. */
+double ng_line_length(const ng_check_leaf *leaf, int64_t index);
 
-/* The derivative by Richardson extrapolation; refined until its error is below `enough` of the
- * larger of its own size and `scale`. `step` as in the options; that the expected value is not 0
- * is reason to look further where nothing moved. False where an evaluation fails. */
-bool ng_line_derivative(const ng_line *line, double step, double expected, double scale,
-                        double enough, ng_numeric *numeric, ng_check_report *report);
-
-/* Extrapolates anew, once, from a few other steps as small: the error is at least how far those
- * values are away. A table has many entries, of which the one that seems best may be so by luck,
- * where the function is noisy beyond its rounding. */
-bool ng_line_repeat(const ng_line *line, ng_numeric *numeric, ng_check_report *report);
+/* The derivative, refined until its error is below `enough` of the larger of its own size and
+ * `scale`, beginning with a share of the largest step. False where an evaluation fails. */
+bool ng_line_estimate(const ng_line *line, double share, double scale, double enough,
+                      ng_estimate *estimate, ng_check_report *report);
 
 /* One central difference of step h. */
 bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_report *report);
 
-/* Whether the line has a kink (or a jump) at the base point, and `analytic` lies between what the
- * two sides say: slopes that stay apart while the step shrinks. At a smooth point they come
- * together, so that no wrong derivative is excused; nor is one at a jump that larger steps do not
- * see, where the numeric derivative is known to a tenth. */
-bool ng_line_kink(const ng_line *line, double analytic, const ng_numeric *numeric, bool *kink,
+/* sum_j w_j (to_j - from_j), and the size of what was subtracted. */
+typedef struct {
+    long double sum;
+    double magnitude;
+    bool moved;
+} ng_contraction;
+ng_contraction ng_contract(const ng_subject *subject, const double *to, const double *from);
+
+/* F at t along the line; `moved` is t as it was rounded. */
+bool ng_line_values(const ng_line *line, double t, double *moved, double *values,
+                    ng_check_report *report);
+
+/* The slopes of the two sides at the step h. `gap` sums how far they are apart, output by output;
+ * `low` and `high` bound what a choice between the sides can give. */
+typedef struct {
+    double gap, low, high, rounding;
+    bool both; /* F moves on both sides */
+} ng_sides;
+bool ng_line_sides(const ng_line *line, double h, ng_contraction *change, double *slope,
+                   ng_sides *sides, ng_check_report *report);
+
+/* Whether the line has a kink or a jump at the base point, and `analytic` lies between the slopes
+ * of the two sides. */
+bool ng_line_kink(const ng_line *line, double analytic, const ng_estimate *estimate, bool *kink,
                   ng_check_report *report);
 
-/* The exponent p of the remainder F(h) - F(0) - h analytic ~ h^p: 2 where `analytic` is right (3
- * and more where the curvature is 0), 1 where it is wrong; 0 where the remainder is rounding, and
- * NaN where it is. */
+/* The exponent p of the remainder F(h) - F(0) - h analytic ~ h^p: 2 or more where `analytic` is
+ * right, 1 where it is wrong; 0 where the remainder is rounding, and NaN where it is. */
 bool ng_line_exponent(const ng_line *line, double analytic, double *exponent,
                       ng_check_report *report);
 
-/* ---- What is told --------------------------------------------------------------------------- */
+/* ---- The check and its report ---------------------------------------------------------------- */
 
-/* A stream of random numbers for one purpose. A caller is likely to draw inputs from the same seed,
- * and a cotangent equal to x would be what a normalization's gradient is blind to. */
+/* A stream of random numbers for each purpose. A caller may draw inputs from the same seed, and a
+ * normalization's gradient does not see a cotangent equal to x. */
 typedef enum {
     NG_CHECK_COTANGENTS = 1,
     NG_CHECK_DIRECTIONS,
@@ -167,11 +224,17 @@ static inline ng_rng ng_check_rng(uint64_t seed, ng_check_stream stream)
 
 /* One derivative, compared. */
 typedef struct {
-    ng_numeric numeric;
+    ng_estimate numeric;
     double analytic;
-    double slope;
+    double exponent; /* of Taylor's remainder; 0 where it says nothing */
     bool wrong, kink;
 } ng_comparison;
+
+/* A report that says what is wrong with the options, or nothing yet. */
+ng_check_report ng_check_report_new(const ng_check_options *options);
+
+/* Checks an open subject. Failures on the way are in the report and not on record. */
+void ng_check_subject(ng_subject *subject, ng_check_report *report);
 
 /* Says in the report why the check has not passed, unless that was said already; false. */
 bool ng_check_say(ng_check_report *report, const char *format, ...) NG_PRINTF(2, 3);
@@ -179,20 +242,15 @@ bool ng_check_say(ng_check_report *report, const char *format, ...) NG_PRINTF(2,
 /* The text of the newest error, for a call that returned nothing. */
 const char *ng_check_reason(void);
 
-/* Looks for a pattern in a leaf's wrong derivatives; `each` where there is one comparison for
- * every element of the leaf. */
-void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, int64_t count,
-                        bool each, ng_check_report *report);
+/* Adds "x: 15 of 15 wrong" to the report's counts. */
+void ng_check_count(ng_check_report *report, const char *name, int64_t wrong, int64_t compared);
 
-/* A likely cause of a failure that lies outside the derivatives themselves, as a hint. */
-void ng_check_explain(const ng_subject *subject, const ng_check_options *options,
-                      ng_check_report *report);
+/* Looks for a pattern in the wrong derivatives of a leaf and leaves it as a hint. `line` gives the
+ * i-th of `count`; `each` where there is one for every element. */
+void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_t count, bool each,
+                        ng_check_report *report);
 
-/* Begins, doubts and reports; `subject` is open and stays so. */
-void ng_check_subject(ng_subject *subject, const ng_check_options *options,
-                      ng_check_report *report);
-
-/* A report that says what is wrong with the options, or nothing yet. */
-ng_check_report ng_check_report_new(const ng_check_options *options);
+/* Leaves a likely cause of a failure that lies outside the derivatives as a hint. */
+void ng_check_explain(const ng_subject *subject, ng_check_report *report);
 
 #endif

@@ -1,5 +1,6 @@
-/* What the checker tells: sentences, hints, and the line that is printed. */
+/* The report: its messages, its hints, and how it is printed. */
 #include "check/check.h"
+#include "core/error.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -19,6 +20,27 @@ const char *ng_check_reason(void)
     return ng_failed() ? ng_error_text() : "NULL was returned without an error";
 }
 
+/* "x: 15 of 15 wrong; gamma, beta: right": those that are right in a row share the word. */
+void ng_check_count(ng_check_report *report, const char *name, int64_t wrong, int64_t compared)
+{
+    static const char right[] = ": right";
+    char *text = report->counts;
+    const size_t space = sizeof report->counts, word = strlen(right);
+    size_t used = strlen(text);
+    const bool after_right = used > word && strcmp(text + used - word, right) == 0;
+    const char *separator = used == 0 ? "" : "; ";
+    if (compared == 0) return;
+    if (wrong == 0 && after_right) {
+        separator = ", ";
+        used -= word;
+    }
+    if (wrong > 0)
+        snprintf(text + used, space - used, "%s%s: %lld of %lld wrong", separator, name,
+                 (long long)wrong, (long long)compared);
+    else
+        snprintf(text + used, space - used, "%s%s%s", separator, name, right);
+}
+
 /* ---- Hints --------------------------------------------------------------------------------- */
 
 static void hint(ng_check_report *report, const char *format, ...) NG_PRINTF(2, 3);
@@ -30,7 +52,7 @@ static void hint(ng_check_report *report, const char *format, ...)
     va_end(arguments);
 }
 
-/* All wrong derivatives are the same multiple of the right ones: which? NaN if they are not. */
+/* The factor by which all wrong derivatives differ from the right ones; NaN if there is none. */
 static double common_factor(const ng_comparison *found, int64_t count)
 {
     double factor = (double)NAN;
@@ -61,11 +83,11 @@ static bool hint_factor(const ng_comparison *found, int64_t count, ng_check_repo
     return true;
 }
 
-/* The element of a group: all elements, a row (of the last axis), or a channel (of axis 1). */
+/* Elements in groups: all, a row (the last axis), or a channel (all axes but axis 1). An element is
+ * at (outer index * groups + group) * inner + inner index. */
 typedef struct {
     const char *where;
-    int64_t groups, inner,
-        outer; /* element = (outer index * groups + group) * inner + inner index */
+    int64_t groups, inner, outer;
 } grouping;
 
 static int64_t in_group(const grouping *g, int64_t group, int64_t i)
@@ -73,36 +95,36 @@ static int64_t in_group(const grouping *g, int64_t group, int64_t i)
     return (i / g->inner * g->groups + group) * g->inner + i % g->inner;
 }
 
-static double difference(const ng_comparison *c) { return c->analytic - c->numeric.value; }
+static double off_by(const ng_comparison *c) { return c->analytic - c->numeric.value; }
 
 static double largest_difference(const ng_comparison *found, int64_t count)
 {
     double largest = 0;
-    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(difference(&found[i])));
+    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(off_by(&found[i])));
     return largest;
 }
 
-/* What the errors of one group may have in common. */
-typedef enum { A_CONSTANT, A_FACTOR, A_LINE } pattern;
+/* What the differences of one group may have in common. */
+typedef enum { HINT_CONSTANT, HINT_FACTOR, HINT_LINE } hint_pattern;
 
 /* How far the differences of one group are from their mean, from a multiple of the derivative, or
  * from the straight line in x that is fitted to them. */
 static double off_pattern(const ng_comparison *found, const double *x, const grouping *g,
-                          int64_t group, pattern kind)
+                          int64_t group, hint_pattern kind)
 {
     int64_t n = g->outer * g->inner;
     double mean_t = 0, mean_d = 0, tt = 0, td = 0, worst = 0;
-    for (int64_t i = 0; i < n && kind != A_FACTOR; i++) {
+    for (int64_t i = 0; i < n && kind != HINT_FACTOR; i++) {
         int64_t e = in_group(g, group, i);
-        mean_d += difference(&found[e]) / (double)n;
+        mean_d += off_by(&found[e]) / (double)n;
         mean_t += x[e] / (double)n;
     }
     for (int pass = 0; pass < 2; pass++) {
-        double slope = tt > 0 && kind != A_CONSTANT ? td / tt : 0;
+        double slope = tt > 0 && kind != HINT_CONSTANT ? td / tt : 0;
         for (int64_t i = 0; i < n; i++) {
             int64_t e = in_group(g, group, i);
-            double t = (kind == A_FACTOR ? found[e].numeric.value : x[e]) - mean_t;
-            double d = difference(&found[e]) - mean_d;
+            double t = (kind == HINT_FACTOR ? found[e].numeric.value : x[e]) - mean_t;
+            double d = off_by(&found[e]) - mean_d;
             if (pass == 0)
                 tt += t * t, td += t * d;
             else
@@ -112,10 +134,10 @@ static double off_pattern(const ng_comparison *found, const double *x, const gro
     return worst;
 }
 
-static bool follows(const ng_comparison *found, const double *x, const grouping *g, pattern kind,
-                    double tolerance)
+static bool follows(const ng_comparison *found, const double *x, const grouping *g,
+                    hint_pattern kind, double tolerance)
 {
-    int64_t free_numbers = (kind == A_LINE ? 2 : 1) * g->groups;
+    int64_t free_numbers = (kind == HINT_LINE ? 2 : 1) * g->groups;
     if (g->groups * g->outer * g->inner - free_numbers < 3 || g->outer * g->inner < 3) return false;
     for (int64_t group = 0; group < g->groups; group++) {
         if (!(off_pattern(found, x, g, group, kind) <= tolerance)) return false;
@@ -130,9 +152,9 @@ static bool hint_missing_term(const ng_check_leaf *leaf, const ng_comparison *fo
 {
     static const struct {
         const char *is, *means;
-    } texts[] = {[A_CONSTANT] = {"a constant", ": a mean's or sum's term is missing"},
-                 [A_FACTOR] = {"a factor of its own", ": as with a wrong statistic"},
-                 [A_LINE] = {"a line in the input", ": as with a variance held fixed"}};
+    } texts[] = {[HINT_CONSTANT] = {"a constant", ": a mean's or sum's term is missing"},
+                 [HINT_FACTOR] = {"a factor of its own", ": as with a wrong statistic"},
+                 [HINT_LINE] = {"a line in the input", ": as with a variance held fixed"}};
     ng_shape shape = leaf->tensor->shape;
     int64_t row = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
     int64_t channels = shape.rank > 1 ? shape.dim[1] : 1;
@@ -141,7 +163,7 @@ static bool hint_missing_term(const ng_check_leaf *leaf, const ng_comparison *fo
                                 {" in each row", count / row, row, 1},
                                 {" in each channel", channels, inner, count / channels / inner}};
     double tolerance = 1e-3 * largest_difference(found, count);
-    for (pattern kind = A_CONSTANT; kind <= A_LINE; kind++) {
+    for (hint_pattern kind = HINT_CONSTANT; kind <= HINT_LINE; kind++) {
         for (int i = 0; i < 3; i++) {
             if (!follows(found, leaf->origin, &choices[i], kind, tolerance)) continue;
             hint(report, "off by %s%s%s", texts[kind].is, choices[i].where, texts[kind].means);
@@ -169,11 +191,103 @@ static bool hint_transposed(const ng_check_leaf *leaf, const ng_comparison *foun
     return true;
 }
 
-void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, int64_t count,
-                        bool each, ng_check_report *report)
+/* How far the derivatives are from a sum of 0 along an axis, as a share of their own sum. */
+static double sum_along(const ng_comparison *found, ng_shape shape, int axis, bool numeric)
 {
+    const int64_t length = shape.dim[axis], inner = ng_shape_span(shape, axis + 1, shape.rank);
+    const int64_t outer = ng_shape_span(shape, 0, axis);
+    double off = 0, whole = 0;
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t i = 0; i < inner; i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < length; k++) {
+                const ng_comparison *d = &found[(o * length + k) * inner + i];
+                const double value = numeric ? d->numeric.value : d->analytic;
+                sum += value;
+                whole += fabs(value);
+            }
+            off += fabs(sum);
+        }
+    }
+    return off / whole;
+}
+
+/* The gradient of what subtracts a mean, or divides by a sum, sums to 0 along that axis. */
+static bool hint_axis(const ng_check_leaf *leaf, const ng_comparison *found,
+                      ng_check_report *report)
+{
+    const ng_shape shape = leaf->tensor->shape;
+    static const double zero = 1e-6, more = 1e-3;
+    int right = -1, instead = -1;
+    for (int axis = 0; axis < shape.rank && shape.rank > 1; axis++) {
+        const double numeric = sum_along(found, shape, axis, true);
+        const double analytic = sum_along(found, shape, axis, false);
+        if (numeric < zero && analytic > more) right = axis;
+        if (analytic < zero && numeric > more) instead = axis;
+    }
+    if (right < 0) return false;
+    if (instead >= 0)
+        hint(report, "it sums to 0 along axis %d, and should along axis %d: the wrong axis",
+             instead, right);
+    else
+        hint(report,
+             "it does not sum to 0 along axis %d, as it should: a wrong axis, or a mean's "
+             "term is missing",
+             right);
+    return true;
+}
+
+/* Whether the worst derivative of one leaf changes where another leaf has other values, and the
+ * gradient does not. */
+static bool ignores_leaf(const ng_line *worst, const ng_check_leaf *other, double *gradient,
+                         ng_check_report *unused)
+{
+    ng_subject *subject = worst->subject;
+    const ng_check_leaf *leaf = worst->leaf;
+    const int64_t bytes = other->tensor->size * (int64_t)sizeof(double);
+    double *x = other->tensor->data, before, after;
+    const double h = ldexp(worst->length, -10);
+    bool same = ng_line_difference(worst, h, &before, unused);
+    ng_touch(other->tensor);
+    for (int64_t i = 0; i < other->tensor->size; i++) x[i] = 1.5 * other->origin[i] + 0.25;
+    same = same && ng_line_difference(worst, h, &after, unused) &&
+           ng_subject_gradient(subject, gradient, unused);
+    ng_touch(other->tensor);
+    memcpy(x, other->origin, (size_t)bytes);
+    if (!same || !(fabs(after - before) > 1e-6 * fabs(before))) return false;
+    double size = 0, change = 0;
+    for (int64_t i = leaf->offset; i < leaf->offset + leaf->tensor->size; i++) {
+        size = fmax(size, fabs(subject->analytic[i]));
+        change = fmax(change, fabs(gradient[i] - subject->analytic[i]));
+    }
+    return change <= 1e-9 * size;
+}
+
+/* As where a norm's gradient forgets gamma. */
+static bool hint_forgotten(const ng_line *worst, ng_check_report *report)
+{
+    ng_subject *subject = worst->subject;
+    double *gradient = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *gradient);
+    bool found = false;
+    for (int i = 0; i < subject->n_leaves && gradient && !found; i++) {
+        const ng_check_leaf *other = &subject->leaves[i];
+        ng_check_report unused = {0};
+        found = other != worst->leaf && ignores_leaf(worst, other, gradient, &unused);
+        if (found)
+            hint(report, "it does not depend on %.40s, and should: a factor is forgotten",
+                 other->name);
+    }
+    ng_free(gradient);
+    return found;
+}
+
+void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_t count, bool each,
+                        ng_check_report *report)
+{
+    const ng_check_leaf *leaf = worst->leaf;
     int64_t wrong = 0;
     bool known = true;
+    report->hint[0] = '\0';
     for (int64_t i = 0; i < count; i++) {
         wrong += found[i].wrong;
         known = known && isfinite(found[i].numeric.value) && isfinite(found[i].analytic);
@@ -182,24 +296,21 @@ void ng_check_find_hint(const ng_check_leaf *leaf, const ng_comparison *found, i
             return;
         }
     }
-    if (each && wrong == 1 && count > 1) {
+    if (each && wrong == 1 && count > 1)
         hint(report, "only this element is wrong");
-        return;
-    }
-    if (!known || hint_factor(found, count, report) || !each) return;
-    if (hint_transposed(leaf, found, count, report)) return;
-    hint_missing_term(leaf, found, count, report);
+    else if (known && !hint_factor(found, count, report) && !hint_forgotten(worst, report) &&
+             each && !hint_transposed(leaf, found, count, report) &&
+             !hint_missing_term(leaf, found, count, report))
+        hint_axis(leaf, found, report);
 }
 
-void ng_check_explain(const ng_subject *subject, const ng_check_options *options,
-                      ng_check_report *report)
+void ng_check_explain(const ng_subject *subject, ng_check_report *report)
 {
-    if (subject->lost) {
+    if (subject->lost)
         hint(report,
              "the function takes a gradient without .record = true, so that it is a constant");
-    } else if (options->detached_moves && report->detached > 0 && report->failed > 0) {
+    else if (subject->options->detached_moves && report->detached > 0 && report->failed > 0)
         hint(report, "%s is detached", report->detached_value);
-    }
 }
 
 /* ---- Print --------------------------------------------------------------------------------- */
@@ -242,6 +353,9 @@ static void print_verdict(FILE *stream, const ng_check_report *report)
                 report->detached == 1 ? "" : "s", report->detached_value,
                 report->detached == 1 ? "" : ", ...");
     }
+    if (report->own_op[0] && !report->not_in_float32[0]) fputs(", in float32 too", stream);
+    if (report->not_in_float32[0])
+        fprintf(stream, ", not checked in float32 (%s)", report->not_in_float32);
 }
 
 void ng_check_print_head(FILE *stream)
@@ -268,4 +382,5 @@ void ng_check_print(FILE *stream, const char *name, const ng_check_report *repor
     if (report->failed == 0) return;
     fprintf(stream, "    analytic %.12g, numeric %.12g, which is known to %.1e\n", report->analytic,
             report->numeric, report->error_estimate);
+    if (strchr(report->counts, ';')) fprintf(stream, "    %s\n", report->counts);
 }

@@ -1,27 +1,23 @@
-/* The function under doubt: its values and analytic gradients at the points asked for. */
+/* The function that is checked: its values and analytic gradients where the leaves stand. */
 #include "check/check.h"
 #include "tape/tape.h"
 #include <math.h>
 #include <string.h>
+
+static const char checker[] = "ng_check_function";
 
 static bool no_memory(ng_check_report *report)
 {
     return ng_check_say(report, "the check could not be set up: %s", ng_check_reason());
 }
 
-/* ---- Setting up ---------------------------------------------------------------------------- */
-
-static double *copy_of_values(const ng_tensor *tensor)
-{
-    double *copy = ng_calloc("ng_check_function", tensor->size + 1, sizeof *copy);
-    if (copy) memcpy(copy, tensor->data, (size_t)tensor->size * sizeof *copy);
-    return copy;
-}
+/* ---- Open and close -------------------------------------------------------------------------- */
 
 bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor)
 {
-    double *origin = copy_of_values(tensor);
+    double *origin = ng_calloc(checker, tensor->size + 1, sizeof *origin);
     if (!origin) return false;
+    memcpy(origin, tensor->data, (size_t)tensor->size * sizeof *origin);
     subject->leaves[subject->n_leaves++] = (ng_check_leaf){
         .name = name, .tensor = tensor, .origin = origin, .offset = subject->n_gradient};
     subject->n_gradient += tensor->size;
@@ -30,72 +26,67 @@ bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tenso
 
 bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor)
 {
-    size_t bytes = (size_t)tensor->size * ng_dtype_bytes(tensor->dtype);
-    void *origin = ng_calloc("ng_check_function", (int64_t)bytes + 1, 1);
+    const size_t bytes = (size_t)tensor->size * ng_dtype_bytes(tensor->dtype);
+    void *origin = ng_calloc(checker, (int64_t)bytes + 1, 1);
     if (!origin) return false;
     memcpy(origin, tensor->data, bytes);
     subject->states[subject->n_states++] = (ng_check_state){.tensor = tensor, .origin = origin};
     return true;
 }
 
-static const char *const default_names[] = {"input 0", "input 1", "input 2", "input 3",
-                                            "input 4", "input 5", "input 6", "input 7"};
-
 static const char *name_of_input(const ng_check_options *options, int index)
 {
+    static const char *const names[] = {"input 1", "input 2", "input 3",
+                                        "input 4", "input 5", "input 6",
+                                        "input 7", "input 8", "an input after 8"};
     if (options->names && options->names[index]) return options->names[index];
-    return index < 8 ? default_names[index] : "input";
+    return names[index < 8 ? index : 8];
 }
 
-static bool add_argument(ng_subject *subject, const ng_check_options *options, int index,
-                         ng_check_report *report)
+static bool add_argument(ng_subject *subject, int index, ng_check_report *report)
 {
+    const ng_check_options *options = subject->options;
     ng_tensor *input = options->inputs[index];
     const char *name = name_of_input(options, index);
     if (!input) {
         ng_check_say(report, "%s is NULL: %s", name, ng_check_reason());
-        ng_note_null("ng_check_function", name);
+        ng_note_null(checker, name);
         return false;
     }
-    if (ng_is_none(input)) {
+    if (ng_is_none(input))
         return ng_check_say(report, "%s is NG_NONE: the function itself hands that on", name);
-    }
 
+    const bool constant = options->constant && options->constant[index];
     subject->arguments[subject->n_arguments++] = input;
-    bool constant = options->constant && options->constant[index];
-    if (input->dtype == NG_I64 || constant) return true;
-    if (input->dtype != NG_F64) {
+    if (input->dtype == NG_I64 || (constant && input->dtype != NG_F64)) return true;
+    if (input->dtype != NG_F64)
         return ng_check_say(report, "%s is %s: derivatives are checked in float64", name,
                             ng_dtype_name(input->dtype));
-    }
-    ng_tensor *copy = ng_require_grad(ng_copy_new(input, NG_F64));
+    ng_tensor *copy = ng_copy_new(input, NG_F64);
     if (!copy) return no_memory(report);
     subject->owned[index] = subject->arguments[index] = copy;
-    return ng_subject_add_leaf(subject, name, copy) || no_memory(report);
+    return constant || (ng_require_grad(copy) && ng_subject_add_leaf(subject, name, copy)) ||
+           no_memory(report);
 }
 
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more_leaves, int states,
                      ng_check_report *report)
 {
-    *subject = (ng_subject){.call = call, .context = context};
-    int n = options->n_inputs;
-    if (!ng_given("ng_check_function", "call", call))
+    *subject = (ng_subject){.call = call, .context = context, .options = options};
+    const int n = options->n_inputs;
+    if (!ng_given(checker, "call", call))
         return ng_check_say(report, "there is no function to check");
-    if (n < 0 || (n > 0 && !ng_given("ng_check_function", "inputs", options->inputs))) {
+    if (n < 0 || (n > 0 && !ng_given(checker, "inputs", options->inputs)))
         return ng_check_say(report, "inputs are missing: %d were announced", n);
-    }
-    subject->arguments = ng_calloc("ng_check_function", n + 1, sizeof *subject->arguments);
-    subject->owned = ng_calloc("ng_check_function", n + 1, sizeof *subject->owned);
-    subject->leaves =
-        ng_calloc("ng_check_function", (int64_t)n + more_leaves + 1, sizeof *subject->leaves);
-    subject->states = ng_calloc("ng_check_function", (int64_t)states + 1, sizeof *subject->states);
-    if (!subject->arguments || !subject->owned || !subject->leaves || !subject->states) {
+    subject->arguments = ng_calloc(checker, n + 1, sizeof *subject->arguments);
+    subject->owned = ng_calloc(checker, n + 1, sizeof *subject->owned);
+    subject->leaves = ng_calloc(checker, (int64_t)n + more_leaves + 1, sizeof *subject->leaves);
+    subject->states = ng_calloc(checker, (int64_t)states + 1, sizeof *subject->states);
+    if (!subject->arguments || !subject->owned || !subject->leaves || !subject->states)
         return no_memory(report);
-    }
-    for (int i = 0; i < n; i++) {
-        if (!add_argument(subject, options, i, report)) return false;
-    }
+    for (int i = 0; i < n; i++)
+        if (!add_argument(subject, i, report)) return false;
     return true;
 }
 
@@ -109,28 +100,48 @@ void ng_subject_close(ng_subject *subject)
     for (int i = 0; i < subject->n_arguments; i++) ng_tensor_free(subject->owned[i]);
     ng_tensor_free(subject->cotangent);
     ng_tape_free(subject->tape);
-    void *memory[] = {subject->arguments,  subject->owned,    subject->leaves,
-                      subject->states,     subject->targets,  subject->gradients,
-                      subject->cotangents, subject->curved,   subject->weights,
-                      subject->base,       subject->plus,     subject->curved_cotangents,
-                      subject->minus,      subject->analytic, subject->trails};
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) ng_free(memory[i]);
+    ng_free(subject->arguments), ng_free(subject->owned);
+    ng_free(subject->leaves), ng_free(subject->states);
+    ng_free(subject->targets), ng_free(subject->weights);
     *subject = (ng_subject){0};
 }
 
-/* ---- Evaluating ---------------------------------------------------------------------------- */
+/* The lists of tensors are one piece of memory, and so are those of numbers. */
+static bool subject_reserve(ng_subject *subject)
+{
+    const int64_t n = subject->n_leaves, m = subject->n_gradient;
+    const int64_t values = subject->cotangent->size;
+    const int64_t most = subject->options->order == 2 && m > values ? m : values;
+    subject->targets = ng_calloc(checker, 5 * n + 1, sizeof *subject->targets);
+    subject->weights = ng_calloc(checker, 4 * most + m + 1, sizeof *subject->weights);
+    if (!subject->targets || !subject->weights) return false;
+    subject->gradients = subject->targets + n;
+    subject->cotangents = subject->gradients + n;
+    subject->curved = subject->cotangents + n;
+    subject->curved_cotangents = subject->curved + n;
+    subject->base = subject->weights + most;
+    subject->plus = subject->base + most;
+    subject->minus = subject->plus + most;
+    subject->analytic = subject->minus + most;
+    return true;
+}
 
-/* f on the tape, from states that stand as they were. */
-static ng_tensor *run(ng_subject *subject, ng_check_report *report)
+/* ---- Evaluate -------------------------------------------------------------------------------- */
+
+/* f on the tape; states stand as they were. */
+static ng_tensor *subject_run(ng_subject *subject, ng_check_report *report)
 {
     for (int i = 0; i < subject->n_states; i++) {
         ng_tensor *tensor = subject->states[i].tensor;
         memcpy(tensor->data, subject->states[i].origin,
                (size_t)tensor->size * ng_dtype_bytes(tensor->dtype));
     }
+    const int64_t questions = ng_dtype_questions();
     ng_tensor *y = subject->call(subject->tape, subject->arguments, subject->context);
+    subject->asks_dtype = ng_dtype_questions() > questions;
     subject->nested = subject->tape->gradients > 0;
     subject->lost = subject->tape->unrecorded_gradients > 0;
+    if (subject->tape->own_op) subject->own_op = subject->tape->own_op;
     if (!y) {
         ng_check_say(report, "the function failed: %s", ng_check_reason());
         return NULL;
@@ -149,7 +160,8 @@ static ng_tensor *run(ng_subject *subject, ng_check_report *report)
 }
 
 /* Copies the gradient of one leaf, which has its shape, to its place. */
-static bool gather_one(const ng_subject *subject, int i, double *values, ng_check_report *report)
+static bool gather_gradient(const ng_subject *subject, int i, double *values,
+                            ng_check_report *report)
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
     const ng_tensor *gradient = subject->gradients[i];
@@ -168,10 +180,10 @@ static bool gather_one(const ng_subject *subject, int i, double *values, ng_chec
     return true;
 }
 
-static bool gather(const ng_subject *subject, double *values, ng_check_report *report)
+static bool gather_gradients(const ng_subject *subject, double *values, ng_check_report *report)
 {
     for (int i = 0; i < subject->n_leaves; i++) {
-        if (!gather_one(subject, i, values, report)) return false;
+        if (!gather_gradient(subject, i, values, report)) return false;
     }
     return true;
 }
@@ -190,15 +202,14 @@ static const char *leaf_without_gradient(ng_subject *subject, ng_tensor *y)
 
 static bool first_gradients(ng_subject *subject, ng_tensor *y, bool record, ng_check_report *report)
 {
-    ng_status status =
-        ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
-                     .cotangents = &subject->cotangent, .record = record);
-    if (status == NG_OK) return true;
+    if (ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
+                     .cotangents = &subject->cotangent, .record = record) == NG_OK)
+        return true;
     return ng_check_say(report, "no gradient of %s: %s", leaf_without_gradient(subject, y),
                         ng_check_reason());
 }
 
-/* From the first gradients, which are on the tape, to those of sum v g. */
+/* The gradients of sum v g, g being the first gradients, which are on the tape. */
 static bool second_gradients(ng_subject *subject, double *analytic, ng_check_report *report)
 {
     int n = 0;
@@ -217,16 +228,17 @@ static bool second_gradients(ng_subject *subject, double *analytic, ng_check_rep
     if (status != NG_OK) {
         return ng_check_say(report, "no second gradient: %s", ng_check_reason());
     }
-    return gather(subject, analytic, report);
+    return gather_gradients(subject, analytic, report);
 }
 
 /* Recorded at order 1 too: f may take a gradient itself. */
 static bool values_on_tape(ng_subject *subject, double *values, ng_check_report *report)
 {
-    ng_tensor *y = run(subject, report);
+    ng_tensor *y = subject_run(subject, report);
     if (!y) return false;
     if (subject->order == 2) {
-        return first_gradients(subject, y, true, report) && gather(subject, values, report);
+        return first_gradients(subject, y, true, report) &&
+               gather_gradients(subject, values, report);
     }
     memcpy(values, y->data, (size_t)y->size * sizeof *values);
     return true;
@@ -242,56 +254,32 @@ bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *rep
 static bool gradients_on_tape(ng_subject *subject, double *analytic, double *values,
                               ng_check_report *report)
 {
-    ng_tensor *y = run(subject, report);
+    ng_tensor *y = subject_run(subject, report);
     if (!y || !first_gradients(subject, y, subject->order == 2, report)) return false;
     if (subject->order == 1) {
         memcpy(values, y->data, (size_t)y->size * sizeof *values);
-        return gather(subject, analytic, report);
+        return gather_gradients(subject, analytic, report);
     }
-    return gather(subject, values, report) && second_gradients(subject, analytic, report);
+    return gather_gradients(subject, values, report) && second_gradients(subject, analytic, report);
 }
 
-/* ---- Beginning ----------------------------------------------------------------------------- */
+/* ---- Begin ----------------------------------------------------------------------------------- */
 
 /* Learns the result's shape and draws its cotangent. */
 static bool probe(ng_subject *subject, ng_rng *rng, ng_check_report *report)
 {
-    ng_tensor *y = run(subject, report);
+    ng_tensor *y = subject_run(subject, report);
     if (y) subject->cotangent = ng_normal_new(NG_F64, y->shape, 0, 1, rng);
     ng_tape_reset(subject->tape);
     return subject->cotangent || (y && no_memory(report));
 }
 
-static bool reserve(ng_subject *subject, int order)
-{
-    int n = subject->n_leaves;
-    int64_t most = subject->cotangent->size;
-    if (order == 2 && subject->n_gradient > most) most = subject->n_gradient;
-    subject->targets = ng_calloc("ng_check_function", n + 1, sizeof *subject->targets);
-    subject->gradients = ng_calloc("ng_check_function", n + 1, sizeof *subject->gradients);
-    subject->cotangents = ng_calloc("ng_check_function", n + 1, sizeof *subject->cotangents);
-    subject->curved = ng_calloc("ng_check_function", n + 1, sizeof *subject->curved);
-    subject->curved_cotangents =
-        ng_calloc("ng_check_function", n + 1, sizeof *subject->curved_cotangents);
-    subject->weights = ng_calloc("ng_check_function", most + 1, sizeof *subject->weights);
-    subject->base = ng_calloc("ng_check_function", most + 1, sizeof *subject->base);
-    subject->plus = ng_calloc("ng_check_function", most + 1, sizeof *subject->plus);
-    subject->minus = ng_calloc("ng_check_function", most + 1, sizeof *subject->minus);
-    subject->trails = ng_calloc("ng_check_function", most + 1, sizeof *subject->trails);
-    subject->analytic =
-        ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *subject->analytic);
-    return subject->targets && subject->gradients && subject->cotangents && subject->curved &&
-           subject->curved_cotangents && subject->weights && subject->base && subject->plus &&
-           subject->minus && subject->trails && subject->analytic;
-}
-
 static bool all_finite(const double *values, int64_t count, const char *what,
                        ng_check_report *report)
 {
-    for (int64_t i = 0; i < count; i++) {
-        if (isfinite(values[i])) continue;
-        return ng_check_say(report, "%s is %g at [%lld]", what, values[i], (long long)i);
-    }
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return ng_check_say(report, "%s is %g at [%lld]", what, values[i], (long long)i);
     return true;
 }
 
@@ -310,58 +298,72 @@ static bool same_bits(const double *first, const double *again, int64_t count, c
 
 static bool evaluate(ng_subject *subject, double *analytic, double *values, ng_check_report *report)
 {
-    bool ok = gradients_on_tape(subject, analytic, values, report);
+    const bool ok = gradients_on_tape(subject, analytic, values, report);
     ng_tape_reset(subject->tape);
     return ok;
 }
 
-/* Values and gradients in full, again, and the values alone, with what is detached from the memory
- * of the run before. */
+bool ng_subject_gradient(ng_subject *subject, double *gradient, ng_check_report *report)
+{
+    return evaluate(subject, gradient, subject->plus, report);
+}
+
+static const char *gradient_name(const ng_subject *subject)
+{
+    return subject->order == 2 ? "the second gradient" : "the gradient";
+}
+
+bool ng_subject_repeats(ng_subject *subject, ng_check_report *report)
+{
+    double *again = ng_calloc(checker, subject->n_gradient + 1, sizeof *again);
+    bool ok = again || no_memory(report);
+    ok = ok && ng_subject_gradient(subject, again, report) &&
+         same_bits(subject->analytic, again, subject->n_gradient, gradient_name(subject), report);
+    ng_free(again);
+    return ok;
+}
+
+/* Values and gradients twice, and the values alone, with the detached values of the run before. */
 static bool evaluate_repeatedly(ng_subject *subject, ng_check_report *report)
 {
     const char *what = subject->order == 2 ? "the gradient" : "the result";
-    const char *slope = subject->order == 2 ? "the second gradient" : "the gradient";
-    double *again = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *again);
-    bool ok = again || no_memory(report);
-    for (int run = 0; run < 2 && ok; run++) {
-        if (subject->order == 1) ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
-        ok = run == 0 ? evaluate(subject, subject->analytic, subject->base, report)
-                      : evaluate(subject, again, subject->plus, report);
-        ok = ok && all_finite(subject->base, subject->n_values, what, report);
-    }
+    const ng_tape_mode mode = subject->order == 1 ? NG_TAPE_REMEMBER : NG_TAPE_REPLAY;
+    ng_tape_set_mode(subject->tape, mode);
+    if (!evaluate(subject, subject->analytic, subject->base, report) ||
+        !all_finite(subject->base, subject->n_values, what, report))
+        return false;
+    ng_tape_set_mode(subject->tape, mode);
+    const bool ok = ng_subject_repeats(subject, report);
     ng_tape_set_mode(subject->tape, NG_TAPE_REPLAY);
-    ok = ok && same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
-         same_bits(subject->analytic, again, subject->n_gradient, slope, report) &&
-         ng_subject_values(subject, subject->plus, report) &&
-         same_bits(subject->base, subject->plus, subject->n_values, what, report);
-    ng_free(again);
-    return ok;
+    return ok && same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
+           ng_subject_values(subject, subject->plus, report) &&
+           same_bits(subject->base, subject->plus, subject->n_values, what, report);
 }
 
 /* A result has the same bits when nothing is recorded. (A function that takes a gradient has none
  * then.) */
 static bool unrecorded_is_the_same(ng_subject *subject, ng_check_report *report)
 {
-    bool was = ng_tape_set_recording(subject->tape, false);
-    bool ok = ng_subject_values(subject, subject->plus, report);
+    const bool was = ng_tape_set_recording(subject->tape, false);
+    const bool ok = ng_subject_values(subject, subject->plus, report);
     ng_tape_set_recording(subject->tape, was);
     return ok && same_bits(subject->base, subject->plus, subject->n_values,
                            "the result, not recorded,", report);
 }
 
-bool ng_subject_begin(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
+bool ng_subject_begin(ng_subject *subject, ng_check_report *report)
 {
-    if (subject->n_leaves == 0) {
+    if (subject->n_leaves == 0)
         return ng_check_say(report, "there is nothing to differentiate: no float64 input");
-    }
-    ng_rng rng = ng_check_rng(options->seed, NG_CHECK_COTANGENTS);
+    const uint64_t seed = subject->options->seed;
+    ng_rng rng = ng_check_rng(seed, NG_CHECK_COTANGENTS);
     subject->order = 1;
     subject->tape = ng_tape_new();
     if (!subject->tape) return no_memory(report);
-    ng_tape_seed(subject->tape, options->seed);
+    ng_tape_seed(subject->tape, seed);
     ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
     if (!probe(subject, &rng, report)) return false;
-    if (!reserve(subject, options->order)) return no_memory(report);
+    if (!subject_reserve(subject)) return no_memory(report);
 
     subject->n_values = subject->cotangent->size;
     memcpy(subject->weights, subject->cotangent->data,
@@ -371,21 +373,10 @@ bool ng_subject_begin(ng_subject *subject, const ng_check_options *options, ng_c
            (subject->nested || unrecorded_is_the_same(subject, report));
 }
 
-bool ng_subject_repeats(ng_subject *subject, ng_check_report *report)
-{
-    const char *slope = subject->order == 2 ? "the second gradient" : "the gradient";
-    double *again = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *again);
-    bool ok = again || no_memory(report);
-    ok = ok && evaluate(subject, again, subject->plus, report) &&
-         same_bits(subject->analytic, again, subject->n_gradient, slope, report);
-    ng_free(again);
-    return ok;
-}
-
 /* ---- Other ways to the same gradient ------------------------------------------------------- */
 
-/* Of those that are finite: an infinity allows no other number. */
-static double largest(const double *values, int64_t count)
+/* The largest magnitude among those that are finite. */
+static double largest_finite(const double *values, int64_t count)
 {
     double most = 0;
     for (int64_t i = 0; i < count; i++)
@@ -399,8 +390,8 @@ static bool same_gradient(const ng_subject *subject, int i, const double *compar
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
     const int64_t size = leaf->tensor->size;
-    const double everywhere = largest(other, subject->n_gradient);
-    const double allowed = 1e-9 * largest(other + leaf->offset, size) + 1e-13 * everywhere;
+    const double everywhere = largest_finite(other, subject->n_gradient);
+    const double allowed = 1e-9 * largest_finite(other + leaf->offset, size) + 1e-13 * everywhere;
     for (int64_t e = leaf->offset; e < leaf->offset + size; e++) {
         if (fabs(other[e] - compared[e]) <= allowed) continue;
         return ng_check_say(report, "the gradient of %s at [%lld] is %.9g, but %.9g %s", leaf->name,
@@ -409,12 +400,12 @@ static bool same_gradient(const ng_subject *subject, int i, const double *compar
     return true;
 }
 
-/* As where a tensor has other uses, of which this was the gradient so far: half of the sum. */
+/* The gradient of a leaf that has other uses, whose gradient was the same: half of the sum. */
 static bool added_gradient(ng_subject *subject, int i, double *values, ng_check_report *report)
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
     ng_tensor *sum = NULL, *before = ng_result(subject->tape, NG_F64, leaf->tensor->shape);
-    ng_tensor *y = before ? run(subject, report) : NULL;
+    ng_tensor *y = before ? subject_run(subject, report) : NULL;
     if (!y) return ng_check_say(report, "%s", ng_check_reason());
     memcpy(before->data, subject->analytic + leaf->offset,
            (size_t)before->size * sizeof *subject->analytic);
@@ -428,21 +419,21 @@ static bool added_gradient(ng_subject *subject, int i, double *values, ng_check_
     return true;
 }
 
-/* As a gradient penalty asks for it: recorded, and of one leaf. */
+/* Recorded, and of one leaf, as for a gradient penalty. */
 static bool recorded_alone(ng_subject *subject, int i, double *values, ng_check_report *report)
 {
-    ng_tensor *y = run(subject, report);
+    ng_tensor *y = subject_run(subject, report);
     if (!y) return false;
     if (ng_gradients(subject->tape, &y, 1, &subject->targets[i], 1, &subject->gradients[i],
                      .cotangents = &subject->cotangent, .record = true) != NG_OK)
         return ng_check_say(report, "no gradient of %s alone: %s", subject->leaves[i].name,
                             ng_check_reason());
-    return gather_one(subject, i, values, report);
+    return gather_gradient(subject, i, values, report);
 }
 
 bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report)
 {
-    double *found = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *found);
+    double *found = ng_calloc(checker, subject->n_gradient + 1, sizeof *found);
     bool ok = found || no_memory(report);
     if (ok) memcpy(found, subject->analytic, (size_t)subject->n_gradient * sizeof *found);
     for (int i = 0; i < subject->n_leaves && ok; i++) {
@@ -458,9 +449,9 @@ bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report)
 /* ---- Order 2 ------------------------------------------------------------------------------- */
 
 /* v, leaf by leaf, which are the weights. */
-static bool draw_second_cotangents(ng_subject *subject, uint64_t seed)
+static bool draw_second_cotangents(ng_subject *subject)
 {
-    ng_rng rng = ng_check_rng(seed, NG_CHECK_SECOND_COTANGENTS);
+    ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_SECOND_COTANGENTS);
     for (int i = 0; i < subject->n_leaves; i++) {
         const ng_tensor *tensor = subject->leaves[i].tensor;
         ng_tensor *v = ng_normal_new(NG_F64, tensor->shape, 0, 1, &rng);
@@ -472,16 +463,16 @@ static bool draw_second_cotangents(ng_subject *subject, uint64_t seed)
     return true;
 }
 
-bool ng_subject_raise(ng_subject *subject, const ng_check_options *options, ng_check_report *report)
+bool ng_subject_raise(ng_subject *subject, ng_check_report *report)
 {
-    double *plain = ng_calloc("ng_check_function", subject->n_gradient + 1, sizeof *plain);
-    bool ok = plain && draw_second_cotangents(subject, options->seed);
+    double *plain = ng_calloc(checker, subject->n_gradient + 1, sizeof *plain);
+    bool ok = plain && draw_second_cotangents(subject);
     if (!ok) no_memory(report);
     if (ok) memcpy(plain, subject->analytic, (size_t)subject->n_gradient * sizeof *plain);
     subject->order = 2;
     subject->n_values = subject->n_gradient;
     ok = ok && evaluate_repeatedly(subject, report);
-    /* What is differentiated again, a fused op's definition, is what training uses, its kernel. */
+    /* A fused op's definition, which is differentiated again, agrees with its kernel. */
     for (int i = 0; i < subject->n_leaves && ok; i++) {
         ok = same_gradient(subject, i, plain, subject->base,
                            "when it is recorded: backward and definition differ", report);

@@ -1,0 +1,336 @@
+/* The check: every derivative estimated, compared and judged. */
+#include "check/check.h"
+#include "core/error.h"
+#include <float.h>
+#include <math.h>
+
+/* The check of one leaf. */
+typedef struct {
+    ng_subject *subject;
+    ng_check_report *report;
+    const ng_check_leaf *leaf;
+    double *directions; /* one after another; NULL where elements move */
+    int64_t count;      /* of lines through the base point */
+    ng_comparison *found;
+    double tolerance;
+    double scale; /* S, the largest derivative so far */
+} leaf_check;
+
+/* Over all leaves, at one order. */
+typedef struct {
+    double worst; /* the rank of the worst derivative so far, of both orders; -1 before the first */
+    int64_t compared, failed, kinks;
+    int64_t undecided;    /* of the failed ones */
+    bool anything;        /* a derivative other than 0 was seen; a gradient at order 2 */
+    const char *untested; /* the first leaf that was nowhere but at kinks */
+} check_stats;
+
+/* ---- Judging --------------------------------------------------------------------------------- */
+
+/* What the reverse pass itself may lose where terms cancel. */
+static double rounding_of(const ng_comparison *d)
+{
+    return 0x1p12 * DBL_EPSILON * d->numeric.magnitude / d->numeric.length;
+}
+
+/* False where the magnitude leaves the range of double: that would round anything to 0. */
+static bool zero_to_rounding(const ng_comparison *d)
+{
+    const double rounding = rounding_of(d);
+    return isfinite(rounding) && fabs(d->analytic) <= rounding &&
+           fabs(d->numeric.value) <= rounding;
+}
+
+static double slack_of(const leaf_check *c, const ng_comparison *d)
+{
+    static const double certainty = 4;
+    return certainty * d->numeric.error + rounding_of(d) + 1e-12 * c->scale;
+}
+
+static double largest_slack(const leaf_check *c) { return fmax(1e-5, 10 * c->tolerance); }
+
+static bool is_known(const leaf_check *c, const ng_comparison *d)
+{
+    return slack_of(c, d) <= largest_slack(c) * c->scale;
+}
+
+/* How much more they are apart than is allowed; NaN where either is. */
+static double excess_of(const leaf_check *c, const ng_comparison *d)
+{
+    const double size = fmax(fabs(d->analytic), fabs(d->numeric.value));
+    return fabs(d->analytic - d->numeric.value) - c->tolerance * size - slack_of(c, d);
+}
+
+/* In mode NG_CHECK_TAYLOR the exponent decides, unless the difference is too large for it; an
+ * exponent of 0 decides nothing. */
+static bool is_right(const leaf_check *c, const ng_comparison *d)
+{
+    static const double lowest_exponent = 1.7;
+    if (!isfinite(d->analytic)) return false;
+    if (d->exponent != 0) return d->exponent >= lowest_exponent && !(excess_of(c, d) > 0);
+    return zero_to_rounding(d) || (is_known(c, d) && excess_of(c, d) <= 0);
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+static ng_line line_at(const leaf_check *c, int64_t i)
+{
+    ng_line line = {.subject = c->subject, .leaf = c->leaf, .index = i};
+    if (c->directions) line.direction = c->directions + i * c->leaf->tensor->size;
+    line.length = ng_line_length(c->leaf, c->directions ? -1 : i);
+    return line;
+}
+
+static double analytic_along(const ng_line *line)
+{
+    const double *gradient = line->subject->analytic + line->leaf->offset;
+    if (!line->direction) return gradient[line->index];
+    long double sum = 0;
+    for (int64_t i = 0; i < line->leaf->tensor->size; i++)
+        sum += (long double)gradient[i] * (long double)line->direction[i];
+    return (double)sum;
+}
+
+static bool estimate(const leaf_check *c, const ng_line *line, double share, ng_estimate *numeric)
+{
+    return ng_line_estimate(line, share, c->scale, 1e-2 * c->tolerance, numeric, c->report);
+}
+
+/* What seems wrong is measured again from other steps: noise shows in the distance. */
+static bool measure_again(const leaf_check *c, const ng_line *line, ng_comparison *d)
+{
+    static const double shares[] = {2557 / 4096.0, 3331 / 4096.0};
+    for (int i = 0; i < 2; i++) {
+        ng_estimate again;
+        if (!estimate(c, line, shares[i], &again)) return false;
+        const double apart = fabs(again.value - d->numeric.value);
+        const double error = fmax(d->numeric.error, fmax(apart, again.error));
+        d->numeric.error = isnan(apart) ? HUGE_VAL : error;
+    }
+    return true;
+}
+
+static bool measure(leaf_check *c)
+{
+    for (int64_t i = 0; i < c->count; i++) {
+        ng_comparison *d = &c->found[i];
+        const ng_line line = line_at(c, i);
+        d->analytic = analytic_along(&line);
+        if (!estimate(c, &line, 3709 / 4096.0, &d->numeric) ||
+            (c->report->mode == NG_CHECK_TAYLOR &&
+             !ng_line_exponent(&line, d->analytic, &d->exponent, c->report)))
+            return false;
+        if (zero_to_rounding(d)) d->exponent = 0;
+        const double size = fabs(d->numeric.value);
+        if (d->numeric.error <= largest_slack(c) * size) c->scale = fmax(c->scale, size);
+    }
+    return true;
+}
+
+static bool judge(leaf_check *c, check_stats *sum)
+{
+    for (int64_t i = 0; i < c->count; i++) {
+        ng_comparison *d = &c->found[i];
+        const ng_line line = line_at(c, i);
+        d->wrong = !is_right(c, d);
+        if (d->wrong && !measure_again(c, &line, d)) return false;
+        d->wrong = d->wrong && !is_right(c, d);
+        sum->anything = sum->anything || !zero_to_rounding(d);
+        if (!d->wrong && !d->numeric.bent) continue;
+        if (!ng_line_kink(&line, d->analytic, &d->numeric, &d->kink, c->report)) return false;
+        d->wrong = d->wrong && !d->kink;
+        sum->undecided += d->wrong && !is_known(c, d) && !(excess_of(c, d) > 0);
+    }
+    return true;
+}
+
+/* ---- Into the report ------------------------------------------------------------------------- */
+
+static double relative_error(const leaf_check *c, const ng_comparison *d)
+{
+    const double error = fabs(d->analytic - d->numeric.value);
+    const double size = fmax(fmax(fabs(d->analytic), fabs(d->numeric.value)), c->scale);
+    return error == 0 || zero_to_rounding(d) ? 0 : error / size;
+}
+
+/* Wrong ones rank above right ones, NaN above all. */
+static double rank_of(const leaf_check *c, const ng_comparison *d)
+{
+    double error = relative_error(c, d);
+    if (c->report->mode == NG_CHECK_TAYLOR && d->exponent > 0) error = 1 / d->exponent;
+    if (isnan(error)) error = HUGE_VAL;
+    return d->wrong ? 1e3 + error : error;
+}
+
+/* Returns whether it is the worst so far. */
+static bool report_comparison(const leaf_check *c, int64_t i, check_stats *sum)
+{
+    const ng_comparison *d = &c->found[i];
+    ng_check_report *report = c->report;
+    const double rank = rank_of(c, d);
+    if (d->exponent > 0 && !d->kink && !(report->slope > 0 && report->slope <= d->exponent))
+        report->slope = d->exponent;
+    if (d->kink || rank <= sum->worst) return false;
+    sum->worst = rank;
+    snprintf(report->worst_name, sizeof report->worst_name, "%s", c->leaf->name);
+    report->worst_index = i;
+    report->analytic = d->analytic;
+    report->numeric = d->numeric.value;
+    report->absolute_error = fabs(d->analytic - d->numeric.value);
+    report->relative_error = relative_error(c, d);
+    report->error_estimate = d->numeric.error;
+    return true;
+}
+
+static void report_leaf(const leaf_check *c, check_stats *sum)
+{
+    int64_t worst = -1, failed = 0, kinks = 0;
+    for (int64_t i = 0; i < c->count; i++) {
+        failed += c->found[i].wrong;
+        kinks += c->found[i].kink;
+        if (report_comparison(c, i, sum) && c->found[i].wrong) worst = i;
+    }
+    sum->compared += c->count;
+    sum->failed += failed;
+    sum->kinks += kinks;
+    if (!sum->untested && c->count > 0 && kinks == c->count) sum->untested = c->leaf->name;
+    ng_check_count(c->report, c->leaf->name, failed, c->count);
+    if (worst < 0) return;
+    const ng_line line = line_at(c, worst);
+    ng_check_find_hint(&line, c->found, c->count, !c->directions, c->report);
+}
+
+static void conclude(const check_stats *sum, ng_check_report *report)
+{
+    const char *what = report->order == 2 ? "second derivatives" : "derivatives";
+    if (sum->compared == 0)
+        ng_check_say(report, "there was nothing to compare");
+    else if (sum->failed > 0)
+        ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s", (long long)sum->failed,
+                     (long long)sum->compared, what,
+                     sum->undecided == sum->failed ? " or cannot be told from rounding" : "",
+                     report->worst_name);
+    else if (sum->untested)
+        ng_check_say(report, "%s stands at a kink wherever it was moved: nothing of it was tested",
+                     sum->untested);
+    else if (!sum->anything)
+        ng_check_say(report, "every derivative is 0: nothing was tested");
+}
+
+/* ---- The check ------------------------------------------------------------------------------- */
+
+/* Normal directions with few bits, so that steps along them are exact. */
+static bool draw_directions(leaf_check *c, ng_rng *rng)
+{
+    const int64_t size = c->leaf->tensor->size, lines = c->subject->options->directions;
+    c->count = size == 0 ? 0 : lines > 0 ? lines : 3;
+    c->directions = ng_calloc("ng_check_function", c->count * size + 1, sizeof *c->directions);
+    for (int64_t i = 0; c->directions && i < c->count * size; i++)
+        c->directions[i] = round(ng_rng_normal(rng) * 256) / 256;
+    return c->directions;
+}
+
+static bool check_leaf(leaf_check *c, ng_rng *rng, check_stats *sum)
+{
+    c->count = c->leaf->tensor->size;
+    c->directions = NULL;
+    bool ok = c->report->mode == NG_CHECK_ELEMENTS || draw_directions(c, rng);
+    c->found = ok ? ng_calloc("ng_check_function", c->count + 1, sizeof *c->found) : NULL;
+    if (!c->found) ng_check_say(c->report, "the check could not go on: %s", ng_check_reason());
+    ok = c->found && measure(c) && judge(c, sum);
+    if (ok) report_leaf(c, sum);
+    ng_free(c->found);
+    ng_free(c->directions);
+    return ok;
+}
+
+/* At order 2 all second derivatives may be 0, as those of a line are, but not the gradient too. */
+static bool has_gradient(const ng_subject *subject)
+{
+    for (int64_t i = 0; i < subject->n_values; i++)
+        if (subject->base[i] != 0) return true;
+    return false;
+}
+
+static bool check_order(ng_subject *subject, ng_check_report *report, double *worst)
+{
+    ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_DIRECTIONS);
+    check_stats sum = {.worst = *worst, .anything = subject->order == 2 && has_gradient(subject)};
+    report->order = subject->order;
+    report->counts[0] = '\0';
+    for (int i = 0; i < subject->n_leaves; i++) {
+        leaf_check c = {.subject = subject,
+                        .report = report,
+                        .leaf = &subject->leaves[i],
+                        .tolerance = ng_option(subject->options->tolerance, 1e-9)};
+        if (!check_leaf(&c, &rng, &sum)) return false;
+    }
+    report->compared += sum.compared;
+    report->failed += sum.failed;
+    report->kinks += sum.kinks;
+    *worst = sum.worst;
+    conclude(&sum, report);
+    return !report->message[0] && ng_subject_repeats(subject, report);
+}
+
+/* Where the first derivatives are wrong, the second ones are not looked at. */
+static bool check_orders(ng_subject *subject, ng_check_report *report)
+{
+    double worst = -1;
+    if (!ng_subject_begin(subject, report) || !ng_subject_find_detached(subject, report) ||
+        !check_order(subject, report, &worst) || !ng_subject_adds_up(subject, report) ||
+        !ng_subject_check_float32(subject, report))
+        return false;
+    if (subject->options->order < 2) return true;
+    report->order = 2;
+    return ng_subject_raise(subject, report) && check_order(subject, report, &worst);
+}
+
+void ng_check_subject(ng_subject *subject, ng_check_report *report)
+{
+    const ng_error_record earlier = ng_error_put_aside();
+    report->passed = check_orders(subject, report);
+    if (!report->passed) ng_check_explain(subject, report);
+    ng_clear_error();
+    ng_error_put_back(&earlier);
+}
+
+static bool options_have_meaning(const ng_check_options *options, ng_check_report *report)
+{
+    const int order = options->order, mode = (int)options->mode;
+    const bool no_step = options->step == 0 && ng_option_given(options->step);
+    if (order < 0 || order > 2)
+        return ng_check_say(report, "order %d was asked for: it is 1 or 2", order);
+    if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_TAYLOR)
+        return ng_check_say(report, "mode %d was asked for: it is an ng_check_mode", mode);
+    if (mode == NG_CHECK_ELEMENTS && options->directions != 0)
+        return ng_check_say(report, "%d directions were asked for: elements have none",
+                            options->directions);
+    if (options->directions < 0)
+        return ng_check_say(report, "%d directions were asked for", options->directions);
+    if (!(options->tolerance >= 0 && options->tolerance < 1))
+        return ng_check_say(report, "the tolerance is %g: it is between 0 and 1",
+                            options->tolerance);
+    if (no_step || !(options->step >= 0 && options->step <= 1))
+        return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step);
+    return true;
+}
+
+ng_check_report ng_check_report_new(const ng_check_options *options)
+{
+    ng_check_report report = {.order = options->order == 0 ? 1 : options->order,
+                              .mode = options->mode};
+    options_have_meaning(options, &report);
+    return report;
+}
+
+ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options)
+{
+    ng_check_report report = ng_check_report_new(&options);
+    ng_subject subject = {0};
+    if (report.message[0]) return report;
+    if (ng_subject_open(&subject, call, options.context, &options, 0, 0, &report))
+        ng_check_subject(&subject, &report);
+    ng_subject_close(&subject);
+    return report;
+}

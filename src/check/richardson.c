@@ -1,0 +1,203 @@
+/* Numeric derivatives along a line, by Richardson extrapolation, with an estimate of their error.
+ *
+ * Differences are taken output by output before they are summed, so that large outputs that do not
+ * move leave no noise. Steps are powers of two times a number of few bits: x + h and x - h are
+ * nearly exact, and no step is a whole period of a function such as sin(2 pi 16 x).
+ */
+#include "check/check.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Along the line -------------------------------------------------------------------------- */
+
+double ng_line_length(const ng_check_leaf *leaf, int64_t index)
+{
+    static const double least = 0x1p-20, most = 0x1p1000;
+    const double *x = leaf->origin;
+    double sum = 0;
+    for (int64_t i = 0; i < leaf->tensor->size; i++) sum += x[i] * x[i];
+    double size = sqrt(sum / (double)leaf->tensor->size);
+    if (index >= 0) size = fmax(size, fabs(x[index]));
+    return size > 0 ? exp2(round(log2(fmin(fmax(size, least), most)))) : 1;
+}
+
+/* Moves by t and returns how far that was. */
+static double line_move(const ng_line *line, double t)
+{
+    double *x = line->leaf->tensor->data;
+    const double *origin = line->leaf->origin;
+    ng_touch(line->leaf->tensor);
+    if (!line->direction) {
+        x[line->index] = origin[line->index] + t;
+        return x[line->index] - origin[line->index];
+    }
+    for (int64_t i = 0; i < line->leaf->tensor->size; i++)
+        x[i] = origin[i] + t * line->direction[i];
+    return t;
+}
+
+static void line_move_back(const ng_line *line)
+{
+    ng_tensor *x = line->leaf->tensor;
+    ng_touch(x);
+    memcpy(x->data, line->leaf->origin, (size_t)x->size * sizeof *line->leaf->origin);
+}
+
+bool ng_line_values(const ng_line *line, double t, double *moved, double *values,
+                    ng_check_report *report)
+{
+    *moved = line_move(line, t);
+    bool ok = ng_subject_values(line->subject, values, report);
+    line_move_back(line);
+    return ok;
+}
+
+ng_contraction ng_contract(const ng_subject *subject, const double *to, const double *from)
+{
+    ng_contraction result = {0};
+    for (int64_t j = 0; j < subject->n_values; j++) {
+        if (to[j] == from[j]) continue;
+        const double weight = subject->weights[j];
+        result.sum += (long double)weight * ((long double)to[j] - (long double)from[j]);
+        result.magnitude += fabs(weight) * fmax(fabs(to[j]), fabs(from[j]));
+        result.moved = true;
+    }
+    return result;
+}
+
+static ng_sides sides_between(const ng_subject *subject, double up, double down)
+{
+    ng_sides sides = {0};
+    bool right_moves = false, left_moves = false;
+    for (int64_t j = 0; j < subject->n_values; j++) {
+        const double weight = subject->weights[j], base = subject->base[j];
+        const double right = weight * (subject->plus[j] - base) / up;
+        const double left = weight * (subject->minus[j] - base) / down;
+        sides.gap += fabs(right - left);
+        sides.low += fmin(left, right);
+        sides.high += fmax(left, right);
+        if (right != left) sides.rounding += DBL_EPSILON * fabs(weight * base) / up;
+        right_moves = right_moves || right != 0;
+        left_moves = left_moves || left != 0;
+    }
+    sides.both = right_moves && left_moves;
+    return sides;
+}
+
+bool ng_line_sides(const ng_line *line, double h, ng_contraction *change, double *slope,
+                   ng_sides *sides, ng_check_report *report)
+{
+    ng_subject *subject = line->subject;
+    double up, down;
+    if (!ng_line_values(line, h, &up, subject->plus, report) ||
+        !ng_line_values(line, -h, &down, subject->minus, report))
+        return false;
+    *change = ng_contract(subject, subject->plus, subject->minus);
+    *slope = (double)(change->sum / ((long double)up - (long double)down));
+    *sides = sides_between(subject, up, down);
+    return true;
+}
+
+bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_report *report)
+{
+    ng_contraction change;
+    ng_sides sides;
+    return ng_line_sides(line, h, &change, slope, &sides, report);
+}
+
+/* ---- Refinement ------------------------------------------------------------------------------ */
+
+enum { RICHARDSON_STEPS = 26, RICHARDSON_ORDERS = 6 };
+
+/* The estimates of ever smaller steps. */
+typedef struct {
+    ng_estimate rows[RICHARDSON_STEPS];
+    int count;
+    bool good;  /* the newest is good enough */
+    bool still; /* the outputs have moved, and do not at the newest step */
+    bool both;  /* they have on both sides at one step */
+} refinement;
+
+/* row[k] = (4^k row[k-1] - previous[k-1]) / (4^k - 1) has no term h^2k; returns the one that is
+ * nearest to what it was made of, and that distance as its error. */
+static ng_estimate extrapolate(double *row, const double *previous, int level)
+{
+    ng_estimate best = {.value = (double)NAN, .error = HUGE_VAL};
+    double factor = 4;
+    for (int k = 1; k <= level && k <= RICHARDSON_ORDERS; k++, factor *= 4) {
+        row[k] = (factor * row[k - 1] - previous[k - 1]) / (factor - 1);
+        const double error = fmax(fabs(row[k] - row[k - 1]), fabs(row[k] - previous[k - 1]));
+        if (!(error < best.error)) continue;
+        best.value = row[k];
+        best.error = error;
+    }
+    return best;
+}
+
+static bool refine(const ng_line *line, double h, double scale, double enough, refinement *r,
+                   ng_check_report *report)
+{
+    double table[2][RICHARDSON_ORDERS + 1], gap = 0;
+    for (int i = 0; i < RICHARDSON_STEPS && !r->good; i++, h /= 2) {
+        double *row = table[i % 2], last_gap = gap;
+        ng_contraction change;
+        ng_sides sides;
+        if (!ng_line_sides(line, h, &change, &row[0], &sides, report)) return false;
+        r->still = r->count > 0 && r->rows[r->count - 1].step > 0 && !change.moved;
+        if (r->still) return true;
+        r->both = r->both || sides.both;
+        gap = sides.gap;
+        if (i == 0) continue;
+        const double rounding = 2 * DBL_EPSILON * change.magnitude / h;
+        ng_estimate *best = &r->rows[r->count++];
+        *best = extrapolate(row, table[(i + 1) % 2], i);
+        best->error += rounding;
+        best->magnitude = change.magnitude;
+        best->step = change.moved ? h : 0;
+        best->bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
+        r->good = i >= 2 && best->error <= enough * fmax(fabs(best->value), scale);
+    }
+    return true;
+}
+
+/* The estimate with the smallest error. Noise of the function makes estimates err by noise / step,
+ * and some seem to err less by luck: none errs less than by the noise of smaller steps. */
+static ng_estimate best_estimate(const refinement *r)
+{
+    ng_estimate best = {.value = (double)NAN, .error = HUGE_VAL};
+    double noise = 0;
+    for (int i = r->count - 1; i >= 0; i--) {
+        ng_estimate row = r->rows[i];
+        const double shown = row.error * row.step;
+        if (row.step > 0) row.error = fmax(row.error, noise / row.step);
+        if (row.error < best.error) best = row;
+        if (i >= 2 && isfinite(shown)) noise = fmax(noise, shown);
+    }
+    return best;
+}
+
+/* sum |w_j F_j| at the base point. */
+static double whole_magnitude(const ng_subject *subject)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < subject->n_values; j++)
+        sum += fabs(subject->weights[j] * subject->base[j]);
+    return sum;
+}
+
+bool ng_line_estimate(const ng_line *line, double share, double scale, double enough,
+                      ng_estimate *estimate, ng_check_report *report)
+{
+    refinement r = {0};
+    const double step = line->subject->options->step, h = step > 0 ? step : 0x1p-4;
+    if (!refine(line, share * h * line->length, scale, enough, &r, report)) return false;
+    *estimate = r.good ? r.rows[r.count - 1] : best_estimate(&r);
+    /* Outputs that stand still at small steps: a derivative of 0 beside a kink, which moves them on
+     * one side only; or arithmetic coarser than double, where larger steps agree on a slope. */
+    const bool coarse = r.both && estimate->error <= 1e-3 * fabs(estimate->value);
+    if (r.still && !coarse) *estimate = (ng_estimate){0};
+    estimate->length = line->length;
+    if (estimate->step == 0) estimate->magnitude = whole_magnitude(line->subject);
+    return true;
+}
