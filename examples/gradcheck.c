@@ -1,5 +1,5 @@
-/* Doubts every op and every layer of the library, at first and second order, and then doubts the
- * doubt: gradients with faults planted in them have to be caught. */
+/* Checks the gradients of every op and every layer of the library, at first and second order, and
+ * then the checker itself: it has to catch gradients with planted faults. */
 #include "numbers.h"
 #include "options.h"
 #include "sweep.h"
@@ -64,8 +64,8 @@ static void print(const char *name, const ng_check_report *report)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-/* One case: a line for every element (or the directions, with --fast), and one more for each other
- * mode that did not pass. */
+/* One case: a line for the elements (for directions, with --fast), and one more for each other mode
+ * that did not pass. */
 static void check_one(const ng_case *spec, const char *name, const options *chosen, totals *sum)
 {
     bool passed = true;
@@ -209,10 +209,10 @@ TANH(tanh_without_gradient, .gradient = NULL)
  *
  *     dx = rstd (g - mean(g) - xhat mean(g xhat))
  *
- * with either mean left out where the attributes say so, or with a variance of another batch. */
+ * with either mean left out, the first along the other axis, or a variance of another batch. */
 typedef struct {
     int axis;
-    bool no_mean, no_variance;
+    bool no_mean, no_variance, wrong_axis;
     double stale_variance;
 } norm_fault;
 
@@ -235,7 +235,8 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     if (fault->stale_variance > 0) {
         rstd = ng_full(tape, NG_F64, ng_shape_of(rstd), 1 / sqrt(fault->stale_variance + 1e-5));
     }
-    if (!fault->no_mean) sum = ng_sub(tape, sum, mean_along(tape, dy, fault->axis));
+    const int mean_axis = fault->wrong_axis ? 1 - fault->axis : fault->axis;
+    if (!fault->no_mean) sum = ng_sub(tape, sum, mean_along(tape, dy, mean_axis));
     if (!fault->no_variance) {
         ng_tensor *along = mean_along(tape, ng_mul(tape, dy, xhat), fault->axis);
         sum = ng_sub(tape, sum, ng_mul(tape, xhat, along));
@@ -261,6 +262,7 @@ static ng_tensor *norm_with(ng_tape *tape, ng_tensor *x, norm_fault fault)
     }
 NORM(layer_norm_right, .axis = 1)
 NORM(layer_norm_no_mean, .axis = 1, .no_mean = true)
+NORM(layer_norm_wrong_axis, .axis = 1, .wrong_axis = true)
 NORM(layer_norm_stale_variance, .axis = 1, .no_variance = true)
 NORM(batch_norm_stale_mean, .axis = 0, .no_mean = true)
 NORM(batch_norm_stale_both, .axis = 0, .no_mean = true, .no_variance = true)
@@ -377,6 +379,9 @@ static const planted faults[] = {
     {.name = "layer norm: mean's term dropped",
      .call = layer_norm_no_mean,
      .says = "a constant in each row"},
+    {.name = "layer norm: mean's term along axis 0",
+     .call = layer_norm_wrong_axis,
+     .says = "does not sum to 0 along axis 1"},
     {.name = "layer norm: variance held fixed",
      .call = layer_norm_stale_variance,
      .says = "a line in the input in each row"},
