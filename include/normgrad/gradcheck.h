@@ -32,7 +32,8 @@
  *
  * Inputs are counted from 1, as operands are in error messages; elements are counted from 0, as in
  * memory. A failure inside the function is quoted in the report and is not left on record:
- * ng_failed() is afterwards what it was before. Only a NULL among the arguments is recorded.
+ * ng_failed() is afterwards what it was before. Only a NULL among the arguments and a lack of
+ * memory are recorded.
  */
 #ifndef NORMGRAD_GRADCHECK_H
 #define NORMGRAD_GRADCHECK_H

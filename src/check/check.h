@@ -233,7 +233,8 @@ typedef struct {
 /* A report that says what is wrong with the options, or nothing yet. */
 ng_check_report ng_check_report_new(const ng_check_options *options);
 
-/* Checks an open subject. Failures on the way are in the report and not on record. */
+/* Checks an open subject. Failures on the way are in the report and not on record, except a lack of
+ * memory. */
 void ng_check_subject(ng_subject *subject, ng_check_report *report);
 
 /* Says in the report why the check has not passed, unless that was said already; false. */

@@ -291,7 +291,7 @@ void ng_check_subject(ng_subject *subject, ng_check_report *report)
     const ng_error_record earlier = ng_error_put_aside();
     report->passed = check_orders(subject, report);
     if (!report->passed) ng_check_explain(subject, report);
-    ng_clear_error();
+    if (ng_error_status() != NG_ENOMEM) ng_clear_error();
     ng_error_put_back(&earlier);
 }
 
