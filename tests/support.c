@@ -1,5 +1,6 @@
 #include "support.h"
 #include "core/arena.h"
+#include "core/pool.h"
 #include "folder.h"
 
 #include <errno.h>
@@ -374,6 +375,7 @@ void threads_fail_after(int count) { threads_allowed = count; }
 static void begin_afresh(void)
 {
     of_test = getpid();
+    ng_wake_from = NG_SHARE_FROM; /* so that loops of the tests' sizes are shared */
     ng_clear_error();
     allocations_succeed();
     threads_fail_after(INT_MAX);

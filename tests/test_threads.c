@@ -2,7 +2,6 @@
  * their own, and of a system that gives none. */
 #define _GNU_SOURCE /* sched.h: the processors of a thread */
 #include "core/pool.h"
-#include "core/threads.h"
 #include "fixture.h"
 #include "kernels/kernels.h"
 #include "support.h"
@@ -15,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,7 +41,7 @@ static void expect_each_once(int64_t units, int64_t grain)
 {
     memset((void *)times, 0, sizeof times);
     const shared_loop loop = {units, grain};
-    ng_share_out(count_units, &loop, units, grain);
+    ng_share(count_units, &loop, units, grain, INT64_MAX);
     for (int64_t i = 0; i < MOST_UNITS; i++)
         ck_assert_msg(times[i] == (i < units),
                       "unit %lld of %lld in grains of %lld was done %d times", (long long)i,
@@ -68,7 +66,7 @@ static void share_again(const void *arguments, int64_t begin, int64_t end)
     (void)arguments;
     for (int64_t i = begin; i < end; i++) {
         const shared_loop loop = {100, 1};
-        ng_share_out(count_units, &loop, 100, 1);
+        ng_share(count_units, &loop, 100, 1, INT64_MAX);
     }
 }
 
@@ -76,67 +74,14 @@ START_TEST(a_loop_inside_a_loop_is_done_where_it_stands)
 {
     memset((void *)times, 0, sizeof times);
     ng_set_threads(4);
-    ng_share_out(share_again, NULL, 50, 1);
+    ng_share(share_again, NULL, 50, 1, INT64_MAX);
     for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
 }
 END_TEST
 
-#ifdef __linux__
-static _Atomic pid_t helper;
-
-static void note_helper(const void *arguments, int64_t begin, int64_t end)
-{
-    (void)arguments, (void)begin, (void)end;
-    if (gettid() != getpid()) helper = gettid();
-    usleep(100); /* so that there is something left for who helps */
-}
-
-/* Shares out loops until a thread helps that then sleeps, and has to be woken for the next; false
- * where others want the processors so much that none does. */
-static bool have_help(void)
-{
-    helper = 0;
-    for (int round = 0; round < 1000 && !helper; round++) ng_share_out(note_helper, NULL, 16, 1);
-    usleep(2000);
-    return helper != 0;
-}
-
-/* Waking it keeps a thread off a processor, for a moment. */
-START_TEST(helpers_may_run_wherever_the_program_may)
-{
-    cpu_set_t allowed, theirs;
-    ng_set_threads(2);
-    ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    for (int round = 0; round < 50 && have_help(); round++) {
-        ck_assert_int_eq(sched_getaffinity(helper, sizeof theirs, &theirs), 0);
-        ck_assert(CPU_EQUAL(&theirs, &allowed));
-    }
-}
-END_TEST
-
-/* Each processor alone, so that one of them is that of who wakes it. */
-START_TEST(who_says_where_a_helper_may_run_is_heeded)
-{
-    cpu_set_t allowed, told, theirs;
-    ng_set_threads(2);
-    ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    for (size_t i = 0; i < CPU_SETSIZE; i++) {
-        if (!CPU_ISSET(i, &allowed) || !have_help()) continue;
-        CPU_ZERO(&told);
-        CPU_SET(i, &told);
-        ck_assert_int_eq(sched_setaffinity(helper, sizeof told, &told), 0);
-        for (int round = 0; round < 5 && have_help(); round++) {
-            ck_assert_int_eq(sched_getaffinity(helper, sizeof theirs, &theirs), 0);
-            ck_assert(CPU_EQUAL(&theirs, &told));
-        }
-    }
-}
-END_TEST
-#endif
-
 /* ---- A network, whose step shares out loops of every kind ----------------------------------- */
 
-enum { BATCH = 256, WIDTH = 192, STEPS = 2 };
+enum { BATCH = 384, WIDTH = 192, STEPS = 2 };
 
 typedef struct {
     ng_tape *tape;
@@ -284,72 +229,6 @@ START_TEST(a_process_that_may_use_one_processor_has_one_thread)
 }
 END_TEST
 #endif
-
-static void write_text(const char *folder, const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0777);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-/* Version 2 of control groups, version 1, both; a container that sees its own group at the root. */
-static const struct {
-    const char *groups;
-    const char *file[4][2];
-    int expected;
-} quotas[] = {
-    {"0::/\n", {{NULL}}, 8},
-    {"0::/\n", {{"cpu.max", "max 100000\n"}}, 8},
-    {"0::/\n", {{"cpu.max", "200000 100000\n"}}, 2},
-    {"0::/a/b\n", {{"a/b/cpu.max", "150000 100000\n"}}, 2},
-    {"0::/a/b\n", {{"a/b/cpu.max", "max 100000\n"}, {"a/cpu.max", "300000 100000\n"}}, 3},
-    {"0::/a/b\n", {{"a/b/cpu.max", "700000 100000\n"}, {"cpu.max", "50000 100000\n"}}, 1},
-    {"0::/not/seen\n", {{"cpu.max", "400000 100000\n"}}, 4},
-    {"0::/a\n", {{"a/cpu.max", "99999999 100000\n"}}, 8},
-    {"0::/a\n", {{"a/cpu.max", "9000000000000000 100000\n"}}, 8}, /* no int */
-    {"0::/a\n", {{"a/cpu.max", "nonsense\n"}}, 8},
-    {"0::/a\n", {{"a/cpu.max", "100000 0\n"}}, 8},
-    {"4:cpu,cpuacct:/a\n1:name=systemd:/\n",
-     {{"cpu/a/cpu.cfs_quota_us", "250000\n"}, {"cpu/a/cpu.cfs_period_us", "100000\n"}},
-     3},
-    {"4:cpuacct,cpu:/a\n",
-     {{"cpu/a/cpu.cfs_quota_us", "-1\n"}, {"cpu/a/cpu.cfs_period_us", "100000\n"}},
-     8},
-    {"4:cpuset:/a\n",
-     {{"cpu/a/cpu.cfs_quota_us", "250000\n"}, {"cpu/a/cpu.cfs_period_us", "100000\n"}},
-     8},
-    {"4:cpu:/a\n0::/b\n",
-     {{"cpu/a/cpu.cfs_quota_us", "500000\n"},
-      {"cpu/a/cpu.cfs_period_us", "100000\n"},
-      {"b/cpu.max", "600000 100000\n"}},
-     5},
-    {"", {{"cpu.max", "200000 100000\n"}}, 8},
-    {"nonsense\n4:cpu\n", {{"cpu.max", "200000 100000\n"}}, 8},
-};
-
-START_TEST(quotas_of_control_groups_bound_the_number_of_threads)
-{
-    char root[] = "/tmp/normgrad-quota-XXXXXX", path[512], command[600];
-    ck_assert_ptr_nonnull(mkdtemp(root));
-    write_text(root, "groups", quotas[_i].groups);
-    for (int i = 0; i < 4 && quotas[_i].file[i][0]; i++)
-        write_text(root, quotas[_i].file[i][0], quotas[_i].file[i][1]);
-    snprintf(path, sizeof path, "%s/groups", root);
-    const int quota = ng_quota(path, root, 8), none = ng_quota("/nowhere", root, 8);
-    snprintf(command, sizeof command, "rm -r %s", root);
-    ck_assert_int_eq(system(command), 0);
-    ck_assert_int_eq(quota, quotas[_i].expected);
-    ck_assert_int_eq(none, 8);
-}
-END_TEST
 
 START_TEST(a_small_network_starts_no_thread)
 {
@@ -545,7 +424,7 @@ static void *check_attention(void *unused)
     return unused;
 }
 
-/* With 8 KB for the program's own. */
+/* 8 KB are left for the program's own. */
 START_TEST(a_thread_with_a_small_stack_can_check_attention)
 {
     run_on_stack(131072 - 8192, check_attention, NULL);
@@ -687,6 +566,38 @@ START_TEST(a_child_of_a_busy_parent_trains)
 }
 END_TEST
 
+static void *set_threads_until(void *stop)
+{
+    while (!atomic_load((atomic_bool *)stop)) ng_set_threads(2);
+    return NULL;
+}
+
+/* Nothing has started a thread yet. A child that finds the pool taken for ever is ended by its
+ * alarm. */
+START_TEST(a_child_has_the_pool_that_another_thread_held_before_its_first_use)
+{
+    atomic_bool stop = false;
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, set_threads_until, &stop), 0);
+    for (int i = 0; i < 300; i++) {
+        const pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            signal(SIGALRM, SIG_DFL);
+            alarm(60);
+            ng_set_threads(2);
+            memset((void *)times, 0, sizeof times);
+            const shared_loop loop = {100, 1};
+            ng_share(count_units, &loop, 100, 1, INT64_MAX);
+            _exit(running() == 2 ? EXIT_SUCCESS : EXIT_FAILURE);
+        }
+        expect_success(child);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
 Suite *threads_suite(void)
 {
     Suite *suite = suite_create("threads");
@@ -694,10 +605,6 @@ Suite *threads_suite(void)
     TCase *sharing = tcase_create("sharing");
     tcase_add_loop_test(sharing, every_unit_is_done_once_in_whole_grains, 0, COUNTS);
     tcase_add_test(sharing, a_loop_inside_a_loop_is_done_where_it_stands);
-#ifdef __linux__
-    tcase_add_test(sharing, helpers_may_run_wherever_the_program_may);
-    tcase_add_test(sharing, who_says_where_a_helper_may_run_is_heeded);
-#endif
     tcase_add_loop_test(sharing, training_has_the_same_bits_for_any_number_of_threads, 0, COUNTS);
     suite_add_tcase(suite, sharing);
 
@@ -707,8 +614,6 @@ Suite *threads_suite(void)
 #ifdef __linux__
     tcase_add_test(number, a_process_that_may_use_one_processor_has_one_thread);
 #endif
-    tcase_add_loop_test(number, quotas_of_control_groups_bound_the_number_of_threads, 0,
-                        (int)(sizeof quotas / sizeof *quotas));
     tcase_add_test(number, a_small_network_starts_no_thread);
     tcase_add_test(number, threads_are_started_for_large_work_and_ended_with_their_number);
     tcase_add_test(number, threads_of_the_pool_take_no_signals);
@@ -733,6 +638,7 @@ Suite *threads_suite(void)
     tcase_set_tags(children, "fork"); /* qemu may end such a child, valgrind misunderstands it */
     tcase_add_test(children, a_child_trains_beside_its_parent);
     tcase_add_test(children, a_child_of_a_busy_parent_trains);
+    tcase_add_test(children, a_child_has_the_pool_that_another_thread_held_before_its_first_use);
     suite_add_tcase(suite, children);
     return suite;
 }

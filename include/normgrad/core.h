@@ -125,18 +125,18 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 
 /* ---- Threads ------------------------------------------------------------------------------
  *
- * Kernels share large work among threads; results have the same bits for any count. ng_set_threads
- * bounds the count by NG_MOST_THREADS; 0, as at the start, means OMP_NUM_THREADS, or else one
- * thread for each processor that the process may use: by its affinity (taskset) and by the quotas
- * of its control groups, rounded up.
+ * Kernels share large loops among threads; results have the same bits for any number of threads.
+ * The number is what ng_set_threads says (at most NG_MOST_THREADS); after ng_set_threads(0), and at
+ * the start, it is OMP_NUM_THREADS, or else the number of processors that the process may run on
+ * (its affinity, as taskset sets it; quotas of control groups are not read).
  *
- * The process has one pool of threads. It is started when the first work is large enough, so that
- * small networks never start one; with fewer threads where the system gives no more; and ended by
- * ng_set_threads, by the end of the process, and when the library is unloaded. Threads of your own
- * may train networks of their own at once, and call ng_set_threads: a thread that finds the pool at
- * work does without it. Kernels that find others at work on the processors make do with fewer
- * threads for a while; and on Linux the pool's threads are 10 nicer than the one that starts them,
- * so that they take what others leave. A thread that calls the library needs a stack of 128 KB.
+ * The process has one pool of threads. It is started by the first loop that takes one thread longer
+ * than waking another would: small networks never start it. Where the system gives fewer threads
+ * the pool has fewer. It is ended by ng_set_threads, at the end of the process, and when the
+ * library is unloaded. On Linux its threads are 10 nicer than the one that starts them, so that
+ * they take what other programs leave. Threads of your own may train networks of their own at once,
+ * and call ng_set_threads: a thread that finds the pool in use works alone. A thread that calls the
+ * library needs a stack of 128 KB.
  *
  * fork() may be called at any time. The child has the one thread that called it, starts a pool of
  * its own, and may go on with every network, tape and tensor of its copy, but for those that

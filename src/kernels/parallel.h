@@ -1,4 +1,4 @@
-/* Which work kernels share among threads, and in what pieces. */
+/* In what blocks kernels cut their work, and how they store and fetch. */
 #ifndef NG_KERNELS_PARALLEL_H
 #define NG_KERNELS_PARALLEL_H
 
@@ -6,10 +6,6 @@
 #include <stdbool.h>
 
 static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Work below this many units of one cheap element each is done where it stands: waking the other
- * threads would take longer. */
-#define NG_SHARE_FROM 131072
 
 /* Whether the output of work that reads and writes so many bytes is best stored past the caches:
  * inputs that are read twice then stay in them, and lines to be overwritten are not read first.
@@ -25,16 +21,6 @@ static inline bool ng_fetches_rows(int64_t rows, int64_t bytes)
     if (bytes < 4096 && __builtin_cpu_is("intel")) return false;
 #endif
     return ng_stores_past(rows * bytes);
-}
-
-/* ng_share_out, if `work` (in cheap elements) is worth it. */
-static inline void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain,
-                            int64_t work)
-{
-    if (work < NG_SHARE_FROM)
-        span(arguments, 0, units);
-    else
-        ng_share_out(span, arguments, units, grain);
 }
 
 /* Sums over n terms are cut into at most NG_BLOCKS blocks, whose sums are added in their order.

@@ -129,7 +129,7 @@ static void run_stream(const streams *s, bool shared, shared_streams work)
 {
     const int64_t blocks = s->n / LANES;
     if (shared)
-        ng_share_out(stream_span, &work, blocks, 1);
+        ng_share(stream_span, &work, blocks, 1, INT64_MAX);
     else
         stream_span(&work, 0, blocks);
 }
@@ -181,7 +181,7 @@ static void run_arithmetic(void *state, int variant)
 {
     const streams *s = state;
     (void)variant;
-    ng_share_out(s->arithmetic, s, s->rows, 16);
+    ng_share(s->arithmetic, s, s->rows, 16, INT64_MAX);
 }
 
 /* Of the cases that are bound by it. */
