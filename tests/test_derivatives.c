@@ -184,23 +184,43 @@ END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
+START_TEST(what_lacks_a_gradient_is_named_by_the_function_that_was_called)
+{
+    ng_tensor *x = leaf(NG_SHAPE(3)), *other = leaf(NG_SHAPE(3));
+    ng_tensor *plain = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
+    ng_tensor *y = ng_sum(tape, ng_exp(tape, x));
+    ck_assert_ptr_null(ng_hessian(tape, y, plain));
+    assert_error(NG_EGRAD, "ng_hessian: x requires no gradient: call ng_require_grad on it first");
+    ck_assert_ptr_null(ng_jacobian(tape, y, other));
+    assert_error(NG_EGRAD, "ng_jacobian: no output depends on input 1");
+    ck_assert_ptr_null(ng_hessian(tape, y, other));
+    assert_error(NG_EGRAD, "ng_hessian: no output depends on input 1");
+}
+END_TEST
+
 START_TEST(a_gradient_that_was_not_recorded_is_asked_for)
 {
     ng_tensor *x = leaf(NG_SHAPE(3)), *y = ng_sum(tape, ng_exp(tape, x)), *found;
     ng_tensor *g = ng_gradient(tape, y, x);
     assert_ok(g);
     ck_assert_ptr_null(ng_jacobian(tape, g, x));
-    assert_error(NG_EGRAD, "ng_jacobian: y requires no gradient (was it made with .record?)");
+    assert_error(NG_EGRAD, "ng_jacobian: y requires no gradient: a gradient on this tape was taken "
+                           "without .record");
     ck_assert_ptr_null(ng_gradient(tape, ng_sum(tape, g), x));
-    assert_error(NG_EGRAD, "no output depends on input 1 (was it made with .record?)");
+    assert_error(NG_EGRAD, "ng_gradients: no output depends on input 1: a gradient on this tape "
+                           "was taken without .record");
     ck_assert_int_ne(ng_backward(tape, ng_sum(tape, g)), NG_OK);
-    assert_error(NG_EGRAD, "(was it made with .record?)");
+    assert_error(NG_EGRAD,
+                 "requires a gradient: a gradient on this tape was taken without .record");
     ck_assert_ptr_null(ng_hessian(tape, y, g));
-    assert_error(NG_EGRAD, "ng_hessian: x requires no gradient (was it made with .record?)");
+    assert_error(NG_EGRAD, "ng_hessian: x requires no gradient: a gradient on this tape was taken "
+                           "without .record");
     ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, g), &x, 1, &g, &found), NG_OK);
-    assert_error(NG_EGRAD, "ng_hvp: y requires no gradient (was it made with .record?)");
+    assert_error(NG_EGRAD, "ng_hvp: y requires no gradient: a gradient on this tape was taken "
+                           "without .record");
     ck_assert_ptr_null(ng_jvp(tape, g, &x, 1, &g));
-    assert_error(NG_EGRAD, "ng_jvp: y requires no gradient (was it made with .record?)");
+    assert_error(NG_EGRAD, "ng_jvp: y requires no gradient: a gradient on this tape was taken "
+                           "without .record");
     assert_values(ng_jacobian(tape, g, x, .allow_unused = true), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 END_TEST
@@ -466,6 +486,7 @@ Suite *derivatives_suite(void)
                         n_norms);
     tcase_add_loop_test(tests, a_forward_derivative_is_that_of_differences, 0, n_norms);
     tcase_add_test(tests, a_gradient_that_was_not_recorded_is_asked_for);
+    tcase_add_test(tests, what_lacks_a_gradient_is_named_by_the_function_that_was_called);
     tcase_add_test(tests, what_does_not_fit_is_told);
     tcase_add_test(tests, without_memory_there_is_an_error);
     suite_add_tcase(suite, tests);

@@ -242,6 +242,36 @@ START_TEST(a_parameter_that_nobody_reaches_is_left_alone)
 }
 END_TEST
 
+/* Layer 0 is used by the first piece alone. */
+static ng_status earlier_member(ng_group *group, void *with)
+{
+    const int64_t bucket = *(const int64_t *)with;
+    ng_module *layers[] = {ng_linear_new(2, 2), ng_linear_new(2, 2)};
+    ng_module *net = ng_sequential_from(layers, 2);
+    ng_parallel *parallel = ng_parallel_new(net, group, .bucket = bucket);
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, 2));
+    ng_tensor *both = ng_add(tape, ng_forward(layers[0], tape, x), ng_forward(layers[1], tape, x));
+    expect(ng_parallel_backward(parallel, tape, ng_sum(tape, both), .later = true) == NG_OK);
+    expect(ng_parallel_backward(parallel, tape, ng_sum(tape, ng_forward(layers[1], tape, x))) ==
+           NG_OK);
+    const double one = ng_get(ng_grad(ng_module_find(net, "0.weight")), 3);
+    expect(fabs(one - 1) < 1e-6);
+    expect(fabs(ng_get(ng_grad(ng_module_find(net, "1.weight")), 3) - 2) < 1e-6);
+    ng_tape_free(tape), ng_tensor_free(x), ng_parallel_free(parallel), ng_module_free(net);
+    return NG_OK;
+}
+
+START_TEST(what_only_an_earlier_piece_reached_has_its_gradient)
+{
+    for (int processes = 1; processes <= 3; processes++) {
+        int64_t bucket = 8 * _i;
+        const wire_outcome o = wire_run_members(processes, 3, earlier_member, &bucket);
+        assert_all_well(&o, processes);
+    }
+}
+END_TEST
+
 /* A link that counts what is sent before the sweep has completed `last`. */
 typedef struct {
     ng_group_link link;
@@ -531,6 +561,7 @@ Suite *parallel_suite(void)
     tcase_add_test(training, fast_sums_stay_near);
     tcase_add_loop_test(training, gradients_are_those_of_the_whole_batch, 0, 4);
     tcase_add_loop_test(training, a_parameter_that_nobody_reaches_is_left_alone, 0, 2);
+    tcase_add_loop_test(training, what_only_an_earlier_piece_reached_has_its_gradient, 0, 2);
     tcase_add_test(training, sums_begin_in_the_order_in_which_gradients_are_complete);
     tcase_add_test(training, shards_are_equal_and_share_nothing);
     tcase_add_test(training, each_member_has_a_seed_of_its_own);

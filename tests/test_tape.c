@@ -157,6 +157,33 @@ START_TEST(backward_of_a_leaf_is_one)
 }
 END_TEST
 
+START_TEST(why_an_output_requires_no_gradient_is_reported)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = leaf_of(3), *constant = ng_ones_new(NG_F64, NG_SHAPE(3));
+    assert_ok(ng_backward(tape, ng_sum(tape, x)));
+    ck_assert_int_eq(ng_backward(tape, ng_sum(tape, constant)), NG_EGRAD);
+    assert_error(NG_EGRAD, "requires a gradient: all that it depends on is frozen or constant");
+    ng_tape_set_recording(tape, false);
+    ck_assert_int_eq(ng_backward(tape, ng_sum(tape, x)), NG_EGRAD);
+    assert_error(NG_EGRAD, "requires a gradient: recording is off");
+    ng_tensor_free(x), ng_tensor_free(constant), ng_tape_free(tape);
+}
+END_TEST
+
+START_TEST(a_result_from_before_the_reset_is_refused)
+{
+    ng_tape *tape = ng_tape_new();
+    ng_tensor *x = leaf_of(3);
+    ng_tensor *b = ng_exp(tape, x), *a = ng_exp(tape, ng_exp(tape, b));
+    ng_tape_reset(tape);
+    b = ng_mul_scalar(tape, x, 5);
+    ck_assert_ptr_null(ng_add(tape, b, a));
+    assert_error(NG_ESTATE, "ng_add: operand 2 was computed before ng_tape_reset");
+    ng_tensor_free(x), ng_tape_free(tape);
+}
+END_TEST
+
 START_TEST(wrong_use_of_backward_is_told)
 {
     ng_tape *tape = ng_tape_new(), *other = ng_tape_new();
@@ -817,6 +844,8 @@ Suite *tape_suite(void)
     tcase_add_test(backward, an_earlier_sweep_leaves_no_wish_behind);
     tcase_add_test(backward, backward_of_a_leaf_is_one);
     tcase_add_test(backward, wrong_use_of_backward_is_told);
+    tcase_add_test(backward, why_an_output_requires_no_gradient_is_reported);
+    tcase_add_test(backward, a_result_from_before_the_reset_is_refused);
     tcase_add_test(backward, dtypes_do_not_mix);
     tcase_add_test(backward, an_operand_changed_since_it_was_recorded_is_noticed);
     tcase_add_test(backward, a_view_changes_with_its_base);

@@ -12,7 +12,10 @@ NG_API ng_tape *ng_tape_new(void);
 NG_API void ng_tape_free(ng_tape *tape);
 
 /* Ends the life of every tensor computed on the tape, at once. The memory is kept for the next
- * step, so that a training loop in its steady state allocates nothing. */
+ * step, so that a training loop in its steady state allocates nothing. A tensor from before the
+ * reset must not be used: an op refuses it (NG_ESTATE) as long as no new result has taken its
+ * memory. After that the pointer shows other data, which is noticed in no case. The functions that
+ * read a tensor without a tape (ng_get, ng_data_f32, ng_print) never notice. */
 NG_API void ng_tape_reset(ng_tape *tape);
 
 /* Hands a tensor of your own to the tape, which frees it at its next reset, and returns it:

@@ -12,6 +12,7 @@ struct ng_tensor {
     bool grad_spent;    /* an optimizer has used the gradient: the next backward overwrites it */
     bool module_owned;  /* ng_tensor_free leaves it to its module */
     uint32_t version;   /* counts writes to a leaf */
+    uint32_t epoch;     /* of a tape's: tape->epoch when it was made */
     ng_shape shape;
     int64_t size;
     void *data;

@@ -10,8 +10,8 @@ static bool has_gradient(const char *function, const char *role, int number, con
     if (x->requires_grad) return true;
     char which[16] = "";
     if (number > 0) snprintf(which, sizeof which, " %d", number);
-    ng_fail(NG_EGRAD, "%s: %s%s requires no gradient (was it made with .record?)", function, role,
-            which);
+    ng_fail(NG_EGRAD, "%s: %s%s requires no gradient: %s", function, role, which,
+            x->tape ? ng_why_no_gradient(tape) : "call ng_require_grad on it first");
     return false;
 }
 
@@ -77,35 +77,41 @@ static bool joint_shape(const char *function, ng_shape y, ng_shape x, ng_shape *
 }
 
 /* d y_k / d x; the cotangent that asks for it is recorded with the row, and so each has its own. */
-static ng_tensor *row_of(ng_tape *tape, ng_tensor *y, int64_t k, ng_jacobian_options options)
+static ng_tensor *row_of(const char *function, ng_tape *tape, ng_tensor *y, int64_t k,
+                         ng_jacobian_options options)
 {
+    ng_tensor *row = NULL;
     ng_tensor *one = ng_result_full(tape, y->dtype, y->shape, 0);
     if (!one) return NULL;
     ng_tensor_store(one, k, 1);
-    return ng_gradient(tape, y, options.x, .cotangent = one, .record = options.record,
-                       .allow_unused = options.allow_unused);
+    ng_gradients_for(function, tape, &y, 1, &options.x, 1,
+                     (ng_gradients_options){.gradients = &row,
+                                            .cotangents = &one,
+                                            .record = options.record,
+                                            .allow_unused = options.allow_unused});
+    return row;
 }
 
-static ng_tensor *recorded_rows(ng_tape *tape, ng_tensor *y, ng_shape shape,
+static ng_tensor *recorded_rows(const char *function, ng_tape *tape, ng_tensor *y, ng_shape shape,
                                 ng_jacobian_options options)
 {
     ng_tensor **rows = ng_tape_memory(tape, ((size_t)y->size + 1) * sizeof(ng_tensor *));
     if (!rows) return NULL;
     for (int64_t k = 0; k < y->size; k++) {
-        ng_tensor *row = row_of(tape, y, k, options);
+        ng_tensor *row = row_of(function, tape, y, k, options);
         rows[k] = row ? ng_reshape(tape, row, NG_SHAPE(1, options.x->size)) : NULL;
         if (!rows[k]) return NULL;
     }
     return ng_reshape(tape, ng_concat(tape, rows, (int)y->size, 0), shape);
 }
 
-static ng_tensor *copied_rows(ng_tape *tape, ng_tensor *y, ng_shape shape,
+static ng_tensor *copied_rows(const char *function, ng_tape *tape, ng_tensor *y, ng_shape shape,
                               ng_jacobian_options options)
 {
     ng_tensor *jacobian = ng_result(tape, y->dtype, shape);
     const size_t bytes = (size_t)options.x->size * ng_dtype_bytes(y->dtype);
     for (int64_t k = 0; jacobian && k < y->size; k++) {
-        const ng_tensor *row = row_of(tape, y, k, options);
+        const ng_tensor *row = row_of(function, tape, y, k, options);
         if (!row) return NULL;
         memcpy((char *)jacobian->data + (size_t)k * bytes, row->data, bytes);
     }
@@ -123,8 +129,8 @@ static ng_tensor *jacobian(const char *function, ng_tape *tape, ng_tensor *y,
         return NULL;
     }
     if (y->size == 0) return ng_result(tape, y->dtype, shape);
-    return options.record ? recorded_rows(tape, y, shape, options)
-                          : copied_rows(tape, y, shape, options);
+    return options.record ? recorded_rows(function, tape, y, shape, options)
+                          : copied_rows(function, tape, y, shape, options);
 }
 
 ng_tensor *ng_jacobian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_options options)
@@ -148,8 +154,11 @@ ng_tensor *ng_hessian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_options opti
         !has_gradient(function, "x", 0, tape, options.x) || !one_element(function, y))
         return NULL;
     if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y)) return NULL;
-    ng_tensor *gradient =
-        ng_gradient(tape, y, options.x, .record = true, .allow_unused = options.allow_unused);
+    ng_tensor *gradient = NULL;
+    ng_gradients_for(function, tape, &y, 1, &options.x, 1,
+                     (ng_gradients_options){.gradients = &gradient,
+                                            .record = true,
+                                            .allow_unused = options.allow_unused});
     if (!gradient) return NULL;
     options.allow_unused = true; /* a gradient that depends on x no more has derivative 0 */
     return jacobian(function, tape, gradient, options);
@@ -177,8 +186,10 @@ ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int
     ng_tensor **g = ng_tape_memory(tape, 2 * (size_t)n_inputs * sizeof(ng_tensor *));
     if (!g) return ng_newest_status();
     ng_tensor **products = g + n_inputs;
-    ng_status status = ng_gradients(tape, &y, 1, inputs, n_inputs, g, .record = true,
-                                    .allow_unused = options.allow_unused);
+    ng_status status =
+        ng_gradients_for(function, tape, &y, 1, inputs, n_inputs,
+                         (ng_gradients_options){
+                             .gradients = g, .record = true, .allow_unused = options.allow_unused});
     if (status != NG_OK) return status;
     const bool was = ng_tape_set_recording(tape, true);
     ng_tensor *along = dot_of_lists(tape, g, vectors, n_inputs);
@@ -203,8 +214,11 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
     ng_tensor *ones = ng_ones_like(tape, y);
     ng_tensor *cotangent = ones ? ng_variable(tape, ones, .by_definition = true) : NULL;
     if (!g || !cotangent) return NULL;
-    if (ng_gradients(tape, &y, 1, inputs, n_inputs, g, .cotangents = &cotangent, .record = true,
-                     .allow_unused = options.allow_unused) != NG_OK)
+    if (ng_gradients_for(function, tape, &y, 1, inputs, n_inputs,
+                         (ng_gradients_options){.gradients = g,
+                                                .cotangents = &cotangent,
+                                                .record = true,
+                                                .allow_unused = options.allow_unused}) != NG_OK)
         return NULL;
     const bool was = ng_tape_set_recording(tape, true);
     ng_tensor *along = dot_of_lists(tape, g, options.vectors, n_inputs);

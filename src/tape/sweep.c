@@ -20,7 +20,6 @@ typedef struct {
     ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
     ng_tensor **gradients;
     int n_inputs;
-    const char *earlier; /* the end of an error where nothing depends on an input */
 } sweep;
 
 static bool wants(const sweep *s, const ng_tensor *x)
@@ -371,10 +370,12 @@ static void settle_leaves(sweep *s, bool well)
     }
 }
 
-/* Where a gradient was taken without being recorded, that may be what is missing. */
-static const char *hint(const ng_tape *tape)
+const char *ng_why_no_gradient(const ng_tape *tape)
 {
-    return tape->unrecorded_gradients > 0 ? " (was it made with .record?)" : "";
+    if (!tape->recording) return "recording is off (ng_tape_set_recording)";
+    if (tape->unrecorded_gradients > tape->backwards)
+        return "a gradient on this tape was taken without .record";
+    return "all that it depends on is frozen or constant (ng_unfreeze, ng_require_grad)";
 }
 
 /* Which op of the loss's graph is the oldest to use each leaf. */
@@ -389,11 +390,12 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
                           const ng_leaf_watch *watch)
 {
     if (!y->requires_grad)
-        return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient%s",
-                       function, hint(tape));
+        return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
+                       function, ng_why_no_gradient(tape));
     sweep s = {.function = function, .tape = tape, .to_leaves = true, .watch = watch};
     if (watch) find_oldest(y->node);
     const ng_tape_mode mode = begin_sweep(tape, false);
+    tape->backwards++;
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->replay.mode = mode;
@@ -482,13 +484,13 @@ static bool keep_found(sweep *s)
     return true;
 }
 
-static bool fill_unreached(sweep *s, bool allow_unused)
+static bool fill_unreached(sweep *s, bool allow_unused, bool was_unrecorded)
 {
     for (int i = 0; i < s->n_inputs; i++) {
         if (s->gradients[i]) continue;
         if (!allow_unused) {
             ng_fail(NG_EGRAD, "%s: no output depends on input %d%s", s->function, i + 1,
-                    s->earlier);
+                    was_unrecorded ? ": a gradient on this tape was taken without .record" : "");
             return false;
         }
         s->gradients[i] = ng_result_full(s->tape, s->inputs[i]->dtype, s->inputs[i]->shape, 0.0);
@@ -524,7 +526,13 @@ static bool count_ok(const char *function, int count, const char *what)
 ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
-    const char *function = "ng_gradients";
+    return ng_gradients_for("ng_gradients", tape, outputs, n_outputs, inputs, n_inputs, options);
+}
+
+ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const *outputs,
+                           int n_outputs, ng_tensor *const *inputs, int n_inputs,
+                           ng_gradients_options options)
+{
     if (!ng_given(function, "tape", tape) || !ng_given(function, "gradients", options.gradients))
         return ng_newest_status();
     if (!count_ok(function, n_outputs, "outputs") || !count_ok(function, n_inputs, "inputs"))
@@ -546,9 +554,9 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
                .selected = true,
                .inputs = inputs,
                .gradients = found,
-               .n_inputs = n_inputs,
-               .earlier = hint(tape)};
+               .n_inputs = n_inputs};
     const ng_node *newest = tape->last;
+    const bool was_unrecorded = tape->unrecorded_gradients > tape->backwards;
     mark_paths(tape, inputs, n_inputs);
     const bool was = ng_tape_set_recording(tape, options.record);
     const ng_tape_mode mode = begin_sweep(tape, options.record);
@@ -561,7 +569,7 @@ ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outp
     well = well && keep_found(&s);
     tape->replay.mode = mode;
     ng_tape_set_recording(tape, was);
-    well = well && fill_unreached(&s, options.allow_unused);
+    well = well && fill_unreached(&s, options.allow_unused, was_unrecorded);
     if (!well) return ng_newest_status();
     memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);
     return NG_OK;

@@ -43,7 +43,8 @@ void ng_tape_reset(ng_tape *tape)
     tape->function = between_ops;
     tape->first = tape->last = NULL;
     tape->ops = 0;
-    tape->gradients = tape->unrecorded_gradients = 0;
+    tape->gradients = tape->unrecorded_gradients = tape->backwards = 0;
+    tape->epoch++;
     tape->own_op = NULL;
     ng_replay_restart(tape);
 }
@@ -91,6 +92,7 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
     x->dtype = dtype;
     x->requires_grad = x->grad_spent = x->module_owned = false;
     x->version = x->passes = 0;
+    x->epoch = tape->epoch;
     x->shape = *shape;
     x->size = size;
     x->data = data ? data : memory + header;
@@ -166,6 +168,8 @@ bool ng_usable(const char *function, const char *role, int number, const ng_tape
         return refuse(NG_EVALUE, function, role, number, "is NG_NONE, expected a tensor");
     if (x->tape && x->tape != tape)
         return refuse(NG_ESTATE, function, role, number, "lives on another tape");
+    if (x->tape && x->epoch != tape->epoch)
+        return refuse(NG_ESTATE, function, role, number, "was computed before ng_tape_reset");
     if (ng_is_stale(x))
         return refuse(NG_ESTATE, function, role, number,
                       "is a view of a tensor that was since converted to another dtype");
@@ -354,6 +358,7 @@ ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
     }
     if (x->tape == tape) return x;
     x->tape = tape;
+    x->epoch = tape->epoch;
     x->next_owned = tape->owned;
     tape->owned = x;
     return x;

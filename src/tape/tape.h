@@ -21,10 +21,12 @@ struct ng_tape {
     ng_node *first, *last;
     ng_tensor *owned; /* what was handed to it, the newest first, linked by next_owned */
     int64_t ops;
+    uint32_t epoch; /* counts resets, to notice a tensor from before the last one */
     bool recording;
     ng_rng seeded, rng; /* as it was seeded; as it is now */
     ng_replay replay;
     int64_t gradients, unrecorded_gradients; /* taken since the last reset */
+    int64_t backwards;                       /* how many of these were ng_backward's */
     const ng_op *own_op; /* the first op since then that is the user's, not the library's */
 };
 
@@ -54,6 +56,14 @@ typedef struct {
 } ng_leaf_watch;
 ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
                               const ng_leaf_watch *watch);
+
+/* ng_gradients under the name of the public function that calls it. */
+ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const *outputs,
+                           int n_outputs, ng_tensor *const *inputs, int n_inputs,
+                           ng_gradients_options options);
+
+/* Why a result of the tape requires no gradient, for the end of an error. */
+const char *ng_why_no_gradient(const ng_tape *tape);
 
 /* As ng_result, filled. */
 ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
