@@ -492,7 +492,7 @@ static int work(job *j)
         if (!write_history(j)) return EXIT_FAILED;
     }
     putchar('\n');
-    const bool drawn = !interrupted && draw_figure(script, j->options.out, !j->options.no_plot);
+    const bool drawn = draw_figure(script, j->options.out, !j->options.no_plot);
     if (interrupted) return end_interrupted(j);
     return drawn ? EXIT_SUCCESS : EXIT_FAILED;
 }

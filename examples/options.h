@@ -212,8 +212,8 @@ static inline void refuse_clashes(option_table table)
     }
 }
 
-/* Reads the options of the table, and --help, which shows `before`, the table and `after`. Ends the
- * program on what it does not know; gives the index of what stands behind the options. */
+/* Reads the options of the table, and -h or --help, which shows `before`, the table and `after`.
+ * Ends the program on what it does not know; gives the index of what stands behind the options. */
 static inline int read_options(int argc, char **argv, const char *before, option_table table,
                                const char *after)
 {
@@ -222,8 +222,8 @@ static inline int read_options(int argc, char **argv, const char *before, option
     for (int i = 0; i < table.count; i++)
         known[i + 1] =
             (struct option){table.rows[i].name, table.rows[i].kind != READ_SWITCH, NULL, i};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        if (c == MOST_OPTIONS) show_help(before, table, after);
+    for (int c; (c = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
+        if (c == MOST_OPTIONS || c == 'h') show_help(before, table, after);
         if (c == '?') {
             fputs("--help shows all options\n", stderr);
             exit(EXIT_USAGE);

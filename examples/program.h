@@ -69,12 +69,12 @@ static inline void program_begin(char **argv)
     if (argv[0] && *argv[0]) program_path = argv[0];
 }
 
-/* Begins a program that has no options but --help, which shows what it does and ends it. */
+/* Begins a program that has no options but -h and --help, which shows what it does and ends it. */
 static inline void program_without_options(int argc, char **argv, const char *what)
 {
     program_begin(argv);
     if (argc < 2) return;
-    if (strcmp(argv[1], "--help") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         printf("usage: %s\n\n%s\n", program_name(), what);
         exit(program_end(EXIT_SUCCESS));
     }

@@ -112,10 +112,12 @@ static inline void log_curves(ng_history *history, const char *name, const curve
     }
 }
 
-/* PREFIX.dat */
+/* Writes PREFIX.dat, and removes the figures of older data. */
 static inline bool write_dat(const ng_history *history, const char *prefix)
 {
     char path[4096];
+    snprintf(path, sizeof path, "%s.svg", prefix), remove(path);
+    snprintf(path, sizeof path, "%s.png", prefix), remove(path);
     snprintf(path, sizeof path, "%s.dat", prefix);
     return ng_history_write(history, path) == NG_OK;
 }

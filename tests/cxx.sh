@@ -20,7 +20,7 @@ awk -f tests/order.awk include/normgrad/*.h include/normgrad.h README.md src/REA
 
 tried=0
 for compiler in $compilers; do
-    command -v "$compiler" >/dev/null || continue
+    command -v "$compiler" >/dev/null || { echo "skipped: there is no $compiler"; continue; }
     for standard in $standards; do
         $compiler -std=$standard -Wall -Wextra -pedantic -Werror -Iinclude tests/outside/program.cc \
             $libraries -o "$folder/program" || {
@@ -34,4 +34,5 @@ for compiler in $compilers; do
         tried=$((tried + 1))
     done
 done
+[ "$tried" -gt 0 ] || { echo "cxx: there is no C++ compiler: $compilers" >&2; exit 1; }
 echo "cxx: $tried C++ compilers and standards: $(cat "$folder/output")"

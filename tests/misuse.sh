@@ -128,7 +128,10 @@ done
 attempt() {
     suffix=$1 standard=$2
     shift 2
-    command -v "$1" >/dev/null && "$@" -std="$standard" -fsyntax-only -x "$language" /dev/null 2>/dev/null || return 0
+    command -v "$1" >/dev/null && "$@" -std="$standard" -fsyntax-only -x "$language" /dev/null 2>/dev/null || {
+        echo "skipped: there is no $1 -std=$standard"
+        return 0
+    }
     "$@" -std="$standard" -Wall -Wextra -pedantic -Werror -Iinclude -fsyntax-only \
         "$folder/right.$suffix" || fail "$* -std=$standard objects to a right call"
     case $("$@" --version) in *clang*) all=-ferror-limit=0 ;; *) all=-fmax-errors=0 ;; esac

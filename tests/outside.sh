@@ -27,7 +27,7 @@ by_pkg_config() {
     eval ${CC:-cc} "'$outside/program.c'" "$(eval "$found" --static --cflags --libs normgrad |
         sed "s|-lnormgrad|'$2/lib/libnormgrad.a'|")" -o "'$folder/$1/static'"
     "$folder/$1/static" || fail "$1: the program with the static library fails"
-    [ -e "$2/lib/libnormgrad-mpi.so" ] || return 0
+    [ -e "$2/lib/libnormgrad-mpi.so" ] || { echo 'skipped: there is no MPI'; return 0; }
     OMPI_CC=${CC:-cc} MPICH_CC=${CC:-cc} eval ${MPICC:-mpicc} -std=c99 -Wall -Wextra -pedantic -Werror \
         "'$outside/ranks.c'" "$(eval "$found" --cflags --libs normgrad-mpi normgrad)" -o "'$folder/$1/ranks'"
     LD_LIBRARY_PATH=$2/lib "$outside/../mpi/mpirun.sh" 2 "$folder/$1/ranks" ||
@@ -35,7 +35,7 @@ by_pkg_config() {
 }
 
 by_cmake() {
-    command -v cmake >/dev/null || return 0
+    command -v cmake >/dev/null || { echo 'skipped: there is no cmake'; return 0; }
     mpi=
     [ ! -e "$2/lib/libnormgrad-mpi.so" ] || mpi=mpi
     cmake -S "$outside" -B "$folder/$1" -DCMAKE_PREFIX_PATH="$2" -DCOMPONENTS=$mpi \

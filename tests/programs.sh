@@ -39,6 +39,7 @@ mkdir -p "$folder/here/plots" "$folder/here/build" "$folder/prefix/bin" "$folder
 for program; do
     "$program" --help >"$folder/output"
     grep -q usage "$folder/output" || fail "$program --help shows no usage"
+    "$program" -h | cmp -s - "$folder/output" || fail "$program -h says other than --help"
     if grep -n '.\{101\}' "$folder/output"; then fail "$program --help has lines too wide"; fi
     fails 2 'help' "$program" --nothing-like-it
     if [ -w /dev/full ]; then fails 1 'cannot write to standard' into_full "$program" --help; fi
@@ -78,6 +79,8 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/maml" --steps 2 --no-plot
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
     fails 1 'cannot write to standard output' into_full "$programs/learning_rate" --quick --no-plot
+else
+    echo 'skipped: a full disk, for there is no /dev/full'
 fi
 
 # What has failed is told, and not what came of it.
@@ -214,6 +217,8 @@ if command -v gnuplot >/dev/null; then
     grep -q 'drawn in figure.svg and .png' "$folder/output" || fail "leak draws nothing: $(cat "$folder/output")"
     fails 1 'gnuplot could not draw short.dat' sh -c \
         "trap '' XFSZ && ulimit -f 8 && '$programs/leak' --quick --out short"
+else
+    echo 'skipped: figures, for there is no gnuplot'
 fi
 
 # A path longer than there is room for is never cut to another one.

@@ -29,7 +29,7 @@ if [ "$(id -u)" = 0 ]; then
         chown -R 65534:65534 "$folder/tree" "$folder/home"
         $as_user test -w "$folder/home" || as_user= # a folder above is closed to them
     fi
-    [ "$as_user" ] || echo 'rootless: there is no ordinary user to be here; as root'
+    [ "$as_user" ] || echo 'skipped: there is no ordinary user to be here; as root'
 fi
 
 cd "$folder/tree"

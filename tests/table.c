@@ -14,6 +14,7 @@ bool use_table(int i)
     in_float = dtype == NG_F32;
     ulp = in_float ? 0x1p-23 : 0x1p-52;
     k = isa ? ng_kernels_of(isa, dtype) : NULL;
+    if (!k && isa) fprintf(stderr, "skipped: %s kernels, which this processor has not\n", isa);
     return k != NULL;
 }
 

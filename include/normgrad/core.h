@@ -152,7 +152,9 @@ NG_API int ng_threads(void);
  * Kernels are compiled for several instruction sets; the best that the processor has is chosen when
  * the first is wanted, or the one that the environment variable NORMGRAD_ISA names then (baseline,
  * avx2, avx512 or neon). If that cannot be had, the call records NG_EVALUE, and the best is used.
+ * Results have the same bits for any number of threads; another instruction set gives other bits.
  */
+NG_API const char *ng_instruction_set(void); /* of the kernels in use: "avx2" */
 
 /* ---- Random numbers -----------------------------------------------------------------------
  *

@@ -81,6 +81,8 @@ const ng_kernels *ng_kernels_for(ng_dtype dtype)
     return table;
 }
 
+const char *ng_instruction_set(void) { return ng_kernels_for(NG_F32)->isa; }
+
 int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
 {
     return 4 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows, shape->n));

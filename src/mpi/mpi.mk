@@ -1,0 +1,61 @@
+# Groups of processes on MPI: a library of its own, built where mpicc is found. Of several, or in a
+# place of its own: make MPICC=mpicc.mpich, or MPICC=/opt/mpi/bin/mpicc.
+
+MPICC  = mpicc
+MPIRUN = $(subst mpicc,mpirun,$(MPICC))
+export MPICC MPIRUN
+MPI_HEADER   := src/mpi/include/normgrad/mpi.h
+mpicc = OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC) -Isrc/mpi/include
+HAS_MPI := $(shell command -v $(MPICC))
+MPI_STATIC   := $(OUT)/libnormgrad-mpi.a
+MPI_SHARED   := $(OUT)/libnormgrad-mpi.so.$(VERSION)
+MPI_SONAME   := libnormgrad-mpi.so.$(SERIES)
+MPI_CONFIG   := $(OUT)/normgrad-mpi.pc
+MPI_EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/mpi/*.c)))
+MPI_TESTS    := $(OUT)/tests/mpi/check $(OUT)/tests/mpi/bench
+WITH_MPI     := $(if $(HAS_MPI),$(MPI_STATIC) $(MPI_SHARED) $(MPI_CONFIG) $(MPI_EXAMPLES))
+
+$(OUT)/mpicc: FORCE | $(OUT)/tests/
+	$(call remember,$(shell $(MPICC) -show 2>&1))
+$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c $(OUT)/flags $(OUT)/mpicc | $(OUT)/src/mpi/ needs-mpi
+	$(call say,CC   $<)
+	$(Q)$(mpicc) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
+$(MPI_STATIC): $(OUT)/src/mpi/mpi.o
+	$(Q)rm -f $@; $(AR) crs $@ $<
+$(MPI_SHARED): $(OUT)/src/mpi/mpi.o $(SHARED)
+	$(Q)$(mpicc) -pthread $(LAST) $(LDFLAGS) -shared -Wl,-soname,$(MPI_SONAME) $< -L$(OUT) -lnormgrad -o $@
+	$(Q)ln -sf $(@F) $(OUT)/$(MPI_SONAME); ln -sf $(@F) $(OUT)/libnormgrad-mpi.so
+$(PROGRAMS)/mpi/workers_mpi: $(LAB)
+$(MPI_EXAMPLES): $(PROGRAMS)/%: examples/%.c
+$(MPI_TESTS): $(OUT)/%: %.c
+$(OUT)/tests/mpi/bench: tests/mpi/network.c
+$(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/tests/mpi/ $(OUT)/examples/
+	$(call say,LINK $@)
+	$(Q)$(mpicc) $(if $(findstring tests,$@),-Isrc,-Iexamples) $(program)
+
+## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the same bits, failures, a killed process
+## check-mpi-asan: the same under AddressSanitizer and UBSan
+## check-mpi-valgrind: a training on two processes under valgrind
+## bench-mpi: steps, sums and buckets on two processes of a core each; on paper up to 1,024
+## plots-mpi: the experiment `workers` with its workers on ranks: its figure has them as crosses
+## demo-mpi: the digits on two processes: own statistics, synchronized ones, and LayerNorm
+.PHONY: check-mpi check-mpi-asan check-mpi-valgrind bench-mpi plots-mpi demo-mpi
+check-mpi: needs-mpi $(OUT)/tests/mpi/check $(PROGRAMS)/mpi/transformer_mpi
+	$(Q)tests/mpi/run.sh $(OUT)/tests/mpi $(PROGRAMS)/mpi/transformer_mpi
+# MPI's own leaks are passed over.
+check-mpi-asan:
+	$(again) VARIANT=asan check-mpi ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
+	    LSAN_OPTIONS=suppressions=$(CURDIR)/tests/mpi/lsan.supp:print_suppressions=0:fast_unwind_on_malloc=0
+check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
+	$(Q)tests/mpi/mpirun.sh 2 valgrind --quiet --error-exitcode=1 --num-callers=50 \
+	    --suppressions=tests/valgrind.supp --suppressions=tests/mpi/valgrind.supp \
+	    $(addprefix --suppressions=,$(wildcard /usr/share/openmpi/openmpi-valgrind.supp)) \
+	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $< train
+bench-mpi: needs-mpi $(OUT)/tests/mpi/bench | $(BUILD)/bench/
+	$(Q)tests/mpi/bench.sh $(OUT)/tests/mpi/bench $(BUILD)/bench/mpi.tsv 10 plots/mpi_scaling.dat
+	$(Q)if $(has_gnuplot) >/dev/null; then gnuplot plots/mpi_scaling.gp; fi
+plots-mpi: needs-mpi needs-gnuplot $(PROGRAMS)/mpi/workers_mpi | $(OUT)/plots/
+	$(Q)tests/mpi/mpirun.sh 4 $(PROGRAMS)/mpi/workers_mpi --no-plot --out plots/
+	$(Q)gnuplot plots/workers.gp
+demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi
+	$(Q)tests/mpi/demo.sh $(PROGRAMS)/mpi/digits_mpi

@@ -1,0 +1,40 @@
+#!/bin/bash
+# The lines of each directory beside its budget; and names of static functions that stand twice in
+# src/, which cannot all be included into one file. What is over budget is a warning.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+lines() { cat "$@" | wc -l; }
+code() { find "$@" -name '*.[ch]' -o -name '*.inc' -o -name '*.def'; }
+
+over=
+row() { # NAME BUDGET FILE...
+    local name=$1 budget=$2 count
+    shift 2
+    count=$(lines "$@")
+    printf '%-16s %7d %7d\n' "$name" "$count" "$budget"
+    [ "$count" -le "$budget" ] || over+=" $name ($((count - budget)))"
+}
+
+printf '%-16s %7s %7s\n' directory lines budget
+row core 1500 $(code src/core)
+row kernels 6000 $(code src/kernels)
+row group+mpi 1200 $(code src/group src/mpi)
+row tape 1000 $(code src/tape)
+row ops 8200 $(code src/ops)
+row nn+norms 5000 $(code src/nn src/norms)
+row optim 1250 $(code src/optim)
+row check 1700 $(code src/check)
+row io 3400 $(code src/io)
+row src 29500 $(code src)
+row tests 25000 $(find tests -maxdepth 1 -type f)
+row Makefile 400 Makefile
+row README.md 250 README.md
+[ -z "$over" ] || echo "lint: warning: lines over budget:$over"
+
+# Of each file the names of its static functions, once: a body may stand under #if and #else.
+twice=$(for file in $(code src); do
+    sed -nE 's/^(static|NG_INLINE)( [a-z_0-9]+)*[ *]+([a-z_0-9]+)\(.*/\3/p' "$file" | sort -u
+done | sort | uniq -d)
+[ -z "$twice" ] ||
+    echo "lint: warning: $(wc -w <<<"$twice") names of static functions stand in several files:" $twice

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Plants faults in src/, one at a time, and says which suite notices each.
+
+    tests/mutations.py FOLDER N SEED
+
+The tree is copied to FOLDER and built for one instruction set. N faults are planted at random places
+there; those that do not compile, or compile to the same library, do not count. The suites that look at
+the fault's directory run first, then the others, until one fails or takes ten times as long as without
+the fault. Root runs them as nobody, for a fault may delete files."""
+import glob, hashlib, os, random, re, resource, shutil, signal, subprocess, sys, time
+
+folder, wanted, seed = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+tree = os.path.join(folder, 'tree')
+rng = random.Random(seed)
+
+# Suites that look at a directory, the first to notice first.
+LOOKS_AT = {
+    'core': 'core memory threads functions',
+    'kernels': 'tables norm kernels conv transformer recurrent losses numbers',
+    'group': 'group parallel',
+    'tape': 'tape derivatives memory',
+    'ops': 'ops functions norm losses operands conv transformer nulls numbers',
+    'nn': 'nn networks recurrent transformer golden',
+    'norms': 'norms norm statistics nn',
+    'optim': 'optim golden parallel',
+    'check': 'check',
+    'io': 'io files numpy training golden',
+}
+
+# ---- The operators: each gives the forms that a line of code may become --------------------------
+
+
+def each(pattern, replacement):
+    """One form for each place where the pattern stands."""
+    def apply(line):
+        for m in re.finditer(pattern, line):
+            yield line[:m.start()] + (replacement(m) if callable(replacement) else m.expand(replacement)) + line[m.end():]
+    return apply
+
+
+def table(pairs):
+    """Each word or sign becomes its partner."""
+    pattern = '|'.join(r'\b%s\b' % k if k[0].isalpha() else '(?<= )%s(?= )' % re.escape(k) for k in pairs)
+    return each(pattern, lambda m: pairs[m.group()])
+
+
+def whole(pattern, replacement):
+    """The line is one statement of this form."""
+    return lambda line: [line[:len(line) - len(line.lstrip())] + re.sub(pattern, replacement, line.strip())] \
+        if re.fullmatch(pattern, line.strip()) else []
+
+
+def both(*operators):
+    return lambda line: (form for operator in operators for form in operator(line))
+
+
+WORD = r'[a-z_][\w.>\[\]-]*'
+OPERATORS = {
+    'drop a statement': whole(r'(?!return|break|continue|case|default|else|if|for|while|do\b)'
+                              r'(\w[\w.>\[\]-]*(\(.*\)|( [-+*/|&]?= .*|\+\+|--)));', ';'),
+    'flip a comparison': table({'<': '>=', '>': '<=', '<=': '>', '>=': '<', '==': '!=', '!=': '=='}),
+    'off by one': both(table({'<': '<=', '<=': '<', '>': '>=', '>=': '>'}), each(r' [-+] 1\b', ''),
+                       each(r'(?<=for \()(int|int64_t) (\w+) = 0', r'\1 \2 = 1')),
+    'another operator': both(table({'+': '-', '-': '+', '/': '*'}), each(r'(?<=\w) \* (?=\w)', ' + ')),
+    'swap operands': both(each(r'\b(%s) ([-/]) (%s)' % (WORD, WORD), r'\3 \2 \1'),
+                          each(r'(?<=\()(%s), (%s)(?=[,)])' % (WORD, WORD), r'\2, \1')),
+    'drop a negation': both(each(r'!(?=[a-z(])', ''), each(r'(?<=[=(?:,] )-(?=\w)', ''),
+                            each(r'(?<=return )-(?=\w)', '')),
+    'wrong accumulate': both(each(r' [-+]= ', ' = '), each(r'\baccumulate \?', '!accumulate ?'),
+                             each(r'\badd \?', '!add ?')),
+    'wrong axis': both(table({'rows': 'cols', 'inner': 'outer', 'outer': 'inner', 'height': 'width', 'width': 'height'}),
+                       each(r'\[0\]', '[1]'), each(r'\[1\]', '[0]'), each(r'rank - 1', 'rank - 2')),
+    'drop a check': both(whole(r'if \(.*\) (return|goto|continue|break)\b.*;', ';'),
+                         each(r'(?<=\()[^()]+ && ', ''), each(r'(?<=\()[^()]+ \|\| ', '')),
+    'and for or': table({'&&': '||', '||': '&&'}),
+    'another constant': both(each(r'(?<![\w.])([02-9])(?![\w.])', lambda m: str(int(m.group()) + 1)),
+                             each(r'\b\d+\.\d+\b', lambda m: str(2 * float(m.group()))),
+                             table({'true': 'false', 'false': 'true'})),
+    'swap the branches': each(r'\? (%s|[\d.]+) : (%s|[\d.]+)' % (WORD, WORD), r'? \2 : \1'),
+    'another result': both(whole(r'return NG_E\w+;', 'return NG_OK;'), whole(r'return ([a-z]\w*);', r'return 0;'),
+                           whole(r'return (.* [=<>!]=? .*);', r'return !(\1);')),
+}
+
+
+def places():
+    """Every line inside a function of src/, with the forms that each operator makes of it."""
+    found = {name: [] for name in OPERATORS}
+    for path in sorted(glob.glob('src/*/*.[ch]') + glob.glob('src/*/*.inc')):
+        if path.startswith('src/mpi/'):
+            continue
+        depth, comment, directive = 0, False, False
+        for number, line in enumerate(open(path).read().split('\n')):
+            code = re.sub(r'/\*.*?\*/', '', line)
+            inside = depth > 0 and not comment and not directive
+            if '*/' in code:
+                comment, code, inside = False, code.split('*/')[1], False
+            if '/*' in code:
+                comment, code = True, code.split('/*')[0]
+            if code.startswith('#') or directive:
+                directive = line.endswith('\\')
+                continue
+            if comment and not code.strip():
+                continue
+            if inside and '"' not in code and not re.match(r'\s*(static )?const \w+ \w+\[', code):
+                for name, operator in OPERATORS.items():
+                    for form in operator(code.rstrip()):
+                        found[name].append((path, number, form))
+            depth += code.count('{') - code.count('}')
+    return found
+
+
+# ---- Building and running ------------------------------------------------------------------------
+
+flags = open('/proc/cpuinfo').read() if os.path.exists('/proc/cpuinfo') else ''
+isa = 'avx512' if 'avx512bw' in flags else 'avx2' if ' avx2 ' in flags else \
+    'neon' if os.uname().machine == 'aarch64' else 'baseline'
+library, runner = (os.path.join(tree, 'build/release', f) for f in ('libnormgrad.a', 'tests/runner'))
+
+
+def build():
+    made = subprocess.run(['make', '-s', 'ISAS=' + isa, 'build/release/tests/runner'], cwd=tree, capture_output=True,
+                          text=True, env={**os.environ, 'MAKEFLAGS': '', 'MAKELEVEL': '0'})
+    return made.returncode == 0, made.stderr
+
+
+def digest():
+    return hashlib.sha256(open(library, 'rb').read()).hexdigest()
+
+
+def confined():
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
+def begin(suite, limit):
+    scratch = os.path.join(folder, 'scratch')
+    as_nobody = {'user': 65534, 'group': 65534, 'extra_groups': []} if os.geteuid() == 0 else {}
+    env = {**os.environ, 'CK_RUN_SUITE': suite, 'TMPDIR': scratch, 'HOME': scratch, 'CK_DEFAULT_TIMEOUT': str(int(limit))}
+    return subprocess.Popen([runner], cwd=tree, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                            preexec_fn=confined, **as_nobody)
+
+
+def passes(suite, limit):
+    process = begin(suite, limit)
+    try:
+        return process.wait(timeout=limit) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def main():
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree('.', tree, ignore=shutil.ignore_patterns('build', '.git', 'plots'))
+    os.makedirs(os.path.join(folder, 'scratch'), exist_ok=True)
+    os.chmod(os.path.join(folder, 'scratch'), 0o777)
+    built, said = build()
+    if not built:
+        sys.exit('mutations: the tree does not build:\n' + said)
+    sound, usual = digest(), {}
+    for suite in sorted(re.sub(r'.*test_|\.c', '', path) for path in glob.glob('tests/test_*.c')):
+        start = time.time()
+        if not passes(suite, 600):
+            sys.exit('mutations: suite %s fails without a fault' % suite)
+        usual[suite] = time.time() - start
+
+    found, noticed, survivors, counted, skipped = places(), {}, [], 0, 0
+    while counted < wanted:
+        name = rng.choice([n for n in found if found[n]])
+        path, number, form = found[name].pop(rng.randrange(len(found[name])))
+        place = os.path.join(tree, path)
+        text = open(place).read()
+        lines = text.split('\n')
+        before, lines[number] = lines[number], form
+        open(place, 'w').write('\n'.join(lines))
+        if not build()[0] or digest() == sound:
+            skipped += 1
+        else:
+            counted += 1
+            first = [s for s in LOOKS_AT.get(path.split('/')[1], '').split() if s in usual]
+            order = first + sorted(set(usual) - set(first), key=usual.get)
+            suite = next((s for s in order if not passes(s, 10 + 10 * usual[s])), None)
+            where = '%s:%d' % (path, number + 1)
+            if suite:
+                noticed.setdefault(suite, []).append(where)
+            else:
+                survivors.append((name, where, before, form))
+            print('%-10s %-18s %s' % (suite or 'SURVIVES', name, where), flush=True)
+        open(place, 'w').write(text)
+
+    print('\n%d of %d faults were noticed (%d did not compile or changed nothing):' % (counted - len(survivors), counted, skipped))
+    for suite in sorted(noticed, key=lambda s: -len(noticed[s])):
+        print('%6d  %s' % (len(noticed[suite]), suite))
+    for name, where, before, form in survivors:
+        print('\n%s: %s\n-%s\n+%s' % (where, name, before, form))
+
+
+main()

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Runs the suites, each in a process of its own, as many at once as there are processors.
+#
+#     tests/suites.sh RUNNER              all suites, or the one that CK_RUN_SUITE names
+#     tests/suites.sh RUNNER --slowest    the ten slowest tests of the last run
+set -eu
+export RUN_UNDER="${RUN_UNDER-}" # valgrind, or nothing
+runner=$1
+logs=$(dirname "$runner")/suites
+
+if [ "${2-}" = --slowest ]; then
+    echo 'The slowest tests, with all that they loop over:'
+    awk -F'[<>]' '
+        $2 == "title" { suite = $3 }
+        $2 == "id" { test = suite "." $3 }
+        $2 == "duration" { seconds[test] += $3 }
+        END { for (test in seconds) printf "%8.2f s  %s\n", seconds[test], test }' "$logs"/*.xml |
+        sort -rn | head -n 10
+    exit
+fi
+[ -z "${CK_RUN_SUITE-}" ] || exec $RUN_UNDER "$runner"
+
+# The longest files first: what takes long is not begun last.
+rm -rf "$logs"
+mkdir -p "$logs"
+ls -S tests/test_*.c | sed 's|.*/test_||; s|\.c$||' |
+    xargs -P "$(getconf _NPROCESSORS_ONLN)" -I NAME sh -c '
+        CK_RUN_SUITE=NAME CK_XML_LOG_FILE_NAME="$2/NAME.xml" $RUN_UNDER "$1" >"$2/NAME.log" 2>&1 ||
+            { echo "suite NAME:"; cat "$2/NAME.log"; touch "$2/NAME.failed"; }' sh "$runner" "$logs"
+
+grep -h '^skipped: ' "$logs"/*.log | sort | uniq -c | sed 's/^ *\([0-9]*\) skipped: \(.*\)/skipped: \2 (\1 times)/'
+cat "$logs"/*.log | awk -F'[ ,:%]+' '
+    /^[0-9]+%: Checks: / { checks += $3; failures += $5; errors += $7 }
+    END { printf "%d%%: Checks: %d, Failures: %d, Errors: %d\n",
+        checks ? int(100 * (checks - failures - errors) / checks) : 0, checks, failures, errors }'
+for failed in "$logs"/*.failed; do [ ! -e "$failed" ] || exit 1; done
