@@ -88,8 +88,7 @@ EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c
 CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/claims/*.c)))))
 EXPERIMENTS := $(CLAIMS:%=$(PROGRAMS)/%)
 GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
-TESTS    := $(sort $(wildcard tests/*.c))
-TEST_OBJECTS  := $(TESTS:%.c=$(OUT)/%.o)
+TEST_OBJECTS  := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c)))
 BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
 LAB      := $(OUT)/examples/claims/lab.o
 VERSION := $(subst $() ,.,$(strip $(shell sed -n 's/^.define NG_VERSION_[A-Z]* *//p' include/normgrad/core.h)))
@@ -122,11 +121,10 @@ PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i38
 # A product and a sum are fused only where the source says so: bits do not depend on the compiler.
 # -g1 gives a debugger lines and functions; CFLAGS=-g gives variables, and takes longer to compile.
 COMMON = -std=c11 -D_DEFAULT_SOURCE -O2 -g1 -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
-# The kernels' vectors are written out or made of loops: the SLP vectorizer gains nothing there.
+# The kernels' vectors are written out: the SLP vectorizer gains nothing there.
 KERNEL = -fno-math-errno -fno-trapping-math \
          $(if $(filter __clang__=1,$(MACROS)),,-fvect-cost-model=dynamic -fno-tree-slp-vectorize)
-# The kernels are compiled once for each instruction set and dtype: table_avx2_float.o and so on. The
-# best comes first.
+# The kernels are compiled for each instruction set, the best first, and dtype: table_avx2_float.o...
 ISAS = $(if $(filter __x86_64__=1,$(MACROS)),avx512 avx2) $(if $(filter __aarch64__=1,$(MACROS)),neon) baseline
 ISA.avx2   = -mavx2 -mfma
 ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512
@@ -198,7 +196,7 @@ $(EXAMPLES) $(EXPERIMENTS): $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(OUT)/example
 check: suite walkthrough programs misuse cxx $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
 	$(Q)tests/suites.sh $(RUNNER) --slowest
-# Two suites run at once on two processors. CK_RUN_SUITE=name runs one; CK_FORK=no each in one process.
+# CK_RUN_SUITE=name runs one; CK_FORK=no runs each in one process.
 suite: $(RUNNER)
 	$(Q)tests/suites.sh $(RUNNER)
 
@@ -227,7 +225,7 @@ $(TEST_OBJECTS): | needs-check
 # One line for each tests/test_NAME.c: main.c makes a list of suites of them.
 $(OUT)/tests/main.o: $(OUT)/tests/suites.h
 $(OUT)/tests/suites.h: FORCE | $(OUT)/tests/
-	$(call remember,$(patsubst tests/test_%.c,SUITE(%),$(filter tests/test_%.c,$(TESTS))))
+	$(call remember,$(patsubst tests/test_%.c,SUITE(%),$(sort $(wildcard tests/test_*.c))))
 # Each suite in one process: a process for each test takes most of the sanitizers' time (CK_FORK=yes).
 ## check-asan: the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 ## check-ubsan: the tests under UndefinedBehaviorSanitizer alone
@@ -349,8 +347,7 @@ uninstall: $(MAN_PAGES)
 
 # ---- Compilers' objections, format, sizes -------------------------------------------------------
 
-# Calls that a compiler must object to, and a program in C++: with the compilers at hand; check-cxx
-# with all there are.
+# Calls that a compiler must object to, and a program in C++; check-cxx tries every compiler.
 CXX_FOUND = $(firstword $(foreach c,$(CXX) g++ clang++,$(shell command -v $(c))))
 BUILT_HERE = -L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)
 misuse:
