@@ -28,7 +28,7 @@ again = +$(Q)$(MAKE) --no-print-directory
 
 # ---- Packages: apt-get installs them, elsewhere they are named -----------------------------------
 
-PACKAGES       = check pkg-config gnuplot-nox libopenblas-dev zlib1g-dev fonts-dejavu-core
+PACKAGES       = check pkg-config gnuplot-nox zlib1g-dev fonts-dejavu-core
 MPI_PACKAGES   = libopenmpi-dev openmpi-bin
 BENCH_PACKAGES = python3-torch libdnnl-dev
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo )
@@ -40,11 +40,11 @@ apt = if ! command -v apt-get >/dev/null; then \
 has_header  = echo '\#include <$(1)>' | $(CC) $(CPPFLAGS) $(CFLAGS) $(shell pkg-config --cflags $(2) 2>/dev/null) -E -x c -
 has_check   = $(call has_header,check.h,check)
 has_gnuplot = command -v gnuplot
-## deps: install what check, demo, plots and fast products need
+## deps: install what check, demo, plots and compressed files need
 ## deps-mpi: install an MPI, for groups of processes
 ## deps-bench: install PyTorch and oneDNN to compare with
 deps:
-	@if { command -v pkg-config && $(has_gnuplot) && $(has_check) && $(call has_header,cblas.h,openblas) && \
+	@if { command -v pkg-config && $(has_gnuplot) && $(has_check) && \
 	    $(call has_header,zlib.h,zlib); } >/dev/null 2>&1; \
 	then echo 'deps: nothing is missing (make docs needs Doxygen too: $(call apt-get,doxygen))'; \
 	else $(call apt,$(PACKAGES)); fi
@@ -130,17 +130,15 @@ ISA.avx2   = -mavx2 -mfma
 ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512
 TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa)_$(real).o))
 words_of = $(subst _, ,$(basename $(@F)))
-$(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc $(if $(WITH_BLAS),-DNG_WITH_BLAS)
+$(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc
 $(OUT)/src/io/%: OWN += $(if $(WITH_ZLIB),-DNG_WITH_ZLIB $(shell pkg-config --cflags zlib 2>/dev/null))
 $(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(isa)))'
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 $(OUT)/tests/%: OWN = -Isrc -Itests -I$(OUT)/tests $(CHECK_CFLAGS) $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)
 $(OUT)/tests/bench/roof.o: OWN += $(KERNEL)
-# BLAS=0 on the command line leaves OpenBLAS out; otherwise it is looked for when a program runs.
-WITH_BLAS := $(filter-out 0,$(or $(BLAS),1))
 # zlib reads compressed files (.gz, .npz). It is used where its header is found; ZLIB=0 leaves it out.
 WITH_ZLIB := $(if $(filter 0,$(ZLIB)),,$(shell $(call has_header,zlib.h,zlib) >/dev/null 2>&1 && echo 1))
-LIBS = $(if $(WITH_BLAS),-ldl )$(if $(WITH_ZLIB),$(or $(shell pkg-config --libs zlib 2>/dev/null),-lz) )-lm
+LIBS = $(if $(WITH_ZLIB),$(or $(shell pkg-config --libs zlib 2>/dev/null),-lz) )-lm
 CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
 CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthread -lrt -lm)
 link = $(CC) -pthread $(LAST) $(LDFLAGS)
@@ -246,7 +244,7 @@ check-valgrind: needs-valgrind
 ## fuzz-quick: a minute each
 FUZZERS := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 fuzz fuzz-quick: needs-clang
-	$(again) VARIANT=fuzz CC=clang BLAS=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),$(if $(filter %-quick,$@),60,3600)) fuzz-run
+	$(again) VARIANT=fuzz CC=clang FUZZ_SECONDS=$(or $(FUZZ_SECONDS),$(if $(filter %-quick,$@),60,3600)) fuzz-run
 fuzz-run: $(FUZZERS)
 	$(Q)tests/fuzz/run.sh $(OUT)/found $(FUZZ_SECONDS) $^
 $(OUT)/tests/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(STATIC) | $(OUT)/tests/fuzz/
@@ -386,8 +384,8 @@ help:
 	@sed -n 's/^## //p' Makefile src/mpi/mpi.mk | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
 	@echo
 	@echo 'Every processor is used; -j1 and so on say how many. VARIANT=asan, ubsan, tsan or coverage builds'
-	@echo 'for these, in build/asan and so on. V=1 shows commands, WERROR=1 makes warnings errors, BLAS=0'
-	@echo 'leaves OpenBLAS out, ZLIB=0 zlib.'
+	@echo 'for these, in build/asan and so on. V=1 shows commands, WERROR=1 makes warnings errors,'
+	@echo 'ZLIB=0 leaves zlib out.'
 
 .PHONY: deps deps-mpi deps-bench needs-check needs-gnuplot needs-mpi $(TOOLS) all check suite \
     walkthrough programs lifetimes misuse cxx check-asan check-ubsan check-tsan check-valgrind \

@@ -6,7 +6,7 @@
 set -eu
 export RUN_UNDER="${RUN_UNDER-}" # valgrind, or nothing
 runner=$1
-logs=$(dirname "$runner")/suites
+logs=$(cd "$(dirname "$runner")" && pwd)/suites # the runner works in a folder of its own
 
 if [ "${2-}" = --slowest ]; then
     echo 'The slowest tests, with all that they loop over:'

@@ -544,7 +544,7 @@ START_TEST(convolution_says_what_is_wrong)
             "ng_conv2d: padding is -2, expected 0 to");
     REFUSED(ng_conv2d(tape, x, weight, bias, .dilation = INT64_MAX), NG_EVALUE,
             "ng_conv2d: dilation is 9223372036854775807");
-    REFUSED(ng_conv2d(tape, x, doubles, bias), NG_EDTYPE, "float32 and float64");
+    REFUSED(ng_conv2d(tape, x, doubles, bias), NG_EDTYPE, "is float32, operand 2 is float64");
     REFUSED(ng_conv2d(tape, x, weight, NULL), NG_ENULL,
             "ng_conv2d: bias is NULL; NG_NONE leaves it out");
     REFUSED(ng_conv2d(tape, x, weight, bias, .padding = INT32_MAX), NG_ESHAPE,

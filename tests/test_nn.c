@@ -1016,7 +1016,8 @@ START_TEST(an_error_of_dtypes_says_how_to_convert)
     ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(1, 2)), *ids = ng_zeros_new(NG_I64, NG_SHAPE(1, 2));
     ck_assert_ptr_null(ng_forward(net, tape, x));
     assert_error(NG_EDTYPE,
-                 "1 (Linear): ng_linear: dtypes differ: float64 and float32 (x is float64 "
+                 "1 (Linear): ng_linear: dtypes differ: operand 1 is float64, operand 2 (a module's) is float32; "
+                 "convert the module with ng_module_to, or make x in the other dtype (x is float64 "
                  "and the module float32: convert one of them, with ng_module_to(module, "
                  "NG_F64) or ng_cast(tape, x, NG_F32))");
     assert_ok(ng_module_to(net, NG_F64));
