@@ -479,7 +479,7 @@ NG_API ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options);
 typedef struct {
     int64_t dim, condition;
     double eps; /* default 1e-6 */
-    ng_module *inner; /* yours to give: the layer that owns the weight */
+    ng_module *inner; /* the layer inside; owned by the new one */
 } ng_adaptive_residual_new_options;
 #define ng_adaptive_residual_new(...)                                                              \
     ng_adaptive_residual_new_with(NG_NAMED(ng_adaptive_residual_new_options, inner, __VA_ARGS__))
@@ -493,7 +493,7 @@ NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options
  * Salimans & Kingma 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
-    ng_module *inner; /* yours to give: the layer that owns the weight */
+    ng_module *inner; /* the layer inside; owned by the new one */
 } ng_weight_norm_new_options;
 #define ng_weight_norm_new(...)                                                                    \
     ng_weight_norm_new_with(NG_NAMED(ng_weight_norm_new_options, inner, __VA_ARGS__))
@@ -511,7 +511,7 @@ typedef struct {
     int iterations; /* in a forward pass; default 1 */
     double eps;     /* least length of W^T u and W v, where W's largest element is 1; default 1e-12:
                        a pass that finds a shorter one leaves u and v as they are */
-    ng_module *inner; /* yours to give: the layer that owns the weight */
+    ng_module *inner; /* the layer inside; owned by the new one */
 } ng_spectral_norm_new_options;
 #define ng_spectral_norm_new(...)                                                                  \
     ng_spectral_norm_new_with(NG_NAMED(ng_spectral_norm_new_options, inner, __VA_ARGS__))
