@@ -22,7 +22,7 @@ static ng_tensor *power_norm_forward(ng_module *module, ng_tape *tape, ng_tensor
     ng_tensor *power = ng_pow_scalar(tape, ng_abs(tape, x), self->p);
     ng_tensor *mean = ng_mean(tape, power, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *rnorm = ng_pow_scalar(tape, ng_add_scalar(tape, mean, self->eps), -1 / self->p);
-    return ng_mul(tape, ng_mul(tape, x, rnorm), ng_stand_in(tape, self->gamma));
+    return ng_mul(tape, ng_mul(tape, x, rnorm), ng_parameter_value(tape, self->gamma));
 }
 
 static void power_norm_describe(const ng_module *module, char *text, size_t bytes)

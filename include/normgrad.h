@@ -14,7 +14,7 @@
  *     ng_linear_new(64, 128)        an object of yours, as from _read, _from; _free gives it back
  *     ng_module_save(net, path)     what is done with an object: its noun, then the verb
  *     ng_tape_set_recording(t, on)  _set changes a state, which ng_tape_recording(t) tells
- *     ng_forward_given(net, t, x, c)   _given: with a condition
+ *     ng_forward_conditioned(net, t, x, c)   _given: with a condition
  *     ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true)     settings: named, last, optional
  *     ng_sum_with(tape, options)    what that macro calls: the last argument and the settings in a
  *                                   struct, ng_sum_options or that of its family, ng_reduce_options

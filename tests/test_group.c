@@ -399,7 +399,7 @@ static void run_padded(ng_group *group, int64_t first, int64_t rows, double *y, 
               *mask = ng_zeros_new(NG_I64, NG_SHAPE(rows));
     for (int64_t i = 0; i < 2 * rows; i++) ng_set(x, i, padded_value(first + i / 2, i % 2));
     for (int64_t i = 0; i < rows; i++) ng_set(mask, i, padded_real(first + i));
-    ng_tensor *out = ng_forward_given(norm, tape, ng_require_grad(x), mask);
+    ng_tensor *out = ng_forward_conditioned(norm, tape, ng_require_grad(x), mask);
     ng_tensor *weighed = ng_mul(tape, out, ng_exp(tape, x));
     if (ng_backward(tape, ng_sum(tape, weighed)) == NG_OK)
         for (int64_t i = 0; i < 2 * rows; i++) {

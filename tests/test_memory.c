@@ -45,7 +45,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tape *tape, ng_tensor *x, ng_tensor
 {
     if (!x) return NULL;
     ng_tensor *condition = ng_full(tape, ng_dtype_of(x), NG_SHAPE(ng_dim(x, 0), CONDITION), 0.25);
-    return ng_cross_entropy(tape, ng_forward_given(net, tape, x, condition), labels);
+    return ng_cross_entropy(tape, ng_forward_conditioned(net, tape, x, condition), labels);
 }
 
 /* `count` samples drawn from a seed, labelled by the index of their largest feature, modulo. */

@@ -58,7 +58,7 @@ START_TEST(every_layer_is_a_function_of_its_parameters)
     ng_named_tensor p, untouched;
     for (int i = 0; ng_module_parameter(same, i, &p); i++)
         for (int64_t k = 0; k < ng_size(p.tensor); k++) ng_set(p.tensor, k, ng_get(values[i], k));
-    ng_tensor *expected = ng_forward_given(same, tape, x, c);
+    ng_tensor *expected = ng_forward_conditioned(same, tape, x, c);
     assert_same_bits(y, expected);
     if (count > 0) assert_ok(ng_backward_from(tape, expected, dy));
     for (int i = 0; ng_module_parameter(same, i, &p); i++) {
@@ -230,9 +230,9 @@ START_TEST(a_layer_that_reads_its_parameter_itself_is_told_so)
               *wrapped = ng_weight_norm_new(headstrong_new());
     ck_assert_ptr_null(ng_forward_using(net, tape, x, w, 1));
     assert_error(NG_ESTATE, "0 (Headstrong): ng_mul: operand 2 is a parameter that another tensor "
-                            "stands for: read it with ng_stand_in");
+                            "stands for: read it with ng_parameter_value");
     ck_assert_ptr_null(ng_forward(wrapped, tape, x));
-    assert_error(NG_ESTATE, "read it with ng_stand_in");
+    assert_error(NG_ESTATE, "read it with ng_parameter_value");
 
     assert_ok(ng_forward(net, tape, x)); /* nothing stands in for anything any more */
     ng_named_tensor p;
@@ -318,13 +318,13 @@ START_TEST(a_clone_gives_the_same_bits_and_shares_nothing)
     assert_ok(twin);
 
     ng_tape_seed(tape, 3);
-    ng_tensor *y = ng_forward_given(module, tape, x, c);
+    ng_tensor *y = ng_forward_conditioned(module, tape, x, c);
     if (ng_requires_grad(y)) assert_ok(ng_backward(tape, ng_dot(tape, y, y)));
     ng_tensor *first = own(ng_copy_new(y, ng_dtype_of(y)));
     ng_named_tensor p, q;
     for (int i = 0; ng_module_parameter(twin, i, &p); i++) ck_assert(!ng_has_grad(p.tensor));
     ng_tape_seed(tape, 3);
-    ng_tensor *again = ng_forward_given(twin, tape, x, c);
+    ng_tensor *again = ng_forward_conditioned(twin, tape, x, c);
     if (ng_requires_grad(again)) assert_ok(ng_backward(tape, ng_dot(tape, again, again)));
     assert_same_bits(first, again);
     for (int i = 0; ng_module_parameter(module, i, &p); i++) {
@@ -339,7 +339,7 @@ START_TEST(a_clone_gives_the_same_bits_and_shares_nothing)
     ng_tape_reset(tape);
     ng_module_free(module); /* the other lives on */
     ng_tape_seed(tape, 3);
-    assert_ok(ng_forward_given(twin, tape, x, c));
+    assert_ok(ng_forward_conditioned(twin, tape, x, c));
     ng_tape_reset(tape);
     ng_module_free(twin);
 }
@@ -396,7 +396,7 @@ static bool scaler_refused;
 static ng_tensor *scaler_forward(ng_module *self, ng_tape *on, ng_tensor *x)
 {
     const scaler *s = (const scaler *)self;
-    return ng_mul_scalar(on, ng_mul(on, x, ng_stand_in(on, s->weight)), s->factors[0]);
+    return ng_mul_scalar(on, ng_mul(on, x, ng_parameter_value(on, s->weight)), s->factors[0]);
 }
 static void scaler_destroy(ng_module *self)
 {

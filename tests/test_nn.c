@@ -654,9 +654,9 @@ START_TEST(conditioned_adaptive_layer_norm_starts_as_layer_norm_and_its_gate_shu
         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 5);
     ng_module *gated = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
                                                   .condition = 5, .gate = true);
-    ng_tensor *y = ng_forward_given(open, tape, x, c);
+    ng_tensor *y = ng_forward_conditioned(open, tape, x, c);
     assert_tensors_close(y, ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-6), 1e-6);
-    ck_assert(largest(ng_forward_given(gated, tape, x, c)) == 0);
+    ck_assert(largest(ng_forward_conditioned(gated, tape, x, c)) == 0);
     ck_assert_int_eq(ng_size(ng_module_find(gated, "modulation.bias")), 12);
     ng_module_free(open), ng_module_free(gated);
     ng_tensor_free(x), ng_tensor_free(c), ng_tape_free(tape);
@@ -674,14 +674,14 @@ START_TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condit
     ng_tensor *x = from(NG_SHAPE(1, 2), NG_VALUES(-1e3, 1e3)); /* xhat (-1, 1) to 1e-12 */
     ng_tensor *c = from(NG_SHAPE(1, 1), NG_VALUES(2));
     /* shift (0.2, 0.4), scale (0.6, 0.8), gate (1, 1.2) */
-    assert_values(ng_forward_given(layer, tape, x, c), 1e-11, 1.0 * (-1.6 + 0.2),
+    assert_values(ng_forward_conditioned(layer, tape, x, c), 1e-11, 1.0 * (-1.6 + 0.2),
                   1.2 * (1.8 + 0.4));
 
     ck_assert_ptr_null(ng_forward(layer, tape, x));
     assert_error(NG_ESTATE,
-                 "AdaptiveLayerNorm: ng_forward: the class has .forward_given only, which "
-                 "takes a condition: call ng_forward_given(module, tape, x, condition)");
-    ck_assert_ptr_null(ng_forward_given(layer, tape, x, NG_NONE));
+                 "AdaptiveLayerNorm: ng_forward: the class has .forward_conditioned only, which "
+                 "takes a condition: call ng_forward_conditioned(module, tape, x, condition)");
+    ck_assert_ptr_null(ng_forward_conditioned(layer, tape, x, NG_NONE));
     assert_error(NG_ESTATE, "takes a condition");
     ng_tensor_free(modulation), ng_tensor_free(x), ng_tensor_free(c);
     ng_module_free(layer), ng_tape_free(tape);
@@ -700,8 +700,8 @@ START_TEST(containers_hand_the_condition_to_those_that_take_one)
     ng_fill(ng_module_find(net, "1.inner.modulation.weight"), 0.25);
     ng_tensor *h = ng_forward(ng_module_child(net, 0), tape, x);
     ng_module *norm = ng_module_child(ng_module_child(net, 1), 0);
-    ng_tensor *expected = ng_add(tape, h, ng_forward_given(norm, tape, h, c));
-    assert_same_bits(ng_forward_given(net, tape, x, c), expected);
+    ng_tensor *expected = ng_add(tape, h, ng_forward_conditioned(norm, tape, h, c));
+    assert_same_bits(ng_forward_conditioned(net, tape, x, c), expected);
     ck_assert_ptr_null(ng_forward(net, tape, x));
     assert_error(NG_ESTATE, "takes a condition");
     ng_module_free(net), ng_tensor_free(x), ng_tensor_free(c), ng_tape_free(tape);
@@ -785,7 +785,7 @@ START_TEST(every_layer_of_the_table_runs_in_both_dtypes)
         if (spec->eval) ng_eval(layer);
         ng_tensor *x = input_of(&spec->inputs[0], dtype, &rng);
         ng_tensor *c = spec->inputs[1].name ? input_of(&spec->inputs[1], dtype, &rng) : NG_NONE;
-        const ng_tensor *y = ng_forward_given(layer, tape, x, c);
+        const ng_tensor *y = ng_forward_conditioned(layer, tape, x, c);
         ck_assert_msg(y != NULL, "%s: %s", spec->name, ng_error_text());
         ck_assert(ng_dtype_of(y) == dtype);
         for (int64_t k = 0; k < ng_size(y); k++) ck_assert(isfinite(ng_get(y, k)));
@@ -1016,7 +1016,8 @@ START_TEST(an_error_of_dtypes_says_how_to_convert)
     ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(1, 2)), *ids = ng_zeros_new(NG_I64, NG_SHAPE(1, 2));
     ck_assert_ptr_null(ng_forward(net, tape, x));
     assert_error(NG_EDTYPE,
-                 "1 (Linear): ng_linear: dtypes differ: operand 1 is float64, operand 2 (a module's) is float32; "
+                 "1 (Linear): ng_linear: dtypes differ: operand 1 is float64, operand 2 (a "
+                 "module's) is float32; "
                  "convert the module with ng_module_to, or make x in the other dtype (x is float64 "
                  "and the module float32: convert one of them, with ng_module_to(module, "
                  "NG_F64) or ng_cast(tape, x, NG_F32))");

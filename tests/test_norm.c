@@ -1206,9 +1206,9 @@ START_TEST(norms_of_a_transformer_pass_over_what_its_mask_hides)
     ng_set(mask, 7, 0), ng_set(mask, 10, 0), ng_set(mask, 11, 0);
     ng_module *net = ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 2, .norm = ng_norm_batch,
                                         .bidirectional = true);
-    ng_tensor *y = ng_forward_given(net, tape, ids, mask);
+    ng_tensor *y = ng_forward_conditioned(net, tape, ids, mask);
     ng_set(ids, 7, 6), ng_set(ids, 10, 6), ng_set(ids, 11, 5);
-    ng_tensor *other = ng_forward_given(net, tape, ids, mask);
+    ng_tensor *other = ng_forward_conditioned(net, tape, ids, mask);
     assert_ok(y), assert_ok(other);
     for (int i = 0; i < 12; i++)
         for (int64_t c = 0; c < 7 && ng_get(mask, i) != 0; c++)

@@ -381,9 +381,9 @@ START_TEST(adaptive_residual_is_dits_block)
     ng_module *block =
         in_double(ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 5));
     ng_tensor *x = copy(golden("%s/x", row)), *c = copy(golden("%s/condition", row));
-    assert_same_bits(ng_forward_given(block, tape, x, c), x); /* at its start */
+    assert_same_bits(ng_forward_conditioned(block, tape, x, c), x); /* at its start */
     set_tensors(block, row, tensors, 4);
-    ng_tensor *y = ng_forward_given(block, tape, x, c);
+    ng_tensor *y = ng_forward_conditioned(block, tape, x, c);
     expect_golden(row, "y", y);
     assert_ok(ng_backward_from(tape, y, golden("%s/dy", row)));
     expect_golden(row, "dx", ng_grad(x));
@@ -988,7 +988,7 @@ typedef struct {
 static ng_tensor *scaled_forward(ng_module *self, ng_tape *on, ng_tensor *x)
 {
     const scaled *layer = (const scaled *)self;
-    return ng_matmul(on, ng_mul_scalar(on, x, layer->scale), ng_stand_in(on, layer->weight));
+    return ng_matmul(on, ng_mul_scalar(on, x, layer->scale), ng_parameter_value(on, layer->weight));
 }
 
 static void scaled_init(ng_module *self, ng_rng *rng)
@@ -1295,7 +1295,7 @@ START_TEST(layers_say_what_is_wrong)
         ng_module_free(uses[i].layer);
     }
     ng_module *block = ng_adaptive_residual_new(ng_linear_new(3, 2), .dim = 3, .condition = 4);
-    REFUSED(ng_forward_given(block, tape, flat, wide), NG_ESHAPE,
+    REFUSED(ng_forward_conditioned(block, tape, flat, wide), NG_ESHAPE,
             "AdaptiveResidual: inner turned (2, 3) into (2, 2), expected the same shape");
     ng_module_free(block);
 }

@@ -58,7 +58,7 @@ static ng_tensor *drawn(const ng_case_input *input, ng_rng *rng, const manner *h
 static ng_tensor *called(const ng_case *spec, ng_module *module, ng_tensor **inputs)
 {
     if (spec->call) return spec->call(tape, inputs, NULL);
-    if (spec->inputs[1].name) return ng_forward_given(module, tape, inputs[0], inputs[1]);
+    if (spec->inputs[1].name) return ng_forward_conditioned(module, tape, inputs[0], inputs[1]);
     return ng_forward(module, tape, inputs[0]);
 }
 

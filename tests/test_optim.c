@@ -915,7 +915,7 @@ START_TEST(bare_tensors_have_an_optimizer)
     assert_near(ng_item(b), -1, 1e-3);
     ng_tensor_free(w); /* it is the module's, which frees it */
     ck_assert_ptr_null(ng_forward(both, tape, b));
-    assert_error(NG_ESTATE, "the class has neither .forward nor .forward_given");
+    assert_error(NG_ESTATE, "the class has neither .forward nor .forward_conditioned");
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(both);
 }
 END_TEST

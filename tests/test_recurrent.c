@@ -188,9 +188,9 @@ START_TEST(what_stands_behind_a_rows_length_is_not_looked_at)
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = ng_require_grad(sequences(N, T)), *lengths = lengths_of_rows();
-    ng_tensor *clean = own(ng_copy_new(ng_forward_given(net, tape, x, lengths), NG_F64));
+    ng_tensor *clean = own(ng_copy_new(ng_forward_conditioned(net, tape, x, lengths), NG_F64));
     fill_behind(x, 1e30);
-    ng_tensor *y = ng_forward_given(net, tape, x, lengths);
+    ng_tensor *y = ng_forward_conditioned(net, tape, x, lengths);
     assert_same_bits(y, clean);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
     for (int64_t n = 0; n < N; n++)
@@ -218,7 +218,7 @@ static int both_orders(ng_module *net, ng_tensor *x, ng_tensor *results[2 * MOST
 {
     ng_tensor *leaves[MOST_LEAVES], *total = ng_full(tape, NG_F64, NG_SCALAR, 0);
     const int count = leaves_of(net, x, leaves);
-    ng_tensor *y = ng_forward_given(net, tape, x, lengths_of_rows());
+    ng_tensor *y = ng_forward_conditioned(net, tape, x, lengths_of_rows());
     ng_tensor *loss = ng_sum(tape, ng_square(tape, y));
     assert_ok(ng_gradients(tape, &loss, 1, leaves, count, results, .record = true));
     for (int i = 0; i < count; i++)
@@ -240,7 +240,7 @@ START_TEST(no_gradient_looks_at_what_stands_behind_a_rows_length)
         fill_behind(x, behind[k]);
         both_orders(net, x, results);
         for (int i = 0; i < count; i++) assert_tensors_close(results[i], expected[i], 1e-11);
-        ng_tensor *y = ng_forward_given(net, tape, x, lengths_of_rows());
+        ng_tensor *y = ng_forward_conditioned(net, tape, x, lengths_of_rows());
         assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
         ng_tensor *leaves[MOST_LEAVES];
         for (int i = leaves_of(net, x, leaves); i-- > 0;) {
@@ -293,8 +293,8 @@ START_TEST(statistics_of_a_batch_do_not_know_the_padding)
     ng_tensor *x = sequences(N, T), *moved = sequences(N, T);
     ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), NG_VALUES(4, 2, 4)));
     for (int64_t i = 2 * F; i < T * F; i++) ng_set(moved, T * F + i, 7.5 * (double)i);
-    assert_tensors_close(ng_forward_given(net, tape, x, lengths),
-                         ng_forward_given(other, tape, moved, lengths), 1e-12);
+    assert_tensors_close(ng_forward_conditioned(net, tape, x, lengths),
+                         ng_forward_conditioned(other, tape, moved, lengths), 1e-12);
     expect_same_buffers(net, other);
     ng_module_free(net), ng_module_free(other);
 }
@@ -371,7 +371,7 @@ START_TEST(rows_that_take_no_step_have_gradients_of_0)
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = ng_require_grad(sequences(N, T)), *leaves[MOST_LEAVES];
-    ng_tensor *y = ng_forward_given(net, tape, x, own(ng_zeros_new(NG_I64, NG_SHAPE(N))));
+    ng_tensor *y = ng_forward_conditioned(net, tape, x, own(ng_zeros_new(NG_I64, NG_SHAPE(N))));
     for (int64_t i = 0; i < ng_size(y); i++) ck_assert(ng_get(y, i) == 0);
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
     for (int k = leaves_of(net, x, leaves); k-- > 0;)
@@ -478,12 +478,12 @@ START_TEST(wrong_operands_are_named)
                    "LSTM: x is (18, 2), expected (N, T, 2)");
     const double long_ones[] = {4, 7, 2};
     ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), long_ones, N));
-    expect_refused(ng_forward_given(net, tape, x, lengths), NG_EVALUE,
+    expect_refused(ng_forward_conditioned(net, tape, x, lengths), NG_EVALUE,
                    "ng_lstm: length 7 of row 1, expected 0 .. 6 steps");
     ng_tensor *two = own(ng_tensor_from(NG_I64, NG_SHAPE(2), long_ones, 2));
-    expect_refused(ng_forward_given(net, tape, x, two), NG_ESHAPE,
+    expect_refused(ng_forward_conditioned(net, tape, x, two), NG_ESHAPE,
                    "ng_lstm: lengths is (2,), expected (3,)");
-    expect_refused(ng_forward_given(net, tape, x, flat), NG_EDTYPE,
+    expect_refused(ng_forward_conditioned(net, tape, x, flat), NG_EDTYPE,
                    "ng_lstm: lengths is float64, expected int64");
     state.h = x;
     expect_refused(ng_forward_recurrent(net, tape, x, NG_NONE, &state), NG_ESHAPE,

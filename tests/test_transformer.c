@@ -618,7 +618,7 @@ static void expect_pytorchs(const char *name, ng_module *module, ng_tensor *x, n
 {
     ng_tape *tape = ng_tape_new();
     set_parameters(module, name);
-    ng_tensor *y = ng_forward_given(module, tape, x, mask);
+    ng_tensor *y = ng_forward_conditioned(module, tape, x, mask);
     expect_golden(name, "y", y);
     assert_ok(ng_backward_from(tape, y, golden("%s/dy", name)));
     expect_gradients(name, module);
@@ -1078,7 +1078,7 @@ START_TEST(wrong_ids_are_named)
     ck_assert_ptr_null(ng_forward(net, tape, x));
     assert_error(NG_EDTYPE, "ids are float32, expected int64");
     ng_set(ids, 6, 0);
-    ck_assert_ptr_null(ng_forward_given(net, tape, ids, flat));
+    ck_assert_ptr_null(ng_forward_conditioned(net, tape, ids, flat));
     assert_error(NG_ESHAPE, "mask is (8,) and x (2, 4, 8), expected mask (N, T)");
     ng_tensor_free(ids), ng_tensor_free(longer), ng_tensor_free(row), ng_tensor_free(x);
     ng_tensor_free(flat);
@@ -1096,7 +1096,7 @@ START_TEST(shapes_that_do_not_fit_are_named)
     ng_module *places = ng_learned_positions_new(2, 8), *forward = ng_feed_forward_new(8);
     ck_assert_ptr_null(ng_forward(attention, tape, y));
     assert_error(NG_ESHAPE, "x is (2, 3, 7), expected (N, T, 8)");
-    ck_assert_ptr_null(ng_forward_given(attention, tape, x, mask));
+    ck_assert_ptr_null(ng_forward_conditioned(attention, tape, x, mask));
     assert_error(NG_ESHAPE, "mask is (3, 2) and x (2, 3, 8), expected mask (N, T)");
     ck_assert_ptr_null(ng_forward_attention(attention, tape, x, x, x, NG_NONE));
     assert_error(NG_EVALUE,
@@ -1105,8 +1105,8 @@ START_TEST(shapes_that_do_not_fit_are_named)
     assert_error(NG_EVALUE, "the module is a LearnedPositions, expected a MultiHeadAttention with");
     ng_module *cross = ng_multi_head_attention_new(8, 2, .context = 7);
     ck_assert_ptr_null(ng_forward(cross, tape, x));
-    assert_error(NG_EVALUE, "it was made with .context, expected ng_forward_given or");
-    ck_assert_ptr_null(ng_forward_given(cross, tape, x, x));
+    assert_error(NG_EVALUE, "it was made with .context, expected ng_forward_conditioned or");
+    ck_assert_ptr_null(ng_forward_conditioned(cross, tape, x, x));
     assert_error(NG_ESHAPE, "MultiHeadAttention: keys is (2, 3, 8), expected (N, T, 7)");
     ck_assert_ptr_null(ng_forward_attention(cross, tape, x, y, y, mask));
     assert_error(NG_ESHAPE, "mask is (3, 2) and keys (2, 3, 7), expected mask (N, T)");

@@ -8,7 +8,7 @@
 
 /* The version of these headers; README.md says what each number promises. */
 #define NG_VERSION_MAJOR 0
-#define NG_VERSION_MINOR 2
+#define NG_VERSION_MINOR 3
 #define NG_VERSION_PATCH 0
 
 /* In C++ a header's functions are C's, and what macros write here is no concern of -Wextra, which
@@ -72,7 +72,7 @@ NG_API double ng_option(double value, double standard);
  *     .eps = ng_exactly(eps) */
 NG_API double ng_exactly(double value);
 
-/* "0.2.0", of the library that was linked (the macros are those it was compiled with). */
+/* "0.3.0", of the library that was linked (the macros are those it was compiled with). */
 NG_API const char *ng_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
 /* The output for x and a condition. AdaptiveLayerNorm with .condition needs one. Containers hand it
  * to each child that takes one; other modules ignore it. */
-NG_API ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x,
-                                   ng_tensor *condition);
+NG_API ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                         ng_tensor *condition);
 
 /* The output with tensors of yours in the place of the module's parameters: one for each, in the
  * order of ng_module_parameter, of its shape and dtype. It is a function of these, with gradients
@@ -41,9 +41,9 @@ NG_API ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *
  *
  * A parameter may be its own replacement. Buffers are the module's own: running statistics move as
  * in ng_forward. A wrong count is NG_EVALUE. NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
- * the parameter. A layer of your own reads its parameters with ng_stand_in.
+ * the parameter. A layer of your own reads its parameters with ng_parameter_value.
  *
- * condition  as in ng_forward_given; default none */
+ * condition  as in ng_forward_conditioned; default none */
 typedef struct {
     ng_tensor *condition;
     int count; /* how many parameters */
@@ -290,12 +290,12 @@ typedef struct {
     double momentum; /* default 0.1 */
     bool cumulative; /* running statistics are plain averages over the batches seen */
     bool no_affine, no_running_stats; /* without running statistics, eval uses the batch too */
-    bool frozen;      /* always the running statistics, with weight and bias trainable */
-    int64_t ghost;    /* train in sub-batches of so many samples, each with its own statistics, */
-    bool combined;    /* or with theirs put together: ng_ghost_batch_norm in ops.h */
-    ng_group *group;  /* in training, statistics are those of the members' batches together
+    bool frozen;     /* always the running statistics, with weight and bias trainable */
+    int64_t ghost;   /* train in sub-batches of so many samples, each with its own statistics, */
+    bool combined;   /* or with theirs put together: ng_ghost_batch_norm in ops.h */
+    ng_group *group; /* in training, statistics are those of the members' batches together
                          (synchronized BatchNorm); it must outlive the layer's last pass */
-    bool masked;      /* the condition of ng_forward_given is a mask: 0 for what is padding, as in
+    bool masked; /* the condition of ng_forward_conditioned is a mask: 0 for what is padding, as in
                          ng_batch_norm; not with .ghost */
     int64_t channels; /* C */
 } ng_batch_norm_new_options;
@@ -478,7 +478,7 @@ NG_API ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options);
  *     ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
 typedef struct {
     int64_t dim, condition;
-    double eps; /* default 1e-6 */
+    double eps;       /* default 1e-6 */
     ng_module *inner; /* the layer inside; owned by the new one */
 } ng_adaptive_residual_new_options;
 #define ng_adaptive_residual_new(...)                                                              \
@@ -612,9 +612,9 @@ NG_API ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new
 typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);
 NG_API ng_module *ng_norm_rms(int64_t dim);
-/* Over every position of every sample, but those where the condition of ng_forward_given, a mask of
- * x's shape without features, is 0: a transformer's block hands its norms the key mask, a recurrent
- * layer's cell the steps that rows take by their lengths. */
+/* BatchNorm over all positions of all samples. The condition of ng_forward_conditioned is a mask of
+ * x's shape without features; positions where it is 0 are left out. A transformer's block passes
+ * the key mask to it, a recurrent layer the mask of the steps within the rows' lengths. */
 NG_API ng_module *ng_norm_batch(int64_t dim);
 NG_API ng_module *ng_norm_scale(int64_t dim);
 NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
@@ -622,14 +622,15 @@ NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.
  *
- * Of x (N, T, dim) to itself, q, k and v are parts of x W + b; the condition of ng_forward_given is
- * a key mask (N, T): 0 where no query sees the key. Parameters in_weight (dim + 2 kv, dim),
- * in_bias, out_weight (dim, dim), out_bias; kv is dim, or with .kv_heads that share of it.
+ * Self-attention takes x (N, T, dim); q, k and v are parts of x W + b. The condition of
+ * ng_forward_conditioned is a key mask (N, T), 0 for a key that no query sees. Parameters:
+ * in_weight (dim + 2 kv, dim), in_bias, out_weight (dim, dim), out_bias. kv is dim, or with
+ * .kv_heads dim times kv_heads / heads.
  *
- * With .context, cross-attention: q is made of x, k and v of another sequence (N, S, context),
- * which is the condition of ng_forward_given; ng_forward_attention takes a mask besides. In the
- * place of in_weight stand q_weight (dim, dim), k_weight (kv, context) and v_weight (kv,
- * value_context).
+ * Cross-attention (.context) makes q of x, and k and v of another sequence (N, S, context). That
+ * sequence is the condition of ng_forward_conditioned; ng_forward_attention also takes a mask. The
+ * parameters q_weight (dim, dim), k_weight (kv, context) and v_weight (kv, value_context) replace
+ * in_weight.
  *
  * Each matrix is drawn as Xavier's normal.
  *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms)
@@ -689,7 +690,7 @@ typedef enum {
                          2022 */
 } ng_norm_placement;
 
-/* TransformerBlock of x (N, T, dim); the condition of ng_forward_given is a key mask (N, T).
+/* TransformerBlock of x (N, T, dim); the condition of ng_forward_conditioned is a key mask (N, T).
  * Children attention, attention_norm, feed_forward, feed_forward_norm (and .._after for the second
  * norms of a sandwich, .._dropout).
  *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_SANDWICH) */
@@ -713,7 +714,7 @@ NG_API ng_module *ng_transformer_block_new_with(int64_t dim,
 
 /* Transformer, a language model: int64 ids (N, T) -> logits (N, T, vocabulary), T at most length.
  * Children embedding, positions, blocks (a Sequential), norm (where the placement is pre or
- * sandwich: the others end in one) and head. The condition of ng_forward_given is a key mask
+ * sandwich: the others end in one) and head. The condition of ng_forward_conditioned is a key mask
  * (N, T).
  *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
 typedef enum {
@@ -743,9 +744,9 @@ NG_API ng_module *ng_transformer_new_with(ng_transformer_new_options options);
  *
  * RNN, GRU and LSTM over x (N, T, features) -> y (N, T, hidden), twice as wide if .bidirectional:
  * the state h of the last layer after each step; the formulas are in ops.h. The condition of
- * ng_forward_given is the rows' lengths, int64 (N). Parameters have PyTorch's names, shapes and
- * order of gates, weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse..., all
- * drawn from U(-b, b), b = 1 / sqrt(hidden).
+ * ng_forward_conditioned is the rows' lengths, int64 (N). Parameters have the names, shapes and
+ * order of gates of PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0,
+ * weight_ih_l0_reverse... All are drawn from U(-b, b), b = 1 / sqrt(hidden).
  *
  *     ng_lstm_new(64, 128)
  *     ng_gru_new(64, 128, .layers = 3, .bidirectional = true, .dropout = 0.1)
@@ -801,7 +802,7 @@ NG_API ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tens
  *     ...
  *     return ng_module_built(&self->base);
  *
- * and its forward function reads the parameter as ng_stand_in(tape, self->weight).
+ * and its forward function reads the parameter as ng_parameter_value(tape, self->weight).
  */
 typedef struct {
     const char *name; /* "LayerNorm" */
@@ -811,7 +812,8 @@ typedef struct {
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
     /* The output for x and a condition. A class with only this function needs a condition; one that
      * can do without has .forward too. */
-    ng_tensor *(*forward_given)(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *condition);
+    ng_tensor *(*forward_conditioned)(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                      ng_tensor *condition);
 
     /* Draws the module's own parameters. A parameter that it leaves alone has the value with which
      * it was registered. Children are drawn before. Optional, like the next three. */
@@ -865,7 +867,7 @@ NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_modu
 /* The value of a parameter in this pass on this tape: the parameter itself (or NG_NONE), or the
  * tensor with which WeightNorm, SpectralNorm or ng_forward_using replaces it. A forward function
  * reads its parameters with it: an op on a parameter that is replaced is NG_ESTATE. */
-NG_API ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter);
+NG_API ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter);
 
 /* Ends a constructor: draws the parameters and returns self. If anything could not be registered
  * since self was made, frees it and returns NULL. */

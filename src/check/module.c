@@ -70,15 +70,15 @@ static ng_tensor *check_forward(ng_tape *tape, ng_tensor *const *inputs, void *c
     return ng_forward(context, tape, inputs[0]);
 }
 
-static ng_tensor *check_forward_given(ng_tape *tape, ng_tensor *const *inputs, void *context)
+static ng_tensor *check_forward_conditioned(ng_tape *tape, ng_tensor *const *inputs, void *context)
 {
-    return ng_forward_given(context, tape, inputs[0], inputs[1]);
+    return ng_forward_conditioned(context, tape, inputs[0], inputs[1]);
 }
 
 static bool prepare(module_state *s, ng_subject *subject, const ng_check_options *options,
                     ng_check_report *report)
 {
-    ng_check_call *call = options->n_inputs == 2 ? check_forward_given : check_forward;
+    ng_check_call *call = options->n_inputs == 2 ? check_forward_conditioned : check_forward;
     ng_rng rng = ng_check_rng(options->seed, NG_CHECK_PARAMETERS);
     if (!list_tensors(s) || !ng_subject_open(subject, call, s->module, options, s->parameters,
                                              s->count - s->parameters, report))

@@ -107,7 +107,7 @@ typedef struct {
 
 static ng_tensor *prelu_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return ng_prelu(tape, x, ng_stand_in(tape, ((const prelu *)self)->slope));
+    return ng_prelu(tape, x, ng_parameter_value(tape, ((const prelu *)self)->slope));
 }
 
 static void prelu_describe(const ng_module *self, char *text, size_t bytes)

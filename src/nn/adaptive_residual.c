@@ -47,7 +47,8 @@ static void adaptive_residual_describe(const ng_module *self, char *text, size_t
 
 static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidual",
                                                         .size = sizeof(adaptive_residual),
-                                                        .forward_given = adaptive_residual_forward,
+                                                        .forward_conditioned =
+                                                            adaptive_residual_forward,
                                                         .describe = adaptive_residual_describe};
 
 static adaptive_residual *self_new(const ng_adaptive_residual_new_options *options)

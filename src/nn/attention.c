@@ -75,19 +75,19 @@ static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_
 /* Rows from .. to of in_bias. */
 static ng_tensor *bias_part(const attention_layer *layer, ng_tape *tape, int64_t from, int64_t to)
 {
-    ng_tensor *bias = ng_stand_in(tape, layer->in_bias);
+    ng_tensor *bias = ng_parameter_value(tape, layer->in_bias);
     return ng_is_none(bias) ? bias : ng_slice(tape, bias, 0, from, to);
 }
 
 static ng_tensor *attend_across(const attention_layer *layer, ng_tape *tape, const sequences *in)
 {
     const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim, end = at_v + layer->kv_dim;
-    ng_tensor *const qkv[] = {
-        ng_linear(tape, in->x, ng_stand_in(tape, layer->q_weight), bias_part(layer, tape, 0, at_k)),
-        ng_linear(tape, in->keys, ng_stand_in(tape, layer->k_weight),
-                  bias_part(layer, tape, at_k, at_v)),
-        ng_linear(tape, in->values, ng_stand_in(tape, layer->v_weight),
-                  bias_part(layer, tape, at_v, end))};
+    ng_tensor *const qkv[] = {ng_linear(tape, in->x, ng_parameter_value(tape, layer->q_weight),
+                                        bias_part(layer, tape, 0, at_k)),
+                              ng_linear(tape, in->keys, ng_parameter_value(tape, layer->k_weight),
+                                        bias_part(layer, tape, at_k, at_v)),
+                              ng_linear(tape, in->values, ng_parameter_value(tape, layer->v_weight),
+                                        bias_part(layer, tape, at_v, end))};
     return attention_attend(layer, tape, qkv, in->mask);
 }
 
@@ -129,32 +129,33 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
         !sequence_fits("values", in->values, cross ? layer->options.value_context : dim) ||
         !lengths_fit(in))
         return NULL;
-    ng_tensor *y = cross ? attend_across(layer, tape, in)
-                         : attend_packed(layer, tape,
-                                         ng_linear(tape, in->x, ng_stand_in(tape, layer->in_weight),
-                                                   ng_stand_in(tape, layer->in_bias)),
-                                         in->mask);
-    return ng_linear(tape, y, ng_stand_in(tape, layer->out_weight),
-                     ng_stand_in(tape, layer->out_bias));
+    ng_tensor *y =
+        cross ? attend_across(layer, tape, in)
+              : attend_packed(layer, tape,
+                              ng_linear(tape, in->x, ng_parameter_value(tape, layer->in_weight),
+                                        ng_parameter_value(tape, layer->in_bias)),
+                              in->mask);
+    return ng_linear(tape, y, ng_parameter_value(tape, layer->out_weight),
+                     ng_parameter_value(tape, layer->out_bias));
 }
 
 /* The condition is the mask of self-attention, and the other sequence of cross-attention. */
-static ng_tensor *attention_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                          ng_tensor *condition)
+static ng_tensor *attention_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                                ng_tensor *condition)
 {
     const attention_layer *layer = (const attention_layer *)self;
     if (!is_cross(layer)) return attention_run(layer, tape, &(sequences){x, x, x, condition});
     if (!ng_is_none(condition))
         return attention_run(layer, tape, &(sequences){x, condition, condition, NG_NONE});
     ng_fail(NG_EVALUE,
-            "MultiHeadAttention: it was made with .context, expected ng_forward_given or "
+            "MultiHeadAttention: it was made with .context, expected ng_forward_conditioned or "
             "ng_forward_attention");
     return NULL;
 }
 
 static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return attention_forward_given(self, tape, x, NG_NONE);
+    return attention_forward_conditioned(self, tape, x, NG_NONE);
 }
 
 /* ---- Weights, settings ---------------------------------------------------------------------- */
@@ -209,7 +210,8 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .size = sizeof(attention_layer),
                                                 .forward = attention_forward,
-                                                .forward_given = attention_forward_given,
+                                                .forward_conditioned =
+                                                    attention_forward_conditioned,
                                                 .init = attention_init,
                                                 .describe = attention_describe};
 

@@ -41,7 +41,8 @@ static bool conv_channels_fit(const conv *layer, const ng_tensor *x)
 static ng_tensor *images_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
 {
     const ng_window_options *w = &layer->window;
-    ng_tensor *weight = ng_stand_in(tape, layer->weight), *bias = ng_stand_in(tape, layer->bias);
+    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
+              *bias = ng_parameter_value(tape, layer->bias);
     if (!class_of(layer)->transposed)
         return ng_conv2d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
                          .dilation = w->dilation, .groups = layer->groups, .stride_h = w->stride_h,
@@ -59,7 +60,8 @@ static ng_tensor *images_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
 static ng_tensor *lines_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
 {
     const ng_window_options *w = &layer->window;
-    ng_tensor *weight = ng_stand_in(tape, layer->weight), *bias = ng_stand_in(tape, layer->bias);
+    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
+              *bias = ng_parameter_value(tape, layer->bias);
     if (!class_of(layer)->transposed)
         return ng_conv1d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
                          .dilation = w->dilation, .groups = layer->groups);

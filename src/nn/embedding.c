@@ -60,7 +60,7 @@ static ng_tensor *embedding_forward(ng_module *self, ng_tape *tape, ng_tensor *i
 {
     const embedding *layer = (const embedding *)self;
     if (!ids_known(ids, layer->count)) return NULL;
-    return ng_gather_rows(tape, ng_stand_in(tape, layer->weight), ids);
+    return ng_gather_rows(tape, ng_parameter_value(tape, layer->weight), ids);
 }
 
 static const ng_module_class embedding_class = {.name = "Embedding",
@@ -91,7 +91,7 @@ static ng_tensor *positions_forward(ng_module *self, ng_tape *tape, ng_tensor *x
                 ng_shape_print(x->shape).text, (long long)places, (long long)length);
         return NULL;
     }
-    ng_tensor *rows = ng_stand_in(tape, layer->weight);
+    ng_tensor *rows = ng_parameter_value(tape, layer->weight);
     if (places < length) rows = ng_slice(tape, rows, 0, 0, places);
     return ng_add(tape, x, rows);
 }

@@ -27,11 +27,11 @@ static ng_tensor *feed_forward_forward(ng_module *self, ng_tape *tape, ng_tensor
 {
     const feed_forward *layer = (const feed_forward *)self;
     if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
-    ng_tensor *inner =
-        ng_linear(tape, x, ng_stand_in(tape, layer->in_weight), ng_stand_in(tape, layer->in_bias));
+    ng_tensor *inner = ng_linear(tape, x, ng_parameter_value(tape, layer->in_weight),
+                                 ng_parameter_value(tape, layer->in_bias));
     ng_tensor *active = activate(tape, inner, layer->options.activation);
-    return ng_linear(tape, active, ng_stand_in(tape, layer->out_weight),
-                     ng_stand_in(tape, layer->out_bias));
+    return ng_linear(tape, active, ng_parameter_value(tape, layer->out_weight),
+                     ng_parameter_value(tape, layer->out_bias));
 }
 
 static void feed_forward_init(ng_module *self, ng_rng *rng)

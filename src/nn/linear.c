@@ -13,7 +13,8 @@ typedef struct {
 static ng_tensor *linear_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const linear *layer = (const linear *)self;
-    return ng_linear(tape, x, ng_stand_in(tape, layer->weight), ng_stand_in(tape, layer->bias));
+    return ng_linear(tape, x, ng_parameter_value(tape, layer->weight),
+                     ng_parameter_value(tape, layer->bias));
 }
 
 static void linear_init(ng_module *self, ng_rng *rng)

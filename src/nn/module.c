@@ -571,25 +571,28 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
     ng_tensor *y = NULL;
     if (module->type->forward)
         y = module->type->forward(module, tape, x);
-    else if (module->type->forward_given)
-        ng_fail(NG_ESTATE,
-                "ng_forward: the class has .forward_given only, which takes a condition: call "
-                "ng_forward_given(module, tape, x, condition)");
+    else if (module->type->forward_conditioned)
+        ng_fail(
+            NG_ESTATE,
+            "ng_forward: the class has .forward_conditioned only, which takes a condition: call "
+            "ng_forward_conditioned(module, tape, x, condition)");
     else
-        ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_given");
+        ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_conditioned");
     return y ? y : ng_failed_in(module, x, failures);
 }
 
-ng_tensor *ng_forward_given(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition)
+ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                  ng_tensor *condition)
 {
-    static const char function[] = "ng_forward_given";
+    static const char function[] = "ng_forward_conditioned";
     if (!forward_accepted(function, module, tape, x) || !ng_given(function, "condition", condition))
         return NULL;
     if (!ng_is_none(condition) && !ng_usable(function, "the condition", 0, tape, condition))
         return NULL;
-    if (!module->type->forward_given || ng_is_none(condition)) return ng_forward(module, tape, x);
+    if (!module->type->forward_conditioned || ng_is_none(condition))
+        return ng_forward(module, tape, x);
     const int64_t failures = ng_failures();
-    ng_tensor *y = module->type->forward_given(module, tape, x, condition);
+    ng_tensor *y = module->type->forward_conditioned(module, tape, x, condition);
     return y ? y : ng_failed_in(module, x, failures);
 }
 

@@ -81,8 +81,8 @@ bool ng_module_take_parameter(const char *function, ng_module *self, const char 
 /* A buffer that counts, from 0: an int64 scalar, which ng_module_to leaves as it is. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 
-/* ng_forward_given with other tensors in the place of parameters, for this call on this tape. The
- * modules are left alone, so that several threads may use them. */
+/* ng_forward_conditioned with other tensors in place of parameters, for this call on this tape. It
+ * does not change the modules, so several threads may use them. */
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
                                ng_replaced replaced);
 

@@ -52,7 +52,7 @@ static ng_tensor *part_normalized(ng_tape *tape, ng_module *norm, ng_tensor *x, 
                                   int64_t to, ng_tensor *mask)
 {
     ng_tensor *part = ng_slice(tape, x, -1, from, to);
-    return part ? ng_forward_given(norm, tape, part, mask) : NULL;
+    return part ? ng_forward_conditioned(norm, tape, part, mask) : NULL;
 }
 
 static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place place, ng_tensor *x,
@@ -60,10 +60,10 @@ static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place plac
 {
     const direction *d = layer;
     if (!x || !mask) return NULL;
-    if (place == NG_PLACE_STATE) return ng_forward_given(d->norm_state, tape, x, mask);
+    if (place == NG_PLACE_STATE) return ng_forward_conditioned(d->norm_state, tape, x, mask);
     const bool input = place == NG_PLACE_INPUT;
     ng_module *norm = input ? d->norm_ih : d->norm_hh, *rest = input ? d->norm_in : d->norm_hn;
-    if (!rest) return ng_forward_given(norm, tape, x, mask);
+    if (!rest) return ng_forward_conditioned(norm, tape, x, mask);
     const int64_t n = ng_dim(x, -1) / 3;
     ng_tensor *parts[] = {part_normalized(tape, norm, x, 0, 2 * n, mask),
                           part_normalized(tape, rest, x, 2 * n, 3 * n, mask)};
@@ -72,8 +72,9 @@ static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place plac
 
 static ng_recurrent_weights standing_in(ng_tape *tape, const ng_recurrent_weights *w)
 {
-    return (ng_recurrent_weights){ng_stand_in(tape, w->weight_ih), ng_stand_in(tape, w->weight_hh),
-                                  ng_stand_in(tape, w->bias_ih), ng_stand_in(tape, w->bias_hh)};
+    return (ng_recurrent_weights){
+        ng_parameter_value(tape, w->weight_ih), ng_parameter_value(tape, w->weight_hh),
+        ng_parameter_value(tape, w->bias_ih), ng_parameter_value(tape, w->bias_hh)};
 }
 
 /* The steps of one direction as ops. */
@@ -201,8 +202,8 @@ static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, ng_tensor *x
     return run_layers((const recurrent *)self, tape, x, NG_NONE, NULL);
 }
 
-static ng_tensor *recurrent_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                          ng_tensor *lengths)
+static ng_tensor *recurrent_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                                ng_tensor *lengths)
 {
     return run_layers((const recurrent *)self, tape, x, lengths, NULL);
 }
@@ -237,7 +238,7 @@ static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
 #define RECURRENT_CLASS(text)                                                                      \
     {                                                                                              \
         .name = text, .size = sizeof(recurrent), .forward = recurrent_forward,                     \
-        .forward_given = recurrent_forward_given, .init = recurrent_init,                          \
+        .forward_conditioned = recurrent_forward_conditioned, .init = recurrent_init,              \
         .describe = recurrent_describe                                                             \
     }
 static const ng_module_class rnn_class = RECURRENT_CLASS("RNN");

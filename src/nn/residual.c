@@ -22,16 +22,16 @@ static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return add_back(tape, x, ng_forward(((residual *)self)->inner, tape, x));
 }
 
-static ng_tensor *residual_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                         ng_tensor *condition)
+static ng_tensor *residual_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                               ng_tensor *condition)
 {
-    return add_back(tape, x, ng_forward_given(((residual *)self)->inner, tape, x, condition));
+    return add_back(tape, x, ng_forward_conditioned(((residual *)self)->inner, tape, x, condition));
 }
 
 static const ng_module_class residual_class = {.name = "Residual",
                                                .size = sizeof(residual),
                                                .forward = residual_forward,
-                                               .forward_given = residual_forward_given};
+                                               .forward_conditioned = residual_forward_conditioned};
 
 ng_module *ng_residual_new(ng_module *inner)
 {

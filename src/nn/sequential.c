@@ -8,19 +8,20 @@ static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *
     return x;
 }
 
-static ng_tensor *sequential_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                           ng_tensor *condition)
+static ng_tensor *sequential_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                                 ng_tensor *condition)
 {
     ng_module *child;
     for (int i = 0; x && (child = ng_module_child(self, i)); i++)
-        x = ng_forward_given(child, tape, x, condition);
+        x = ng_forward_conditioned(child, tape, x, condition);
     return x;
 }
 
 static const ng_module_class sequential_class = {.name = "Sequential",
                                                  .size = sizeof(ng_module),
                                                  .forward = sequential_forward,
-                                                 .forward_given = sequential_forward_given};
+                                                 .forward_conditioned =
+                                                     sequential_forward_conditioned};
 
 static const ng_module_class list_class = {.name = "List", .size = sizeof(ng_module)};
 

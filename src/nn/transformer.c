@@ -32,16 +32,17 @@ static ng_tensor *through(const transformer_block *layer, const branch *b, ng_ta
                           ng_tensor *x, ng_tensor *mask)
 {
     const bool first = norm_comes_first(layer->options.placement);
-    ng_tensor *y = first ? ng_forward_given(b->norm, tape, x, mask) : x;
-    y = ng_forward_given(b->f, tape, y, mask);
-    if (b->after) y = ng_forward_given(b->after, tape, y, mask);
+    ng_tensor *y = first ? ng_forward_conditioned(b->norm, tape, x, mask) : x;
+    y = ng_forward_conditioned(b->f, tape, y, mask);
+    if (b->after) y = ng_forward_conditioned(b->after, tape, y, mask);
     if (b->dropout) y = ng_forward(b->dropout, tape, y);
     if (layer->alpha != 1) x = ng_mul_scalar(tape, x, layer->alpha);
     y = ng_add(tape, x, y);
-    return first ? y : ng_forward_given(b->norm, tape, y, mask);
+    return first ? y : ng_forward_conditioned(b->norm, tape, y, mask);
 }
 
-static ng_tensor *block_forward_given(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *block_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                            ng_tensor *mask)
 {
     const transformer_block *layer = (const transformer_block *)self;
     x = through(layer, &layer->attention, tape, x, mask);
@@ -50,7 +51,7 @@ static ng_tensor *block_forward_given(ng_module *self, ng_tape *tape, ng_tensor 
 
 static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return block_forward_given(self, tape, x, NG_NONE);
+    return block_forward_conditioned(self, tape, x, NG_NONE);
 }
 
 static void block_describe(const ng_module *self, char *text, size_t bytes)
@@ -67,7 +68,7 @@ static void block_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class block_class = {.name = "TransformerBlock",
                                             .size = sizeof(transformer_block),
                                             .forward = block_forward,
-                                            .forward_given = block_forward_given,
+                                            .forward_conditioned = block_forward_conditioned,
                                             .describe = block_describe};
 
 static bool block_options_accepted(const char *function, int64_t dim,
@@ -151,22 +152,22 @@ static bool ids_fit(const transformer *net, const ng_tensor *ids)
     return false;
 }
 
-static ng_tensor *transformer_forward_given(ng_module *self, ng_tape *tape, ng_tensor *ids,
-                                            ng_tensor *mask)
+static ng_tensor *transformer_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *ids,
+                                                  ng_tensor *mask)
 {
     const transformer *net = (const transformer *)self;
     if (!ids_fit(net, ids)) return NULL;
     ng_tensor *x = ng_forward(net->embedding, tape, ids);
     if (net->positions) x = ng_forward(net->positions, tape, x);
     if (net->dropout) x = ng_forward(net->dropout, tape, x);
-    x = ng_forward_given(net->blocks, tape, x, mask);
-    if (net->norm) x = ng_forward_given(net->norm, tape, x, mask);
+    x = ng_forward_conditioned(net->blocks, tape, x, mask);
+    if (net->norm) x = ng_forward_conditioned(net->norm, tape, x, mask);
     return ng_forward(net->head, tape, x);
 }
 
 static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
 {
-    return transformer_forward_given(self, tape, ids, NG_NONE);
+    return transformer_forward_conditioned(self, tape, ids, NG_NONE);
 }
 
 static void transformer_describe(const ng_module *self, char *text, size_t bytes)
@@ -179,7 +180,8 @@ static void transformer_describe(const ng_module *self, char *text, size_t bytes
 static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .size = sizeof(transformer),
                                                   .forward = transformer_forward,
-                                                  .forward_given = transformer_forward_given,
+                                                  .forward_conditioned =
+                                                      transformer_forward_conditioned,
                                                   .describe = transformer_describe};
 
 static ng_module *transformer_blocks(const ng_transformer_new_options *o)

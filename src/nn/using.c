@@ -1,9 +1,10 @@
 /* A network as a function of its parameters: what a forward pass reads in their place. */
 #include "nn/module.h"
 
-ng_tensor *ng_stand_in(ng_tape *tape, ng_tensor *parameter)
+ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter)
 {
-    if (!ng_given("ng_stand_in", "tape", tape) || !ng_given("ng_stand_in", "parameter", parameter))
+    if (!ng_given("ng_parameter_value", "tape", tape) ||
+        !ng_given("ng_parameter_value", "parameter", parameter))
         return NULL;
     for (const ng_replaced *r = tape->replaced; r; r = r->older)
         for (int i = 0; i < r->count; i++)
@@ -16,7 +17,7 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, n
 {
     replaced.older = tape->replaced;
     tape->replaced = &replaced;
-    ng_tensor *y = ng_forward_given(module, tape, x, condition);
+    ng_tensor *y = ng_forward_conditioned(module, tape, x, condition);
     tape->replaced = replaced.older;
     return y;
 }

@@ -71,7 +71,7 @@ static void conditioned_describe(const ng_module *self, char *text, size_t bytes
 
 static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
                                                   .size = sizeof(adaptive),
-                                                  .forward_given = conditioned_forward,
+                                                  .forward_conditioned = conditioned_forward,
                                                   .describe = conditioned_describe};
 
 /* ---- AdaNorm: y = C (1 - k xhat) * xhat, the factor held constant. Xu et al. 2019 ---- */

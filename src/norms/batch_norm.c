@@ -19,10 +19,10 @@ static ng_tensor *at_once(const batch_norm *layer, ng_tape *tape, ng_tensor *x, 
                           double momentum, bool training)
 {
     const ng_batch_state *state = &layer->state;
-    return ng_batch_norm(tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta),
-                         state->mean, state->spread, .eps = layer->options.eps,
-                         .momentum = momentum, .training = training, .group = layer->options.group,
-                         .mask = mask);
+    return ng_batch_norm(tape, x, ng_parameter_value(tape, state->gamma),
+                         ng_parameter_value(tape, state->beta), state->mean, state->spread,
+                         .eps = layer->options.eps, .momentum = momentum, .training = training,
+                         .group = layer->options.group, .mask = mask);
 }
 
 static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
@@ -30,8 +30,8 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
 {
     const ng_batch_state *state = &layer->state;
     return ng_ghost_batch_norm(
-        tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta), state->mean,
-        state->spread, .size = layer->options.ghost, .eps = layer->options.eps,
+        tape, x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
+        state->mean, state->spread, .size = layer->options.ghost, .eps = layer->options.eps,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
@@ -85,7 +85,7 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
 static const ng_module_class masked_batch_norm_class = {.name = "BatchNorm",
                                                         .size = sizeof(batch_norm),
                                                         .forward = batch_norm_forward,
-                                                        .forward_given = batch_norm_masked,
+                                                        .forward_conditioned = batch_norm_masked,
                                                         .describe = batch_norm_describe};
 
 /* Whether nothing is set of what moves running statistics that there are not, or takes statistics

@@ -25,8 +25,8 @@ static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor 
     const double open = opening(options, ng_item(state->batches));
     if (!ng_batch_channels_fit("BatchRenorm", x, options->channels)) return NULL;
     ng_tensor *y = ng_batch_renorm(
-        tape, x, ng_stand_in(tape, state->gamma), ng_stand_in(tape, state->beta), state->mean,
-        state->spread, .eps = options->eps, .momentum = options->momentum,
+        tape, x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
+        state->mean, state->spread, .eps = options->eps, .momentum = options->momentum,
         .r_max = 1 + open * (options->r_max - 1), .d_max = ng_exactly(open * options->d_max),
         .training = training, .group = options->group, .mask = mask);
     if (y && training) ng_batch_state_count(state, tape);
@@ -62,7 +62,8 @@ static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
 static const ng_module_class masked_batch_renorm_class = {.name = "BatchRenorm",
                                                           .size = sizeof(batch_renorm_layer),
                                                           .forward = batch_renorm_forward,
-                                                          .forward_given = batch_renorm_masked,
+                                                          .forward_conditioned =
+                                                              batch_renorm_masked,
                                                           .describe = batch_renorm_describe};
 
 static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *options)

@@ -13,8 +13,9 @@ static ng_tensor *dynamic_tanh_forward(ng_module *self, ng_tape *tape, ng_tensor
 {
     const dynamic_tanh_layer *layer = (const dynamic_tanh_layer *)self;
     if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
-    return ng_dynamic_tanh(tape, x, ng_stand_in(tape, layer->alpha),
-                           ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta));
+    return ng_dynamic_tanh(tape, x, ng_parameter_value(tape, layer->alpha),
+                           ng_parameter_value(tape, layer->gamma),
+                           ng_parameter_value(tape, layer->beta));
 }
 
 static void dynamic_tanh_describe(const ng_module *self, char *text, size_t bytes)

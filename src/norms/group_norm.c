@@ -22,8 +22,9 @@ static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 {
     const group_norm_layer *layer = (const group_norm_layer *)self;
     if (!group_channels_fit(self, x)) return NULL;
-    return ng_group_norm(tape, x, ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta),
-                         .groups = layer->groups, .eps = layer->eps);
+    return ng_group_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+                         ng_parameter_value(tape, layer->beta), .groups = layer->groups,
+                         .eps = layer->eps);
 }
 
 static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -35,8 +36,8 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
                 ng_shape_print(x->shape).text);
         return NULL;
     }
-    return ng_instance_norm(tape, x, ng_stand_in(tape, layer->gamma),
-                            ng_stand_in(tape, layer->beta), layer->eps);
+    return ng_instance_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+                            ng_parameter_value(tape, layer->beta), layer->eps);
 }
 
 static void group_norm_describe(const ng_module *self, char *text, size_t bytes)

@@ -31,8 +31,8 @@ static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tenso
                 ng_shape_print(x->shape).text, (long long)channels);
         return NULL;
     }
-    return ng_channel_norm(tape, x, ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta),
-                           layer->options.eps);
+    return ng_channel_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+                           ng_parameter_value(tape, layer->beta), layer->options.eps);
 }
 
 static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -41,9 +41,9 @@ static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     const ng_layer_norm_over_new_options *options = &layer->options;
     if (layer->channels_first) return over_channels(layer, tape, x);
     if (!ends_in(x, options->shape)) return NULL;
-    return ng_row_norm(tape, x, ng_stand_in(tape, layer->gamma), ng_stand_in(tape, layer->beta),
-                       .eps = options->eps, .dims = options->shape.rank,
-                       .unbiased = options->unbiased);
+    return ng_row_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+                       ng_parameter_value(tape, layer->beta), .eps = options->eps,
+                       .dims = options->shape.rank, .unbiased = options->unbiased);
 }
 
 static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)

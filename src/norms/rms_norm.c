@@ -13,8 +13,8 @@ static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     const rms_norm *layer = (const rms_norm *)self;
     const ng_rms_norm_new_options *options = &layer->options;
     if (!ng_features_fit(self, x, options->dim)) return NULL;
-    return ng_row_norm(tape, x, ng_stand_in(tape, layer->gamma), NG_NONE, .eps = options->eps,
-                       .dims = 1, .rms = true, .partial = options->partial);
+    return ng_row_norm(tape, x, ng_parameter_value(tape, layer->gamma), NG_NONE,
+                       .eps = options->eps, .dims = 1, .rms = true, .partial = options->partial);
 }
 
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)

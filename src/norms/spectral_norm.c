@@ -69,7 +69,7 @@ static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
 {
     const spectral_norm *layer = (const spectral_norm *)self;
     const ng_spectral_norm_new_options *options = &layer->options;
-    ng_tensor *weight = ng_stand_in(tape, layer->r.weight), *u = layer->u, *v = layer->v;
+    ng_tensor *weight = ng_parameter_value(tape, layer->r.weight), *u = layer->u, *v = layer->v;
     if (self->training && !self->frozen &&
         !spectral_iterate(tape, weight, options->eps, options->iterations, &u, &v))
         return NULL;

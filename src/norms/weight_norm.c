@@ -50,7 +50,8 @@ typedef struct {
 static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const weight_norm *layer = (const weight_norm *)self;
-    ng_tensor *v = ng_stand_in(tape, layer->r.weight), *g = ng_stand_in(tape, layer->g);
+    ng_tensor *v = ng_parameter_value(tape, layer->r.weight),
+              *g = ng_parameter_value(tape, layer->g);
     return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, x);
 }
 

@@ -174,8 +174,9 @@ bool ng_usable(const char *function, const char *role, int number, const ng_tape
         return refuse(NG_ESTATE, function, role, number,
                       "is a view of a tensor that was since converted to another dtype");
     if (is_replaced(tape, x))
-        return refuse(NG_ESTATE, function, role, number,
-                      "is a parameter that another tensor stands for: read it with ng_stand_in");
+        return refuse(
+            NG_ESTATE, function, role, number,
+            "is a parameter that another tensor stands for: read it with ng_parameter_value");
     return true;
 }
 
