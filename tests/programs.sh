@@ -189,7 +189,7 @@ fails 1 'the training has diverged' "$programs/char_transformer" $tiny --norm no
 fails 1 "has a character that the text has not: '~'" "$programs/char_transformer" $tiny --prompt 'a~'
 
 # Data: in the place that is named and no other; with a prefix; or an error with the places.
-fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/quickstart"
+fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/digits"
 cp "$programs/quickstart" "$folder/prefix/bin"
 fails 1 '/usr/local/share/normgrad/data/' env NORMGRAD_DATA= HOME="$folder" "$folder/prefix/bin/quickstart"
 cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
