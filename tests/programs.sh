@@ -190,12 +190,13 @@ fails 1 "has a character that the text has not: '~'" "$programs/char_transformer
 
 # Data: in the place that is named and no other; with a prefix; or an error with the places.
 fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/digits"
-cp "$programs/quickstart" "$folder/prefix/bin"
-fails 1 '/usr/local/share/normgrad/data/' env NORMGRAD_DATA= HOME="$folder" "$folder/prefix/bin/quickstart"
+cp "$programs/digits" "$folder/prefix/bin"
+fails 1 '/usr/local/share/normgrad/data/' env NORMGRAD_DATA= HOME="$folder" "$folder/prefix/bin/digits"
 cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
-NORMGRAD_DATA= "$folder/prefix/bin/quickstart" >"$folder/output" || fail 'data that is installed is not found'
-NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/quickstart" >"$folder/output" ||
-    fail 'NORMGRAD_DATA is not heeded'
+NORMGRAD_DATA= "$folder/prefix/bin/digits" $small --norm layer --no-plot >"$folder/output" ||
+    fail 'data that is installed is not found'
+NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/digits" $small --norm layer --no-plot \
+    >"$folder/output" || fail 'NORMGRAD_DATA is not heeded'
 mkdir -p few
 head -n 20 "$tree/examples/data/digits.csv" >few/digits.csv
 NORMGRAD_DATA=few "$programs/vae" --steps 2 --no-plot >"$folder/output" || fail 'vae wants more than a batch of digits'
