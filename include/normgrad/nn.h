@@ -1,5 +1,5 @@
-/* Modules: layers that hold parameters. They are made in float, on no tape, and owned by you
- * until they are given to another module, which then owns them. */
+/* Modules: layers that hold parameters. A new module is float32 and on no tape. You own it until
+ * you give it to another module, which owns it from then on. */
 #ifndef NORMGRAD_NN_H
 #define NORMGRAD_NN_H
 
@@ -9,38 +9,39 @@ NG_BEGIN_C
 
 typedef struct ng_module ng_module;
 
-/* How deep modules may stand in one another; deeper is NG_EVALUE. */
+/* The deepest nesting of modules. Deeper nesting is NG_EVALUE. */
 #define NG_MAX_DEPTH 256
 
-/* How many layers a Transformer may have; more is NG_EVALUE. */
+/* The most layers of a Transformer. More is NG_EVALUE. */
 #define NG_MAX_LAYERS 10000
 
 /* ---- Use a network ------------------------------------------------------------------------
  *
- * Threads: several may use one network at the same time where nobody changes it: in evaluation
- * (ng_eval), each on a tape of its own whose recording is off. Reading it is no change; training,
- * ng_backward, ng_gradient, a step, ng_train, ng_eval, ng_module_to and loading are. */
+ * Threads: several threads may use one network at the same time if none changes it. It must be in
+ * evaluation (ng_eval), and each thread needs a tape of its own with recording off. Training,
+ * ng_backward, ng_gradient, an optimizer's step, ng_train, ng_eval, ng_module_to and loading change
+ * a network. */
 
-/* The module's output for x, recorded on the tape. If a layer fails, the layers before it have run:
- * running statistics, SpectralNorm's u and v, and dropout's stream have moved. */
+/* The module's output for x, recorded on the tape. If a layer fails, the layers before it have
+ * already run: they have updated running statistics, SpectralNorm's u and v, and dropout's random
+ * stream. */
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
-/* The output for x and a condition. AdaptiveLayerNorm with .condition needs one. Containers hand it
- * to each child that takes one; other modules ignore it. */
+/* The output for x and a condition. AdaptiveLayerNorm with .condition needs one. Containers pass it
+ * to each child that takes one. Other modules ignore it. */
 NG_API ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
                                          ng_tensor *condition);
 
-/* The output with tensors of yours in the place of the module's parameters: one for each, in the
- * order of ng_module_parameter, of its shape and dtype. It is a function of these, with gradients
- * of any order to them, so that steps of gradient descent can themselves be differentiated (MAML:
- * Finn, Abbeel & Levine 2017):
+/* The output with your tensors in place of the module's parameters: one for each parameter, in the
+ * order of ng_module_parameter, with its shape and dtype. The result has gradients of any order to
+ * them. So steps of gradient descent can be differentiated (MAML: Finn, Abbeel & Levine 2017):
  *
  *     ng_gradients(tape, &loss, 1, w, n, g, .record = true);
  *     for (int i = 0; i < n; i++) w[i] = ng_sub(tape, w[i], ng_mul_scalar(tape, g[i], lr));
  *     y = ng_forward_using(net, tape, x, w, n);
  *
- * A parameter may be its own replacement. Buffers are the module's own: running statistics move as
- * in ng_forward. A wrong count is NG_EVALUE. NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
+ * A parameter may be its own replacement. The module's buffers are used and updated as in
+ * ng_forward. A wrong count is NG_EVALUE. NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
  * the parameter. A layer of your own reads its parameters with ng_parameter_value.
  *
  * condition  as in ng_forward_conditioned; default none */
@@ -55,15 +56,16 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_ten
                                         ng_tensor *const *parameters,
                                         ng_forward_using_options options);
 
-/* The mode of a module and of all that it holds now. What is added to it later (ng_sequential_add,
- * ng_list_add, ng_module_add_child) keeps its own mode, as in PyTorch: a new layer trains. */
+/* Sets the mode of a module and of all its children. A module that is added later
+ * (ng_sequential_add, ng_list_add, ng_module_add_child) keeps its own mode, as in PyTorch. New
+ * modules are in training. */
 NG_API void ng_train(ng_module *module); /* dropout drops, BatchNorm uses the batch (the default) */
 NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses running statistics */
 
-/* Freezing takes parameters out of training: they require no gradient, and a BatchNorm in a frozen
- * module uses its running statistics whatever ng_train says. A layer that is added later keeps its
- * own mode: a new head on a frozen body learns. A parameter that is added to a frozen module itself
- * is frozen. */
+/* Freezing excludes parameters from training: they require no gradient, and a BatchNorm in a frozen
+ * module uses its running statistics also in training. A layer that is added later keeps its own
+ * mode, so a new head on a frozen body learns. A parameter that is added to a frozen module is
+ * frozen. */
 NG_API void ng_freeze(ng_module *module);
 NG_API void ng_unfreeze(ng_module *module);
 
@@ -71,20 +73,21 @@ NG_API void ng_unfreeze(ng_module *module);
  * is NG_EVALUE, as in ng_module_load. On failure nothing has changed. */
 NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
 
-/* Draws every parameter anew and puts buffers back, as in a new module. The random streams depend
+/* Draws every parameter anew and resets the buffers, as in a new module. The random streams depend
  * only on `seed` and the parameter's path: the same network with the same seed has the same
  * weights.
  *
  * A new module is drawn with seed 0. When it is given to another module it is drawn again by its
  * new path, so that two equal layers of a network differ. A layer keeps its values if one of them
- * was set since it was drawn: by ng_module_init, a file, ng_copy_values and the like, or by a write
- * to ng_data_f32's memory that ng_touch has told of.
+ * was set since it was drawn: by ng_module_init, a file, ng_copy_values or a similar call, or by a
+ * write to ng_data_f32's memory followed by ng_touch.
  *
  * Two equal networks that are made one after the other have equal weights until each has a seed:
  *     for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i); */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
-/* Frees a module with its children, parameters and buffers; a child is left to its parent. */
+/* Frees a module with its children, parameters and buffers. Does nothing to a child of another
+ * module, which its parent frees. */
 NG_API void ng_module_free(ng_module *module);
 
 /* ---- Look at a network -------------------------------------------------------------------- */
@@ -289,15 +292,16 @@ typedef struct {
     double eps;      /* default 1e-5 */
     double momentum; /* default 0.1 */
     bool cumulative; /* running statistics are plain averages over the batches seen */
-    bool no_affine, no_running_stats; /* without running statistics, eval uses the batch too */
-    bool frozen;     /* always the running statistics, with weight and bias trainable */
-    int64_t ghost;   /* train in sub-batches of so many samples, each with its own statistics, */
-    bool combined;   /* or with theirs put together: ng_ghost_batch_norm in ops.h */
-    ng_group *group; /* in training, statistics are those of the members' batches together
-                         (synchronized BatchNorm); it must outlive the layer's last pass */
-    bool masked; /* the condition of ng_forward_conditioned is a mask: 0 for what is padding, as in
-                         ng_batch_norm; not with .ghost */
-    int64_t channels; /* C */
+    bool no_affine,
+        no_running_stats; /* without running statistics, evaluation uses the batch too */
+    bool frozen;          /* always the running statistics, with weight and bias trainable */
+    int64_t ghost;        /* samples of a sub-batch with statistics of its own, in training */
+    bool combined;        /* with .ghost: combine their statistics (ng_ghost_batch_norm in ops.h) */
+    ng_group *group;      /* in training, statistics are over the batches of all ranks (synchronized
+                        BatchNorm); it must outlive the layer's last pass */
+    bool masked;          /* the condition of ng_forward_conditioned is a mask, 0 for padding, as in
+                        ng_batch_norm; not with .ghost */
+    int64_t channels;     /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
     ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
@@ -334,9 +338,9 @@ NG_API ng_module *ng_function_new(const char *name, ng_function *function);
 /* Dropout with probability p, in training only. */
 NG_API ng_module *ng_dropout_new(double p);
 
-/* One after the other; children are named 0, 1, 2... More are added with ng_sequential_add, and
- * are in training or evaluation, frozen or not, as they were before: ng_eval or ng_freeze again.
- * Whatever happens, the modules are no longer yours. */
+/* Sequential: calls its children one after the other. They are named 0, 1, 2... The sequential owns
+ * them, also if the call fails. A module that ng_sequential_add adds keeps its mode: call ng_eval
+ * or ng_freeze again if needed. */
 NG_API ng_module *ng_sequential_from(ng_module *const *modules, int count);
 #ifndef __cplusplus
 #define ng_sequential_new(...)                                                                     \
@@ -353,9 +357,9 @@ NG_BEGIN_C
 #endif
 NG_API ng_status ng_sequential_add(ng_module *sequential, ng_module *module);
 
-/* A list of modules that something else calls, one by one (ng_module_child): steps of a loop, the
- * heads of a network, the members of an ensemble. Children are named 0, 1, 2...; the rest as in
- * ng_sequential_from. It has no forward function of its own. */
+/* A list of modules that your code calls by ng_module_child: steps of a loop, heads of a network,
+ * networks of an ensemble. It has no forward function. Names and ownership are as in
+ * ng_sequential_from. */
 NG_API ng_module *ng_list_from(ng_module *const *modules, int count);
 #ifndef __cplusplus
 #define ng_list_new(...)                                                                           \
@@ -372,15 +376,16 @@ NG_BEGIN_C
 #endif
 NG_API ng_status ng_list_add(ng_module *list, ng_module *module);
 
-/* Tensors of yours as a module, named 0, 1, 2..., which owns them from then on: bare tensors have
- * so an optimizer, clipping, files. They are floating leaves, which now require a gradient; after
- * an error they are still yours. ng_module_init fills them with 0.
+/* Your tensors as the parameters of a module, named 0, 1, 2..., for an optimizer, clipping or a
+ * file. They must be float leaves; they then require a gradient. The module owns them, but after an
+ * error they are still yours. ng_module_init fills them with 0.
  *
  *     ng_tensor *w = ng_zeros_new(NG_F64, NG_SHAPE(3)), *b = ng_zeros_new(NG_F64, NG_SCALAR);
  *     ng_optimizer *adam = ng_adam_new(ng_parameters_new(NG_TENSORS(w, b))); */
 NG_API ng_module *ng_parameters_new(ng_tensor *const *tensors, int count);
 
-/* y = x + inner(x); the child is named inner and belongs to the residual, whatever happens. */
+/* y = x + inner(x); the child is named inner. The residual owns it, also if the call
+ * fails. */
 NG_API ng_module *ng_residual_new(ng_module *inner);
 
 /* ---- More norms ----------------------------------------------------------------------------- */
@@ -463,8 +468,8 @@ typedef struct {
     double r_max, d_max; /* default 3 and 5 */
     int64_t warmup, ramp;
     bool no_affine;   /* without weight and bias */
-    ng_group *group;  /* as BatchNorm's, */
-    bool masked;      /* and so is this */
+    ng_group *group;  /* as in ng_batch_norm_new */
+    bool masked;      /* as in ng_batch_norm_new */
     int64_t channels; /* C */
 } ng_batch_renorm_new_options;
 #define ng_batch_renorm_new(...)                                                                   \
@@ -473,8 +478,8 @@ NG_API ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options);
 
 /* DiT's adaLN-Zero block: y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c)), xhat being
  * LayerNorm without affine. One Linear makes (shift, scale, gate) of silu(c), c (..., condition),
- * and starts at zero, so that the block starts as y = x. inner keeps the shape and belongs to the
- * block, whatever happens. Peebles & Xie 2023.
+ * and starts at zero, so that the block starts as y = x. inner must keep the shape. The block owns
+ * it, also if the call fails. Peebles & Xie 2023.
  *     ng_adaptive_residual_new(mlp, .dim = 128, .condition = 64) */
 typedef struct {
     int64_t dim, condition;
@@ -488,8 +493,8 @@ NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options
 /* WeightNorm of a module that has a parameter "weight" (out, ...) of its own, as Linear, Conv2d and
  * Embedding have: weight = g v / ||v||, with a length g and a direction v for each output, or with
  * .whole one for all. Parameters g, which starts as ||v|| so that nothing changes at first, and
- * inner.weight, which is v. A row of zeros stays 0. inner belongs to the new module, whatever
- * happens. The weight of a transposed convolution is (in, ...): there is a length for each input.
+ * inner.weight, which is v. A row of zeros stays 0. The new module owns inner, also if the call
+ * fails. The weight of a transposed convolution is (in, ...): there is a length for each input.
  * Salimans & Kingma 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
@@ -526,7 +531,7 @@ typedef struct {
     int64_t stride, padding, dilation, groups;            /* for rows and columns alike */
     int64_t kernel_h, kernel_w, stride_h, stride_w;       /* for rows and for columns */
     int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
-    bool no_bias; /* as before a BatchNorm, which would take it out again */
+    bool no_bias; /* use it before a BatchNorm, which subtracts any bias */
     int64_t kernel;
 } ng_conv2d_new_options;
 #define ng_conv2d_new(in, out, ...)                                                                \
@@ -601,14 +606,14 @@ typedef struct {
     ng_embedding_new_with(count, NG_NAMED(ng_embedding_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_embedding_new_with(int64_t count, ng_embedding_new_options options);
 
-/* LearnedPositions: y = x + weight[t] for x (..., T, dim), T at most the `length` of weight
- * (length, dim). (Rotary positions are an option of the attention.) */
+/* LearnedPositions: y = x + weight[t] for x (..., T, dim); weight (length, dim), and T is at most
+ * length. Rotary positions are an option of the attention. */
 #define ng_learned_positions_new(length, ...)                                                      \
     ng_learned_positions_new_with(length, NG_NAMED(ng_embedding_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_options options);
 
-/* A maker of norms over `dim` features: what a module with norms inside takes as an option. Any
- * function of this type will do; these are ready. */
+/* A function that makes a norm over `dim` features. Modules with norms inside take one as an
+ * option: one of these or your own. */
 typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);
 NG_API ng_module *ng_norm_rms(int64_t dim);
