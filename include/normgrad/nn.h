@@ -289,19 +289,19 @@ NG_API ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_opt
  * running_mean (0), running_var (1) and num_batches_tracked (an int64 scalar). Training with one
  * value per channel is an error. */
 typedef struct {
-    double eps;      /* default 1e-5 */
-    double momentum; /* default 0.1 */
-    bool cumulative; /* running statistics are plain averages over the batches seen */
-    bool no_affine,
-        no_running_stats; /* without running statistics, evaluation uses the batch too */
-    bool frozen;          /* always the running statistics, with weight and bias trainable */
-    int64_t ghost;        /* samples of a sub-batch with statistics of its own, in training */
-    bool combined;        /* with .ghost: combine their statistics (ng_ghost_batch_norm in ops.h) */
-    ng_group *group;      /* in training, statistics are over the batches of all ranks (synchronized
-                        BatchNorm); it must outlive the layer's last pass */
-    bool masked;          /* the condition of ng_forward_conditioned is a mask, 0 for padding, as in
-                        ng_batch_norm; not with .ghost */
-    int64_t channels;     /* C */
+    double eps;            /* default 1e-5 */
+    double momentum;       /* default 0.1 */
+    bool cumulative;       /* running statistics are plain averages over all batches */
+    bool no_affine;        /* without weight and bias */
+    bool no_running_stats; /* evaluation uses the batch too */
+    bool frozen;           /* always use running statistics; weight and bias still train */
+    int64_t ghost;         /* in training, samples of a sub-batch with its own statistics */
+    bool combined;         /* with .ghost: combine them, as in ng_ghost_batch_norm */
+    ng_group *group;       /* in training, statistics are over the batches of all ranks
+                              (synchronized BatchNorm); it must outlive the layer's last pass */
+    bool masked;           /* the condition of ng_forward_conditioned is a mask, 0 for padding, as
+                              in ng_batch_norm; not with .ghost */
+    int64_t channels;      /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
     ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
