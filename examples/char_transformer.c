@@ -1,7 +1,8 @@
-/* A transformer learns to write: the characters of text files, or of Newton's Opticks.
+/* A transformer that learns to write text, character by character.
  *
- * Trains one network for each norm and placement that is asked for, prints the loss, writes it to
- * a .dat file, and lets the last network write a sample: build/examples/char_transformer --help */
+ * Trains one network for each requested norm and placement, prints the losses, writes them to a
+ * .dat file and prints a sample of the last network's text: build/examples/char_transformer
+ * --help */
 #include "options.h"
 #include "training.h"
 
@@ -42,48 +43,48 @@ typedef struct {
     char out[1024];
     const char *prompt;
     checkpoint saved;
-    char **files; /* after the options */
+    char **files; /* arguments after the options */
     int n_files;
 } options;
 
 static const char usage[] =
     "usage: char_transformer [options] [FILE...]\n"
     "\n"
-    "A transformer learns the characters of the files, or of Newton's Opticks, and then writes\n"
-    "a sample. With several norms or placements it trains one network for each pair of them\n"
-    "and compares their losses.\n";
+    "Trains a transformer on the characters of the files, or of Newton's Opticks, and prints\n"
+    "a sample of its text. With several norms or placements it trains one network for each\n"
+    "pair of them and compares their losses.\n";
 static const char closing[] =
-    "Ctrl-C, or SIGTERM, ends it after the current step; what there is by then is saved. A\n"
-    "training whose loss or gradient is no longer a number ends, and makes the exit status 1.\n";
+    "Ctrl-C or SIGTERM ends it after the current step and saves the results so far. A training\n"
+    "whose loss or gradient is not finite ends, and the exit status is then 1.\n";
 
-/* Gives the index of the first file. */
+/* Reads the options. Returns the index of the first file. */
 static int read_into(options *o, const char **out, int argc, char **argv)
 {
     const program_option known[] = {
-        OPTION_LIST("norm", "LIST", "of layer,rms,scale,tanh,batch,none (layer)", o->norm, norms),
-        OPTION_LIST("placement", "LIST", "of pre,post,sandwich,deepnorm (pre)", o->placement,
+        OPTION_LIST("norm", "LIST", "some of layer,rms,scale,tanh,batch,none (layer)", o->norm,
+                    norms),
+        OPTION_LIST("placement", "LIST", "some of pre,post,sandwich,deepnorm (pre)", o->placement,
                     placements),
         OPTION_CHOICE("positions", "KIND", "learned, rotary or none (learned)", &o->positions,
                       positions),
         OPTION_CHOICE("feed-forward", "F", "gelu, gelu_tanh, relu or swiglu (gelu)",
                       &o->feed_forward, feed_forwards),
-        OPTION_SWITCH("qk-norm", "RMSNorm of each head of q and k", &o->qk_norm),
+        OPTION_SWITCH("qk-norm", "apply RMSNorm to each head of q and k", &o->qk_norm),
         OPTION_COUNT("layers", "N", "blocks (4)", &o->layers, 1, 1000),
         OPTION_COUNT("width", "N", "features (128)", &o->width, 1, 100000),
-        OPTION_COUNT("heads", "N", "of the attention; they divide width (4)", &o->heads, 1, 100000),
-        OPTION_COUNT("context", "N", "characters that are seen at once (128)", &o->context, 1,
-                     100000),
-        OPTION_COUNT("batch", "N", "sequences a step (8)", &o->batch, 1, 100000),
-        OPTION_COUNT("steps", "N", "of training (2000)", &o->steps, 1, 100000000),
-        OPTION_NUMBER("lr", "RATE", "learning rate at its highest (0.001)", &o->lr, 1e-12, 1e3),
-        OPTION_NUMBER("dropout", "P", "of what each branch adds (0)", &o->dropout, 0, 1),
-        OPTION_COUNT("seed", "N", "of weights and batches (0)", &o->seed, 0, 1000000000),
-        OPTION_COUNT("sample", "N", "characters to write at the end (500)", &o->sample, 0, 1000000),
-        OPTION_NUMBER("temperature", "T", "of the sample: below 1 bolder (0.8)", &o->temperature,
-                      1e-3, 1e3),
-        OPTION_TEXT("prompt", "TEXT", "how the sample begins (a new line)", &o->prompt),
+        OPTION_COUNT("heads", "N", "attention heads, a divisor of width (4)", &o->heads, 1, 100000),
+        OPTION_COUNT("context", "N", "characters of context (128)", &o->context, 1, 100000),
+        OPTION_COUNT("batch", "N", "sequences per step (8)", &o->batch, 1, 100000),
+        OPTION_COUNT("steps", "N", "training steps (2000)", &o->steps, 1, 100000000),
+        OPTION_NUMBER("lr", "RATE", "highest learning rate (0.001)", &o->lr, 1e-12, 1e3),
+        OPTION_NUMBER("dropout", "P", "dropout probability of each branch (0)", &o->dropout, 0, 1),
+        OPTION_COUNT("seed", "N", "seed of weights and batches (0)", &o->seed, 0, 1000000000),
+        OPTION_COUNT("sample", "N", "characters of sample text to print (500)", &o->sample, 0,
+                     1000000),
+        OPTION_NUMBER("temperature", "T", "sampling temperature (0.8)", &o->temperature, 1e-3, 1e3),
+        OPTION_TEXT("prompt", "TEXT", "beginning of the sample (a newline)", &o->prompt),
         CHECKPOINT_OPTIONS(o->saved),
-        OPTION_TEXT("out", "PREFIX", "of the .dat (build/char_transformer)", out),
+        OPTION_TEXT("out", "PREFIX", "prefix of the .dat (build/char_transformer)", out),
         THREADS_OPTION(o->threads, "0")};
     return read_options(argc, argv, usage, OPTIONS(known), closing);
 }
@@ -115,11 +116,11 @@ static options parse_options(int argc, char **argv)
 
 typedef struct {
     unsigned char *bytes;
-    size_t count, room;
-    int id[256];             /* of a byte; -1 where it does not occur */
-    unsigned char byte[256]; /* of an id */
+    size_t count, capacity;
+    int id[256];             /* id of each byte; -1 if it does not occur */
+    unsigned char byte[256]; /* byte of each id */
     int vocabulary;
-    int64_t train; /* bytes to train on, the first; the rest validates */
+    int64_t train; /* the first so many bytes are for training, the rest for validation */
 } text;
 
 static bool read_file(text *t, const char *path)
@@ -127,14 +128,14 @@ static bool read_file(text *t, const char *path)
     FILE *file = fopen(path, "rb");
     size_t got = 1;
     while (file && got > 0) {
-        if (t->count == t->room) {
-            const size_t room = t->room ? 2 * t->room : 1 << 16;
-            unsigned char *grown = realloc(t->bytes, room);
+        if (t->count == t->capacity) {
+            const size_t capacity = t->capacity ? 2 * t->capacity : 1 << 16;
+            unsigned char *grown = realloc(t->bytes, capacity);
             if (!grown) break;
             t->bytes = grown;
-            t->room = room;
+            t->capacity = capacity;
         }
-        got = fread(t->bytes + t->count, 1, t->room - t->count, file);
+        got = fread(t->bytes + t->count, 1, t->capacity - t->count, file);
         t->count += got;
     }
     const bool read = file && got == 0 && !ferror(file);
@@ -143,12 +144,13 @@ static bool read_file(text *t, const char *path)
     return read;
 }
 
-/* A text without new lines is sampled from any character on. */
+/* Returns whether the text has all characters of the prompt. The default, a newline, is exempt: a
+ * text without newlines is sampled from another character. */
 static bool has_prompt(const text *t, const char *prompt)
 {
     for (const char *at = strcmp(prompt, "\n") ? prompt : ""; *at; at++) {
         if (t->id[(unsigned char)*at] >= 0) continue;
-        complain("--prompt '%s' has a character that the text has not: '%c'", prompt, *at);
+        complain("--prompt '%s' has a character that is not in the text: '%c'", prompt, *at);
         return false;
     }
     return true;
@@ -159,10 +161,10 @@ static bool read_text(text *t, const options *o)
     bool read = o->n_files > 0 || read_file(t, find_data("opticks.txt"));
     for (int i = 0; i < o->n_files && read; i++) read = read_file(t, o->files[i]);
     if (!read) return false;
-    const size_t least = 20 * ((size_t)o->context + 1); /* so that both parts hold a sequence */
+    const size_t least = 20 * ((size_t)o->context + 1); /* each part holds at least one sequence */
     if (t->count < least) {
-        complain("%zu characters, expected at least %zu for a context of %d", t->count, least,
-                 o->context);
+        complain("%zu characters of text, expected at least %zu for a context of %d", t->count,
+                 least, o->context);
         return false;
     }
     bool occurs[256] = {false};
@@ -177,13 +179,13 @@ static bool read_text(text *t, const options *o)
 
 /* ---- The job ---- */
 
-/* What was measured with one network, every REPORT steps. */
+/* The measurements of one network, every REPORT steps. */
 enum { REPORT = 50, VALIDATION_BATCHES = 8 };
 typedef struct {
     char name[64];
-    double *loss, *validation, *seconds; /* [report] */
+    double *loss, *validation, *seconds; /* by report */
     int reports;
-    int diverged; /* the step at which, or 0 */
+    int diverged; /* the step at which it diverged, or 0 */
 } curve;
 
 typedef struct {
@@ -238,15 +240,15 @@ typedef struct {
     ng_rng rng;
     double began;
 
-    /* What is saved with the training. */
+    /* Saved with the training. */
     ng_training *training;
     double sum, seconds;
     int64_t counted, reports;
-    ng_tensor *measured; /* (3, reports): losses, on other text, seconds */
+    ng_tensor *measured; /* (3, reports): training loss, validation loss, seconds */
     setting settings[2];
 } run;
 
-/* Sequences from bytes first .. last - 1, each label the byte after its id. */
+/* Draws sequences from the bytes first to last - 1. Each label is the byte after its id. */
 static void draw_batch(run *r, ng_rng *rng, int64_t first, int64_t last)
 {
     const options *o = &r->job->options;
@@ -263,7 +265,7 @@ static void draw_batch(run *r, ng_rng *rng, int64_t first, int64_t last)
     ng_touch(r->ids), ng_touch(r->labels);
 }
 
-/* Nats a character on text that was not trained on: the same batches each time. */
+/* Returns the validation loss in nats per character, always on the same batches. */
 static double validate(run *r)
 {
     const text *t = &r->job->text;
@@ -281,7 +283,7 @@ static double validate(run *r)
     return sum / VALIDATION_BATCHES;
 }
 
-/* The loss, or the norm of its gradient where that is no number. */
+/* Takes a step. Returns the loss, or the norm of its gradient if that is not finite. */
 static double train_step(run *r)
 {
     draw_batch(r, &r->rng, 0, r->job->text.train);
@@ -317,7 +319,7 @@ static void report(run *r, double loss, int step)
     }
 }
 
-/* Takes up what is saved, if it is to be, and what was measured till then. */
+/* Sets up the training and, with --resume, restores it and the measurements made so far. */
 static bool begin_training(run *r, const char *key, int number)
 {
     const options *o = &r->job->options;
@@ -380,7 +382,7 @@ static void train(run *r)
 
 /* ---- Writing ---- */
 
-/* One of the ids, in proportion to e^(logit / temperature). */
+/* Returns an id drawn with probabilities proportional to e^(logit / temperature). */
 static int draw_id(const ng_tensor *logits, int64_t row, int vocabulary, double temperature,
                    ng_rng *rng)
 {
@@ -394,7 +396,7 @@ static int draw_id(const ng_tensor *logits, int64_t row, int vocabulary, double 
     return vocabulary - 1;
 }
 
-/* Each character is drawn after what the last `context` characters say. */
+/* Prints a sample, each character drawn given the last `context` characters. */
 static void write_sample(run *r)
 {
     const options *o = &r->job->options;
@@ -407,7 +409,7 @@ static void write_sample(run *r)
     if (seen && count == 0) seen[count++] = t->byte[0];
     ng_tape_set_recording(r->tape, false);
     ng_eval(r->net);
-    printf("\nA sample of %s:\n\n%.*s", r->curve->name, count, seen ? (const char *)seen : "");
+    printf("\nSample from %s:\n\n%.*s", r->curve->name, count, seen ? (const char *)seen : "");
     for (int i = 0; seen && i < o->sample && !interrupted && !ng_failed(); i++) {
         const int length = count < o->context ? count : o->context;
         ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(1, length));
@@ -488,14 +490,14 @@ static void print_table(const job *j)
         printf("%-22s %8d %12.4f %12.4f %7.1f s %9.2f\n", c->name, step, c->loss[last],
                c->validation[last], c->seconds[last], 1e3 * c->seconds[last] / step);
     }
-    printf("\nLosses are nats a character; validation is on the last tenth of the text.\n");
+    printf("\nLosses in nats per character. Validation uses the last tenth of the text.\n");
 }
 
 static int work(job *j)
 {
     const options *o = &j->options;
     if (!can_write("out", o->out) || !read_text(&j->text, o)) return EXIT_FAILED;
-    printf("%zu characters of %d kinds; %d layers, width %d, %d heads, context %d, batch %d\n\n",
+    printf("%zu characters, %d distinct; %d layers, width %d, %d heads, context %d, batch %d\n\n",
            j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch);
     fflush(stdout);
     int left = 0;
@@ -508,11 +510,11 @@ static int work(job *j)
     if (!ng_failed() && has_reports(j)) {
         print_table(j);
         if (write_history(j))
-            printf("The curves: %s.dat, drawn by gnuplot -c plots/char_transformer.gp %s\n", o->out,
-                   o->out);
+            printf("Curves: %s.dat. To draw them: gnuplot -c plots/char_transformer.gp %s\n",
+                   o->out, o->out);
     }
     if (ng_failed()) return EXIT_FAILED;
-    if (interrupted) printf("Interrupted%s.\n", has_reports(j) ? "" : ": nothing is saved");
+    if (interrupted) printf("Interrupted%s.\n", has_reports(j) ? "" : ": no curves are saved");
     return interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
 }
 

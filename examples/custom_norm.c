@@ -1,9 +1,9 @@
-/* A norm layer of your own: PowerNorm divides each row by its p-norm per feature,
+/* A custom norm layer: PowerNorm divides each row by its p-norm per feature,
  *
  *     y = x / (mean(|x|^p) + eps)^(1/p) * gamma          p = 2 is RMSNorm
  *
- * as a module with a parameter, checked against finite differences, then trained. Nothing in the
- * library is touched, and no gradient is written: the formula is made of ops. */
+ * It is a module with a parameter, composed of ops, so that it needs no gradient code and no change
+ * of the library. The program checks it against finite differences, then trains with it. */
 #include "program.h"
 #include <normgrad.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const ng_module_class power_norm_class = {
     .describe = power_norm_describe,
 };
 
-/* power_norm_new(128, .p = 3): zero means the default, as everywhere. */
+/* Options of power_norm_new(128, .p = 3). 0 selects the default, as everywhere in the library. */
 typedef struct {
     double p;   /* default 2 */
     double eps; /* default 1e-6 */
@@ -73,7 +73,7 @@ static bool check(double p)
 
 /* ---- The use ---- */
 
-/* Teaches a network which of eight numbers is the largest, and returns the last loss. */
+/* Trains a network to find the largest of eight numbers. Returns the last loss. */
 static double train(ng_module *net, int steps)
 {
     ng_rng rng = ng_rng_seeded(2);
@@ -96,7 +96,7 @@ static double train(ng_module *net, int steps)
 
 int main(int argc, char **argv)
 {
-    program_without_options(argc, argv, "Checks a norm of its own, PowerNorm, and trains with it.");
+    program_without_options(argc, argv, "Checks a custom norm, PowerNorm, and trains with it.");
     bool passed = check(2);
     passed = check(3) && passed;
 
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     ng_summary(net);
     puts("");
     const bool learned = train(net, 300) < 0.5;
-    if (!learned) complain("the network has not learned which number is the largest");
+    if (!learned) complain("the network has not learned to find the largest number");
     ng_module_free(net);
     return program_end(passed && learned ? EXIT_SUCCESS : EXIT_FAILED);
 }

@@ -1,15 +1,14 @@
-/* An op of your own with its gradient, checked; nothing in the library is touched.
+/* A custom op with its gradient, checked against finite differences. The library is not changed.
  *
  *     y = x / (1 + |x|)          softsign, a tanh with heavier tails
- *     dy/dx = 1 / (1 + |x|)^2
- */
+ *     dy/dx = 1 / (1 + |x|)^2 */
 #include "program.h"
 #include <math.h>
 #include <normgrad.h>
 #include <stdio.h>
 
-/* The gradient is a rule made of ops. Recorded again, it has a gradient of its own: that is how
- * the second-order check below works. */
+/* The gradient as a rule composed of ops. When it is recorded it has a gradient itself, which the
+ * second-order check below uses. */
 static void softsign_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *size = ng_add_scalar(tape, ng_abs(tape, node->inputs[0]), 1.0);
@@ -43,7 +42,8 @@ static ng_tensor *call_softsign(ng_tape *tape, ng_tensor *const *inputs, void *c
 
 int main(int argc, char **argv)
 {
-    program_without_options(argc, argv, "Checks an op of its own, softsign, against differences.");
+    program_without_options(argc, argv,
+                            "Checks a custom op, softsign, against finite differences.");
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 2, &rng));
 

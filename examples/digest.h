@@ -1,4 +1,4 @@
-/* A number that tells lists of numbers from others: FNV-1a, word by word, folded. */
+/* A 64-bit hash of a list of numbers: FNV-1a over 8-byte words. */
 #ifndef EXAMPLES_DIGEST_H
 #define EXAMPLES_DIGEST_H
 
@@ -7,8 +7,9 @@
 
 #define DIGEST_START UINT64_C(0xcbf29ce484222325)
 
-/* Goes on from a digest, or from DIGEST_START. A product carries upwards only: the high half goes
- * on top of the low one, where the signs of two numbers would else cancel each other. */
+/* Returns the digest extended by one word; the first digest is DIGEST_START. The multiplication
+ * carries only upwards, so the high half is folded into the low one: otherwise two sign bits would
+ * cancel. */
 static inline uint64_t digest_of(uint64_t digest, uint64_t word)
 {
     digest = (digest ^ word) * UINT64_C(0x100000001b3);

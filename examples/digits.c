@@ -1,8 +1,8 @@
-/* The main job: one network, five norms, real digits.
+/* A comparison of five networks on handwritten digits: without a norm, and with each of four.
  *
- * Finds for the same network, without a norm and with each of four, the learning rate at which it
- * learns examples/data/digits.csv best; trains it at that rate from seeds that had no say in it;
- * prints a table; writes PREFIX.dat and has gnuplot draw it: build/examples/digits --help */
+ * For each norm it finds the learning rate that works best on examples/data/digits.csv, trains the
+ * network at that rate from other seeds, prints a table, writes PREFIX.dat and draws it with
+ * gnuplot: build/examples/digits --help */
 #include "options.h"
 #include "training.h"
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 typedef struct {
     const char *key, *name;
-    ng_module *(*make)(int64_t width); /* NULL: nothing stands there */
+    ng_module *(*make)(int64_t width); /* NULL: no layer */
 } norm_choice;
 
 static ng_module *make_batch(int64_t width) { return ng_batch_norm_new(width); }
@@ -27,7 +27,7 @@ static const norm_choice norms[] = {{"none", "no norm", NULL},
                                     {"adaptive", "AdaptiveLayerNorm", make_adaptive}};
 enum { NORMS = sizeof norms / sizeof norms[0] };
 
-/* The rates tried are lowest_rate, twice that... */
+/* The candidate rates are lowest_rate, twice that... */
 enum { RATES = 8, TRIALS = 3, MOST_AT_ONCE = 64 };
 
 typedef struct {
@@ -59,7 +59,7 @@ static const optimizer_choice optimizers[] = {{"adam", 5e-4, make_adam},
 typedef struct {
     bool norm[NORMS];
     int optimizer;
-    double lr; /* of all norms; 0: of each its own best */
+    double lr; /* of all norms; 0: the best one for each norm */
     int seeds, epochs, batch, depth, width, at_once, threads;
     const char *data;
     char out[1024];
@@ -71,9 +71,9 @@ static const char usage[] =
     "usage: digits [options]\n"
     "\n"
     "Trains one network on handwritten digits with each norm, from several seeds, prints a\n"
-    "table, and draws training loss and validation accuracy by epoch. Each norm has the best of\n"
-    "eight learning rates: the one at which the worst of three other seeds ends with the lowest\n"
-    "training loss.\n";
+    "table, and draws training loss and validation accuracy by epoch. Each norm has its own\n"
+    "learning rate: of eight candidates, the one with the lowest final training loss, taking\n"
+    "the worst of three other seeds.\n";
 
 static options parse_options(int argc, char **argv)
 {
@@ -81,27 +81,26 @@ static options parse_options(int argc, char **argv)
     const char *out = NULL;
     bool some = false;
     const program_option known[] = {
-        OPTION_LIST("norm", "LIST", "of none,batch,layer,rms,adaptive (all)", o.norm, norms),
-        OPTION_COUNT("seeds", "N", "runs of each (9)", &o.seeds, 1, MAX_SEEDS),
+        OPTION_LIST("norm", "LIST", "some of none,batch,layer,rms,adaptive (all)", o.norm, norms),
+        OPTION_COUNT("seeds", "N", "runs of each norm (9)", &o.seeds, 1, MAX_SEEDS),
         OPTION_COUNT("epochs", "N", "passes over the training data (30)", &o.epochs, 1, 100000),
-        OPTION_COUNT("batch", "N", "samples a step (64)", &o.batch, 1, 1000000),
+        OPTION_COUNT("batch", "N", "samples per step (64)", &o.batch, 1, 1000000),
         OPTION_CHOICE("optimizer", "NAME", "adam, adamw, sgd, momentum or rmsprop (adam)",
                       &o.optimizer, optimizers),
-        OPTION_RATE("lr", "RATE", "one learning rate for all, and none is tried", &o.lr),
+        OPTION_RATE("lr", "RATE", "one learning rate for all norms, without a search", &o.lr),
         OPTION_COUNT("depth", "N", "hidden layers (2)", &o.depth, 0, 1000),
-        OPTION_COUNT("width", "N", "features of each (128)", &o.width, 1, 100000),
-        OPTION_TEXT("data", "FILE", "a CSV file, the label last (digits.csv of examples/data)",
-                    &o.data),
-        OPTION_TEXT("out", "PREFIX", "of the .dat, .svg and .png (build/convergence)", &out),
+        OPTION_COUNT("width", "N", "features of each layer (128)", &o.width, 1, 100000),
+        OPTION_TEXT("data", "FILE", "a CSV file, label last (examples/data/digits.csv)", &o.data),
+        OPTION_TEXT("out", "PREFIX", "prefix of the .dat, .svg and .png (build/convergence)", &out),
         CHECKPOINT_OPTIONS(o.saved),
         OPTION_SWITCH("live",
-                      "redraw while training, one at a time: a window, or\n"
-                      "the terminal without one",
+                      "redraw during training, which then runs one seed at a time:\n"
+                      "in a window, or in the terminal if there is no display",
                       &o.live),
-        OPTION_SWITCH("no-plot", "leave the drawing out", &o.no_plot),
-        OPTION_COUNT("at-once", "N", "trainings side by side; 0: one per processor (0)", &o.at_once,
+        OPTION_SWITCH("no-plot", "draw no figure", &o.no_plot),
+        OPTION_COUNT("at-once", "N", "concurrent trainings; 0: one per processor (0)", &o.at_once,
                      0, MOST_AT_ONCE),
-        THREADS_OPTION(o.threads, "1: enough for this size")};
+        THREADS_OPTION(o.threads, "1")};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
     check_checkpoint(&o.saved);
     choose_prefix(o.out, sizeof o.out, out, "convergence");
@@ -113,8 +112,8 @@ static options parse_options(int argc, char **argv)
 
 /* ---- The job ---- */
 
-/* What came of a norm's trials: the loss at the end by rate, and the rate of the best, whose worst
- * seed has the lowest. */
+/* The result of a norm's search: the final loss by rate, and the index of the best rate, whose
+ * worst seed has the lowest loss. */
 typedef struct {
     number_spread loss[RATES];
     int tried, best;
@@ -126,7 +125,7 @@ typedef struct {
     int64_t features, classes, train_count;
     curves curves[NORMS];
     trials trials[NORMS];
-    curves trial[RATES]; /* of one norm at each rate */
+    curves trial[RATES]; /* of one norm at each candidate rate */
     bool terminal, window;
     FILE *live; /* gnuplot, or NULL */
     double drawn;
@@ -134,7 +133,7 @@ typedef struct {
 
 /* ---- Data ---- */
 
-/* The features become at most 1: for the digits' pixels that is a division by 16. */
+/* Reads the data and scales the features to at most 1; the digits' pixels are divided by 16. */
 static bool read_data(job *j)
 {
     ng_dataset *raw = ng_dataset_read_csv(j->options.data);
@@ -158,7 +157,7 @@ static bool read_data(job *j)
 
 /* ---- History ---- */
 
-/* "64-128-128-10", and with many layers "64-128 (x 12)-10". */
+/* Writes "64-128-128-10", or with many layers "64-128 (x 12)-10". */
 static void describe_network(const job *j, char *text, size_t bytes)
 {
     const options *o = &j->options;
@@ -175,13 +174,13 @@ static double rate_of(const job *j, int k)
     return ldexp(optimizers[j->options.optimizer].lowest_rate, k);
 }
 
-/* The rate that a norm is trained at. */
+/* Returns the rate that a norm is trained at. */
 static double own_rate(const job *j, int norm)
 {
     return j->options.lr > 0 ? j->options.lr : rate_of(j, j->trials[norm].best);
 }
 
-/* "lr 0.001", or how each norm's rate was chosen. */
+/* Writes "lr 0.001", or how each norm's rate was chosen. */
 static void describe_rates(const job *j, char *text, size_t bytes)
 {
     if (j->options.lr > 0)
@@ -192,7 +191,7 @@ static void describe_rates(const job *j, char *text, size_t bytes)
                  j->trial[0].first_seed + TRIALS - 1);
 }
 
-/* A norm's trials in a block of their own, one line a rate. */
+/* Logs a norm's search as one block, one line per rate. */
 static void log_trials(const job *j, ng_history *history, int norm)
 {
     const trials *t = &j->trials[norm];
@@ -232,7 +231,7 @@ static bool write_history(const job *j)
 
 static const char script[] = "plots/convergence.gp";
 
-/* Whether there is a display, and a gnuplot that can use it. */
+/* Returns whether there is a display, and a gnuplot that can use it. */
 static bool has_window(void)
 {
     return (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY")) &&
@@ -244,12 +243,14 @@ static void begin_live(job *j)
     if (!j->options.live) return;
     j->window = has_window();
     if (!can_draw(script) || (!j->window && !j->terminal))
-        complain("--live needs gnuplot (make deps), and a display or a terminal; going on without");
+        complain(
+            "--live needs gnuplot (make deps), and a display or a terminal; continuing without it");
     else
         j->live = begin_gnuplot();
 }
 
-/* At most twice a second. In a terminal the figure takes the whole screen, status line included. */
+/* Redraws at most twice a second. In a terminal the figure fills the screen, status line
+ * included. */
 static void draw_live(job *j, const char *status)
 {
     const double now = progress_clock();
@@ -280,20 +281,20 @@ static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
     return net;
 }
 
-/* The trainings of a norm: TRIALS at each rate that is tried, then the seeds that count. Several go
- * on side by side, on a thread each; whoever is free takes the next. */
+/* The trainings of a norm: TRIALS at each candidate rate, or the scored seeds. Several run
+ * concurrently, one per thread; a thread that is free takes the next. */
 typedef struct {
     job *job;
     int norm, count;
     bool on_trial;
     progress *bar;
     atomic_int next;
-    pthread_mutex_t lock; /* of what is printed: */
+    pthread_mutex_t lock; /* of printing and of: */
     double seconds[MAX_SEEDS];
     int printed;
 } crew;
 
-/* Trains from the seed at this place of the curves, which draws the split and the weights. */
+/* Trains from the seed at this index of the curves. The seed draws the split and the weights. */
 static void run_seed(crew *w, curves *c, int place, double lr, int before, bool shows)
 {
     job *j = w->job;
@@ -334,7 +335,7 @@ static void print_run(const job *j, int norm, int seed, double seconds)
     fflush(stdout);
 }
 
-/* Of the runs that have come to their end, those whose turn it is. */
+/* Prints finished runs in the order of their seeds. */
 static void note_run(crew *w, int place, double seconds)
 {
     const job *j = w->job;
@@ -366,7 +367,7 @@ static ng_status run_some(ng_group *group, void *with)
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
-/* Whether all have come to their end. */
+/* Trains all runs. Returns whether all of them completed. */
 static bool run_all(job *j, int norm, bool on_trial, int count, progress *bar)
 {
     crew w = {.job = j,
@@ -382,7 +383,8 @@ static bool run_all(job *j, int norm, bool on_trial, int count, progress *bar)
     return well && !interrupted;
 }
 
-/* Of the seeds: the mean loss of the last five epochs, for that of a single one jumps about. */
+/* Returns the spread over the seeds of the mean loss of the last five epochs, which is less noisy
+ * than the last one. */
 static number_spread at_the_end(const curves *c)
 {
     const int count = c->epochs < 5 ? c->epochs : 5;
@@ -392,7 +394,7 @@ static number_spread at_the_end(const curves *c)
     return number_spread_of(loss, TRIALS);
 }
 
-/* Tries every rate from the seeds that are not scored. */
+/* Trains at every candidate rate, from seeds that are not scored, and chooses the norm's rate. */
 static void find_rate(job *j, int norm, progress *bar)
 {
     trials *t = &j->trials[norm];
@@ -408,8 +410,8 @@ static void print_rate(const job *j, int norm)
 {
     const int best = j->trials[norm].best;
     printf("%-18s best of %d learning rates: %g%s\n", norms[norm].name, RATES, rate_of(j, best),
-           best == 0           ? ", the lowest; a lower one may be better"
-           : best == RATES - 1 ? ", the highest; a higher one may be better"
+           best == 0           ? ", the lowest; a lower rate may be better"
+           : best == RATES - 1 ? ", the highest; a higher rate may be better"
                                : "");
     fflush(stdout);
 }
@@ -455,9 +457,8 @@ static void print_table(const job *j)
 
 static int end_interrupted(const job *j)
 {
-    printf(has_results(j->curves, NORMS)
-               ? "Interrupted. What there is stands in %s.dat.\n"
-               : "Interrupted before the end of an epoch: nothing is saved.\n",
+    printf(has_results(j->curves, NORMS) ? "Interrupted. The results so far are in %s.dat.\n"
+                                         : "Interrupted in the first epoch: no curves are saved.\n",
            j->options.out);
     return EXIT_INTERRUPTED;
 }
@@ -469,7 +470,7 @@ static void print_opening(const job *j)
     char network[96], rates[128];
     describe_network(j, network, sizeof network);
     describe_rates(j, rates, sizeof rates);
-    printf("%lld samples to train and %lld to validate, network %s, %d epoch%s, %d seed%s;\n"
+    printf("%lld samples for training, %lld for validation, network %s, %d epoch%s, %d seed%s;\n"
            "%s, %s\n\n",
            (long long)j->train_count, (long long)(ng_dataset_count(j->data) - j->train_count),
            network, j->options.epochs, j->options.epochs == 1 ? "" : "s", j->options.seeds,
@@ -503,13 +504,13 @@ int main(int argc, char **argv)
     job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
     ng_set_threads(0);
     if (j.options.at_once == 0) j.options.at_once = ng_threads();
-    if (j.options.live) j.options.at_once = 1; /* what is drawn stands still meanwhile */
+    if (j.options.live) j.options.at_once = 1; /* the live figure shows one training */
     ng_set_threads(j.options.threads);
     catch_signals();
-    signal(SIGPIPE, SIG_IGN); /* a live window that was closed is no reason to stop */
+    signal(SIGPIPE, SIG_IGN); /* closing the live window does not end the program */
     const bool made = make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs) &&
                       make_curves(j.trial, RATES, TRIALS, j.options.epochs);
-    for (int k = 0; k < RATES; k++) j.trial[k].first_seed = MAX_SEEDS; /* no --seeds reaches it */
+    for (int k = 0; k < RATES; k++) j.trial[k].first_seed = MAX_SEEDS; /* above every scored seed */
     const int status = made ? work(&j) : EXIT_FAILED;
     free_curves(j.curves, NORMS), free_curves(j.trial, RATES);
     ng_dataset_free(j.data);

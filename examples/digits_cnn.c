@@ -1,19 +1,18 @@
-/* A small residual network with BatchNorm on the 8 x 8 digits.
+/* A small residual network with BatchNorm, or another norm, on 8 x 8 images of digits.
  *
  *     conv 3 x 3 to W channels
  *     a residual block of two convolutions
  *     conv 3 x 3 to 2 W channels, stride 2: 4 x 4 from here on
  *     a residual block of two convolutions
- *     the mean over all places, and a Linear to the classes
+ *     global average pooling and a Linear to the classes
  *
- * with a norm after each convolution: BatchNorm, or others to compare it with. Trains it with
- * AdamW, warm-up and a cosine from several seeds, and writes its history to a .dat file:
- * build/examples/digits_cnn --help */
+ * Each convolution is followed by a norm. Trains with AdamW, warm-up and a cosine schedule from
+ * several seeds, and writes the curves to a .dat file: build/examples/digits_cnn --help */
 #include "image_norms.h"
 #include "options.h"
 #include "training.h"
 
-enum { SIDE = 8, CLASSES = 10, BATCH = 1 /* of the norms */ };
+enum { SIDE = 8, CLASSES = 10, BATCH = 1 /* index in norms */ };
 
 /* ---- Options ---- */
 
@@ -29,9 +28,9 @@ typedef struct {
 static const char usage[] =
     "usage: digits_cnn [options]\n"
     "\n"
-    "Trains a small residual convolutional network on handwritten digits, from several seeds,\n"
-    "with each norm that is asked for, and prints its accuracy on the fifth of the digits\n"
-    "that it has not seen.\n";
+    "Trains a small residual convolutional network on handwritten digits, from several seeds\n"
+    "and with each requested norm, and prints its accuracy on the validation set, a fifth of\n"
+    "the digits.\n";
 
 static options parse_options(int argc, char **argv)
 {
@@ -44,18 +43,17 @@ static options parse_options(int argc, char **argv)
                  .threads = 1};
     const char *out = NULL;
     const program_option known[] = {
-        OPTION_LIST("norm", "LIST", "of none,batch,layer,group (batch)", o.norm, norms),
-        OPTION_COUNT("seeds", "N", "runs (5)", &o.seeds, 1, MAX_SEEDS),
+        OPTION_LIST("norm", "LIST", "some of none,batch,layer,group (batch)", o.norm, norms),
+        OPTION_COUNT("seeds", "N", "runs of each norm (5)", &o.seeds, 1, MAX_SEEDS),
         OPTION_COUNT("epochs", "N", "passes over the training data (10)", &o.epochs, 1, 100000),
-        OPTION_COUNT("batch", "N", "samples a step (64)", &o.batch, 1, 1000000),
-        OPTION_RATE("lr", "RATE", "the highest learning rate (0.005)", &o.lr),
+        OPTION_COUNT("batch", "N", "samples per step (64)", &o.batch, 1, 1000000),
+        OPTION_RATE("lr", "RATE", "highest learning rate (0.005)", &o.lr),
         OPTION_COUNT("width", "N", "channels of the first half (16)", &o.width, 1, 10000),
         OPTION_TEXT("data", "FILE",
-                    "a CSV file: 64 pixels of 0 to 16, a label (digits.csv of examples/data)",
-                    &o.data),
-        OPTION_TEXT("out", "PREFIX", "of the .dat (build/digits_cnn)", &out),
+                    "a CSV file: 64 pixels of 0 to 16, label (examples/data/digits.csv)", &o.data),
+        OPTION_TEXT("out", "PREFIX", "prefix of the .dat (build/digits_cnn)", &out),
         CHECKPOINT_OPTIONS(o.saved),
-        THREADS_OPTION(o.threads, "1: enough for this size")};
+        THREADS_OPTION(o.threads, "1")};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
     check_checkpoint(&o.saved);
     choose_prefix(o.out, sizeof o.out, out, "digits_cnn");
@@ -65,7 +63,7 @@ static options parse_options(int argc, char **argv)
 
 /* ---- The network ---- */
 
-/* A convolution and its norm, whose beta makes the bias superfluous. */
+/* Adds a convolution and its norm. With a norm it has no bias, since beta replaces it. */
 static void add_convolution(ng_module *net, const norm_choice *norm, int64_t in, int64_t out,
                             int64_t stride)
 {
@@ -74,7 +72,7 @@ static void add_convolution(ng_module *net, const norm_choice *norm, int64_t in,
     if (norm->make) ng_sequential_add(net, norm->make(out));
 }
 
-/* relu(x + conv(relu(conv(x)))), a norm after each convolution. He et al. 2016. */
+/* Adds relu(x + conv(relu(conv(x)))), a norm after each convolution. He et al. 2016. */
 static void add_block(ng_module *net, const norm_choice *norm, int64_t channels)
 {
     ng_module *inner = ng_sequential_from(NULL, 0);
@@ -102,7 +100,7 @@ static ng_module *make_network(const options *o, const norm_choice *norm, int se
 
 /* ---- Training ---- */
 
-/* AdamW; the rate rises over a tenth of the steps, then falls as a cosine. */
+/* AdamW. The rate rises over the first tenth of the steps, then falls as a cosine. */
 static ng_optimizer *make_optimizer(const options *o, ng_module *net, int64_t samples)
 {
     const int64_t steps = samples / o->batch * o->epochs;
@@ -111,7 +109,7 @@ static ng_optimizer *make_optimizer(const options *o, ng_module *net, int64_t sa
     return ng_adamw_new(net, .lr = o->lr, .schedule = cosine);
 }
 
-/* Trains from one seed, which draws the split and the weights. A last, short batch is left out. */
+/* Trains from one seed, which draws the split and the weights, without incomplete batches. */
 static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data, int seed,
                      curves *c, progress *bar)
 {
@@ -173,7 +171,8 @@ static bool write_history(const options *o, ng_dataset *data, const curves *all)
 
 /* ---- Main ---- */
 
-/* Whether the file holds what the network reads, and enough of it for a batch. */
+/* Returns whether the file has the network's input size, valid labels, and enough samples for a
+ * batch. */
 static bool data_fits(const options *o, ng_dataset *data)
 {
     const ng_tensor *x = ng_dataset_x(data), *y = ng_dataset_y(data);
@@ -197,11 +196,11 @@ static void print_opening(const options *o, ng_dataset *data)
 {
     const int64_t count = ng_dataset_count(data);
     ng_module *net = make_network(o, &norms[BATCH], 0);
-    printf("%lld samples to train and %lld to validate, %lld parameters with BatchNorm, AdamW at "
-           "%g, batch %d, %d epoch%s\n\n",
-           (long long)(count * 4 / 5), (long long)(count - count * 4 / 5),
-           (long long)ng_parameter_count(net), o->lr, o->batch, o->epochs,
-           o->epochs == 1 ? "" : "s");
+    printf(
+        "%lld samples for training, %lld for validation, %lld parameters with BatchNorm, AdamW at "
+        "%g, batch %d, %d epoch%s\n\n",
+        (long long)(count * 4 / 5), (long long)(count - count * 4 / 5),
+        (long long)ng_parameter_count(net), o->lr, o->batch, o->epochs, o->epochs == 1 ? "" : "s");
     fflush(stdout);
     ng_module_free(net);
 }
@@ -224,12 +223,12 @@ static void work(const options *o, ng_dataset *data, curves *all)
     const bool any = has_results(all, NORMS);
     if (any) {
         print_results(all);
-        if (write_history(o, data, all)) printf("\nThe curves: %s.dat\n", o->out);
+        if (write_history(o, data, all)) printf("\nCurves: %s.dat\n", o->out);
     }
-    if (interrupted) printf("Interrupted%s.\n", any ? "" : ": nothing is saved");
+    if (interrupted) printf("Interrupted%s.\n", any ? "" : ": no curves are saved");
 }
 
-/* The lines of the file as images (count, 1, 8, 8). */
+/* Reads the file's lines as images (count, 1, 8, 8). */
 static ng_dataset *read_images(const options *o)
 {
     ng_dataset *lines = ng_dataset_read_csv(o->data, .scale = 1.0 / 16), *images = NULL;

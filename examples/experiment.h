@@ -1,4 +1,4 @@
-/* A program that runs one experiment of many steps: its options, its loop, its figure.
+/* The common frame of a program that runs one experiment of many steps: options, loop, figure.
  *
  *     int main(int argc, char **argv)
  *     {
@@ -7,7 +7,7 @@
  *         return experiment_end(&e);
  *     }
  *
- * The figure is drawn by plots/NAME.gp from what is logged in e.history. */
+ * plots/NAME.gp draws the figure from what is logged in e.history. */
 #ifndef EXAMPLES_EXPERIMENT_H
 #define EXAMPLES_EXPERIMENT_H
 
@@ -24,7 +24,7 @@ typedef struct {
     ng_history *history;
 } experiment;
 
-/* Reads the options; `steps` unless they say otherwise. */
+/* Reads the options and opens the history. `steps` is the default of --steps. */
 static inline experiment experiment_begin(int argc, char **argv, const char *name, const char *what,
                                           int steps)
 {
@@ -34,13 +34,13 @@ static inline experiment experiment_begin(int argc, char **argv, const char *nam
     bool no_plot = false;
     char usage[1024], many[32], where[96];
     snprintf(usage, sizeof usage, "usage: %s [options]\n\n%s\n", name, what);
-    snprintf(many, sizeof many, "how many (%d)", steps);
-    snprintf(where, sizeof where, "of the .dat, .svg and .png (build/%s)", name);
+    snprintf(many, sizeof many, "training steps (%d)", steps);
+    snprintf(where, sizeof where, "prefix of the .dat, .svg and .png (build/%s)", name);
     const program_option known[] = {
         OPTION_COUNT("steps", "N", many, &e.steps, 1, 100000000),
-        OPTION_COUNT("seed", "N", "of all that is drawn (0)", &seed, 0, 1000000000),
+        OPTION_COUNT("seed", "N", "seed of all random numbers (0)", &seed, 0, 1000000000),
         OPTION_TEXT("out", "PREFIX", where, &out),
-        OPTION_SWITCH("no-plot", "leaves the figure out", &no_plot)};
+        OPTION_SWITCH("no-plot", "draw no figure", &no_plot)};
     program_begin(argv);
     refuse_more(argc, argv,
                 read_options(argc, argv, usage, OPTIONS(known),
@@ -57,9 +57,9 @@ static inline experiment experiment_begin(int argc, char **argv, const char *nam
     return e;
 }
 
-/* Whether there is another step: not after the last, Ctrl-C, a failure, or where `value`, which the
- * step before has given, is no number. Logs it, a thousand times at most, and shows how far all
- * is. */
+/* Returns whether there is another step. The loop ends after the last step, on Ctrl-C, after a
+ * failure, and when `value`, the result of the previous step, is not finite. Logs at most a
+ * thousand values and shows the progress. */
 static inline bool experiment_goes_on(experiment *e, int step, const char *series, double value)
 {
     char detail[64];
@@ -72,7 +72,7 @@ static inline bool experiment_goes_on(experiment *e, int step, const char *serie
     return step < e->steps && !interrupted && !ng_failed();
 }
 
-/* Writes what was logged, and has it drawn; the exit status. */
+/* Writes the history and draws the figure. Returns the exit status. */
 static inline int experiment_end(experiment *e)
 {
     char script[128];

@@ -1,12 +1,12 @@
-/* What comes of a program: PREFIX.dat, and PREFIX.svg and PREFIX.png, which gnuplot draws from it
- * by a script of plots/. */
+/* The output files of a program: PREFIX.dat, and PREFIX.svg and PREFIX.png, drawn from it with
+ * gnuplot. */
 #ifndef EXAMPLES_FIGURE_H
 #define EXAMPLES_FIGURE_H
 
 #include "program.h"
 #include <unistd.h>
 
-/* A prefix is given endings: cut short, it would lead to another place. */
+/* Ends the program if a prefix is so long that a path made from it would be truncated. */
 enum { LONGEST_PREFIX = 1000 };
 static inline void refuse_long(const char *option, const char *prefix)
 {
@@ -15,9 +15,9 @@ static inline void refuse_long(const char *option, const char *prefix)
     exit(EXIT_USAGE);
 }
 
-/* The prefix: what --out gave, with `name` where that ends in a slash. Without it build/NAME, or
- * NAME where there is no folder build/: what the project keeps in plots/ is replaced only by who
- * asks for it, as make demo and make plots do. */
+/* Sets the prefix: the value of --out, plus `name` if that value ends in a slash. The default is
+ * build/NAME, or NAME if there is no folder build/. Only an explicit --out, as in make demo and
+ * make plots, replaces the files in plots/. */
 static inline void choose_prefix(char *prefix, size_t bytes, const char *out, const char *name)
 {
     if (!out) out = access("build", W_OK) == 0 ? "build/" : "./";
@@ -27,7 +27,8 @@ static inline void choose_prefix(char *prefix, size_t bytes, const char *out, co
     snprintf(prefix, bytes, "%s%s", strcmp(out, "./") == 0 ? "" : out, folder ? name : "");
 }
 
-/* Before an hour of work is spent on a file that cannot be written. */
+/* Returns whether the folder of a prefix is writable, and reports if not. Called before the
+ * work. */
 static inline bool can_write(const char *option, const char *prefix)
 {
     const char *slash = strrchr(prefix, '/');
@@ -39,7 +40,7 @@ static inline bool can_write(const char *option, const char *prefix)
     return false;
 }
 
-/* Whether there is gnuplot, and the project's script. */
+/* Returns whether gnuplot is installed and the script exists. */
 static inline bool can_draw(const char *script)
 {
     const char *path = find_in_project(script);
@@ -55,7 +56,7 @@ static inline FILE *begin_gnuplot(void)
     return popen("gnuplot", "w");
 }
 
-/* Writes a string as gnuplot reads it between single quotes. */
+/* Writes a text in single quotes for gnuplot. */
 static inline void print_quoted(FILE *stream, const char *text)
 {
     fputs(" '", stream);
@@ -63,7 +64,7 @@ static inline void print_quoted(FILE *stream, const char *text)
     fputc('\'', stream);
 }
 
-/* Calls the script: for the files, or (where `screen` is not empty) for the screen. */
+/* Calls the script. With an empty `screen` it draws to files, otherwise to that terminal. */
 static inline void call_script(FILE *gnuplot, const char *script, const char *prefix,
                                const char *screen, const char *status)
 {
@@ -76,7 +77,7 @@ static inline void call_script(FILE *gnuplot, const char *script, const char *pr
     fflush(gnuplot);
 }
 
-/* Whether PREFIX and the ending name a file whose last `count` bytes hold this text. */
+/* Returns whether `text` occurs in the last `count` bytes of the file PREFIX + ending. */
 static inline bool is_whole(const char *prefix, const char *ending, const char *text, int count)
 {
     char path[LONGEST_PREFIX + 100], last[16] = "";
@@ -92,12 +93,12 @@ static inline bool is_whole(const char *prefix, const char *ending, const char *
     return false;
 }
 
-/* Says what there is, and has it drawn; false where gnuplot could not. (It says nothing of a disk
- * that was full: the files themselves are looked at.) */
+/* Draws the figure if wanted and possible, and prints the names of the files. Returns false if
+ * gnuplot failed. gnuplot does not report a full disk, so the ends of the files are checked. */
 static inline bool draw_figure(const char *script, const char *prefix, bool wanted)
 {
     if (!wanted || !can_draw(script)) {
-        printf("The data: %s.dat. To draw it%s: gnuplot -c %s %s\n", prefix,
+        printf("Data: %s.dat. To draw it%s: gnuplot -c %s %s\n", prefix,
                wanted ? " (with gnuplot, which make deps installs, in the project's folder)" : "",
                script, prefix);
         return true;
@@ -106,7 +107,7 @@ static inline bool draw_figure(const char *script, const char *prefix, bool want
     if (gnuplot) call_script(gnuplot, script, prefix, "", "");
     if (gnuplot && pclose(gnuplot) == 0 && is_whole(prefix, ".svg", "</svg>", 8) &&
         is_whole(prefix, ".png", "IEND", 12)) {
-        printf("The data: %s.dat, drawn in %s.svg and .png\n", prefix, prefix);
+        printf("Data: %s.dat, drawn in %s.svg and .png\n", prefix, prefix);
         return true;
     }
     complain("gnuplot could not draw %s.dat", prefix);

@@ -1,5 +1,5 @@
-/* Checks the gradients of every op and every layer of the library, at first and second order, and
- * then the checker itself: it has to catch gradients with planted faults. */
+/* Checks the gradients of every op and layer at first and second order, and tests the checker with
+ * deliberately wrong gradients. */
 #include "numbers.h"
 #include "options.h"
 #include "sweep.h"
@@ -12,8 +12,8 @@ static const char usage[] =
     "Checks the gradients of every op and every layer against finite differences, in double:\n"
     "every element, random directions, and the slope of Taylor's remainder; at first and second\n"
     "order; with operands that broadcast on the left, on the right and on both sides. Detached\n"
-    "values are not held fixed, but for those that are constant by definition. Then plants faults\n"
-    "into gradients and sees whether each is caught.\n";
+    "values vary with the input, except those that are constant by definition. Then checks wrong\n"
+    "gradients and reports whether each one was caught.\n";
 static const char examples[] =
     "Exit status: 0 if all gradients are right and all faults were caught, 1 if not, 2 if an\n"
     "option is wrong.\n"
@@ -64,8 +64,8 @@ static void print(const char *name, const ng_check_report *report)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-/* One case: a line for the elements (for directions, with --fast), and one more for each other mode
- * that did not pass. */
+/* Checks one case. Prints a line for the check by elements (by directions with --fast), and one for
+ * each further mode that failed. */
 static void check_one(const ng_case *spec, const char *name, const options *chosen, totals *sum)
 {
     bool passed = true;
@@ -112,7 +112,7 @@ static void check_table(const char *title, const ng_case *case_at(int index), co
 
 /* ---- Planted faults: ops whose values are right and whose gradients are not ------------------ */
 
-/* y = tanh x, made without the library's own op, and with a gradient that is up to the caller. */
+/* y = tanh x as an op with the gradient of `op`. */
 static ng_tensor *tanh_with(ng_tape *tape, const ng_op *op, ng_tensor *x)
 {
     if (!ng_accepts(op->name, tape, 1, &x)) return NULL;
@@ -165,14 +165,14 @@ static void zero(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **
     dx[0] = ng_zeros_like(tape, dy);
 }
 
-/* Right, but with the dependence of the slope on x cut off. */
+/* The right first gradient, with the slope's dependence on x detached. */
 static void cut_off(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *slope = ng_scalar_sub(tape, 1, ng_square(tape, ng_detach(tape, node->output)));
     dx[0] = ng_mul(tape, dy, slope);
 }
 
-/* A fused op whose definition (of which second gradients are made) is another function. */
+/* A fused op with a wrong definition, from which second gradients are made. */
 static ng_status tanh_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
 {
     (void)tape;
@@ -205,11 +205,12 @@ TANH(tanh_cut_off, .gradient = cut_off)
 TANH(tanh_defined_otherwise, .backward = tanh_backward, .definition = sine_definition)
 TANH(tanh_without_gradient, .gradient = NULL)
 
-/* xhat = (x - mean) / sqrt(var + eps) along an axis, whose gradient is
+/* xhat = (x - mean) / sqrt(var + eps) along an axis. Its gradient is
  *
  *     dx = rstd (g - mean(g) - xhat mean(g xhat))
  *
- * with either mean left out, the first along the other axis, or a variance of another batch. */
+ * The faults: either mean left out, the first mean along the other axis, the variance of another
+ * batch. */
 typedef struct {
     int axis;
     bool no_mean, no_variance, wrong_axis;
@@ -300,7 +301,7 @@ BIAS(bias_no_sum, NO_SUM)
 BIAS(bias_first_row, FIRST_ROW)
 BIAS(bias_mean, MEAN)
 
-/* y = x W^T with dW transposed: W is square, so that its shape says nothing. */
+/* y = x W^T with dW transposed. W is square, so the shape is right. */
 static void transposed_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
@@ -317,7 +318,7 @@ static ng_tensor *linear_transposed(ng_tape *tape, ng_tensor *const *in, void *c
     return ng_record(tape, &op, y, in, 2, NULL, 0);
 }
 
-/* LayerNorm made of ops, with its deviation detached. */
+/* LayerNorm composed of ops, with its standard deviation detached. */
 static ng_tensor *detached_deviation(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     (void)context;
@@ -325,7 +326,7 @@ static ng_tensor *detached_deviation(ng_tape *tape, ng_tensor *const *in, void *
     return ng_mul(tape, centred, ng_detach(tape, rstd_along(tape, in[0], 1)));
 }
 
-/* ||d sum(tanh(x)^3) / dx||^2 as a penalty beside the sum, of a gradient that nobody recorded. */
+/* sum(tanh(x)^3) plus the penalty ||d sum(tanh(x)^3) / dx||^2, whose gradient is not recorded. */
 static ng_tensor *unrecorded_penalty(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     (void)context;
@@ -334,7 +335,7 @@ static ng_tensor *unrecorded_penalty(ng_tape *tape, ng_tensor *const *in, void *
     return ng_add(tape, y, ng_sum(tape, ng_square(tape, gradient)));
 }
 
-/* No function of the input, or none at all. */
+/* Functions that are not repeatable, constant, or independent of an input. */
 static ng_tensor *unrepeatable(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     static int calls;
@@ -352,15 +353,15 @@ static ng_tensor *unused(ng_tape *tape, ng_tensor *const *in, void *context)
     return ng_square(tape, in[0]);
 }
 
-/* What is planted, where, and a part of what the checker has to say about it. */
+/* A fault: its function, and a part of the message that the checker must give. */
 typedef struct {
     const char *name;
     ng_check_call *call;
-    int order; /* the lowest at which it shows; 0 is 1 */
+    int order; /* the lowest order at which it shows; 0 means 1 */
     const char *says;
-    bool square; /* a second input (4, 4); a bias (4) otherwise, where bias is set */
+    bool square; /* the second input is (4, 4); with .bias it is (4); otherwise there is none */
     bool bias;
-    bool detached; /* found only where detached values move, and told where not */
+    bool detached; /* caught only where detached values vary; held fixed, it passes with a note */
 } planted;
 
 static const planted faults[] = {
@@ -412,8 +413,8 @@ static const planted faults[] = {
      .call = unrecorded_penalty,
      .says = "without .record"},
     {.name = "input without influence", .call = unused, .bias = true, .says = "no gradient"},
-    {.name = "function that is constant", .call = constant, .says = "every derivative is 0"},
-    {.name = "function that cannot be repeated", .call = unrepeatable, .says = "run again"},
+    {.name = "constant function", .call = constant, .says = "every derivative is 0"},
+    {.name = "function that is not repeatable", .call = unrepeatable, .says = "run again"},
 };
 
 static ng_check_report check_fault(const planted *fault, ng_check_mode mode, const options *chosen,
@@ -440,23 +441,24 @@ static bool says(const ng_check_report *report, const char *part)
     return strstr(report->message, part) || strstr(report->hint, part);
 }
 
-/* Held fixed, what is detached passes, but not in silence. */
-static bool told_where_held_fixed(const planted *fault, const options *chosen)
+/* Returns whether the check with detached values held fixed passes and reports them. */
+static bool reported_when_held_fixed(const planted *fault, const options *chosen)
 {
     ng_check_report held = check_fault(fault, NG_CHECK_ELEMENTS, chosen, false);
     return held.passed && held.detached == 1 && strstr(held.detached_value, fault->says);
 }
 
-/* Every element must name the fault; directions and Taylor's slope must see that there is one. */
+/* Checks one fault. The check by elements must give the message; the checks by directions and by
+ * Taylor's slope must fail. */
 static void plant(const planted *fault, const options *chosen, totals *sum)
 {
     ng_check_report report = check_fault(fault, NG_CHECK_ELEMENTS, chosen, true);
     bool fast = check_fault(fault, NG_CHECK_FAST, chosen, true).passed;
-    /* Taylor's slope does not see the last seven digits. */
+    /* Taylor's slope does not detect errors in the last seven digits. */
     bool taylor =
         check_fault(fault, NG_CHECK_TAYLOR, chosen, true).passed && fault->call != tanh_in_float;
     bool caught = !report.passed && says(&report, fault->says) && !fast && !taylor;
-    if (fault->detached) caught = caught && told_where_held_fixed(fault, chosen);
+    if (fault->detached) caught = caught && reported_when_held_fixed(fault, chosen);
     if (!caught) colour("31");
     printf("%-46s %s: %s\n", fault->name, caught ? "caught" : "MISSED",
            report.hint[0] ? report.hint : report.message);
@@ -480,14 +482,14 @@ static void plant_faults(const options *chosen, totals *sum)
         plant(&faults[i], chosen, sum);
     }
     if (!begun) return;
-    /* The carrier of the norms' faults, without one. */
+    /* The function that carries the norms' faults must pass without one. */
     planted sound = {.call = layer_norm_right};
     if (!check_fault(&sound, NG_CHECK_ELEMENTS, chosen, true).passed) sum->missed++;
 }
 
 /* ---- The sweep ----------------------------------------------------------------------------- */
 
-/* A block: step, and the median and middle half of the errors over the norms. */
+/* Writes a block: step, and the median and quartiles of the errors over the norms. */
 static bool sweep_in(FILE *text, const char *precision, bool in_float, uint64_t seed)
 {
     double errors[SWEPT_NORMS][SWEEP_STEPS];
@@ -512,7 +514,7 @@ static bool sweep_all(FILE *text, const options *chosen)
            sweep_in(text, "float", true, chosen->seed);
 }
 
-/* The file is written at the end, whole: half a sweep replaces nothing. */
+/* Writes the sweep's file, only when it is complete. */
 static int sweep(const options *chosen)
 {
     char *text = NULL;
@@ -533,20 +535,21 @@ static options parse_options(int argc, char **argv)
     options o = {0};
     int seed = 0;
     const program_option known[] = {
-        OPTION_TEXT("only", "NAME", "only cases and faults whose name contains NAME", &o.only),
-        OPTION_COUNT("order", "1|2",
-                     "how far: gradients (1), or gradients of gradients too (2, the default)",
-                     &o.order, 1, 2),
-        OPTION_SWITCH("fast", "cases along random directions only", &o.fast),
-        OPTION_COUNT("seed", "N", "of inputs, cotangents and directions (0)", &seed, 0, INT_MAX),
+        OPTION_TEXT("only", "NAME", "check only cases and faults whose name contains NAME",
+                    &o.only),
+        OPTION_COUNT("order", "1|2", "1: gradients; 2: also gradients of gradients (2)", &o.order,
+                     1, 2),
+        OPTION_SWITCH("fast", "check cases along random directions only", &o.fast),
+        OPTION_COUNT("seed", "N", "seed of inputs, cotangents and directions (0)", &seed, 0,
+                     INT_MAX),
         OPTION_TEXT("sweep", "FILE",
-                    "instead of checking, write the error of a central difference against its\n"
-                    "step to FILE, in double and in float, which plots/gradcheck_error.gp draws\n"
-                    "(build/examples/gradcheck_error has more seeds, and Taylor's remainder)",
+                    "instead of checking, write the error of central differences by step size to\n"
+                    "FILE, in double and in float; plots/gradcheck_error.gp draws it\n"
+                    "(build/examples/gradcheck_error adds more seeds and Taylor's remainder)",
                     &o.sweep)};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), examples));
     if (o.sweep && (o.only || o.order || o.fast)) {
-        complain("--sweep: expected no --only, --order or --fast beside it; --help shows all "
+        complain("--sweep: expected no --only, --order or --fast with it; --help shows all "
                  "options");
         exit(EXIT_USAGE);
     }
@@ -559,7 +562,7 @@ static options parse_options(int argc, char **argv)
 static int conclude(const options *chosen, const totals *sum)
 {
     if (sum->cases + sum->faults == 0) {
-        complain("no case and no fault has \"%s\" in its name", chosen->only);
+        complain("no case or fault has \"%s\" in its name", chosen->only);
         return 2;
     }
     bool ok = sum->wrong_cases == 0 && sum->missed == 0;

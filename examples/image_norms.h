@@ -1,4 +1,4 @@
-/* The norms that the convolutional networks are compared with. */
+/* The norms that the convolutional example programs compare. */
 #ifndef EXAMPLES_IMAGE_NORMS_H
 #define EXAMPLES_IMAGE_NORMS_H
 
@@ -6,13 +6,13 @@
 
 typedef struct {
     const char *key, *name;
-    ng_module *(*make)(int64_t channels); /* NULL: nothing stands there */
+    ng_module *(*make)(int64_t channels); /* NULL: no layer */
 } norm_choice;
 
 static inline ng_module *make_batch(int64_t channels) { return ng_batch_norm_new(channels); }
 static inline ng_module *make_layer(int64_t channels)
 {
-    return ng_layer_norm_new(channels, .channels_first = true); /* of each pixel's channels */
+    return ng_layer_norm_new(channels, .channels_first = true); /* over each pixel's channels */
 }
 static inline ng_module *make_group(int64_t channels)
 {

@@ -1,6 +1,6 @@
-/* The adding problem with fifty numbers, learned by an LSTM without a norm and with LayerNorm in
- * the cell (Ba, Kiros & Hinton 2016), from five starts each; batches are always new, so that the
- * error in training is that on what was never seen. */
+/* The adding problem with fifty numbers, learned by an LSTM with LayerNorm in the cell (Ba, Kiros &
+ * Hinton 2016) and without, from five seeds each. Every batch is new, so the training error is an
+ * error on unseen data. build/examples/lstm --help */
 #include "adding.h"
 #include "experiment.h"
 
@@ -11,7 +11,7 @@ static const char *const names[NORMS] = {"no norm", "LayerNorm"};
 typedef struct {
     ng_module *net;
     ng_optimizer *adam;
-    double errors[POINTS]; /* means over so many steps each */
+    double errors[POINTS]; /* means over the steps between two points */
 } run;
 
 static run begin_run(ng_norm_maker *norm, uint64_t seed)
@@ -23,7 +23,7 @@ static run begin_run(ng_norm_maker *norm, uint64_t seed)
     return r;
 }
 
-/* One step; the mean squared error before it. */
+/* Takes one step. Returns the mean squared error before it. */
 static double descend(const run *r, ng_tape *tape, ng_tensor *x, ng_tensor *sums)
 {
     ng_tensor *y = ng_slice(tape, ng_forward(r->net, tape, x), 1, LENGTH - 1, LENGTH);
@@ -35,7 +35,7 @@ static double descend(const run *r, ng_tape *tape, ng_tensor *x, ng_tensor *sums
     return error;
 }
 
-/* The points that are whole after so many steps. */
+/* Logs the points that are complete after `steps` steps. */
 static void log_runs(ng_history *history, const char *name, const run *runs, int steps, int every)
 {
     ng_history_block(history, name);
@@ -50,7 +50,7 @@ static void log_runs(ng_history *history, const char *name, const run *runs, int
 int main(int argc, char **argv)
 {
     static const char what[] =
-        "Learns to add two marked numbers of fifty, with LayerNorm and without.";
+        "Learns to add the two marked numbers of fifty, with LayerNorm and without.";
     experiment e = experiment_begin(argc, argv, "lstm", what, 2000);
     const int every = e.steps < POINTS ? 1 : e.steps / POINTS;
     run runs[NORMS][RUNS];

@@ -1,6 +1,6 @@
-/* Model-agnostic meta-learning, Finn, Abbeel & Levine 2017: a start from which one step of gradient
- * descent on ten points of a sine learns that sine. The loss after the step is a function of where
- * it began, and is differentiated through the step's gradient. build/examples/maml --help */
+/* Model-agnostic meta-learning (Finn, Abbeel & Levine 2017): learns initial weights from which one
+ * step of gradient descent on ten points of a sine fits that sine. The loss after the step is
+ * differentiated through the step's gradient. build/examples/maml --help */
 #include "experiment.h"
 
 enum { SHOTS = 10, TASKS = 8, MOST = 8, TRIALS = 100, TRIED = 10 };
@@ -15,7 +15,7 @@ static task draw_task(ng_rng *rng)
     return (task){0.1 + 4.9 * ng_rng_uniform(rng), pi * ng_rng_uniform(rng)};
 }
 
-/* Some points of it, x and *y. */
+/* Draws points of a sine: returns x and sets *y. */
 static ng_tensor *draw_points(ng_tape *tape, task t, ng_tensor **y)
 {
     ng_tensor *x = ng_uniform(tape, NG_F32, NG_SHAPE(SHOTS, 1), -5, 5);
@@ -23,7 +23,7 @@ static ng_tensor *draw_points(ng_tape *tape, task t, ng_tensor **y)
     return x;
 }
 
-/* w becomes what it is after a step, as a function of w. */
+/* Replaces w by the weights after a step, as a function of w. */
 static bool descend(ng_tape *tape, ng_tensor *loss, ng_tensor **w, int n)
 {
     ng_tensor *g[MOST];
@@ -40,7 +40,7 @@ static int parameters_of(ng_module *net, ng_tensor **w)
     return n;
 }
 
-/* The loss on other points of a task after `steps` on a few of them. */
+/* Returns the loss on new points of a task after `steps` steps on a few of its points. */
 static ng_tensor *loss_after(ng_module *net, ng_tape *tape, task t, int steps)
 {
     ng_tensor *w[MOST], *y, *other_y;
@@ -52,7 +52,7 @@ static ng_tensor *loss_after(ng_module *net, ng_tape *tape, task t, int steps)
     return ng_mse(tape, ng_forward_using(net, tape, other, w, n), other_y);
 }
 
-/* The mean over new tasks after 0, 1... steps. */
+/* Logs the mean loss over new tasks after 0, 1... steps. */
 static void log_trials(ng_history *history, const char *name, ng_module *net, ng_tape *tape)
 {
     ng_history_block(history, name);
@@ -68,7 +68,8 @@ static void log_trials(ng_history *history, const char *name, ng_module *net, ng
 
 int main(int argc, char **argv)
 {
-    static const char what[] = "Learns a start from which one step learns a sine of ten points.";
+    static const char what[] =
+        "Learns initial weights from which one step fits a sine to ten points.";
     experiment e = experiment_begin(argc, argv, "maml", what, 6000);
     ng_module *net = ng_sequential_new(ng_linear_new(1, 40), ng_relu_new(), ng_linear_new(40, 40),
                                        ng_relu_new(), ng_linear_new(40, 1));

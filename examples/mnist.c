@@ -1,11 +1,11 @@
-/* Norms side by side on MNIST, from the four files as they are distributed.
+/* A comparison of norms on MNIST, read from the original files.
  *
  *     conv 5 x 5 to 16 channels, stride 2; norm; relu      28 x 28 -> 14 x 14
  *     conv 5 x 5 to 32 channels, stride 2; norm; relu      -> 7 x 7
  *     a Linear to the classes
  *
- * Trains it with Adam and a cosine without a norm and with each of three, and measures it on images
- * that it has not seen: build/examples/mnist --help */
+ * Trains with Adam and a cosine schedule, without a norm and with each of three, and measures the
+ * accuracy on other images: build/examples/mnist --help */
 #include "image_norms.h"
 #include "options.h"
 #include "training.h"
@@ -27,14 +27,14 @@ static const char usage[] =
     "usage: mnist --images FILE --labels FILE [options]\n"
     "\n"
     "Trains a small convolutional network on MNIST's images of digits with each norm, and prints\n"
-    "how many of those that it has not seen it gets right. The files are read as they are\n"
-    "distributed, compressed (.gz) or not:\n"
+    "its accuracy on images that were not used for training. The files are read as distributed,\n"
+    "compressed (.gz) or not:\n"
     "\n"
-    "  train-images-idx3-ubyte.gz  train-labels-idx1-ubyte.gz   60,000 to train\n"
-    "  t10k-images-idx3-ubyte.gz   t10k-labels-idx1-ubyte.gz    10,000 to test\n"
+    "  train-images-idx3-ubyte.gz  train-labels-idx1-ubyte.gz   60,000 for training\n"
+    "  t10k-images-idx3-ubyte.gz   t10k-labels-idx1-ubyte.gz    10,000 for testing\n"
     "\n"
-    "from https://ossci-datasets.s3.amazonaws.com/mnist/ or, as they were first published, from\n"
-    "http://yann.lecun.com/exdb/mnist/. Others of this form will do (Fashion-MNIST, say).\n";
+    "from https://ossci-datasets.s3.amazonaws.com/mnist/ or, the original site,\n"
+    "http://yann.lecun.com/exdb/mnist/. Other files of this format work (Fashion-MNIST, say).\n";
 
 static options parse_options(int argc, char **argv)
 {
@@ -42,27 +42,26 @@ static options parse_options(int argc, char **argv)
         .norm = {true, true, true, true}, .lr = 0.002, .seeds = 1, .epochs = 1, .batch = 64};
     const char *out = NULL;
     const program_option known[] = {
-        OPTION_TEXT("images", "FILE", "to train on", &o.images),
+        OPTION_TEXT("images", "FILE", "training images", &o.images),
         OPTION_TEXT("labels", "FILE", "theirs", &o.labels),
-        OPTION_TEXT("test-images", "FILE",
-                    "to measure with (a fifth of the images, drawn by the seed)", &o.test_images),
+        OPTION_TEXT("test-images", "FILE", "test images (a fifth of the images, drawn by the seed)",
+                    &o.test_images),
         OPTION_TEXT("test-labels", "FILE", "theirs", &o.test_labels),
-        OPTION_COUNT("train", "N",
-                     "of the images are trained on; without test images the rest measures",
+        OPTION_COUNT("train", "N", "training images; without --test-images the rest is for testing",
                      &o.train, 1, 100000000),
-        OPTION_LIST("norm", "LIST", "of none,batch,layer,group (all)", o.norm, norms),
-        OPTION_COUNT("seeds", "N", "runs of each (1)", &o.seeds, 1, MAX_SEEDS),
+        OPTION_LIST("norm", "LIST", "some of none,batch,layer,group (all)", o.norm, norms),
+        OPTION_COUNT("seeds", "N", "runs of each norm (1)", &o.seeds, 1, MAX_SEEDS),
         OPTION_COUNT("epochs", "N", "passes over the training images (1)", &o.epochs, 1, 100000),
-        OPTION_COUNT("batch", "N", "samples a step (64)", &o.batch, 1, 1000000),
-        OPTION_RATE("lr", "RATE", "the highest learning rate (0.002)", &o.lr),
+        OPTION_COUNT("batch", "N", "samples per step (64)", &o.batch, 1, 1000000),
+        OPTION_RATE("lr", "RATE", "highest learning rate (0.002)", &o.lr),
         CHECKPOINT_OPTIONS(o.saved),
-        OPTION_TEXT("out", "PREFIX", "of the .dat (build/mnist)", &out),
+        OPTION_TEXT("out", "PREFIX", "prefix of the .dat (build/mnist)", &out),
         THREADS_OPTION(o.threads, "0")};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
     check_checkpoint(&o.saved);
     if (!o.images || !o.labels || !o.test_images != !o.test_labels) {
-        complain("expected --images and --labels, and both of --test-images and --test-labels or "
-                 "neither; --help says where the files are");
+        complain("expected --images and --labels, and --test-images and --test-labels both or "
+                 "neither; --help says where to get the files");
         exit(EXIT_USAGE);
     }
     choose_prefix(o.out, sizeof o.out, out, "mnist");
@@ -71,7 +70,7 @@ static options parse_options(int argc, char **argv)
 
 /* ---- Images ---- */
 
-/* As (count, 1, height, width), with labels of the ten classes. */
+/* Reads images (count, 1, height, width) and their labels of ten classes. */
 static ng_dataset *read_images(const char *images, const char *labels)
 {
     ng_dataset *read = ng_dataset_read_idx(images, labels), *data = NULL;
@@ -93,8 +92,8 @@ static ng_dataset *read_images(const char *images, const char *labels)
 
 typedef struct {
     options options;
-    ng_dataset *images, *test; /* test: NULL where the images are split */
-    int64_t train;             /* how many are trained on */
+    ng_dataset *images, *test; /* test: NULL if the images are split */
+    int64_t train;             /* number of training images */
     curves curves[NORMS];
 } job;
 
@@ -110,7 +109,7 @@ static bool read_data(job *j)
     const int64_t count = ng_dataset_count(j->images), most = j->test ? count : count - 1;
     j->train = o->train ? o->train : j->test ? count : count * 4 / 5;
     if (j->train > most || j->train < o->batch) {
-        ng_fail(NG_EVALUE, "--train %lld: of %lld images, expected from %d, a batch, to %lld",
+        ng_fail(NG_EVALUE, "--train %lld: of %lld images, expected %d (a batch) to %lld",
                 (long long)j->train, (long long)count, o->batch, (long long)most);
         return false;
     }
@@ -119,7 +118,7 @@ static bool read_data(job *j)
 
 /* ---- Training ---- */
 
-/* Sides after a convolution of stride 2. */
+/* Returns the side after a convolution of stride 2. */
 static int64_t halved(int64_t side) { return (side + 1) / 2; }
 
 static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
@@ -139,7 +138,7 @@ static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
     return net;
 }
 
-/* The seed draws the weights, and which of the images are trained on where that is not all. */
+/* Trains from one seed, which draws the weights and, if there is a split, the split. */
 static void run_seed(job *j, int norm, int seed, progress *bar)
 {
     const options *o = &j->options;
@@ -171,8 +170,9 @@ static void run_seed(job *j, int norm, int seed, progress *bar)
     if (c->done[seed] == o->epochs) {
         const int last = (seed + 1) * o->epochs - 1;
         progress_end(bar);
-        printf("%-10s seed %d/%d  loss %.4f  right %6.2f %%  %.1f s\n", norms[norm].name, seed + 1,
-               o->seeds, c->loss[last], 100 * c->accuracy[last], progress_clock() - began);
+        printf("%-10s seed %d/%d  loss %.4f  accuracy %6.2f %%  %.1f s\n", norms[norm].name,
+               seed + 1, o->seeds, c->loss[last], 100 * c->accuracy[last],
+               progress_clock() - began);
         fflush(stdout);
     }
     training_free(&t);
@@ -182,7 +182,7 @@ static void run_seed(job *j, int norm, int seed, progress *bar)
 
 static void print_table(const job *j)
 {
-    printf("\n%-10s %10s %13s   %s\n", "norm", "parameters", "training loss", "right (%)");
+    printf("\n%-10s %10s %13s   %s\n", "norm", "parameters", "training loss", "accuracy (%)");
     for (int i = 0; i < NORMS; i++) {
         const curves *c = &j->curves[i];
         const int epochs = epochs_reached(c);
@@ -216,10 +216,11 @@ static void work(job *j)
     const options *o = &j->options;
     const int64_t measured =
         ng_dataset_count(j->test ? j->test : j->images) - (j->test ? 0 : j->train);
-    printf("%lld images to train and %lld to measure, Adam at %g, batch %d, %d epoch%s, %d seed%s\n"
-           "\n",
-           (long long)j->train, (long long)measured, o->lr, o->batch, o->epochs,
-           o->epochs == 1 ? "" : "s", o->seeds, o->seeds == 1 ? "" : "s");
+    printf(
+        "%lld images for training, %lld for testing, Adam at %g, batch %d, %d epoch%s, %d seed%s\n"
+        "\n",
+        (long long)j->train, (long long)measured, o->lr, o->batch, o->epochs,
+        o->epochs == 1 ? "" : "s", o->seeds, o->seeds == 1 ? "" : "s");
     fflush(stdout);
     for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++) {
         if (!o->norm[i]) continue;
@@ -233,9 +234,9 @@ static void work(job *j)
     const bool any = has_results(j->curves, NORMS);
     if (any) {
         print_table(j);
-        if (write_history(j)) printf("\nThe curves: %s.dat\n", o->out);
+        if (write_history(j)) printf("\nCurves: %s.dat\n", o->out);
     }
-    if (interrupted) printf("Interrupted%s.\n", any ? "" : ": nothing is saved");
+    if (interrupted) printf("Interrupted%s.\n", any ? "" : ": no curves are saved");
 }
 
 int main(int argc, char **argv)

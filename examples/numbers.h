@@ -1,4 +1,4 @@
-/* Numbers in order: what the programs make of several seeds, norms or elements. */
+/* Median, quantiles and confidence interval of a list of numbers. */
 #ifndef EXAMPLES_NUMBERS_H
 #define EXAMPLES_NUMBERS_H
 
@@ -16,10 +16,10 @@ static inline int ascending(const void *a, const void *b)
 typedef struct {
     int count;
     double median, low, high;       /* low and high: the extremes */
-    double quarter, three_quarters; /* a quarter of the values are below, a quarter above */
+    double quarter, three_quarters; /* the quartiles */
 } number_spread;
 
-/* Of `count` sorted values, the one that this share of them is below, in proportion between two. */
+/* Returns the quantile `share` of `count` sorted values, linearly interpolated. */
 static inline double number_quantile(const double *sorted, int64_t count, double share)
 {
     const double at = share * (double)(count - 1);
@@ -28,7 +28,8 @@ static inline double number_quantile(const double *sorted, int64_t count, double
     return part > 0 ? (1 - part) * value + part * sorted[below + 1] : value;
 }
 
-/* Sorts the values, none of which is NaN. NaN where there is no value. */
+/* Returns the spread of the values and sorts them. No value may be NaN; without values the result
+ * is NaN. */
 static inline number_spread number_spread_of(double *values, int count)
 {
     const double none = (double)NAN;
@@ -42,14 +43,15 @@ static inline number_spread number_spread_of(double *values, int count)
                            .three_quarters = number_quantile(values, count, 0.75)};
 }
 
-/* Between which two of `count` sorted values the true median lies: sorted[below] and sorted[count -
- * 1 - below], whatever the values' distribution. With k of them below a value and k above, the
- * median is outside with twice the chance of at most k heads in `count` throws of a coin; it is the
- * narrowest interval where that is at most `missed`. -1 where there is none: the values are too
- * few. */
+/* Returns `below` such that the median of the distribution lies between sorted[below] and
+ * sorted[count - 1 - below] of `count` sorted values, with an error probability of at most
+ * `missed`: the narrowest interval of the sign test. The probability that the median is outside is
+ * twice the chance of at most `below` heads in `count` tosses of a coin. -1 if there are too few
+ * values. */
 static inline int number_median_interval(int count, double missed)
 {
-    double exactly = ldexp(1, 1 - count), chance = 0; /* of k heads, twice; of at most k */
+    double exactly = ldexp(1, 1 - count), chance = 0; /* twice P(exactly k heads), twice P(at most
+                                                       * k) */
     int below = -1;
     for (int k = 0; 2 * k < count; k++) {
         chance += exactly;

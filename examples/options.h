@@ -1,5 +1,4 @@
-/* How the example programs read their options: each from a table, whose rows tell what may be given
- * and where it goes, and which --help shows.
+/* Options of the example programs: each program has a table of options, which is also its --help.
  *
  *     int epochs = 10;
  *     double lr = 0.01;
@@ -13,7 +12,7 @@
 #include "program.h"
 #include <getopt.h>
 
-/* Ends the program with what option `name` was given and what it expects. */
+/* Reports the value of option `name` and what it expects, and ends the program. */
 static inline void refuse(const char *name, const char *value, const char *expected)
 {
     complain("--%s %s: expected %s; --help shows all options", name, *value ? value : "''",
@@ -60,7 +59,7 @@ static inline double parse_number(const char *name, const char *text, double low
     return 0;
 }
 
-/* An array of `count` elements of `size` bytes, each of which begins with its name. */
+/* An array of `count` elements of `size` bytes. The first member of each is its name. */
 typedef struct {
     const void *first;
     size_t size;
@@ -74,7 +73,7 @@ static inline const char *choice_name(choices all, int i)
     return *(const char *const *)((const char *)all.first + (size_t)i * all.size);
 }
 
-/* The one of the choices that the first `length` characters of text name. */
+/* Returns the index of the choice that the first `length` characters of text name. */
 static inline int parse_choice(const char *name, const char *text, size_t length, choices all)
 {
     char expected[160] = "";
@@ -88,7 +87,7 @@ static inline int parse_choice(const char *name, const char *text, size_t length
     return 0;
 }
 
-/* chosen[i]: whether the list, between commas, names choice i. */
+/* Sets chosen[i] if the comma-separated list names choice i. */
 static inline void parse_list(const char *name, const char *list, choices all, bool *chosen)
 {
     memset(chosen, 0, (size_t)all.count * sizeof *chosen);
@@ -116,16 +115,23 @@ typedef enum {
 typedef struct {
     const char *name;     /* "epochs" */
     const char *argument; /* "N", in --help; "" for a switch */
-    const char *meaning;  /* with the default; a new line goes on below */
+    const char *meaning;  /* with the default; a newline continues it on the next line */
     option_kind kind;
     void *to;
     double low, high;
     choices all;
 } program_option;
 
-/* The rows: int *to from low to high; double *to, a whole number from low to high, a number above
- * 0, one from low to below high; const char **to, a text that is not empty; bool *to, which becomes
- * true; int *to, the index in an array of choices; bool to[], one for each choice. */
+/* Rows of a table of options, by the type of the value:
+ *
+ *     OPTION_COUNT   int *to, from low to high
+ *     OPTION_WHOLE   double *to, a whole number from low to high
+ *     OPTION_RATE    double *to, above 0
+ *     OPTION_NUMBER  double *to, from low to below high
+ *     OPTION_TEXT    const char **to, not empty
+ *     OPTION_SWITCH  bool *to, which becomes true
+ *     OPTION_CHOICE  int *to, the index in an array of choices
+ *     OPTION_LIST    bool to[], one for each choice */
 #define OPTION_ROW(name_, argument_, meaning_, kind_, ...)                                         \
     {                                                                                              \
         .name = name_, .argument = argument_, .meaning = meaning_, .kind = kind_, __VA_ARGS__      \
@@ -162,7 +168,7 @@ static inline int option_width(const program_option *o)
 
 static inline void show_help(const char *before, option_table table, const char *after)
 {
-    const program_option help = {.name = "help", .argument = "", .meaning = "this text"};
+    const program_option help = {.name = "help", .argument = "", .meaning = "show this help"};
     int width = 14;
     for (int i = 0; i < table.count; i++)
         if (option_width(&table.rows[i]) > width) width = option_width(&table.rows[i]);
@@ -197,8 +203,7 @@ static inline void read_option(const program_option *o, const char *text)
     }
 }
 
-/* Two options of one name, of which the second would never be read, end the program at once; so
- * does a table that is too long. */
+/* Ends the program if two options have the same name, or if the table is too long. */
 static inline void refuse_clashes(option_table table)
 {
     for (int i = 0; i < table.count; i++) {
@@ -206,14 +211,14 @@ static inline void refuse_clashes(option_table table)
         for (int k = 0; k < i; k++)
             known = known || strcmp(table.rows[i].name, table.rows[k].name) == 0;
         if (!known) continue;
-        complain("--%s: this program has an option of that name, or %d others, already",
-                 table.rows[i].name, MOST_OPTIONS);
+        complain("--%s: duplicate option, or more than %d options", table.rows[i].name,
+                 MOST_OPTIONS);
         exit(EXIT_FAILED);
     }
 }
 
-/* Reads the options of the table, and -h or --help, which shows `before`, the table and `after`.
- * Ends the program on what it does not know; gives the index of what stands behind the options. */
+/* Reads the options of the table. -h and --help print `before`, the table and `after`. An unknown
+ * option ends the program. Returns the index of the first argument after the options. */
 static inline int read_options(int argc, char **argv, const char *before, option_table table,
                                const char *after)
 {
@@ -233,11 +238,11 @@ static inline int read_options(int argc, char **argv, const char *before, option
     return optind;
 }
 
-/* Ends the program where something stands behind the options. */
+/* Ends the program if there are arguments after the options. */
 static inline void refuse_more(int argc, char **argv, int after)
 {
     if (after >= argc) return;
-    complain("%s: not an option; --help shows them all", argv[after]);
+    complain("%s: not an option; --help shows all options", argv[after]);
     exit(EXIT_USAGE);
 }
 

@@ -1,4 +1,4 @@
-/* One pass over labelled samples in batches: the step that every training repeats. */
+/* One training step on a batch, and one pass over labelled samples in batches. */
 #ifndef EXAMPLES_PASS_H
 #define EXAMPLES_PASS_H
 
@@ -6,14 +6,15 @@
 
 typedef struct {
     int64_t batch;
-    bool drop_last; /* leaves a last, short batch out */
-    uint64_t epoch; /* gives the order */
-    /* After every step, with the mean loss so far and the samples seen; false ends the pass. */
+    bool drop_last; /* leave out a last batch that is not full */
+    uint64_t epoch; /* seed of the order */
+    /* Called after every step with the mean loss so far and the samples seen. false ends the
+     * pass. */
     bool (*after)(void *context, double mean, double seen);
     void *context;
 } pass_options;
 
-/* The loss of one batch, along whose gradient the network has moved; NaN after a failure. */
+/* Takes a training step on one batch. Returns the loss before it, or NaN after a failure. */
 static inline double train_batch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
                                  const ng_batch *batch)
 {
@@ -24,7 +25,7 @@ static inline double train_batch(ng_module *net, ng_optimizer *optimizer, ng_tap
     return value;
 }
 
-/* The mean loss as it went. */
+/* Trains for one pass. Returns the mean of the steps' losses. */
 static inline double train_pass(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
                                 ng_dataset *data, pass_options options)
 {

@@ -1,5 +1,5 @@
-/* What two programs have in common about critics: points on a circle that they tell apart, and the
- * gradient penalty of Gulrajani et al. 2017. */
+/* Training data for critics, points on a circle, and the gradient penalty of Gulrajani et al.
+ * 2017. */
 #ifndef EXAMPLES_PENALTY_H
 #define EXAMPLES_PENALTY_H
 
@@ -17,8 +17,8 @@ static inline ng_tensor *draw_circle(ng_tape *tape, ng_dtype dtype, int64_t coun
     return ng_add(tape, center, ng_normal(tape, dtype, NG_SHAPE(count, 2), 0, circle_deviation));
 }
 
-/* Points somewhere between those of a and of b (count, 2), of which each has its own share: leaves,
- * so that a gradient to them can be taken. */
+/* Points (count, 2) on the lines between those of a and of b, at random places. They are leaves, so
+ * that gradients with respect to them exist. */
 static inline ng_tensor *points_between(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 {
     ng_tensor *share = ng_uniform(tape, ng_dtype_of(a), NG_SHAPE(ng_dim(a, 0), 1), 0, 1);
@@ -26,7 +26,8 @@ static inline ng_tensor *points_between(ng_tape *tape, ng_tensor *a, ng_tensor *
     return ng_variable(tape, ng_add(tape, a, way));
 }
 
-/* The mean of (|d critic(v) / d v| - 1)^2 over points v between those of a and of b, recorded. */
+/* Records the mean of (|d critic(v) / d v| - 1)^2 over random points v between those of a and of
+ * b. */
 static inline ng_tensor *gradient_penalty(ng_module *critic, ng_tape *tape, ng_tensor *a,
                                           ng_tensor *b)
 {

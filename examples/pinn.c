@@ -1,14 +1,14 @@
-/* A physics-informed network, Raissi, Perdikaris & Karniadakis 2019: u(t) is one, and its loss is
- * how far it is from solving a differential equation, here that of a damped oscillator,
+/* A physics-informed network (Raissi, Perdikaris & Karniadakis 2019): u(t) is a network whose loss
+ * is the residual of a differential equation, here that of a damped oscillator,
  *
  *     u'' + 2 d u' + (d^2 + w^2) u = 0,   u(0) = 1, u'(0) = 0,
  *
- * at times drawn anew in each step. u' and u'' are gradients of the network by its input, which are
- * differentiated again by its parameters. build/examples/pinn --help */
+ * at random times in each step. u' and u'' are gradients with respect to the input, which are
+ * differentiated again with respect to the parameters. build/examples/pinn --help */
 #include "experiment.h"
 
 enum { POINTS = 64, SHOWN = 200 };
-static const double d = 0.5, w = 4, end = 4; /* damping, frequency, the last time */
+static const double d = 0.5, w = 4, end = 4; /* damping, frequency, last time */
 
 /* u and its first two derivatives at t (n, 1). */
 typedef struct {
@@ -45,7 +45,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tape *tape)
 /* e^(-d t) (cos w t + d / w sin w t) */
 static double exact(double t) { return exp(-d * t) * (cos(w * t) + d / w * sin(w * t)); }
 
-/* Logs the network beside the solution; the largest distance. */
+/* Logs the network's and the exact solution. Returns the largest distance between them. */
 static double log_solution(ng_history *history, ng_module *net, ng_tape *tape)
 {
     double worst = 0;
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     }
     const double worst = log_solution(e.history, net, tape);
     progress_end(&e.bar);
-    if (!ng_failed()) printf("largest distance from the solution: %.2e\n", worst);
+    if (!ng_failed()) printf("largest distance from the exact solution: %.2e\n", worst);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
     return experiment_end(&e);
 }

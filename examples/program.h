@@ -1,4 +1,4 @@
-/* How every example begins and ends, and where it finds what it reads:
+/* The frame of every example program: errors, exit status, and the search for data files.
  *
  *     int main(int argc, char **argv)
  *     {
@@ -8,7 +8,7 @@
  *         return program_end(EXIT_SUCCESS);
  *     }
  *
- * Plain C99 and the library. */
+ * It needs only C99 and the library. */
 #ifndef EXAMPLES_PROGRAM_H
 #define EXAMPLES_PROGRAM_H
 
@@ -24,9 +24,9 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* As it was called, and whether a training has ended in no number. */
+/* The path that the program was called by, and whether a training has diverged. */
 static const char *program_path = "example";
-static volatile sig_atomic_t program_diverged; /* by whichever thread */
+static volatile sig_atomic_t program_diverged; /* set by any thread */
 
 static inline const char *program_name(void)
 {
@@ -34,7 +34,7 @@ static inline const char *program_name(void)
     return slash ? slash + 1 : program_path;
 }
 
-/* "digits: ..." to stderr. */
+/* Prints "PROGRAM: ..." to stderr. */
 NG_PRINTF(1, 2)
 static inline void complain(const char *format, ...)
 {
@@ -49,8 +49,8 @@ static inline void complain(const char *format, ...)
 
 /* ---- Begin and end ---- */
 
-/* The exit status of the program: `status`, but never success where the library has failed, a
- * training has diverged, or what was printed did not arrive. Says why. */
+/* Returns the exit status: `status`, or failure if the library has failed, a training has diverged
+ * or standard output could not be written. Prints the reason. */
 static inline int program_end(int status)
 {
     bool failed = program_diverged;
@@ -58,7 +58,7 @@ static inline int program_end(int status)
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         complain("cannot write to standard output: %s",
-                 errno ? strerror(errno) : "it failed on the way");
+                 errno ? strerror(errno) : "an earlier write failed");
         failed = true;
     }
     return failed && status == EXIT_SUCCESS ? EXIT_FAILED : status;
@@ -69,7 +69,7 @@ static inline void program_begin(char **argv)
     if (argv[0] && *argv[0]) program_path = argv[0];
 }
 
-/* Begins a program that has no options but -h and --help, which shows what it does and ends it. */
+/* Begins a program whose only option is -h or --help. `what` says what it does. */
 static inline void program_without_options(int argc, char **argv, const char *what)
 {
     program_begin(argv);
@@ -78,24 +78,24 @@ static inline void program_without_options(int argc, char **argv, const char *wh
         printf("usage: %s\n\n%s\n", program_name(), what);
         exit(program_end(EXIT_SUCCESS));
     }
-    complain("%s: there are no options; --help says what it does", argv[1]);
+    complain("%s: this program takes no options; --help describes it", argv[1]);
     exit(EXIT_USAGE);
 }
 
-/* Whether a number that training goes by is finite. Where it is not, the training has diverged:
- * says what is no number, and the program will not end in success.
+/* Returns whether a loss or gradient is finite. If not, the training has diverged: prints a
+ * message, and the exit status will be a failure.
  *     if (!still_trains(loss, "seed %d, epoch %d: the loss", seed, epoch)) break; */
 NG_PRINTF(2, 3)
 static inline bool still_trains(double number, const char *format, ...)
 {
     if (isfinite(number)) return true;
-    if (ng_failed()) return false; /* which says more */
+    if (ng_failed()) return false; /* the library's error says more */
     char what[128];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    complain("%s is %g: the training has diverged; a lower rate may help", what,
+    complain("%s is %g: the training has diverged; try a lower learning rate", what,
              isnan(number) ? fabs(number) : number);
     program_diverged = true;
     return false;
@@ -103,7 +103,7 @@ static inline bool still_trains(double number, const char *format, ...)
 
 /* ---- Where things are ---- */
 
-/* Folders with their slashes, to be tried from the first on; "" is the current one. */
+/* Folders, each with its slash, in the order in which they are searched; "" is the current one. */
 typedef struct {
     char folder[12][1024];
     int count;
@@ -113,10 +113,10 @@ static inline void add_place(places *all, const char *base, const char *below)
 {
     char *folder = all->folder[all->count];
     const int length = snprintf(folder, sizeof all->folder[0], "%s%s", base, below);
-    if (length < (int)sizeof all->folder[0]) all->count++; /* a longer one cannot be opened */
+    if (length < (int)sizeof all->folder[0]) all->count++; /* a longer path cannot be opened */
 }
 
-/* Where the project's tree, or a prefix of make install, may stand: here, or up to four folders
+/* Returns where the project or an installation may be: the current folder, and up to four folders
  * above the program. */
 static inline places places_above(void)
 {
@@ -132,8 +132,8 @@ static inline places places_above(void)
     return all;
 }
 
-/* $NORMGRAD_DATA where it is set, and then no other; else the project's examples/data, or what make
- * install has put under a prefix. */
+/* Returns the folders that may contain data: only $NORMGRAD_DATA if it is set, otherwise
+ * examples/data of the project and the data folders of installations. */
 static inline places places_of_data(void)
 {
     places all = {.count = 0};
@@ -151,7 +151,7 @@ static inline places places_of_data(void)
     return all;
 }
 
-/* The first of the places that holds a file, and the file's path; NULL where none does. */
+/* Returns the path of a file in the first of the folders that has it, or NULL. */
 static inline const char *place_with(const places *all, const char *name, char *path, size_t bytes)
 {
     for (int i = 0; i < all->count; i++) {
@@ -164,19 +164,18 @@ static inline const char *place_with(const places *all, const char *name, char *
     return NULL;
 }
 
-/* The path of a data file. Where there is none, says where it was looked for and ends the
- * program. */
+/* Returns the path of a data file. If no folder has it, lists the folders and ends the program. */
 static inline const char *find_data(const char *name)
 {
     static char path[2048];
     const places all = places_of_data();
     if (place_with(&all, name, path, sizeof path)) return path;
-    complain("%s is in none of these folders; NORMGRAD_DATA may name the right one:", name);
+    complain("%s is in none of these folders; set NORMGRAD_DATA to the one that has it:", name);
     for (int i = 0; i < all.count; i++) fprintf(stderr, "    %s\n", all.folder[i]);
     exit(EXIT_FAILED);
 }
 
-/* The path of a file or folder of the project's tree, wherever one is; NULL without a tree. */
+/* Returns the path of a file or folder of the project, or NULL outside of it. */
 static inline const char *find_in_project(const char *name)
 {
     static char path[2048];

@@ -1,7 +1,6 @@
-/* One line of a terminal that says how far a job is, redrawn in place:
+/* A progress line in the terminal, redrawn in place:
  *
- *     LayerNorm    [############........]  seed 3/5  loss 0.0123  91000 samples/s  0:04 left
- */
+ *     LayerNorm    [############........]  seed 3/5  loss 0.0123  91000 samples/s  0:04 left */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
@@ -15,7 +14,7 @@
 
 typedef struct {
     const char *label, *unit;
-    double total; /* units in the whole job */
+    double total; /* units of the whole job */
     double began, shown;
     bool off; /* draws nothing */
 } progress;
@@ -27,7 +26,7 @@ static inline double progress_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Whether a line can be redrawn where the output goes. */
+/* Returns whether standard output is a terminal that can redraw a line. */
 static inline bool progress_terminal(void)
 {
     const char *kind = getenv("TERM");
@@ -46,7 +45,7 @@ static inline progress progress_begin(const char *label, const char *unit, doubl
         .label = label, .unit = unit, .total = total, .began = progress_clock(), .off = off};
 }
 
-/* Ten times a second is enough for the eye. */
+/* Redraws the line, at most ten times a second. */
 static inline void progress_show(progress *p, double done, const char *detail)
 {
     const double now = progress_clock();
@@ -59,7 +58,7 @@ static inline void progress_show(progress *p, double done, const char *detail)
     snprintf(tail, sizeof tail, "%s  %.0f %s/s  %d:%02d left", detail, rate, p->unit, left / 60,
              left % 60);
 
-    /* the label takes 19 columns, the bar what is left */
+    /* The label takes 19 columns, the bar the rest. */
     const int columns = progress_columns() - 1;
     int cells = columns - 19 - (int)strlen(tail) - 4;
     if (cells > 40) cells = 40;
@@ -76,7 +75,7 @@ static inline void progress_show(progress *p, double done, const char *detail)
     fflush(stdout);
 }
 
-/* Clears the line for what is printed next. */
+/* Clears the line before other output. */
 static inline void progress_end(const progress *p)
 {
     if (p->shown > 0) printf("\r\033[K");

@@ -1,5 +1,5 @@
-/* The error of plain central differences by step, for the library's norms, in double and in
- * float: what gradcheck --sweep and the experiment gradcheck_error have in common. */
+/* The error of central differences by step size for the library's norms, in double and float. Used
+ * by gradcheck --sweep and the experiment gradcheck_error. */
 #ifndef SWEEP_H
 #define SWEEP_H
 
@@ -7,8 +7,8 @@
 #include <normgrad.h>
 #include <string.h>
 
-/* Cases of ng_op_case. (Norms that detach something are left out: their gradient is not that of
- * their value.) */
+/* Cases of ng_op_case. Norms with a detached part are left out: their gradient is not the
+ * derivative of their value. */
 static const char *const swept_norms[] = {"layer_norm",   "rms_norm",
                                           "batch_norm",   "group_norm (N, C)",
                                           "dynamic_tanh", "channel_norm (N, C)",
@@ -16,7 +16,7 @@ static const char *const swept_norms[] = {"layer_norm",   "rms_norm",
                                           "weight_norm",  "instance_norm (N, C, L)"};
 enum { SWEPT_NORMS = sizeof swept_norms / sizeof *swept_norms };
 
-/* From 1 down to 1e-14, eight a decade. */
+/* Steps from 1 down to 1e-14, eight per decade. */
 enum { SWEEP_STEPS = 113 };
 static inline double sweep_step(int index) { return pow(10, -index / 8.0); }
 
@@ -28,35 +28,35 @@ static inline const ng_case *swept_case(const char *name)
     return NULL;
 }
 
-/* A norm whose value is computed in float, or whose gradient is `factor` times what it should be:
- * an op whose value comes from here, and its gradient from the definition. */
+/* A norm whose value is computed in float, or whose gradient is scaled by `factor`: an op whose
+ * value is computed by doubtful_call and whose gradient comes from its definition. */
 typedef struct {
     ng_check_call *norm;
     int inputs;
     bool in_float;
     double factor;
-} doubtful_norm;
+} altered_norm;
 
-static inline ng_tensor *doubtful_definition(ng_tape *tape, const ng_node *node)
+static inline ng_tensor *altered_definition(ng_tape *tape, const ng_node *node)
 {
-    const doubtful_norm *doubtful = node->attributes;
-    return ng_mul_scalar(tape, doubtful->norm(tape, node->inputs, NULL), doubtful->factor);
+    const altered_norm *altered = node->attributes;
+    return ng_mul_scalar(tape, altered->norm(tape, node->inputs, NULL), altered->factor);
 }
 
-static inline ng_tensor *doubtful_call(ng_tape *tape, ng_tensor *const *in, void *context)
+static inline ng_tensor *altered_call(ng_tape *tape, ng_tensor *const *in, void *context)
 {
-    static const ng_op op = {.name = "norm under doubt", .definition = doubtful_definition};
-    const doubtful_norm *doubtful = context;
+    static const ng_op op = {.name = "altered norm", .definition = altered_definition};
+    const altered_norm *altered = context;
     ng_tensor *given[NG_CASE_INPUTS];
     const bool was = ng_tape_set_recording(tape, false);
-    for (int i = 0; i < doubtful->inputs; i++)
-        given[i] = ng_cast(tape, in[i], doubtful->in_float ? NG_F32 : NG_F64);
-    ng_tensor *y = ng_cast(tape, doubtful->norm(tape, given, NULL), NG_F64);
+    for (int i = 0; i < altered->inputs; i++)
+        given[i] = ng_cast(tape, in[i], altered->in_float ? NG_F32 : NG_F64);
+    ng_tensor *y = ng_cast(tape, altered->norm(tape, given, NULL), NG_F64);
     ng_tape_set_recording(tape, was);
-    return ng_record(tape, &op, y, in, doubtful->inputs, doubtful, sizeof *doubtful);
+    return ng_record(tape, &op, y, in, altered->inputs, altered, sizeof *altered);
 }
 
-/* Inputs as the case says; their number. */
+/* Draws the inputs of a case. Returns their number. */
 static inline int draw_inputs(const ng_case *spec, uint64_t seed, ng_tensor **inputs)
 {
     int count = 0;
@@ -66,8 +66,9 @@ static inline int draw_inputs(const ng_case *spec, uint64_t seed, ng_tensor **in
     return count;
 }
 
-/* errors[i] is the median relative error over all elements at sweep_step(i). The exact gradient is
- * the library's in double; with in_float the differences are of values in float. */
+/* Sets errors[i] to the median relative error over all elements at sweep_step(i). The exact
+ * gradient is the library's in double. With in_float the differences are taken of values in
+ * float. */
 static inline ng_status sweep_norm(const char *name, bool in_float, uint64_t seed, double *errors)
 {
     const ng_case *spec = swept_case(name);
@@ -75,10 +76,10 @@ static inline ng_status sweep_norm(const char *name, bool in_float, uint64_t see
     double steps[SWEEP_STEPS];
     for (int i = 0; i < SWEEP_STEPS; i++) steps[i] = sweep_step(i);
     const int count = draw_inputs(spec, seed, inputs);
-    doubtful_norm doubtful = {spec->call, count, true, 1};
+    altered_norm altered = {spec->call, count, true, 1};
     const ng_status status =
-        ng_check_sweep(in_float ? doubtful_call : spec->call, steps, errors, SWEEP_STEPS, inputs,
-                       count, .seed = seed, .context = in_float ? &doubtful : NULL);
+        ng_check_sweep(in_float ? altered_call : spec->call, steps, errors, SWEEP_STEPS, inputs,
+                       count, .seed = seed, .context = in_float ? &altered : NULL);
     for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
     return status;
 }

@@ -1,5 +1,4 @@
-/* What the training programs share: Ctrl-C, and networks that learn labelled samples from several
- * seeds, with what is measured on the way. */
+/* Training of several seeds on labelled samples: Ctrl-C, curves, checkpoints, progress. */
 #ifndef EXAMPLES_TRAINING_H
 #define EXAMPLES_TRAINING_H
 
@@ -23,7 +22,7 @@ static inline void on_signal(int signal_number)
     interrupted = 1;
 }
 
-/* A second Ctrl-C ends the program at once. */
+/* The first Ctrl-C sets `interrupted`. The second one ends the program at once. */
 static inline void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
@@ -33,11 +32,11 @@ static inline void catch_signals(void)
 
 /* ---- What is measured ---- */
 
-/* Of one kind of network, from the seeds first_seed, first_seed + 1... */
+/* The curves of one kind of network for the seeds first_seed, first_seed + 1... */
 typedef struct {
     double *loss, *accuracy; /* [seed][epoch] */
     int seeds, epochs, first_seed;
-    int done[MAX_SEEDS]; /* epochs, by seed */
+    int done[MAX_SEEDS]; /* epochs completed, by seed */
     int64_t parameters;
     double seconds;
 } curves;
@@ -61,14 +60,14 @@ static inline void free_curves(curves *all, int count)
     for (int i = 0; i < count; i++) free(all[i].loss), free(all[i].accuracy);
 }
 
-/* The same memory for the next kind of network. */
+/* Clears the curves, for the next kind of network. */
 static inline void clear_curves(curves *c)
 {
     memset(c->done, 0, sizeof c->done);
     c->seconds = 0;
 }
 
-/* How many epochs any seed has reached. */
+/* Returns the most epochs that any seed has completed. */
 static inline int epochs_reached(const curves *c)
 {
     int epochs = 0;
@@ -84,7 +83,7 @@ static inline bool has_results(const curves *all, int count)
     return false;
 }
 
-/* Of the seeds that have reached an epoch. */
+/* Returns the spread over the seeds that have completed the epoch. */
 static inline number_spread number_spread_at(const curves *c, const double *values, int epoch)
 {
     double reached[MAX_SEEDS];
@@ -94,7 +93,7 @@ static inline number_spread number_spread_at(const curves *c, const double *valu
     return number_spread_of(reached, count);
 }
 
-/* The columns that plots/convergence.gp draws, in a block of its own. */
+/* Logs the columns that plots/convergence.gp draws, as one block. */
 static inline void log_curves(ng_history *history, const char *name, const curves *c)
 {
     const int epochs = epochs_reached(c);
@@ -112,7 +111,7 @@ static inline void log_curves(ng_history *history, const char *name, const curve
     }
 }
 
-/* Writes PREFIX.dat, and removes the figures of older data. */
+/* Writes PREFIX.dat and removes figures of older data. */
 static inline bool write_dat(const ng_history *history, const char *prefix)
 {
     char path[4096];
@@ -124,26 +123,25 @@ static inline bool write_dat(const ng_history *history, const char *prefix)
 
 /* ---- Checkpoints ---- */
 
-/* Where trainings are saved, each under a name of its own, and whether they are taken up there. */
+/* Where trainings are saved, and whether saved ones are resumed. Each training has its own file. */
 typedef struct {
-    const char *prefix; /* NULL: nowhere */
+    const char *prefix; /* NULL: not saved */
     bool resume;
 } checkpoint;
 
 /* Rows of a table of options. */
 #define CHECKPOINT_OPTIONS(saved)                                                                  \
     OPTION_TEXT("checkpoint", "FILE",                                                              \
-                "every few seconds, and when it is stopped, saves each training in a file\n"       \
-                "whose name begins so",                                                            \
+                "save each training every few seconds, and on Ctrl-C, in a file whose name\n"      \
+                "begins with FILE",                                                                \
                 &(saved).prefix),                                                                  \
-        OPTION_SWITCH("resume", "goes on with the trainings that are saved there",                 \
-                      &(saved).resume)
+        OPTION_SWITCH("resume", "resume the trainings saved by --checkpoint", &(saved).resume)
 #define THREADS_OPTION(count, standard)                                                            \
-    OPTION_COUNT("threads", "N", "of the kernels; 0: one per processor (" standard ")", &(count),  \
-                 0, NG_MOST_THREADS)
+    OPTION_COUNT("threads", "N", "threads of the kernels; 0: one per processor (" standard ")",    \
+                 &(count), 0, NG_MOST_THREADS)
 #define CTRL_C_HELP                                                                                \
-    "Ctrl-C ends it after the current batch; what there is by then is saved. A training whose\n"   \
-    "loss is no longer a number is over, counts with an infinite loss, and makes the exit\n"       \
+    "Ctrl-C ends the program after the current batch and saves the results so far. A training\n"   \
+    "whose loss is not finite ends, counts with an infinite loss, and makes the exit\n"            \
     "status 1.\n"
 
 static inline void check_checkpoint(const checkpoint *c)
@@ -151,11 +149,11 @@ static inline void check_checkpoint(const checkpoint *c)
     if (c->prefix) refuse_long("checkpoint", c->prefix);
     if (c->prefix && !can_write("checkpoint", c->prefix)) exit(EXIT_FAILED);
     if (c->prefix || !c->resume) return;
-    complain("--resume: expected --checkpoint, which says from where; --help shows all options");
+    complain("--resume: expected --checkpoint as well; --help shows all options");
     exit(EXIT_USAGE);
 }
 
-/* FILE.KEY-NUMBER, or NULL; lives until this thread's next call. */
+/* Returns FILE.KEY-NUMBER, or NULL without --checkpoint. Valid until the thread's next call. */
 static inline const char *checkpoint_path(const checkpoint *c, const char *key, int number)
 {
     static _Thread_local char path[4096];
@@ -164,8 +162,8 @@ static inline const char *checkpoint_path(const checkpoint *c, const char *key, 
     return path;
 }
 
-/* What a training goes by that its file does not hold of itself: it is saved with it, and what is
- * taken up is to have the same. */
+/* A setting of the program that the library's checkpoint does not contain. It is saved with the
+ * training, and a resumed training must have the same value. */
 typedef struct {
     const char *name;
     int64_t now, saved;
@@ -179,12 +177,12 @@ static inline void keep_settings(ng_training *run, setting *all, int count)
     }
 }
 
-/* Whether they are as they were saved in this file. */
+/* Returns whether the settings equal those saved in the file; fails with NG_EVALUE if not. */
 static inline bool settings_stay(const char *path, const setting *all, int count)
 {
     for (int i = 0; i < count; i++) {
         if (all[i].saved == all[i].now) continue;
-        ng_fail(NG_EVALUE, "%s: the %s is %lld, and here %lld", path, all[i].name,
+        ng_fail(NG_EVALUE, "%s: the %s is %lld in the file and %lld in this run", path, all[i].name,
                 (long long)all[i].saved, (long long)all[i].now);
         return false;
     }
@@ -193,13 +191,13 @@ static inline bool settings_stay(const char *path, const setting *all, int count
 
 /* ---- Training ---- */
 
-/* One run: a network, its data, and where its numbers go. */
+/* One training run: a network, its data, and where its results go. */
 typedef struct {
     const char *name;
-    int seed, batch; /* seed: the place in the curves */
-    bool drop_last;  /* leaves a last, short batch out */
-    bool on_trial;   /* of a rate: to diverge is a result */
-    double before;   /* samples of the progress that came before the curves' first */
+    int seed, batch; /* seed: the index in the curves */
+    bool drop_last;  /* leave out a last batch that is not full */
+    bool on_trial;   /* tries a learning rate: divergence is a result, not a failure */
+    double before;   /* samples that the progress line counts before the first seed */
     ng_module *net;
     ng_optimizer *optimizer;
     ng_tape *tape;
@@ -207,9 +205,9 @@ typedef struct {
     curves *curves;
     progress *bar;
     ng_training *run;
-    double sum, seen;    /* losses and samples of this epoch */
-    int64_t done;        /* epochs */
-    ng_tensor *measured; /* (2, epochs): their losses and accuracies */
+    double sum, seen;    /* sum of losses, number of samples of this epoch */
+    int64_t done;        /* epochs completed */
+    ng_tensor *measured; /* (2, epochs): loss and accuracy */
     setting settings[2];
 } training;
 
@@ -219,7 +217,7 @@ static inline int64_t digest_of_samples(const ng_dataset *data)
     return (int64_t)digest_of_values(digest, ng_dataset_y(data));
 }
 
-/* Once the rest is there: begins, or goes on where it was left. */
+/* Begins the training, or resumes a saved one. The other members must be set. */
 static inline bool training_begin(training *t, const checkpoint *saved, const char *key)
 {
     curves *c = t->curves;
@@ -253,7 +251,7 @@ static inline void training_free(training *t)
     ng_dataset_free(t->train), ng_dataset_free(t->validate);
 }
 
-/* The share of samples whose largest logit is that of their label. */
+/* Returns the fraction of samples whose largest logit is that of the label. */
 static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data)
 {
     ng_batch batch;
@@ -270,7 +268,7 @@ static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data
     return (double)right / (double)ng_dataset_count(data);
 }
 
-/* Shows how far the run is. */
+/* Updates the progress line. */
 static inline void show_run(const training *t)
 {
     const curves *c = t->curves;
@@ -282,8 +280,8 @@ static inline void show_run(const training *t)
     progress_show(t->bar, t->before + count * (t->seed * c->epochs + epoch) + t->seen, detail);
 }
 
-/* The mean loss of the epoch as it went. Ctrl-C ends it after the batch at work, and a loss that is
- * no number. */
+/* Trains on the rest of the epoch. Returns the mean of the batches' losses. Ctrl-C, a failure or a
+ * loss that is not finite ends it early. */
 static inline double run_batches(training *t)
 {
     ng_batch batch;
@@ -298,9 +296,8 @@ static inline double run_batches(training *t)
     return t->sum / t->seen;
 }
 
-/* Trains for the epoch that was begun and measures; whether the run goes on. One that has diverged
- * is over, and counts in all epochs that were left: with an infinite loss, and what it gets right
- * now. */
+/* Trains for one epoch, then measures the accuracy. Returns whether the run goes on. A diverged run
+ * ends: the remaining epochs get an infinite loss and the present accuracy. */
 static inline bool run_epoch(training *t)
 {
     curves *c = t->curves;

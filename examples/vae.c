@@ -1,7 +1,7 @@
-/* A conditional variational autoencoder, Kingma & Welling 2014, Sohn et al. 2015, on the digits: an
- * encoder gives mean and deviation of a code for an image and its label, a decoder the image for a
- * code that is drawn with these and the label. Then images are drawn for each label.
- * build/examples/vae --help */
+/* A conditional variational autoencoder (Kingma & Welling 2014, Sohn et al. 2015) on digits. The
+ * encoder maps an image and its label to the mean and deviation of a code. The decoder maps a code
+ * and a label to an image. After training, new images of each label are drawn. build/examples/vae
+ * --help */
 #include "experiment.h"
 
 enum {
@@ -20,15 +20,15 @@ static ng_module *make_network(int64_t in, int64_t out)
                              ng_silu_new(), ng_linear_new(WIDTH, out));
 }
 
-/* A network's output for x beside its label. */
+/* Returns the network's output for x concatenated with the label. */
 static ng_tensor *given(ng_module *net, ng_tape *tape, ng_tensor *x, ng_tensor *labels)
 {
     ng_tensor *label = ng_one_hot(tape, NG_F32, labels, CLASSES);
     return ng_forward(net, tape, ng_concat(tape, NG_TENSORS(x, label), 1));
 }
 
-/* For each image: what it takes to tell its pixels from the code, and the code from normal numbers,
- * sum (mean^2 + variance - ln variance - 1) / 2. */
+/* The negative evidence lower bound per image: the cross-entropy of the pixels plus the divergence
+ * of the code from a normal distribution, sum (mean^2 + variance - ln variance - 1) / 2. */
 static ng_tensor *loss_of(ng_module *both, ng_tape *tape, const ng_batch *batch)
 {
     ng_module *encoder = ng_module_child(both, 0), *decoder = ng_module_child(both, 1);
@@ -46,7 +46,7 @@ static ng_tensor *loss_of(ng_module *both, ng_tape *tape, const ng_batch *batch)
     return ng_mul_scalar(tape, ng_add(tape, pixels, divergence), 1 / (double)batch->size);
 }
 
-/* A sheet of images: a row of them for each label, of the same codes in each. */
+/* Writes a sheet of images: one row per label, the same codes in each row. */
 static void write_sheet(const char *out, ng_module *both, ng_tape *tape)
 {
     char path[1100];
@@ -61,12 +61,12 @@ static void write_sheet(const char *out, ng_module *both, ng_tape *tape)
     ng_tensor *sheet = ng_reshape(tape, ng_permute(tape, images, NG_AXES(0, 2, 1, 3)),
                                   NG_SHAPE(CLASSES * (SIDE + 2), SHOWN * SIDE));
     snprintf(path, sizeof path, "%s_images.dat", out);
-    if (sheet && ng_tensor_write_dat(sheet, path) == NG_OK) printf("The images: %s\n", path);
+    if (sheet && ng_tensor_write_dat(sheet, path) == NG_OK) printf("Images: %s\n", path);
 }
 
 int main(int argc, char **argv)
 {
-    static const char what[] = "Learns to draw handwritten digits, each label's own.";
+    static const char what[] = "Learns to draw the handwritten digit of a given label.";
     experiment e = experiment_begin(argc, argv, "vae", what, 4000);
     ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
     ng_module *both = ng_list_new(make_network(PIXELS, 2 * CODE), make_network(CODE, PIXELS));

@@ -1,7 +1,8 @@
-/* A Wasserstein GAN with gradient penalty, Gulrajani et al. 2017: a generator learns to draw points
- * as eight Gaussians on a circle do. The penalty, (|d critic(v) / d v| - 1)^2 at points v between
- * real and drawn ones, is differentiated again by the critic's parameters; its norm is LayerNorm,
- * since with BatchNorm a point's slope would be that of all. build/examples/wgan_gp --help */
+/* A Wasserstein GAN with gradient penalty (Gulrajani et al. 2017): a generator learns to draw
+ * points of eight Gaussians on a circle. The penalty (|d critic(v) / d v| - 1)^2 at points v
+ * between real and drawn ones is differentiated with respect to the critic's parameters. The critic
+ * uses LayerNorm: with BatchNorm each output depends on all points of the batch.
+ * build/examples/wgan_gp --help */
 #include "experiment.h"
 #include "penalty.h"
 
@@ -21,7 +22,7 @@ static ng_tensor *draw_fake(ng_module *generator, ng_tape *tape, int64_t count)
     return ng_forward(generator, tape, ng_normal(tape, NG_F32, NG_SHAPE(count, NOISE), 0, 1));
 }
 
-/* A step; the estimate of the Wasserstein distance before it. */
+/* Trains the critic for one step. Returns the estimate of the Wasserstein distance before it. */
 static double step_critic(ng_module *critic, ng_module *generator, ng_optimizer *adam,
                           ng_tape *tape)
 {
@@ -59,7 +60,7 @@ static void log_points(ng_history *history, const char *name, const ng_tensor *p
 
 int main(int argc, char **argv)
 {
-    static const char what[] = "Learns to draw points as eight Gaussians on a circle do.";
+    static const char what[] = "Learns to draw points of eight Gaussians on a circle.";
     experiment e = experiment_begin(argc, argv, "wgan_gp", what, 3000);
     ng_module *critic = make_network(2, 1, ng_norm_layer, e.seed);
     ng_module *generator = make_network(NOISE, 2, ng_norm_none, e.seed + 1);

@@ -1,11 +1,11 @@
-/* The smallest network worth training: exclusive or, which no single linear layer can compute. */
+/* A small network that learns exclusive or, which no single linear layer can compute. */
 #include "program.h"
 #include <normgrad.h>
 #include <stdio.h>
 
 int main(int argc, char **argv)
 {
-    program_without_options(argc, argv, "Learns exclusive or, and shows what it has learned.");
+    program_without_options(argc, argv, "Learns exclusive or and prints the network's answers.");
     ng_tensor *x = ng_tensor_from(NG_F32, NG_SHAPE(4, 2), NG_VALUES(0, 0, 0, 1, 1, 0, 1, 1));
     ng_tensor *y = ng_tensor_from(NG_F32, NG_SHAPE(4, 1), NG_VALUES(0, 1, 1, 0));
     ng_module *net = ng_sequential_new(ng_linear_new(2, 8), ng_tanh_new(), ng_linear_new(8, 1));

@@ -161,24 +161,24 @@ fails 1 '"optimizer: Adam", and here it is "optimizer: SGD' sh -c "
 # What a training was saved with is what it goes on with.
 saved="$small --norm none --no-plot --lr 0.01"
 "$programs/digits" $saved --checkpoint other >"$folder/output"
-fails 1 'other.none-0: the batch is 64, and here 32' \
+fails 1 'other.none-0: the batch is 64 in the file and 32 in this run' \
     "$programs/digits" $saved --checkpoint other --resume --batch 32
 fails 1 'loss and accuracy by epoch" of shape (2, 1), expected (2, 3)' \
     "$programs/digits" $saved --checkpoint other --resume --epochs 3
 mnist="$mnist --images images --labels labels --norm none --epochs 1 --out saved"
 idx 'BEGIN { printf "\\0\\0\\010\\001\\0\\0\\001\\0220" } { printf "\\0%03o", 9 - $65 }' >other.labels
 $mnist --test-images images --test-labels labels --checkpoint mnist.state >"$folder/output"
-fails 1 'the digest of the samples that measure is .*, and here ' $mnist --test-images images \
+fails 1 'the digest of the samples that measure is .* in the file and ' $mnist --test-images images \
     --test-labels other.labels --checkpoint mnist.state --resume
 { head -c 16 images && tail -c +18 images && printf '\0'; } >other.images
-fails 1 'the digest of the samples that measure is .*, and here ' $mnist --test-images other.images \
+fails 1 'the digest of the samples that measure is .* in the file and ' $mnist --test-images other.images \
     --test-labels labels --checkpoint mnist.state --resume
 head -n 200 "$tree/examples/data/opticks.txt" >text
 tac text >turned
 "$programs/char_transformer" $tiny --checkpoint writer text >"$folder/output"
-fails 1 'writer.pre-layer-0: the batch is 8, and here 4' \
+fails 1 'writer.pre-layer-0: the batch is 8 in the file and 4 in this run' \
     "$programs/char_transformer" $tiny --checkpoint writer --resume --batch 4 text
-fails 1 'writer.pre-layer-0: the digest of the text is .*, and here ' \
+fails 1 'writer.pre-layer-0: the digest of the text is .* in the file and ' \
     "$programs/char_transformer" $tiny --checkpoint writer --resume turned
 
 # A rate that no training stands.
@@ -186,7 +186,7 @@ fails 1 'no norm, seed 1/1, epoch 1: the loss is .*: the training has diverged' 
     "$programs/digits" $small --norm none,layer --optimizer sgd --lr 1e30 --no-plot
 fails 1 'the training has diverged' "$programs/digits_cnn" $small --norm none --lr 1e30
 fails 1 'the training has diverged' "$programs/char_transformer" $tiny --norm none --lr 999
-fails 1 "has a character that the text has not: '~'" "$programs/char_transformer" $tiny --prompt 'a~'
+fails 1 "has a character that is not in the text: '~'" "$programs/char_transformer" $tiny --prompt 'a~'
 
 # Data: in the place that is named and no other; with a prefix; or an error with the places.
 fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/digits"

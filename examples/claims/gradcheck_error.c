@@ -1,5 +1,5 @@
-/* How exact can a gradient check be? The error of a central difference by its step, for ten norms
- * in double and in float; and Taylor's remainder for a right gradient and a slightly wrong one. */
+/* The error of a gradient check: that of a central difference by step size, for ten norms in double
+ * and float, and Taylor's remainder for a right gradient and a slightly wrong one. */
 #include "../sweep.h"
 #include "lab.h"
 #include <float.h>
@@ -7,9 +7,10 @@
 static const lab_experiment gradcheck_error = {
     .id = "gradcheck_error",
     .source = "Press et al. 2007, section 5.7; Farrell et al. 2013",
-    .claim = "a central difference errs by h^2 from truncation and by 1/h from rounding, least at "
-             "the cube root of the precision, where two thirds of its digits are right; Taylor's "
-             "remainder falls as h^2 only if the gradient is right",
+    .claim =
+        "the error of a central difference is proportional to h^2 from truncation and to 1/h from "
+        "rounding, and least at the cube root of the precision, where two thirds of the digits "
+        "are right; Taylor's remainder falls as h^2 only if the gradient is right",
     .method =
         "For each of ten norms, on random inputs: the median over all elements of the relative\n"
         "difference between the exact gradient, in double, and (f(x + h) - f(x - h)) / 2h, at 113\n"
@@ -26,8 +27,8 @@ static const lab_experiment gradcheck_error = {
     .seeds = 9,
     .quick_seeds = 1};
 
-/* What is found for each norm: of its V in double, then in float; then Taylor's slopes with the
- * right gradient and with a wrong one. */
+/* The findings for each norm: of its error curve in double, then in float; then Taylor's slopes
+ * with the right gradient and with the wrong one. */
 enum { TRUNCATION, ROUNDING, STEP, ERROR, VEE };
 enum { RIGHT = 2 * VEE, WRONG, FINDINGS };
 
@@ -39,8 +40,8 @@ static const struct {
 
 static bool within(double value, double low, double high) { return value >= low && value <= high; }
 
-/* A finding on the scale of its part, where theory has `around`: a slope, or log10 of a step or an
- * error over what it should be. */
+/* A finding with `around`, the value in theory: a slope, or log10 of a step or an error over the
+ * theoretical one. */
 typedef struct {
     double value, around;
 } scaled;
@@ -60,7 +61,7 @@ static scaled scaled_of(int finding, double value)
 
 /* ---- The V ---------------------------------------------------------------------------------- */
 
-/* The slope of errors between two steps. */
+/* Returns the slope of the errors between two steps. */
 static double slope_between(const double *errors, double from, double to)
 {
     double x[SWEEP_STEPS], y[SWEEP_STEPS];
@@ -84,8 +85,7 @@ static void look_at(const double *errors, double eps, double vee[VEE])
     vee[ERROR] = errors[lowest];
 }
 
-/* Writes the block of one precision, and notes what is found: found[finding][run], where a run is a
- * norm with a seed. */
+/* Writes the block of one precision and sets found[finding][run]. A run is a norm with a seed. */
 static void measure_vees(int precision, double *found[FINDINGS])
 {
     const int runs = SWEPT_NORMS * lab_seeds();
@@ -110,8 +110,8 @@ static void measure_vees(int precision, double *found[FINDINGS])
 
 /* ---- Taylor --------------------------------------------------------------------------------- */
 
-/* The number that is differentiated: the norm's output at inputs + h directions, contracted with a
- * cotangent. Its slope along them, by the exact gradient, is left in *slope where that is asked. */
+/* Returns the contraction of the norm's output at inputs + h directions with a cotangent. Sets
+ * *slope, unless NULL, to its derivative along the directions by the exact gradient. */
 static double contracted(const ng_case *spec, ng_tensor **inputs, ng_tensor **directions, int count,
                          double h, uint64_t seed, double *slope)
 {
@@ -135,14 +135,14 @@ static double contracted(const ng_case *spec, ng_tensor **inputs, ng_tensor **di
     return value;
 }
 
-enum { GRADIENTS = 2, STEPS = 33 }; /* steps from 1 to 1e-8, four a decade */
+enum { GRADIENTS = 2, STEPS = 33 }; /* steps from 1 to 1e-8, four per decade */
 static const struct {
     const char *block;
     double factor;
 } gradients[GRADIENTS] = {{"Taylor, right", 1}, {"Taylor, wrong", 1.01}};
 static double taylor_step(int index) { return pow(10, -index / 4.0); }
 
-/* One run: remainders[gradient][step][run], over the slope. */
+/* One run: sets remainders[gradient][step][run], relative to the slope. */
 static void measure_remainders(const ng_case *spec, ng_tensor **inputs, int count, uint64_t seed,
                                double *remainders[GRADIENTS][STEPS], int run)
 {
@@ -175,10 +175,10 @@ static void measure_taylor(double *found[FINDINGS])
         for (int i = 0; i < count; i++) ng_require_grad(inputs[i]);
         measure_remainders(spec, inputs, count, seed, remainders, run);
         for (int g = 0; g < GRADIENTS; g++) {
-            doubtful_norm doubtful = {spec->call, count, false, gradients[g].factor};
+            altered_norm altered = {spec->call, count, false, gradients[g].factor};
             const ng_check_report report =
-                ng_check_function(doubtful_call, inputs, count, .mode = NG_CHECK_TAYLOR,
-                                  .seed = seed, .context = &doubtful);
+                ng_check_function(altered_call, inputs, count, .mode = NG_CHECK_TAYLOR,
+                                  .seed = seed, .context = &altered);
             found[RIGHT + g][run] = report.slope;
         }
         for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
@@ -204,7 +204,7 @@ static void write_norms(double *found[FINDINGS])
     }
 }
 
-/* Of each seed, the norm that is farthest from theory. */
+/* Judges the norm that is farthest from theory, seed by seed. */
 static void judge(int finding, const double *found)
 {
     static const char *const parts[VEE] = {"slope of the truncation", "slope of the rounding",
