@@ -6,7 +6,7 @@
 #include "options.h"
 #include "training.h"
 
-/* ---- What is compared ---- */
+/* ---- Norms and placements ---- */
 
 typedef struct {
     const char *key, *name;
@@ -177,7 +177,7 @@ static bool read_text(text *t, const options *o)
     return has_prompt(t, o->prompt);
 }
 
-/* ---- The job ---- */
+/* ---- The curves ---- */
 
 /* The measurements of one network, every REPORT steps. */
 enum { REPORT = 50, VALIDATION_BATCHES = 8 };
@@ -380,7 +380,7 @@ static void train(run *r)
         r->curve->diverged = step;
 }
 
-/* ---- Writing ---- */
+/* ---- Sampling ---- */
 
 /* Returns an id drawn with probabilities proportional to e^(logit / temperature). */
 static int draw_id(const ng_tensor *logits, int64_t row, int vocabulary, double temperature,

@@ -56,7 +56,7 @@ static ng_module *power_norm_new_with(power_norm_new_options options)
     return ng_module_built(&self->base);
 }
 
-/* ---- The doubt ---- */
+/* ---- Check ---- */
 
 static bool check(double p)
 {
@@ -71,7 +71,7 @@ static bool check(double p)
     return report.passed;
 }
 
-/* ---- The use ---- */
+/* ---- Training ---- */
 
 /* Trains a network to find the largest of eight numbers. Returns the last loss. */
 static double train(ng_module *net, int steps)

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* ---- What is compared ---- */
+/* ---- The norms ---- */
 
 typedef struct {
     const char *key, *name;
@@ -110,7 +110,7 @@ static options parse_options(int argc, char **argv)
     return o;
 }
 
-/* ---- The job ---- */
+/* ---- The curves ---- */
 
 /* The result of a norm's search: the final loss by rate, and the index of the best rate, whose
  * worst seed has the lowest loss. */
@@ -436,7 +436,7 @@ static void run_norm(job *j, int norm)
     }
 }
 
-/* ---- Reporting ---- */
+/* ---- Results ---- */
 
 static void print_table(const job *j)
 {

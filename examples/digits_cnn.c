@@ -136,7 +136,7 @@ static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data
     training_free(&t);
 }
 
-/* ---- What comes of it ---- */
+/* ---- Results ---- */
 
 static void print_results(const curves *all)
 {

@@ -42,10 +42,10 @@ static inline experiment experiment_begin(int argc, char **argv, const char *nam
         OPTION_TEXT("out", "PREFIX", where, &out),
         OPTION_SWITCH("no-plot", "draw no figure", &no_plot)};
     program_begin(argv);
-    refuse_more(argc, argv,
-                read_options(argc, argv, usage, OPTIONS(known),
-                             "Ctrl-C ends it after the current step; what there is by then is "
-                             "drawn.\n"));
+    refuse_more(
+        argc, argv,
+        read_options(argc, argv, usage, OPTIONS(known),
+                     "Ctrl-C ends it after the current step and draws the results so far.\n"));
     e.seed = (uint64_t)seed, e.draw = !no_plot;
     choose_prefix(e.out, sizeof e.out, out, name);
     if (!can_write("out", e.out)) exit(program_end(EXIT_FAILED));

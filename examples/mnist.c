@@ -178,7 +178,7 @@ static void run_seed(job *j, int norm, int seed, progress *bar)
     training_free(&t);
 }
 
-/* ---- What comes of it ---- */
+/* ---- Results ---- */
 
 static void print_table(const job *j)
 {

@@ -101,7 +101,7 @@ static inline bool still_trains(double number, const char *format, ...)
     return false;
 }
 
-/* ---- Where things are ---- */
+/* ---- Paths ---- */
 
 /* Folders, each with its slash, in the order in which they are searched; "" is the current one. */
 typedef struct {

@@ -1,5 +1,5 @@
-# The size of a deep network's activations by layer, at the start and after training, by norm and by
-# the width of the first weights; the data come from build/examples/activation_scale.
+# The size of a deep network's activations by layer, at the start and after training, by norm and
+# scale of the initial weights. Data: build/examples/activation_scale.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/activation_scale'

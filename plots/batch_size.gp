@@ -1,4 +1,4 @@
-# Error on new images by batch size, for two networks and three norms; the data come from
+# Error on new images by batch size, for two networks and three norms. Data:
 # build/examples/batch_size.
 
 load 'plots/style.gp'

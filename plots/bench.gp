@@ -1,5 +1,5 @@
-# Two figures of what `make bench` measures: LayerNorm under the machine's roof (bench_roofline), and
-# how many times as fast as its peers normgrad is (bench_ratio).
+# Two figures from `make bench`: LayerNorm and the machine's limits (bench_roofline), and the speed
+# of normgrad relative to other libraries (bench_ratio).
 #
 #     gnuplot plots/bench.gp              plots/bench_*.dat -> .svg and .png
 #     gnuplot -c plots/bench.gp FOLDER    the same in another folder
@@ -10,7 +10,7 @@ folder = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots'
 array name[4] = ["roof", "normgrad", "PyTorch", "oneDNN"]
 array style[4] = [1, 3, 2, 4]
 
-# ---- The roof ------------------------------------------------------------------------------------
+# ---- Roofline ------------------------------------------------------------------------------------
 
 data = folder . '/bench_roofline.dat'
 array ends[4]
@@ -71,7 +71,7 @@ do for [kind in "svg png"] {
     unset output
 }
 
-# ---- The peers -----------------------------------------------------------------------------------
+# ---- Other libraries -----------------------------------------------------------------------------
 
 reset
 load 'plots/style.gp'

@@ -1,4 +1,4 @@
-# Training and validation loss by step, from what build/examples/char_transformer wrote:
+# Training and validation loss by step, from the data of build/examples/char_transformer:
 #
 #     gnuplot plots/char_transformer.gp              build/char_transformer.dat -> .svg and .png
 #     gnuplot -c plots/char_transformer.gp PREFIX    the same for another PREFIX.dat
@@ -7,9 +7,9 @@ load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'build/char_transformer'
 data = out . '.dat'
 
-# ---- What the file holds ----
+# ---- Content of the file ----
 
-# The other comments name the blocks, of which five are drawn.
+# The other comments name the blocks; five are drawn.
 rest = system(sprintf("sed -n '2,$s/^# //p' '%s'", data)) . "\n"
 count = 0
 array names[5]
@@ -19,7 +19,7 @@ while (strlen(rest) > 1 && count < 5) {
     rest = rest[strstrt(rest, "\n") + 1 : *]
 }
 
-# Names are "placement, norm": what all have in common is said once, in the small print.
+# Names are "placement, norm". The part that all have in common is printed once, in small print.
 placement_of(i) = names[i][1 : strstrt(names[i], ",") - 1]
 norm_of(i) = names[i][strstrt(names[i], ",") + 2 : *]
 placements = 1
@@ -32,7 +32,7 @@ label(i) = norms == 1 && count > 1 ? placement_of(i) : placements == 1 ? norm_of
 common = count == 1 ? names[1] : norms == 1 ? "all with " . norm_of(1) : \
          placements == 1 ? "all placed " . placement_of(1) : ""
 
-# The last values, for the labels; the ranges, for the axes.
+# The last values, for the labels, and the ranges, for the axes.
 array training[5]
 array validation[5]
 steps = 1

@@ -1,4 +1,4 @@
-# Every part of every claim, by norm, from plots/claims.tsv, which make plots writes:
+# All parts of all claims, by norm, from plots/claims.tsv, which make plots writes:
 #
 #     gnuplot plots/claims.gp                    plots/claims.tsv -> .svg and .png
 #     gnuplot -c plots/claims.gp PREFIX          the same for another PREFIX.tsv

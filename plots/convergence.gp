@@ -1,5 +1,5 @@
-# Training loss and validation accuracy by epoch, and the rates tried before, from what
-# build/examples/digits wrote:
+# Training loss and validation accuracy by epoch, and the search of learning rates, from the data of
+# build/examples/digits:
 #
 #     gnuplot plots/convergence.gp                          plots/convergence.dat -> .svg and .png
 #     gnuplot -c plots/convergence.gp PREFIX                the same for another PREFIX.dat
@@ -11,9 +11,9 @@ screen = exists("ARG2") ? ARG2 : ''
 status = exists("ARG3") ? ARG3 : ''
 data   = out . '.dat'
 
-# ---- What the file holds ----
+# ---- Content of the file ----
 
-# Comments are read as data: the first says what was run, the others name the blocks.
+# Comments are read as data: the first describes the run, the others name the blocks.
 comments = "\n"
 set datafile commentschars ''
 set datafile separator "\n"
@@ -34,7 +34,7 @@ trials = 0
 do for [i = 1:5] { if (there(names[i])) { count = count + 1; shown[count] = i } }
 do for [i = 1:5] { if (there(tried(i))) { trials = trials + 1 } }
 
-# The last medians, for the labels; the ranges, for the axes.
+# The last medians, for the labels, and the ranges, for the axes.
 array loss[5]
 array accuracy[5]
 seeds = 0
@@ -71,7 +71,7 @@ loss_top = log10(highest_loss) + 0.2
 accuracy_bottom = lowest_accuracy > 0.95 ? 90 : lowest_accuracy > 0.9 ? 80 : \
                   lowest_accuracy > 0.7 ? 50 : 0
 
-# ---- The panels: two, and before them a third where rates were tried ----
+# ---- The panels: two, and a third one before them if rates were searched ----
 
 rated = trials > 0 && screen ne "terminal"
 set xlabel offset 0,0.4

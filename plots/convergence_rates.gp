@@ -1,5 +1,5 @@
-# Training loss by epoch at each norm's own best learning rate, and steps to 95 % by rate with two
-# optimizers; the data come from build/examples/convergence.
+# Training loss by epoch at each norm's best learning rate, and steps to 95 % by rate with two
+# optimizers. Data: build/examples/convergence.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/convergence_rates'

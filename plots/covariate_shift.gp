@@ -1,4 +1,4 @@
-# The inputs of a hidden unit through training, from what build/examples/covariate_shift wrote:
+# The inputs of a hidden unit during training, from the data of build/examples/covariate_shift:
 #
 #     gnuplot plots/covariate_shift.gp               plots/covariate_shift.dat -> .svg and .png
 #     gnuplot -c plots/covariate_shift.gp PREFIX     the same for another PREFIX.dat
@@ -11,7 +11,7 @@ array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array titles[4] = ["No norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 unit(i) = "a unit, " . norms[i]
 
-# The range of the units; what the curves below end with, for the labels.
+# The range of the units, and the last values of the curves below, for the labels.
 low = 0; high = 0; epochs = 1; most = 0
 array drift[4]
 array change[4]

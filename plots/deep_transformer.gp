@@ -1,5 +1,5 @@
-# Gradients by block at the start, and the loss by step, of deep transformers by where their norms
-# stand; the data come from build/examples/deep_transformer.
+# Gradients by block at the start, and the loss by step, of deep transformers by placement of the
+# norms. Data: build/examples/deep_transformer.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/deep_transformer'

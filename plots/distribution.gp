@@ -1,4 +1,4 @@
-# A layer's activations before and after each norm, from what build/examples/distribution wrote:
+# A layer's activations before and after each norm, from the data of build/examples/distribution:
 #
 #     gnuplot plots/distribution.gp               plots/distribution.dat -> .svg and .png
 #     gnuplot -c plots/distribution.gp PREFIX     the same for another PREFIX.dat

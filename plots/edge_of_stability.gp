@@ -1,5 +1,5 @@
-# The sharpness of the loss along gradient descent, by norm, at two rates, and where it is on the edge
-# of stability; the data come from build/examples/edge_of_stability.
+# The sharpness of the loss during gradient descent, by norm, at two rates, and the edge of
+# stability. Data: build/examples/edge_of_stability.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/edge_of_stability'

@@ -1,5 +1,5 @@
-# Runs with equal effective rate, and where rate and decay of one product lead, by norm; the data come
-# from build/examples/effective_rate.
+# Runs with equal effective rate, and the equilibrium of runs with equal product of rate and decay,
+# by norm. Data: build/examples/effective_rate.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/effective_rate'

@@ -1,6 +1,6 @@
-# Error of a central difference by its relative step, in double and in float: truncation falls as h^2
-# from the right, rounding grows as 1/h to the left; and Taylor's remainder, by step, for a right and
-# for a wrong gradient. The numbers come from
+# The error of a central difference by relative step, in double and float (truncation is
+# proportional to h^2, rounding to 1/h), and Taylor's remainder by step for a right and a wrong
+# gradient. Data:
 #
 #     build/examples/gradcheck_error
 #     build/examples/gradcheck --sweep PREFIX.dat     (the errors alone)
@@ -10,7 +10,7 @@ out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/gradcheck_error'
 data = out . '.dat'
 taylor = system(sprintf("grep -c '^# Taylor, right' '%s'", data)) + 0
 
-# The best steps, the cube roots of the precisions, and the guides that meet there.
+# The best steps (the cube roots of the precisions), and the guides that meet there.
 array names[2] = ["double", "float"]
 array colours[2] = [1, 5]
 array best[2] = [(2.0 ** -52) ** (1.0 / 3), (2.0 ** -23) ** (1.0 / 3)]

@@ -1,4 +1,4 @@
-# Gradients by layer, and their spread in training, from what build/examples/gradient_flow wrote:
+# Gradients by layer, and their spread in training, from the data of build/examples/gradient_flow:
 #
 #     gnuplot plots/gradient_flow.gp               plots/gradient_flow.dat -> .svg and .png
 #     gnuplot -c plots/gradient_flow.gp PREFIX     the same for another PREFIX.dat
@@ -16,7 +16,7 @@ training(i, g) = norms[i] . ", gain " . word(gains, g) . ", training"
 first(g) = 0.062 + 0.328 * (g - 1)
 last(g)  = first(g) + 0.195
 
-# What the curves end with, for the labels, and the last epoch that gave numbers.
+# The last values of the curves, for the labels, and the last epoch with finite values.
 array at_start[12]
 array at_last[12]
 array until[12]

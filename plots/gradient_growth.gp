@@ -1,5 +1,5 @@
-# Growth of the squared gradient on its way back at the start, by norm and activation, and by batch
-# size, from what build/examples/gradient_growth wrote:
+# Growth of the squared gradient from layer to layer at the start, by norm and activation, and by
+# batch size, from the data of build/examples/gradient_growth:
 #
 #     gnuplot plots/gradient_growth.gp               plots/gradient_growth.dat -> .svg and .png
 #     gnuplot -c plots/gradient_growth.gp PREFIX     the same for another PREFIX.dat

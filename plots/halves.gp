@@ -1,5 +1,4 @@
-# The loss by epoch with halves of BatchNorm and of LayerNorm; the data come from
-# build/examples/halves.
+# The loss by epoch with halves of BatchNorm and of LayerNorm. Data: build/examples/halves.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/halves'

@@ -1,4 +1,4 @@
-# What the norms are invariant to, from what build/examples/invariance wrote:
+# The invariances of the norms, from the data of build/examples/invariance:
 #
 #     gnuplot plots/invariance.gp               plots/invariance.dat -> .svg and .png
 #     gnuplot -c plots/invariance.gp PREFIX     the same for another PREFIX.dat
@@ -11,9 +11,9 @@ array norms[9] = ["BatchNorm", "WeightNorm", "LayerNorm", "RMSNorm", "pRMSNorm",
                   "GroupNorm", "ScaleNorm", "DynamicTanh", "no norm"]
 array changes[6] = ["matrix\nscaled", "matrix\nshifted", "one row\nscaled", \
                     "all\nscaled", "all\nshifted", "one\nscaled"]
-# Below the published rows there is a gap.
+# The position of a row, with a gap below the published rows.
 height(row) = -row - (row > 4 ? 0.35 : 0)
-# Whether the output keeps still, and whether the table has it otherwise.
+# The label of an entry: whether the output changes, and whether the table says otherwise.
 still(measured) = measured < 1e-10
 mark(measured, published) = (still(measured) ? "✓" : "✗") . \
     (published eq "0" && still(measured) || published eq "1" && !still(measured) ? " (!)" : "")

@@ -1,5 +1,5 @@
-# Loss and gradient along the gradient, through training, without a norm, with three, and with noise
-# after BatchNorm, from what build/examples/landscape wrote:
+# Loss and gradient along the gradient during training, without a norm, with three norms, and with
+# noise after BatchNorm, from the data of build/examples/landscape:
 #
 #     gnuplot plots/landscape.gp               plots/landscape.dat -> .svg and .png
 #     gnuplot -c plots/landscape.gp PREFIX     the same for another PREFIX.dat
@@ -11,7 +11,7 @@ data = out . '.dat'
 array name[5] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm", "BatchNorm and noise"]
 array last[5]
 array ends[5]
-# The decades that are filled: of the loss's range in the left panel, of the medians in the right.
+# The decades drawn: of the loss's range in the left panel, of the medians in the right one.
 low = 1e300; high = 0; least = 1e300; most = 0
 do for [k in "1 2 5"] {
     stats data index name[k + 0] using "loss_low" nooutput
@@ -25,7 +25,7 @@ do for [k = 1:5] {
     least = STATS_lo_quartile < least ? STATS_lo_quartile : least
     most = STATS_max > most ? STATS_max : most
 }
-# A curve's height at the end: of its last fifth, in the middle.
+# The height of a curve's end: the median of its last fifth.
 do for [k = 1:5] {
     stats data index name[k] using (column("step") >= 0.8 * steps ? column("change") : NaN) nooutput
     last[k] = STATS_median

@@ -1,5 +1,5 @@
-# Which positions of a sequence the output of a causal transformer block depends on, by norm; the data
-# come from build/examples/leak.
+# The dependence of a causal transformer block's output on each position of the sequence, by norm.
+# Data: build/examples/leak.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/leak'

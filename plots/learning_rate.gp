@@ -1,5 +1,5 @@
-# Final loss by learning rate at one depth, and the highest rate that trains by depth; the data come
-# from build/examples/learning_rate.
+# Final loss by learning rate at one depth, and the highest rate that trains by depth. Data:
+# build/examples/learning_rate.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/learning_rate'

@@ -1,5 +1,5 @@
 # The adding problem: the error of an LSTM by step, with and without LayerNorm in its cell, a curve
-# for each start; the data come from build/examples/lstm.
+# for each seed. Data: build/examples/lstm.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/lstm'

@@ -1,5 +1,5 @@
-# The loss on a new sine after 0 to 10 steps of gradient descent on ten of its points; the data come
-# from build/examples/maml.
+# The loss on a new sine after 0 to 10 steps of gradient descent on ten of its points. Data:
+# build/examples/maml.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/maml'

@@ -1,5 +1,5 @@
-# What LayerNorm and RMSNorm keep for the backward pass, fused and composed, and the tape of a
-# transformer with each; the data come from build/examples/memory.
+# The memory that LayerNorm and RMSNorm keep for the backward pass, fused and composed, and the tape
+# of a transformer with each. Data: build/examples/memory.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/memory'

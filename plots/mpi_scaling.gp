@@ -1,5 +1,5 @@
-# Data-parallel training on paper: efficiency by number of ranks on four networks, from what
-# `make bench-mpi` has measured on two.
+# Efficiency of data-parallel training by number of ranks on four networks, extrapolated from
+# measurements of `make bench-mpi` on two ranks.
 #
 #     gnuplot plots/mpi_scaling.gp                 plots/mpi_scaling.dat -> .svg and .png
 #     gnuplot -c plots/mpi_scaling.gp PREFIX       the same for another PREFIX.dat

@@ -1,4 +1,4 @@
-# The loss by gradients spent, for gradient descent and for Newton steps, by norm; the data come from
+# The loss by number of gradients used, for gradient descent and for Newton steps, by norm. Data:
 # build/examples/newton.
 
 load 'plots/style.gp'

@@ -1,5 +1,5 @@
-# The noise of a batch's gradient by batch size, and how far its mean is from the gradient of all data,
-# by norm; the data come from build/examples/noise.
+# The noise of a batch's gradient by batch size, and the distance of its mean from the gradient of
+# all data, by norm. Data: build/examples/noise.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/noise'

@@ -1,5 +1,5 @@
-# What an outlier does to the other features of its row, by its size, by the row's mean, and to a
-# network's accuracy. The numbers come from
+# The effect of an outlier on the other features of its row, by its size and by the row's mean, and
+# on a network's accuracy. Data:
 #
 #     build/examples/outliers
 

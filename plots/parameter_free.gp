@@ -1,5 +1,4 @@
-# Validation loss of norms without parameters, beside that of the norm with them. The numbers come
-# from
+# Validation loss of norms without parameters, relative to that of the norm with parameters. Data:
 #
 #     build/examples/parameter_free
 
@@ -7,7 +6,8 @@ load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/parameter_free'
 data = out . '.dat'
 
-# Blocks number the norms: 1 RMSNorm and 3 LayerNorm without parameters, 4 AdaNorm, 5 DetachNorm.
+# Numbers of the norms in the blocks: 1 RMSNorm and 3 LayerNorm without parameters, 4 AdaNorm, 5
+# DetachNorm.
 array rows[4] = [1, 3, 4, 5]
 array names[4] = ["RMSNorm without gamma", "LayerNorm without\ngamma and beta", "AdaNorm", "DetachNorm"]
 array colours[4] = [4, 3, 5, 5]

@@ -1,5 +1,5 @@
-# Whose slope a gradient penalty holds: the gradient of each output to each point of a batch, and the
-# distance that the critic tells, by norm; the data come from build/examples/penalty.
+# The gradient of each output with respect to each point of a batch, and the distance measured by
+# the critic, by norm. Data: build/examples/penalty.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/penalty'

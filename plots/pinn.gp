@@ -1,5 +1,5 @@
-# A network that solves the equation of a damped oscillator, beside the solution, and its loss; the data
-# come from build/examples/pinn.
+# A network's and the exact solution of the equation of a damped oscillator, and the loss. Data:
+# build/examples/pinn.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/pinn'

@@ -1,5 +1,5 @@
 # The last block's gradient by depth, and training with and without a warm-up, for pre-norm and
-# post-norm, from what build/examples/placement wrote:
+# post-norm, from the data of build/examples/placement:
 #
 #     gnuplot plots/placement.gp               plots/placement.dat -> .svg and .png
 #     gnuplot -c plots/placement.gp PREFIX     the same for another PREFIX.dat

@@ -1,5 +1,5 @@
-# The largest logit of attention and the loss by learning rate, with norms of queries and keys and
-# without; the data come from build/examples/qk_norm.
+# The largest logit of attention and the loss by learning rate, with and without norms of queries
+# and keys. Data: build/examples/qk_norm.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/qk_norm'

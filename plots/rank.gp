@@ -1,5 +1,5 @@
-# The effective rank of a batch by layer, at the start, and at the last layer by width, by norm; the
-# data come from build/examples/rank.
+# The effective rank of a batch by layer, at the start, and at the last layer by width, by norm.
+# Data: build/examples/rank.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/rank'

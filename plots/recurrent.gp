@@ -1,5 +1,5 @@
-# How soon an LSTM learns to add, by the length of the sequence and the norm in its cell; the data come
-# from build/examples/recurrent.
+# The steps that an LSTM needs to learn to add, by the length of the sequence and the norm in its
+# cell. Data: build/examples/recurrent.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/recurrent'

@@ -1,6 +1,5 @@
-# Validation loss against training loss, and the gap between them, as a share of that without a norm,
-# by number of images, where most seeds come to that loss; the data come from
-# build/examples/regularization.
+# Validation loss by training loss, and the gap between them, relative to that without a norm, by
+# number of images, where most seeds reach that loss. Data: build/examples/regularization.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/regularization'

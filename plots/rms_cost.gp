@@ -1,5 +1,5 @@
-# What RMSNorm costs beside LayerNorm, by width: the time of both, forward and backward, and what is
-# saved of these and of a training step. The numbers come from
+# The time of RMSNorm and LayerNorm by width, forward and backward, and the time that RMSNorm saves,
+# also in a training step. Data:
 #
 #     build/examples/rms_cost
 
@@ -14,7 +14,7 @@ blocks = "forward backward step"
 array looks[3] = [1, 3, 2]    # dash types
 array shapes[3] = [11, 9, 7]
 
-# The value at the widest row, and the largest of a block.
+# The value at the widest row, and the largest value of a block.
 last(block, col) = system(sprintf("awk '/^# / { on = $2 == \"%s\" } on && $1 + 0 { y = $%d } END { print y }' '%s'", \
                                   block, col, data)) + 0
 stats data index "backward" using "width":"layer_high" nooutput

@@ -1,5 +1,5 @@
-# The share of saturated activations by the width of the first weights, at the start and after
-# training, and the loss, by norm; the data come from build/examples/saturation.
+# The share of saturated activations by scale of the initial weights, at the start and after
+# training, and the loss, by norm. Data: build/examples/saturation.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/saturation'

@@ -1,5 +1,5 @@
-# How far a weight matrix before a norm is from <g, w> = 0 and H w = -g, by norm, and by eps; the data
-# come from build/examples/scale_invariance.
+# The deviations of a weight matrix before a norm from <g, w> = 0 and H w = -g, by norm, and by eps.
+# Data: build/examples/scale_invariance.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/scale_invariance'

@@ -1,4 +1,4 @@
-# The share of keys that no query selects, by norm and by where it stands; the data come from
+# The share of keys that no query selects, by norm and by its place. Data:
 # build/examples/selectability.
 
 load 'plots/style.gp'

@@ -1,5 +1,4 @@
-# The largest eigenvalues of the Hessian at equal loss, by norm; the data come from
-# build/examples/sharpness.
+# The largest eigenvalues of the Hessian at equal loss, by norm. Data: build/examples/sharpness.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/sharpness'

@@ -1,4 +1,4 @@
-# The look of every figure. Scripts run in the project's folder, or with GNUPLOT_LIB naming it, and
+# The style of every figure. Scripts run in the project's folder, or with GNUPLOT_LIB set to it, and
 # draw each figure twice:
 #
 #     load 'plots/style.gp'
@@ -12,9 +12,9 @@ reset
 set encoding utf8
 set datafile missing "?"
 
-# Okabe and Ito's palette, which is told apart with any colour vision, and a mark for each, for print
-# without colour: at most five curves a panel. 1 is no norm, 2 BatchNorm, 3 LayerNorm, 4 RMSNorm. Text
-# about curve i has the colour of 10 + i, which is darker: 4.5 times as dark as the page and more.
+# The colours of Okabe & Ito, safe for colour-blind readers, and marks for print without colour. A
+# panel has at most five curves: 1 is no norm, 2 BatchNorm, 3 LayerNorm, 4 RMSNorm. Text about curve
+# i has the colour 10 + i, which is darker, with a contrast of at least 4.5 to the page.
 palette = "#000000 #e69f00 #0072b2 #009e73 #cc79a7"
 darker  = "#000000 #8f6000 #0068a3 #00755a #a8487d"
 ink = "#333333"
@@ -37,7 +37,7 @@ set title tc rgb ink
 set xlabel tc rgb ink
 set ylabel tc rgb ink
 
-# A decade's name on a logarithmic axis: set format y powers.
+# The label of a decade on a logarithmic axis: set format y powers.
 powers = "10^{%T}"
 
 # A panel's title, at its left edge: eval headline("Training loss"). Small print: font fine(kind).
@@ -45,22 +45,22 @@ headline(text) = sprintf("set label 99 \"%s\" at graph 0,1.07 left tc rgb ink fo
                          text, GPVAL_TERM eq "svg" ? 17.5 : 13.5)
 fine(kind) = kind eq "svg" ? ",11.5" : ",9"
 
-# Labels at the ends of curves: eval SPREAD moves the heights ends[1], ends[2]... (an array, in graph
-# coordinates) apart until no two are nearer than gap.
+# Labels at the ends of curves: eval SPREAD separates the heights ends[1], ends[2]... (an array, in
+# graph coordinates) until they are at least gap apart.
 SPREAD = "do for [pass = 1:200] { do for [a = 1:|ends|] { do for [b = 1:|ends|] { \
     if (above(a, b) && ends[a] - ends[b] < gap) { \
         ends[a] = ends[a] + gap / 20; ends[b] = ends[b] - gap / 20 } } } }"
 above(a, b) = ends[a] > ends[b] || (ends[a] == ends[b] && a < b)
 
-# A file's name between single quotes, where a quote is written twice.
+# A file's name in single quotes; quotes in it are doubled.
 quoted(text) = strstrt(text, "'") == 0 ? text : \
     text[1:strstrt(text, "'")] . "'" . quoted(text[strstrt(text, "'") + 1:*])
 
 # The first line of a data file, without "# what: ".
 what_of(data) = system(sprintf("sed -n '1s/^# what: //p' '%s'", data))
 
-# Verdana and DejaVu Sans are equally wide, and where an SVG is looked at there is one of them. On
-# the screen: "window", in the first of the terminals that this gnuplot has, and "terminal", in text.
+# Verdana and DejaVu Sans have the same widths, and viewers of SVG have one of them. On the screen:
+# "window", the first terminal that this gnuplot has, and "terminal", as text.
 windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'
 text_size(i) = int(word(system("stty size 2>/dev/null </dev/tty || echo 24 80"), i)) # rows, columns
 canvas(kind, out, width, height) = \

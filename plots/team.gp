@@ -1,5 +1,5 @@
-# A team of three layers learns the right moment: its error by pass, and how much it swings at each
-# learning rate, from what build/examples/team wrote:
+# The error by pass of a team of three layers that learns the right moment, and its swinging at each
+# learning rate, from the data of build/examples/team:
 #
 #     gnuplot plots/team.gp                    plots/team.dat -> .svg and .png
 #     gnuplot -c plots/team.gp PREFIX          the same for another PREFIX.dat
@@ -10,7 +10,7 @@ data = out . '.dat'
 
 array team[2] = ["no norm", "LayerNorm"]
 style(t) = t == 1 ? 1 : 3
-# Less swinging is drawn on the lowest line, more, and without end, on the highest.
+# Less swinging is drawn on the lowest line; more, also infinite swinging, on the highest.
 FLOOR = 0.01
 TOP = 1000.0
 shown(s) = s < FLOOR ? FLOOR : s > TOP ? TOP : s

@@ -1,5 +1,5 @@
-# A feature before a norm against what the best gamma and beta make of its normalized values, by norm,
-# and what is left over all features; the data come from build/examples/undo.
+# A feature before a norm and its best approximation with gamma and beta, by norm, and the residual
+# of all features. Data: build/examples/undo.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/undo'

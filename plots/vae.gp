@@ -1,5 +1,5 @@
-# Digits that a conditional variational autoencoder draws, a row for each label, and its loss; the data
-# come from build/examples/vae.
+# Digits drawn by a conditional variational autoencoder, a row for each label, and its loss. Data:
+# build/examples/vae.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/vae'

@@ -1,5 +1,5 @@
-# Points that a generator draws beside those it learned from, and the critic's estimate of the distance
-# between the two; the data come from build/examples/wgan_gp.
+# Points drawn by a generator, the points that it learned from, and the critic's estimate of the
+# distance between them. Data: build/examples/wgan_gp.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/wgan_gp'

@@ -1,5 +1,5 @@
-# Validation loss by step of transformers with DynamicTanh, with norms and without, and the lowest that
-# each seed reaches, from what build/examples/without_norm wrote:
+# Validation loss by step of transformers with DynamicTanh, with norms and without, and the lowest
+# loss of each seed, from the data of build/examples/without_norm:
 #
 #     gnuplot plots/without_norm.gp            plots/without_norm.dat -> .svg and .png
 #     gnuplot -c plots/without_norm.gp PREFIX  the same for another PREFIX.dat

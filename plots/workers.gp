@@ -1,10 +1,10 @@
-# Accuracy by number of workers with random and with sorted shards, and how far the workers' running
-# means are apart; the data come from build/examples/workers.
+# Accuracy by number of workers with random and with sorted shards, and the differences of the
+# workers' running means. Data: build/examples/workers.
 
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/workers'
 data = out . '.dat'
-# The same on ranks of MPI, where make plots-mpi has been: crosses.
+# Crosses: the same on MPI ranks, if make plots-mpi has been run.
 ranks = out . '_mpi.dat'
 has_ranks = system("test -e '" . ranks . "' && echo 1") eq "1"
 crosses = "with points pt 2 ps 1.1 lw 1.4"

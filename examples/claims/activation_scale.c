@@ -1,5 +1,5 @@
-/* How large the activations of a deep network are, layer by layer, by norm and by the width of the
- * first weights, at the start and after training. */
+/* The size of a deep network's activations by layer, norm and scale of the initial weights, at the
+ * start and after training. */
 #include "lab.h"
 #include <math.h>
 
@@ -14,15 +14,16 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "activation_scale",
     .source = "document 003 (4.5, benefit 1); Ioffe & Szegedy 2015",
-    .claim = "without normalization activations grow or shrink from layer to layer; with it every "
-             "layer's are of the same size, at the start and while the network learns",
+    .claim = "without normalization activations grow or shrink from layer to layer; with it all "
+             "layers' activations have the same size, at the start and during training",
     .method =
-        "64 - (Linear, norm, ReLU) x 24 - 10 with weights half as wide as He et al. 2015 would\n"
-        "have them, just so, and twice as wide. Measured is the root mean square of what each\n"
-        "ReLU gives, over all training images, at the start and after 10 epochs of gradient\n"
-        "descent at one rate. The spread is the largest of the layers' over the smallest.\n",
-    .rule = "with weights half and twice as wide the spread at the start is above 1000 without a "
-            "norm, and below 2 with each; after training it is below 4 with each",
+        "64 - (Linear, norm, ReLU) x 24 - 10 with the weights of He et al. 2015 times 1/2, 1 and\n"
+        "2. Measured: the root mean square of each ReLU's output over all training images, at\n"
+        "the start and after 10 epochs of gradient descent, all at one rate. The spread is the\n"
+        "largest value of all layers over the smallest.\n",
+    .rule =
+        "with weights times 1/2 and 2 the spread at the start is above 1000 without a norm, and "
+        "below 2 with each norm; after training it is below 4 with each norm",
     .seeds = 12,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -33,7 +34,7 @@ static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab
 static const double gains[GAINS] = {0.5, 1, 2};
 static const char *const times[TIMES] = {"start", "trained"};
 
-/* A network with hidden matrices N(0, gain^2 2 / fan_in). */
+/* Returns a network with hidden matrices from N(0, gain^2 2 / fan_in). */
 static ng_module *make_network(const lab_norm *norm, double gain, uint64_t seed)
 {
     ng_module *net = lab_network(norm, lab_whole(WIDTH), lab_whole(DEPTH), seed);
@@ -48,12 +49,12 @@ static ng_module *make_network(const lab_norm *norm, double gain, uint64_t seed)
     return net;
 }
 
-/* at[l]: the root mean square of what layer l hands on. */
+/* Sets at[l] to the root mean square of layer l's output. */
 static void measure(const lab_norm *norm, ng_module *net, ng_tape *tape, ng_dataset *data,
                     double *at)
 {
     const bool was = ng_tape_set_recording(tape, false);
-    const int children = norm->make ? 3 : 2; /* of a layer */
+    const int children = norm->make ? 3 : 2; /* per layer */
     ng_batch batch;
     ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &batch);
     ng_tensor *x = batch.x;
@@ -81,7 +82,7 @@ static void train(const lab_norm *norm, double gain, uint64_t seed, double at[TI
     ng_dataset_free(data), ng_dataset_free(rest);
 }
 
-/* The largest over the smallest; Inf where one is no number. */
+/* Returns the largest value over the smallest; Inf if one is not finite. */
 static double spread_of(const double *at)
 {
     double least = HUGE_VAL, most = 0;

@@ -1,15 +1,15 @@
-/* What does a norm do when batches get small? A convolutional and a fully connected network with
- * BatchNorm, GroupNorm and LayerNorm, trained in batches of 2 to 32 for as many steps; their errors
- * on new images in train mode, as they were trained, and in eval mode, as they are used. */
+/* The error of BatchNorm, GroupNorm and LayerNorm on new images by batch size, from 2 to 32, for a
+ * convolutional and a fully connected network. It is measured in train mode and in eval mode. */
 #include "lab.h"
 #include <math.h>
 
 enum { TRAIN, STEPS, CONNECTED_STEPS };
 static lab_size sizes[] = {
-    [TRAIN] = {"train", "images to train with; the others test", .normal = 1000, .quick = 256,
+    [TRAIN] = {"train", "training images; the others are for testing", .normal = 1000, .quick = 256,
                .least = 32, .most = LAB_DIGITS - 1},
-    [STEPS] = {"steps", "of the convolutional network", .normal = 1000, .quick = 20},
-    [CONNECTED_STEPS] = {"connected-steps", "of the other", .normal = 3000, .quick = 20},
+    [STEPS] = {"steps", "steps of the convolutional network", .normal = 1000, .quick = 20},
+    [CONNECTED_STEPS] = {"connected-steps", "steps of the fully connected network", .normal = 3000,
+                         .quick = 20},
     {0}};
 
 static const lab_experiment experiment = {
@@ -17,20 +17,19 @@ static const lab_experiment experiment = {
     .source = "Wu & He 2018, figure 1; documents 000, 003, 004",
     .claim = "BatchNorm's error grows as batches shrink to 2; GroupNorm's and LayerNorm's does not",
     .method =
-        "Digits, 1000 to train and 797 to test. Convolutional: 3 convolutions of 3 x 3 with 4, 8\n"
-        "and 16 channels, the mean over all places, Linear; fully connected: 64-64-64-10; a norm\n"
-        "and ReLU after each but the last. SGD with momentum 0.9, falling to 0 as a cosine, as\n"
-        "many steps for each batch size, 1000 and 3000 (so that a batch of 32 sees each image 16\n"
-        "times as often as one of 2). Each norm at each batch size has the best rate of a grid of\n"
-        "powers of 2, followed until both neighbours are worse, by the mean error over three "
-        "seeds\n"
-        "that are not scored. Groups of 4 channels or 16 features; LayerNorm is GroupNorm with one "
-        "group, as\n"
-        "in the paper.\n",
+        "Digits, 1000 for training and 797 for testing. Convolutional: 3 convolutions of 3 x 3\n"
+        "with 4, 8 and 16 channels, global average pooling, Linear; fully connected:\n"
+        "64-64-64-10; a norm and ReLU after each layer but the last. SGD with momentum 0.9 and a\n"
+        "cosine schedule, for each batch size the same number of steps, 1000 and 3000 (so a\n"
+        "batch of 32 sees each image 16 times as often as one of 2). Each norm has at each batch\n"
+        "size its best learning rate, a power of 2 with worse neighbours on both sides, by the\n"
+        "mean error over three seeds that are not scored. Groups of 4 channels or 16 features;\n"
+        "LayerNorm is GroupNorm with one group, as in the paper.\n",
     .rule =
-        "for each network, seed by seed, in points of per cent: BatchNorm's error at batch 2 less "
-        "that at 32 is above 1; GroupNorm's and LayerNorm's are within 1 of 0; BatchNorm's at 2 "
-        "less GroupNorm's is above 0, and so is what BatchNorm's grows more than GroupNorm's",
+        "for each network, seed by seed, in percentage points: BatchNorm's error at batch 2 less "
+        "that at 32 is above 1; GroupNorm's and LayerNorm's are within 1 of 0; at batch 2 "
+        "BatchNorm's error less GroupNorm's is above 0, and so is the growth of BatchNorm's error "
+        "less that of GroupNorm's",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -104,8 +103,8 @@ typedef struct {
     double wrong, seen;
 } tally;
 
-/* Counts wrong answers, in the mode that the network is in. A batch that is not whole is left out
- * in train mode, where BatchNorm cannot do with one sample. */
+/* Counts wrong answers in the network's present mode. In train mode an incomplete batch is left
+ * out, since BatchNorm needs more than one sample. */
 static void count_wrong(ng_module *net, int network, ng_tape *tape, ng_dataset *data, int batch,
                         bool training, tally *t)
 {
@@ -122,7 +121,7 @@ static void count_wrong(ng_module *net, int network, ng_tape *tape, ng_dataset *
 }
 
 typedef struct {
-    double eval, train; /* errors in these modes, in per cent; the latter BatchNorm's only */
+    double eval, train; /* errors in these modes, in per cent; train: only BatchNorm's */
 } errors;
 
 static errors run(int network, int norm, int batch, double rate, uint64_t seed)
@@ -149,13 +148,14 @@ static errors run(int network, int norm, int batch, double rate, uint64_t seed)
 
 /* ---- A norm at a batch size ---- */
 
-/* Of each seed. */
+/* By seed. */
 typedef struct {
     int rate;
     double *eval, *train;
 } result;
 
-/* The mean error in use over the tuning seeds, in [rate], where it is not known yet. */
+/* Returns the mean error in eval mode over the tuning seeds, measured once for each rate and kept
+ * in known[rate]. */
 static double tuned_error(int network, int norm, int batch, int rate, double known[RATES])
 {
     if (rate < 0 || rate >= RATES) return (double)INFINITY;
@@ -166,7 +166,7 @@ static double tuned_error(int network, int norm, int batch, int rate, double kno
     return known[rate] = sum / lab_tuning_seeds();
 }
 
-/* From `rate` on to where the rates on either side are worse. */
+/* Moves from `rate` to a rate that is better than both neighbours. */
 static int best_rate(int network, int norm, int batch, int rate)
 {
     double known[RATES];
@@ -195,7 +195,7 @@ static result measure(int network, int norm, int batch, int first_rate)
 
 static result results[NETWORKS][NORMS][BATCHES];
 
-/* From the largest batch to the smallest, whose best rates are lower. */
+/* Measures from the largest batch to the smallest; the best rates fall with the batch size. */
 static void measure_all(int network, int norm)
 {
     for (int i = BATCHES - 1; i >= 0 && lab_goes_on(); i--) {
@@ -225,7 +225,7 @@ static void write_errors(int network, int norm)
 
 enum { AT_2 = 0, AT_32 = BATCHES - 1 };
 
-/* first - second, seed by seed. */
+/* Returns first - second, seed by seed. */
 static double *less(const double *first, const double *second)
 {
     double *difference = lab_numbers(lab_seeds());

@@ -1,6 +1,5 @@
-/* Does a network with a norm learn in fewer steps? Plain gradient descent and Adam: a norm is
- * compared with none where each has its own best of seven rates, and where both have the rate that
- * is best without a norm. */
+/* The number of steps that networks with and without a norm need, by gradient descent and Adam:
+ * each at its best of seven rates, and all at the best rate without a norm. */
 #include "lab.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,21 +8,24 @@ enum { WIDTH, DEPTH, EPOCHS, BATCH };
 static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 64},
                            [DEPTH] = {"depth", "hidden layers", .normal = 4},
                            [EPOCHS] = {"epochs", "passes over the data", .normal = 20, .quick = 3},
-                           [BATCH] = {"batch", "samples a step", .normal = 64},
+                           [BATCH] = {"batch", "samples per step", .normal = 64},
                            {0}};
 
 static const lab_experiment experiment = {
     .id = "convergence",
-    .figure = "convergence_rates", /* plots/convergence.* is the demo's */
+    .figure = "convergence_rates", /* plots/convergence.* belongs to digits */
     .source = "documents 001 and 003, benefit 3; document 004",
     .claim = "normalization makes training converge faster",
     .method =
         "Digits, 64 - (Linear, norm, ReLU) x 4 - 10, weights as He et al. 2015; plain gradient\n"
-        "descent and Adam, each at seven rates, powers of 2. Counted: steps until 95 % of the\n"
-        "validation images are right twice running, looked at every five steps. The best rate is\n"
-        "that with the fewest steps in the median over three seeds that are not scored.\n",
-    .rule = "a norm takes fewer steps than no norm from the same seed (same split): their quotient "
-            "is below 1, at each one's own best rate and at that of no norm, for each optimizer",
+        "descent and Adam, each at seven rates, powers of 2. Measured: the steps until 95 % of\n"
+        "the validation images are right at two checks in succession, with a check every five\n"
+        "steps. The best rate has the lowest median number of steps over three seeds that are\n"
+        "not scored.\n",
+    .rule =
+        "from the same seed (same split) a norm needs fewer steps than no norm: the quotient is "
+        "below 1, each at its own best rate and both at the best rate of no norm, for each "
+        "optimizer",
     .seeds = 15,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -39,26 +41,26 @@ static ng_optimizer *make_adam(ng_module *net, double rate) { return ng_adam_new
 static const struct {
     const char *name;
     ng_optimizer *(*make)(ng_module *net, double rate);
-    double lowest; /* rate */
+    double lowest; /* learning rate */
 } optimizers[OPTIMIZERS] = {{"gradient descent", make_sgd, 0.064}, {"Adam", make_adam, 0.001}};
 
 static double rate_of(int optimizer, int i) { return ldexp(optimizers[optimizer].lowest, i); }
 
 /* ---- One run ---- */
 
-/* The training loss of each epoch; the steps to the target, Inf if it is not reached. */
+/* The training loss by epoch, and the steps to the target; Inf if it is not reached. */
 typedef struct {
     double *losses; /* NULL: not trained yet */
     double steps;
 } run;
 
-/* A network on its way, looked at every few steps until it is at the target. */
+/* A network in training, checked every few steps until it reaches the target. */
 typedef struct {
     run *run;
     ng_module *net;
     ng_tape *tape;
     ng_dataset *validate;
-    double step, reached; /* reached: the step at which the last look found the target, or -1 */
+    double step, reached; /* reached: the step of the first check at the target, or -1 */
 } walk;
 
 static void look(void *context)
@@ -86,7 +88,7 @@ static void train(run *r, ng_module *net, ng_optimizer *optimizer, ng_dataset *d
 
 /* ---- All runs ---- */
 
-/* [optimizer][norm][rate][seed], the tuning seeds after those that are scored. */
+/* [optimizer][norm][rate][seed]; the tuning seeds follow the scored ones. */
 static run *runs;
 
 static int all_seeds(void) { return lab_seeds() + lab_tuning_seeds(); }
@@ -123,7 +125,7 @@ static lab_spread tuning_steps(int optimizer, int norm, int rate)
     return lab_spread_of(steps, lab_tuning_seeds());
 }
 
-/* The index of the rate with the fewest steps; of equals the lowest rate. */
+/* Returns the index of the rate with the fewest steps, the lowest such rate. */
 static int best_rate(int optimizer, int norm)
 {
     int best = 0;
@@ -133,7 +135,7 @@ static int best_rate(int optimizer, int norm)
     return best;
 }
 
-/* From one seed: at every rate where it is one to tune with, else at the two that are compared. */
+/* Trains from one seed: at every rate for a tuning seed, otherwise at the two rates compared. */
 static void train_all(int place)
 {
     const bool tuning = place >= lab_seeds();
@@ -152,11 +154,12 @@ static void train_all(int place)
     ng_dataset_free(data), ng_dataset_free(validate);
 }
 
-/* ---- What they show ---- */
+/* ---- Results ---- */
 
 static void write_steps(int optimizer, int norm)
 {
-    const double all = ceil(1437.0 / lab_whole(BATCH)) * lab_whole(EPOCHS); /* of lab_digits */
+    /* steps on all of lab_digits */
+    const double all = ceil(1437.0 / lab_whole(BATCH)) * lab_whole(EPOCHS);
     const int best = best_rate(optimizer, norm);
     char name[64];
     snprintf(name, sizeof name, "%s, %s, steps", optimizers[optimizer].name, norms[norm]->name);
@@ -184,7 +187,7 @@ static void write_losses(int optimizer, int norm)
     }
 }
 
-/* A norm's steps at a rate as a share of those without one at its best; 1 where neither arrives. */
+/* Judges the steps over those without a norm at its best rate; 1 if neither reaches the target. */
 static void judge(int optimizer, int norm, int rate, const char *at)
 {
     double *shares = lab_numbers(lab_seeds());

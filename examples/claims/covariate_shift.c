@@ -1,4 +1,4 @@
-/* What a hidden unit is given, through training: does it keep still with a norm? */
+/* How the distribution of a hidden unit's inputs moves during training, by norm. */
 #include "lab.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,20 +15,20 @@ static const lab_experiment experiment = {
     .claim = "the distribution of a layer's inputs shifts as the layers before it learn, and "
              "normalization reduces that internal covariate shift",
     .method =
-        "Ioffe & Szegedy's network, three hidden layers of 100 sigmoids, learns the digits with\n"
-        "batches of 60, by SGD at two rates: the one, for all, that is best of six without norm,\n"
-        "and each norm's own best (lowest training loss in the last epoch, median over three "
-        "seeds\n"
+        "Ioffe & Szegedy's network, three hidden layers of 100 sigmoids, learns the digits by\n"
+        "SGD in batches of 60. All networks use the best of six rates without a norm, then each\n"
+        "norm its own best rate (lowest training loss in the last epoch, median over three seeds\n"
         "that are not scored). After each epoch, over the validation images: the 15th, 50th and\n"
-        "85th percentile of what each sigmoid of the last hidden layer is given, and how far the\n"
-        "three have moved (their mean, the median of the units). The drift is the sum of these\n"
-        "moves. Besides, what Santurkar et al. 2018 call internal covariate shift: how a training\n"
-        "step of the layers before changes the gradient of the last hidden layer's weights,\n"
-        "relative to its size (mean of five batches an epoch, median over the epochs).\n",
+        "85th percentile of the input of each sigmoid in the last hidden layer, and the mean\n"
+        "distance that these three have moved (median over the units). The drift is the sum of\n"
+        "these distances. In addition, internal covariate shift as Santurkar et al. 2018 define\n"
+        "it: the change of the gradient of the last hidden layer's weights when the layers\n"
+        "before it take a training step, relative to the gradient (mean of five batches per\n"
+        "epoch, median over the epochs).\n",
     .rule =
-        "with a norm the drift, and the gradient's change, are smaller than without at its best "
-        "rate from the same seed (same split): their quotient is below 1, at that rate and at "
-        "the norm's own",
+        "from the same seed (same split) the drift, and the change of the gradient, are smaller "
+        "with a norm than without at its best rate: the quotient is below 1, at that rate and at "
+        "the norm's own rate",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -40,14 +40,15 @@ static const double rates[RATES] = {0.1, 0.3, 1, 3, 10, 30};
 static const double percents[] = {15, 50, 85};
 enum { PERCENTS = 3 };
 
-/* Four times as wide as for tanh: what a network of sigmoids needs. Glorot & Bengio 2010. */
+/* Returns a Linear with weights four times as wide as for tanh, as sigmoids need. Glorot & Bengio
+ * 2010. */
 static ng_module *linear(int64_t in, int64_t out)
 {
     return ng_linear_new(in, out, .init = NG_INIT_NORMAL,
                          .init_value = 4 * sqrt(2.0 / (double)(in + out)));
 }
 
-/* (Linear, norm, sigmoid) x 3, Linear. */
+/* Returns (Linear, norm, sigmoid) x 3, Linear. */
 static ng_module *network(const lab_norm *norm, uint64_t seed)
 {
     const int64_t width = lab_whole(WIDTH);
@@ -66,7 +67,7 @@ static int children_per_layer(const lab_norm *norm) { return norm->make ? 3 : 2;
 
 /* ---- The distribution of a unit's input --------------------------------------------------- */
 
-/* Percentiles (unit, PERCENTS) of what the last hidden layer's sigmoids are given. */
+/* Sets the percentiles (unit, PERCENTS) of the inputs of the last hidden layer's sigmoids. */
 static void look_at_inputs(ng_module *net, const lab_norm *norm, ng_tape *tape, ng_dataset *data,
                            double *percentiles)
 {
@@ -85,7 +86,7 @@ static void look_at_inputs(ng_module *net, const lab_norm *norm, ng_tape *tape, 
     ng_tape_set_recording(tape, was), ng_tape_reset(tape);
 }
 
-/* The mean distance of a unit's percentiles between two looks. */
+/* Returns the mean distance between a unit's percentiles in two measurements. */
 static double move_of(const double *before, const double *after, int unit)
 {
     double sum = 0;
@@ -95,8 +96,8 @@ static double move_of(const double *before, const double *after, int unit)
 
 /* ---- The gradient's change ---------------------------------------------------------------- */
 
-/* How the gradient of the last hidden layer's weight changes when all parameters before it take a
- * step of SGD on the batch: |G' - G| / |G|, both on that batch. */
+/* Returns the relative change of the gradient of the last hidden layer's weight when all parameters
+ * before it take a step of SGD on the batch: |G' - G| / |G|, both on that batch. */
 static double change_of_gradient(ng_module *net, const lab_norm *norm, double rate, ng_tape *tape,
                                  const ng_batch *batch)
 {
@@ -175,12 +176,12 @@ static double best_rate(int norm)
     return rates[best];
 }
 
-/* Of one norm at one rate. */
+/* The measurements of one norm at one rate. */
 typedef struct {
     const lab_norm *norm;
     double rate;
     double *percentiles;           /* (epochs + 1, width, PERCENTS), of the first seed */
-    double *drift, *change, *loss; /* (epochs, seeds); the drift is the sum of moves so far */
+    double *drift, *change, *loss; /* (epochs, seeds); the drift is cumulative */
     double *changes;               /* (seeds): the median over the epochs */
 } history;
 
@@ -232,9 +233,9 @@ static history run_all(int norm, double rate, double done, ng_tape *tape)
     return h;
 }
 
-/* ---- What is written ---------------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------------------------ */
 
-/* The unit whose way is the median one, so that a figure shows no chosen exception. */
+/* Returns the unit whose drift is the median, as an example for the figure. */
 static int typical_unit(const history *h)
 {
     const int64_t look = width * PERCENTS;
@@ -277,7 +278,7 @@ static void write_losses(void)
         lab_row(rates[i], losses[0][i], losses[1][i], losses[2][i], losses[3][i]);
 }
 
-/* Of each seed, the norm's drift and change over those without. */
+/* Judges a norm's drift and change over those without a norm, seed by seed. */
 static void judge(const history *with, const history *without, const char *at)
 {
     const int64_t last = (int64_t)(epochs - 1) * lab_seeds();

@@ -1,5 +1,5 @@
-/* Where the norms of a deep transformer stand: 24 blocks with norms before the branch, after it, on
- * both sides, and after it with DeepNorm's scales, at the start and trained. */
+/* The placement of norms in a transformer of 24 blocks: before the branch, after it, on both sides,
+ * and after it with DeepNorm's scales. Gradients at the start, and losses after training. */
 #include "lab.h"
 #include <math.h>
 
@@ -14,13 +14,14 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "deep_transformer",
     .source = "Xiong et al. 2020; Ding et al. 2021; Wang et al. 2022; document 003",
-    .claim = "in a transformer of many layers post-norm is unstable and pre-norm easier to train; "
-             "DeepNorm and the sandwich train as deep ones too",
+    .claim =
+        "in a transformer of many layers post-norm is unstable and pre-norm is easier to train; "
+        "DeepNorm and sandwich norms also make deep transformers trainable",
     .method =
         "Transformers of 24 blocks, 16 features and 2 heads learn the characters of Newton's\n"
-        "Opticks by 250 steps of Adam with a warm-up over 25, in batches of 8, each kind at its\n"
-        "own best rate. Compared is the validation loss, from the same seed. Besides, the size\n"
-        "of the gradient to each block's second feed-forward weight at the start.\n",
+        "Opticks in 250 steps of Adam with 25 steps of warm-up, in batches of 8, each kind at\n"
+        "its own best rate. Compared: the validation loss from the same seed. In addition, the\n"
+        "size of the gradient of each block's second feed-forward weight at the start.\n",
     .rule = "post-norm's loss is over 0.1 nats above pre-norm's; DeepNorm's is below post-norm's; "
             "DeepNorm's and the sandwich's are less than 0.1 nats above pre-norm's",
     .seeds = 9,
@@ -70,7 +71,7 @@ static ng_tensor *loss_of(run *r, int batch_index)
 
 /* ---- At the start ---- */
 
-/* lengths[l]: of the gradient to block l's second feed-forward weight. */
+/* Sets lengths[l] to the length of the gradient of block l's second feed-forward weight. */
 static void gradients_of(int kind, uint64_t seed, double *lengths)
 {
     run r = begin(kind, seed);
@@ -105,7 +106,8 @@ static void write_gradients(int kind)
 
 /* ---- Training ---- */
 
-/* The validation loss; the training loss in each of LOOKS parts, if wanted. */
+/* Trains and returns the validation loss. Sets the training loss of each of LOOKS parts, unless
+ * NULL. */
 static double train(int kind, double rate, uint64_t seed, double *looks)
 {
     const int steps = lab_whole(STEPS), part = steps < LOOKS ? 1 : steps / LOOKS;

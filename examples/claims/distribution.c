@@ -1,4 +1,4 @@
-/* A layer's activations before and after each norm: what is standardized, and what is not. */
+/* The mean and deviation of a layer's activations before and after each norm. */
 #include "lab.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,16 +15,16 @@ static const lab_experiment experiment = {
     .claim = "normalization transforms activations to have mean zero and variance one, RMSNorm to "
              "have mean square one",
     .method =
-        "A network without norm learns the digits. The activations of its second hidden layer\n"
-        "(before the ReLU) for the validation images, a matrix of images x features, then go\n"
-        "through a new BatchNorm, LayerNorm and RMSNorm. Measured are the mean and deviation of\n"
-        "each feature under BatchNorm and of each image under LayerNorm, and the root mean square\n"
-        "of each image under RMSNorm, which is not asked to centre. The documents' worked "
-        "examples\n"
-        "are computed besides; chance has no part in these, so that all seeds give one number.\n",
-    .rule = "the mean farthest from 0 is within 0.01, the deviation (for RMSNorm the root mean "
-            "square) farthest from 1 is off by less than 0.01, and a worked example's number "
-            "farthest from what is printed by less than 0.001",
+        "A network without a norm learns the digits. The activations of its second hidden layer\n"
+        "(before the ReLU) for the validation images, a matrix of images x features, go through\n"
+        "a new BatchNorm, LayerNorm and RMSNorm. Measured: the mean and deviation of each\n"
+        "feature under BatchNorm and of each image under LayerNorm, and the root mean square of\n"
+        "each image under RMSNorm, which does not centre. In addition, the worked examples of\n"
+        "the documents; these are not random, so all seeds give the same number.\n",
+    .rule =
+        "the mean farthest from 0 is within 0.01, the deviation (for RMSNorm the root mean "
+        "square) farthest from 1 is within 0.01 of 1, and a worked example differs by less than "
+        "0.001 from the printed numbers",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -33,7 +33,7 @@ typedef struct {
     double mean, deviation;
 } moments;
 
-/* Of count values, `step` apart. */
+/* Returns the moments of `count` values that are `step` apart. */
 static moments moments_of(const double *x, int64_t count, int64_t step)
 {
     moments m = {0, 0};
@@ -53,7 +53,7 @@ static double *numbers_of(const ng_tensor *x)
     return numbers;
 }
 
-/* What a new norm, with gamma 1 and beta 0, makes of x (rows, features). */
+/* Returns the output of a new norm, with gamma 1 and beta 0, for x (rows, features). */
 static double *normalized(const lab_norm *norm, ng_tape *tape, ng_tensor *x)
 {
     ng_module *module = norm->make(ng_dim(x, 1));
@@ -64,8 +64,8 @@ static double *normalized(const lab_norm *norm, ng_tape *tape, ng_tensor *x)
 
 /* ---- The documents' examples -------------------------------------------------------------- */
 
-/* Document 003's embedding: four of its 512 numbers are printed, with their mean and deviation. The
- * others stand half above and half below one value, so that these come out. */
+/* Document 003's embedding of 512 numbers. It prints four of them, the mean and the deviation. The
+ * others are chosen, half above and half below one value, to give this mean and deviation. */
 enum { EMBEDDING = 512 };
 static void fill_embedding(double *x)
 {
@@ -80,8 +80,8 @@ static void fill_embedding(double *x)
     for (int i = 4; i < EMBEDDING; i++) x[i] = i % 2 ? middle + spread : middle - spread;
 }
 
-/* Writes y, what a norm makes of x, beside the `count` values that a document prints, and judges
- * the largest difference. */
+/* Writes the norm's output y next to the `count` values printed in a document, and judges the
+ * largest difference. */
 static void judge_example(const char *name, const char *norm, const double *x, const double *y,
                           const double *printed, int count)
 {
@@ -98,11 +98,11 @@ static void judge_example(const char *name, const char *norm, const double *x, c
               "%s, difference from what is printed", name);
 }
 
-/* Document 003 writes sqrt(sigma^2 + eps) but computes sigma + eps, which is the same formula with
- * 2 sigma eps + eps^2 in eps's place. */
+/* Document 003 writes sqrt(sigma^2 + eps) but computes sigma + eps. That is the same formula with
+ * eps replaced by 2 sigma eps + eps^2. */
 static void judge_examples(ng_tape *tape)
 {
-    const double four[] = {1, 2, 3, 4}, two[] = {3, 4}, eps = 1e-5, beside = 2 * 0.048 * eps;
+    const double four[] = {1, 2, 3, 4}, two[] = {3, 4}, eps = 1e-5, extra = 2 * 0.048 * eps;
     const double layer_prints[] = {-1.341, -0.447, 0.447, 1.341}, rms_prints[] = {0.849, 1.131};
     const double prints[] = {0.229, -0.562, 1.188, -0.521};
     double embedding[EMBEDDING];
@@ -115,8 +115,8 @@ static void judge_examples(ng_tape *tape)
     judge_example("example of an embedding, eps in the root", "LayerNorm", embedding,
                   normalized(&lab_layer_norm, tape, row), prints, 4);
     judge_example("example of an embedding, eps added to sigma", "LayerNorm", embedding,
-                  numbers_of(ng_layer_norm(tape, row, NG_NONE, NG_NONE, beside + eps * eps)),
-                  prints, 4);
+                  numbers_of(ng_layer_norm(tape, row, NG_NONE, NG_NONE, extra + eps * eps)), prints,
+                  4);
     judge_example("example 3, 4", "RMSNorm", two, normalized(&lab_rms_norm, tape, pair), rms_prints,
                   2);
     ng_tensor_free(row), ng_tensor_free(first), ng_tensor_free(pair);
@@ -128,7 +128,7 @@ static void judge_examples(ng_tape *tape)
 static const double first_bin = -8, bin_width = 0.25;
 enum { BINS = 64 };
 
-/* Adds the values' density, so that its area grows by `weight`. */
+/* Adds the values' density with area `weight`. */
 static void add_density(double *density, const double *x, int64_t count, double weight)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -153,8 +153,8 @@ enum { NORMS = 4 };
 static struct {
     double density[BINS];
     moments all; /* of all values; mean over the seeds */
-    /* Of each seed, the farthest mean from 0 and deviation and root mean square from 1 of what the
-     * norm works on, and the farthest mean from 0 of what it does not. */
+    /* By seed: the mean farthest from 0, and the deviation and root mean square farthest from 1,
+     * along the norm's axis; and the mean farthest from 0 along the other axis. */
     double *mean_off, *deviation_off, *square_off, *others_mean;
     const double *sample; /* of the first seed */
 } found[NORMS];
@@ -227,7 +227,7 @@ static void write_layer(int norm)
     }
 }
 
-/* What was farthest off, by norm. */
+/* Writes the largest differences, by norm. */
 static void write_farthest(void)
 {
     lab_block("farthest", "norm mean deviation square others_mean");

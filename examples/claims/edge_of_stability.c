@@ -1,25 +1,25 @@
-/* How sharp the loss is where gradient descent goes: the largest eigenvalue of the Hessian along
- * training, by norm and learning rate. */
+/* The sharpness of the loss during gradient descent, the largest eigenvalue of the Hessian, by norm
+ * and learning rate. */
 #include "lab.h"
 
 enum { WIDTH, IMAGES, STEPS };
-static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 32},
-                           [IMAGES] = {"images", "all of them in every step", .normal = 200,
-                                       .quick = 50, .most = LAB_DIGITS},
-                           [STEPS] = {"steps", "of gradient descent", .normal = 2000, .quick = 60},
-                           {0}};
+static lab_size sizes[] = {
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
+    [IMAGES] = {"images", "images, all of them in every step", .normal = 200, .quick = 50,
+                .most = LAB_DIGITS},
+    [STEPS] = {"steps", "steps of gradient descent", .normal = 2000, .quick = 60},
+    {0}};
 
 static const lab_experiment experiment = {
     .id = "edge_of_stability",
     .source = "Cohen et al. 2021, figures 1 and 5; Lyu, Li & Arora 2022",
     .claim =
-        "the sharpness of the loss rises along training until gradient descent is at the edge of "
-        "stability, 2 / rate, and stays there, with norms as without",
-    .method = "200 digits, 64 - (Linear, norm, tanh) x 2 - 10, squared error of one-hot labels; "
-              "gradient\n"
-              "descent with all images in each step, at two rates. The sharpness is the largest\n"
-              "eigenvalue of the Hessian of all parameters, by power iteration on Hessian-vector\n"
-              "products, every 25 steps, begun with the vector found last.\n",
+        "the sharpness of the loss rises during training until gradient descent is at the edge of "
+        "stability, 2 / rate, and stays there, with and without norms",
+    .method = "200 digits, 64 - (Linear, norm, tanh) x 2 - 10, squared error of one-hot labels;\n"
+              "gradient descent with all images in each step, at two rates. The sharpness is the\n"
+              "largest eigenvalue of the Hessian of all parameters, found every 25 steps by power\n"
+              "iteration on Hessian-vector products, starting from the last vector found.\n",
     .rule =
         "the mean sharpness of the last quarter of training is within 15 % of 2 / rate, for each "
         "norm and rate",
@@ -51,7 +51,7 @@ static ng_tensor *loss_of(void *context)
                          0.5 / (double)batch.size);
 }
 
-/* The sharpness at every look, and the loss. */
+/* Trains, and sets the sharpness and the loss at every measurement. */
 static void descend(const lab_norm *norm, double rate, uint64_t seed, double *sharp, double *loss)
 {
     descent d = {lab_network_of(norm, ng_tanh_new, lab_whole(WIDTH), 2, seed), ng_tape_new(), NULL};
@@ -73,11 +73,11 @@ static void descend(const lab_norm *norm, double rate, uint64_t seed, double *sh
     ng_module_free(d.net), ng_dataset_free(d.data), ng_dataset_free(rest);
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static int looks(void) { return (lab_whole(STEPS) + LOOK - 1) / LOOK; }
 
-/* The mean of the last quarter. */
+/* Returns the mean of the last quarter of the measurements. */
 static double at_the_end(const double *values)
 {
     const int count = looks() < 4 ? 1 : looks() / 4;

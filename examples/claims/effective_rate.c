@@ -1,34 +1,34 @@
-/* What a learning rate and a weight decay are to weights whose scale does not matter: one number,
- * the effective rate, rate / |w|^2. */
+/* The effective learning rate of weights before a norm, rate / |w|^2, and the role of weight
+ * decay. */
 #include "lab.h"
 #include <math.h>
 
 enum { WIDTH, STEPS, LONG };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
-    [STEPS] = {"steps", "of runs at several scales", .normal = 200, .quick = 20},
-    [LONG] = {"long", "steps of runs to their equilibrium", .normal = 3000, .quick = 60},
+    [STEPS] = {"steps", "steps of the runs at several scales", .normal = 200, .quick = 20},
+    [LONG] = {"long", "steps of the runs to equilibrium", .normal = 3000, .quick = 60},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "effective_rate",
     .source = "van Laarhoven 2017; Zhang et al. 2019; Wan et al. 2021",
     .claim =
-        "weights before a norm learn by the effective rate, rate / |w|^2: runs where it is equal "
-        "coincide, and weight decay does nothing but set it, so that in the end the weights turn "
-        "by sqrt(2 rate decay) a step whatever the rate is",
+        "weights before a norm learn at the effective rate, rate / |w|^2: runs with the same "
+        "effective rate coincide, and weight decay only sets this rate, so that at equilibrium "
+        "the weights rotate by sqrt(2 rate decay) per step at any rate",
     .method =
         "64 - (Linear, norm, ReLU) x 2 - 10, no gamma and beta, eps 1e-20, in double; digits in\n"
         "batches of 64, plain gradient descent. The hidden matrices, their rate and their decay\n"
-        "are multiplied by s, s^2 and 1 / s^2, s being 1/10 and 10, which leaves the effective\n"
-        "rate as it is: how far the loss is from that of s = 1 at worst, as a share. Then the\n"
-        "rate of these matrices is 0.02, 0.1 and 0.5 and their decay such that the product is\n"
-        "0.002: the mean square of the angle by which a matrix turns in a step, and the\n"
-        "effective rate, in the last quarter.\n",
+        "are multiplied by s, s^2 and 1 / s^2, with s = 1/10 and 10, which keeps the effective\n"
+        "rate. Measured: the largest relative difference of the loss from that of s = 1. Then\n"
+        "these matrices have the rates 0.02, 0.1 and 0.5 and a decay such that rate times decay\n"
+        "is 0.002. Measured in the last quarter: the mean square of the angle by which a matrix\n"
+        "rotates in a step, and the effective rate.\n",
     .rule =
-        "the loss of the scaled runs departs by less than 1e-9 with each norm, and by more than "
+        "the loss of the scaled runs differs by less than 1e-9 with each norm, and by more than "
         "1e-3 without one; with each norm and rate the angle is within 10 % of sqrt(2 rate "
-        "decay), and the effective rate at 0.5 within 10 % of that at 0.02",
+        "decay), and the effective rate at 0.5 is within 10 % of that at 0.02",
     .dtype = "float64",
     .seeds = 11,
     .quick_seeds = 1,
@@ -67,7 +67,8 @@ typedef struct {
     int step;
 } run;
 
-/* The hidden matrices are multiplied by `scale` and have a rate and a decay of their own. */
+/* Begins a run whose hidden matrices are multiplied by `scale` and have their own rate and
+ * decay. */
 static run begin(const lab_norm *norm, uint64_t seed, double scale, double rate, double decay)
 {
     run r = {.net = lab_network(norm, lab_whole(WIDTH), LAYERS, seed), .tape = ng_tape_new()};
@@ -82,7 +83,7 @@ static run begin(const lab_norm *norm, uint64_t seed, double scale, double rate,
         ng_optimizer_group(r.sgd, name, .lr_scale = rate / BASE_RATE, .weight_decay = decay);
         snprintf(name, sizeof name, "%d.bias", l * (norm->make ? 3 : 2));
         ng_fill(ng_module_find(r.net, name), 0);
-        ng_optimizer_group(r.sgd, name, .lr_scale = NG_ZERO); /* a bias has a scale: it stays 0 */
+        ng_optimizer_group(r.sgd, name, .lr_scale = NG_ZERO); /* a bias must stay 0 */
     }
     ng_tape_reset(r.tape);
     lab_goes_on();
@@ -95,7 +96,7 @@ static void end(run *r)
     ng_dataset_free(r->train), ng_dataset_free(r->rest);
 }
 
-/* A step; the loss before it. */
+/* Takes a step. Returns the loss before it. */
 static double descend(run *r)
 {
     const int batches = (int)(ng_dataset_count(r->train) / BATCH);
@@ -146,7 +147,7 @@ static void measure_scales(int norm)
 
 /* ---- Equilibria ---- */
 
-/* |w|^2 */
+/* Returns |w|^2. */
 static double squared(const double *w, int64_t count)
 {
     double sum = 0;
@@ -154,7 +155,7 @@ static double squared(const double *w, int64_t count)
     return sum;
 }
 
-/* The angle's mean square in each of LOOKS parts, of the second matrix, and rate / |w|^2. */
+/* Sets the second matrix's mean squared angle and rate / |w|^2 in each of LOOKS parts. */
 static void turn(int norm, double rate, uint64_t seed, double *angles, double *effective)
 {
     const int part = lab_whole(LONG) < LOOKS ? 1 : lab_whole(LONG) / LOOKS;

@@ -59,7 +59,7 @@ static scaled scaled_of(int finding, double value)
     }
 }
 
-/* ---- The V ---------------------------------------------------------------------------------- */
+/* ---- Central differences -------------------------------------------------------------------- */
 
 /* Returns the slope of the errors between two steps. */
 static double slope_between(const double *errors, double from, double to)

@@ -1,4 +1,4 @@
-/* The gradient's way back through a deep network, by layer, at the start and through training. */
+/* The size of the gradient in each layer of a deep network, at the start and during training. */
 #include "lab.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,19 +15,18 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "gradient_flow",
     .source = "documents 003 (4.5, benefit 2; 4.7), 004 and 001",
-    .claim = "without normalization gradients vanish or explode on their way back through the "
-             "layers; with it every layer receives them in about the same size",
+    .claim =
+        "without normalization gradients vanish or explode while they propagate back through the "
+        "layers; with it they have about the same size in every layer",
     .method =
-        "Deep networks of Linear, norm and ReLU on the digits, whose weights start 0.5, 1 or 2\n"
-        "times as wide as He et al. 2015 would have them: N(0, (gain sqrt(2 / width))^2), biases "
-        "0.\n"
-        "Measured is the root mean square of the gradient of the loss with respect to what each\n"
-        "Linear gives, over 256 validation images, at the start and after each epoch of SGD at "
-        "one\n"
-        "rate, the same for all: what is compared is the gradients' way, not how well they are\n"
-        "used. The spread is the largest of the layers' magnitudes over the smallest.\n",
-    .rule = "at gains 0.5 and 2 the spread is above 1000 without norm at the start, and with each "
-            "norm below 10, at the start and in the median of the looks while it trains",
+        "Deep networks of Linear, norm and ReLU on the digits. The initial weights are those of\n"
+        "He et al. 2015 times a gain of 0.5, 1 or 2: N(0, (gain sqrt(2 / width))^2), biases 0.\n"
+        "Measured: the root mean square of the gradient of the loss with respect to each\n"
+        "Linear's output, over 256 validation images, at the start and after each epoch of SGD.\n"
+        "All networks have the same rate, since the experiment compares gradients and not\n"
+        "accuracies. The spread is the largest size of all layers over the smallest.\n",
+    .rule = "at gains 0.5 and 2 the spread at the start is above 1000 without a norm, and below 10 "
+            "with each norm, both at the start and in the median during training",
     .seeds = 10,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -36,9 +35,9 @@ static const lab_norm *const norms[] = {&lab_no_norm, &lab_batch_norm, &lab_laye
                                         &lab_rms_norm};
 static const double gains[] = {0.5, 1, 2};
 
-static int depth, looks; /* before training and after each epoch */
+static int depth, looks; /* measurements: before training and after each epoch */
 
-/* Numbers of every run: by gain, norm and what a look or layer gives, the seeds side by side. */
+/* Numbers of every run: by gain, norm, and measurement or layer; the seed is the last index. */
 static double *layer_gradient, *weight_gradient, *spread_at, *loss_at;
 static double *of_run(double *numbers, int count, int gain, int norm, int index)
 {
@@ -52,7 +51,7 @@ static double root_mean_square(const ng_tensor *x)
     return sqrt(sum / (double)ng_size(x));
 }
 
-/* Draws each weight matrix of the hidden layers anew, `gain` times He et al.'s, with no bias. */
+/* Returns a network whose hidden weights are `gain` times He et al.'s, without biases. */
 static ng_module *deep_network(const lab_norm *norm, double gain, uint64_t seed)
 {
     ng_rng rng = ng_rng_seeded(seed);
@@ -73,7 +72,7 @@ typedef struct {
     double loss, layer[MOST_DEPTH], weight[MOST_DEPTH];
 } look;
 
-/* The magnitudes of the gradients with respect to each hidden Linear's output and weight. */
+/* Measures the gradients with respect to each hidden Linear's output and weight. */
 static look look_at(ng_module *net, ng_tape *tape, const ng_batch *probe)
 {
     ng_tensor *inputs[2 * MOST_DEPTH], *gradients[2 * MOST_DEPTH], *h = probe->x;
@@ -152,7 +151,7 @@ static void write_curves(int gain, int norm)
     }
 }
 
-/* Of each seed the spread at the start, and its median over the looks while it trains. */
+/* Judges, seed by seed: the spread at the start, and its median during training. */
 static void judge_spreads(int gain, int norm)
 {
     double *start = of_run(spread_at, looks, gain, norm, 0);

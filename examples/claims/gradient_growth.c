@@ -1,5 +1,5 @@
-/* By how much do gradients grow with each layer that they go back through BatchNorm? A number that
- * theory gives, measured in wide deep networks at the start. */
+/* The growth of gradients per layer of BatchNorm, in wide deep networks at the start, compared with
+ * theory. */
 #include "lab.h"
 #include <math.h>
 
@@ -16,20 +16,18 @@ static const lab_experiment experiment = {
     .id = "gradient_growth",
     .source = "Yang et al. 2019",
     .claim =
-        "without shortcuts BatchNorm itself makes gradients explode: behind ReLU their squares "
-        "grow by pi / (pi - 1) = 1.467 with each layer that they go back",
+        "without shortcuts BatchNorm itself makes gradients explode: with ReLU their squares grow "
+        "by a factor of pi / (pi - 1) = 1.467 per layer",
     .method =
-        "Each of 40 layers is norm(x w^T) and an activation phi, of 512 features, x random at "
-        "first,\n"
-        "weights drawn from N(0, 2 / width), 128 samples. A random cotangent comes in at the end;\n"
-        "fitted is the growth of the mean square of the gradient to x w^T with each layer, "
-        "without\n"
-        "the eight outermost of either end. In theory, of layers so wide that the batch is small\n"
-        "beside them, and of large batches, it is E[phi'(z)^2] over what the norm divides by, z\n"
-        "being N(0, 1): BatchNorm by Var[phi(z)], the others by E[phi(z)^2], so that behind ReLU\n"
-        "they keep gradients level. Nothing is trained, so that no learning rate has a part.\n",
-    .rule = "the growth is within 0.02 of theory with BatchNorm behind ReLU, leaky ReLU of slope "
-            "0.2, and nothing; and within 0.05 of 1 with LayerNorm and RMSNorm behind ReLU",
+        "Each of 40 layers is norm(x w^T) and an activation phi, with 512 features, a random\n"
+        "first x, weights from N(0, 2 / width) and 128 samples. A random cotangent enters at the\n"
+        "end. Fitted: the growth per layer of the mean square of the gradient with respect to x\n"
+        "w^T, without the eight outermost layers at either end. In theory, for layers much wider\n"
+        "than the batch and large batches, it is E[phi'(z)^2] over what the norm divides by, for\n"
+        "z from N(0, 1): Var[phi(z)] for BatchNorm, E[phi(z)^2] for the others, which therefore\n"
+        "keep gradients constant with ReLU. Nothing is trained, so there is no learning rate.\n",
+    .rule = "the growth is within 0.02 of theory with BatchNorm and ReLU, leaky ReLU of slope 0.2, "
+            "and no activation; and within 0.05 of 1 with LayerNorm and RMSNorm and ReLU",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -57,8 +55,8 @@ static ng_tensor *same_of(ng_tape *tape, ng_tensor *x) { return (void)tape, x; }
 
 typedef ng_tensor *function(ng_tape *tape, ng_tensor *x);
 
-/* Of a case with BatchNorm: E[phi'^2] / Var[phi], phi being 1 and `slope` times z above and below
- * 0. */
+/* Returns the growth with BatchNorm: E[phi'^2] / Var[phi], where phi(z) is z above 0 and `slope` z
+ * below. */
 static double exploding(double slope)
 {
     const double square = (1 + slope * slope) / 2; /* E[phi'^2] and E[phi^2] */
@@ -78,7 +76,7 @@ static const struct {
 static bool of_batches(int i) { return cases[i].normalize == batch_of; }
 static double theory_of(int i) { return of_batches(i) ? exploding(cases[i].slope) : 1; }
 
-/* squares[l]: the mean square of the gradient to what the matrix product of layer l gives. */
+/* Sets squares[l] to the mean square of the gradient of layer l's matrix product. */
 static void measure(int i, int64_t width, int64_t batch, uint64_t seed, double *squares)
 {
     const int64_t depth = lab_whole(DEPTH);
@@ -114,7 +112,7 @@ static double growth_of(const double *squares)
     return exp(lab_fit(layer, logarithm, count).slope);
 }
 
-/* ---- What they show ---- */
+/* ---- Results ---- */
 
 static int batch_at(int i) { return 8 << i; } /* 8, 16 ... 256 */
 

@@ -1,5 +1,5 @@
-/* Is it the mean or the scale? Each half of BatchNorm and of LayerNorm alone: centring without
- * scaling, scaling without centring. */
+/* The two halves of BatchNorm and LayerNorm separately: centring without scaling, and scaling
+ * without centring. */
 #include "lab.h"
 #include <math.h>
 
@@ -18,8 +18,8 @@ static const lab_experiment experiment = {
         "64 - (Linear, half of a norm, ReLU) x 8 - 10 learns the digits by gradient descent in\n"
         "batches of 64, 6 epochs, each kind at its own best rate. Over the batch (BatchNorm) or\n"
         "over the features (LayerNorm): subtract the mean, divide by the root mean square, or\n"
-        "both. None has gamma and beta. Compared is the training loss of the last epoch, from\n"
-        "the same seed.\n",
+        "both, without gamma and beta. Compared: the training loss of the last epoch from the\n"
+        "same seed.\n",
     .rule = "the loss with scaling alone is below that with centring alone; and it is within a "
             "quarter of that with both",
     .seeds = 41,
@@ -76,7 +76,7 @@ static const lab_norm kinds[KINDS] = {
 
 /* ---- Training ---- */
 
-/* The loss of the last epoch; that of every epoch, if wanted. */
+/* Trains and returns the loss of the last epoch. Sets the loss of every epoch, unless NULL. */
 static double train(const lab_norm *kind, double rate, uint64_t seed, double *losses)
 {
     ng_dataset *data, *rest;

@@ -1,29 +1,32 @@
-/* What the output of a layer norm(x w^T) does not depend on: a published table, measured. */
+/* The changes of weights and data that do not change the output of norm(x w^T), compared with a
+ * published table. */
 #include "lab.h"
 #include <math.h>
 #include <stdio.h>
 
 enum { CASES, IN, OUT };
 static lab_size sizes[] = {
-    [CASES] = {"cases", "in the dataset", .normal = 64},
+    [CASES] = {"cases", "cases in the dataset", .normal = 64},
     [IN] = {"in", "features of a case", .normal = 32},
-    [OUT] = {"units", "of the layer, a multiple of 4", .normal = 32, .multiple = 4},
+    [OUT] = {"units", "units of the layer, a multiple of 4", .normal = 32, .multiple = 4},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "invariance",
     .source = "Zhang & Sennrich 2019, table 1; Ba, Kiros & Hinton 2016, table 1",
-    .claim = "each norm is invariant to its own set of changes of weights and data: thirty entries "
-             "of a table",
+    .claim =
+        "each norm is invariant to a certain set of changes of weights and data: thirty entries "
+        "of a table",
     .method =
-        "Weights w and cases x are drawn from N(0, 1); the layer gives norm(x w^T), with eps = 0,\n"
-        "in double. Then the weight matrix, one row of it, all cases or one case are multiplied\n"
-        "by 3, or a random vector is added to every row of the weights or to every case. Measured\n"
-        "is the largest change of an output, relative to the largest output. Besides, in float\n"
-        "and with the eps that the library's layers have: the same when the weight matrix is\n"
-        "multiplied, for activations of many sizes.\n",
-    .rule = "for each norm, where the table has invariance, the entry that changes most changes by "
-            "less than 1e-10, and elsewhere the entry that changes least by more than 1e-3",
+        "Weights w and cases x are drawn from N(0, 1); the layer computes norm(x w^T), with eps\n"
+        "= 0, in double. Then the weight matrix, one row of it, all cases or one case are\n"
+        "multiplied by 3, or a random vector is added to every row of the weights or to every\n"
+        "case. Measured: the largest change of an output, relative to the largest output. In\n"
+        "addition, in float with the default eps of the library's layers: the same for a\n"
+        "multiplied weight matrix, with activations of many sizes.\n",
+    .rule =
+        "for each norm the largest change among the entries where the table states invariance is "
+        "below 1e-10, and the smallest change among the others is above 1e-3",
     .seeds = 100,
     .quick_seeds = 5,
     .sizes = sizes,
@@ -33,7 +36,7 @@ static const lab_experiment experiment = {
 
 typedef struct {
     ng_tensor *x, *w; /* (cases, in), (out, in) */
-    bool practice;    /* with the default eps, else 0 */
+    bool practice;    /* with the default eps, otherwise 0 */
 } model;
 
 static ng_tensor *none_of(ng_tape *tape, const model *m)
@@ -156,7 +159,8 @@ static double largest(const ng_tensor *y)
     return most;
 }
 
-/* The largest change of an output when `how` is done to the model, relative to the largest. */
+/* Returns the largest change of an output when the model is changed as `how`, relative to the
+ * largest output. */
 static double change_of(ng_tape *tape, int row, const model *m, change how, const ng_tensor *shift)
 {
     const ng_dtype dtype = ng_dtype_of(m->x);
@@ -179,7 +183,7 @@ static model model_new(ng_dtype dtype, double size, bool practice, ng_rng *rng)
 
 static void model_free(const model *m) { ng_tensor_free(m->x), ng_tensor_free(m->w); }
 
-/* Rows and changes, the seeds side by side. */
+/* By row and change; the seed is the last index. */
 static double *measured;
 static double *of_entry(int row, int how)
 {
@@ -197,7 +201,7 @@ static void measure_table(ng_tape *tape, int seed)
     model_free(&m), ng_tensor_free(shift);
 }
 
-/* The matrix multiplied, in practice: activations with deviations of 1e-4 to 100, by norm. */
+/* The multiplied matrix in practice: activations with deviations of 1e-4 to 100, by norm. */
 enum { ACTIVATIONS = 25, USED = 3 };
 static const int used[USED] = {0, 2, 3}; /* rows of the table */
 static double *practice;
@@ -236,8 +240,8 @@ static void write_data(void)
     }
 }
 
-/* Of a norm's entries in each seed: the largest change where there should be none, and the smallest
- * where there should be one. */
+/* Judges a norm's entries, seed by seed: the largest change where the table states invariance, and
+ * the smallest change elsewhere. */
 static void judge(int row)
 {
     double *most = lab_numbers(lab_seeds()), *least = lab_numbers(lab_seeds());

@@ -7,7 +7,7 @@
 
 enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, MOST_PARTS = 64, COLUMNS = 90 };
 
-/* A part of the claim with a copy of its numbers: sorted, without those that are missing. */
+/* A part of the claim with a sorted copy of its numbers, without NaN. */
 typedef struct {
     lab_part part;
     char name[104];
@@ -21,20 +21,20 @@ static struct {
     uint64_t first_seed;
     bool quick, no_plot;
     char out[1024];
-    FILE *data; /* in memory, at `text`, until the experiment is over */
+    FILE *data; /* in memory, at `text`, until the experiment ends */
     char *text;
     size_t size;
     int blocks;
     progress bar;
     double began;
-    double **numbers; /* all that lab_numbers gave */
+    double **numbers; /* everything that lab_numbers returned */
     int number_blocks;
     judged parts[MOST_PARTS];
     int part_count;
     const char *verdicts; /* --verdicts, or NULL */
 } lab;
 
-/* Ends the program: `what` went wrong. */
+/* Prints `what` and ends the program. */
 static void give_up(const char *what)
 {
     progress_end(&lab.bar);
@@ -42,7 +42,7 @@ static void give_up(const char *what)
     exit(EXIT_FAILED);
 }
 
-/* A text whose lines end between words, before they are wider than COLUMNS. */
+/* Prints into text and breaks its lines between words at COLUMNS. */
 NG_PRINTF(3, 4)
 static void write_lines(char *text, size_t bytes, const char *format, ...)
 {
@@ -72,7 +72,7 @@ static const char *figure(void)
     return lab.experiment->figure ? lab.experiment->figure : lab.experiment->id;
 }
 
-/* The experiment's sizes as rows of options; a value that is not given stays NAN. */
+/* Makes options of the experiment's sizes. A value that is not given stays NAN. */
 static int size_rows(program_option *rows, char (*meanings)[160])
 {
     const lab_experiment *e = lab.experiment;
@@ -91,8 +91,8 @@ static int size_rows(program_option *rows, char (*meanings)[160])
     return count;
 }
 
-/* The size's value in this run: what was given, or the standard. */
-static void settle_size(lab_size *s)
+/* Sets the size's value in this run: the option, or the default. */
+static void set_size(lab_size *s)
 {
     char given[32], expected[64];
     if (isnan(s->value)) {
@@ -114,17 +114,17 @@ static void parse_options(int argc, char **argv)
                 "usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n", program_name(),
                 e->claim, e->source, e->method, e->rule);
     snprintf(runs, sizeof runs, "runs of each kind (%d)", e->seeds);
-    snprintf(where, sizeof where, "of the .dat, .svg and .png (build/%s)", figure());
+    snprintf(where, sizeof where, "prefix of the .dat, .svg and .png (build/%s)", figure());
     program_option known[MOST_SIZES + OWN_OPTIONS] = {
         OPTION_COUNT("seeds", "N", runs, &lab.seeds, 1, MOST_SEEDS),
-        OPTION_COUNT("seed", "N", "the first seed (0)", &first_seed, 0, 1000000000)};
+        OPTION_COUNT("seed", "N", "first seed (0)", &first_seed, 0, 1000000000)};
     const program_option last[] = {
         OPTION_TEXT("out", "PREFIX", where, &out),
-        OPTION_COUNT("threads", "N", "of the kernels; 0: one per processor (1)", &lab.threads, 0,
-                     NG_MOST_THREADS),
-        OPTION_SWITCH("quick", "a smoke run: small, with figures that mean nothing", &lab.quick),
-        OPTION_SWITCH("no-plot", "leave the drawing out", &lab.no_plot),
-        OPTION_TEXT("verdicts", "FILE", "to write the verdicts to, a line each, with tabs",
+        OPTION_COUNT("threads", "N", "threads of the kernels; 0: one per processor (1)",
+                     &lab.threads, 0, NG_MOST_THREADS),
+        OPTION_SWITCH("quick", "smoke run: small, with meaningless results", &lab.quick),
+        OPTION_SWITCH("no-plot", "draw no figure", &lab.no_plot),
+        OPTION_TEXT("verdicts", "FILE", "write the verdicts to FILE, one tab-separated line each",
                     &lab.verdicts)};
     const int sizes = size_rows(known + 2, meanings);
     memcpy(known + 2 + sizes, last, sizeof last);
@@ -133,7 +133,7 @@ static void parse_options(int argc, char **argv)
 
     lab.first_seed = (uint64_t)first_seed;
     if (out) choose_prefix(lab.out, sizeof lab.out, out, figure());
-    for (int i = 0; i < sizes; i++) settle_size(&e->sizes[i]);
+    for (int i = 0; i < sizes; i++) set_size(&e->sizes[i]);
     if (!lab.seeds) lab.seeds = lab.quick ? e->quick_seeds : e->seeds;
 }
 
@@ -247,13 +247,13 @@ void lab_judge(lab_part part, const char *format, ...)
     qsort(j->sorted, (size_t)j->count, sizeof *j->sorted, ascending);
 }
 
-/* An effect: the median of n numbers, and two of them between which the true one lies. */
+/* The median of n numbers, and its confidence interval. */
 typedef struct {
     double median, low, high;
-    bool sure; /* there are enough numbers for the interval */
+    bool sure; /* there are enough numbers for an interval */
 } effect;
 
-/* What may be missed, one time in twenty, is shared by all parts. */
+/* Returns the effect of a part. All parts share the error probability of 0.05. */
 static effect effect_of(const judged *j)
 {
     const int n = j->count, below = number_median_interval(n, 0.05 / lab.part_count);
@@ -264,7 +264,7 @@ static effect effect_of(const judged *j)
                     j->sorted[n - 1 - end], below >= 0};
 }
 
-/* Whether the claim is true of a value. */
+/* Returns whether the claim is true for this value. */
 static bool claimed(const lab_part *part, double value)
 {
     return part->side == LAB_ABOVE   ? value > part->threshold
@@ -281,7 +281,7 @@ static const char *verdict_of(const lab_part *part, effect e)
     return low ? "holds" : around ? "inconclusive" : "fails";
 }
 
-/* "> 1.5", "< 0.8" or "1 +- 0.02" */
+/* Writes "> 1.5", "< 0.8" or "1 +- 0.02". */
 static void describe_threshold(const lab_part *part, char *text, size_t bytes)
 {
     if (part->side == LAB_WITHIN)
@@ -290,7 +290,7 @@ static void describe_threshold(const lab_part *part, char *text, size_t bytes)
         snprintf(text, bytes, "%c %.4g", part->side == LAB_ABOVE ? '>' : '<', part->threshold);
 }
 
-/* The table for people, and the lines for programs, which are the caller's. */
+/* Prints the table. Returns the lines of the verdicts file, which the caller frees. */
 static char *report_verdicts(size_t *size)
 {
     char *lines = NULL;
@@ -339,16 +339,17 @@ int lab_end(void)
     fputs(closing, stdout);
     size_t size;
     char *lines = report_verdicts(&size);
-    const bool told = !lab.verdicts || ng_file_write(lab.verdicts, lines, (int64_t)size) == NG_OK;
+    const bool written =
+        !lab.verdicts || ng_file_write(lab.verdicts, lines, (int64_t)size) == NG_OK;
     free(lines);
     for (int i = 0; i < lab.number_blocks; i++) free(lab.numbers[i]);
     free(lab.numbers);
-    return program_end(drawn && told ? EXIT_SUCCESS : EXIT_FAILED);
+    return program_end(drawn && written ? EXIT_SUCCESS : EXIT_FAILED);
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
-/* The values that are not NaN, sorted; the caller frees them. */
+/* Returns the values that are not NaN, sorted; the caller frees them. */
 static double *sorted_of(const double *values, int64_t count, int64_t *kept)
 {
     double *sorted = malloc((size_t)(count > 0 ? count : 1) * sizeof *sorted);
@@ -424,7 +425,7 @@ void lab_curvature_free(lab_curvature *c)
         for (int i = 0; i < c->parameter_count; i++) ng_tensor_free(c->vectors[k][i]);
 }
 
-/* <v, w>, over all tensors of the lists. */
+/* Returns <v, w> over all tensors of the lists. */
 static double product_of(ng_tape *tape, ng_tensor *const *v, ng_tensor *const *w, int count)
 {
     double sum = 0;
@@ -439,7 +440,7 @@ double lab_eigenvalue(lab_curvature *c, int index, int iterations)
     for (int k = 0; k < iterations; k++) {
         ng_tensor *v[LAB_PARAMETERS];
         ng_hvp(c->tape, c->loss(c->context), c->parameters, count, c->vectors[index], v);
-        lab_goes_on(); /* v holds what was there before where that has failed */
+        lab_goes_on(); /* ends the program if H v failed, so v is new */
         for (int known = 0; known < index; known++) {
             ng_tensor *const *w = c->vectors[known];
             const double along = product_of(c->tape, v, w, count);
@@ -495,7 +496,7 @@ const lab_norm lab_batch_norm = {"batch", "BatchNorm", make_batch};
 const lab_norm lab_layer_norm = {"layer", "LayerNorm", make_layer};
 const lab_norm lab_rms_norm = {"rms", "RMSNorm", make_rms};
 
-/* Splits `all`, which is freed, into `most` samples, of which `few` are kept, and the others. */
+/* Splits `all` into `most` samples, of which `few` are kept, and the others. Frees `all`. */
 static void split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few, ng_dataset **train,
                   ng_dataset **validate)
 {
@@ -557,7 +558,7 @@ ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_
     return x;
 }
 
-/* What lab_watch_epoch is to call. */
+/* The callback of lab_watch_epoch. */
 typedef struct {
     void (*after)(void *context);
     void *context;
@@ -566,7 +567,7 @@ typedef struct {
 static bool after_step(void *context, double mean, double seen)
 {
     const watcher *watching = context;
-    (void)mean, (void)seen; /* what has diverged goes on: it is what is measured */
+    (void)mean, (void)seen; /* a diverged training goes on: divergence is a result */
     if (watching->after) watching->after(watching->context);
     return lab_goes_on();
 }
@@ -595,7 +596,7 @@ double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, n
 lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
 {
     const double count = (double)ng_dataset_count(data);
-    const double each = (double)ng_size(ng_dataset_y(data)) / count; /* answers in a sample */
+    const double each = (double)ng_size(ng_dataset_y(data)) / count; /* answers per sample */
     lab_score score = {0, 0};
     ng_batch b;
     const bool was = ng_tape_set_recording(tape, false);
@@ -616,7 +617,7 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* The bytes of a file; the caller frees them. */
+/* Returns the bytes of a file; the caller frees them. */
 static unsigned char *read_text(const char *path, int64_t *count)
 {
     enum { MOST = 1 << 20 };
@@ -629,7 +630,7 @@ static unsigned char *read_text(const char *path, int64_t *count)
     return bytes;
 }
 
-/* Numbers the kinds of byte in the order of their codes; how many there are. */
+/* Numbers the distinct bytes in the order of their codes. Returns how many there are. */
 static int number_kinds(const unsigned char *bytes, int64_t count, int64_t id[256])
 {
     int kinds = 0;
@@ -646,7 +647,7 @@ int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train, ng
     const int kinds = number_kinds(bytes, count, id);
 
     const int64_t windows = (count - 1) / context;
-    if (windows < 8) give_up("the text is shorter than eight windows");
+    if (windows < 8) give_up("the text has fewer than eight windows");
     ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
     ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
     lab_goes_on();

@@ -1,6 +1,5 @@
-/* Do norms smooth the loss? How far loss and gradient change along the gradient's direction, all
- * through training: without a norm, with three, and with BatchNorm whose outputs are shifted and
- * scaled anew at each step. */
+/* The smoothness of the loss during training: the change of loss and gradient along the gradient's
+ * direction, without a norm, with three norms, and with BatchNorm followed by random noise. */
 #include "lab.h"
 #include <math.h>
 
@@ -8,33 +7,32 @@ enum { WIDTH, DEPTH, BATCH, EPOCHS, EVERY };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 16},
     [DEPTH] = {"depth", "hidden layers", .normal = 8, .quick = 3},
-    [BATCH] = {"batch", "samples a step", .normal = 64, .most = LAB_DIGITS},
+    [BATCH] = {"batch", "samples per step", .normal = 64, .most = LAB_DIGITS},
     [EPOCHS] = {"epochs", "passes over the digits", .normal = 15, .quick = 2},
-    [EVERY] = {"every", "steps from one look at the landscape to the next", .normal = 5},
+    [EVERY] = {"every", "steps between measurements", .normal = 5},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "landscape",
     .source = "Santurkar et al. 2018, figures 2 and 4",
-    .claim = "BatchNorm makes the loss vary less along the gradient and the gradient more "
-             "predictive; it trains better also where noise makes the activations shift",
+    .claim =
+        "BatchNorm makes the loss vary less along the gradient and the gradient more predictive; "
+        "it trains better even when noise shifts the activations",
     .method =
         "64 - (Linear, norm, ReLU) x depth - 10 on the digits, weights drawn by Kaiming's rule,\n"
-        "plain gradient descent in batches, one learning rate for all, as in the paper: that of\n"
-        "six at which the network WITHOUT a norm has the lowest loss in the last epoch, in the\n"
-        "median over three seeds that are not scored. At every fifth step the loss and the "
-        "gradient\n"
-        "of the step's batch are taken at 8 points along the gradient, from half to four times "
-        "the\n"
-        "learning rate. Noise as in the paper, after BatchNorm: y = s x + m, drawn at each step, "
-        "m\n"
-        "about a feature's own U(-0.5, 0.5), s about its U(1, 1.25). LayerNorm and RMSNorm, of\n"
-        "which the paper does not speak, are held to what it says of BatchNorm.\n",
+        "plain gradient descent in batches. All networks have the same learning rate, as in the\n"
+        "paper: of six, the one at which the network WITHOUT a norm has the lowest loss in the\n"
+        "last epoch, in the median over three seeds that are not scored. At every fifth step the\n"
+        "loss and the gradient of the step's batch are computed at 8 points along the gradient,\n"
+        "from half to four times the learning rate. Noise as in the paper, after BatchNorm: y =\n"
+        "s x + m, drawn at each step, with m around a feature's own mean from U(-0.5, 0.5) and s\n"
+        "around its own from U(1, 1.25). The paper is about BatchNorm; LayerNorm and RMSNorm are\n"
+        "judged by the same rule.\n",
     .rule =
-        "as a share of no norm's from the same seed, in the median over the looks, the range of "
-        "the loss along the gradient, the farthest change of the gradient there and that change "
-        "per way gone are below 1 with a norm; and so are, with noise, the mean loss of all "
-        "epochs and that of the last",
+        "relative to no norm from the same seed, in the median over the measurements: the range "
+        "of the loss along the gradient, the largest change of the gradient there, and that "
+        "change per distance are below 1 with a norm; with noise, the mean loss of all epochs and "
+        "that of the last are also below 1",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -49,7 +47,7 @@ static const double rates[RATES] = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.4};
 
 /* ---- Noise: y = s x + m, per feature and sample -------------------------------------------- */
 
-static uint64_t noise_now; /* names the step: wherever a step is looked at, its noise is the same */
+static uint64_t noise_now; /* seed of the noise, the same at all points of a step */
 
 typedef struct {
     ng_module base;
@@ -107,9 +105,9 @@ static ng_module *make_network(int kind, uint64_t seed)
     return net;
 }
 
-/* ---- A look along the gradient ------------------------------------------------------------- */
+/* ---- Measurements along the gradient ------------------------------------------------------- */
 
-/* All parameters one after the other: their values, or their gradients. */
+/* Reads all parameters' values, or gradients, into one array. */
 static void read_all(ng_module *net, bool gradients, double *to)
 {
     ng_named_tensor p;
@@ -119,7 +117,7 @@ static void read_all(ng_module *net, bool gradients, double *to)
     }
 }
 
-/* weights - step * gradient */
+/* Sets the parameters to weights - step * gradient. */
 static void move_to(ng_module *net, const double *weights, double step, const double *gradient)
 {
     ng_named_tensor p;
@@ -128,7 +126,7 @@ static void move_to(ng_module *net, const double *weights, double step, const do
             ng_set(p.tensor, k, *weights++ - step * *gradient++);
 }
 
-/* The loss of the batch, and its gradient, in place of what the parameters had. */
+/* Computes the loss of the batch and its gradient, replacing the parameters' gradients. */
 static double differentiate(ng_module *net, ng_tape *tape, const ng_batch *batch)
 {
     ng_zero_grads(net);
@@ -136,12 +134,12 @@ static double differentiate(ng_module *net, ng_tape *tape, const ng_batch *batch
     return ng_backward(tape, loss) == NG_OK ? ng_item(loss) : (double)NAN;
 }
 
-/* What was seen in training: of each look and seed, [look * seeds + seed], */
+/* Measurements of a training, by [look * seeds + seed]: */
 typedef struct {
     double *low, *high, *range; /* of the loss along the gradient */
-    double *change;             /* the farthest that the gradient changes there, and the most */
-    double *smoothness;         /* per way gone: Lipschitz's constant of the gradient, or beta */
-    double *all, *last;         /* and of each seed: training loss, of all epochs, of the last */
+    double *change;             /* the largest change of the gradient there */
+    double *smoothness;         /* per distance: Lipschitz constant of the gradient, or beta */
+    double *all, *last;         /* by seed: training loss of all epochs, and of the last */
 } record;
 
 static int steps_an_epoch(void) { return LAB_DIGITS / lab_whole(BATCH); }
@@ -156,14 +154,15 @@ static record record_new(void)
                     lab_numbers(all), lab_numbers(seeds), lab_numbers(seeds)};
 }
 
-/* Writes number `at` of the record, and leaves the net as it was. */
+/* Sets measurement `at` of the record. The network is unchanged afterwards. */
 static void look(ng_module *net, ng_tape *tape, const ng_batch *batch, double rate, record *r,
                  int at)
 {
     static double *weights, *gradient, *there;
-    const int64_t count = ng_parameter_count(net), room = 2 * count; /* for any of the networks */
+    const int64_t count = ng_parameter_count(net), capacity = 2 * count; /* of any network */
     if (!weights)
-        weights = lab_numbers(room), gradient = lab_numbers(room), there = lab_numbers(room);
+        weights = lab_numbers(capacity), gradient = lab_numbers(capacity),
+        there = lab_numbers(capacity);
     differentiate(net, tape, batch);
     read_all(net, false, weights);
     read_all(net, true, gradient);
@@ -188,7 +187,7 @@ static void look(ng_module *net, ng_tape *tape, const ng_batch *batch, double ra
 
 /* ---- Training ------------------------------------------------------------------------------ */
 
-/* From `seed`, number `s` of the record. */
+/* Trains from `seed`, entry `s` of the record. */
 static void train(int kind, double rate, uint64_t seed, int s, bool looking, record *r)
 {
     ng_dataset *digits, *rest;
@@ -211,12 +210,13 @@ static void train(int kind, double rate, uint64_t seed, int s, bool looking, rec
         if (ng_optimizer_step(descent)) break;
         ng_tape_reset(tape);
     }
-    if (!isfinite(r->last[s])) r->all[s] = r->last[s] = (double)INFINITY; /* it flew away */
+    if (!isfinite(r->last[s])) r->all[s] = r->last[s] = (double)INFINITY; /* it diverged */
     ng_tape_free(tape), ng_optimizer_free(descent), ng_module_free(net);
     ng_dataset_free(digits), ng_dataset_free(rest);
 }
 
-/* The rate at which the network without a norm has the lowest median loss in the last epoch. */
+/* Returns the rate at which the network without a norm has the lowest median loss in the last
+ * epoch. */
 static double common_rate(void)
 {
     int best = 0;
@@ -249,7 +249,7 @@ static void write_record(int kind, const record *r, double rate)
     }
 }
 
-/* The median over the looks of one seed. */
+/* Returns the median over the measurements of one seed. */
 static double over_looks(const double *numbers, int seed)
 {
     double *of_seed = lab_numbers(looks_in_all());
@@ -257,7 +257,7 @@ static double over_looks(const double *numbers, int seed)
     return lab_percentile(of_seed, looks_in_all(), 50);
 }
 
-/* What a network's numbers are of no norm's, seed by seed. */
+/* Judges a network's numbers over those without a norm, seed by seed. */
 static void judge_looks(int kind, const double *with, const double *without, const char *what)
 {
     double *shares = lab_numbers(lab_seeds());

@@ -1,5 +1,5 @@
-/* Does a position of a causal transformer depend on what comes after it, or a sequence on others of
- * its batch? The derivatives of a block's output, position by position. */
+/* The dependence of a causal transformer block's output on later positions and on other sequences
+ * of the batch, by its derivatives. */
 #include "lab.h"
 #include <math.h>
 
@@ -14,17 +14,17 @@ static const lab_experiment experiment = {
     .source = "documents 000 and 003; Ba, Kiros & Hinton 2016, section 3",
     .claim =
         "layer normalization suits autoregressive models and does not depend on the batch; batch "
-        "normalization is not made for sequences",
+        "normalization does not suit sequences",
     .method =
-        "One causal transformer block, x (4, 16, 32) random, in train mode. For each position t "
-        "of\n"
-        "the first sequence its output is contracted with random numbers and differentiated to x:\n"
-        "the size of the gradient at the positions after t, and in the other sequences, as a "
-        "share\n"
-        "of the gradient's largest size at any position. BatchNorm takes its statistics over all\n"
-        "positions of all sequences; with its running statistics (eval mode) it is a control.\n",
-    .rule = "the share is below 1e-12 with a norm of single positions and in eval mode, and above "
-            "1e-3 with BatchNorm in train mode",
+        "One causal transformer block, x (4, 16, 32) random, in train mode. For each position t\n"
+        "of the first sequence the output is contracted with random numbers and differentiated\n"
+        "with respect to x. Measured: the size of the gradient at the positions after t, and in\n"
+        "the other sequences, relative to its largest size at any position. BatchNorm takes its\n"
+        "statistics over all positions of all sequences; with its running statistics (eval mode)\n"
+        "it is a control.\n",
+    .rule =
+        "the relative size is below 1e-12 with a norm of single positions and in eval mode, and "
+        "above 1e-3 with BatchNorm in train mode",
     .dtype = "float64",
     .seeds = 20,
     .quick_seeds = 1,
@@ -41,7 +41,8 @@ static const struct {
                   {"RMSNorm", "RMSNorm", ng_norm_rms, false, false},
                   {"no norm", NULL, ng_norm_none, false, false}};
 
-/* sizes[t][s]: |d y_t . v / d x_s| of the first sequence; others[t]: the largest in another one. */
+/* Sets sizes[t][s] to |d y_t . v / d x_s| in the first sequence, and others[t] to the largest in
+ * another one. */
 static void measure(int kind, uint64_t seed, double *size, double *others)
 {
     const int64_t length = lab_whole(LENGTH), width = lab_whole(WIDTH);
@@ -73,7 +74,7 @@ static void measure(int kind, uint64_t seed, double *size, double *others)
     ng_tape_free(tape), ng_module_free(net);
 }
 
-/* What of a gradient is where it should not be: the largest share after t, and elsewhere. */
+/* The largest relative gradient where it should be 0: after t, and in other sequences. */
 typedef struct {
     double after, elsewhere;
 } share;

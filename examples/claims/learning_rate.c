@@ -1,6 +1,6 @@
-/* Does a norm let a network train with higher learning rates? Plain gradient descent at rates from
- * 0.004 to 16, in networks of 2 to 16 hidden layers; the weights are drawn in the way that suits
- * the network without a norm. */
+/* The highest learning rate at which a network trains, with and without a norm: plain gradient
+ * descent at rates from 0.004 to 16, 2 to 16 hidden layers, weights initialized for the network
+ * without a norm. */
 #include "lab.h"
 #include <math.h>
 
@@ -8,7 +8,7 @@ enum { WIDTH, EPOCHS, BATCH };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
     [EPOCHS] = {"epochs", "passes over the data", .normal = 8, .quick = 1},
-    [BATCH] = {"batch", "samples a step", .normal = 64, .quick = 16},
+    [BATCH] = {"batch", "samples per step", .normal = 64, .quick = 16},
     {0}};
 
 static const lab_experiment experiment = {
@@ -16,13 +16,13 @@ static const lab_experiment experiment = {
     .source = "document 003, benefit 3; Ioffe & Szegedy 2015, section 3.3",
     .claim = "normalized activations allow higher learning rates",
     .method =
-        "Digits, 64 - (Linear, norm, ReLU) x 2, 4, 8 or 16 - 10, weights as He et al. 2015. Plain\n"
-        "gradient descent at 0.004 to 16, in steps of the root of 2. Final loss: the training "
-        "loss\n"
-        "of the last epoch; not finite or above 10 counts as 10. A rate trains when that is below\n"
-        "ln(10) / 2, half the loss of a guess; looked for is the highest that does.\n",
-    .rule = "at a depth the highest rate that trains with a norm is above that of no norm from the "
-            "same seed (same split): their quotient is above 1",
+        "Digits, 64 - (Linear, norm, ReLU) x 2, 4, 8 or 16 - 10, weights as He et al. 2015.\n"
+        "Plain gradient descent at rates from 0.004 to 16, a factor of sqrt(2) apart. Final\n"
+        "loss: the training loss of the last epoch; a loss above 10 or not finite counts as 10.\n"
+        "A rate trains if the final loss is below ln(10) / 2, half the loss of a random guess.\n"
+        "Measured: the highest rate that trains.\n",
+    .rule = "at each depth the highest rate that trains with a norm is above that without from the "
+            "same seed (same split): the quotient is above 1",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -52,7 +52,7 @@ static double final_loss(const lab_norm *norm, int depth, double rate, uint64_t 
 /* ---- All runs ---- */
 
 /* The highest rates that train, NaN where none does: [(depth * NORMS + norm) * seeds + seed]; and
- * at depths[SHOWN] the losses at every rate: [(norm * RATES + rate) * seeds + seed]. */
+ * the losses at depths[SHOWN] at every rate: [(norm * RATES + rate) * seeds + seed]. */
 static double *highest, *losses;
 
 static double *highest_of(int depth, int norm)
@@ -65,7 +65,7 @@ static double *losses_of(int norm, int rate)
     return losses + (norm * RATES + rate) * lab_seeds();
 }
 
-/* From the highest rate down to the first that trains; to the last at the depth that is shown. */
+/* Trains from the highest rate down to the first that trains; at depths[SHOWN] down to the last. */
 static void descend(int depth, int norm, int seed, ng_dataset *train)
 {
     double *found = &highest_of(depth, norm)[seed];
@@ -93,7 +93,7 @@ static void train_all(int seed)
     ng_dataset_free(train), ng_dataset_free(validate);
 }
 
-/* ---- What they show ---- */
+/* ---- Results ---- */
 
 static void write_losses(int norm)
 {
@@ -117,7 +117,7 @@ static void write_highest(int norm)
     }
 }
 
-/* Where one trains at no rate, the quotient is 0 or Inf; where neither does, 1. */
+/* Where only one trains at no rate, the quotient is 0 or Inf; where neither does, 1. */
 static void judge(int depth, int norm)
 {
     double *quotients = lab_numbers(lab_seeds());

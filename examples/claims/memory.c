@@ -1,23 +1,23 @@
-/* How much memory RMSNorm saves: the bytes that a tape keeps for the backward pass, of a norm
- * alone, fused or composed of small operations, and of a training step. */
+/* The memory that RMSNorm saves: the bytes that the tape keeps for the backward pass, of a fused
+ * norm, of a norm composed of small ops, and of a training step. */
 #include "lab.h"
 
 enum { ROWS };
-static lab_size sizes[] = {[ROWS] = {"rows", "of the tensor", .normal = 64, .quick = 4}, {0}};
+static lab_size sizes[] = {[ROWS] = {"rows", "rows of the tensor", .normal = 64, .quick = 4}, {0}};
 
 static const lab_experiment experiment = {
     .id = "memory",
     .source = "document 001",
     .claim = "RMSNorm has a smaller memory footprint than LayerNorm",
     .method =
-        "64 rows of 256 to 65536 features are normalized while the tape records: the bytes that\n"
-        "the tape holds more than before, the result apart, as a share of the input's. Each\n"
-        "norm is one fused op, or is composed of mean, product, root and so on, as programs\n"
-        "without fused norms have it. Then the tape at the end of the forward pass, when a\n"
-        "training step holds most, of transformers of 4 blocks of 32 to 288 features. Nothing\n"
-        "here is random: what is judged are nine widths.\n",
-    .rule = "RMSNorm saves over 0.01: of the tensor, fused and composed, and of what the "
-            "transformer's tape holds with LayerNorm",
+        "64 rows of 256 to 65536 features are normalized while the tape records. Measured: the\n"
+        "bytes that the tape keeps in addition to the result, relative to the input's. Each norm\n"
+        "is one fused op, or is composed of mean, product, root and so on, as in programs\n"
+        "without fused norms. Then the tape at the end of the forward pass, its peak in a\n"
+        "training step, for transformers of 4 blocks of 32 to 288 features. Nothing is random\n"
+        "here: the verdicts are on nine widths.\n",
+    .rule = "RMSNorm saves over 0.01 of the input's size, fused and composed, and over 0.01 of the "
+            "transformer's tape with LayerNorm",
     .seeds = 1,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -46,7 +46,7 @@ static ng_tensor *composed(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
     return rms ? y : ng_add(tape, y, beta);
 }
 
-/* Bytes beside input and result, over the input's. */
+/* Returns the bytes kept in addition to the result, relative to the input's. */
 static double kept_by_norm(int form, int64_t width, bool rms)
 {
     const int64_t rows = lab_whole(ROWS);
@@ -65,7 +65,7 @@ static double kept_by_norm(int form, int64_t width, bool rms)
 
 /* ---- A transformer ---- */
 
-/* Bytes of the tape at the end of the forward pass. */
+/* Returns the bytes of the tape at the end of the forward pass. */
 static double kept_by_step(int64_t width, bool rms)
 {
     ng_dataset *text, *rest;
@@ -82,7 +82,7 @@ static double kept_by_step(int64_t width, bool rms)
     return kept;
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static void measure(int form)
 {

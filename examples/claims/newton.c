@@ -1,31 +1,33 @@
-/* Is a norm a preconditioner? What it saves plain gradient descent, and what it saves steps that
- * know the curvature: truncated Newton, by conjugate gradients on Hessian-vector products. */
+/* BatchNorm as a preconditioner: the gradients that it saves with gradient descent, and with
+ * truncated Newton steps (conjugate gradients on Hessian-vector products). */
 #include "lab.h"
 #include <math.h>
 
 enum { WIDTH, IMAGES, MOST };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 16},
-    [IMAGES] = {"images", "all of them in every step", .normal = 200, .quick = 50,
+    [IMAGES] = {"images", "images, all of them in every step", .normal = 200, .quick = 50,
                 .most = LAB_DIGITS},
-    [MOST] = {"most", "gradients that a training may take", .normal = 4000, .quick = 80},
+    [MOST] = {"most", "largest number of gradients per training", .normal = 4000, .quick = 80},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "newton",
     .source = "Martens 2010; Desjardins et al. 2015; Lange, Helfrich & Ye 2022",
-    .claim = "what BatchNorm does for gradient descent is preconditioning: steps that know the "
-             "curvature need fewer gradients than gradient descent, and gain less from a norm",
+    .claim =
+        "BatchNorm helps gradient descent as a preconditioner: steps that use the curvature need "
+        "fewer gradients than gradient descent, and gain less from a norm",
     .method =
         "64 - (Linear, norm, tanh) x 3 - 10 learns 200 digits, all of them in each step.\n"
-        "Gradient descent at its own best rate, against Newton steps (H + damping) p = -g,\n"
-        "solved by up to 20 steps of conjugate gradients that end at negative curvature; the\n"
-        "damping is adapted, and a step that raises the loss is not taken (Martens 2010).\n"
-        "Counted are gradients until the loss is below 0.001, a Hessian-vector product and a\n"
-        "loss being counted as two and as one.\n",
+        "Gradient descent at its own best rate is compared with Newton steps (H + damping) p =\n"
+        "-g, solved by up to 20 steps of conjugate gradients that end at negative curvature. The\n"
+        "damping is adapted, and a step that raises the loss is rejected (Martens 2010).\n"
+        "Measured: gradients until the loss is below 0.001; a Hessian-vector product counts as\n"
+        "two gradients and a loss as one.\n",
     .rule =
-        "gradient descent needs fewer gradients with a norm than without: a share below 1; with "
-        "Newton steps that share is larger; and without a norm Newton needs fewer than descent",
+        "relative to no norm, gradient descent needs fewer gradients with a norm: the quotient is "
+        "below 1; with Newton steps the quotient is larger; without a norm Newton needs fewer "
+        "gradients than descent",
     .seeds = 15,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -42,7 +44,7 @@ typedef struct {
     ng_tape *tape;
     ng_tensor *x, *y, *parameters[LAB_PARAMETERS], *direction[LAB_PARAMETERS];
     int parameter_count;
-    int64_t count; /* of elements */
+    int64_t count; /* number of elements */
 } problem;
 
 static problem begin(const lab_norm *norm, uint64_t seed)
@@ -80,7 +82,7 @@ static void gather(const problem *p, ng_tensor *const *from, double *values)
         for (int64_t k = 0; k < ng_size(from[i]); k++) *values++ = (double)ng_data_f32(from[i])[k];
 }
 
-/* to = values, or where `add` is set to += values. */
+/* Sets to = values, or to += values if `add` is set. */
 static void scatter(const problem *p, ng_tensor *const *to, const double *values, bool add)
 {
     for (int i = 0; i < p->parameter_count; i++) {
@@ -111,7 +113,7 @@ static double loss_now(problem *p)
     return loss;
 }
 
-/* hv = H v + damping v */
+/* Sets hv = H v + damping v. */
 static void multiply(problem *p, const double *v, double damping, double *hv)
 {
     ng_tensor *products[LAB_PARAMETERS];
@@ -132,12 +134,12 @@ static double dot(const double *a, const double *b, int64_t n)
 
 /* ---- Newton ---- */
 
-/* Vectors of the search: the gradient, the step, and conjugate gradients' own. */
+/* Vectors of the solver: the gradient, the step, and those of conjugate gradients. */
 typedef struct {
     double *g, *step, *residual, *along, *product;
 } vectors;
 
-/* step: of (H + damping) step = -g. The products that it took. */
+/* Solves (H + damping) step = -g approximately. Returns the number of products used. */
 static int solve(problem *p, double damping, vectors *v)
 {
     const int64_t n = p->count;
@@ -164,18 +166,19 @@ static int solve(problem *p, double damping, vectors *v)
     return ITERATIONS;
 }
 
-/* What the quadratic model has the loss fall by: -g p - p H p / 2, H p + damping p = -g - residual.
- * */
+/* Returns the decrease of the loss in the quadratic model: -g p - p H p / 2, where H p + damping p
+ * = -g - residual. */
 static double promised(const problem *p, double damping, const vectors *v)
 {
     const double gp = dot(v->g, v->step, p->count), rp = dot(v->residual, v->step, p->count);
     return -gp + 0.5 * (gp + rp + damping * dot(v->step, v->step, p->count));
 }
 
-/* Losses by gradients spent, in LOOKS equal parts of all; after the end it is 0. */
-static void note(double *looks, int spent, double loss)
+/* Stores the loss by number of gradients used, in LOOKS equal parts. 0 means the training has
+ * ended. */
+static void note(double *looks, int used, double loss)
 {
-    const int look = (int)((int64_t)spent * LOOKS / lab_whole(MOST));
+    const int look = (int)((int64_t)used * LOOKS / lab_whole(MOST));
     if (looks && look < LOOKS) looks[look] = loss;
 }
 
@@ -185,11 +188,11 @@ static double newton(int norm, uint64_t seed, double *looks)
     vectors v = {lab_numbers(p.count), lab_numbers(p.count), lab_numbers(p.count),
                  lab_numbers(p.count), lab_numbers(p.count)};
     double damping = 1, loss = loss_now(&p);
-    int spent = 1;
-    while (loss > enough && spent < lab_whole(MOST) && lab_goes_on()) {
-        note(looks, spent, loss);
+    int used = 1;
+    while (loss > enough && used < lab_whole(MOST) && lab_goes_on()) {
+        note(looks, used, loss);
         gradient(&p, v.g);
-        spent += 2 + 2 * solve(&p, damping, &v);
+        used += 2 + 2 * solve(&p, damping, &v);
         scatter(&p, p.parameters, v.step, true);
         const double then = loss_now(&p), kept = (loss - then) / promised(&p, damping, &v);
         if (kept > 0.75) damping /= 1.5;
@@ -202,7 +205,7 @@ static double newton(int norm, uint64_t seed, double *looks)
         }
     }
     end(&p);
-    return loss > enough ? HUGE_VAL : spent;
+    return loss > enough ? HUGE_VAL : used;
 }
 
 /* ---- Gradient descent ---- */
@@ -212,16 +215,16 @@ static double descent(int norm, double rate, uint64_t seed, double *looks)
     problem p = begin(norms[norm], seed);
     ng_optimizer *sgd = ng_sgd_new(p.net, .lr = rate);
     double loss = HUGE_VAL;
-    int spent = 0;
-    for (; loss > enough && spent < lab_whole(MOST) && lab_goes_on(); spent++) {
+    int used = 0;
+    for (; loss > enough && used < lab_whole(MOST) && lab_goes_on(); used++) {
         ng_tensor *l = loss_of(&p);
         loss = ng_item(l);
-        note(looks, spent, loss);
+        note(looks, used, loss);
         if (!isfinite(loss) || ng_backward(p.tape, l) || ng_optimizer_step(sgd)) break;
         ng_tape_reset(p.tape);
     }
     ng_optimizer_free(sgd), end(&p);
-    return loss <= enough ? spent : HUGE_VAL;
+    return loss <= enough ? used : HUGE_VAL;
 }
 
 static double tuning_steps(void *context, double rate, uint64_t seed)
@@ -229,14 +232,14 @@ static double tuning_steps(void *context, double rate, uint64_t seed)
     return descent(*(const int *)context, rate, seed, NULL);
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static void write_looks(const char *way, int norm, const double *looks, double rate,
-                        const double *spent)
+                        const double *used)
 {
     char block[64];
     double *here = lab_numbers(lab_seeds());
-    const lab_spread all = lab_spread_of(spent, lab_seeds());
+    const lab_spread all = lab_spread_of(used, lab_seeds());
     snprintf(block, sizeof block, "%s, %s", norms[norm]->name, way);
     lab_block(block, "gradients loss loss_low loss_high rate spent spent_low spent_high seeds");
     for (int i = 0; i < LOOKS; i++) {

@@ -1,5 +1,5 @@
-/* How noisy the gradient of a small batch is: samples alone make noise that falls as one over the
- * batch size; what does BatchNorm add, whose statistics are of the batch? */
+/* The noise of a small batch's gradient by norm: sampling alone gives a variance proportional to
+ * one over the batch size; BatchNorm's statistics add to it. */
 #include "lab.h"
 #include <math.h>
 #include <stdlib.h>
@@ -14,21 +14,20 @@ static const lab_experiment experiment = {
     .id = "noise",
     .source = "Ioffe & Szegedy 2015, section 3.4; Hoffer, Hubara & Soudry 2017; Luo et al. 2019",
     .claim =
-        "in small batches BatchNorm's gradient is noisier than the choice of samples explains, "
-        "and off the gradient of all data even in the mean; ghost batches set that noise without "
-        "a smaller batch",
+        "in small batches BatchNorm's gradient is noisier than sampling explains, and biased "
+        "against the gradient of all data; ghost batches give that noise without a smaller batch",
     .method =
         "64 - (Linear, norm, ReLU) x 2 - 10 after one epoch on the digits, all at one rate. 300\n"
-        "batches of 4 to 128 images are drawn with repetition: the variance of the gradient to\n"
-        "both hidden matrices times the batch size, which is the same at every size where\n"
-        "samples are all there is; and the distance from their mean to the gradient of all\n"
-        "images, as a share of its length, less what 300 batches leave by chance. Ghost\n"
-        "batches: batches of 32 to 128 that are normalized in parts of 8.\n",
+        "batches of 4 to 128 images are drawn with replacement. Measured: the variance of both\n"
+        "hidden matrices' gradient times the batch size, which is constant if only sampling\n"
+        "causes noise; and the distance of their mean from the gradient of all images, relative\n"
+        "to its length, corrected for the finite number of batches. Ghost batches: batches of 32\n"
+        "to 128 that are normalized in parts of 8.\n",
     .rule =
-        "variance times size at 4 over that at 128 is above 1.25 with BatchNorm and within 0.25 "
-        "of 1 with the others; the mean at 4 is off by more than 0.25 with BatchNorm, by less "
-        "with the others; ghosts of 8 in batches of 128 are as noisy a sample as batches of 8, "
-        "within 0.25",
+        "variance times size at batch 4 over that at 128 is above 1.25 with BatchNorm and within "
+        "0.25 of 1 with the others; the mean at batch 4 is off by more than 0.25 with BatchNorm, "
+        "by less with the others; the noise per sample of batches of 128 with ghosts of 8 is that "
+        "of batches of 8, within 0.25",
     .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -47,10 +46,10 @@ typedef struct {
     ng_module *net;
     ng_tape *tape;
     ng_tensor *weights[MATRICES];
-    int64_t count; /* of elements of both */
+    int64_t count; /* elements of both matrices */
 } network;
 
-/* Of the loss of x (n, 64) and y (n), to both matrices, one after the other. */
+/* Sets g to the gradient of the loss of x (n, 64) and y (n) with respect to both matrices. */
 static void gradient_of(network *n, ng_tensor *x, ng_tensor *y, double *g)
 {
     ng_tensor *loss = ng_cross_entropy(n->tape, ng_forward(n->net, n->tape, x), y);
@@ -80,10 +79,10 @@ static void draw_batch(network *n, const ng_dataset *data, int size, ng_rng *rng
     ng_tensor_free(x), ng_tensor_free(y);
 }
 
-/* ---- What is measured ---- */
+/* ---- Variance and bias ---- */
 
 typedef struct {
-    double variance, off; /* times the size, over |G|^2; squared, over |G|^2 */
+    double variance, off; /* times the size, over |G|^2; squared distance over |G|^2 */
 } measured;
 
 static measured measure_size(network *n, const ng_dataset *data, int size, ng_rng *rng,
@@ -113,7 +112,7 @@ static void find_weights(network *n, const lab_norm *norm)
     n->count = ng_size(n->weights[0]) + ng_size(n->weights[1]);
 }
 
-/* The same weights, with ghosts in BatchNorm's place. */
+/* Returns the network with ghost batches instead of BatchNorm, with the same weights. */
 static network with_ghosts(network n)
 {
     ng_module *net = lab_network(&ghosts, lab_whole(WIDTH), 2, 0);
@@ -128,7 +127,7 @@ static void measure(int kind, uint64_t seed, measured at[SIZES])
 {
     ng_dataset *train, *rest;
     lab_digits(seed, 0, &train, &rest);
-    /* With ghosts it is BatchNorm's own network, and its gradient of all images. */
+    /* Ghost batches are measured on BatchNorm's network, relative to its gradient of all images. */
     const lab_norm *trained = kind == GHOSTS ? &lab_batch_norm : kinds[kind];
     network n = {.net = lab_network(trained, lab_whole(WIDTH), 2, seed), .tape = ng_tape_new()};
     ng_optimizer *sgd = ng_sgd_new(n.net, .lr = 0.1);
@@ -148,7 +147,7 @@ static void measure(int kind, uint64_t seed, measured at[SIZES])
     lab_goes_on();
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static double *variance[KINDS][SIZES], *off[KINDS][SIZES];
 

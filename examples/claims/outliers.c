@@ -1,13 +1,13 @@
-/* How far does one feature that is far from the others move LayerNorm's and RMSNorm's outputs of
- * those others? In drawn rows, and in a network that has learnt the digits. */
+/* The effect of one outlying feature on LayerNorm's and RMSNorm's outputs of the other features, in
+ * random rows and in a trained network. */
 #include "lab.h"
 #include <math.h>
 
 enum { ROWS, WIDTH, OUTLIER, HIDDEN, EPOCHS };
 static lab_size sizes[] = {
-    [ROWS] = {"rows", "drawn for each point", .normal = 128, .quick = 32},
-    [WIDTH] = {"width", "of the rows whose mean varies", .normal = 128},
-    [OUTLIER] = {"outlier", "in the rows whose mean varies, in deviations", .normal = 10},
+    [ROWS] = {"rows", "random rows for each point", .normal = 128, .quick = 32},
+    [WIDTH] = {"width", "features of the rows whose mean varies", .normal = 128},
+    [OUTLIER] = {"outlier", "outlier of the rows whose mean varies, in deviations", .normal = 10},
     [HIDDEN] = {"hidden", "features of the network's two hidden layers", .normal = 64},
     [EPOCHS] = {"epochs", "passes of the network over its data", .normal = 15, .quick = 2},
     {0}};
@@ -18,20 +18,20 @@ static const lab_experiment outliers = {
     .claim = "RMSNorm is less sensitive to outliers than LayerNorm, since it does not subtract the "
              "mean",
     .method =
-        "In a row of normal features one is put a number of deviations away from the row's\n"
-        "mean. Measured is by how much the normalized values of the others change (root mean\n"
-        "square), as a share of the deviation they have among themselves without the\n"
-        "outlier; the mean over rows, half of them with the outlier above, half below. Then\n"
-        "a feature is put away in each row of both hidden layers of a trained network; its\n"
-        "own normalized value is put back, so that it acts on the others alone. LayerNorm\n"
-        "has no beta here, so that the mean is all by which the two norms differ; its network\n"
-        "is also run with the mean as it was without the outlier. Both share one learning rate.\n",
+        "In a row of normal features one feature is moved a number of deviations away from the\n"
+        "row's mean. Measured: the root mean square change of the other features' normalized\n"
+        "values, relative to their deviation without the outlier; the mean over rows, half of\n"
+        "them with the outlier above the mean, half below. Then a feature is moved in each row\n"
+        "of both hidden layers of a trained network; its own normalized value is restored, so\n"
+        "that it acts only on the others. LayerNorm has no beta here, so the norms differ only\n"
+        "in the mean. Its network is also run with the means as they were without the outlier.\n"
+        "Both networks share one learning rate.\n",
     .rule =
-        "less sensitive means by a tenth or more, in a seed: RMSNorm's change is below 0.9 of "
+        "less sensitive means by a tenth or more, seed by seed: RMSNorm's change is below 0.9 of "
         "LayerNorm's in rows of mean 0 (at each width, the median over outliers of 3 to 1000 "
-        "deviations) and in rows with a mean (of 1, 3 and 10 deviations), and so is the accuracy "
-        "that its network loses (the mean over outliers of 1 to 1000 deviations); the reason is "
-        "the one given if LayerNorm with the old mean loses below 0.9 of what it loses",
+        "deviations) and in rows with a mean (of 1, 3 and 10 deviations), and so is its network's "
+        "loss of accuracy (the mean over outliers of 1 to 1000 deviations); the mean is the "
+        "reason if LayerNorm with the old mean loses below 0.9 of what it loses",
     .seeds = 41,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -46,8 +46,8 @@ static double outlier_at(int index) { return pow(10, index / 4.0); } /* 1 to 100
 
 /* ---- A row and its outlier ----------------------------------------------------------------- */
 
-/* The outlier of each row of x (rows, n): where mask (rows, n) is 1; side (rows, 1) is 1 where it
- * is above the mean and -1 where below. */
+/* The outlier of each row of x (rows, n): mask (rows, n) is 1 at it; side (rows, 1) is 1 if it is
+ * above the mean and -1 if below. */
 typedef struct {
     ng_tensor *mask, *side;
 } place;
@@ -69,7 +69,7 @@ static void place_free(place at)
     ng_tensor_free(at.side);
 }
 
-/* x with one feature of each row at mean + side size deviation. */
+/* Returns x with one feature of each row replaced by mean + side * size * deviation. */
 static ng_tensor *with_outlier(ng_tape *tape, ng_tensor *x, place at, double size)
 {
     ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(1), .keepdim = true);
@@ -80,7 +80,7 @@ static ng_tensor *with_outlier(ng_tape *tape, ng_tensor *x, place at, double siz
 
 /* ---- Drawn rows ---------------------------------------------------------------------------- */
 
-/* Of the features that are not the outlier. */
+/* Returns the change of the features other than the outlier. */
 static double change_of_row(const float *before, const float *after, const float *mask, int64_t n)
 {
     double change = 0, mean = 0, variance = 0;
@@ -94,7 +94,7 @@ static double change_of_row(const float *before, const float *after, const float
     return sqrt(change / variance);
 }
 
-/* The mean over rows of n features with this mean and deviation 1. */
+/* Returns the mean change over random rows of n features with this mean and deviation 1. */
 static double change_in_rows(const lab_norm *norm, int64_t n, double mean, double size,
                              uint64_t seed)
 {
@@ -123,7 +123,8 @@ typedef struct {
     int count;
 } changes;
 
-/* Measures them and writes a block of rows: x, LayerNorm's change and its quartiles, RMSNorm's. */
+/* Measures the changes and writes a block of rows: x, LayerNorm's change and quartiles,
+ * RMSNorm's. */
 static changes measure_rows(const char *block, int count, double (*x_of)(int), int64_t width,
                             bool means_vary)
 {
@@ -145,7 +146,7 @@ static changes measure_rows(const char *block, int count, double (*x_of)(int), i
     return c;
 }
 
-/* RMSNorm's share of LayerNorm's change by seed: the median over x from `from` to `to`. */
+/* Returns RMSNorm's change over LayerNorm's by seed: the median over x from `from` to `to`. */
 static const double *shares_of(const changes *c, double from, double to)
 {
     double *shares = lab_numbers(lab_seeds()), *each = lab_numbers(c->count);
@@ -181,11 +182,11 @@ static ng_module *trained(const lab_norm *norm, ng_dataset *train, uint64_t seed
     return net;
 }
 
-/* The networks, and LayerNorm's once more with the mean of each row as it was without the outlier:
- * what of the harm is left when the outlier acts through the deviation alone. */
+/* The variants: both networks, and LayerNorm's with the rows' means as they were without the
+ * outlier, to measure the effect of the deviation alone. */
 enum { LAYER, RMS, LAYER_OLD_MEAN, VARIANTS };
 
-/* The norm of x with an outlier in it. */
+/* Returns the norm of x with an outlier. */
 static ng_tensor *disturbed(ng_module *norm, ng_tape *tape, ng_tensor *x, place at, double size,
                             int variant)
 {
@@ -198,8 +199,8 @@ static ng_tensor *disturbed(ng_module *norm, ng_tape *tape, ng_tensor *x, place 
     return ng_add(tape, y, ng_mul(tape, ng_div(tape, shift, ng_sqrt(tape, variance)), gamma));
 }
 
-/* Share of right answers when every norm reads rows with an outlier (0: none), and hands on what
- * its feature was without. */
+/* Returns the accuracy when every norm reads rows with an outlier (0: none). The outlying feature
+ * itself is passed on with its original value. */
 static double accuracy_with(ng_module *net, ng_dataset *data, double size, int variant,
                             uint64_t seed)
 {
@@ -228,7 +229,7 @@ static double accuracy_with(ng_module *net, ng_dataset *data, double size, int v
     return right / (double)count;
 }
 
-/* Writes the block of accuracies and fills `lost`, by variant and seed: the accuracy lost, averaged
+/* Writes the block of accuracies and sets `lost` by variant and seed: the accuracy lost, averaged
  * over the sizes of the outlier. */
 static void measure_network(double *lost[VARIANTS])
 {

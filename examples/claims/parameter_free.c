@@ -1,5 +1,5 @@
-/* Do norms need gamma and beta? RMSNorm and LayerNorm with them and without, and two forms of
- * LayerNorm from the paper that asked: in a network of digits, and in a small transformer. */
+/* RMSNorm and LayerNorm with and without gamma and beta, AdaNorm and DetachNorm, in a network for
+ * digits and in a small transformer. */
 #include "lab.h"
 #include <math.h>
 
@@ -9,8 +9,9 @@ static lab_size sizes[] = {
     [EPOCHS] = {"epochs", "passes of the network over its data", .normal = 20, .quick = 2},
     [DIM] = {"dim", "features of the transformer", .normal = 32, .quick = 16},
     [LAYERS] = {"layers", "blocks of the transformer", .normal = 2, .quick = 1},
-    [STEPS] = {"steps", "of the transformer, of 4 images each", .normal = 240, .quick = 10},
-    [TRANSFORMER_SEEDS] = {"transformer-seeds", "of these", .normal = 9, .quick = 2},
+    [STEPS] = {"steps", "steps of the transformer, of 4 images each", .normal = 240, .quick = 10},
+    [TRANSFORMER_SEEDS] = {"transformer-seeds", "seeds of the transformer", .normal = 9,
+                           .quick = 2},
     {0}};
 
 static const lab_experiment parameter_free = {
@@ -18,14 +19,13 @@ static const lab_experiment parameter_free = {
     .source = "document 000; Xu et al. 2019",
     .claim = "removing the learnable parameters of RMSNorm and LayerNorm does no harm",
     .method =
-        "Two tasks: 64-width-width-10 with a norm after each hidden layer says which digit an\n"
-        "image shows, and a pre-norm transformer says each pixel of it from those before. For\n"
-        "every norm that learning rate is taken which has a lower validation loss than half and\n"
-        "twice of it, in the median over three seeds that are not scored. Losses and accuracies\n"
-        "are compared seed by seed (same data, same weights) with those of the norm that has its\n"
-        "parameters: RMSNorm for RMSNorm, LayerNorm for all others. AdaNorm, which Xu et al. put\n"
-        "in the parameters' place, and DetachNorm, which stops the gradients through mean and\n"
-        "deviation, are shown beside.\n",
+        "Two tasks: 64-width-width-10 with a norm after each hidden layer classifies digits, and\n"
+        "a pre-norm transformer predicts each pixel from those before it. Each norm has the\n"
+        "learning rate that has a lower validation loss than half and twice the rate, in the\n"
+        "median over three seeds that are not scored. Losses and accuracies are compared seed by\n"
+        "seed (same data, same weights) with those of the norm with parameters: RMSNorm for\n"
+        "RMSNorm, LayerNorm for all others. For comparison: AdaNorm, Xu et al.'s replacement of\n"
+        "the parameters, and DetachNorm, which stops the gradients through mean and deviation.\n",
     .rule = "no harm: without parameters the validation loss is below 1.02 times that with them, "
             "and the accuracy within 2 points of it; the control harms: DetachNorm's loss is above "
             "1.02 times LayerNorm's",
@@ -46,7 +46,7 @@ static ng_module *make_detach(int64_t n) { return ng_detach_norm_new(n); }
 enum { RMS, PLAIN_RMS, LAYER, PLAIN_LAYER, ADA, DETACH, NORMS };
 static const struct {
     lab_norm norm;
-    int against; /* what it is compared with */
+    int against; /* the norm that it is compared with */
 } norms[NORMS] = {
     [RMS] = {{"rms", "RMSNorm", ng_norm_rms}, RMS},
     [PLAIN_RMS] = {{"rms_plain", "RMSNorm without gamma", make_plain_rms}, RMS},
@@ -57,7 +57,7 @@ static const struct {
 
 /* ---- Two tasks ----------------------------------------------------------------------------- */
 
-/* Trains from a seed at a learning rate; what it comes to on the validation images. */
+/* Trains from a seed at a learning rate. Returns the validation score. */
 typedef lab_score task_run(const lab_norm *norm, double lr, uint64_t seed);
 
 static lab_score learn_digits(const lab_norm *norm, double lr, uint64_t seed)
@@ -75,7 +75,7 @@ static lab_score learn_digits(const lab_norm *norm, double lr, uint64_t seed)
     return score;
 }
 
-/* Pixels are 0 to 16 of 16; the transformer reads the first 63 and says the last 63. */
+/* Pixels are 0 to 16 of 16. The transformer reads the first 63 and predicts the last 63. */
 enum { GREYS = 17, SEEN = 63, IMAGES = 4 };
 
 static ng_tensor *pixel_loss(ng_module *net, ng_tape *tape, ng_tensor *x)
@@ -126,7 +126,7 @@ enum { DIGITS, PIXELS, TASKS };
 static const struct {
     const char *name;
     task_run *run;
-    double first_rate; /* to try */
+    double first_rate; /* first candidate of the search */
 } tasks[TASKS] = {
     [DIGITS] = {"digits", learn_digits, 4e-3}, [PIXELS] = {"transformer", learn_pixels, 4e-3}};
 
@@ -138,7 +138,7 @@ static int seeds_of(int task)
 
 /* ---- The comparison ------------------------------------------------------------------------- */
 
-/* What one norm reached in a task, by seed, at its own learning rate. */
+/* Results of one norm in a task, by seed, at its own learning rate. */
 typedef struct {
     double rate, *loss, *accuracy;
 } reached;
@@ -168,7 +168,7 @@ static void train_all(int task, int n)
     }
 }
 
-/* The loss over that of the norm with parameters, by seed. */
+/* Returns the loss over that of the norm with parameters, by seed. */
 static const double *ratios(int task, int n)
 {
     double *each = lab_numbers(seeds_of(task));

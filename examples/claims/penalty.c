@@ -1,36 +1,37 @@
-/* A gradient penalty asks for the slope at single points: whose slope is it where a norm mixes the
- * samples of a batch, and what does the critic become? */
+/* Critics with a gradient penalty by norm: the share of an output's gradient that belongs to other
+ * points of the batch, and the accuracy of the Wasserstein distance. */
 #include "../penalty.h"
 #include "lab.h"
 #include <math.h>
 
 enum { WIDTH, STEPS };
 enum { KINDS = 5, POINTS = 16, BATCH = 64, MANY = 2048, LOOKS = 20 };
-static lab_size sizes[] = {
-    [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
-    [STEPS] = {"steps", "of Adam, a multiple of 20", .normal = 600, .quick = 40, .multiple = LOOKS},
-    {0}};
+static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 32},
+                           [STEPS] = {"steps", "steps of Adam, a multiple of 20", .normal = 600,
+                                      .quick = 40, .multiple = LOOKS},
+                           {0}};
 
 static const lab_experiment experiment = {
     .id = "penalty",
     .source = "Gulrajani et al. 2017, section 4",
     .claim =
-        "a gradient penalty holds the critic's slope at each point near 1; BatchNorm makes the "
-        "critic a function of the whole batch, so that the penalty is no longer valid, while with "
-        "LayerNorm in its place it works",
+        "a gradient penalty keeps the critic's slope at each point near 1; BatchNorm makes the "
+        "critic a function of the whole batch, so that the penalty is no longer valid, while "
+        "LayerNorm works",
     .method =
-        "Critics 2 - (Linear, norm, SiLU) x 2 - 1. At the start, in double: of each output the\n"
-        "share of its gradient that is not to its own point, in a batch of 16. Then they are\n"
-        "trained to tell points on eight Gaussians on a circle from the same points twice as\n"
-        "far out, with penalty 10, in batches of 64: the best critic is |x|, and the\n"
-        "Wasserstein distance the circle's radius, 1.001. Measured on new points, BatchNorm\n"
-        "with its running statistics: mean critic of one kind less that of the other. BatchNorm\n"
-        "sees both kinds in one batch, or each in its own; the points of the penalty are a\n"
-        "batch of their own. Each kind has its own best rate, which falls to 0 along training.\n",
+        "Critics 2 - (Linear, norm, SiLU) x 2 - 1. At the start, in double, in a batch of 16:\n"
+        "the share of each output's gradient that belongs to other points. Then they learn to\n"
+        "separate points of eight Gaussians on a circle from the same points twice as far out,\n"
+        "with penalty 10, in batches of 64. The best critic is |x|, and the Wasserstein distance\n"
+        "is the circle's radius, 1.001. Measured on new points, BatchNorm with its running\n"
+        "statistics: the mean critic of one kind of points less that of the other. BatchNorm\n"
+        "sees both kinds in one batch, or each in a separate one; the points of the penalty are\n"
+        "a batch of their own. Each kind of critic has its own best rate, which falls to 0\n"
+        "during training.\n",
     .rule =
-        "the share of the gradient to other points is below 1e-12 with a norm of single samples, "
-        "and above 0.1 with BatchNorm; and the distance is off by less than 10 % with these, and "
-        "by more than 10 % with BatchNorm",
+        "the share of the gradient that belongs to other points is below 1e-12 with a norm of "
+        "single samples, and above 0.1 with BatchNorm; the distance is off by less than 10 % with "
+        "these norms, and by more than 10 % with BatchNorm",
     .seeds = 21,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -38,7 +39,7 @@ static const lab_experiment experiment = {
 static const struct {
     const char *name;
     ng_norm_maker *make;
-    bool mixes, apart; /* BatchNorm; each kind of point in a batch of its own */
+    bool mixes, apart; /* is BatchNorm; each kind of point is a separate batch */
 } kinds[KINDS] = {{"no norm", ng_norm_none, false, false},
                   {"BatchNorm", ng_norm_batch, true, false},
                   {"LayerNorm", ng_norm_layer, false, false},
@@ -63,9 +64,10 @@ static ng_module *make_critic(int kind, uint64_t seed)
     return net;
 }
 
-/* ---- Whose slope ---- */
+/* ---- Shares of the gradient ---- */
 
-/* size[i][j]: |d output i / d point j|. The largest share of an output's that is elsewhere. */
+/* Sets size[i][j] to |d output i / d point j|. Returns the largest share of an output's gradient at
+ * other points. */
 static double measure_shares(int kind, uint64_t seed, double *size)
 {
     ng_module *critic = make_critic(kind, seed);
@@ -93,7 +95,7 @@ static double measure_shares(int kind, uint64_t seed, double *size)
 
 /* ---- Training ---- */
 
-/* Mean critic of the far points less that of the near ones. */
+/* Returns the mean critic of the far points less that of the near ones. */
 static ng_tensor *distance_of(ng_module *critic, ng_tape *tape, ng_tensor *near, ng_tensor *far,
                               bool apart)
 {
@@ -106,7 +108,7 @@ static ng_tensor *distance_of(ng_module *critic, ng_tape *tape, ng_tensor *near,
     return ng_sub(tape, ng_mean(tape, of_far), ng_mean(tape, of_near));
 }
 
-/* On new points, over the true one. */
+/* Returns the distance on new points, over the true one. */
 static double measured_distance(ng_module *critic, ng_tape *tape)
 {
     const bool was = ng_tape_set_recording(tape, false);
@@ -120,7 +122,8 @@ static double measured_distance(ng_module *critic, ng_tape *tape)
     return distance / (1 + circle_deviation * circle_deviation / 2);
 }
 
-/* How far off the distance is in the end, as a share; that at every look, if wanted. */
+/* Trains. Returns the relative error of the final distance and sets that of every measurement,
+ * unless NULL. */
 static double train(int kind, double rate, uint64_t seed, double *looks)
 {
     ng_module *critic = make_critic(kind, seed);
@@ -149,7 +152,7 @@ static double tuning_error(void *context, double rate, uint64_t seed)
     return train(*(const int *)context, rate, seed, NULL);
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static void write_looks(int kind, const double *looks, double rate)
 {

@@ -1,5 +1,5 @@
-/* Pre-norm against post-norm: how large the last block's gradient is at the start, by depth, and
- * whether training needs a warm-up of the learning rate. */
+/* Pre-norm and post-norm: the gradient of the last block at the start by depth, and training with
+ * and without a warm-up of the learning rate. */
 #include "lab.h"
 #include <math.h>
 
@@ -8,7 +8,7 @@ enum { PRE, POST, PLACEMENTS, REPORTS = 24, CONTEXT = 32, BATCH = 8, MOST_DEPTHS
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16, .multiple = 16},
     [LAYERS] = {"layers", "blocks of the networks that are trained", .normal = 6, .quick = 3},
-    [STEPS] = {"steps", "of training, a multiple of 24", .normal = 480, .quick = 24,
+    [STEPS] = {"steps", "training steps, a multiple of 24", .normal = 480, .quick = 24,
                .multiple = REPORTS},
     [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8, .least = 4},
     [DRAWS] = {"draws", "untrained networks of each depth", .normal = 25, .quick = 2},
@@ -17,22 +17,23 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "placement",
     .source = "Xiong et al. 2020; document 003",
-    .claim = "With post-norm the last layer's gradient at the start is as large at any depth, with "
-             "pre-norm it falls as 1/sqrt(depth); so post-norm needs a warm-up, and pre-norm "
-             "without one does as well as post-norm with it",
+    .claim =
+        "with post-norm the last layer's gradient at the start does not depend on depth, with "
+        "pre-norm it falls as 1/sqrt(depth); so post-norm needs a warm-up, and pre-norm without "
+        "one does as well as post-norm with it",
     .method =
-        "Transformers of 2 to 32 blocks, one batch of text, no training: the Frobenius norm of\n"
-        "the loss's gradient to the last feed-forward's second weight, and the line through it\n"
-        "on log axes, by draw. Then networks of 6 blocks are trained by Adam, with a linear\n"
-        "warm-up over the first third of the steps and without one, each at its own learning\n"
-        "rate: that which validates better than half and twice of it, in the median over three\n"
-        "seeds that are not scored. The text: Newton's Opticks, character by character\n"
-        "(examples/data/opticks.txt), one window of eight to validate.\n",
+        "Transformers of 2 to 32 blocks, one batch of text, untrained: the Frobenius norm of the\n"
+        "gradient of the last feed-forward's second weight, and its fitted slope on logarithmic\n"
+        "axes, for each draw of weights. Then networks of 6 blocks are trained by Adam, with a\n"
+        "linear warm-up over the first third of the steps and without one. Each has its own\n"
+        "learning rate, with a lower validation loss than half and twice the rate, in the median\n"
+        "over three seeds that are not scored. The text: Newton's Opticks, character by\n"
+        "character (examples/data/opticks.txt), one window of eight for validation.\n",
     .rule =
         "the slope of log gradient over log depth is 0 +- 1/4 with post-norm and -1/2 +- 1/4 with "
         "pre-norm; from the same seed (same weights, same text) post-norm's validation loss is "
-        "over 0.1 nats higher without warm-up than with it, and pre-norm's without is less than "
-        "0.05 above post-norm's with it",
+        "over 0.1 nats higher without warm-up than with it, and pre-norm's without warm-up is "
+        "less than 0.05 above post-norm's with it",
     .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -77,7 +78,7 @@ static double last_gradient(int depth, int placement, uint64_t seed)
     return norm;
 }
 
-/* The slopes of log gradient over log depth by draw; a block of the data. */
+/* Returns the slopes of log gradient over log depth by draw, and writes the block of gradients. */
 static const double *slopes_of_gradient(int placement)
 {
     double log_depth[MOST_DEPTHS], *log_gradient[MOST_DEPTHS];
@@ -108,8 +109,8 @@ static const double *slopes_of_gradient(int placement)
 
 /* ---- Training ----------------------------------------------------------------------------- */
 
-/* A kind of training: the training loss in each of REPORTS equal parts and the validation loss, by
- * seed, at its own rate. */
+/* One kind of training at its own rate: the training loss in each of REPORTS equal parts, and the
+ * validation loss, by seed. */
 typedef struct {
     int placement;
     bool warm;
@@ -117,7 +118,7 @@ typedef struct {
 } kind;
 static kind kinds[PLACEMENTS][2]; /* [1]: with warm-up */
 
-/* The validation loss; the training loss of each part, if `parts` is not NULL. */
+/* Trains. Returns the validation loss and sets the training loss of each part, unless NULL. */
 static double train(const kind *k, double rate, uint64_t seed, double parts[REPORTS])
 {
     const int steps = lab_whole(STEPS), part = steps / REPORTS;
@@ -180,7 +181,7 @@ static void write_training(const kind *k)
     }
 }
 
-/* ---- The parts ---------------------------------------------------------------------------- */
+/* ---- Verdicts ----------------------------------------------------------------------------- */
 
 static void judge_slope(int placement, const double *slopes)
 {

@@ -1,5 +1,5 @@
-/* How large attention's logits grow at high learning rates, with norms on queries and keys and
- * without. */
+/* The size of attention's logits at high learning rates, with and without norms of queries and
+ * keys. */
 #include "lab.h"
 #include <math.h>
 #include <string.h>
@@ -14,18 +14,18 @@ static const lab_experiment experiment = {
     .id = "qk_norm",
     .source = "Henry et al. 2020; Dehghani et al. 2023; Wortsman et al. 2024, figures 1 and 2",
     .claim = "at high learning rates the logits of attention grow until training fails; a norm of "
-             "queries and keys bounds them and lets the rate be higher",
+             "queries and keys limits them and allows higher rates",
     .method =
         "Pre-norm transformers of 2 blocks, 32 features and 2 heads learn the characters of\n"
-        "Newton's Opticks by 300 steps of Adam with a warm-up over 30, at rates from 1e-3 to\n"
-        "0.128. Of each the largest |q . k| / sqrt(d) of any head, query and key in a\n"
-        "validation batch after training, and the validation loss. A rate still trains where\n"
-        "the loss is within 0.3 nats of the lowest that this seed reaches at any rate and with\n"
-        "any kind; the highest such rate is compared, seed by seed, with that without QK-norm.\n",
+        "Newton's Opticks in 300 steps of Adam with 30 steps of warm-up, at rates from 1e-3 to\n"
+        "0.128. Measured after training: the largest |q . k| / sqrt(d) of any head, query and\n"
+        "key in a validation batch, and the validation loss. A rate trains if the loss is within\n"
+        "0.3 nats of the lowest that the seed reaches with any kind at any rate. The highest\n"
+        "such rate is compared, seed by seed, with that without QK-norm.\n",
     .rule =
-        "without a norm the largest logit at the rate 0.032 is over 4 times that at 0.001; with "
-        "it, as a share of that without at 0.032, it is below 1/4; and the highest rate that "
-        "trains is above that without",
+        "without a norm the largest logit at the rate 0.032 is over 4 times that at 0.001; with a "
+        "norm it is at 0.032 below 1/4 of that without; and the highest rate that trains is above "
+        "that without",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -46,7 +46,7 @@ static ng_module *child(ng_module *of, const char *name)
     return NULL;
 }
 
-/* Queries (part 0) or keys (1) of an attention of x, by heads: (N, heads, T, d). */
+/* Returns queries (part 0) or keys (1) of an attention of x, by heads: (N, heads, T, d). */
 static ng_tensor *heads_of(ng_module *attention, ng_tape *tape, ng_tensor *x, int64_t part)
 {
     const int64_t width = lab_whole(WIDTH), n = ng_dim(x, 0);
@@ -59,7 +59,7 @@ static ng_tensor *heads_of(ng_module *attention, ng_tape *tape, ng_tensor *x, in
     return ng_permute(tape, own, NG_AXES(0, 2, 1, 3));
 }
 
-/* The largest |logit| of all blocks for the ids of a batch. */
+/* Returns the largest |logit| of all blocks for the ids of a batch. */
 static double largest_logit(ng_module *net, ng_tape *tape, ng_tensor *ids)
 {
     const bool was = ng_tape_set_recording(tape, false);
@@ -118,7 +118,7 @@ static outcome train(int kind, double rate, uint64_t seed)
     return o;
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static double *losses[KINDS][RATES], *logits[KINDS][RATES];
 
@@ -143,7 +143,7 @@ static void measure(int kind)
     }
 }
 
-/* The highest rate at which this seed's loss is near the lowest that it reaches. */
+/* Returns the highest rate at which this seed's loss is near its lowest. */
 static double highest_rate(int kind, int seed)
 {
     double lowest = HUGE_VAL, highest = rate_at(0) / 2;

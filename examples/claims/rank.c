@@ -1,5 +1,4 @@
-/* Do the samples of a batch stay different in a deep network? The effective rank of what each of
- * fifty layers hands on, at the start. */
+/* The effective rank of a batch's activations by layer of a deep network, at the start, by norm. */
 #include "lab.h"
 #include <math.h>
 
@@ -13,16 +12,16 @@ static const lab_experiment experiment = {
     .id = "rank",
     .source = "Daneshmand et al. 2020, theorem 2 and figure 1; Daneshmand, Joudaki & Bach 2021",
     .claim =
-        "in a deep network with random weights the samples of a batch become one: without "
+        "in a deep network with random weights the samples of a batch become alike: without "
         "BatchNorm the rank of a layer's values falls to 1 with depth, with it it stays above the "
         "square root of the width",
     .method =
-        "Each of 100 layers is norm(x w^T), of 32 features, and then ReLU or nothing; x is\n"
-        "random at first, 32 samples, weights drawn from N(0, 2 / width), or N(0, 1 / width)\n"
-        "where there is no ReLU. Of h = norm(x w^T) at each layer the effective rank, (tr M)^2\n"
-        "/ tr M^2 with M = h h^T, which is k where k directions carry the same and the others\n"
-        "nothing. Nothing is trained, so that no learning rate has a part. The last layer's is\n"
-        "also measured in widths of 8 to 128.\n",
+        "Each of 100 layers is norm(x w^T), of 32 features, and then ReLU or nothing; the first\n"
+        "x is random, with 32 samples, and weights are drawn from N(0, 2 / width), or N(0, 1 /\n"
+        "width) without ReLU. Measured: the effective rank of h = norm(x w^T) at each layer, (tr\n"
+        "M)^2 / tr M^2 with M = h h^T, which is k for k directions of equal size. Nothing is\n"
+        "trained, so there is no learning rate. The rank at the last layer is also measured for\n"
+        "widths of 8 to 128.\n",
     .rule = "the effective rank at the last layer is above half the square root of the width with "
             "BatchNorm, and below 2 with LayerNorm, RMSNorm and none",
     .dtype = "float64",
@@ -42,7 +41,7 @@ static double effective_rank(ng_tape *tape, ng_tensor *h)
     return trace * trace / ng_item(ng_sum(tape, ng_square(tape, gram)));
 }
 
-/* at[l]: that of layer l, of `width` samples. */
+/* Sets at[l] to the effective rank at layer l, of `width` samples. */
 static void measure(const lab_norm *norm, bool relu, int64_t width, uint64_t seed, double *at)
 {
     const double deviation = sqrt((relu ? 2 : 1) / (double)width);

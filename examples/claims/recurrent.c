@@ -1,4 +1,4 @@
-/* LayerNorm in the cell of an LSTM, where it began: how much sooner it learns, by the length of the
+/* LayerNorm in the cell of an LSTM: the number of steps until it learns, by the length of the
  * sequence. */
 #include "../adding.h"
 #include "lab.h"
@@ -6,23 +6,23 @@
 enum { HIDDEN, STEPS, SHORTEST };
 static lab_size sizes[] = {
     [HIDDEN] = {"hidden", "features of the LSTM's state", .normal = 24, .quick = 8},
-    [STEPS] = {"steps", "of Adam, at most", .normal = 1500, .quick = 50},
-    [SHORTEST] = {"shortest", "sequence; the others are twice and four times as long", .normal = 10,
-                  .least = 2},
+    [STEPS] = {"steps", "most steps of Adam", .normal = 1500, .quick = 50},
+    [SHORTEST] = {"shortest", "shortest sequence; the others are 2 and 4 times as long",
+                  .normal = 10, .least = 2},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "recurrent",
     .source = "Ba, Kiros & Hinton 2016, section 6",
     .claim =
-        "LayerNorm in the cell of a recurrent network makes it learn in fewer steps, the more so "
-        "the longer the sequences are",
+        "LayerNorm in the cell of a recurrent network makes it learn in fewer steps, and the more "
+        "so the longer the sequences are",
     .method =
-        "The adding problem (Hochreiter & Schmidhuber 1997): of 10, 20 or 40 numbers two are\n"
-        "marked, one in each half, and an LSTM that reads them one by one is to tell their sum.\n"
-        "Batches of 32 are always new. Counted are the steps until the mean squared error of 25\n"
-        "steps is below 0.01 (who says 1 always errs by 1/6). Each kind has at each length the\n"
-        "rate at which it learns soonest.\n",
+        "The adding problem (Hochreiter & Schmidhuber 1997): an LSTM reads 10, 20 or 40 numbers,\n"
+        "of which two are marked, one in each half, and predicts the sum of the marked two.\n"
+        "Batches of 32 are always new. Measured: the steps until the mean squared error of 25\n"
+        "steps is below 0.01 (always answering 1 gives 1/6). Each kind has at each length the\n"
+        "rate at which it learns first.\n",
     .rule =
         "the steps with a norm in the cell, as a share of those without from the same seed, are "
         "below 1 at each length, and that share at the longest is below that at the shortest",
@@ -37,13 +37,14 @@ static const struct {
 } kinds[KINDS] = {{"no norm", NULL}, {"LayerNorm", ng_norm_layer}, {"RMSNorm", ng_norm_rms}};
 static const double enough = 0.01;
 
-/* A network of this kind for sequences of this length. */
+/* A kind of network and the length of its sequences. */
 typedef struct {
     int kind;
     int64_t length;
 } task;
 
-/* The steps until it has learned, or all there are; the error in every LOOK steps, if wanted. */
+/* Trains. Returns the steps until the target, or all steps, and sets the error of every LOOK steps,
+ * unless NULL. */
 static double train(const task *t, double rate, uint64_t seed, double *errors)
 {
     ng_module *net =

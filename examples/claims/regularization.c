@@ -1,14 +1,13 @@
-/* Does a norm regularize? Networks learn few digits until they know them by heart; the gap between
- * validation and training loss is compared after equal training, and where the training losses are
- * equal. Dropout, which is known to regularize, shows what that looks like. */
+/* Norms as regularization: networks overfit a few digits; the gap between validation and training
+ * loss is compared after equal training and at equal training loss. Dropout is the control. */
 #include "lab.h"
 #include <math.h>
 
 enum { WIDTH, STEPS, BATCH, RATE };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of both hidden layers", .normal = 128},
-    [STEPS] = {"steps", "of training", .normal = 1200, .quick = 400},
-    [BATCH] = {"batch", "samples a step", .normal = 32},
+    [STEPS] = {"steps", "training steps", .normal = 1200, .quick = 400},
+    [BATCH] = {"batch", "samples per step", .normal = 32},
     [RATE] = {"rate", "learning rate of Adam", .normal = 0.001, .fraction = true},
     {0}};
 
@@ -17,18 +16,18 @@ static const lab_experiment experiment = {
     .source = "document 003, benefit 4; Ioffe & Szegedy 2015, section 3.4",
     .claim = "normalization acts as a form of regularization and helps prevent overfitting",
     .method =
-        "100, 300 or 900 digits to train with, all others to validate; 64-128-128-10, weights as\n"
-        "He et al. 2015, 1200 steps of Adam, all at one learning rate. Gap: validation loss less\n"
-        "training loss, both in eval mode, looked at every 20 steps; after the last step, and\n"
-        "where the training loss first falls below 0.0316. Dropout of 0.5 without a norm is the\n"
-        "control, and dropout after BatchNorm tells what Ioffe & Szegedy say: that it is needed\n"
-        "less there. What dropout does is the validation loss after the last step with it, as a\n"
-        "share of that without.\n",
+        "100, 300 or 900 digits for training, all others for validation; 64-128-128-10, weights\n"
+        "as He et al. 2015, 1200 steps of Adam, all at one learning rate. Gap: validation loss\n"
+        "less training loss, both in eval mode, measured every 20 steps. It is taken after the\n"
+        "last step, and where the training loss first falls below 0.0316. Dropout of 0.5 without\n"
+        "a norm is the control. Dropout after BatchNorm tests Ioffe & Szegedy's statement that\n"
+        "it is needed less there. The effect of dropout is the validation loss after the last\n"
+        "step with it over that without.\n",
     .rule =
-        "a norm regularizes if its gap is smaller than that of no norm from the same seed (same "
-        "images): their quotient is below 1, at equal training loss and after equal training, "
-        "with 100 and with 900 images; dropout helps less where what it does with BatchNorm, "
-        "over what it does without, is above 1",
+        "from the same seed (same images) the gap with a norm is smaller than without: the "
+        "quotient is below 1, at equal training loss and after equal training, with 100 and with "
+        "900 images; dropout helps less if its effect with BatchNorm, over its effect without, is "
+        "above 1",
     .seeds = 21,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -53,14 +52,14 @@ static const lab_norm *const kinds[KINDS] = {&lab_no_norm,  &lab_batch_norm, &la
                                              &lab_rms_norm, &dropout,        &both};
 static const int counts[COUNTS] = {100, 300, 900};
 
-/* Training losses at which the validation loss is noted: 1, 0.56, 0.32 ... 0.0032. */
+/* Returns the training loss at which the validation loss is stored: 1, 0.56, 0.32 ... 0.0032. */
 static double level_of(int i) { return pow(10, -0.25 * i); }
 
 /* ---- One run ---- */
 
 typedef struct {
     double validation[LEVELS]; /* loss where the training loss first is below a level; or NaN */
-    double equal_loss;         /* gap at level 0.0316; NaN where it is not reached */
+    double equal_loss;         /* gap at level 0.0316; NaN if it is not reached */
     double equal_training;     /* gap after the last step */
     double last;               /* validation loss then */
 } outcome;
@@ -75,7 +74,7 @@ static outcome run(const lab_norm *kind, uint64_t seed, ng_dataset *train, ng_da
     outcome o = {.equal_loss = (double)NAN};
     for (int i = 0; i < LEVELS; i++) o.validation[i] = (double)NAN;
     int64_t looked = 0;
-    int level = 0; /* the next to be reached */
+    int level = 0; /* the next level */
     for (uint64_t epoch = 0; ng_optimizer_steps(adam) < lab_whole(STEPS); epoch++) {
         lab_train_epoch(net, adam, tape, train, lab_whole(BATCH), epoch);
         if (ng_optimizer_steps(adam) < looked + LOOK) continue;
@@ -110,7 +109,7 @@ static lab_spread spread_of(int count, int kind, measure *of)
     return lab_spread_of(values, lab_seeds());
 }
 
-/* The same as a share of what it is without a norm, with the same images and first weights. */
+/* Returns the same over its value without a norm, with the same images and initial weights. */
 static const double *shares_of(int count, int kind, measure *of)
 {
     double *values = lab_numbers(lab_seeds());
@@ -129,7 +128,7 @@ static void write_path(int count, int kind)
         for (int seed = 0; seed < lab_seeds(); seed++)
             values[seed] = outcomes[count][kind][seed].validation[i];
         const lab_spread loss = lab_spread_of(values, lab_seeds());
-        const bool most = 2 * loss.count > lab_seeds(); /* reach this level */
+        const bool most = 2 * loss.count > lab_seeds(); /* most seeds reach this level */
         lab_row(level_of(i), most ? loss.median : (double)NAN, most ? loss.quarter : (double)NAN,
                 most ? loss.three_quarters : (double)NAN, loss.count);
     }
@@ -155,7 +154,7 @@ static void judge_gap(int count, int norm, const char *when, measure *of)
               "gap at equal %s, %d images, as a share of no norm's", when, counts[count]);
 }
 
-/* Dropout's share of the validation loss with BatchNorm, over that without a norm. */
+/* Judges dropout's effect on the validation loss with BatchNorm, over that without a norm. */
 static void judge_dropout(int count)
 {
     double *values = lab_numbers(lab_seeds());

@@ -1,6 +1,5 @@
-/* What does RMSNorm save, which leaves the mean alone? Its time against LayerNorm's by width,
- * forward, backward and in a whole training step, beside the accuracy that both reach. The only
- * experiment that measures time, the processor's own: best run where little else runs. */
+/* The time that RMSNorm saves over LayerNorm by width: forward, backward and in a training step,
+ * and the accuracy of both. It measures processor time: run it on an idle machine. */
 #include "lab.h"
 #include <math.h>
 #include <time.h>
@@ -8,13 +7,14 @@
 enum { ELEMENTS, TURNS, STEP_TURNS, WIDEST, WIDEST_NETWORK, EPOCHS };
 enum { FORWARD, BACKWARD, STEP, KINDS, MOST_WIDTHS = 32, LEAST_WIDTH = 32 };
 static lab_size sizes[] = {
-    [ELEMENTS] = {"elements", "of the tensor that is normalized", .normal = 1 << 17},
-    [TURNS] = {"turns", "of each norm at each width, in a round", .normal = 31, .quick = 15},
-    [STEP_TURNS] = {"step-turns", "of each training step, in a round", .normal = 11, .quick = 9},
-    [WIDEST] = {"widest", "features of a norm, from 32", .normal = 8192, .quick = 512,
+    [ELEMENTS] = {"elements", "elements of the normalized tensor", .normal = 1 << 17},
+    [TURNS] = {"turns", "turns of each norm at each width, in a round", .normal = 31, .quick = 15},
+    [STEP_TURNS] = {"step-turns", "turns of each training step, in a round", .normal = 11,
+                    .quick = 9},
+    [WIDEST] = {"widest", "most features of a norm, at least 32", .normal = 8192, .quick = 512,
                 .least = LEAST_WIDTH},
-    [WIDEST_NETWORK] = {"widest-network", "features of a network", .normal = 1024, .quick = 128,
-                        .least = LEAST_WIDTH},
+    [WIDEST_NETWORK] = {"widest-network", "most features of a network", .normal = 1024,
+                        .quick = 128, .least = LEAST_WIDTH},
     [EPOCHS] = {"epochs", "passes over the data for the accuracy", .normal = 20, .quick = 1},
     {0}};
 
@@ -24,13 +24,13 @@ static const lab_experiment rms_cost = {
     .claim = "RMSNorm needs fewer computations than LayerNorm and takes 7 to 64 % off the running "
              "time, at the same quality",
     .method =
-        "The time of both norms on the same tensor, in rows of 32 to 8192 features, forward\n"
-        "and backward, and of a training step of 64-width-width-10 with batches of 64\n"
-        "(forward, backward, Adam); one after the other in turns, so that both meet the same\n"
-        "machine. Time is the processor's that the program has used, not the clock's on the wall.\n"
-        "There are as many rounds through all widths as seeds, each of many turns, of which the\n"
-        "fastest counts. Then the accuracy of both after training on the digits at width 128, at\n"
-        "one learning rate, from the same seeds.\n",
+        "The time of both norms on the same tensor, in rows of 32 to 8192 features, forward and\n"
+        "backward, and of a training step of 64-width-width-10 with batches of 64 (forward,\n"
+        "backward, Adam). The norms alternate, so that both run under the same conditions. Time\n"
+        "is the program's processor time, not wall-clock time. There are as many rounds through\n"
+        "all widths as seeds; each round has many turns, and the fastest counts. Then the\n"
+        "accuracy of both after training on the digits at width 128, at one learning rate, from\n"
+        "the same seeds.\n",
     .rule = "forward and backward: a round's saving is above 0; training step: it is above 7 %; "
             "quality: RMSNorm's accuracy less LayerNorm's is within a point of 0",
     .seeds = 13,
@@ -44,7 +44,7 @@ static const lab_norm *const norms[NORMS] = {&lab_layer_norm, &lab_rms_norm};
 
 static const char *const kind_names[KINDS] = {"forward", "backward", "step"};
 
-/* Seconds that the program has had the processor: what others do on the machine takes no part. */
+/* Returns the program's processor time in seconds, which excludes other processes. */
 static double seconds(void)
 {
     struct timespec now;
@@ -52,8 +52,8 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* By round at a width: the fastest turn of both in microseconds, and the part of LayerNorm's time
- * that RMSNorm saves, in percent. */
+/* By round at a width: the fastest turn of each norm in microseconds, and the percentage of
+ * LayerNorm's time that RMSNorm saves. */
 typedef struct {
     double *of[NORMS], *saving;
 } rounds;
@@ -69,7 +69,8 @@ static void note(int kind, int width, int round, const double fastest[NORMS])
     for (int k = 0; k < NORMS; k++) r->of[k][round] = 1e6 * fastest[k];
 }
 
-/* One norm of x, forward and backward to x and the norm's own parameters; keeps the lower times. */
+/* Times one norm of x, forward and backward to x and the norm's parameters; keeps the lower
+ * times. */
 static void time_norm(ng_module *norm, ng_tape *tape, ng_tensor *x, ng_tensor *dy, double *forward,
                       double *backward)
 {
@@ -116,9 +117,9 @@ static double time_step(ng_module *net, ng_optimizer *adam, ng_tape *tape, ng_da
     const double began = seconds();
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
     if (ng_backward(tape, loss) || ng_optimizer_step(adam)) return (double)NAN;
-    const double spent = seconds() - began;
+    const double taken = seconds() - began;
     ng_tape_reset(tape);
-    return spent;
+    return taken;
 }
 
 static void time_steps(int width, int round)
@@ -147,7 +148,7 @@ static void time_steps(int width, int round)
     ng_dataset_free(train), ng_dataset_free(validate);
 }
 
-/* All widths, once. */
+/* Times all widths once. */
 static void time_round(int round)
 {
     for (int width = 0; width_at(width) <= widest(FORWARD); width++) {
@@ -158,7 +159,7 @@ static void time_round(int round)
     }
 }
 
-/* ---- Quality -------------------------------------------------------------------------------- */
+/* ---- Accuracy ------------------------------------------------------------------------------- */
 
 static double accuracy_of(const lab_norm *norm, uint64_t seed)
 {
@@ -175,7 +176,7 @@ static double accuracy_of(const lab_norm *norm, uint64_t seed)
     return accuracy;
 }
 
-/* RMSNorm's less LayerNorm's by seed; writes both. */
+/* Writes both accuracies. Returns RMSNorm's less LayerNorm's by seed. */
 static const double *compare_accuracies(void)
 {
     double *accuracy[NORMS], *difference = lab_numbers(lab_seeds());
@@ -193,9 +194,9 @@ static const double *compare_accuracies(void)
     return difference;
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- Rounds and results --------------------------------------------------------------------- */
 
-static void make_room(int kind)
+static void allocate_times(int kind)
 {
     for (int width = 0; width_at(width) <= widest(kind); width++) {
         rounds *r = &measured[kind][width];
@@ -204,7 +205,8 @@ static void make_room(int kind)
     }
 }
 
-/* Rows of the width, then both times and the saving, each with its quartiles over the rounds. */
+/* Writes a row for each width: both times and the saving, each with its quartiles over the
+ * rounds. */
 static void write_times(int kind)
 {
     lab_block(kind_names[kind], "width layer_us layer_low layer_high rms_us rms_low rms_high "
@@ -220,7 +222,7 @@ static void write_times(int kind)
     }
 }
 
-/* At the narrowest width, sixteen times that and the widest, where there are so many. */
+/* Judges the narrowest width, sixteen times that and the widest, if there are so many. */
 static void judge_times(int kind)
 {
     const double least = kind == STEP ? 7 : 0;
@@ -238,13 +240,13 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &rms_cost);
     if (lab_whole(ELEMENTS) < lab_whole(WIDEST))
-        ng_fail(NG_EVALUE, "--elements %d: expected at least a row, of --widest %d",
+        ng_fail(NG_EVALUE, "--elements %d: expected at least one row, --widest %d",
                 lab_whole(ELEMENTS), lab_whole(WIDEST));
     lab_goes_on();
     lab_data("tensors of %d numbers, %d turns a round; steps of 64-width-width-10, batch 64, %d "
              "turns; accuracy at width 128",
              lab_whole(ELEMENTS), lab_whole(TURNS), lab_whole(STEP_TURNS));
-    for (int kind = 0; kind < KINDS; kind++) make_room(kind);
+    for (int kind = 0; kind < KINDS; kind++) allocate_times(kind);
     for (int round = 0; round < lab_seeds() && lab_goes_on(); round++) time_round(round);
     for (int kind = 0; kind < KINDS; kind++) write_times(kind), judge_times(kind);
     lab_judge(

@@ -1,5 +1,5 @@
-/* Do activations saturate, and do norms prevent it? The share of tanh's values near -1 or 1, by the
- * width of the first weights, at the start and after training. */
+/* The share of saturated tanh activations by norm and scale of the initial weights, at the start
+ * and after training. */
 #include "lab.h"
 #include <math.h>
 
@@ -13,19 +13,18 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "saturation",
     .source = "document 001; Ioffe & Szegedy 2015, section 1; Glorot & Bengio 2010",
-    .claim =
-        "without a norm activations saturate, where their gradient is nearly 0; norms keep them "
-        "from it",
+    .claim = "without a norm activations saturate, where their gradient is nearly 0; norms prevent "
+             "this",
     .method =
         "64 - (Linear, norm, tanh) x 6 - 10 learns the digits by gradient descent in batches of\n"
-        "64, 8 epochs, each kind at its own best rate. Weights are drawn with 1/2, 1, 2, 4 and\n"
-        "8 times Xavier's deviation, N(0, 1 / width). A value is saturated where |tanh| > 0.99,\n"
-        "so that its derivative is below 0.02: the share of the hidden layers' values, over all\n"
-        "training images.\n",
+        "64, 8 epochs, each kind at its own best rate. Weights are drawn with 1/2, 1, 2, 4 and 8\n"
+        "times Xavier's deviation, N(0, 1 / width). A value is saturated if |tanh| > 0.99, so\n"
+        "its derivative is below 0.02. Measured: the saturated share of the hidden layers'\n"
+        "values over all training images.\n",
     .rule =
-        "with weights 4 times as wide over 0.2 are saturated without a norm, and below 0.05 with "
-        "each, at the start and after training; and the network then learns better: its last "
-        "training loss is below that without a norm",
+        "with 4 times Xavier's deviation over 0.2 of the values are saturated without a norm, and "
+        "below 0.05 with each norm, at the start and after training; and the network then learns "
+        "better: its last training loss is below that without a norm",
     .seeds = 12,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -35,7 +34,7 @@ static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab
                                              &lab_rms_norm};
 static const double gains[GAINS] = {0.5, 1, 2, 4, 8};
 
-/* A network whose weight matrices are N(0, gain^2 / fan_in). */
+/* Returns a network with weight matrices from N(0, gain^2 / fan_in). */
 static ng_module *make_network(const lab_norm *norm, double gain, uint64_t seed)
 {
     ng_module *net = lab_network_of(norm, ng_tanh_new, lab_whole(WIDTH), lab_whole(DEPTH), seed);
@@ -48,7 +47,7 @@ static ng_module *make_network(const lab_norm *norm, double gain, uint64_t seed)
     return net;
 }
 
-/* The share of all hidden layers' values beyond 0.99, of all samples at once. */
+/* Returns the share of the hidden layers' values beyond 0.99, over all samples. */
 static double saturated_share(const lab_norm *norm, ng_module *net, ng_tape *tape, ng_dataset *data)
 {
     const bool was = ng_tape_set_recording(tape, false);
@@ -56,7 +55,7 @@ static double saturated_share(const lab_norm *norm, ng_module *net, ng_tape *tap
     double share = 0;
     ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &batch);
     ng_tensor *x = batch.x, *limit = ng_full(tape, NG_F32, NG_SHAPE(1), 0.99);
-    const int children = norm->make ? 3 : 2; /* of a layer */
+    const int children = norm->make ? 3 : 2; /* per layer */
     for (int l = 0; l < lab_whole(DEPTH); l++) {
         x = lab_forward_part(net, l * children, (l + 1) * children, tape, x);
         ng_tensor *beyond = ng_greater(tape, ng_abs(tape, x), limit);

@@ -1,12 +1,12 @@
-/* Where a norm follows a weight matrix, the matrix's scale does not matter: what that says of its
- * gradient and of its Hessian, measured. */
+/* The gradient and the Hessian of a weight matrix before a norm, which makes the loss independent
+ * of the matrix's scale. */
 #include "lab.h"
 #include <math.h>
 
 enum { WIDTH, IMAGES };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of the hidden layer", .normal = 64},
-    [IMAGES] = {"images", "in the loss", .normal = 256, .quick = 32, .most = LAB_DIGITS},
+    [IMAGES] = {"images", "images in the loss", .normal = 256, .quick = 32, .most = LAB_DIGITS},
     {0}};
 
 static const lab_experiment experiment = {
@@ -16,12 +16,11 @@ static const lab_experiment experiment = {
         "a norm makes the loss invariant to the scale of the weights before it, so the gradient "
         "is orthogonal to them, <g, w> = 0, and falls as 1 / scale, H w = -g",
     .method =
-        "Digits, 64 - Linear without bias, norm, ReLU - Linear - 10, weights as drawn, mean\n"
-        "cross-entropy of 256 images. w is the first matrix, g its gradient, H w the product of "
-        "its\n"
-        "Hessian with it, by two backward passes. With eps = 0; then, for the figure, with eps up\n"
-        "to 1. Beside the norms: no norm, and DynamicTanh, which is in a norm's place and is "
-        "none.\n",
+        "Digits, 64 - Linear without bias, norm, ReLU - Linear - 10, initial weights, mean\n"
+        "cross-entropy of 256 images. w is the first matrix, g its gradient, H w the product of\n"
+        "its Hessian with it, by two backward passes. With eps = 0; then, for the figure, with\n"
+        "eps up to 1. For comparison: no norm, and DynamicTanh, which replaces a norm but is not\n"
+        "one.\n",
     .rule =
         "with a norm |<g, w>| / (|g| |w|) and |H w + g| / |g| are below 1e-10; without one they "
         "are above 1e-3",
@@ -98,7 +97,7 @@ static departure measure(int kind, double eps, uint64_t seed)
     return d;
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static void judge(int kind, const double *values, const char *what)
 {
@@ -108,7 +107,7 @@ static void judge(int kind, const double *values, const char *what)
               "%s%s", what, norm ? "" : " (the control)");
 }
 
-/* With eps = 0, by seed. */
+/* Measures and judges with eps = 0, by seed. */
 static void measure_kind(int kind)
 {
     double *slopes = lab_numbers(lab_seeds()), *fallings = lab_numbers(lab_seeds());
@@ -124,7 +123,7 @@ static void measure_kind(int kind)
     judge(kind, fallings, "|H w + g| / |g|");
 }
 
-/* By eps, medians over the seeds. */
+/* Writes the medians over the seeds, by eps. */
 static void measure_eps(int kind)
 {
     enum { LOWEST = -16 };

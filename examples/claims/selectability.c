@@ -1,12 +1,12 @@
-/* Which keys can attention attend to most? A key inside the hull of the others never has the
- * largest logit, whatever the query; norms put keys on a sphere, where none is inside. */
+/* The share of attention keys that no query can select, by norm. A key inside the convex hull of
+ * the others never has the largest logit; norms put keys on a sphere, where none is inside. */
 #include "lab.h"
 #include <math.h>
 
 enum { FEATURES, HEAD, MOST };
 enum { MOST_HEAD = 64 };
 static lab_size sizes[] = {
-    [FEATURES] = {"features", "of the model", .normal = 32, .quick = 16},
+    [FEATURES] = {"features", "features of the model", .normal = 32, .quick = 16},
     [HEAD] = {"head", "features of a narrow head", .normal = 8, .quick = 4, .most = MOST_HEAD},
     [MOST] = {"most", "keys of a sequence", .normal = 256, .quick = 32, .least = 4},
     {0}};
@@ -17,11 +17,11 @@ static const lab_experiment experiment = {
     .claim = "without a norm some keys cannot be selected: no query gives them the largest logit; "
              "LayerNorm makes every key selectable",
     .method =
-        "256 random keys; a key is unselectable if it lies in the convex hull of the others,\n"
-        "which is decided by the point of the differences' hull that is nearest to 0 (Gilbert\n"
-        "1966). Keys k are of 8 features, random and normalized; or k = W norm(h), of a head of\n"
-        "8 features out of a model's 32, as in a pre-norm block; or k = norm(W h), QK-norm.\n"
-        "BatchNorm takes its statistics over the keys.\n",
+        "256 random keys. A key is unselectable if it lies in the convex hull of the others;\n"
+        "this is decided by the point of the differences' hull nearest to 0 (Gilbert 1966). Keys\n"
+        "k have 8 features, random and normalized; or k = W norm(h), for a head of 8 of a\n"
+        "model's 32 features, as in a pre-norm block; or k = norm(W h), QK-norm. BatchNorm takes\n"
+        "its statistics over the keys.\n",
     .rule =
         "the share of keys that no query selects is above 0.05 without a norm and with BatchNorm, "
         "and 0 (below 1e-9) with LayerNorm and RMSNorm",
@@ -48,8 +48,9 @@ static double dot(const double *a, const double *b, int n)
     return sum;
 }
 
-/* Whether some query q has q . (k_i - k_j) > 0 for all j: the nearest point p of the differences'
- * hull is such a q, unless it is 0. Gilbert's steps go towards the difference least along p. */
+/* Returns whether a query q has q . (k_i - k_j) > 0 for all j. The point p of the differences' hull
+ * nearest to 0 is such a q, unless it is 0. Gilbert's steps go towards the difference with the
+ * smallest product with p. */
 static bool is_selectable(const double *keys, int count, int width, int index, double *p,
                           double *way)
 {
@@ -74,7 +75,7 @@ static bool is_selectable(const double *keys, int count, int width, int index, d
     return false;
 }
 
-/* Keys (count, width) on the tape. */
+/* Draws keys (count, width) on the tape. */
 static ng_tensor *draw_keys(ng_tape *tape, int place, ng_norm_maker *make, int count, uint64_t seed)
 {
     const int64_t head = lab_whole(HEAD), features = place == 0 ? head : lab_whole(FEATURES);

@@ -1,26 +1,25 @@
-/* How sharp the loss is where it is as low: the largest eigenvalues of the Hessian, by norm, when
- * training has come to the same loss. */
+/* The largest eigenvalues of the Hessian at equal loss, by norm. */
 #include "lab.h"
 #include <math.h>
 
 enum { WIDTH, IMAGES };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 32, .quick = 16},
-    [IMAGES] = {"images", "to learn", .normal = 400, .quick = 100, .most = LAB_DIGITS},
+    [IMAGES] = {"images", "training images", .normal = 400, .quick = 100, .most = LAB_DIGITS},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "sharpness",
     .source = "Ghorbani, Krishnan & Xiao 2019; Santurkar et al. 2018",
-    .claim = "normalization makes the loss less sharp: BatchNorm takes away the large isolated "
+    .claim = "normalization makes the loss less sharp: BatchNorm removes the large isolated "
              "eigenvalues of the Hessian that a network without it has",
     .method =
         "64 - (Linear, norm, ReLU) x 3 - 10 learns 400 digits in batches of 50, plain gradient\n"
-        "descent, one rate for all. Where the loss of all 400 first comes below 1, 0.3, 0.1 and\n"
-        "0.03 the ten largest eigenvalues of its Hessian are found by power iteration on\n"
-        "Hessian-vector products; each is made orthogonal to those before it. BatchNorm is in\n"
-        "train mode, its batch all 400. Compared are largest eigenvalues at the same loss, from\n"
-        "the same seed.\n",
+        "descent, one rate for all. Where the loss of all 400 first is below 1, 0.3, 0.1 and\n"
+        "0.03, the ten largest eigenvalues of its Hessian are found by power iteration on\n"
+        "Hessian-vector products, each orthogonal to those before it. BatchNorm is in train\n"
+        "mode, and its batch is all 400. Compared: the largest eigenvalues at the same loss,\n"
+        "from the same seed.\n",
     .rule = "the largest eigenvalue at a loss of 1 and of 0.1 is below that without a norm",
     .seeds = 11,
     .quick_seeds = 1,
@@ -53,7 +52,7 @@ static double loss_now(whole *w)
     return loss;
 }
 
-/* values[level][index]: NaN where the loss does not come so low. */
+/* Sets values[level][index]; NaN if the loss does not reach the level. */
 static void measure(const lab_norm *norm, uint64_t seed, double values[LEVELS][VALUES])
 {
     ng_dataset *train, *rest;

@@ -1,6 +1,6 @@
-/* The football story of document 004: three layers, defenders, midfielders and a striker, learn to
- * score at the right moment. Do they swing between too late and too early, and does LayerNorm stop
- * them? */
+/* The football example of document 004: a network of three layers, defenders, midfielders and
+ * striker, learns when to score. Measured: its oscillation between too late and too early, with and
+ * without LayerNorm. */
 #include "lab.h"
 #include <math.h>
 
@@ -14,23 +14,24 @@ static lab_size sizes[] = {
 static const lab_experiment experiment = {
     .id = "team",
     .source = "document 004",
-    .claim = "Without LayerNorm a team of three layers swings between too late and too early and "
+    .claim = "without LayerNorm a team of three layers swings between too late and too early and "
              "learns slowly; with LayerNorm it learns smoothly and sooner",
     .method =
-        "Four numbers on the situation (distance, speed of the ball, opponents, angle) ->\n"
-        "defenders -> midfielders -> striker -> the second of the goal, which the first attempts\n"
-        "miss by 2 on average. With LayerNorm a layer's output is normalized before it is passed\n"
-        "on. A pass is a step of gradient descent on the squared error of all situations. They\n"
-        "are told in raw units (metres, metres a second, opponents, degrees), or standardized to\n"
-        "mean 0 and deviation 1. For each, the learning rate is the power of two at which the\n"
-        "team WITHOUT LayerNorm ends with the lowest median miss, over ten seeds that are not\n"
-        "scored; the other team gets the same, and is also compared at its own best. Swinging:\n"
-        "the seconds that the mean error travels beyond its way from first to last; a team that\n"
-        "flies away swings and misses without end.\n",
-    .rule = "for raw and for standardized inputs, from the same seed (same situations): with "
-            "LayerNorm the team swings less (the difference is below 0) and misses by less in the "
-            "end (the quotient is below 1) at the rate best without; and at each one's own best "
-            "rate it misses by less",
+        "Four numbers that describe the situation (distance, speed of the ball, opponents,\n"
+        "angle) -> defenders -> midfielders -> striker -> the second at which to score, which\n"
+        "the first attempts miss by 2 on average. With LayerNorm a layer's output is normalized\n"
+        "before the next layer. A pass is a step of gradient descent on the squared error of all\n"
+        "situations. Inputs are in raw units (metres, metres per second, opponents, degrees), or\n"
+        "standardized to mean 0 and deviation 1. For each, the learning rate is the power of two\n"
+        "at which the team WITHOUT LayerNorm ends with the lowest median miss, over ten seeds\n"
+        "that are not scored; the other team has the same rate, and is also compared at its own\n"
+        "best. Swinging: the length of the mean error's path, in seconds, less the distance from\n"
+        "its first to its last value; a team that diverges swings and misses infinitely.\n",
+    .rule =
+        "for raw and for standardized inputs, from the same seed (same situations): with "
+        "LayerNorm the team swings less (the difference is below 0) and misses by less in the end "
+        "(the quotient is below 1) at the best rate without; and with each team at its own best "
+        "rate it misses by less",
     .seeds = 41,
     .quick_seeds = 3,
     .sizes = sizes};
@@ -56,7 +57,8 @@ static ng_module *make_team(bool norm, uint64_t seed)
     return team;
 }
 
-/* Situations (count, FEATURES), and how much later or earlier than usual each wants the goal. */
+/* Returns situations (count, FEATURES), and how much later or earlier than usual each requires the
+ * goal. */
 static ng_dataset *make_situations(int inputs, uint64_t seed)
 {
     static const double low[] = {5, 5, 0, -60}, high[] = {45, 25, 8, 60};
@@ -78,9 +80,9 @@ static ng_dataset *make_situations(int inputs, uint64_t seed)
     return situations;
 }
 
-/* Of each seed, TUNERS of them that are not scored behind the others: seconds too late (+) or early
- * (-) on average, by pass; the root mean square of all situations' misses at the last pass; and the
- * swinging. Inf where a team flew away. */
+/* Results by seed; TUNERS seeds that are not scored follow the scored ones. late: seconds too late
+ * (+) or early (-) on average, by pass. miss: the root mean square of all situations' misses at the
+ * last pass. Inf for a team that diverged. */
 typedef struct {
     double *late, *miss, *swinging; /* [seed * passes + pass], [seed], [seed] */
 } games;
@@ -98,7 +100,7 @@ static void play(games *g, int s, int inputs, int team, double rate)
         ng_batch all;
         ng_dataset_batch(situations, tape, 0, lab_whole(SITUATIONS), &all);
         ng_tensor *error = ng_sub(tape, ng_forward(net, tape, all.x), all.y);
-        if (pass == 0) shift = 2 - ng_item(ng_mean(tape, error)); /* the first miss is 2 s */
+        if (pass == 0) shift = 2 - ng_item(ng_mean(tape, error)); /* the first mean miss is 2 s */
         error = ng_add_scalar(tape, error, shift);
         ng_tensor *loss = ng_mean(tape, ng_square(tape, error));
         late[pass] = ng_item(ng_mean(tape, error));
@@ -113,7 +115,7 @@ static void play(games *g, int s, int inputs, int team, double rate)
     ng_dataset_free(situations);
 }
 
-/* ---- All ---------------------------------------------------------------------------------- */
+/* ---- Main --------------------------------------------------------------------------------- */
 
 static games played[INPUTS][TEAMS][RATES];
 
@@ -142,7 +144,7 @@ static void play_all(int inputs, int team)
     }
 }
 
-/* The rate with the lowest median miss of the seeds that are not scored. */
+/* Returns the rate with the lowest median miss over the seeds that are not scored. */
 static int best_rate(const games *of_rate)
 {
     int best = 0;
@@ -154,7 +156,7 @@ static int best_rate(const games *of_rate)
     return best;
 }
 
-/* The seed whose swinging is the median. */
+/* Returns the seed with the median swinging. */
 static int median_seed(const games *g)
 {
     const double median = swinging(g).median;
@@ -164,7 +166,7 @@ static int median_seed(const games *g)
     return nearest;
 }
 
-/* The error by pass: of the median seed, and the quartiles of all. */
+/* Writes the error by pass: of the median seed, and the quartiles of all seeds. */
 static void write_passes(int inputs, int team, int rate)
 {
     const games *g = &played[inputs][team][rate];

@@ -1,29 +1,28 @@
-/* Can gamma and beta take a norm back? The best that they can do, feature by feature; and what a
- * norm does before they have learnt anything, when it is said to be the identity. */
+/* Gamma and beta as the inverse of a norm: the best approximation of the input, feature by feature;
+ * and the change made by a norm with initial gamma and beta. */
 #include "lab.h"
 #include <math.h>
 
 enum { WIDTH, IMAGES };
 static lab_size sizes[] = {
-    [WIDTH] = {"width", "features that are normalized", .normal = 64},
+    [WIDTH] = {"width", "normalized features", .normal = 64},
     [IMAGES] = {"images", "rows", .normal = 360, .quick = 60, .most = LAB_DIGITS},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "undo",
     .source = "document 000; Ioffe & Szegedy 2015, section 3; document 003, section 4.3",
-    .claim = "gamma and beta can undo the normalization where that is best; and at the start, with "
-             "gamma 1 and beta 0, normalization is the identity",
+    .claim =
+        "gamma and beta can undo the normalization where that is best; and initially, with gamma "
+        "1 and beta 0, normalization is the identity",
     .method =
-        "x = W d for 360 digits d and a random W of 64 x 64; xhat = norm(x) with eps = 0. For "
-        "each\n"
-        "feature the gamma and beta with the least squared error of gamma xhat + beta against x\n"
-        "(RMSNorm has a beta too here); what is left, as a share of x's variance. The change at\n"
-        "the start is |norm(x) - x| / |x|; that of a second time |norm(norm(x)) - norm(x)| / "
-        "|norm(x)|.\n",
-    .rule =
-        "what is left is below 1 %; the change at the start is below 1 %; and, for contrast, the "
-        "change of a second time is below 1e-10",
+        "x = W d for 360 digits d and a random W of 64 x 64; xhat = norm(x) with eps = 0. For\n"
+        "each feature: the gamma and beta with the least squared error of gamma xhat + beta\n"
+        "against x (here RMSNorm has a beta too), and the residual, relative to x's variance.\n"
+        "The initial change is |norm(x) - x| / |x|; that of a second norm is |norm(norm(x)) -\n"
+        "norm(x)| / |norm(x)|.\n",
+    .rule = "the residual is below 1 %; the initial change is below 1 %; and, as a control, the "
+            "change by a second norm is below 1e-10",
     .dtype = "float64",
     .seeds = 12,
     .quick_seeds = 1,
@@ -43,13 +42,13 @@ static ng_tensor *normalized(int norm, ng_tape *tape, ng_tensor *x)
     }
 }
 
-/* |a - b| / |b| */
+/* Returns |a - b| / |b|. */
 static double change(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 {
     return ng_item(ng_norm(tape, ng_sub(tape, a, b))) / ng_item(ng_norm(tape, b));
 }
 
-/* Column j of a matrix. */
+/* Returns column j of a matrix. */
 static double *column_of(const ng_tensor *x, int64_t j)
 {
     double *values = lab_numbers(ng_dim(x, 0));
@@ -65,8 +64,8 @@ static double variance_of(const double *values, int64_t count)
     return sum / (double)count;
 }
 
-/* What of a column is left after the best line through its normalized values; in place of x. */
-static void leave(const double *xhat, double *x, int64_t count)
+/* Replaces x by the residual of the best line through the normalized values. */
+static void take_residual(const double *xhat, double *x, int64_t count)
 {
     const lab_line line = lab_fit(xhat, x, (int)count);
     for (int64_t i = 0; i < count; i++) x[i] -= line.slope * xhat[i] + line.offset;
@@ -95,7 +94,7 @@ static finding measure(int norm, uint64_t seed, bool shown)
         double *before = column_of(x, j), *after = column_of(xhat, j);
         const int64_t count = ng_dim(x, 0);
         whole += variance_of(before, count);
-        leave(after, before, count);
+        take_residual(after, before, count);
         left += variance_of(before, count);
         for (int64_t i = 0; i < count && shown && j == SHOWN; i++)
             lab_row(after[i], ng_at(x, i, j), ng_at(x, i, j) - before[i]);

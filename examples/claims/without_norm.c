@@ -1,5 +1,5 @@
-/* Can a transformer do without norms? DynamicTanh, which takes no statistics, in place of LayerNorm
- * and RMSNorm in a small transformer that learns characters, at three scales of its embedding. */
+/* DynamicTanh, which uses no statistics, instead of LayerNorm and RMSNorm in a small
+ * character-level transformer, at three scales of its embedding. */
 #include "lab.h"
 #include <math.h>
 
@@ -8,24 +8,25 @@ enum { CONTEXT = 32, BATCH = 8, HELD_OUT = 128, LOOKS = 10 };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16, .multiple = 16},
     [LAYERS] = {"layers", "blocks", .normal = 2, .quick = 1},
-    [STEPS] = {"steps", "of training, a multiple of 10", .normal = 800, .quick = 10,
+    [STEPS] = {"steps", "training steps, a multiple of 10", .normal = 800, .quick = 10,
                .multiple = LOOKS},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "without_norm",
     .source = "Zhu et al. 2025",
-    .claim = "a small transformer with DynamicTanh in place of its norms matches one with norms",
+    .claim = "a small transformer with DynamicTanh instead of its norms matches one with norms",
     .method =
         "A pre-norm transformer of 2 blocks learns Newton's Opticks, character by character\n"
-        "(examples/data/opticks.txt), in windows of 32, by 800 steps of Adam, with warm-up and\n"
-        "with gradients clipped to norm 1; every tenth of the steps it is validated on text held\n"
-        "out. Ids and positions are drawn from N(0, 1), where LayerNorm, RMSNorm and no norm do\n"
-        "well; DynamicTanh is tried with deviations 1 and 4 and alpha 1, and as a drop-in, with\n"
-        "0.02 and alpha 1/2. Each has its own learning rate: that which reaches a lower\n"
-        "validation loss than half and twice of it, in the median over three seeds that are not\n"
-        "scored. A seed leaves the plateau when its loss falls below 0.9 times the entropy of\n"
-        "single characters. The paper's claim is on large networks, trained for long.\n",
+        "(examples/data/opticks.txt), in windows of 32, in 800 steps of Adam, with warm-up and\n"
+        "with gradients clipped to norm 1. It is validated on other text after every tenth of\n"
+        "the steps. Embeddings of ids and positions are drawn from N(0, 1), where LayerNorm,\n"
+        "RMSNorm and no norm do well; DynamicTanh is tried with deviations 1 and 4 and alpha 1,\n"
+        "and as a drop-in, with 0.02 and alpha 1/2. Each has its own learning rate, which has a\n"
+        "lower validation loss than half and twice the rate, in the median over three seeds that\n"
+        "are not scored. A seed leaves the plateau when its loss falls below 0.9 times the\n"
+        "entropy of single characters. The paper's claim is about large networks after long\n"
+        "training.\n",
     .rule = "DynamicTanh's lowest validation loss is less than 0.05 nats above the norm's from the "
             "same seed (same text), for each norm and each scale",
     .seeds = 9,
@@ -38,7 +39,7 @@ enum { LAYER, RMS, NONE, TANH, KINDS = TANH + 3 };
 static const struct {
     const char *name;
     ng_norm_maker *make;
-    double deviation; /* of ids and positions */
+    double deviation; /* of the embeddings of ids and positions */
 } kinds[KINDS] = {{"LayerNorm", ng_norm_layer, 1},
                   {"RMSNorm", ng_norm_rms, 1},
                   {"no norm", ng_norm_none, 1},
@@ -66,7 +67,8 @@ static text text_new(uint64_t seed)
 
 static void text_free(text t) { ng_dataset_free(t.train), ng_dataset_free(t.held_out); }
 
-/* Of single characters, in nats: the loss of who knows how frequent each is, and no more. */
+/* Returns the entropy of single characters in nats: the loss of a model that knows only their
+ * frequencies. */
 static double entropy_of(const text *t)
 {
     const ng_tensor *y = ng_dataset_y(t->train);
@@ -93,7 +95,7 @@ static ng_module *make_network(int kind, int vocabulary, uint64_t seed)
     return net;
 }
 
-/* False where the network flew away. */
+/* Takes a step. Returns false if the network diverged. */
 static bool step_on(ng_module *net, ng_optimizer *adam, ng_tape *tape, const ng_batch *batch)
 {
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
@@ -104,7 +106,8 @@ static bool step_on(ng_module *net, ng_optimizer *adam, ng_tape *tape, const ng_
     return done;
 }
 
-/* The lowest validation loss; that of each look in looks, Inf after the network flew away. */
+/* Trains. Returns the lowest validation loss and sets that of each measurement, Inf after
+ * divergence. */
 static double train(int kind, double rate, uint64_t seed, double looks[LOOKS])
 {
     const int steps = lab_whole(STEPS), warmup = steps / 5;
@@ -131,7 +134,7 @@ static double train(int kind, double rate, uint64_t seed, double looks[LOOKS])
     return lowest;
 }
 
-/* What each kind reached at its own rate, by seed. */
+/* The results of each kind at its own rate, by seed. */
 static struct {
     double rate, *lowest, *looks[LOOKS];
 } reached[KINDS];
@@ -155,7 +158,7 @@ static void train_all(int kind)
     }
 }
 
-/* ---- What they show ----------------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------------------------ */
 
 static void write_steps(int kind)
 {
@@ -166,7 +169,7 @@ static void write_steps(int kind)
     }
 }
 
-/* The share of seeds that leave the plateau, and a row for each seed. */
+/* Writes the share of seeds that leave the plateau, and a row for each seed. */
 static void write_lowest(void)
 {
     const text t = text_new(lab_seed(0));

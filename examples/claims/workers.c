@@ -1,6 +1,6 @@
-/* What happens to BatchNorm when a batch is shared among workers? Each of K workers normalizes its
- * own part of the batch and keeps its own running statistics, as in data-parallel training; the
- * gradients are averaged. Shards are drawn at random, or sorted by class. */
+/* BatchNorm in data-parallel training: each of K workers normalizes its own part of the batch and
+ * keeps its own running statistics; the gradients are averaged. Shards are random or sorted by
+ * class. */
 #include "workers.h"
 #include <stddef.h>
 
@@ -10,20 +10,23 @@ static int workers_of(int i) { return 1 << 2 * i; } /* 1, 4, 16 */
 static const lab_experiment experiment = {
     .id = "workers",
     .source = "document 000",
-    .claim = "in distributed training BatchNorm's running statistics differ between workers, so "
-             "that the model does not converge effectively",
+    .claim =
+        "in distributed training BatchNorm's running statistics differ between workers, so that "
+        "the model does not converge effectively",
     .method =
         "Digits, 64-64-64-10, Adam, batches of 128 shared among 1 to 16 workers, each with a\n"
-        "fixed shard of the images: drawn at random, or of the images sorted by class. BatchNorm:\n"
-        "each worker normalizes its own part and keeps its own running statistics; combined:\n"
-        "those of all parts are put together (.ghost, .combined); LayerNorm has none. Accuracy on\n"
-        "the validation images, with each worker's running statistics in turn. Difference:\n"
-        "deviation of the running means among workers, in running deviations. All share one\n"
-        "learning rate, and a seed gives all the same images, shards and first weights.\n",
-    .rule = "harm: with random and with sorted shards, with 4 and with 16 workers, the accuracy "
-            "with workers' own statistics (mean over workers) is over a point below that with "
-            "combined ones; and what does no harm, combined statistics and LayerNorm, is with 16 "
-            "workers within 2 points of itself with one",
+        "fixed shard of the images, drawn at random or from the images sorted by class.\n"
+        "BatchNorm: each worker normalizes its own part and keeps its own running statistics.\n"
+        "Combined: the statistics of all parts are combined (.ghost, .combined). LayerNorm has\n"
+        "none. Measured: accuracy on the validation images, with each worker's running\n"
+        "statistics in turn, and the difference: the deviation of the running means among\n"
+        "workers, in running deviations. All share one learning rate, and a seed gives all the\n"
+        "same images, shards and first weights.\n",
+    .rule =
+        "harm: with random and with sorted shards, with 4 and with 16 workers, the accuracy with "
+        "workers' own statistics (mean over workers) is over a point below that with combined "
+        "ones; no harm: with combined statistics and with LayerNorm the accuracy with 16 workers "
+        "is within 2 points of that with one",
     .seeds = 25,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -54,7 +57,7 @@ static void run_all(int seed)
     ng_dataset_free(train), ng_dataset_free(validate);
 }
 
-/* One number of an outcome over the seeds. */
+/* Returns the spread over the seeds of one member of the outcomes. */
 static lab_spread spread_of(int sharding, int method, int count, size_t field)
 {
     double *values = lab_numbers(lab_seeds());
@@ -83,7 +86,8 @@ static void write_block(int sharding, int method)
     }
 }
 
-/* How much more accurate a method is than another, or than itself with other workers, in points. */
+/* A method and a number of workers. gain() returns how much more accurate one is than the other, in
+ * points. */
 typedef struct {
     int method, count;
 } setting;

@@ -1,6 +1,6 @@
-/* A network that workers train: their shards of the digits, and the training with one worker after
- * the other in one process. workers.c asks what comes of it; examples/mpi/workers_mpi.c has each
- * worker on a rank of its own, and compares. */
+/* Training of one network by several workers, simulated one after the other in one process: shards,
+ * statistics, steps. workers.c is the experiment; examples/mpi/workers_mpi.c runs each worker on
+ * its own rank and compares. */
 #ifndef EXAMPLES_WORKERS_H
 #define EXAMPLES_WORKERS_H
 
@@ -13,7 +13,7 @@ enum { MOST_WORKERS = 16, BUFFERS = 8 };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of both hidden layers", .normal = 64},
     [EPOCHS] = {"epochs", "passes over the data", .normal = 20, .quick = 2},
-    [BATCH] = {"batch", "samples a step, of all workers; a multiple of 16", .normal = 128,
+    [BATCH] = {"batch", "samples per step, of all workers; a multiple of 16", .normal = 128,
                .least = 32, .most = 1424, .multiple = MOST_WORKERS},
     [RATE] = {"rate", "learning rate of Adam", .normal = 0.003, .fraction = true},
     {0}};
@@ -23,7 +23,7 @@ static lab_size sizes[] = {
 enum { RANDOM_SHARDS, SORTED_SHARDS, SHARDINGS };
 static const char *const sharding_names[SHARDINGS] = {"random shards", "sorted shards"};
 
-/* Equal parts of the data, in its own (random) order or sorted by class. */
+/* Splits the data into equal parts, in their own (random) order or sorted by class. */
 static inline void make_shards(ng_dataset *data, int sharding, ng_dataset **shards, int workers)
 {
     const int64_t count = ng_dataset_count(data), part = count / workers;
@@ -51,7 +51,7 @@ static inline void make_shards(ng_dataset *data, int sharding, ng_dataset **shar
 
 /* ---- Workers ---- */
 
-/* A worker's own running statistics, kept while another one's are in the network. */
+/* A worker's running statistics, kept here while another worker's are in the network. */
 typedef struct {
     ng_tensor *buffers[BUFFERS];
     int count;
@@ -76,9 +76,10 @@ static void move_statistics(direction where, ng_module *net, const statistics *s
                        where == INTO_NETWORK ? s->buffers[i] : b.tensor);
 }
 
-/* Puts the workers' statistics together in the network, the variance with that of the means; the
- * root mean square of their means' deviation, over the deviation of all. */
-static inline double put_together(ng_module *net, const statistics *workers, int count)
+/* Sets the network's statistics to the combination of the workers': the mean of the means, and the
+ * mean variance plus the variance of the means. Returns the root mean square of the deviation of
+ * the workers' means, over the total deviation. */
+static inline double combine_statistics(ng_module *net, const statistics *workers, int count)
 {
     double squares = 0, features = 0;
     ng_named_tensor b;
@@ -124,8 +125,8 @@ static ng_module *make_network(int method, int64_t part, uint64_t seed)
     return net;
 }
 
-/* The mean loss of a step in which each worker runs the network by itself, one after the other
- * here; gradients add up to their mean. */
+/* Takes a step in which each worker runs the network separately, one after the other. The gradients
+ * add up to their mean. Returns the mean loss. */
 static double step_apart(ng_module *net, ng_tape *tape, const ng_batch *parts,
                          const statistics *own, int workers)
 {
@@ -140,7 +141,7 @@ static double step_apart(ng_module *net, ng_tape *tape, const ng_batch *parts,
     return sum;
 }
 
-/* The same where the network sees all parts at once. */
+/* The same with one forward pass of all parts. */
 static double step_together(ng_module *net, ng_tape *tape, const ng_batch *parts, int workers)
 {
     ng_tensor *x[MOST_WORKERS], *loss = NULL;
@@ -157,9 +158,10 @@ static double step_together(ng_module *net, ng_tape *tape, const ng_batch *parts
 }
 
 typedef struct {
-    double accuracy, worst, together; /* per cent: mean and lowest over workers; put together */
+    double accuracy, worst, together; /* per cent: mean and lowest over workers; with combined
+                                       * statistics */
     double difference;                /* of the running means */
-    double first, loss;               /* in training, in the first epoch and in the last */
+    double first, loss;               /* training loss in the first epoch and in the last */
 } outcome;
 
 static inline outcome run(int method, int workers, ng_dataset **shards, ng_dataset *validate,
@@ -195,7 +197,7 @@ static inline outcome run(int method, int workers, ng_dataset **shards, ng_datas
         o.accuracy += accuracy / views;
         o.worst = fmin(o.worst, accuracy);
     }
-    if (method == OWN) o.difference = put_together(net, own, workers);
+    if (method == OWN) o.difference = combine_statistics(net, own, workers);
     o.together = 100 * lab_evaluate(net, tape, validate).accuracy;
     for (int k = 0; k < workers; k++)
         for (int i = 0; i < own[k].count; i++) ng_tensor_free(own[k].buffers[i]);

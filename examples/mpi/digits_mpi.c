@@ -1,10 +1,9 @@
-/* The main job on many processes: one network learns the digits as a group of members, each with a
- * part of every batch, by BatchNorm with each member's own statistics, by BatchNorm with those of
- * all, and by LayerNorm, which has none to share.
+/* Distributed training on digits: compares BatchNorm with each member's own statistics,
+ * synchronized BatchNorm, and LayerNorm. Each member of the group trains on a part of every batch.
  *
  *     mpirun -n 2 build/examples/mpi/digits_mpi [--members 8] [--seeds 3] [--epochs 10]
  *
- * The last column, a digest of losses and weights, is the same on any number of processes. */
+ * The last column is a digest of losses and weights. It is the same on any number of processes. */
 #include "options.h"
 #include "program.h"
 #include "world.h"
@@ -17,7 +16,7 @@ static const char *const norm_names[] = {"BatchNorm, own statistics", "BatchNorm
 typedef struct {
     int members, seeds, epochs;
     const char *data;
-    bool prints; /* this is process 0 */
+    bool prints; /* on process 0 */
 } options;
 
 /* ---- One member ---- */
@@ -53,7 +52,7 @@ static double train_epoch(ng_module *net, ng_parallel *parallel, ng_optimizer *a
     return sum / i;
 }
 
-/* Per cent, with the member's own running statistics. */
+/* Returns the accuracy in per cent, with the member's own running statistics. */
 static double accuracy_of(ng_module *net, ng_tape *tape, const ng_dataset *data)
 {
     ng_batch all;
@@ -65,7 +64,7 @@ static double accuracy_of(ng_module *net, ng_tape *tape, const ng_dataset *data)
     return accuracy;
 }
 
-/* What one training ends with. */
+/* The results of one training. */
 typedef struct {
     double loss, accuracy;
     uint64_t digest;
@@ -117,13 +116,13 @@ static ng_status run_member(ng_group *group, void *with)
     return ng_error_status();
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static options parse_options(int argc, char **argv)
 {
     options o = {.members = 8, .seeds = 3, .epochs = 10};
     const program_option known[] = {
-        OPTION_COUNT("members", "N", "that each batch of 64 is shared among (8)", &o.members, 1,
+        OPTION_COUNT("members", "N", "members that share each batch of 64 (8)", &o.members, 1,
                      MOST_MEMBERS),
         OPTION_COUNT("seeds", "N", "runs of each norm (3)", &o.seeds, 1, 100),
         OPTION_COUNT("epochs", "N", "passes over the training data (10)", &o.epochs, 1, 1000)};

@@ -1,9 +1,9 @@
-/* A transformer learns the characters of Newton's Opticks on many processes: each member of the
+/* Distributed training of a character-level transformer on Newton's Opticks. Each member of the
  * group draws its own part of every batch.
  *
  *     mpirun -n 2 build/examples/mpi/transformer_mpi [--members 4] [--steps 200] [--width 128]
  *
- * The last column, a digest of losses and weights, is the same on any number of processes. */
+ * The last column is a digest of losses and weights. It is the same on any number of processes. */
 #include "options.h"
 #include "program.h"
 #include "world.h"
@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     int members, steps, width;
     text text;
-    bool prints; /* this is process 0 */
+    bool prints; /* on process 0 */
 } options;
 
 static bool read_text(text *t, const char *path)
@@ -52,7 +52,7 @@ typedef struct {
     uint64_t digest;
 } member;
 
-/* Sequences that begin anywhere, each label the byte after its id. */
+/* Draws sequences at random. Each label is the byte after its id. */
 static void draw_part(member *m)
 {
     const text *t = &m->o->text;
@@ -66,7 +66,7 @@ static void draw_part(member *m)
     ng_touch(m->ids), ng_touch(m->labels);
 }
 
-/* The loss of all members, the same bits on each. */
+/* Takes a step. Returns the mean loss of all members, the same bits on each. */
 static double step(member *m)
 {
     draw_part(m);
@@ -105,7 +105,7 @@ static ng_status run_member(ng_group *group, void *with)
     m.adam = ng_adamw_new(m.net, .lr = 1e-3, .weight_decay = 0.1);
     m.tape = ng_tape_new();
     m.digest = DIGEST_START;
-    ng_tape_seed(m.tape, ng_group_seed(group, 2)); /* dropout's */
+    ng_tape_seed(m.tape, ng_group_seed(group, 2)); /* for dropout */
     m.ids = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));
     m.labels = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));
     train(&m);
@@ -114,22 +114,22 @@ static ng_status run_member(ng_group *group, void *with)
     return ng_error_status();
 }
 
-/* ---- All ---- */
+/* ---- Main ---- */
 
 static options parse_options(int argc, char **argv)
 {
     options o = {.members = 4, .steps = 200, .width = 128};
     const program_option known[] = {
-        OPTION_COUNT("members", "N", "1, 2, 4 or 8 that share each batch of 8 (4)", &o.members, 1,
-                     BATCH),
-        OPTION_COUNT("steps", "N", "of training (200)", &o.steps, 1, 1000000),
+        OPTION_COUNT("members", "N", "members that share each batch of 8: 1, 2, 4 or 8 (4)",
+                     &o.members, 1, BATCH),
+        OPTION_COUNT("steps", "N", "training steps (200)", &o.steps, 1, 1000000),
         OPTION_COUNT("width", "N", "features; a multiple of 4 (128)", &o.width, 4, 4096)};
     const char *usage = "usage: mpirun -n COUNT transformer_mpi [options]\n";
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
-    if (BATCH % o.members) refuse("members", "that number", "1, 2, 4 or 8");
+    if (BATCH % o.members) refuse("members", "3, 5, 6 or 7", "1, 2, 4 or 8");
     const char *path = find_data("opticks.txt");
     if (read_text(&o.text, path)) return o;
-    complain("%s: cannot be read, or is too short", path);
+    complain("%s: not readable, or too short", path);
     exit(EXIT_FAILED);
 }
 

@@ -1,10 +1,10 @@
-/* The experiment `workers` with each worker on a rank of its own: do the figures agree with those
- * of the workers that one process plays one after the other?
+/* The experiment `workers` with each worker on its own rank, compared with the workers that
+ * `workers` simulates in one process.
  *
  *     mpirun -n 4 build/examples/mpi/workers_mpi [--seeds 25] [--out plots/]
  *
- * Both begin with the same shards and weights. What differs is what is tried out: who adds the
- * gradients up, in which order, and how statistics come together. */
+ * Both start from the same shards and weights. They differ in how gradients are added, in which
+ * order, and how statistics are combined. */
 #include "../claims/workers.h"
 #include "world.h"
 #include <stddef.h>
@@ -15,16 +15,16 @@ static int workers_of(int i) { return i == FOUR ? 4 : 16; }
 static const lab_experiment experiment = {
     .id = "workers_mpi",
     .source = "the experiment `workers`",
-    .claim = "workers on ranks of their own do as the workers that one process plays",
+    .claim = "workers on their own ranks give the same results as workers simulated in one process",
     .method =
-        "As `workers`, with 4 and with 16 workers on MPI: own statistics are those of a rank,\n"
-        "combined ones those of .group. A seed gives both the same shards and first weights.\n"
-        "The loss of the first epoch tells of the method, before rounding has grown; accuracy\n"
-        "and the running means' difference after the last one of what comes of it.\n",
-    .rule =
-        "from the same seed, ranks less played workers: the loss of the first epoch is within a "
-        "millionth of itself; in the end the accuracy is within a point and the difference of "
-        "the running means within 0.02",
+        "As `workers`, with 4 and with 16 workers on MPI. Own statistics are those of a rank,\n"
+        "combined ones those of .group. A seed gives both the same shards and first weights. The\n"
+        "loss of the first epoch compares the methods before rounding errors have grown.\n"
+        "Accuracy and difference of the running means after the last epoch compare the final\n"
+        "results.\n",
+    .rule = "same seed, ranks less simulated workers: the relative difference of the first epoch's "
+            "loss is within 1e-6; the final accuracy is within a point, and the difference of the "
+            "running means within 0.02",
     .seeds = 25,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -55,7 +55,7 @@ static ng_module *make_ranks_network(int method, ng_group *group, uint64_t seed)
     return net;
 }
 
-/* Of all ranks. */
+/* Returns the mean over all ranks. Lowers *least, if given, to the smallest value. */
 static double mean_of(ng_group *group, double mine, double *least)
 {
     double all[MOST_WORKERS] = {0}, sum = 0;
@@ -68,7 +68,7 @@ static double mean_of(ng_group *group, double mine, double *least)
     return sum / ng_group_size(group);
 }
 
-/* The mean loss of an epoch. */
+/* Trains for one epoch. Returns the mean loss. */
 static double train_epoch(ng_group *group, ng_module *net, ng_parallel *parallel,
                           ng_optimizer *adam, ng_tape *tape, ng_dataset *mine)
 {
@@ -86,7 +86,7 @@ static double train_epoch(ng_group *group, ng_module *net, ng_parallel *parallel
     return mean_of(group, sum, NULL);
 }
 
-/* Collects every rank's running statistics, as put_together takes them. */
+/* Collects every rank's running statistics for combine_statistics. */
 static void collect(ng_group *group, ng_module *net, statistics *all)
 {
     const int ranks = ng_group_size(group);
@@ -123,7 +123,7 @@ static ng_status run_member(ng_group *group, void *with)
     o.accuracy = mean_of(group, 100 * lab_evaluate(net, tape, j->validate).accuracy, &o.worst);
     if (j->method == OWN) {
         collect(group, net, own);
-        o.difference = put_together(net, own, ranks);
+        o.difference = combine_statistics(net, own, ranks);
     }
     o.together = 100 * lab_evaluate(net, tape, j->validate).accuracy;
     if (rank == 0) j->result = o;

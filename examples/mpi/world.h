@@ -1,5 +1,5 @@
-/* What the programs on MPI share: the group of all processes, a mean over a group's members, and a
- * digest of a network's numbers, which is the same only where their bits are. */
+/* Shared by the MPI programs: the group of all processes, a mean over members, and a digest of a
+ * network's parameters. */
 #ifndef EXAMPLES_MPI_WORLD_H
 #define EXAMPLES_MPI_WORLD_H
 
@@ -8,7 +8,7 @@
 
 enum { MOST_MEMBERS = 64 };
 
-/* Begins MPI; the group of all processes, or NULL. */
+/* Begins MPI. Returns the group of all processes, or NULL. */
 static inline ng_group *world_begin(int *argc, char ***argv)
 {
     return ng_mpi_begin(argc, argv) ? NULL : ng_mpi_group(MPI_COMM_WORLD);
@@ -20,7 +20,7 @@ static inline void world_end(ng_group *world)
     MPI_Finalize();
 }
 
-/* Of all members; the same bits on each. NaN where one has failed. */
+/* Returns the mean over all members, the same bits on each. NaN if a member has failed. */
 static inline double members_mean(ng_group *group, double mine)
 {
     double all[MOST_MEMBERS] = {0}, sum = 0;
