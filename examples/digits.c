@@ -292,10 +292,10 @@ typedef struct {
     pthread_mutex_t lock; /* of printing and of: */
     double seconds[MAX_SEEDS];
     int printed;
-} crew;
+} run_pool;
 
 /* Trains from the seed at this index of the curves. The seed draws the split and the weights. */
-static void run_seed(crew *w, curves *c, int place, double lr, int before, bool shows)
+static void run_seed(run_pool *w, curves *c, int place, double lr, int before, bool shows)
 {
     job *j = w->job;
     const int seed = c->first_seed + place;
@@ -336,7 +336,7 @@ static void print_run(const job *j, int norm, int seed, double seconds)
 }
 
 /* Prints finished runs in the order of their seeds. */
-static void note_run(crew *w, int place, double seconds)
+static void note_run(run_pool *w, int place, double seconds)
 {
     const job *j = w->job;
     curves *c = &w->job->curves[w->norm];
@@ -350,7 +350,7 @@ static void note_run(crew *w, int place, double seconds)
 
 static ng_status run_some(ng_group *group, void *with)
 {
-    crew *w = with;
+    run_pool *w = with;
     job *j = w->job;
     const bool shows = ng_group_rank(group) == 0;
     for (int i; !interrupted && !ng_failed() && (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
@@ -370,12 +370,12 @@ static ng_status run_some(ng_group *group, void *with)
 /* Trains all runs. Returns whether all of them completed. */
 static bool run_all(job *j, int norm, bool on_trial, int count, progress *bar)
 {
-    crew w = {.job = j,
-              .norm = norm,
-              .count = count,
-              .on_trial = on_trial,
-              .bar = bar,
-              .lock = PTHREAD_MUTEX_INITIALIZER};
+    run_pool w = {.job = j,
+                  .norm = norm,
+                  .count = count,
+                  .on_trial = on_trial,
+                  .bar = bar,
+                  .lock = PTHREAD_MUTEX_INITIALIZER};
     ng_group *alone = ng_group_alone();
     const int at_once = j->options.at_once < count ? j->options.at_once : count;
     const bool well = ng_group_run(alone, run_some, &w, at_once) == NG_OK;

@@ -32,14 +32,14 @@ static inline experiment experiment_begin(int argc, char **argv, const char *nam
     const char *out = NULL;
     int seed = 0;
     bool no_plot = false;
-    char usage[1024], many[32], where[96];
+    char usage[1024], steps_help[32], out_help[96];
     snprintf(usage, sizeof usage, "usage: %s [options]\n\n%s\n", name, what);
-    snprintf(many, sizeof many, "training steps (%d)", steps);
-    snprintf(where, sizeof where, "prefix of the .dat, .svg and .png (build/%s)", name);
+    snprintf(steps_help, sizeof steps_help, "training steps (%d)", steps);
+    snprintf(out_help, sizeof out_help, "prefix of the .dat, .svg and .png (build/%s)", name);
     const program_option known[] = {
-        OPTION_COUNT("steps", "N", many, &e.steps, 1, 100000000),
+        OPTION_COUNT("steps", "N", steps_help, &e.steps, 1, 100000000),
         OPTION_COUNT("seed", "N", "seed of all random numbers (0)", &seed, 0, 1000000000),
-        OPTION_TEXT("out", "PREFIX", where, &out),
+        OPTION_TEXT("out", "PREFIX", out_help, &out),
         OPTION_SWITCH("no-plot", "draw no figure", &no_plot)};
     program_begin(argv);
     refuse_more(
@@ -76,12 +76,12 @@ static inline bool experiment_goes_on(experiment *e, int step, const char *serie
 static inline int experiment_end(experiment *e)
 {
     char script[128];
-    bool well = !ng_failed();
+    bool ok = !ng_failed();
     progress_end(&e->bar);
     snprintf(script, sizeof script, "plots/%s.gp", e->name);
-    if (well) well = write_dat(e->history, e->out) && draw_figure(script, e->out, e->draw);
+    if (ok) ok = write_dat(e->history, e->out) && draw_figure(script, e->out, e->draw);
     ng_history_free(e->history);
-    return program_end(!well ? EXIT_FAILED : interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS);
+    return program_end(!ok ? EXIT_FAILED : interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS);
 }
 
 #endif

@@ -43,11 +43,12 @@ static options parse_options(int argc, char **argv)
     const char *out = NULL;
     const program_option known[] = {
         OPTION_TEXT("images", "FILE", "training images", &o.images),
-        OPTION_TEXT("labels", "FILE", "theirs", &o.labels),
+        OPTION_TEXT("labels", "FILE", "labels of the training images", &o.labels),
         OPTION_TEXT("test-images", "FILE", "test images (a fifth of the images, drawn by the seed)",
                     &o.test_images),
-        OPTION_TEXT("test-labels", "FILE", "theirs", &o.test_labels),
-        OPTION_COUNT("train", "N", "training images; without --test-images the rest is for testing",
+        OPTION_TEXT("test-labels", "FILE", "labels of the test images", &o.test_labels),
+        OPTION_COUNT("train", "N",
+                     "number of training images; without --test-images the rest is for testing",
                      &o.train, 1, 100000000),
         OPTION_LIST("norm", "LIST", "some of none,batch,layer,group (all)", o.norm, norms),
         OPTION_COUNT("seeds", "N", "runs of each norm (1)", &o.seeds, 1, MAX_SEEDS),

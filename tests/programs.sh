@@ -252,7 +252,7 @@ refused 2 '--batch 100: expected a multiple of 16' workers --batch 100
 refused 2 '--steps 7: expected a multiple of 10' without_norm --steps 7
 refused 2 '--steps 7: expected a multiple of 20' penalty --steps 7
 refused 2 'expected a whole number from 4' selectability --most 3
-refused 1 'expected at least a row, of --widest 512' rms_cost --elements 100
+refused 1 'expected at least 512, the value of --widest' rms_cost --elements 100
 refused 1 'more than one value per channel' edge_of_stability --images 1
 # More steps than the text has batches: it is gone through again.
 "$programs/deep_transformer" --quick --no-plot --layers 1 --width 4 --steps 720 >"$folder/output"

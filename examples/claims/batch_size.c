@@ -103,7 +103,7 @@ typedef struct {
     double wrong, seen;
 } tally;
 
-/* Counts wrong answers in the network's present mode. In train mode an incomplete batch is left
+/* Counts wrong answers in the network's current mode. In train mode an incomplete batch is left
  * out, since BatchNorm needs more than one sample. */
 static void count_wrong(ng_module *net, int network, ng_tape *tape, ng_dataset *data, int batch,
                         bool training, tally *t)

@@ -16,15 +16,15 @@ static const lab_experiment experiment = {
              "normalization reduces that internal covariate shift",
     .method =
         "Ioffe & Szegedy's network, three hidden layers of 100 sigmoids, learns the digits by\n"
-        "SGD in batches of 60. All networks use the best of six rates without a norm, then each\n"
-        "norm its own best rate (lowest training loss in the last epoch, median over three seeds\n"
-        "that are not scored). After each epoch, over the validation images: the 15th, 50th and\n"
-        "85th percentile of the input of each sigmoid in the last hidden layer, and the mean\n"
-        "distance that these three have moved (median over the units). The drift is the sum of\n"
-        "these distances. In addition, internal covariate shift as Santurkar et al. 2018 define\n"
-        "it: the change of the gradient of the last hidden layer's weights when the layers\n"
-        "before it take a training step, relative to the gradient (mean of five batches per\n"
-        "epoch, median over the epochs).\n",
+        "SGD in batches of 60. Each norm is compared with no norm at two rates: the best of six\n"
+        "for no norm, and its own best (lowest training loss in the last epoch, median over\n"
+        "three seeds that are not scored). After each epoch, over the validation images: the\n"
+        "15th, 50th and 85th percentile of the input of each sigmoid in the last hidden layer,\n"
+        "and the mean distance that these three have moved (median over the units). The drift is\n"
+        "the sum of these distances. In addition, internal covariate shift as Santurkar et al.\n"
+        "2018 define it: the change of the gradient of the last hidden layer's weights when the\n"
+        "layers before it take a training step, relative to the gradient (mean of five batches\n"
+        "per epoch, median over the epochs).\n",
     .rule =
         "from the same seed (same split) the drift, and the change of the gradient, are smaller "
         "with a norm than without at its best rate: the quotient is below 1, at that rate and at "

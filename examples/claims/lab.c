@@ -107,19 +107,19 @@ static void set_size(lab_size *s)
 static void parse_options(int argc, char **argv)
 {
     const lab_experiment *e = lab.experiment;
-    char usage[8192], runs[64], where[160], meanings[MOST_SIZES][160];
+    char usage[8192], seeds_help[64], out_help[160], meanings[MOST_SIZES][160];
     const char *out = NULL;
     int first_seed = 0;
     write_lines(usage, sizeof usage,
                 "usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n", program_name(),
                 e->claim, e->source, e->method, e->rule);
-    snprintf(runs, sizeof runs, "runs of each kind (%d)", e->seeds);
-    snprintf(where, sizeof where, "prefix of the .dat, .svg and .png (build/%s)", figure());
+    snprintf(seeds_help, sizeof seeds_help, "runs of each kind (%d)", e->seeds);
+    snprintf(out_help, sizeof out_help, "prefix of the .dat, .svg and .png (build/%s)", figure());
     program_option known[MOST_SIZES + OWN_OPTIONS] = {
-        OPTION_COUNT("seeds", "N", runs, &lab.seeds, 1, MOST_SEEDS),
+        OPTION_COUNT("seeds", "N", seeds_help, &lab.seeds, 1, MOST_SEEDS),
         OPTION_COUNT("seed", "N", "first seed (0)", &first_seed, 0, 1000000000)};
     const program_option last[] = {
-        OPTION_TEXT("out", "PREFIX", where, &out),
+        OPTION_TEXT("out", "PREFIX", out_help, &out),
         OPTION_COUNT("threads", "N", "threads of the kernels; 0: one per processor (1)",
                      &lab.threads, 0, NG_MOST_THREADS),
         OPTION_SWITCH("quick", "smoke run: small, with meaningless results", &lab.quick),

@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &rms_cost);
     if (lab_whole(ELEMENTS) < lab_whole(WIDEST))
-        ng_fail(NG_EVALUE, "--elements %d: expected at least one row, --widest %d",
+        ng_fail(NG_EVALUE, "--elements %d: expected at least %d, the value of --widest",
                 lab_whole(ELEMENTS), lab_whole(WIDEST));
     lab_goes_on();
     lab_data("tensors of %d numbers, %d turns a round; steps of 64-width-width-10, batch 64, %d "
