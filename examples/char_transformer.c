@@ -1,8 +1,9 @@
 /* A transformer that learns to write text, character by character.
  *
  * Trains one network for each requested norm and placement, prints the losses, writes them to a
- * .dat file and prints a sample of the last network's text: build/examples/char_transformer
- * --help */
+ * .dat file and prints a sample of the last network's text.
+ *
+ *     build/examples/char_transformer --help */
 #include "options.h"
 #include "training.h"
 
@@ -120,7 +121,7 @@ typedef struct {
     int id[256];             /* id of each byte; -1 if it does not occur */
     unsigned char byte[256]; /* byte of each id */
     int vocabulary;
-    int64_t train; /* the first so many bytes are for training, the rest for validation */
+    int64_t train; /* number of bytes for training; the rest is for validation */
 } text;
 
 static bool read_file(text *t, const char *path)
