@@ -126,7 +126,9 @@ static options parse_options(int argc, char **argv)
         OPTION_COUNT("width", "N", "features; a multiple of 4 (128)", &o.width, 4, 4096)};
     const char *usage = "usage: mpirun -n COUNT transformer_mpi [options]\n";
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
-    if (BATCH % o.members) refuse("members", "3, 5, 6 or 7", "1, 2, 4 or 8");
+    char members[16];
+    snprintf(members, sizeof members, "%d", o.members);
+    if (BATCH % o.members) refuse("members", members, "1, 2, 4 or 8");
     const char *path = find_data("opticks.txt");
     if (read_text(&o.text, path)) return o;
     complain("%s: not readable, or too short", path);
