@@ -88,7 +88,7 @@ do for [kind in screen eq '' ? "svg png" : screen] {
     if (plain) { unset grid }
     set multiplot
     set label 1 status ne '' ? status : "Line: median of ".sprintf("%d", seeds)." seeds; band: their middle half." \
-        .(rated ? " Left: the last five epochs of three other seeds, of which the worst counts; ring: the best rate, which the norm has in the other panels." : '') \
+        .(rated ? " Left: the last five epochs of three other seeds, the worst of them; ring: the best rate, used in the other panels." : '') \
         at screen begins(rated ? 0 : 1),0.075 tc rgb faint font fine(kind)
     if (status eq '') { set label 2 what at screen begins(rated ? 0 : 1),0.03 tc rgb faint font fine(kind) }
 

@@ -22,7 +22,7 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 620)
     eval "set tics font '" . fine(kind) . "'"
     set multiplot
-    set label 1 "✓ unchanged, ✗ changed; (!): published otherwise, of the upper five. Number: median relative change.   " \
+    set label 1 "✓ unchanged, ✗ changed; (!): differs from the published table (upper five). Number: median relative change.   " \
         . what_of(data) at screen 0.02,0.026 tc rgb faint font fine(kind)
 
     # ---- The table ----

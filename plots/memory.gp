@@ -24,7 +24,7 @@ do for [kind in "svg png"] {
         at screen 0.07,0.035 tc rgb faint font fine(kind)
     set bmargin at screen 0.22; set tmargin at screen 0.86
     set lmargin at screen 0.07; set rmargin at screen 0.44
-    eval headline("Kept by one norm, beside its result")
+    eval headline("Memory of one norm, without its result")
     set logscale x 2
     set logscale y 10
     set format y powers

@@ -17,7 +17,7 @@ style(w) = w == 1 ? 3 : 2
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 480)
     set multiplot
-    set label 1 "Solid: 512 samples a rank; dashed: 512 samples in all. Only steps on one and two ranks were measured; the rest is reckoned." \
+    set label 1 "Solid: 512 samples a rank; dashed: 512 samples in all. Steps on one and two ranks were measured; the rest is extrapolated." \
         at screen 0.075,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) noenhanced at screen 0.075,0.018 tc rgb faint font fine(kind)
     set logscale x 2

@@ -27,7 +27,7 @@ do for [kind in "svg png"] {
     set format y powers
     set yrange [9e-4:4]
     set xrange [0:1.25 * most]
-    set xlabel "gradients spent (a Hessian-vector product counts as two)" offset 0,0.4
+    set xlabel "gradients used (a Hessian-vector product counts as two)" offset 0,0.4
     do for [k = 1:2] {
         set lmargin at screen (k == 1 ? 0.07 : 0.56); set rmargin at screen (k == 1 ? 0.475 : 0.965)
         eval headline(titles[k])

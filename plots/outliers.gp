@@ -51,7 +51,7 @@ do for [kind in "svg png"] {
          for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k))) with linespoints ls style(k) @MARKED
 
     set lmargin at screen 0.72; set rmargin at screen 0.985
-    eval headline("In a network RMSNorm stands\\nlarger outliers")
+    eval headline("In a network RMSNorm\\ntolerates larger outliers")
     set label 99 offset 0,0.9
     set logscale x; set format x powers
     set xrange [1:1000]; set yrange [0:100]

@@ -31,7 +31,7 @@ do for [kind in "svg png"] {
     set bmargin at screen 0.21; set tmargin at screen 0.88
 
     set lmargin at screen 0.075; set rmargin at screen 0.3
-    eval headline(sprintf("Learning %d images by heart", shown))
+    eval headline(sprintf("Memorizing %d images", shown))
     set xlabel "training loss (falls to the right)" offset 0,0.4
     set ylabel "validation loss"
     set format "%g"

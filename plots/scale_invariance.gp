@@ -21,7 +21,7 @@ do for [kind in "svg png"] {
     unset label
     unset xlabel
     set multiplot
-    set label 1 "Left: eps = 0, a mark a seed; what is below 1e-17 stands on the axis. Right: median of the seeds; band: their middle half." \
+    set label 1 "Left: eps = 0, a mark a seed; values below 1e-17 are drawn on the axis. Right: median of the seeds; band: their middle half." \
         at screen 0.075,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.075,0.018 tc rgb faint font fine(kind)
     set bmargin at screen 0.22; set tmargin at screen 0.88
