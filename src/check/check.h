@@ -66,7 +66,7 @@ typedef struct {
     int64_t offset;    /* of its gradient in ng_subject.analytic */
 } ng_check_leaf;
 
-/* A buffer of a module, which each run of the function finds as it was. */
+/* A buffer of a module. Each run of the function finds it as it was. */
 typedef struct {
     ng_tensor *tensor;
     void *origin;
@@ -76,7 +76,9 @@ typedef struct {
     ng_check_call *call;
     void *context;
     const ng_check_options *options;
+    ng_check_report *report; /* gets the reason wherever a function below returns false */
     int order;
+    ng_dtype dtype;        /* NG_F64, except in float32.c */
     ng_tensor **arguments; /* what the call is given */
     ng_tensor **owned;     /* those of them that are copies; else NULL */
     int n_arguments;
@@ -86,8 +88,8 @@ typedef struct {
     int n_states;
 
     ng_tape *tape;
-    bool nested;          /* f takes a gradient itself, */
-    bool lost;            /* and one that is not recorded */
+    bool nested;          /* f takes a gradient itself */
+    bool lost;            /* f takes a gradient that is not recorded */
     const ng_op *own_op;  /* the first op of the user's own in f, or NULL */
     bool asks_dtype;      /* f calls ng_dtype_of */
     ng_tensor *cotangent; /* u */
@@ -96,52 +98,51 @@ typedef struct {
     int64_t n_gradient, n_values;            /* numbers in all leaves; in F */
     double *weights, *base, *plus, *minus;   /* w, and F at three points */
     double *analytic;                        /* d (sum w F) / d leaves */
+    double *first, *other;                   /* gradients that it is compared with */
 } ng_subject;
 
-/* Copies the inputs and makes leaves of those that are differentiated; there is space for more
+/* Copies the inputs and makes leaves of those that are differentiated. There is space for more
  * leaves and states. */
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more_leaves, int states,
                      ng_check_report *report);
+void ng_subject_close(ng_subject *subject);
 
 /* Adds a tensor that the call reads besides its arguments; its owner keeps it. */
 bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor);
 bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor);
 
-/* Begins order 1: fills weights, base and analytic, and checks that runs repeat bit for bit. */
-bool ng_subject_begin(ng_subject *subject, ng_check_report *report);
+/* Begins order 1, or goes on to order 2: fills weights, base and analytic, and checks that runs
+ * repeat bit for bit. */
+bool ng_subject_begin(ng_subject *subject);
+bool ng_subject_raise(ng_subject *subject);
 
-/* Goes on from order 1 to order 2. */
-bool ng_subject_raise(ng_subject *subject, ng_check_report *report);
-
-/* F, and the gradient, where the leaves stand now. */
-bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report);
-bool ng_subject_gradient(ng_subject *subject, double *gradient, ng_check_report *report);
+/* F, and the gradient unless that is NULL, at the point where the leaves are now. */
+bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient);
 
 /* Whether the gradient still has the bits that were compared. */
-bool ng_subject_repeats(ng_subject *subject, ng_check_report *report);
+bool ng_subject_repeats(ng_subject *subject);
 
-/* At order 1: whether each leaf's gradient is the same where it is asked for alone and added to
- * another, which a backward kernel may do in another way. */
-bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report);
+/* Whether each leaf's gradient is the same where it is asked for alone and added to another one, or
+ * alone and recorded. A backward kernel may compute these in another way. */
+bool ng_subject_alone(ng_subject *subject, const double *compared, bool added);
 
-/* Finds the detached values that the result depends on and counts them in the report; from here on
- * those move that the options say. */
-bool ng_subject_find_detached(ng_subject *subject, ng_check_report *report);
+/* Counts the detached values that the result depends on in the report. From here on those move that
+ * the options say. */
+bool ng_subject_find_detached(ng_subject *subject);
 
-/* Where f contains an op of the user's own: runs f in float32 as well, and compares values and
+/* Runs f in float32 as well if it contains an op of the user's own, and compares values and
  * gradients with float64. */
-bool ng_subject_check_float32(ng_subject *subject, ng_check_report *report);
+bool ng_subject_check_float32(ng_subject *subject);
 
-void ng_subject_close(ng_subject *subject);
-
-/* A tensor that has another dtype for a while. The struct is put back as it was, so that this
- * cannot fail and no bit of value, gradient or version is lost. */
+/* A tensor that has another dtype for a while, with its values rounded to `through` on the way. The
+ * struct is put back as it was: that cannot fail, and no bit of value, gradient or version is lost.
+ */
 typedef struct {
     ng_tensor *tensor; /* NULL: nothing to put back */
     ng_tensor was;
 } ng_swapped;
-bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype dtype);
+bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype);
 void ng_swap_back(ng_swapped *swapped);
 
 /* ---- A line through the base point, and derivatives along it --------------------------------- */
@@ -154,56 +155,43 @@ typedef struct {
     double length;           /* L */
 } ng_line;
 
+/* The scale of element `index` of a leaf; of all of them for -1. */
+double ng_line_length(const ng_check_leaf *leaf, int64_t index);
+
+/* What F does from x - h to x + h. */
+typedef struct {
+    double slope;            /* the central difference */
+    long double right, step; /* sum w (F(x + h) - F(x)), and h as it was rounded */
+    double magnitude;        /* sum |w F| over those F that moved */
+    double gap, low, high;   /* how far the slopes of the two sides are apart, output by output;
+                                  the bounds of what a choice between the sides can give */
+    double rounding;         /* of `gap` */
+    bool moved, both;        /* F differs at the two ends; it moves on both sides */
+} ng_sides;
+bool ng_line_sides(const ng_line *line, double h, ng_sides *sides);
+
+/* A numeric derivative. */
 typedef struct {
     double value;
     double error;     /* estimated: truncation, rounding and noise */
-    double magnitude; /* sum |w_j F_j| over those F_j that moved (all, if none did) */
+    double magnitude; /* sum |w F| over those F that moved (all, if none did) */
     double length;    /* L of its line */
-    double step;      /* the smallest that it was made of; 0 where nothing moved */
-    bool bent;        /* the slopes of the two sides do not come together as the step shrinks */
+    double step;      /* the smallest that it was made of; 0 if nothing moved */
+    bool bent;        /* the slopes of the two sides do not approach each other */
 } ng_estimate;
 
-/* The scale of element `index` of a leaf; of all of them where that is -1. */
-double ng_line_length(const ng_check_leaf *leaf, int64_t index);
-
-/* The derivative, refined until its error is below `enough` of the larger of its own size and
- * `scale`, beginning with a share of the largest step. False where an evaluation fails. */
+/* The derivative, refined until its error is below `enough` times the larger of its own size and
+ * `scale`, from a share of the largest step on. */
 bool ng_line_estimate(const ng_line *line, double share, double scale, double enough,
-                      ng_estimate *estimate, ng_check_report *report);
-
-/* One central difference of step h. */
-bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_report *report);
-
-/* sum_j w_j (to_j - from_j), and the size of what was subtracted. */
-typedef struct {
-    long double sum;
-    double magnitude;
-    bool moved;
-} ng_contraction;
-ng_contraction ng_contract(const ng_subject *subject, const double *to, const double *from);
-
-/* F at t along the line; `moved` is t as it was rounded. */
-bool ng_line_values(const ng_line *line, double t, double *moved, double *values,
-                    ng_check_report *report);
-
-/* The slopes of the two sides at the step h. `gap` sums how far they are apart, output by output;
- * `low` and `high` bound what a choice between the sides can give. */
-typedef struct {
-    double gap, low, high, rounding;
-    bool both; /* F moves on both sides */
-} ng_sides;
-bool ng_line_sides(const ng_line *line, double h, ng_contraction *change, double *slope,
-                   ng_sides *sides, ng_check_report *report);
+                      ng_estimate *estimate);
 
 /* Whether the line has a kink or a jump at the base point, and `analytic` lies between the slopes
  * of the two sides. */
-bool ng_line_kink(const ng_line *line, double analytic, const ng_estimate *estimate, bool *kink,
-                  ng_check_report *report);
+bool ng_line_kink(const ng_line *line, double analytic, const ng_estimate *estimate, bool *kink);
 
-/* The exponent p of the remainder F(h) - F(0) - h analytic ~ h^p: 2 or more where `analytic` is
- * right, 1 where it is wrong; 0 where the remainder is rounding, and NaN where it is. */
-bool ng_line_exponent(const ng_line *line, double analytic, double *exponent,
-                      ng_check_report *report);
+/* The exponent p of the remainder F(h) - F(0) - h analytic ~ h^p: 2 or more if `analytic` is right,
+ * 1 if it is wrong; 0 if the remainder is rounding, and NaN if it is NaN. */
+bool ng_line_exponent(const ng_line *line, double analytic, double *exponent);
 
 /* ---- The check and its report ---------------------------------------------------------------- */
 
@@ -226,7 +214,7 @@ static inline ng_rng ng_check_rng(uint64_t seed, ng_check_stream stream)
 typedef struct {
     ng_estimate numeric;
     double analytic;
-    double exponent; /* of Taylor's remainder; 0 where it says nothing */
+    double exponent; /* of Taylor's remainder; 0 if it says nothing */
     bool wrong, kink;
 } ng_comparison;
 
@@ -235,7 +223,7 @@ ng_check_report ng_check_report_new(const ng_check_options *options);
 
 /* Checks an open subject. Failures on the way are in the report and not on record, except a lack of
  * memory. */
-void ng_check_subject(ng_subject *subject, ng_check_report *report);
+void ng_check_subject(ng_subject *subject);
 
 /* Says in the report why the check has not passed, unless that was said already; false. */
 bool ng_check_say(ng_check_report *report, const char *format, ...) NG_PRINTF(2, 3);
@@ -243,15 +231,17 @@ bool ng_check_say(ng_check_report *report, const char *format, ...) NG_PRINTF(2,
 /* The text of the newest error, for a call that returned nothing. */
 const char *ng_check_reason(void);
 
+/* Says that the check could not go on, and the reason; false. */
+bool ng_check_stop(ng_check_report *report);
+
 /* Adds "x: 15 of 15 wrong" to the report's counts. */
 void ng_check_count(ng_check_report *report, const char *name, int64_t wrong, int64_t compared);
 
-/* Looks for a pattern in the wrong derivatives of a leaf and leaves it as a hint. `line` gives the
- * i-th of `count`; `each` where there is one for every element. */
-void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_t count, bool each,
-                        ng_check_report *report);
+/* Looks for a pattern in the `count` derivatives of a leaf and leaves it as a hint; `each` if there
+ * is one for every element. */
+void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_t count, bool each);
 
 /* Leaves a likely cause of a failure that lies outside the derivatives as a hint. */
-void ng_check_explain(const ng_subject *subject, ng_check_report *report);
+void ng_check_explain(const ng_subject *subject);
 
 #endif

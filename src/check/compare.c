@@ -7,7 +7,6 @@
 /* The check of one leaf. */
 typedef struct {
     ng_subject *subject;
-    ng_check_report *report;
     const ng_check_leaf *leaf;
     double *directions; /* one after another; NULL where elements move */
     int64_t count;      /* of lines through the base point */
@@ -93,7 +92,7 @@ static double analytic_along(const ng_line *line)
 
 static bool estimate(const leaf_check *c, const ng_line *line, double share, ng_estimate *numeric)
 {
-    return ng_line_estimate(line, share, c->scale, 1e-2 * c->tolerance, numeric, c->report);
+    return ng_line_estimate(line, share, c->scale, 1e-2 * c->tolerance, numeric);
 }
 
 /* What seems wrong is measured again from other steps: noise shows in the distance. */
@@ -117,8 +116,8 @@ static bool measure(leaf_check *c)
         const ng_line line = line_at(c, i);
         d->analytic = analytic_along(&line);
         if (!estimate(c, &line, 3709 / 4096.0, &d->numeric) ||
-            (c->report->mode == NG_CHECK_TAYLOR &&
-             !ng_line_exponent(&line, d->analytic, &d->exponent, c->report)))
+            (c->subject->report->mode == NG_CHECK_TAYLOR &&
+             !ng_line_exponent(&line, d->analytic, &d->exponent)))
             return false;
         if (zero_to_rounding(d)) d->exponent = 0;
         const double size = fabs(d->numeric.value);
@@ -137,7 +136,7 @@ static bool judge(leaf_check *c, check_stats *sum)
         d->wrong = d->wrong && !is_right(c, d);
         sum->anything = sum->anything || !zero_to_rounding(d);
         if (!d->wrong && !d->numeric.bent) continue;
-        if (!ng_line_kink(&line, d->analytic, &d->numeric, &d->kink, c->report)) return false;
+        if (!ng_line_kink(&line, d->analytic, &d->numeric, &d->kink)) return false;
         d->wrong = d->wrong && !d->kink;
         sum->undecided += d->wrong && !is_known(c, d) && !(excess_of(c, d) > 0);
     }
@@ -157,7 +156,7 @@ static double relative_error(const leaf_check *c, const ng_comparison *d)
 static double rank_of(const leaf_check *c, const ng_comparison *d)
 {
     double error = relative_error(c, d);
-    if (c->report->mode == NG_CHECK_TAYLOR && d->exponent > 0) error = 1 / d->exponent;
+    if (c->subject->report->mode == NG_CHECK_TAYLOR && d->exponent > 0) error = 1 / d->exponent;
     if (isnan(error)) error = HUGE_VAL;
     return d->wrong ? 1e3 + error : error;
 }
@@ -166,7 +165,7 @@ static double rank_of(const leaf_check *c, const ng_comparison *d)
 static bool report_comparison(const leaf_check *c, int64_t i, check_stats *sum)
 {
     const ng_comparison *d = &c->found[i];
-    ng_check_report *report = c->report;
+    ng_check_report *report = c->subject->report;
     const double rank = rank_of(c, d);
     if (d->exponent > 0 && !d->kink && !(report->slope > 0 && report->slope <= d->exponent))
         report->slope = d->exponent;
@@ -194,10 +193,10 @@ static void report_leaf(const leaf_check *c, check_stats *sum)
     sum->failed += failed;
     sum->kinks += kinks;
     if (!sum->untested && c->count > 0 && kinks == c->count) sum->untested = c->leaf->name;
-    ng_check_count(c->report, c->leaf->name, failed, c->count);
+    ng_check_count(c->subject->report, c->leaf->name, failed, c->count);
     if (worst < 0) return;
     const ng_line line = line_at(c, worst);
-    ng_check_find_hint(&line, c->found, c->count, !c->directions, c->report);
+    ng_check_find_hint(&line, c->found, c->count, !c->directions);
 }
 
 static void conclude(const check_stats *sum, ng_check_report *report)
@@ -233,34 +232,26 @@ static bool draw_directions(leaf_check *c, ng_rng *rng)
 static bool check_leaf(leaf_check *c, ng_rng *rng, check_stats *sum)
 {
     c->count = c->leaf->tensor->size;
-    c->directions = NULL;
-    bool ok = c->report->mode == NG_CHECK_ELEMENTS || draw_directions(c, rng);
+    bool ok = c->subject->report->mode == NG_CHECK_ELEMENTS || draw_directions(c, rng);
     c->found = ok ? ng_calloc("ng_check_function", c->count + 1, sizeof *c->found) : NULL;
-    if (!c->found) ng_check_say(c->report, "the check could not go on: %s", ng_check_reason());
-    ok = c->found && measure(c) && judge(c, sum);
+    ok = (c->found || ng_check_stop(c->subject->report)) && measure(c) && judge(c, sum);
     if (ok) report_leaf(c, sum);
-    ng_free(c->found);
-    ng_free(c->directions);
+    ng_free(c->found), ng_free(c->directions);
     return ok;
 }
 
-/* At order 2 all second derivatives may be 0, as those of a line are, but not the gradient too. */
-static bool has_gradient(const ng_subject *subject)
+/* All second derivatives may be 0, as those of a line are, if the gradient is not. */
+static bool check_order(ng_subject *subject, double *worst)
 {
-    for (int64_t i = 0; i < subject->n_values; i++)
-        if (subject->base[i] != 0) return true;
-    return false;
-}
-
-static bool check_order(ng_subject *subject, ng_check_report *report, double *worst)
-{
+    ng_check_report *report = subject->report;
     ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_DIRECTIONS);
-    check_stats sum = {.worst = *worst, .anything = subject->order == 2 && has_gradient(subject)};
+    check_stats sum = {.worst = *worst};
     report->order = subject->order;
     report->counts[0] = '\0';
+    for (int64_t i = 0; i < subject->n_values && subject->order == 2; i++)
+        sum.anything = sum.anything || subject->base[i] != 0;
     for (int i = 0; i < subject->n_leaves; i++) {
         leaf_check c = {.subject = subject,
-                        .report = report,
                         .leaf = &subject->leaves[i],
                         .tolerance = ng_option(subject->options->tolerance, 1e-9)};
         if (!check_leaf(&c, &rng, &sum)) return false;
@@ -270,27 +261,27 @@ static bool check_order(ng_subject *subject, ng_check_report *report, double *wo
     report->kinks += sum.kinks;
     *worst = sum.worst;
     conclude(&sum, report);
-    return !report->message[0] && ng_subject_repeats(subject, report);
+    return !report->message[0] && ng_subject_repeats(subject);
 }
 
 /* Where the first derivatives are wrong, the second ones are not looked at. */
-static bool check_orders(ng_subject *subject, ng_check_report *report)
+static bool check_orders(ng_subject *subject)
 {
     double worst = -1;
-    if (!ng_subject_begin(subject, report) || !ng_subject_find_detached(subject, report) ||
-        !check_order(subject, report, &worst) || !ng_subject_adds_up(subject, report) ||
-        !ng_subject_check_float32(subject, report))
+    if (!ng_subject_begin(subject) || !ng_subject_find_detached(subject) ||
+        !check_order(subject, &worst) || !ng_subject_alone(subject, subject->analytic, true) ||
+        !ng_subject_check_float32(subject))
         return false;
     if (subject->options->order < 2) return true;
-    report->order = 2;
-    return ng_subject_raise(subject, report) && check_order(subject, report, &worst);
+    subject->report->order = 2;
+    return ng_subject_raise(subject) && check_order(subject, &worst);
 }
 
-void ng_check_subject(ng_subject *subject, ng_check_report *report)
+void ng_check_subject(ng_subject *subject)
 {
     const ng_error_record earlier = ng_error_put_aside();
-    report->passed = check_orders(subject, report);
-    if (!report->passed) ng_check_explain(subject, report);
+    subject->report->passed = check_orders(subject);
+    if (!subject->report->passed) ng_check_explain(subject);
     if (ng_error_status() != NG_ENOMEM) ng_clear_error();
     ng_error_put_back(&earlier);
 }
@@ -312,7 +303,7 @@ static bool options_have_meaning(const ng_check_options *options, ng_check_repor
         return ng_check_say(report, "the tolerance is %g: it is between 0 and 1",
                             options->tolerance);
     if (no_step || !(options->step >= 0 && options->step <= 1))
-        return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step);
+        return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step + 0);
     return true;
 }
 
@@ -330,7 +321,7 @@ ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options opt
     ng_subject subject = {0};
     if (report.message[0]) return report;
     if (ng_subject_open(&subject, call, options.context, &options, 0, 0, &report))
-        ng_check_subject(&subject, &report);
+        ng_check_subject(&subject);
     ng_subject_close(&subject);
     return report;
 }

@@ -4,24 +4,16 @@
 #include <math.h>
 #include <string.h>
 
-/* Moves every leaf by 2^-20 of its scale, in directions of the seed. */
-static void displace(ng_subject *subject, ng_rng rng, double sign)
+/* Moves every leaf by `scale` 2^-20 of its size, in directions of the seed; by 0, back. */
+static void displace(const ng_subject *subject, double scale)
 {
+    ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_DISPLACEMENTS);
     for (int i = 0; i < subject->n_leaves; i++) {
         const ng_check_leaf *leaf = &subject->leaves[i];
-        double *x = leaf->tensor->data, h = sign * ldexp(ng_line_length(leaf, -1), -20);
+        double *x = leaf->tensor->data, h = scale * ldexp(ng_line_length(leaf, -1), -20);
         ng_touch(leaf->tensor);
         for (int64_t e = 0; e < leaf->tensor->size; e++)
-            x[e] = leaf->origin[e] + h * ng_rng_normal(&rng);
-    }
-}
-
-static void displace_back(ng_subject *subject)
-{
-    for (int i = 0; i < subject->n_leaves; i++) {
-        const ng_check_leaf *leaf = &subject->leaves[i];
-        ng_touch(leaf->tensor);
-        memcpy(leaf->tensor->data, leaf->origin, (size_t)leaf->tensor->size * sizeof(double));
+            x[e] = scale == 0 ? leaf->origin[e] : leaf->origin[e] + h * ng_rng_normal(&rng);
     }
 }
 
@@ -46,78 +38,60 @@ static void let_move(ng_tape *tape, bool by_definition, int64_t which)
             value->by_definition == by_definition && (which == DETACHED_ALL || which == i);
 }
 
-/* Whether the result is another where these move, on both sides of the base point: a comparison
- * with a detached value may flip on one of them. */
-static bool depends_on(ng_subject *subject, bool by_definition, int64_t which, bool *answer,
-                       ng_check_report *report)
+/* Whether the result differs if these move, on both sides of the base point: a comparison with a
+ * detached value may flip on one of them. */
+static bool depends_on(ng_subject *subject, bool by_definition, int64_t which, bool *answer)
 {
-    const ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_DISPLACEMENTS);
     bool ok = true;
     *answer = true;
-    for (int side = 0; side < 2 && ok && *answer; side++) {
-        displace(subject, rng, side ? -1 : 1);
+    for (int side = -1; side <= 1 && ok && *answer; side += 2) {
+        displace(subject, side);
         let_move(subject->tape, by_definition, DETACHED_NONE);
-        ok = ng_subject_values(subject, subject->plus, report);
+        ok = ng_subject_evaluate(subject, subject->plus, NULL);
         let_move(subject->tape, by_definition, which);
-        ok = ok && ng_subject_values(subject, subject->minus, report);
+        ok = ok && ng_subject_evaluate(subject, subject->minus, NULL);
         *answer = ok && values_differ(subject->plus, subject->minus, subject->n_values);
     }
-    displace_back(subject);
+    displace(subject, 0);
     return ok;
 }
 
-/* "rsqrt (4, 1) at my_norm.c:42" */
-static void describe_detached(const ng_detached *value, char *text, size_t bytes)
+/* "rsqrt (4, 1) at my_norm.c:42", of the first that counts. */
+static void describe_detached(const ng_detached *value, ng_check_report *report)
 {
     const char *place = value->place ? value->place : "an unknown place";
     const char *folder = strrchr(place, '/');
-    snprintf(text, bytes, "%.24s %.32s at %.48s", value->op ? value->op : "a value",
-             ng_shape_print(value->value->shape).text, folder ? folder + 1 : place);
+    if (value->by_definition || report->detached_value[0]) return;
+    snprintf(report->detached_value, sizeof report->detached_value, "%.24s %.32s at %.48s",
+             value->op ? value->op : "a value", ng_shape_print(value->value->shape).text,
+             folder ? folder + 1 : place);
 }
 
-/* Counts value `which`, or all of a kind; the report describes the first that is not by definition.
- */
-static int add_detached(const ng_tape *tape, bool by_definition, int64_t which,
-                        ng_check_report *report)
+/* How many of a kind the result depends on: none if they cancel when all of them move, and all if
+ * none does alone but all together do. */
+static bool count_detached(ng_subject *subject, bool by_definition, int *count)
 {
     const ng_detached *value;
-    int found = 0;
-    for (int64_t i = 0; (value = ng_tape_detached(tape, i)); i++) {
-        if (value->by_definition != by_definition || (which != DETACHED_ALL && which != i))
-            continue;
-        if (!by_definition && !report->detached_value[0])
-            describe_detached(value, report->detached_value, sizeof report->detached_value);
-        found++;
-    }
-    return found;
-}
-
-/* How many of a kind the result depends on: none where they cancel when all of them move, and all
- * where none does alone but all together do. */
-static bool count_detached(ng_subject *subject, bool by_definition, int *count,
-                           ng_check_report *report)
-{
-    const ng_detached *value;
-    bool depends = false;
+    bool together = false;
     *count = 0;
-    if (!depends_on(subject, by_definition, DETACHED_ALL, &depends, report)) return false;
-    for (int64_t i = 0; depends && (value = ng_tape_detached(subject->tape, i)); i++) {
-        bool alone = false;
-        if (value->by_definition != by_definition) continue;
-        if (!depends_on(subject, by_definition, i, &alone, report)) return false;
-        if (alone) *count += add_detached(subject->tape, by_definition, i, report);
-    }
-    if (depends && *count == 0)
-        *count = add_detached(subject->tape, by_definition, DETACHED_ALL, report);
+    if (!depends_on(subject, by_definition, DETACHED_ALL, &together)) return false;
+    for (int all = 0; all < 2 && together && *count == 0; all++)
+        for (int64_t i = 0; (value = ng_tape_detached(subject->tape, i)); i++) {
+            bool counts = all;
+            if (value->by_definition != by_definition) continue;
+            if (!all && !depends_on(subject, by_definition, i, &counts)) return false;
+            *count += counts;
+            if (counts) describe_detached(value, subject->report);
+        }
     return true;
 }
 
-bool ng_subject_find_detached(ng_subject *subject, ng_check_report *report)
+bool ng_subject_find_detached(ng_subject *subject)
 {
-    ng_tape *tape = subject->tape;
+    ng_check_report *report = subject->report;
     const bool ok =
-        !ng_tape_detached(tape, 0) || (count_detached(subject, false, &report->detached, report) &&
-                                       count_detached(subject, true, &report->constants, report));
-    let_move(tape, false, subject->options->detached_moves ? DETACHED_ALL : DETACHED_NONE);
+        !ng_tape_detached(subject->tape, 0) || (count_detached(subject, false, &report->detached) &&
+                                                count_detached(subject, true, &report->constants));
+    let_move(subject->tape, false, subject->options->detached_moves ? DETACHED_ALL : DETACHED_NONE);
     return ok;
 }

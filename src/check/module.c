@@ -86,7 +86,8 @@ static bool prepare(module_state *s, ng_subject *subject, const ng_check_options
     for (int i = 0; i < s->count; i++) {
         module_tensor *item = &s->tensors[i];
         ng_tensor *x = item->named.tensor;
-        if (!ng_swap_dtype(&item->swapped, x, x->dtype == NG_I64 ? NG_I64 : NG_F64)) return false;
+        const ng_dtype work = x->dtype == NG_I64 ? NG_I64 : NG_F64;
+        if (!ng_swap_dtype(&item->swapped, x, work, work)) return false;
         x->requires_grad = item->parameter;
         randomise(item, &rng);
         if (!(item->parameter ? ng_subject_add_leaf(subject, item->named.name, x)
@@ -119,9 +120,9 @@ ng_check_report ng_check_module_with(ng_module *module, ng_check_options options
     module_state s = {.module = module};
     ng_subject subject = {0};
     if (prepare(&s, &subject, &options, &report))
-        ng_check_subject(&subject, &report);
+        ng_check_subject(&subject);
     else
-        ng_check_say(&report, "the check could not be set up: %s", ng_check_reason());
+        ng_check_stop(&report);
     ng_subject_close(&subject);
     give_back(&s);
     return report;

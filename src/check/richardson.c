@@ -22,88 +22,55 @@ double ng_line_length(const ng_check_leaf *leaf, int64_t index)
     return size > 0 ? exp2(round(log2(fmin(fmax(size, least), most)))) : 1;
 }
 
-/* Moves by t and returns how far that was. */
-static double line_move(const ng_line *line, double t)
+/* F at t along the line. Returns t as it was rounded in *moved. */
+static bool line_values(const ng_line *line, double t, double *moved, double *values)
 {
-    double *x = line->leaf->tensor->data;
+    ng_tensor *tensor = line->leaf->tensor;
+    double *x = tensor->data;
     const double *origin = line->leaf->origin;
-    ng_touch(line->leaf->tensor);
-    if (!line->direction) {
+    *moved = t;
+    ng_touch(tensor);
+    if (line->direction) {
+        for (int64_t i = 0; i < tensor->size; i++) x[i] = origin[i] + t * line->direction[i];
+    } else {
         x[line->index] = origin[line->index] + t;
-        return x[line->index] - origin[line->index];
+        *moved = x[line->index] - origin[line->index];
     }
-    for (int64_t i = 0; i < line->leaf->tensor->size; i++)
-        x[i] = origin[i] + t * line->direction[i];
-    return t;
-}
-
-static void line_move_back(const ng_line *line)
-{
-    ng_tensor *x = line->leaf->tensor;
-    ng_touch(x);
-    memcpy(x->data, line->leaf->origin, (size_t)x->size * sizeof *line->leaf->origin);
-}
-
-bool ng_line_values(const ng_line *line, double t, double *moved, double *values,
-                    ng_check_report *report)
-{
-    *moved = line_move(line, t);
-    bool ok = ng_subject_values(line->subject, values, report);
-    line_move_back(line);
+    const bool ok = ng_subject_evaluate(line->subject, values, NULL);
+    ng_touch(tensor);
+    memcpy(x, origin, (size_t)tensor->size * sizeof *x);
     return ok;
 }
 
-ng_contraction ng_contract(const ng_subject *subject, const double *to, const double *from)
+bool ng_line_sides(const ng_line *line, double h, ng_sides *sides)
 {
-    ng_contraction result = {0};
-    for (int64_t j = 0; j < subject->n_values; j++) {
-        if (to[j] == from[j]) continue;
-        const double weight = subject->weights[j];
-        result.sum += (long double)weight * ((long double)to[j] - (long double)from[j]);
-        result.magnitude += fabs(weight) * fmax(fabs(to[j]), fabs(from[j]));
-        result.moved = true;
-    }
-    return result;
-}
-
-static ng_sides sides_between(const ng_subject *subject, double up, double down)
-{
-    ng_sides sides = {0};
+    const ng_subject *subject = line->subject;
+    const double *base = subject->base, *plus = subject->plus, *minus = subject->minus;
+    double up, down;
+    if (!line_values(line, h, &up, subject->plus) || !line_values(line, -h, &down, subject->minus))
+        return false;
+    *sides = (ng_sides){.step = (long double)up};
+    long double sum = 0;
     bool right_moves = false, left_moves = false;
     for (int64_t j = 0; j < subject->n_values; j++) {
-        const double weight = subject->weights[j], base = subject->base[j];
-        const double right = weight * (subject->plus[j] - base) / up;
-        const double left = weight * (subject->minus[j] - base) / down;
-        sides.gap += fabs(right - left);
-        sides.low += fmin(left, right);
-        sides.high += fmax(left, right);
-        if (right != left) sides.rounding += DBL_EPSILON * fabs(weight * base) / up;
+        const double weight = subject->weights[j];
+        const double right = weight * (plus[j] - base[j]) / up;
+        const double left = weight * (minus[j] - base[j]) / down;
+        sides->right += (long double)weight * ((long double)plus[j] - (long double)base[j]);
+        sum += (long double)weight * ((long double)plus[j] - (long double)minus[j]);
+        if (plus[j] != minus[j] || plus[j] != base[j])
+            sides->magnitude += fabs(weight) * fmax(fabs(plus[j]), fabs(minus[j]));
+        sides->moved = sides->moved || plus[j] != minus[j];
+        sides->gap += fabs(right - left);
+        sides->low += fmin(left, right);
+        sides->high += fmax(left, right);
+        if (right != left) sides->rounding += DBL_EPSILON * fabs(weight * base[j]) / up;
         right_moves = right_moves || right != 0;
         left_moves = left_moves || left != 0;
     }
-    sides.both = right_moves && left_moves;
-    return sides;
-}
-
-bool ng_line_sides(const ng_line *line, double h, ng_contraction *change, double *slope,
-                   ng_sides *sides, ng_check_report *report)
-{
-    ng_subject *subject = line->subject;
-    double up, down;
-    if (!ng_line_values(line, h, &up, subject->plus, report) ||
-        !ng_line_values(line, -h, &down, subject->minus, report))
-        return false;
-    *change = ng_contract(subject, subject->plus, subject->minus);
-    *slope = (double)(change->sum / ((long double)up - (long double)down));
-    *sides = sides_between(subject, up, down);
+    sides->slope = (double)(sum / ((long double)up - (long double)down));
+    sides->both = right_moves && left_moves;
     return true;
-}
-
-bool ng_line_difference(const ng_line *line, double h, double *slope, ng_check_report *report)
-{
-    ng_contraction change;
-    ng_sides sides;
-    return ng_line_sides(line, h, &change, slope, &sides, report);
 }
 
 /* ---- Refinement ------------------------------------------------------------------------------ */
@@ -135,28 +102,28 @@ static ng_estimate extrapolate(double *row, const double *previous, int level)
     return best;
 }
 
-static bool refine(const ng_line *line, double h, double scale, double enough, refinement *r,
-                   ng_check_report *report)
+static bool refine(const ng_line *line, double h, double scale, double enough, refinement *r)
 {
-    double table[2][RICHARDSON_ORDERS + 1], gap = 0;
+    double table[2][RICHARDSON_ORDERS + 1], last_gap = 0;
     for (int i = 0; i < RICHARDSON_STEPS && !r->good; i++, h /= 2) {
-        double *row = table[i % 2], last_gap = gap;
-        ng_contraction change;
+        double *row = table[i % 2];
         ng_sides sides;
-        if (!ng_line_sides(line, h, &change, &row[0], &sides, report)) return false;
-        r->still = r->count > 0 && r->rows[r->count - 1].step > 0 && !change.moved;
+        if (!ng_line_sides(line, h, &sides)) return false;
+        row[0] = sides.slope;
+        r->still = r->count > 0 && r->rows[r->count - 1].step > 0 && !sides.moved;
         if (r->still) return true;
         r->both = r->both || sides.both;
-        gap = sides.gap;
-        if (i == 0) continue;
-        const double rounding = 2 * DBL_EPSILON * change.magnitude / h;
-        ng_estimate *best = &r->rows[r->count++];
-        *best = extrapolate(row, table[(i + 1) % 2], i);
-        best->error += rounding;
-        best->magnitude = change.magnitude;
-        best->step = change.moved ? h : 0;
-        best->bent = gap > 0.75 * last_gap && gap > 1e3 * rounding;
-        r->good = i >= 2 && best->error <= enough * fmax(fabs(best->value), scale);
+        if (i > 0) {
+            const double rounding = 2 * DBL_EPSILON * sides.magnitude / h;
+            ng_estimate *best = &r->rows[r->count++];
+            *best = extrapolate(row, table[(i + 1) % 2], i);
+            best->error += rounding;
+            best->magnitude = sides.magnitude;
+            best->step = sides.moved ? h : 0;
+            best->bent = sides.gap > 0.75 * last_gap && sides.gap > 1e3 * rounding;
+            r->good = i >= 2 && best->error <= enough * fmax(fabs(best->value), scale);
+        }
+        last_gap = sides.gap;
     }
     return true;
 }
@@ -177,27 +144,22 @@ static ng_estimate best_estimate(const refinement *r)
     return best;
 }
 
-/* sum |w_j F_j| at the base point. */
-static double whole_magnitude(const ng_subject *subject)
-{
-    double sum = 0;
-    for (int64_t j = 0; j < subject->n_values; j++)
-        sum += fabs(subject->weights[j] * subject->base[j]);
-    return sum;
-}
-
 bool ng_line_estimate(const ng_line *line, double share, double scale, double enough,
-                      ng_estimate *estimate, ng_check_report *report)
+                      ng_estimate *estimate)
 {
+    const ng_subject *subject = line->subject;
+    const double step = subject->options->step, h = step > 0 ? step : 0x1p-4;
     refinement r = {0};
-    const double step = line->subject->options->step, h = step > 0 ? step : 0x1p-4;
-    if (!refine(line, share * h * line->length, scale, enough, &r, report)) return false;
+    if (!refine(line, share * h * line->length, scale, enough, &r)) return false;
     *estimate = r.good ? r.rows[r.count - 1] : best_estimate(&r);
     /* Outputs that stand still at small steps: a derivative of 0 beside a kink, which moves them on
      * one side only; or arithmetic coarser than double, where larger steps agree on a slope. */
     const bool coarse = r.both && estimate->error <= 1e-3 * fabs(estimate->value);
     if (r.still && !coarse) *estimate = (ng_estimate){0};
     estimate->length = line->length;
-    if (estimate->step == 0) estimate->magnitude = whole_magnitude(line->subject);
+    if (estimate->step > 0) return true;
+    estimate->magnitude = 0;
+    for (int64_t j = 0; j < subject->n_values; j++)
+        estimate->magnitude += fabs(subject->weights[j] * subject->base[j]);
     return true;
 }

@@ -1,21 +1,16 @@
-/* The function that is checked: its values and analytic gradients where the leaves stand. */
+/* The function that is checked: its values and analytic gradients at the present point. */
 #include "check/check.h"
 #include "tape/tape.h"
 #include <math.h>
 #include <string.h>
 
-static const char checker[] = "ng_check_function";
-
-static bool no_memory(ng_check_report *report)
-{
-    return ng_check_say(report, "the check could not be set up: %s", ng_check_reason());
-}
+static const char subject_function[] = "ng_check_function";
 
 /* ---- Open and close -------------------------------------------------------------------------- */
 
 bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor)
 {
-    double *origin = ng_calloc(checker, tensor->size + 1, sizeof *origin);
+    double *origin = ng_calloc(subject_function, tensor->size + 1, sizeof *origin);
     if (!origin) return false;
     memcpy(origin, tensor->data, (size_t)tensor->size * sizeof *origin);
     subject->leaves[subject->n_leaves++] = (ng_check_leaf){
@@ -27,14 +22,14 @@ bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tenso
 bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor)
 {
     const size_t bytes = (size_t)tensor->size * ng_dtype_bytes(tensor->dtype);
-    void *origin = ng_calloc(checker, (int64_t)bytes + 1, 1);
+    void *origin = ng_calloc(subject_function, (int64_t)bytes + 1, 1);
     if (!origin) return false;
     memcpy(origin, tensor->data, bytes);
     subject->states[subject->n_states++] = (ng_check_state){.tensor = tensor, .origin = origin};
     return true;
 }
 
-static const char *name_of_input(const ng_check_options *options, int index)
+static const char *subject_input_name(const ng_check_options *options, int index)
 {
     static const char *const names[] = {"input 1", "input 2", "input 3",
                                         "input 4", "input 5", "input 6",
@@ -43,50 +38,51 @@ static const char *name_of_input(const ng_check_options *options, int index)
     return names[index < 8 ? index : 8];
 }
 
-static bool add_argument(ng_subject *subject, int index, ng_check_report *report)
+static bool subject_add_argument(ng_subject *subject, int index)
 {
     const ng_check_options *options = subject->options;
     ng_tensor *input = options->inputs[index];
-    const char *name = name_of_input(options, index);
+    const char *name = subject_input_name(options, index);
     if (!input) {
-        ng_check_say(report, "%s is NULL: %s", name, ng_check_reason());
-        ng_note_null(checker, name);
+        ng_check_say(subject->report, "%s is NULL: %s", name, ng_check_reason());
+        ng_note_null(subject_function, name);
         return false;
     }
     if (ng_is_none(input))
-        return ng_check_say(report, "%s is NG_NONE: the function itself hands that on", name);
+        return ng_check_say(subject->report, "%s is NG_NONE: the function itself hands that on",
+                            name);
 
     const bool constant = options->constant && options->constant[index];
     subject->arguments[subject->n_arguments++] = input;
     if (input->dtype == NG_I64 || (constant && input->dtype != NG_F64)) return true;
     if (input->dtype != NG_F64)
-        return ng_check_say(report, "%s is %s: derivatives are checked in float64", name,
+        return ng_check_say(subject->report, "%s is %s: derivatives are checked in float64", name,
                             ng_dtype_name(input->dtype));
     ng_tensor *copy = ng_copy_new(input, NG_F64);
-    if (!copy) return no_memory(report);
-    subject->owned[index] = subject->arguments[index] = copy;
-    return constant || (ng_require_grad(copy) && ng_subject_add_leaf(subject, name, copy)) ||
-           no_memory(report);
+    if (copy) subject->owned[index] = subject->arguments[index] = copy;
+    return (copy &&
+            (constant || (ng_require_grad(copy) && ng_subject_add_leaf(subject, name, copy)))) ||
+           ng_check_stop(subject->report);
 }
 
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more_leaves, int states,
                      ng_check_report *report)
 {
-    *subject = (ng_subject){.call = call, .context = context, .options = options};
+    *subject = (ng_subject){
+        .call = call, .context = context, .options = options, .report = report, .dtype = NG_F64};
     const int n = options->n_inputs;
-    if (!ng_given(checker, "call", call))
+    if (!ng_given(subject_function, "call", call))
         return ng_check_say(report, "there is no function to check");
-    if (n < 0 || (n > 0 && !ng_given(checker, "inputs", options->inputs)))
+    if (n < 0 || (n > 0 && !ng_given(subject_function, "inputs", options->inputs)))
         return ng_check_say(report, "inputs are missing: %d were announced", n);
-    subject->arguments = ng_calloc(checker, n + 1, sizeof *subject->arguments);
-    subject->owned = ng_calloc(checker, n + 1, sizeof *subject->owned);
-    subject->leaves = ng_calloc(checker, (int64_t)n + more_leaves + 1, sizeof *subject->leaves);
-    subject->states = ng_calloc(checker, (int64_t)states + 1, sizeof *subject->states);
-    if (!subject->arguments || !subject->owned || !subject->leaves || !subject->states)
-        return no_memory(report);
+    subject->arguments = ng_calloc(subject_function, 2 * n + 1, sizeof *subject->arguments);
+    subject->leaves = ng_calloc(subject_function, n + more_leaves + 1, sizeof *subject->leaves);
+    subject->states = ng_calloc(subject_function, states + 1, sizeof *subject->states);
+    if (!subject->arguments || !subject->leaves || !subject->states) return ng_check_stop(report);
+    subject->owned = subject->arguments + n;
     for (int i = 0; i < n; i++)
-        if (!add_argument(subject, i, report)) return false;
+        if (!subject_add_argument(subject, i)) return false;
     return true;
 }
 
@@ -100,8 +96,7 @@ void ng_subject_close(ng_subject *subject)
     for (int i = 0; i < subject->n_arguments; i++) ng_tensor_free(subject->owned[i]);
     ng_tensor_free(subject->cotangent);
     ng_tape_free(subject->tape);
-    ng_free(subject->arguments), ng_free(subject->owned);
-    ng_free(subject->leaves), ng_free(subject->states);
+    ng_free(subject->arguments), ng_free(subject->leaves), ng_free(subject->states);
     ng_free(subject->targets), ng_free(subject->weights);
     *subject = (ng_subject){0};
 }
@@ -112,8 +107,8 @@ static bool subject_reserve(ng_subject *subject)
     const int64_t n = subject->n_leaves, m = subject->n_gradient;
     const int64_t values = subject->cotangent->size;
     const int64_t most = subject->options->order == 2 && m > values ? m : values;
-    subject->targets = ng_calloc(checker, 5 * n + 1, sizeof *subject->targets);
-    subject->weights = ng_calloc(checker, 4 * most + m + 1, sizeof *subject->weights);
+    subject->targets = ng_calloc(subject_function, 5 * n + 1, sizeof *subject->targets);
+    subject->weights = ng_calloc(subject_function, 4 * most + 3 * m + 1, sizeof *subject->weights);
     if (!subject->targets || !subject->weights) return false;
     subject->gradients = subject->targets + n;
     subject->cotangents = subject->gradients + n;
@@ -123,13 +118,15 @@ static bool subject_reserve(ng_subject *subject)
     subject->plus = subject->base + most;
     subject->minus = subject->plus + most;
     subject->analytic = subject->minus + most;
+    subject->first = subject->analytic + m;
+    subject->other = subject->first + m;
     return true;
 }
 
 /* ---- Evaluate -------------------------------------------------------------------------------- */
 
-/* f on the tape; states stand as they were. */
-static ng_tensor *subject_run(ng_subject *subject, ng_check_report *report)
+/* f on the tape, with every state as it was. */
+static ng_tensor *subject_run(ng_subject *subject)
 {
     for (int i = 0; i < subject->n_states; i++) {
         ng_tensor *tensor = subject->states[i].tensor;
@@ -142,49 +139,48 @@ static ng_tensor *subject_run(ng_subject *subject, ng_check_report *report)
     subject->nested = subject->tape->gradients > 0;
     subject->lost = subject->tape->unrecorded_gradients > 0;
     if (subject->tape->own_op) subject->own_op = subject->tape->own_op;
-    if (!y) {
-        ng_check_say(report, "the function failed: %s", ng_check_reason());
-        return NULL;
-    }
-    if (y->dtype != NG_F64) {
-        ng_check_say(report, "the function's result is %s: float64 was expected",
-                     ng_dtype_name(y->dtype));
-        return NULL;
-    }
-    if (subject->cotangent && !ng_shape_equal(y->shape, subject->cotangent->shape)) {
-        ng_check_say(report, "the function's result is %s, and was %s before",
+    if (!y)
+        ng_check_say(subject->report, "the function failed: %s", ng_check_reason());
+    else if (y->dtype != subject->dtype)
+        ng_check_say(subject->report, "the function's result is %s: %s was expected",
+                     ng_dtype_name(y->dtype), ng_dtype_name(subject->dtype));
+    else if (subject->cotangent && !ng_shape_equal(y->shape, subject->cotangent->shape))
+        ng_check_say(subject->report, "the function's result is %s, and was %s before",
                      ng_shape_print(y->shape).text, ng_shape_print(subject->cotangent->shape).text);
-        return NULL;
-    }
-    return y;
+    else
+        return y;
+    return NULL;
+}
+
+static void subject_load(const ng_tensor *x, double *values)
+{
+    for (int64_t i = 0; i < x->size; i++) values[i] = ng_tensor_load(x, i);
 }
 
 /* Copies the gradient of one leaf, which has its shape, to its place. */
-static bool gather_gradient(const ng_subject *subject, int i, double *values,
-                            ng_check_report *report)
+static bool subject_gather(const ng_subject *subject, int i, double *values)
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
     const ng_tensor *gradient = subject->gradients[i];
-    if (!gradient) return ng_check_say(report, "the gradient of %s is missing", leaf->name);
+    if (!gradient)
+        return ng_check_say(subject->report, "the gradient of %s is missing", leaf->name);
     if (ng_is_none(gradient)) {
         memset(values + leaf->offset, 0, (size_t)leaf->tensor->size * sizeof *values);
         return true;
     }
-    if (!ng_shape_equal(gradient->shape, leaf->tensor->shape) || gradient->dtype != NG_F64) {
-        return ng_check_say(report, "the gradient of %s is %s %s, but %s is %s %s", leaf->name,
-                            ng_dtype_name(gradient->dtype), ng_shape_print(gradient->shape).text,
-                            leaf->name, ng_dtype_name(NG_F64),
-                            ng_shape_print(leaf->tensor->shape).text);
-    }
-    memcpy(values + leaf->offset, gradient->data, (size_t)gradient->size * sizeof *values);
+    if (!ng_shape_equal(gradient->shape, leaf->tensor->shape) || gradient->dtype != subject->dtype)
+        return ng_check_say(
+            subject->report, "the gradient of %s is %s %s, but %s is %s %s", leaf->name,
+            ng_dtype_name(gradient->dtype), ng_shape_print(gradient->shape).text, leaf->name,
+            ng_dtype_name(subject->dtype), ng_shape_print(leaf->tensor->shape).text);
+    subject_load(gradient, values + leaf->offset);
     return true;
 }
 
-static bool gather_gradients(const ng_subject *subject, double *values, ng_check_report *report)
+static bool subject_gather_all(const ng_subject *subject, double *values)
 {
-    for (int i = 0; i < subject->n_leaves; i++) {
-        if (!gather_gradient(subject, i, values, report)) return false;
-    }
+    for (int i = 0; i < subject->n_leaves; i++)
+        if (!subject_gather(subject, i, values)) return false;
     return true;
 }
 
@@ -193,24 +189,15 @@ static const char *leaf_without_gradient(ng_subject *subject, ng_tensor *y)
 {
     for (int i = 0; i < subject->n_leaves; i++) {
         ng_tensor *gradient;
-        ng_status status = ng_gradients(subject->tape, &y, 1, &subject->targets[i], 1, &gradient,
-                                        .cotangents = &subject->cotangent);
-        if (status != NG_OK) return subject->leaves[i].name;
+        if (ng_gradients(subject->tape, &y, 1, &subject->targets[i], 1, &gradient,
+                         .cotangents = &subject->cotangent) != NG_OK)
+            return subject->leaves[i].name;
     }
     return "the inputs";
 }
 
-static bool first_gradients(ng_subject *subject, ng_tensor *y, bool record, ng_check_report *report)
-{
-    if (ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
-                     .cotangents = &subject->cotangent, .record = record) == NG_OK)
-        return true;
-    return ng_check_say(report, "no gradient of %s: %s", leaf_without_gradient(subject, y),
-                        ng_check_reason());
-}
-
-/* The gradients of sum v g, g being the first gradients, which are on the tape. */
-static bool second_gradients(ng_subject *subject, double *analytic, ng_check_report *report)
+/* The gradients of sum v g, where the first gradients g are on the tape. */
+static bool second_gradients(ng_subject *subject, double *analytic)
 {
     int n = 0;
     for (int i = 0; i < subject->n_leaves; i++) {
@@ -222,160 +209,124 @@ static bool second_gradients(ng_subject *subject, double *analytic, ng_check_rep
         memset(analytic, 0, (size_t)subject->n_gradient * sizeof *analytic);
         return true;
     }
-    ng_status status = ng_gradients(subject->tape, subject->curved, n, subject->targets,
-                                    subject->n_leaves, subject->gradients,
-                                    .cotangents = subject->curved_cotangents, .allow_unused = true);
-    if (status != NG_OK) {
-        return ng_check_say(report, "no second gradient: %s", ng_check_reason());
-    }
-    return gather_gradients(subject, analytic, report);
+    if (ng_gradients(subject->tape, subject->curved, n, subject->targets, subject->n_leaves,
+                     subject->gradients, .cotangents = subject->curved_cotangents,
+                     .allow_unused = true) != NG_OK)
+        return ng_check_say(subject->report, "no second gradient: %s", ng_check_reason());
+    return subject_gather_all(subject, analytic);
 }
 
-/* Recorded at order 1 too: f may take a gradient itself. */
-static bool values_on_tape(ng_subject *subject, double *values, ng_check_report *report)
+/* Recorded without a gradient too: f may take a gradient itself. */
+static bool evaluate_on_tape(ng_subject *subject, double *values, double *gradient)
 {
-    ng_tensor *y = subject_run(subject, report);
+    const bool second = subject->order == 2;
+    ng_tensor *y = subject_run(subject);
     if (!y) return false;
-    if (subject->order == 2) {
-        return first_gradients(subject, y, true, report) &&
-               gather_gradients(subject, values, report);
-    }
-    memcpy(values, y->data, (size_t)y->size * sizeof *values);
-    return true;
+    if (!second) subject_load(y, values);
+    if (!second && !gradient) return true;
+    if (ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
+                     .cotangents = &subject->cotangent, .record = second) != NG_OK)
+        return ng_check_say(subject->report, "no gradient of %s: %s",
+                            leaf_without_gradient(subject, y), ng_check_reason());
+    return subject_gather_all(subject, second ? values : gradient) &&
+           (!second || !gradient || second_gradients(subject, gradient));
 }
 
-bool ng_subject_values(ng_subject *subject, double *values, ng_check_report *report)
+bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient)
 {
-    bool ok = values_on_tape(subject, values, report);
+    const bool ok = evaluate_on_tape(subject, values, gradient);
     ng_tape_reset(subject->tape);
     return ok;
-}
-
-static bool gradients_on_tape(ng_subject *subject, double *analytic, double *values,
-                              ng_check_report *report)
-{
-    ng_tensor *y = subject_run(subject, report);
-    if (!y || !first_gradients(subject, y, subject->order == 2, report)) return false;
-    if (subject->order == 1) {
-        memcpy(values, y->data, (size_t)y->size * sizeof *values);
-        return gather_gradients(subject, analytic, report);
-    }
-    return gather_gradients(subject, values, report) && second_gradients(subject, analytic, report);
 }
 
 /* ---- Begin ----------------------------------------------------------------------------------- */
 
 /* Learns the result's shape and draws its cotangent. */
-static bool probe(ng_subject *subject, ng_rng *rng, ng_check_report *report)
+static bool subject_probe(ng_subject *subject)
 {
-    ng_tensor *y = subject_run(subject, report);
-    if (y) subject->cotangent = ng_normal_new(NG_F64, y->shape, 0, 1, rng);
+    ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_COTANGENTS);
+    ng_tensor *y = subject_run(subject);
+    if (y) subject->cotangent = ng_normal_new(NG_F64, y->shape, 0, 1, &rng);
     ng_tape_reset(subject->tape);
-    return subject->cotangent || (y && no_memory(report));
-}
-
-static bool all_finite(const double *values, int64_t count, const char *what,
-                       ng_check_report *report)
-{
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return ng_check_say(report, "%s is %g at [%lld]", what, values[i], (long long)i);
-    return true;
+    return subject->cotangent || (y && ng_check_stop(subject->report));
 }
 
 /* Bitwise, but for NaN, whose bits say nothing. */
-static bool same_bits(const double *first, const double *again, int64_t count, const char *what,
-                      ng_check_report *report)
+static bool same_bits(const ng_subject *subject, const double *first, const double *again,
+                      int64_t count, const char *what)
 {
     for (int64_t i = 0; i < count; i++) {
         if (memcmp(&first[i], &again[i], sizeof *first) == 0) continue;
         if (isnan(first[i]) && isnan(again[i])) continue;
-        return ng_check_say(report, "run again at the same point, %s is %.17g at [%lld], not %.17g",
-                            what, again[i], (long long)i, first[i]);
+        return ng_check_say(subject->report,
+                            "run again at the same point, %s is %.17g at [%lld], not %.17g", what,
+                            again[i], (long long)i, first[i]);
     }
     return true;
 }
 
-static bool evaluate(ng_subject *subject, double *analytic, double *values, ng_check_report *report)
+/* F at the base point once more, without a gradient. */
+static bool values_repeat(ng_subject *subject, const char *what)
 {
-    const bool ok = gradients_on_tape(subject, analytic, values, report);
-    ng_tape_reset(subject->tape);
-    return ok;
+    return ng_subject_evaluate(subject, subject->plus, NULL) &&
+           same_bits(subject, subject->base, subject->plus, subject->n_values, what);
 }
 
-bool ng_subject_gradient(ng_subject *subject, double *gradient, ng_check_report *report)
+bool ng_subject_repeats(ng_subject *subject)
 {
-    return evaluate(subject, gradient, subject->plus, report);
-}
-
-static const char *gradient_name(const ng_subject *subject)
-{
-    return subject->order == 2 ? "the second gradient" : "the gradient";
-}
-
-bool ng_subject_repeats(ng_subject *subject, ng_check_report *report)
-{
-    double *again = ng_calloc(checker, subject->n_gradient + 1, sizeof *again);
-    bool ok = again || no_memory(report);
-    ok = ok && ng_subject_gradient(subject, again, report) &&
-         same_bits(subject->analytic, again, subject->n_gradient, gradient_name(subject), report);
-    ng_free(again);
-    return ok;
+    return ng_subject_evaluate(subject, subject->plus, subject->other) &&
+           same_bits(subject, subject->analytic, subject->other, subject->n_gradient,
+                     subject->order == 2 ? "the second gradient" : "the gradient");
 }
 
 /* Values and gradients twice, and the values alone, with the detached values of the run before. */
-static bool evaluate_repeatedly(ng_subject *subject, ng_check_report *report)
+static bool evaluate_repeatedly(ng_subject *subject)
 {
     const char *what = subject->order == 2 ? "the gradient" : "the result";
     const ng_tape_mode mode = subject->order == 1 ? NG_TAPE_REMEMBER : NG_TAPE_REPLAY;
     ng_tape_set_mode(subject->tape, mode);
-    if (!evaluate(subject, subject->analytic, subject->base, report) ||
-        !all_finite(subject->base, subject->n_values, what, report))
-        return false;
+    if (!ng_subject_evaluate(subject, subject->base, subject->analytic)) return false;
+    for (int64_t i = 0; i < subject->n_values; i++)
+        if (!isfinite(subject->base[i]))
+            return ng_check_say(subject->report, "%s is %g at [%lld]", what, subject->base[i],
+                                (long long)i);
     ng_tape_set_mode(subject->tape, mode);
-    const bool ok = ng_subject_repeats(subject, report);
+    const bool ok = ng_subject_repeats(subject);
     ng_tape_set_mode(subject->tape, NG_TAPE_REPLAY);
-    return ok && same_bits(subject->base, subject->plus, subject->n_values, what, report) &&
-           ng_subject_values(subject, subject->plus, report) &&
-           same_bits(subject->base, subject->plus, subject->n_values, what, report);
+    return ok && same_bits(subject, subject->base, subject->plus, subject->n_values, what) &&
+           values_repeat(subject, what);
 }
 
 /* A result has the same bits when nothing is recorded. (A function that takes a gradient has none
  * then.) */
-static bool unrecorded_is_the_same(ng_subject *subject, ng_check_report *report)
+static bool unrecorded_is_the_same(ng_subject *subject)
 {
     const bool was = ng_tape_set_recording(subject->tape, false);
-    const bool ok = ng_subject_values(subject, subject->plus, report);
+    const bool ok = values_repeat(subject, "the result, not recorded,");
     ng_tape_set_recording(subject->tape, was);
-    return ok && same_bits(subject->base, subject->plus, subject->n_values,
-                           "the result, not recorded,", report);
+    return ok;
 }
 
-bool ng_subject_begin(ng_subject *subject, ng_check_report *report)
+bool ng_subject_begin(ng_subject *subject)
 {
     if (subject->n_leaves == 0)
-        return ng_check_say(report, "there is nothing to differentiate: no float64 input");
-    const uint64_t seed = subject->options->seed;
-    ng_rng rng = ng_check_rng(seed, NG_CHECK_COTANGENTS);
+        return ng_check_say(subject->report, "there is nothing to differentiate: no float64 input");
     subject->order = 1;
     subject->tape = ng_tape_new();
-    if (!subject->tape) return no_memory(report);
-    ng_tape_seed(subject->tape, seed);
+    if (!subject->tape) return ng_check_stop(subject->report);
+    ng_tape_seed(subject->tape, subject->options->seed);
     ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
-    if (!probe(subject, &rng, report)) return false;
-    if (!subject_reserve(subject)) return no_memory(report);
+    if (!subject_probe(subject)) return false;
+    if (!subject_reserve(subject)) return ng_check_stop(subject->report);
 
     subject->n_values = subject->cotangent->size;
-    memcpy(subject->weights, subject->cotangent->data,
-           (size_t)subject->n_values * sizeof *subject->weights);
+    subject_load(subject->cotangent, subject->weights);
     for (int i = 0; i < subject->n_leaves; i++) subject->targets[i] = subject->leaves[i].tensor;
-    return evaluate_repeatedly(subject, report) &&
-           (subject->nested || unrecorded_is_the_same(subject, report));
+    return evaluate_repeatedly(subject) && (subject->nested || unrecorded_is_the_same(subject));
 }
 
 /* ---- Other ways to the same gradient ------------------------------------------------------- */
 
-/* The largest magnitude among those that are finite. */
 static double largest_finite(const double *values, int64_t count)
 {
     double most = 0;
@@ -386,63 +337,51 @@ static double largest_finite(const double *values, int64_t count)
 
 /* Whether a leaf's gradient is the one that was compared, to 1e-9 of its largest element. */
 static bool same_gradient(const ng_subject *subject, int i, const double *compared,
-                          const double *other, const char *how, ng_check_report *report)
+                          const double *other, const char *how)
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
-    const int64_t size = leaf->tensor->size;
-    const double everywhere = largest_finite(other, subject->n_gradient);
-    const double allowed = 1e-9 * largest_finite(other + leaf->offset, size) + 1e-13 * everywhere;
-    for (int64_t e = leaf->offset; e < leaf->offset + size; e++) {
-        if (fabs(other[e] - compared[e]) <= allowed) continue;
-        return ng_check_say(report, "the gradient of %s at [%lld] is %.9g, but %.9g %s", leaf->name,
-                            (long long)(e - leaf->offset), compared[e], other[e], how);
-    }
+    const int64_t begin = leaf->offset, size = leaf->tensor->size;
+    const double allowed = 1e-9 * largest_finite(other + begin, size) +
+                           1e-13 * largest_finite(compared, subject->n_gradient);
+    for (int64_t e = begin; e < begin + size; e++)
+        if (!(fabs(other[e] - compared[e]) <= allowed))
+            return ng_check_say(subject->report,
+                                "the gradient of %s at [%lld] is %.9g, but %.9g %s", leaf->name,
+                                (long long)(e - begin), compared[e], other[e], how);
     return true;
 }
 
-/* The gradient of a leaf that has other uses, whose gradient was the same: half of the sum. */
-static bool added_gradient(ng_subject *subject, int i, double *values, ng_check_report *report)
+/* The gradient of one leaf. If it is added, the leaf has another use with the gradient `before`,
+ * and half of the sum is kept. */
+static bool gradient_alone(ng_subject *subject, int i, const double *before, bool added,
+                           double *values)
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
-    ng_tensor *sum = NULL, *before = ng_result(subject->tape, NG_F64, leaf->tensor->shape);
-    ng_tensor *y = before ? subject_run(subject, report) : NULL;
-    if (!y) return ng_check_say(report, "%s", ng_check_reason());
-    memcpy(before->data, subject->analytic + leaf->offset,
-           (size_t)before->size * sizeof *subject->analytic);
-    ng_tensor *const outputs[] = {y, leaf->tensor}, *const cotangents[] = {subject->cotangent,
-                                                                           before};
-    if (ng_gradients(subject->tape, outputs, 2, &subject->targets[i], 1, &sum,
-                     .cotangents = cotangents) != NG_OK)
-        return ng_check_say(report, "no gradient of %s alone: %s", leaf->name, ng_check_reason());
-    for (int64_t e = 0; e < sum->size; e++)
-        values[leaf->offset + e] = ((const double *)sum->data)[e] / 2;
-    return true;
-}
-
-/* Recorded, and of one leaf, as for a gradient penalty. */
-static bool recorded_alone(ng_subject *subject, int i, double *values, ng_check_report *report)
-{
-    ng_tensor *y = subject_run(subject, report);
-    if (!y) return false;
-    if (ng_gradients(subject->tape, &y, 1, &subject->targets[i], 1, &subject->gradients[i],
-                     .cotangents = &subject->cotangent, .record = true) != NG_OK)
-        return ng_check_say(report, "no gradient of %s alone: %s", subject->leaves[i].name,
+    ng_tensor *use = added ? ng_result(subject->tape, NG_F64, leaf->tensor->shape) : NULL;
+    ng_tensor *y = added && !use ? NULL : subject_run(subject);
+    if (!y) return ng_check_stop(subject->report);
+    for (int64_t e = 0; use && e < use->size; e++)
+        ng_tensor_store(use, e, before[leaf->offset + e]);
+    ng_tensor *const outputs[] = {y, leaf->tensor}, *const cotangents[] = {subject->cotangent, use};
+    if (ng_gradients(subject->tape, outputs, added ? 2 : 1, &subject->targets[i], 1,
+                     &subject->gradients[i], .cotangents = cotangents, .record = !added) != NG_OK)
+        return ng_check_say(subject->report, "no gradient of %s alone: %s", leaf->name,
                             ng_check_reason());
-    return gather_gradient(subject, i, values, report);
+    if (!subject_gather(subject, i, values)) return false;
+    for (int64_t e = 0; use && e < use->size; e++) values[leaf->offset + e] /= 2;
+    return true;
 }
 
-bool ng_subject_adds_up(ng_subject *subject, ng_check_report *report)
+bool ng_subject_alone(ng_subject *subject, const double *compared, bool added)
 {
-    double *found = ng_calloc(checker, subject->n_gradient + 1, sizeof *found);
-    bool ok = found || no_memory(report);
-    if (ok) memcpy(found, subject->analytic, (size_t)subject->n_gradient * sizeof *found);
+    const char *how = added ? "where it is asked for alone and added to another"
+                            : "where it is recorded and asked for alone";
+    bool ok = true;
     for (int i = 0; i < subject->n_leaves && ok; i++) {
-        ok = added_gradient(subject, i, found, report);
+        ok = gradient_alone(subject, i, compared, added, subject->other);
         ng_tape_reset(subject->tape);
-        ok = ok && same_gradient(subject, i, subject->analytic, found,
-                                 "where it is asked for alone and added to another", report);
+        ok = ok && same_gradient(subject, i, compared, subject->other, how);
     }
-    ng_free(found);
     return ok;
 }
 
@@ -453,36 +392,25 @@ static bool draw_second_cotangents(ng_subject *subject)
 {
     ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_SECOND_COTANGENTS);
     for (int i = 0; i < subject->n_leaves; i++) {
-        const ng_tensor *tensor = subject->leaves[i].tensor;
-        ng_tensor *v = ng_normal_new(NG_F64, tensor->shape, 0, 1, &rng);
-        if (!v) return false;
-        subject->cotangents[i] = v;
-        memcpy(subject->weights + subject->leaves[i].offset, v->data,
-               (size_t)v->size * sizeof *subject->weights);
+        const ng_check_leaf *leaf = &subject->leaves[i];
+        subject->cotangents[i] = ng_normal_new(NG_F64, leaf->tensor->shape, 0, 1, &rng);
+        if (!subject->cotangents[i]) return ng_check_stop(subject->report);
+        subject_load(subject->cotangents[i], subject->weights + leaf->offset);
     }
     return true;
 }
 
-bool ng_subject_raise(ng_subject *subject, ng_check_report *report)
+bool ng_subject_raise(ng_subject *subject)
 {
-    double *plain = ng_calloc(checker, subject->n_gradient + 1, sizeof *plain);
-    bool ok = plain && draw_second_cotangents(subject);
-    if (!ok) no_memory(report);
-    if (ok) memcpy(plain, subject->analytic, (size_t)subject->n_gradient * sizeof *plain);
     subject->order = 2;
     subject->n_values = subject->n_gradient;
-    ok = ok && evaluate_repeatedly(subject, report);
+    memcpy(subject->first, subject->analytic,
+           (size_t)subject->n_gradient * sizeof *subject->analytic);
+    if (!draw_second_cotangents(subject) || !evaluate_repeatedly(subject)) return false;
     /* A fused op's definition, which is differentiated again, agrees with its kernel. */
-    for (int i = 0; i < subject->n_leaves && ok; i++) {
-        ok = same_gradient(subject, i, plain, subject->base,
-                           "when it is recorded: backward and definition differ", report);
-    }
-    for (int i = 0; i < subject->n_leaves && ok; i++) {
-        ok = recorded_alone(subject, i, plain, report);
-        ng_tape_reset(subject->tape);
-        ok = ok && same_gradient(subject, i, subject->base, plain,
-                                 "where it is recorded and asked for alone", report);
-    }
-    ng_free(plain);
-    return ok;
+    for (int i = 0; i < subject->n_leaves; i++)
+        if (!same_gradient(subject, i, subject->first, subject->base,
+                           "when it is recorded: backward and definition differ"))
+            return false;
+    return ng_subject_alone(subject, subject->base, false);
 }
