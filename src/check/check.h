@@ -59,18 +59,26 @@
 
 /* ---- The subject: the function that is checked ---------------------------------------------- */
 
+/* A tensor before its dtype was changed. Putting the struct back cannot fail, and no bit of value,
+ * gradient or version is lost. */
 typedef struct {
-    const char *name;
-    ng_tensor *tensor; /* its values move */
-    double *origin;    /* its values at the base point */
-    int64_t offset;    /* of its gradient in ng_subject.analytic */
-} ng_check_leaf;
+    ng_tensor *tensor; /* NULL: nothing to put back */
+    ng_tensor was;
+} ng_swapped;
 
-/* A buffer of a module. Each run of the function finds it as it was. */
+/* Gives a tensor another dtype for a while, rounded to `through` on the way. */
+bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype);
+void ng_swap_back(ng_swapped *swapped);
+
+/* A tensor that the function reads: a leaf, whose values move, or a buffer of a module, which each
+ * run finds as it was. */
 typedef struct {
+    char name[64];
     ng_tensor *tensor;
-    void *origin;
-} ng_check_state;
+    double *origin;     /* its values at the base point (a buffer's may be int64) */
+    int64_t offset;     /* of its gradient in ng_subject.analytic */
+    ng_swapped swapped; /* a module's, in its own dtype */
+} ng_check_leaf;
 
 typedef struct {
     ng_check_call *call;
@@ -79,13 +87,10 @@ typedef struct {
     ng_check_report *report; /* gets the reason wherever a function below returns false */
     int order;
     ng_dtype dtype;        /* NG_F64, except in float32.c */
-    ng_tensor **arguments; /* what the call is given */
-    ng_tensor **owned;     /* those of them that are copies; else NULL */
+    ng_tensor **arguments; /* what the call is given: copies of float64 inputs, and others */
     int n_arguments;
-    ng_check_leaf *leaves;
-    int n_leaves;
-    ng_check_state *states;
-    int n_states;
+    ng_check_leaf *leaves; /* and then the buffers */
+    int n_leaves, n_tensors;
 
     ng_tape *tape;
     bool nested;          /* f takes a gradient itself */
@@ -102,15 +107,13 @@ typedef struct {
 } ng_subject;
 
 /* Copies the inputs and makes leaves of those that are differentiated. There is space for more
- * leaves and states. */
+ * tensors. */
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
-                     const ng_check_options *options, int more_leaves, int states,
-                     ng_check_report *report);
+                     const ng_check_options *options, int more, ng_check_report *report);
 void ng_subject_close(ng_subject *subject);
 
-/* Adds a tensor that the call reads besides its arguments; its owner keeps it. */
-bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor);
-bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor);
+/* Adds a tensor that the call reads besides its arguments; its owner keeps it. Buffers come last. */
+bool ng_subject_add(ng_subject *subject, const char *name, ng_tensor *tensor, bool buffer);
 
 /* Begins order 1, or goes on to order 2: fills weights, base and analytic, and checks that runs
  * repeat bit for bit. */
@@ -134,16 +137,6 @@ bool ng_subject_find_detached(ng_subject *subject);
 /* Runs f in float32 as well if it contains an op of the user's own, and compares values and
  * gradients with float64. */
 bool ng_subject_check_float32(ng_subject *subject);
-
-/* A tensor that has another dtype for a while, with its values rounded to `through` on the way. The
- * struct is put back as it was: that cannot fail, and no bit of value, gradient or version is lost.
- */
-typedef struct {
-    ng_tensor *tensor; /* NULL: nothing to put back */
-    ng_tensor was;
-} ng_swapped;
-bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype);
-void ng_swap_back(ng_swapped *swapped);
 
 /* ---- A line through the base point, and derivatives along it --------------------------------- */
 

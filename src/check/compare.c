@@ -320,7 +320,7 @@ ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options opt
     ng_check_report report = ng_check_report_new(&options);
     ng_subject subject = {0};
     if (report.message[0]) return report;
-    if (ng_subject_open(&subject, call, options.context, &options, 0, 0, &report))
+    if (ng_subject_open(&subject, call, options.context, &options, 0, &report))
         ng_check_subject(&subject);
     ng_subject_close(&subject);
     return report;

@@ -9,31 +9,6 @@
 #include "tape/tape.h"
 #include <math.h>
 
-bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype)
-{
-    *swapped = (ng_swapped){0};
-    ng_tensor *rounded = ng_copy_new(x, through);
-    ng_tensor *copy = rounded ? ng_copy_new(rounded, dtype) : NULL;
-    ng_tensor_free(rounded);
-    if (!copy) return false;
-    *swapped = (ng_swapped){.tensor = x, .was = *x};
-    x->dtype = dtype;
-    x->data = copy->data;
-    x->grad = NULL;
-    copy->data = NULL;
-    ng_tensor_destroy(copy);
-    return true;
-}
-
-void ng_swap_back(ng_swapped *swapped)
-{
-    ng_tensor *x = swapped->tensor;
-    if (!x) return;
-    ng_free(x->data);
-    if (x->grad) ng_tensor_destroy(x->grad);
-    *x = swapped->was;
-}
-
 typedef struct {
     ng_swapped *list;
     int count;
@@ -43,7 +18,7 @@ typedef struct {
 /* Rounds a tensor to float32 and gives it the dtype, once. */
 static bool float32_swap(float32_swaps *swaps, ng_tensor *x)
 {
-    if (!x || x->dtype != NG_F64) return true;
+    if (x->dtype != NG_F64) return true;
     for (int i = 0; i < swaps->count; i++)
         if (swaps->list[i].tensor == x) return true;
     return ng_swap_dtype(&swaps->list[swaps->count++], x, NG_F32, swaps->dtype);
@@ -58,13 +33,12 @@ static bool float32_evaluate(const ng_subject *subject, float32_swaps swaps, dou
     ng_subject run = *subject;
     run.report = &failure;
     run.dtype = swaps.dtype;
-    run.n_states = 0;
+    run.n_tensors = run.n_leaves;
     run.tape = ng_tape_new();
     bool ok = run.tape && float32_swap(&swaps, run.cotangent);
-    for (int i = 0; i < run.n_arguments && ok; i++) ok = float32_swap(&swaps, run.owned[i]);
-    for (int i = 0; i < run.n_leaves && ok; i++) ok = float32_swap(&swaps, run.leaves[i].tensor);
-    for (int i = 0; i < subject->n_states && ok; i++)
-        ok = float32_swap(&swaps, subject->states[i].tensor);
+    for (int i = 0; i < run.n_arguments && ok; i++) ok = float32_swap(&swaps, run.arguments[i]);
+    for (int i = 0; i < subject->n_tensors && ok; i++)
+        ok = float32_swap(&swaps, run.leaves[i].tensor);
     if (!ok) ng_check_stop(&failure);
     if (ok) {
         ng_tape_seed(run.tape, run.options->seed);
@@ -111,9 +85,9 @@ bool ng_subject_check_float32(ng_subject *subject)
                  "ng_dtype_of is never called");
         return true;
     }
-    const int64_t tensors = (int64_t)subject->n_arguments + subject->n_leaves + subject->n_states;
+    const int64_t tensors = (int64_t)subject->n_arguments + subject->n_tensors + 1;
     const int64_t n = subject->n_values, m = subject->n_gradient;
-    ng_swapped *swapped = ng_calloc("ng_check_function", tensors + 1, sizeof *swapped);
+    ng_swapped *swapped = ng_calloc("ng_check_function", tensors, sizeof *swapped);
     double *single = ng_calloc("ng_check_function", 2 * (n + m) + 1, sizeof *single);
     double *twice = single + n + m;
     bool ok = (swapped && single) || ng_check_stop(report);

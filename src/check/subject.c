@@ -8,41 +8,54 @@ static const char subject_function[] = "ng_check_function";
 
 /* ---- Open and close -------------------------------------------------------------------------- */
 
-bool ng_subject_add_leaf(ng_subject *subject, const char *name, ng_tensor *tensor)
+bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype)
 {
-    double *origin = ng_calloc(subject_function, tensor->size + 1, sizeof *origin);
-    if (!origin) return false;
-    memcpy(origin, tensor->data, (size_t)tensor->size * sizeof *origin);
-    subject->leaves[subject->n_leaves++] = (ng_check_leaf){
-        .name = name, .tensor = tensor, .origin = origin, .offset = subject->n_gradient};
+    *swapped = (ng_swapped){0};
+    ng_tensor *rounded = ng_copy_new(x, through);
+    ng_tensor *copy = rounded ? ng_copy_new(rounded, dtype) : NULL;
+    ng_tensor_free(rounded);
+    if (!copy) return false;
+    *swapped = (ng_swapped){.tensor = x, .was = *x};
+    x->dtype = dtype;
+    x->data = copy->data;
+    x->grad = NULL;
+    copy->data = NULL;
+    ng_tensor_destroy(copy);
+    return true;
+}
+
+void ng_swap_back(ng_swapped *swapped)
+{
+    ng_tensor *x = swapped->tensor;
+    if (!x) return;
+    ng_free(x->data);
+    if (x->grad) ng_tensor_destroy(x->grad);
+    *x = swapped->was;
+}
+
+bool ng_subject_add(ng_subject *subject, const char *name, ng_tensor *tensor, bool buffer)
+{
+    ng_check_leaf *leaf = &subject->leaves[subject->n_tensors++];
+    leaf->tensor = tensor;
+    leaf->offset = subject->n_gradient;
+    leaf->origin = ng_calloc(subject_function, tensor->size + 1, sizeof *leaf->origin);
+    snprintf(leaf->name, sizeof leaf->name, "%.63s", name);
+    if (!leaf->origin) return false;
+    memcpy(leaf->origin, tensor->data, (size_t)tensor->size * sizeof *leaf->origin);
+    if (buffer) return true;
+    subject->n_leaves++;
     subject->n_gradient += tensor->size;
     return true;
-}
-
-bool ng_subject_add_state(ng_subject *subject, ng_tensor *tensor)
-{
-    const size_t bytes = (size_t)tensor->size * ng_dtype_bytes(tensor->dtype);
-    void *origin = ng_calloc(subject_function, (int64_t)bytes + 1, 1);
-    if (!origin) return false;
-    memcpy(origin, tensor->data, bytes);
-    subject->states[subject->n_states++] = (ng_check_state){.tensor = tensor, .origin = origin};
-    return true;
-}
-
-static const char *subject_input_name(const ng_check_options *options, int index)
-{
-    static const char *const names[] = {"input 1", "input 2", "input 3",
-                                        "input 4", "input 5", "input 6",
-                                        "input 7", "input 8", "an input after 8"};
-    if (options->names && options->names[index]) return options->names[index];
-    return names[index < 8 ? index : 8];
 }
 
 static bool subject_add_argument(ng_subject *subject, int index)
 {
     const ng_check_options *options = subject->options;
     ng_tensor *input = options->inputs[index];
-    const char *name = subject_input_name(options, index);
+    char name[64];
+    snprintf(name, sizeof name, "input %d", index + 1);
+    if (options->names && options->names[index])
+        snprintf(name, sizeof name, "%.63s", options->names[index]);
     if (!input) {
         ng_check_say(subject->report, "%s is NULL: %s", name, ng_check_reason());
         ng_note_null(subject_function, name);
@@ -53,21 +66,20 @@ static bool subject_add_argument(ng_subject *subject, int index)
                             name);
 
     const bool constant = options->constant && options->constant[index];
-    subject->arguments[subject->n_arguments++] = input;
+    ng_tensor **argument = &subject->arguments[subject->n_arguments++];
+    *argument = input;
     if (input->dtype == NG_I64 || (constant && input->dtype != NG_F64)) return true;
     if (input->dtype != NG_F64)
         return ng_check_say(subject->report, "%s is %s: derivatives are checked in float64", name,
                             ng_dtype_name(input->dtype));
-    ng_tensor *copy = ng_copy_new(input, NG_F64);
-    if (copy) subject->owned[index] = subject->arguments[index] = copy;
-    return (copy &&
-            (constant || (ng_require_grad(copy) && ng_subject_add_leaf(subject, name, copy)))) ||
-           ng_check_stop(subject->report);
+    *argument = ng_copy_new(input, NG_F64);
+    const bool ok = *argument && (constant || (ng_require_grad(*argument) &&
+                                               ng_subject_add(subject, name, *argument, false)));
+    return ok || ng_check_stop(subject->report);
 }
 
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
-                     const ng_check_options *options, int more_leaves, int states,
-                     ng_check_report *report)
+                     const ng_check_options *options, int more, ng_check_report *report)
 {
     *subject = (ng_subject){
         .call = call, .context = context, .options = options, .report = report, .dtype = NG_F64};
@@ -76,11 +88,9 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
         return ng_check_say(report, "there is no function to check");
     if (n < 0 || (n > 0 && !ng_given(subject_function, "inputs", options->inputs)))
         return ng_check_say(report, "inputs are missing: %d were announced", n);
-    subject->arguments = ng_calloc(subject_function, 2 * n + 1, sizeof *subject->arguments);
-    subject->leaves = ng_calloc(subject_function, n + more_leaves + 1, sizeof *subject->leaves);
-    subject->states = ng_calloc(subject_function, states + 1, sizeof *subject->states);
-    if (!subject->arguments || !subject->leaves || !subject->states) return ng_check_stop(report);
-    subject->owned = subject->arguments + n;
+    subject->arguments = ng_calloc(subject_function, n + 1, sizeof *subject->arguments);
+    subject->leaves = ng_calloc(subject_function, n + more + 1, sizeof *subject->leaves);
+    if (!subject->arguments || !subject->leaves) return ng_check_stop(report);
     for (int i = 0; i < n; i++)
         if (!subject_add_argument(subject, i)) return false;
     return true;
@@ -88,15 +98,18 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
 
 void ng_subject_close(ng_subject *subject)
 {
-    for (int i = 0; i < subject->n_leaves; i++) {
-        if (subject->cotangents) ng_tensor_free(subject->cotangents[i]);
+    for (int i = 0; i < subject->n_leaves && subject->cotangents; i++)
+        ng_tensor_free(subject->cotangents[i]);
+    for (int i = subject->n_tensors - 1; i >= 0; i--) {
+        ng_swap_back(&subject->leaves[i].swapped);
         ng_free(subject->leaves[i].origin);
     }
-    for (int i = 0; i < subject->n_states; i++) ng_free(subject->states[i].origin);
-    for (int i = 0; i < subject->n_arguments; i++) ng_tensor_free(subject->owned[i]);
+    for (int i = 0; i < subject->n_arguments; i++)
+        if (subject->arguments[i] != subject->options->inputs[i])
+            ng_tensor_free(subject->arguments[i]);
     ng_tensor_free(subject->cotangent);
     ng_tape_free(subject->tape);
-    ng_free(subject->arguments), ng_free(subject->leaves), ng_free(subject->states);
+    ng_free(subject->arguments), ng_free(subject->leaves);
     ng_free(subject->targets), ng_free(subject->weights);
     *subject = (ng_subject){0};
 }
@@ -125,13 +138,13 @@ static bool subject_reserve(ng_subject *subject)
 
 /* ---- Evaluate -------------------------------------------------------------------------------- */
 
-/* f on the tape, with every state as it was. */
+/* f on the tape, with every buffer as it was. */
 static ng_tensor *subject_run(ng_subject *subject)
 {
-    for (int i = 0; i < subject->n_states; i++) {
-        ng_tensor *tensor = subject->states[i].tensor;
-        memcpy(tensor->data, subject->states[i].origin,
-               (size_t)tensor->size * ng_dtype_bytes(tensor->dtype));
+    for (int i = subject->n_leaves; i < subject->n_tensors; i++) {
+        const ng_check_leaf *buffer = &subject->leaves[i];
+        memcpy(buffer->tensor->data, buffer->origin,
+               (size_t)buffer->tensor->size * sizeof *buffer->origin);
     }
     const int64_t questions = ng_dtype_questions();
     ng_tensor *y = subject->call(subject->tape, subject->arguments, subject->context);

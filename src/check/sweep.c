@@ -59,7 +59,7 @@ ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *
                      "a mode, a tolerance or a step is set: a sweep takes every element, and "
                      "`steps`");
     bool ok = !report.message[0] &&
-              ng_subject_open(&subject, call, options.context, &options, 0, 0, &report);
+              ng_subject_open(&subject, call, options.context, &options, 0, &report);
     const ng_error_record earlier = ng_error_put_aside();
     ok = ok && sweep_steps(&subject, steps, errors, count);
     if (ok) ng_clear_error();
