@@ -2,49 +2,32 @@
 #include "check/check.h"
 #include <math.h>
 
-static bool well_formed(const ng_case_input *input)
-{
-    if (input->index && !(ceil(input->low) < input->high)) {
-        ng_fail(NG_EVALUE, "ng_case_input_new: %s has no index in [%g, %g)", input->name,
-                input->low, input->high);
-        return false;
-    }
-    bool normal = input->low == 0 && input->high == 0;
-    double reach = fmax(fabs(input->low), fabs(input->high));
-    if (!normal && !(input->low < input->high && input->avoid < reach)) {
-        ng_fail(NG_EVALUE, "ng_case_input_new: %s has no value in [%g, %g) with |value| >= %g",
-                input->name, input->low, input->high, input->avoid);
-        return false;
-    }
-    return true;
-}
-
-static double draw(const ng_case_input *input, ng_rng *rng)
-{
-    bool normal = input->low == 0 && input->high == 0;
-    double value;
-    do {
-        value = normal ? ng_rng_normal(rng)
-                       : input->low + (input->high - input->low) * ng_rng_uniform(rng);
-    } while (fabs(value) < input->avoid);
-    return value;
-}
-
 ng_tensor *ng_case_input_new(const ng_case_input *input, ng_rng *rng)
 {
-    if (!ng_given("ng_case_input_new", "input", input) ||
-        !ng_given("ng_case_input_new", "rng", rng) || !well_formed(input))
-        return NULL;
+    static const char function[] = "ng_case_input_new";
+    if (!ng_given(function, "input", input) || !ng_given(function, "rng", rng)) return NULL;
+    const double low = input->low, high = input->high, avoid = input->avoid;
+    const bool normal = low == 0 && high == 0;
+    if (input->index && !(ceil(low) < high))
+        return ng_fail(NG_EVALUE, "%s: %s has no index in [%g, %g)", function, input->name, low,
+                       high),
+               NULL;
+    if (!normal && !(low < high && avoid < fmax(fabs(low), fabs(high))))
+        return ng_fail(NG_EVALUE, "%s: %s has no value in [%g, %g) with |value| >= %g", function,
+                       input->name, low, high, avoid),
+               NULL;
     ng_tensor *x = ng_zeros_new(input->index ? NG_I64 : NG_F64, input->shape);
-    if (!x) return NULL;
-    int64_t low = input->index ? (int64_t)ceil(input->low) : 0;
-    int64_t span = input->index ? (int64_t)ceil(input->high) - low : 0;
-    for (int64_t i = 0; i < x->size; i++) {
+    const int64_t first = input->index ? (int64_t)ceil(low) : 0;
+    const int64_t span = input->index ? (int64_t)ceil(high) - first : 0;
+    for (int64_t i = 0; x && i < x->size; i++) {
         if (input->index) {
-            ((int64_t *)x->data)[i] = low + ng_rng_below(rng, span);
-        } else {
-            ((double *)x->data)[i] = draw(input, rng);
+            ((int64_t *)x->data)[i] = first + ng_rng_below(rng, span);
+            continue;
         }
+        double value;
+        do value = normal ? ng_rng_normal(rng) : low + (high - low) * ng_rng_uniform(rng);
+        while (fabs(value) < avoid);
+        ng_tensor_store(x, i, value);
     }
     return x;
 }
@@ -94,28 +77,17 @@ ng_check_report ng_check_case(const ng_case *spec, ng_check_options options)
 
 /* ---- Broadcasting -------------------------------------------------------------------------- */
 
-static void drop_first(ng_shape *shape)
-{
-    if (shape->rank == 0) return;
-    for (int i = 1; i < shape->rank; i++) shape->dim[i - 1] = shape->dim[i];
-    shape->dim[--shape->rank] = 0;
-}
-
-static void narrow_last(ng_shape *shape)
-{
-    if (shape->rank > 0) shape->dim[shape->rank - 1] = 1;
-}
-
 ng_case ng_case_broadcast(const ng_case *spec, ng_broadcast_side side)
 {
     if (!ng_given("ng_case_broadcast", "spec", spec)) return (ng_case){0};
-    ng_case narrow = *spec;
-    ng_shape *left = &narrow.inputs[0].shape, *right = &narrow.inputs[1].shape;
-    if (side == NG_BROADCAST_LEFT) drop_first(left);
-    if (side == NG_BROADCAST_RIGHT) narrow_last(right);
-    if (side == NG_BROADCAST_BOTH) {
-        narrow_last(left);
-        drop_first(right);
+    ng_case result = *spec;
+    ng_shape *left = &result.inputs[0].shape, *right = &result.inputs[1].shape;
+    ng_shape *shorter = side == NG_BROADCAST_LEFT ? left : side == NG_BROADCAST_BOTH ? right : NULL;
+    ng_shape *narrow = side == NG_BROADCAST_RIGHT ? right : side == NG_BROADCAST_BOTH ? left : NULL;
+    if (shorter && shorter->rank > 0) {
+        for (int i = 1; i < shorter->rank; i++) shorter->dim[i - 1] = shorter->dim[i];
+        shorter->dim[--shorter->rank] = 0;
     }
-    return narrow;
+    if (narrow && narrow->rank > 0) narrow->dim[narrow->rank - 1] = 1;
+    return result;
 }

@@ -8,7 +8,7 @@
 typedef struct {
     ng_subject *subject;
     const ng_check_leaf *leaf;
-    double *directions; /* one after another; NULL where elements move */
+    double *directions; /* one after another; NULL if elements move */
     int64_t count;      /* of lines through the base point */
     ng_comparison *found;
     double tolerance;
@@ -42,8 +42,7 @@ static bool zero_to_rounding(const ng_comparison *d)
 
 static double slack_of(const leaf_check *c, const ng_comparison *d)
 {
-    static const double certainty = 4;
-    return certainty * d->numeric.error + rounding_of(d) + 1e-12 * c->scale;
+    return 4 * d->numeric.error + rounding_of(d) + 1e-12 * c->scale;
 }
 
 static double largest_slack(const leaf_check *c) { return fmax(1e-5, 10 * c->tolerance); }
@@ -53,7 +52,7 @@ static bool is_known(const leaf_check *c, const ng_comparison *d)
     return slack_of(c, d) <= largest_slack(c) * c->scale;
 }
 
-/* How much more they are apart than is allowed; NaN where either is. */
+/* How much more they are apart than is allowed; NaN if either is. */
 static double excess_of(const leaf_check *c, const ng_comparison *d)
 {
     const double size = fmax(fabs(d->analytic), fabs(d->numeric.value));
@@ -90,9 +89,21 @@ static double analytic_along(const ng_line *line)
     return (double)sum;
 }
 
-static bool estimate(const leaf_check *c, const ng_line *line, double share, ng_estimate *numeric)
+static bool measure(leaf_check *c)
 {
-    return ng_line_estimate(line, share, c->scale, 1e-2 * c->tolerance, numeric);
+    for (int64_t i = 0; i < c->count; i++) {
+        ng_comparison *d = &c->found[i];
+        const ng_line line = line_at(c, i);
+        d->analytic = analytic_along(&line);
+        if (!ng_line_estimate(&line, 3709 / 4096.0, c->scale, 1e-2 * c->tolerance, &d->numeric) ||
+            (c->subject->report->mode == NG_CHECK_TAYLOR &&
+             !ng_line_exponent(&line, d->analytic, &d->exponent)))
+            return false;
+        if (zero_to_rounding(d)) d->exponent = 0;
+        const double size = fabs(d->numeric.value);
+        if (d->numeric.error <= largest_slack(c) * size) c->scale = fmax(c->scale, size);
+    }
+    return true;
 }
 
 /* What seems wrong is measured again from other steps: noise shows in the distance. */
@@ -101,27 +112,10 @@ static bool measure_again(const leaf_check *c, const ng_line *line, ng_compariso
     static const double shares[] = {2557 / 4096.0, 3331 / 4096.0};
     for (int i = 0; i < 2; i++) {
         ng_estimate again;
-        if (!estimate(c, line, shares[i], &again)) return false;
+        if (!ng_line_estimate(line, shares[i], c->scale, 1e-2 * c->tolerance, &again)) return false;
         const double apart = fabs(again.value - d->numeric.value);
         const double error = fmax(d->numeric.error, fmax(apart, again.error));
         d->numeric.error = isnan(apart) ? HUGE_VAL : error;
-    }
-    return true;
-}
-
-static bool measure(leaf_check *c)
-{
-    for (int64_t i = 0; i < c->count; i++) {
-        ng_comparison *d = &c->found[i];
-        const ng_line line = line_at(c, i);
-        d->analytic = analytic_along(&line);
-        if (!estimate(c, &line, 3709 / 4096.0, &d->numeric) ||
-            (c->subject->report->mode == NG_CHECK_TAYLOR &&
-             !ng_line_exponent(&line, d->analytic, &d->exponent)))
-            return false;
-        if (zero_to_rounding(d)) d->exponent = 0;
-        const double size = fabs(d->numeric.value);
-        if (d->numeric.error <= largest_slack(c) * size) c->scale = fmax(c->scale, size);
     }
     return true;
 }
@@ -145,38 +139,28 @@ static bool judge(leaf_check *c, check_stats *sum)
 
 /* ---- Into the report ------------------------------------------------------------------------- */
 
-static double relative_error(const leaf_check *c, const ng_comparison *d)
-{
-    const double error = fabs(d->analytic - d->numeric.value);
-    const double size = fmax(fmax(fabs(d->analytic), fabs(d->numeric.value)), c->scale);
-    return error == 0 || zero_to_rounding(d) ? 0 : error / size;
-}
-
-/* Wrong ones rank above right ones, NaN above all. */
-static double rank_of(const leaf_check *c, const ng_comparison *d)
-{
-    double error = relative_error(c, d);
-    if (c->subject->report->mode == NG_CHECK_TAYLOR && d->exponent > 0) error = 1 / d->exponent;
-    if (isnan(error)) error = HUGE_VAL;
-    return d->wrong ? 1e3 + error : error;
-}
-
-/* Returns whether it is the worst so far. */
+/* Whether it is the worst so far. Wrong ones rank above right ones, NaN above all. */
 static bool report_comparison(const leaf_check *c, int64_t i, check_stats *sum)
 {
     const ng_comparison *d = &c->found[i];
     ng_check_report *report = c->subject->report;
-    const double rank = rank_of(c, d);
-    if (d->exponent > 0 && !d->kink && !(report->slope > 0 && report->slope <= d->exponent))
+    const double error = fabs(d->analytic - d->numeric.value);
+    const double size = fmax(fmax(fabs(d->analytic), fabs(d->numeric.value)), c->scale);
+    const double relative = error == 0 || zero_to_rounding(d) ? 0 : error / size;
+    const bool by_exponent = report->mode == NG_CHECK_TAYLOR && d->exponent > 0;
+    double rank = by_exponent ? 1 / d->exponent : relative;
+    rank = (isnan(rank) ? HUGE_VAL : rank) + (d->wrong ? 1e3 : 0);
+    if (d->kink) return false;
+    if (d->exponent > 0 && !(report->slope > 0 && report->slope <= d->exponent))
         report->slope = d->exponent;
-    if (d->kink || rank <= sum->worst) return false;
+    if (rank <= sum->worst) return false;
     sum->worst = rank;
     snprintf(report->worst_name, sizeof report->worst_name, "%s", c->leaf->name);
     report->worst_index = i;
     report->analytic = d->analytic;
     report->numeric = d->numeric.value;
-    report->absolute_error = fabs(d->analytic - d->numeric.value);
-    report->relative_error = relative_error(c, d);
+    report->absolute_error = error;
+    report->relative_error = relative;
     report->error_estimate = d->numeric.error;
     return true;
 }
@@ -197,23 +181,6 @@ static void report_leaf(const leaf_check *c, check_stats *sum)
     if (worst < 0) return;
     const ng_line line = line_at(c, worst);
     ng_check_find_hint(&line, c->found, c->count, !c->directions);
-}
-
-static void conclude(const check_stats *sum, ng_check_report *report)
-{
-    const char *what = report->order == 2 ? "second derivatives" : "derivatives";
-    if (sum->compared == 0)
-        ng_check_say(report, "there was nothing to compare");
-    else if (sum->failed > 0)
-        ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s", (long long)sum->failed,
-                     (long long)sum->compared, what,
-                     sum->undecided == sum->failed ? " or cannot be told from rounding" : "",
-                     report->worst_name);
-    else if (sum->untested)
-        ng_check_say(report, "%s stands at a kink wherever it was moved: nothing of it was tested",
-                     sum->untested);
-    else if (!sum->anything)
-        ng_check_say(report, "every derivative is 0: nothing was tested");
 }
 
 /* ---- The check ------------------------------------------------------------------------------- */
@@ -260,8 +227,19 @@ static bool check_order(ng_subject *subject, double *worst)
     report->failed += sum.failed;
     report->kinks += sum.kinks;
     *worst = sum.worst;
-    conclude(&sum, report);
-    return !report->message[0] && ng_subject_repeats(subject);
+    if (sum.compared == 0) return ng_check_say(report, "there was nothing to compare");
+    if (sum.failed > 0)
+        return ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s",
+                            (long long)sum.failed, (long long)sum.compared,
+                            subject->order == 2 ? "second derivatives" : "derivatives",
+                            sum.undecided == sum.failed ? " or cannot be told from rounding" : "",
+                            report->worst_name);
+    if (sum.untested)
+        return ng_check_say(report,
+                            "%s stands at a kink wherever it was moved: nothing of it was tested",
+                            sum.untested);
+    if (!sum.anything) return ng_check_say(report, "every derivative is 0: nothing was tested");
+    return ng_subject_repeats(subject);
 }
 
 /* Where the first derivatives are wrong, the second ones are not looked at. */
@@ -286,32 +264,24 @@ void ng_check_subject(ng_subject *subject)
     ng_error_put_back(&earlier);
 }
 
-static bool options_have_meaning(const ng_check_options *options, ng_check_report *report)
-{
-    const int order = options->order, mode = (int)options->mode;
-    const bool no_step = options->step == 0 && ng_option_given(options->step);
-    if (order < 0 || order > 2)
-        return ng_check_say(report, "order %d was asked for: it is 1 or 2", order);
-    if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_TAYLOR)
-        return ng_check_say(report, "mode %d was asked for: it is an ng_check_mode", mode);
-    if (mode == NG_CHECK_ELEMENTS && options->directions != 0)
-        return ng_check_say(report, "%d directions were asked for: elements have none",
-                            options->directions);
-    if (options->directions < 0)
-        return ng_check_say(report, "%d directions were asked for", options->directions);
-    if (!(options->tolerance >= 0 && options->tolerance < 1))
-        return ng_check_say(report, "the tolerance is %g: it is between 0 and 1",
-                            options->tolerance);
-    if (no_step || !(options->step >= 0 && options->step <= 1))
-        return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step + 0);
-    return true;
-}
-
 ng_check_report ng_check_report_new(const ng_check_options *options)
 {
     ng_check_report report = {.order = options->order == 0 ? 1 : options->order,
                               .mode = options->mode};
-    options_have_meaning(options, &report);
+    const int order = options->order, mode = (int)options->mode, lines = options->directions;
+    const double tolerance = options->tolerance, step = options->step;
+    if (order < 0 || order > 2)
+        ng_check_say(&report, "order %d was asked for: it is 1 or 2", order);
+    else if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_TAYLOR)
+        ng_check_say(&report, "mode %d was asked for: it is an ng_check_mode", mode);
+    else if (mode == NG_CHECK_ELEMENTS && lines != 0)
+        ng_check_say(&report, "%d directions were asked for: elements have none", lines);
+    else if (lines < 0)
+        ng_check_say(&report, "%d directions were asked for", lines);
+    else if (!(tolerance >= 0 && tolerance < 1))
+        ng_check_say(&report, "the tolerance is %g: it is between 0 and 1", tolerance);
+    else if (!(step >= 0 && step <= 1) || (step == 0 && ng_option_given(step)))
+        ng_check_say(&report, "the step is %g: it is between 0 and 1", step + 0);
     return report;
 }
 
