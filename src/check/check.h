@@ -112,7 +112,7 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more, ng_check_report *report);
 void ng_subject_close(ng_subject *subject);
 
-/* Adds a tensor that the call reads besides its arguments; its owner keeps it. Buffers come last. */
+/* Adds a tensor that the call reads besides its arguments; its owner keeps it. Buffers are last. */
 bool ng_subject_add(ng_subject *subject, const char *name, ng_tensor *tensor, bool buffer);
 
 /* Begins order 1, or goes on to order 2: fills weights, base and analytic, and checks that runs

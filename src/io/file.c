@@ -71,29 +71,65 @@ char *ng_file_read(const char *function, const char *path, int64_t *size)
 
 /* ---- Text ---------------------------------------------------------------------------------- */
 
+/* `line` is -1 for the whole file. */
+static void refuse(ng_origin origin, int64_t line, ng_status status, const char *format,
+                   va_list arguments)
+{
+    char text[NG_ERROR_BYTES], place[24] = "";
+    const locale_t locale = ng_c_locale_begin();
+    vsnprintf(text, sizeof text, format, arguments);
+    ng_c_locale_end(locale);
+    if (line >= 0) snprintf(place, sizeof place, ":%lld", (long long)line);
+    ng_fail(status, "%s: %s%s: %s", origin.function, origin.path, place, text);
+}
+
 bool ng_refuse(ng_origin origin, ng_status status, const char *format, ...)
 {
-    char text[NG_ERROR_BYTES];
-    const locale_t locale = ng_c_locale_begin();
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    refuse(origin, -1, status, format, arguments);
     va_end(arguments);
-    ng_c_locale_end(locale);
-    ng_fail(status, "%s: %s: %s", origin.function, origin.path, text);
     return false;
 }
 
-bool ng_reserve(const char *function, void **array, int64_t count, int64_t *room, size_t size)
+bool ng_lines_refuse(const ng_lines *lines, const char *format, ...)
 {
-    if (count < *room) return true;
+    va_list arguments;
+    va_start(arguments, format);
+    refuse(lines->origin, lines->line, NG_EPARSE, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool ng_lines_next(ng_lines *lines)
+{
+    if (lines->next == lines->end) return false;
+    char *p = lines->at = lines->next;
+    while (p < lines->end && *p != '\n' && *p != '\r') p++;
+    lines->stop = p;
+    if (p < lines->end) p += (*p == '\r' && p + 1 < lines->end && p[1] == '\n') ? 2 : 1;
+    lines->next = p;
+    lines->line++;
+    return true;
+}
+
+bool ng_parse_number(const char *at, const char *stop, double *value)
+{
+    char *end = NULL;
+    for (const char *c = at; c < stop; c++)
+        if (!*c || !strchr("+-.0123456789eE", *c)) return false;
+    if (at < stop) *value = strtod(at, &end);
+    return at < stop && end == stop;
+}
+
+void *ng_reserve(const char *function, void *array, int64_t count, int64_t *room, size_t size)
+{
+    if (count < *room) return array;
     const int64_t more = *room ? 2 * *room : 8;
     void *grown =
-        *array ? ng_grow(function, *array, count, more, size) : ng_calloc(function, more, size);
-    if (!grown) return false;
-    *array = grown;
-    *room = more;
-    return true;
+        array ? ng_grow(function, array, count, more, size) : ng_calloc(function, more, size);
+    if (grown) *room = more;
+    return grown ? grown : array;
 }
 
 void ng_text_add(ng_text *text, const void *bytes, int64_t count)

@@ -22,9 +22,29 @@ typedef struct {
 /* Records "function: path: text" and returns false. */
 bool ng_refuse(ng_origin origin, ng_status status, const char *format, ...) NG_PRINTF(3, 4);
 
-/* Makes room for one more element of `size` bytes in an array with *room for `count`; false with
- * NG_ENOMEM, and nothing has changed. */
-bool ng_reserve(const char *function, void **array, int64_t count, int64_t *room, size_t size);
+/* Makes room for one more element in an array with `room` for `count`; false with NG_ENOMEM, and
+ * nothing has changed. */
+#define NG_RESERVE(function, array, count, room)                                                   \
+    ((array) = ng_reserve(function, array, count, &(room), sizeof *(array)), (count) < (room))
+void *ng_reserve(const char *function, void *array, int64_t count, int64_t *room, size_t size);
+
+/* A walk over the lines of a text: begin with `next` and `end`. A line ends with a new line, a
+ * carriage return or both. */
+typedef struct {
+    ng_origin origin;
+    char *next, *end; /* what is not yet read */
+    char *at, *stop;  /* the line without its end */
+    int64_t line;     /* its number, from 1 */
+} ng_lines;
+bool ng_lines_next(ng_lines *lines);
+
+/* Records "function: path:line: text" as NG_EPARSE and returns false. */
+bool ng_lines_refuse(const ng_lines *lines, const char *format, ...) NG_PRINTF(2, 3);
+
+/* The number from `at` to `stop` in decimal digits: no nan, inf, hexadecimal digits or blanks. What
+ * follows it in memory must not continue a number. It may be infinite if it is beyond a double's
+ * range. */
+bool ng_parse_number(const char *at, const char *stop, double *value);
 
 /* Whether a checksum is right. Fuzzers cannot guess checksums, so their build accepts any. */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION

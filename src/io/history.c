@@ -70,10 +70,7 @@ void ng_history_free(ng_history *history)
 
 static bool add_history_block(const char *function, ng_history *self, char *name)
 {
-    void *blocks = self->blocks;
-    if (!ng_reserve(function, &blocks, self->count, &self->room, sizeof *self->blocks))
-        return false;
-    self->blocks = blocks;
+    if (!NG_RESERVE(function, self->blocks, self->count, self->room)) return false;
     self->blocks[self->count++] = (history_block){.name = name};
     return true;
 }
@@ -116,10 +113,7 @@ static int64_t find_series(const history_block *b, const char *name)
 
 static bool add_series(const char *function, history_block *b, const char *name)
 {
-    void *series = b->series;
-    if (!ng_reserve(function, &series, b->n_series, &b->series_room, sizeof *b->series))
-        return false;
-    b->series = series;
+    if (!NG_RESERVE(function, b->series, b->n_series, b->series_room)) return false;
     b->series[b->n_series] = ng_copy_text(function, name);
     return b->series[b->n_series] && ++b->n_series;
 }
@@ -137,9 +131,7 @@ static bool add_point(const char *function, history_block *b, history_point poin
         b->points[i - 1] = point;
         return true;
     }
-    void *points = b->points;
-    if (!ng_reserve(function, &points, b->n_points, &b->points_room, sizeof point)) return false;
-    b->points = points;
+    if (!NG_RESERVE(function, b->points, b->n_points, b->points_room)) return false;
     memmove(b->points + i + 1, b->points + i, (size_t)(b->n_points++ - i) * sizeof point);
     b->points[i] = point;
     return true;
@@ -255,33 +247,12 @@ ng_status ng_history_write(const ng_history *history, const char *path)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* A walk over the lines of a file that ends with a zero byte. */
-typedef struct {
-    const char *function, *path;
-    char *next, *end;
-    char *at; /* the line, ended with a zero byte */
-    int64_t line;
-    bool all; /* blocks without series too */
-} history_lines;
-
-static bool next_text_line(history_lines *in)
+/* The next line, ended with a zero byte. */
+static bool next_text_line(ng_lines *in)
 {
-    if (in->next == in->end) return false;
-    in->at = in->next;
-    while (in->next < in->end && *in->next != '\n') in->next++;
-    char *stop = in->next;
-    if (in->next < in->end) in->next++;
-    if (stop > in->at && stop[-1] == '\r') stop--;
-    *stop = '\0';
-    in->line++;
+    if (!ng_lines_next(in)) return false;
+    *in->stop = '\0';
     return true;
-}
-
-static bool history_expected(const history_lines *in, const char *expected)
-{
-    ng_fail(NG_EPARSE, "%s: %s:%lld: expected %s", in->function, in->path, (long long)in->line,
-            expected);
-    return false;
 }
 
 /* The next word of the line; NULL at its end. */
@@ -309,73 +280,72 @@ static bool parse_value(const char *word, double *value)
     if (strcmp(word, "NaN") == 0) return *value = (double)NAN, true;
     if (strcmp(word, "Inf") == 0) return *value = HUGE_VAL, true;
     if (strcmp(word, "-Inf") == 0) return *value = -HUGE_VAL, true;
-    char *stop;
-    if (word[strspn(word, "+-.0123456789eE")] != '\0') return false;
-    *value = strtod(word, &stop);
-    return stop != word && *stop == '\0' && isfinite(*value);
+    return ng_parse_number(word, word + strlen(word), value) && isfinite(*value);
 }
 
 /* "step", and the names of the series. */
-static bool parse_names(const history_lines *in, history_block *b)
+static bool parse_names(const ng_lines *in, bool all, history_block *b)
 {
     char *at = in->at, *word = next_word(&at);
     if (!word || strcmp(word, "step") != 0)
-        return history_expected(in, "a line of names, from \"step\" on");
+        return ng_lines_refuse(in, "expected a line of names, from \"step\" on");
     while ((word = next_word(&at))) {
         if (!is_series_name(word) || find_series(b, word) < b->n_series)
-            return history_expected(
-                in, "names of series that differ, of letters, digits, '_', '-', '.'");
-        if (!add_series(in->function, b, word)) return false;
+            return ng_lines_refuse(
+                in, "expected names of series that differ, of letters, digits, '_', '-', '.'");
+        if (!add_series(in->origin.function, b, word)) return false;
     }
-    return b->n_series > 0 || in->all || history_expected(in, "a series");
+    return b->n_series > 0 || all || ng_lines_refuse(in, "expected a series");
 }
 
-static bool parse_history_row(const history_lines *in, history_block *b)
+static bool parse_history_row(const ng_lines *in, history_block *b)
 {
     char *at = in->at, *word = next_word(&at);
     history_point p = {0};
-    if (!word || !parse_step(word, &p.step)) return history_expected(in, "a step");
+    if (!word || !parse_step(word, &p.step)) return ng_lines_refuse(in, "expected a step");
     if (b->n_points > 0 && p.step <= b->points[b->n_points - 1].step)
-        return history_expected(in, "a step beyond the one before");
+        return ng_lines_refuse(in, "expected a step beyond the one before");
     for (; p.series < b->n_series; p.series++) {
-        if (!(word = next_word(&at))) return history_expected(in, "a value for each series");
+        if (!(word = next_word(&at)))
+            return ng_lines_refuse(in, "expected a value for each series");
         if (strcmp(word, "?") == 0) continue;
         if (!parse_value(word, &p.value))
-            return history_expected(in, "a number, NaN, Inf, -Inf or ?");
-        if (!add_point(in->function, b, p)) return false;
+            return ng_lines_refuse(in, "expected a number, NaN, Inf, -Inf or ?");
+        if (!add_point(in->origin.function, b, p)) return false;
     }
-    return !next_word(&at) || history_expected(in, "no more values than series");
+    return !next_word(&at) || ng_lines_refuse(in, "expected no more values than series");
 }
 
 /* From its name, if it has one, to the blank line or the end behind it. */
-static bool parse_history_block(history_lines *in, ng_history *history)
+static bool parse_history_block(ng_lines *in, bool all, ng_history *history)
 {
     const bool named = in->at[0] == '#';
-    if (named && in->at[1] != ' ') return history_expected(in, "\"# \" and the block's name");
+    if (named && in->at[1] != ' ')
+        return ng_lines_refuse(in, "expected \"# \" and the block's name");
     if (named && has_block(history, in->at + 2))
-        return history_expected(in, "a name that no block has yet");
+        return ng_lines_refuse(in, "expected a name that no block has yet");
     if (named && ng_history_block(history, in->at + 2) != NG_OK) return false;
-    if (!named && !add_history_block(in->function, history, NULL)) return false;
-    if (named && !next_text_line(in)) return history_expected(in, "a line of names");
+    if (!named && !add_history_block(in->origin.function, history, NULL)) return false;
+    if (named && !next_text_line(in)) return ng_lines_refuse(in, "expected a line of names");
     history_block *b = &history->blocks[history->count - 1];
-    if (!parse_names(in, b)) return false;
+    if (!parse_names(in, all, b)) return false;
     while (next_text_line(in) && in->at[0] != '\0')
         if (!parse_history_row(in, b)) return false;
     return true;
 }
 
-static ng_history *parse_history(history_lines *in)
+static ng_history *parse_history(ng_lines *in, bool all)
 {
     static const char opening[] = "# what: ", version[] = "; normgrad ";
     if (!next_text_line(in) || strncmp(in->at, opening, strlen(opening)) != 0)
-        return history_expected(in, "\"# what: \", as ng_history_write begins"), NULL;
+        return ng_lines_refuse(in, "expected \"# what: \", as ng_history_write begins"), NULL;
     char *what = in->at + strlen(opening), *cut = NULL;
     for (char *at = what; (at = strstr(at, version)); at++) cut = at;
-    if (!cut) return history_expected(in, "the version of normgrad"), NULL;
+    if (!cut) return ng_lines_refuse(in, "expected the version of normgrad"), NULL;
     *cut = '\0';
     ng_history *history = ng_history_new(what);
     while (history && next_text_line(in)) {
-        if (in->at[0] == '\0' || parse_history_block(in, history)) continue;
+        if (in->at[0] == '\0' || parse_history_block(in, all, history)) continue;
         ng_history_free(history);
         return NULL;
     }
@@ -385,14 +355,13 @@ static ng_history *parse_history(history_lines *in)
 ng_history *ng_history_parse(const char *function, const char *path, bool all, char *text,
                              int64_t size)
 {
-    history_lines in = {
-        .function = function, .path = path, .next = text, .end = text + size, .all = all};
+    ng_lines in = {.origin = {function, path}, .next = text, .end = text + size};
     if (memchr(text, '\0', (size_t)size)) {
-        ng_fail(NG_EPARSE, "%s: %s: there is a zero byte in it", function, path);
+        ng_refuse(in.origin, NG_EPARSE, "there is a zero byte in it");
         return NULL;
     }
     const locale_t locale = ng_c_locale_begin();
-    ng_history *history = parse_history(&in);
+    ng_history *history = parse_history(&in, all);
     ng_c_locale_end(locale);
     return history;
 }

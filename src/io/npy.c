@@ -30,11 +30,6 @@ void ng_npy_print_header(ng_text *text, const ng_tensor *x)
     text->bytes[NPY_MAGIC + 3] = (char)(length >> 8);
 }
 
-static void write_elements(void *file, const void *bytes, int64_t count)
-{
-    ng_replacement_write(file, bytes, count);
-}
-
 ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path)
 {
     static const char function[] = "ng_tensor_save_npy";
@@ -48,7 +43,7 @@ ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path)
     if (status == NG_OK) {
         const ng_stored stored = ng_stored_of("", x);
         ng_replacement_write(&file, header.bytes, header.count);
-        ng_stored_pieces(&stored, write_elements, &file);
+        ng_stored_write(&stored, &file);
         status = ng_replacement_end(&file, NG_OK);
     }
     ng_free(header.bytes);
@@ -161,22 +156,6 @@ static int64_t read_header(ng_source *source, int64_t size, npy_header *h)
 
 /* ---- The elements -------------------------------------------------------------------------- */
 
-/* Whether the shape promises the bytes that are there. */
-static bool shape_holds(const npy_header *h, int64_t bytes)
-{
-    const int width = ng_stored_width(h->kind);
-    int64_t promised = width;
-    bool fits = true, empty = false;
-    for (int i = 0; i < h->shape.rank; i++) empty = empty || h->shape.dim[i] == 0;
-    for (int i = 0; i < h->shape.rank && !empty; i++)
-        fits = fits && !__builtin_mul_overflow(promised, h->shape.dim[i], &promised);
-    if (empty) promised = 0;
-    if (fits && promised == bytes) return true;
-    return ng_refuse(h->origin, NG_EPARSE,
-                     "%lld bytes after the header, which promises %s of %d bytes each",
-                     (long long)bytes, ng_shape_print(h->shape).text, width);
-}
-
 /* Goes to the next element of an array whose first dimension runs fastest: `at` is its place row by
  * row. */
 static int64_t next_in_columns(ng_shape shape, int64_t index[NG_MAX_RANK], int64_t at)
@@ -227,7 +206,13 @@ ng_tensor *ng_npy_read(ng_source *source, int64_t size, const char *name, ng_npy
 {
     npy_header h = {.kind = NG_STORED_OTHER};
     const int64_t begin = read_header(source, size, &h);
-    if (begin < 0 || !shape_holds(&h, size - begin)) return NULL;
+    if (begin < 0) return NULL;
+    if (size - begin != ng_stored_bytes(h.kind, h.shape))
+        return ng_refuse(h.origin, NG_EPARSE,
+                         "%lld bytes after the header, which promises %s of %d bytes each",
+                         (long long)(size - begin), ng_shape_print(h.shape).text,
+                         ng_stored_width(h.kind)),
+               NULL;
     ng_tensor *x =
         ng_tensor_make(source->origin.function, dtype_wanted(h.kind, role, dtype), h.shape);
     if (x && read_elements(source, &h, name, x)) return x;

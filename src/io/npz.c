@@ -38,11 +38,6 @@ static void add_to_crc(void *crc, const void *bytes, int64_t count)
     *sum = ng_crc32(*sum, bytes, count);
 }
 
-static void write_to_archive(void *file, const void *bytes, int64_t count)
-{
-    ng_replacement_write(file, bytes, count);
-}
-
 /* Writes one array and adds its entry to the directory; how many bytes it took. */
 static int64_t write_array(ng_replacement *file, const ng_npz_array *array, int64_t offset,
                            ng_text *directory)
@@ -67,7 +62,7 @@ static int64_t write_array(ng_replacement *file, const ng_npz_array *array, int6
     if (!directory->failed) {
         ng_replacement_write(file, local.bytes, local.count);
         ng_replacement_write(file, header.bytes, header.count);
-        ng_stored_pieces(&stored, write_to_archive, file);
+        ng_stored_write(&stored, file);
     }
     const int64_t written = local.count + size;
     ng_free(local.bytes);

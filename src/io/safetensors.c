@@ -131,11 +131,6 @@ static void print_header(ng_text *header, const ng_stored *arrays, int count,
     while (!header->failed && header->count % 8) ng_text_add(header, " ", 1);
 }
 
-static void write_piece(void *file, const void *bytes, int64_t count)
-{
-    ng_replacement_write(file, bytes, count);
-}
-
 ng_status ng_safetensors_write(const char *function, const char *path, ng_stored *arrays, int count,
                                const ng_stored_text *texts, int n_texts)
 {
@@ -160,7 +155,7 @@ ng_status ng_safetensors_write(const char *function, const char *path, ng_stored
     if (status == NG_OK) {
         ng_replacement_write(&file, length.bytes, length.count);
         ng_replacement_write(&file, header.bytes, header.count);
-        for (int i = 0; i < count; i++) ng_stored_pieces(&arrays[i], write_piece, &file);
+        for (int i = 0; i < count; i++) ng_stored_write(&arrays[i], &file);
         status = ng_replacement_end(&file, NG_OK);
     }
     ng_free(length.bytes);
@@ -225,20 +220,13 @@ static bool place_array(const reading *r, described *array)
 {
     ng_stored *stored = &array->stored;
     const int64_t bytes = array->offsets[1] - array->offsets[0];
-    const int width = ng_stored_width(stored->kind);
-    int64_t promised = width;
-    bool fits = true, empty = false;
-    for (int i = 0; i < stored->shape.rank; i++) empty = empty || stored->shape.dim[i] == 0;
-    for (int i = 0; i < stored->shape.rank && !empty; i++)
-        fits = fits && !__builtin_mul_overflow(promised, stored->shape.dim[i], &promised);
-    if (empty) promised = 0;
     if (array->offsets[0] > array->offsets[1] || array->offsets[1] > r->data_bytes)
         return ng_refuse(r->file->origin, NG_EPARSE, "\"%s\" stands outside of the file",
                          stored->name);
-    if (stored->kind != NG_STORED_OTHER && (!fits || bytes != promised))
+    if (stored->kind != NG_STORED_OTHER && bytes != ng_stored_bytes(stored->kind, stored->shape))
         return ng_refuse(r->file->origin, NG_EPARSE,
                          "\"%s\" has other bytes than its shape asks for", stored->name);
-    stored->size = bytes / width;
+    stored->size = bytes / ng_stored_width(stored->kind);
     stored->bytes = r->data + array->offsets[0];
     return true;
 }
@@ -247,11 +235,9 @@ static bool parse_text(ng_json *json, const char *key, void *data)
 {
     ng_safetensors *file = ((reading *)data)->file;
     const char *text;
-    void *texts = file->texts;
-    if (!ng_json_string(json, &text) || !ng_reserve(json->origin.function, &texts, file->n_texts,
-                                                    &file->texts_room, sizeof *file->texts))
+    if (!ng_json_string(json, &text) ||
+        !NG_RESERVE(json->origin.function, file->texts, file->n_texts, file->texts_room))
         return false;
-    file->texts = texts;
     file->texts[file->n_texts++] = (ng_stored_text){key, text};
     return true;
 }
@@ -269,11 +255,9 @@ static bool parse_entry(ng_json *json, const char *key, void *data)
     if (!ng_json_object(json, parse_property, &array)) return false;
     if (!array.given[0] || !array.given[1] || !array.given[2])
         return ng_refuse(file->origin, NG_EPARSE, "\"%s\" lacks dtype, shape or data_offsets", key);
-    void *arrays = file->arrays;
     if (!place_array(r, &array) ||
-        !ng_reserve(file->origin.function, &arrays, file->count, &file->room, sizeof *file->arrays))
+        !NG_RESERVE(file->origin.function, file->arrays, file->count, file->room))
         return false;
-    file->arrays = arrays;
     file->arrays[file->count++] = array.stored;
     return true;
 }

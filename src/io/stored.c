@@ -68,6 +68,26 @@ void ng_stored_pieces(const ng_stored *stored,
     }
 }
 
+static void write_piece(void *file, const void *bytes, int64_t count)
+{
+    ng_replacement_write(file, bytes, count);
+}
+
+void ng_stored_write(const ng_stored *stored, ng_replacement *file)
+{
+    ng_stored_pieces(stored, write_piece, file);
+}
+
+int64_t ng_stored_bytes(ng_stored_kind kind, ng_shape shape)
+{
+    int64_t bytes = ng_stored_width(kind);
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dim[i] == 0) return 0;
+    for (int i = 0; i < shape.rank; i++)
+        if (__builtin_mul_overflow(bytes, shape.dim[i], &bytes)) return -1;
+    return bytes;
+}
+
 /* ---- Elements ------------------------------------------------------------------------------ */
 
 /* An element: a float, or a whole number in 64 bits, unsigned for U64. */

@@ -58,6 +58,12 @@ ng_stored ng_stored_of(const char *name, const ng_tensor *x);
 void ng_stored_pieces(const ng_stored *stored,
                       void (*take)(void *to, const void *bytes, int64_t count), void *to);
 
+/* Writes the elements to a file. */
+void ng_stored_write(const ng_stored *stored, ng_replacement *file);
+
+/* How many bytes an array of this shape has; -1 if that is beyond int64. */
+int64_t ng_stored_bytes(ng_stored_kind kind, ng_shape shape);
+
 /* Whether x can hold each element: no float beyond its range, no integer that it would round. An
  * error names the array and the first element that does not fit. */
 bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *x);

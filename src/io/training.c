@@ -87,12 +87,7 @@ static ng_status keep_as(const char *function, ng_training *self, const char *ki
     bool taken = false, made = !whole.failed;
     for (int64_t i = 0; made && i < self->n_kept; i++)
         taken = taken || strcmp(self->kept[i].name, whole.bytes) == 0;
-    if (made && !taken && self->n_kept == self->room) {
-        const int64_t room = 2 * self->room + 4;
-        ng_kept *grown = ng_grow(function, self->kept, self->n_kept, room, sizeof *grown);
-        made = grown;
-        if (grown) self->kept = grown, self->room = room;
-    }
+    made = made && !taken && NG_RESERVE(function, self->kept, self->n_kept, self->room);
     if (taken || !made) {
         ng_free(whole.bytes);
         return taken ? ng_fail(NG_EVALUE, "%s: \"%s\" is kept already", function, name) : NG_ENOMEM;

@@ -55,16 +55,14 @@ typedef struct {
 /* Adds an item named prefix + name. */
 static void add_item(training_state *s, const char *prefix, const char *name, state_item item)
 {
-    void *items = s->items;
     ng_text text = {.function = s->function};
     if (s->failed) return;
     ng_text_print(&text, "%s%s", prefix, name);
-    s->failed = text.failed || !ng_reserve(s->function, &items, s->count, &s->room, sizeof item);
+    s->failed = text.failed || !NG_RESERVE(s->function, s->items, s->count, s->room);
     if (s->failed) {
         ng_free(text.bytes);
         return;
     }
-    s->items = items;
     item.stored.name = text.bytes;
     item.stored.size = ng_shape_span(item.stored.shape, 0, item.stored.shape.rank);
     s->items[s->count++] = item;
