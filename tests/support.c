@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -218,11 +219,25 @@ void expect_error(const char *file, int line, ng_status status, const char *part
  * The runner links a copy of the library whose calls of malloc and the like go to counted_malloc
  * and the like (see the Makefile). */
 
-static _Atomic int64_t made, live, allowed = INT64_MAX, to_refuse;
+static _Atomic int64_t made, live, live_bytes, peak_bytes, allowed = INT64_MAX, to_refuse;
 static _Atomic bool refused;
 
 int64_t allocations_made(void) { return made; }
 int64_t allocations_live(void) { return live; }
+
+int64_t allocations_peak(void)
+{
+    const int64_t peak = peak_bytes;
+    peak_bytes = (int64_t)live_bytes;
+    return peak;
+}
+
+static void count_bytes(int64_t bytes)
+{
+    const int64_t now = live_bytes += bytes;
+    for (int64_t peak = peak_bytes; now > peak;)
+        if (atomic_compare_exchange_weak(&peak_bytes, &peak, now)) break;
+}
 
 void expect_none_allocated(const char *file, int line, int64_t since)
 {
@@ -271,6 +286,7 @@ static void *counted(void *memory)
     if (!memory) return NULL;
     made++;
     live++;
+    count_bytes((int64_t)malloc_usable_size(memory));
     return memory;
 }
 
@@ -416,8 +432,10 @@ void *counted_calloc(size_t count, size_t bytes)
 void *counted_realloc(void *memory, size_t bytes)
 {
     if (!granted()) return NULL;
+    const int64_t before = memory ? (int64_t)malloc_usable_size(memory) : 0;
     void *moved = realloc(memory, bytes);
     if (!moved) return NULL;
+    count_bytes((int64_t)malloc_usable_size(moved) - before);
     made++;
     if (!memory) live++;
     return moved;
@@ -439,6 +457,7 @@ int counted_posix_memalign(void **memory, size_t alignment, size_t bytes)
 void counted_free(void *memory)
 {
     if (memory) live--;
+    if (memory) count_bytes(-(int64_t)malloc_usable_size(memory));
     free(memory);
 }
 

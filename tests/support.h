@@ -74,6 +74,7 @@ bool write_commas(void);
 
 int64_t allocations_made(void); /* since the test began */
 int64_t allocations_live(void); /* not yet freed */
+int64_t allocations_peak(void); /* most bytes at once since the last call */
 
 /* A tape has kept its memory: nothing was allocated since allocations_made() gave `made`. Under
  * AddressSanitizer, where a tape keeps none (core/arena.h), nothing is asserted. */

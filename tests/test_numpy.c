@@ -193,6 +193,35 @@ START_TEST(saving_and_loading_without_memory_is_an_error)
 }
 END_TEST
 
+/* Beside the file and the arrays that are asked for there is no more than small buffers. */
+enum { ARRAY = 4 << 20, SMALL = 1 << 17 };
+
+static int64_t peak_of_reading(const char *path, const char *x, const char *y)
+{
+    const int64_t before = (allocations_peak(), allocations_peak());
+    ng_tensor *array = ng_tensor_load_npz(path, x);
+    assert_ok(array);
+    ng_tensor_free(array);
+    const int64_t alone = allocations_peak() - before;
+    ng_dataset *data = ng_dataset_read_npz(path, .x = x, .y = y, .no_label = !y);
+    assert_ok(data);
+    ng_dataset_free(data);
+    const int64_t peak = allocations_peak() - before, second = y ? ARRAY : 0;
+    return peak - second > alone ? peak - second : alone;
+}
+
+START_TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(16, ARRAY / 64));
+    const ng_npz_array arrays[] = {{"x", x}, {"y", x}};
+    assert_ok(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2));
+    const int64_t peak = peak_of_reading(in_folder("it.npz"), "x", "y");
+    ck_assert_int_ge(peak, 3 * ARRAY);
+    ck_assert_int_le(peak, 3 * ARRAY + SMALL);
+    ng_tensor_free(x);
+}
+END_TEST
+
 /* ---- What is refused ----------------------------------------------------------------------- */
 
 static const struct {
@@ -498,6 +527,47 @@ START_TEST(what_deflate_makes_is_inflated_at_every_level)
 }
 END_TEST
 
+static char *put_number(char *to, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++) *to++ = (char)(value >> 8 * i);
+    return to;
+}
+
+/* A packed array of zeros is a thousandth of them. */
+START_TEST(a_packed_archive_is_unpacked_into_the_array_itself)
+{
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(16, ARRAY / 64));
+    char command[512], *content = NULL, *bytes;
+    assert_ok(ng_tensor_save_npy(x, in_folder("it.npy")));
+    ng_tensor_free(x);
+    snprintf(command, sizeof command, "gzip -nkf '%s'", in_folder("it.npy"));
+    ck_assert_int_eq(system(command), 0);
+    size_t size, whole;
+    bytes = get_file(in_folder("it.npy.gz"), &size); /* 10 bytes, deflated ones, a checksum */
+    free(get_file(in_folder("it.npy"), &whole));
+    char *at = content = calloc(1, size + 200), *directory;
+    for (int entry = 0; entry < 2; entry++) {
+        directory = at;
+        memcpy(at, entry ? "PK\1\2\24\0\24\0\0\0\10\0\0\0\0\0" : "PK\3\4\24\0\0\0\10\0\0\0\0\0",
+               entry ? 16 : 14);
+        at += entry ? 16 : 14;
+        memcpy(at, bytes + size - 8, 4); /* the checksum */
+        at = put_number(put_number(at + 4, size - 18, 4), whole, 4);
+        at = put_number(at, 5, 2) + (entry ? 16 : 2);
+        memcpy(at, "x.npy", 5);
+        if (!entry) memcpy(at + 5, bytes + 10, size - 18);
+        at += 5 + (entry ? 0 : size - 18);
+    }
+    const size_t length = (size_t)(at - directory), begin = (size_t)(directory - content);
+    memcpy(at, "PK\5\6\0\0\0\0\1\0\1", 11);
+    at = put_number(put_number(at + 12, length, 4), begin, 4) + 2;
+    const char *path = put_file("it.npz", content, (size_t)(at - content));
+    ck_assert_int_lt(at - content, ARRAY / 100);
+    ck_assert_int_le(peak_of_reading(path, "x", NULL), ARRAY + (at - content) + SMALL);
+    free(bytes), free(content);
+}
+END_TEST
+
 #else
 
 START_TEST(without_zlib_a_compressed_file_says_how_to_read_it)
@@ -523,6 +593,7 @@ Suite *numpy_suite(void)
     tcase_add_test(arrays, a_saved_array_has_the_bytes_that_numpy_writes);
     tcase_add_test(arrays, what_is_saved_is_read_again);
     tcase_add_test(arrays, saving_and_loading_without_memory_is_an_error);
+    tcase_add_test(arrays, an_archive_is_read_without_a_second_copy_of_its_arrays);
     tcase_add_loop_test(arrays, a_header_is_read_strictly, 0, HEADERS);
     tcase_add_test(arrays, damaged_files_are_refused_without_harm);
     tcase_add_test(arrays, a_large_archive_is_doubted_too);
@@ -538,6 +609,7 @@ Suite *numpy_suite(void)
 #ifdef NG_WITH_ZLIB
     tcase_add_test(gzip, compressed_csv_and_idx_are_read);
     tcase_add_test(gzip, what_deflate_makes_is_inflated_at_every_level);
+    tcase_add_test(gzip, a_packed_archive_is_unpacked_into_the_array_itself);
 #else
     tcase_add_test(gzip, without_zlib_a_compressed_file_says_how_to_read_it);
 #endif

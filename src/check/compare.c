@@ -61,7 +61,7 @@ static double excess_of(const leaf_check *c, const ng_comparison *d)
 
 /* In mode NG_CHECK_TAYLOR the exponent decides, unless the difference is too large for it; an
  * exponent of 0 decides nothing. */
-static bool is_right(const leaf_check *c, const ng_comparison *d)
+static bool comparison_is_right(const leaf_check *c, const ng_comparison *d)
 {
     static const double lowest_exponent = 1.7;
     if (!isfinite(d->analytic)) return false;
@@ -125,9 +125,9 @@ static bool judge(leaf_check *c, check_stats *sum)
     for (int64_t i = 0; i < c->count; i++) {
         ng_comparison *d = &c->found[i];
         const ng_line line = line_at(c, i);
-        d->wrong = !is_right(c, d);
+        d->wrong = !comparison_is_right(c, d);
         if (d->wrong && !measure_again(c, &line, d)) return false;
-        d->wrong = d->wrong && !is_right(c, d);
+        d->wrong = d->wrong && !comparison_is_right(c, d);
         sum->anything = sum->anything || !zero_to_rounding(d);
         if (!d->wrong && !d->numeric.bent) continue;
         if (!ng_line_kink(&line, d->analytic, &d->numeric, &d->kink)) return false;

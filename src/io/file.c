@@ -72,8 +72,8 @@ char *ng_file_read(const char *function, const char *path, int64_t *size)
 /* ---- Text ---------------------------------------------------------------------------------- */
 
 /* `line` is -1 for the whole file. */
-static void refuse(ng_origin origin, int64_t line, ng_status status, const char *format,
-                   va_list arguments)
+static void refuse_line(ng_origin origin, int64_t line, ng_status status, const char *format,
+                        va_list arguments)
 {
     char text[NG_ERROR_BYTES], place[24] = "";
     const locale_t locale = ng_c_locale_begin();
@@ -87,7 +87,7 @@ bool ng_refuse(ng_origin origin, ng_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    refuse(origin, -1, status, format, arguments);
+    refuse_line(origin, -1, status, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -96,7 +96,7 @@ bool ng_lines_refuse(const ng_lines *lines, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    refuse(lines->origin, lines->line, NG_EPARSE, format, arguments);
+    refuse_line(lines->origin, lines->line, NG_EPARSE, format, arguments);
     va_end(arguments);
     return false;
 }

@@ -114,7 +114,7 @@ static double float_value(uint32_t bits)
     return (double)value;
 }
 
-static stored_element element_at(const ng_stored *stored, int64_t i)
+static stored_element stored_element_at(const ng_stored *stored, int64_t i)
 {
     const int width = ng_stored_width(stored->kind);
     const char *at = (const char *)stored->bytes + i * width;
@@ -161,7 +161,7 @@ bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *
                          stored->name, stored->dtype);
     if (stored->kind == ng_stored_kind_of(x->dtype)) return true;
     for (int64_t i = 0; i < stored->size; i++) {
-        const stored_element e = element_at(stored, i);
+        const stored_element e = stored_element_at(stored, i);
         if (element_fits(e, x->dtype)) continue;
         char whole[32];
         snprintf(whole, sizeof whole, e.beyond ? "%" PRIu64 : "%" PRId64, (uint64_t)e.whole);
@@ -175,7 +175,7 @@ bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *
 
 void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t at)
 {
-    const stored_element e = element_at(stored, i);
+    const stored_element e = stored_element_at(stored, i);
     if (x->dtype == NG_I64)
         ((int64_t *)x->data)[at] = e.is_float ? (int64_t)e.real : e.whole;
     else
