@@ -370,23 +370,6 @@ START_TEST(a_bit_that_fell_over_is_told_by_the_checksum)
 }
 END_TEST
 
-/* As where an array was added again: zip and Python's zipfile put the newer one behind. */
-START_TEST(the_last_of_a_name_counts)
-{
-    ng_tensor *older = ng_zeros_new(NG_F32, NG_SHAPE(3)), *newer = ng_ones_new(NG_F32, NG_SHAPE(2));
-    const char *path = in_folder("it.npz");
-    assert_ok(ng_tensors_save_npz(path, (ng_npz_array[]){{"x", older}, {"y", newer}}, 2));
-    size_t size;
-    char *bytes = get_file(path, &size);
-    for (size_t i = 0; i + 5 < size; i++)
-        if (memcmp(bytes + i, "y.npy", 5) == 0) bytes[i] = 'x';
-    ng_tensor *x = ng_tensor_load_npz(put_file("it.npz", bytes, size), "x");
-    assert_same_bits(newer, x);
-    free(bytes);
-    ng_tensor_free(older), ng_tensor_free(newer), ng_tensor_free(x);
-}
-END_TEST
-
 /* As zip adds a file that is not named so, and numpy.load reads it. */
 START_TEST(an_array_without_npy_in_its_name_is_read)
 {
@@ -403,22 +386,6 @@ START_TEST(an_array_without_npy_in_its_name_is_read)
     ck_assert_ptr_null(ng_tensor_load_npz(in_folder("it.npz"), "bare"));
     assert_error(NG_EVALUE, "no array \"bare\"; it has: long.bar");
     free(bytes), ng_tensor_free(x), ng_tensor_free(y);
-}
-END_TEST
-
-/* The end is told from what looks like it by the length of the comment behind it. */
-START_TEST(an_archive_may_have_a_comment_and_nothing_else_behind_it)
-{
-    static const char comment[] = "a comment with PK\5\6 in it, and more than an end's length";
-    size_t size;
-    char *bytes = get_file(archives[0], &size), whole[8192];
-    memcpy(whole, bytes, size), memcpy(whole + size, comment, sizeof comment);
-    ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", whole, size + sizeof comment), "row"));
-    assert_error(NG_EPARSE, "not an archive (.npz), or cut short");
-    whole[size - 2] = (char)sizeof comment;
-    const char *path = put_file("it.npz", whole, size + sizeof comment);
-    assert_is(ng_tensor_load_npz(path, "row"), NG_F32, NG_SHAPE(5), 'f');
-    free(bytes);
 }
 END_TEST
 
@@ -598,9 +565,7 @@ Suite *numpy_suite(void)
     tcase_add_test(arrays, damaged_files_are_refused_without_harm);
     tcase_add_test(arrays, a_large_archive_is_doubted_too);
     tcase_add_test(arrays, a_bit_that_fell_over_is_told_by_the_checksum);
-    tcase_add_test(arrays, the_last_of_a_name_counts);
     tcase_add_test(arrays, an_array_without_npy_in_its_name_is_read);
-    tcase_add_test(arrays, an_archive_may_have_a_comment_and_nothing_else_behind_it);
     tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
     suite_add_tcase(suite, arrays);
 

@@ -140,8 +140,9 @@ NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char
 NG_API ng_tensor *ng_tensor_load_npy(const char *path);
 
 /* The same for an array of an archive (.npz), by its name, with or without ".npy". NG_EVALUE names
- * those that are there if it is not. If several have the name, the last is read, as by NumPy.
- * Archives beyond 4 GB (zip64) are read. The memory needed is the file's and the tensor's. */
+ * those that are there if it is not. Archives are read as NumPy writes them: with zip64 where it
+ * uses that, without a comment, and with one array of each name. The memory needed is the file's
+ * and the tensor's: a compressed array is unpacked into the tensor. */
 NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
 
 /* Saves tensors as an uncompressed archive of less than 4 GB:

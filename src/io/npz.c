@@ -16,20 +16,10 @@ enum { ZIP_STORED = 0, ZIP_DEFLATED = 8 };
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
-/* What both headers have in common, from the version on. The date is the first that there is, so
- * that equal tensors give equal files. */
-static void print_common(ng_text *text, const char *name, uint32_t crc, int64_t size)
+/* Adds little-endian numbers; `widths` has a digit for the bytes of each. */
+static void zip_print(ng_text *text, const char *widths, const uint64_t *numbers)
 {
-    enum { VERSION = 20, UTF8 = 0x800, FIRST_DAY = 0x21 };
-    const uint64_t length = strlen(name) + 4;
-    const struct {
-        uint64_t value;
-        int bytes;
-    } fields[] = {{VERSION, 2},   {UTF8, 2}, {ZIP_STORED, 2},     {0, 2},
-                  {FIRST_DAY, 2}, {crc, 4},  {(uint64_t)size, 4}, {(uint64_t)size, 4},
-                  {length, 2},    {0, 2}};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        ng_text_number(text, fields[i].value, fields[i].bytes);
+    for (; *widths; widths++) ng_text_number(text, *numbers++, *widths - '0');
 }
 
 static void add_to_crc(void *crc, const void *bytes, int64_t count)
@@ -38,24 +28,36 @@ static void add_to_crc(void *crc, const void *bytes, int64_t count)
     *sum = ng_crc32(*sum, bytes, count);
 }
 
-/* Writes one array and adds its entry to the directory; how many bytes it took. */
+/* Writes one array and adds its entry to the directory; how many bytes it took. The date is the
+ * first that there is, so that equal tensors give equal files. */
 static int64_t write_array(ng_replacement *file, const ng_npz_array *array, int64_t offset,
                            ng_text *directory)
 {
+    enum { VERSION = 20, UTF8 = 0x800, FIRST_DAY = 0x21 };
     const ng_stored stored = ng_stored_of("", array->tensor);
     ng_text header = {.function = directory->function}, local = header;
     ng_npy_print_header(&header, array->tensor);
     uint32_t crc = ng_crc32(0, header.bytes, header.count);
     ng_stored_pieces(&stored, add_to_crc, &crc);
-    const int64_t size = header.count + stored.size * ng_stored_width(stored.kind);
+    const int64_t size = header.count + ng_stored_bytes(stored.kind, stored.shape);
 
+    /* What follows the version is the same in both headers. */
+    const uint64_t numbers[] = {VERSION,
+                                UTF8,
+                                ZIP_STORED,
+                                0,
+                                FIRST_DAY,
+                                crc,
+                                (uint64_t)size,
+                                (uint64_t)size,
+                                strlen(array->name) + 4,
+                                0};
     ng_text_add(&local, "PK\3\4", 4);
-    print_common(&local, array->name, crc, size);
+    zip_print(&local, "2222244422", numbers);
     ng_text_print(&local, "%s.npy", array->name);
     ng_text_add(directory, "PK\1\2\24\0", 6);
-    print_common(directory, array->name, crc, size);
-    ng_text_add(directory, "\0\0\0\0\0\0\0\0\0\0", 10);
-    ng_text_number(directory, (uint64_t)offset, 4);
+    zip_print(directory, "2222244422", numbers);
+    zip_print(directory, "22244", (const uint64_t[]){0, 0, 0, 0, (uint64_t)offset});
     ng_text_print(directory, "%s.npy", array->name);
 
     directory->failed = directory->failed || header.failed || local.failed;
@@ -65,8 +67,7 @@ static int64_t write_array(ng_replacement *file, const ng_npz_array *array, int6
         ng_stored_write(&stored, file);
     }
     const int64_t written = local.count + size;
-    ng_free(local.bytes);
-    ng_free(header.bytes);
+    ng_free(local.bytes), ng_free(header.bytes);
     return written;
 }
 
@@ -109,13 +110,9 @@ ng_status ng_tensors_save_npz(const char *path, const ng_npz_array *arrays, int 
     int64_t offset = 0;
     for (int i = 0; i < count && !directory.failed; i++)
         offset += write_array(&file, &arrays[i], offset, &directory);
-    const int64_t bytes = directory.count;
-    ng_text_add(&directory, "PK\5\6\0\0\0\0", 8);
-    ng_text_number(&directory, (uint64_t)count, 2);
-    ng_text_number(&directory, (uint64_t)count, 2);
-    ng_text_number(&directory, (uint64_t)bytes, 4);
-    ng_text_number(&directory, (uint64_t)offset, 4);
-    ng_text_number(&directory, 0, 2);
+    const uint64_t n = (uint64_t)count, bytes = (uint64_t)directory.count;
+    ng_text_add(&directory, "PK\5\6", 4);
+    zip_print(&directory, "2222442", (const uint64_t[]){0, 0, n, n, bytes, (uint64_t)offset, 0});
     if (!directory.failed) ng_replacement_write(&file, directory.bytes, directory.count);
     ng_free(directory.bytes);
     return ng_replacement_end(&file, directory.failed ? NG_ENOMEM : NG_OK);
@@ -145,16 +142,12 @@ static uint64_t zip_number(const unsigned char *bytes, int count)
     return value;
 }
 
-/* Finds the directory by the end of the archive, which only a comment follows. The end of a large
- * archive stands before it. */
+/* Finds the directory by the end of the archive. The end of a large archive stands before it. */
 static bool find_directory(archive *a)
 {
-    int64_t end = a->size - ZIP_END;
-    const int64_t first = end > 0xffff ? end - 0xffff : 0;
-    while (end >= first && (memcmp(a->bytes + end, "PK\5\6", 4) != 0 ||
-                            (int64_t)zip_number(a->bytes + end + 20, 2) != a->size - ZIP_END - end))
-        end--;
-    if (end < first) return ng_refuse(a->origin, NG_EPARSE, "not an archive (.npz), or cut short");
+    const int64_t end = a->size - ZIP_END;
+    if (end < 0 || memcmp(a->bytes + end, "PK\5\6", 4) != 0)
+        return ng_refuse(a->origin, NG_EPARSE, "not an archive (.npz), or cut short");
     const unsigned char *b = a->bytes + end;
     uint64_t count = zip_number(b + 10, 2), bytes = zip_number(b + 12, 4),
              at = zip_number(b + 16, 4);
@@ -225,33 +218,22 @@ static int base_length(const zip_entry *e)
     return base > 0 && memcmp(e->name + base, ".npy", 4) == 0 ? base : e->name_length;
 }
 
-static bool array_missing(const archive *a, const char *name)
+/* The entry of an array; an error names those that are there. */
+static bool find_array(const archive *a, const char *name, zip_entry *found)
 {
     char names[256] = "";
-    zip_entry e;
     int64_t at = a->directory;
-    for (int64_t i = 0; i < a->count && read_entry(a, &at, &e); i++) {
+    for (int64_t i = 0; i < a->count; i++) {
+        if (!read_entry(a, &at, found)) return false;
+        const int length = base_length(found);
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%.*s", i ? ", " : "", base_length(&e),
-                 e.name);
+        if (strlen(name) == (size_t)length && memcmp(found->name, name, (size_t)length) == 0)
+            return true;
+        snprintf(names + used, sizeof names - used, "%s%.*s", i ? ", " : "", length, found->name);
     }
     for (char *c = names; *c; c++)
         if (*c > 0 && *c < ' ') *c = '?';
     return ng_refuse(a->origin, NG_EVALUE, "no array \"%s\"; it has: %s", name, names);
-}
-
-/* The last entry of a name: an array that was added again stands behind the older one. */
-static bool find_array(const archive *a, const char *name, zip_entry *found)
-{
-    const int length = (int)strlen(name);
-    int64_t at = a->directory;
-    *found = (zip_entry){.name = NULL};
-    for (int64_t i = 0; i < a->count; i++) {
-        zip_entry e;
-        if (!read_entry(a, &at, &e)) return false;
-        if (base_length(&e) == length && memcmp(e.name, name, (size_t)length) == 0) *found = e;
-    }
-    return found->name || array_missing(a, name);
 }
 
 /* ---- Arrays -------------------------------------------------------------------------------- */
