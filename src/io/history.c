@@ -159,30 +159,21 @@ ng_status ng_history_log(ng_history *history, const char *series, int64_t step, 
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
+/* Nine digits give a float back exactly. */
 typedef struct {
     char text[32];
 } history_cell;
-
-/* Nine digits give a float back exactly. */
 static history_cell print_value(double value)
 {
-    if (isnan(value)) return (history_cell){"NaN"};
-    if (isinf(value)) return value > 0 ? (history_cell){"Inf"} : (history_cell){"-Inf"};
     history_cell cell;
     snprintf(cell.text, sizeof cell.text, "%.9g", value);
+    if (isnan(value)) strcpy(cell.text, "NaN");
+    if (isinf(value)) strcpy(cell.text, value > 0 ? "Inf" : "-Inf");
     return cell;
 }
 
-static history_cell print_step(int64_t step)
+static void widen_column(int *width, int length)
 {
-    history_cell cell;
-    snprintf(cell.text, sizeof cell.text, "%lld", (long long)step);
-    return cell;
-}
-
-static void widen_column(int *width, const char *text)
-{
-    const int length = (int)strlen(text);
     if (length > *width) *width = length;
 }
 
@@ -192,12 +183,13 @@ static void print_block(ng_text *text, const history_block *b, int *width)
 {
     const int64_t last = b->n_series - 1;
     int *const steps = &width[b->n_series];
-    widen_column(steps, "step");
-    for (int64_t k = 0; k < last; k++) widen_column(&width[k], b->series[k]);
+    *steps = (int)strlen("step");
+    for (int64_t k = 0; k < last; k++) width[k] = (int)strlen(b->series[k]);
     for (int64_t i = 0; i < b->n_points; i++) {
         const history_point *p = &b->points[i];
-        widen_column(steps, print_step(p->step).text);
-        if (p->series < last) widen_column(&width[p->series], print_value(p->value).text);
+        widen_column(steps, snprintf(NULL, 0, "%lld", (long long)p->step));
+        if (p->series < last)
+            widen_column(&width[p->series], (int)strlen(print_value(p->value).text));
     }
     if (b->name) ng_text_print(text, "# %s\n", b->name);
     ng_text_print(text, "%-*s", last < 0 ? 0 : *steps, "step");
@@ -205,7 +197,7 @@ static void print_block(ng_text *text, const history_block *b, int *width)
     ng_text_print(text, "\n");
     for (int64_t i = 0; i < b->n_points && !text->failed;) {
         const int64_t step = b->points[i].step;
-        ng_text_print(text, "%-*s", *steps, print_step(step).text);
+        ng_text_print(text, "%-*lld", *steps, (long long)step);
         for (int64_t k = 0; k <= last; k++) {
             const history_point *p = i < b->n_points ? &b->points[i] : NULL;
             const bool logged = p && p->step == step && p->series == k;
