@@ -1659,8 +1659,8 @@ START_TEST(the_residual_of_a_differential_equation_checks_at_both_orders)
 }
 END_TEST
 
-/* A module with a gradient in its forward pass: a linear map after a step of gradient descent on its
- * first rows. */
+/* A module with a gradient in its forward pass: a linear map after a step of gradient descent on
+ * its first rows. */
 typedef struct {
     ng_module base;
     ng_tensor *weight, *bias;

@@ -58,10 +58,17 @@ static void assert_reads(ng_dataset *dataset, const double *x, int64_t rows, int
 #define ROWS(...)                                                                                  \
     (const double[]) { __VA_ARGS__ }
 
-START_TEST(csv_last_column_is_the_label)
+START_TEST(csv_options_say_what_is_read)
 {
     assert_reads(ng_dataset_read_csv(file_of("1,2.5,7\n-3,4e-1,0\n")),
                  ROWS(1, 2.5, -3, (double)0.4f), 2, 2, ROWS(7, 0));
+    assert_reads(ng_dataset_read_csv(file_of("8,4\n"), .scale = 0.25), ROWS(2), 1, 1, ROWS(4));
+    assert_reads(ng_dataset_read_csv(file_of("a;label\n1;2\n"), .header = true, .delimiter = ';'),
+                 ROWS(1), 1, 1, ROWS(2));
+    assert_reads(ng_dataset_read_csv(file_of("1\t2\n"), .delimiter = '\t'), ROWS(1), 1, 1, ROWS(2));
+    /* Below 2^53 every whole number is a double, and no other becomes it. */
+    assert_reads(ng_dataset_read_csv(file_of("1,9007199254740991\n2,-9007199254740991\n")),
+                 ROWS(1, 2), 2, 1, ROWS(9007199254740991, -9007199254740991));
 }
 END_TEST
 
@@ -175,12 +182,6 @@ START_TEST(a_tensor_is_written_as_gnuplot_reads_it)
 }
 END_TEST
 
-START_TEST(csv_scale_multiplies_features_only)
-{
-    assert_reads(ng_dataset_read_csv(file_of("8,4\n"), .scale = 0.25), ROWS(2), 1, 1, ROWS(4));
-}
-END_TEST
-
 START_TEST(csv_any_line_end_and_blank_lines_are_read_alike)
 {
     static const char *const texts[] = {"1,2\n3,4\n",
@@ -192,14 +193,6 @@ START_TEST(csv_any_line_end_and_blank_lines_are_read_alike)
                                         " 1 ,\t2\n3, 4 \n"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_reads(ng_dataset_read_csv(file_of(texts[i])), ROWS(1, 3), 2, 1, ROWS(2, 4));
-}
-END_TEST
-
-START_TEST(csv_header_and_delimiter_are_options)
-{
-    assert_reads(ng_dataset_read_csv(file_of("a;label\n1;2\n"), .header = true, .delimiter = ';'),
-                 ROWS(1), 1, 1, ROWS(2));
-    assert_reads(ng_dataset_read_csv(file_of("1\t2\n"), .delimiter = '\t'), ROWS(1), 1, 1, ROWS(2));
 }
 END_TEST
 
@@ -319,15 +312,7 @@ START_TEST(csv_bad_content_is_named_by_line_and_column)
 }
 END_TEST
 
-/* Below 2^53 every whole number is a double, and no other becomes it. */
-START_TEST(csv_labels_go_to_the_last_exact_integer)
-{
-    assert_reads(ng_dataset_read_csv(file_of("1,9007199254740991\n2,-9007199254740991\n")),
-                 ROWS(1, 2), 2, 1, ROWS(9007199254740991, -9007199254740991));
-}
-END_TEST
-
-START_TEST(csv_hints_at_the_header_in_the_first_cell_only)
+START_TEST(csv_errors_name_place_and_option)
 {
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("1,2\na,b\n")));
     ck_assert_ptr_null(strstr(ng_error_text(), ".header"));
@@ -335,6 +320,21 @@ START_TEST(csv_hints_at_the_header_in_the_first_cell_only)
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\nc,d\n"), .header = true));
     ck_assert_ptr_null(strstr(ng_error_text(), ".header"));
     assert_error(NG_EPARSE, "it.csv:2: column 1: \"c\" is not a number");
+    ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\n"), .header = true));
+    assert_error(NG_EPARSE, "no samples after the header");
+    const char *path = file_of("1,2\n");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 3));
+    assert_error(NG_EPARSE, "label column 3, but there are 2 columns");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = -1));
+    assert_error(NG_EVALUE, "label column -1");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 1, .no_label = true));
+    assert_error(NG_EVALUE, "label column 1 and no label");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .delimiter = 'e'));
+    assert_error(NG_EVALUE, "delimiter 0x65");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .scale = HUGE_VAL));
+    assert_error(NG_EVALUE, "scale inf");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .dtype = NG_I64));
+    assert_error(NG_EDTYPE, "int64");
 }
 END_TEST
 
@@ -389,31 +389,6 @@ START_TEST(a_pipe_that_nobody_writes_to_is_an_error)
     ck_assert_int_eq(ng_module_load(net, path), NG_EIO);
     assert_error(NG_EIO, "nobody writes to it");
     ng_module_free(net);
-}
-END_TEST
-
-START_TEST(csv_header_alone_is_no_data)
-{
-    ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\n"), .header = true));
-    assert_error(NG_EPARSE, "no samples after the header");
-}
-END_TEST
-
-START_TEST(csv_wrong_options_are_refused)
-{
-    const char *path = file_of("1,2\n");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 3));
-    assert_error(NG_EPARSE, "label column 3, but there are 2 columns");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = -1));
-    assert_error(NG_EVALUE, "label column -1");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 1, .no_label = true));
-    assert_error(NG_EVALUE, "label column 1 and no label");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .delimiter = 'e'));
-    assert_error(NG_EVALUE, "delimiter 0x65");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .scale = HUGE_VAL));
-    assert_error(NG_EVALUE, "scale inf");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .dtype = NG_I64));
-    assert_error(NG_EDTYPE, "int64");
 }
 END_TEST
 
@@ -1556,27 +1531,22 @@ Suite *io_suite(void)
     Suite *suite = suite_create("io");
 
     TCase *csv = add_case(suite, "csv");
-    tcase_add_test(csv, csv_last_column_is_the_label);
+    tcase_add_test(csv, csv_options_say_what_is_read);
     tcase_add_test(csv, csv_label_may_be_any_column);
     tcase_add_test(csv, csv_without_label_is_all_features);
     tcase_add_test(csv, csv_last_columns_may_be_targets);
     tcase_add_test(csv, folds_are_all_samples_once);
     tcase_add_test(csv, a_tensor_is_written_as_gnuplot_reads_it);
-    tcase_add_test(csv, csv_scale_multiplies_features_only);
     tcase_add_test(csv, csv_any_line_end_and_blank_lines_are_read_alike);
-    tcase_add_test(csv, csv_header_and_delimiter_are_options);
     tcase_add_test(csv, csv_every_spelling_of_a_number_is_read);
     tcase_add_test(csv, csv_and_history_write_a_point_in_any_locale);
     tcase_add_test(csv, texts_have_a_point_in_any_locale);
     tcase_add_loop_test(csv, csv_bad_content_is_named_by_line_and_column, 0,
                         (int)(sizeof bad_csv / sizeof bad_csv[0]));
-    tcase_add_test(csv, csv_labels_go_to_the_last_exact_integer);
-    tcase_add_test(csv, csv_hints_at_the_header_in_the_first_cell_only);
+    tcase_add_test(csv, csv_errors_name_place_and_option);
     tcase_add_test(csv, csv_zero_byte_is_no_end_of_the_file);
-    tcase_add_test(csv, csv_header_alone_is_no_data);
     tcase_add_test(csv, csv_is_read_from_a_pipe_to_its_end);
     tcase_add_test(csv, a_pipe_that_nobody_writes_to_is_an_error);
-    tcase_add_test(csv, csv_wrong_options_are_refused);
     tcase_add_test(csv, unreadable_files_are_named_with_the_systems_reason);
     tcase_add_test(csv, digits_are_what_their_readme_says);
 
