@@ -32,8 +32,10 @@ void fail_asserted(const char *file, int line, const char *what, const char *for
     va_start(arguments, format);
     if (format) vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!is_child()) (_ck_assert_failed)(file, line, what, format ? "%s" : NULL, text);
-    fprintf(stderr, "%s:%d: in a child: %s\n", file, line, format ? text : what);
+    if (!is_child() && !getenv("STOP_AT_FAILURE"))
+        (_ck_assert_failed)(file, line, what, format ? "%s" : NULL, text);
+    fprintf(stderr, "%s:%d: %s%s\n", file, line, is_child() ? "in a child: " : "",
+            format ? text : what);
     fflush(stderr);
     _exit(EXIT_FAILURE);
 }

@@ -1037,7 +1037,7 @@ START_TEST(options_without_meaning_are_refused)
                  {{.tolerance = 1}, "tolerance is 1"},
                  {{.tolerance = (double)NAN}, "tolerance is nan"},
                  {{.step = -1}, "step is -1"},
-                 {{.step = NG_ZERO}, "the step is -0"},
+                 {{.step = NG_ZERO}, "the step is 0"},
                  {{.step = (double)NAN}, "step is nan"},
                  {{.step = (double)INFINITY}, "step is inf"}};
     ng_tensor *x = normal(1, NG_SHAPE(2), 1);

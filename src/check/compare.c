@@ -312,7 +312,7 @@ static bool options_have_meaning(const ng_check_options *options, ng_check_repor
         return ng_check_say(report, "the tolerance is %g: it is between 0 and 1",
                             options->tolerance);
     if (no_step || !(options->step >= 0 && options->step <= 1))
-        return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step);
+        return ng_check_say(report, "the step is %g: it is between 0 and 1", options->step + 0);
     return true;
 }
 
