@@ -17,21 +17,6 @@ void tear_down(void)
     while (n_owned > 0) ng_tensor_free(owned[--n_owned]);
 }
 
-TCase *add_group(Suite *suite, const char *name)
-{
-    TCase *group = tcase_create(name);
-    tcase_add_checked_fixture(group, set_up, tear_down);
-    suite_add_tcase(suite, group);
-    return group;
-}
-
-int case_count(const ng_case *case_at(int index))
-{
-    int count = 0;
-    while (case_at(count)) count++;
-    return count;
-}
-
 ng_tensor *own(ng_tensor *x)
 {
     assert_ok(x);

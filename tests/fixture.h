@@ -1,7 +1,4 @@
-/* A tape, and leaves that live as long as a test, for the groups of tests that have this fixture:
- *
- *     TCase *reductions = add_group(suite, "reductions");
- */
+/* A tape, and leaves that live as long as a test, for tests after FIXTURE(set_up, tear_down). */
 #ifndef NG_TESTS_FIXTURE_H
 #define NG_TESTS_FIXTURE_H
 
@@ -12,11 +9,6 @@ extern ng_tape *tape;
 
 void set_up(void);
 void tear_down(void);
-
-TCase *add_group(Suite *suite, const char *name);
-
-/* How many cases there are: case_count(ng_op_case). */
-int case_count(const ng_case *case_at(int index));
 
 /* Freed by tear_down. NULL fails the test. */
 ng_tensor *own(ng_tensor *x);

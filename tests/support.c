@@ -14,6 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int case_count(const ng_case *case_at(int index))
+{
+    int count = 0;
+    while (case_at(count)) count++;
+    return count;
+}
+
 /* ---- Processes ---------------------------------------------------------------------------- */
 
 static pid_t of_test; /* 0 until it begins */
@@ -215,6 +222,20 @@ void expect_error(const char *file, int line, ng_status status, const char *part
     ng_clear_error();
 }
 
+ng_status status_returned(ng_status status) { return status; }
+ng_status status_of_null(const void *result) { return result ? NG_OK : ng_error_status(); }
+
+void expect_fails(const char *file, int line, const char *what, ng_status returned,
+                  ng_status status, const char *part)
+{
+    _mark_point(file, line);
+    if (returned == NG_OK) fail_at(file, line, "%s does not fail", what);
+    if (returned != status)
+        fail_at(file, line, "%s fails with %s, expected %s: %s", what, ng_status_name(returned),
+                ng_status_name(status), ng_error_text());
+    expect_error(file, line, status, part);
+}
+
 /* ---- Memory -------------------------------------------------------------------------------
  *
  * The runner links a copy of the library whose calls of malloc and the like go to counted_malloc
@@ -394,12 +415,7 @@ static void end_clean(void)
     ck_assert_msg(descriptors == 0, "%d of the library's files were not closed", descriptors);
 }
 
-TCase *tcase_create_fresh(const char *name)
-{
-    TCase *tests = (tcase_create)(name);
-    tcase_add_checked_fixture(tests, begin_afresh, end_clean);
-    return tests;
-}
+void add_fresh_start(TCase *tests) { tcase_add_checked_fixture(tests, begin_afresh, end_clean); }
 
 void *counted_malloc(size_t bytes);
 void *counted_calloc(size_t count, size_t bytes);

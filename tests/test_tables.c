@@ -209,7 +209,7 @@ static void compare_column_norm_second(void)
 
 /* A column near the ends of the range makes all go by themselves, of which the others see nothing
  * but rounding. */
-START_TEST(columns_beside_one_out_of_range_keep_their_second_gradient)
+LOOP_TEST(columns_beside_one_out_of_range_keep_their_second_gradient, TABLES)
 {
     if (!use_table(_i) || in_float) return;
     const ng_column_norm_shape s = {6, 11, 1, 0};
@@ -228,7 +228,6 @@ START_TEST(columns_beside_one_out_of_range_keep_their_second_gradient)
         if (i % 11 != 4) expect("dx", far_dx, i, get(dx, i), 64, 1);
     release();
 }
-END_TEST
 
 /* ---- Batch statistics and groups ---------------------------------------------------------- */
 
@@ -1149,7 +1148,7 @@ static const struct {
 };
 enum { KERNELS = sizeof list / sizeof list[0] };
 
-START_TEST(every_kernel_matches_long_double_in_every_table)
+LOOP_TEST(every_kernel_matches_long_double_in_every_table, (KERNELS * TABLES))
 {
     const int kernel = _i / TABLES;
     if (!use_table(_i % TABLES)) return;
@@ -1157,10 +1156,9 @@ START_TEST(every_kernel_matches_long_double_in_every_table)
         if (list[i].compare == list[kernel].compare) return; /* together with that one */
     list[kernel].compare();
 }
-END_TEST
 
 /* Or else one could be on the list without being compared. */
-START_TEST(every_comparison_calls_its_kernel)
+LOOP_TEST(every_comparison_calls_its_kernel, KERNELS)
 {
     ck_assert(use_table(2 * ISAS - 2) || use_table(0)); /* baseline, or what there is */
     planted = *k;
@@ -1171,18 +1169,4 @@ START_TEST(every_comparison_calls_its_kernel)
         ck_abort_msg("the comparison of %s does not call it", list[_i].name);
     }
     release();
-}
-END_TEST
-
-Suite *tables_suite(void)
-{
-    Suite *suite = suite_create("tables");
-    TCase *tests = tcase_create("tables");
-    tcase_add_loop_test(tests, every_kernel_matches_long_double_in_every_table, 0,
-                        KERNELS * TABLES);
-    tcase_add_loop_test(tests, every_comparison_calls_its_kernel, 0, KERNELS);
-    tcase_add_loop_test(tests, columns_beside_one_out_of_range_keep_their_second_gradient, 0,
-                        TABLES);
-    suite_add_tcase(suite, tests);
-    return suite;
 }
