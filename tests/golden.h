@@ -13,4 +13,10 @@ ng_tensor *golden_find(const char *name);
 ng_tensor *golden(const char *format, ...) NG_PRINTF(1, 2);
 const char *golden_name(int index);
 
+/* x is the figure of this name, to a relative error (assert_tensors_close). */
+#define assert_golden(x, relative, ...)                                                            \
+    expect_golden_of(__FILE__, __LINE__, x, relative, __VA_ARGS__)
+void expect_golden_of(const char *file, int line, const ng_tensor *x, double relative,
+                      const char *format, ...) NG_PRINTF(5, 6);
+
 #endif

@@ -112,7 +112,8 @@ bool write_commas(void);
 /* The last error is of this status and its text contains `part`; it is then cleared. */
 #define assert_error(status, part) expect_error(__FILE__, __LINE__, status, part)
 
-/* A call that gives NULL or its status, and records the error. */
+/* A call that gives NULL or its status, and records the error; of a setting without sense. */
+#define assert_refused(call, part) assert_fails(call, NG_EVALUE, part)
 #define assert_fails(call, status, part)                                                           \
     expect_fails(__FILE__, __LINE__, #call,                                                        \
                  _Generic((call), ng_status                                                        \

@@ -166,12 +166,7 @@ static const golden_row rows[] = {
 };
 #define N_ROWS ((int)(sizeof rows / sizeof rows[0]))
 
-static void expect_golden(const char *row, const char *figure, const ng_tensor *x)
-{
-    char what[160];
-    snprintf(what, sizeof what, "%s: ours and PyTorch's %s", row, figure);
-    expect_tensors_close(__FILE__, __LINE__, what, x, golden("%s/%s", row, figure), OP_TOLERANCE);
-}
+#define expect_golden(row, figure, x) assert_golden(x, OP_TOLERANCE, "%s/%s", row, figure)
 
 FIXTURE(load_ops, golden_unload)
 

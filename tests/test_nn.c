@@ -1,3 +1,5 @@
+/* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, modules of
+ * one's own, wrong use, conversion and checkpoints. */
 #include "core/tensor.h"
 #include "nn/module.h"
 #include "support.h"
@@ -1014,78 +1016,83 @@ TEST(a_module_has_one_parent)
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-#define REFUSED(constructor, message)                                                              \
-    do {                                                                                           \
-        ck_assert_ptr_null(constructor);                                                           \
-        assert_error(NG_EVALUE, message);                                                          \
-    } while (0)
-
 TEST(options_without_sense_are_refused)
 {
     const ng_adaptive_form conditioned = NG_ADAPTIVE_CONDITIONED;
-    REFUSED(ng_linear_new(3, -2), "ng_linear_new: out is -2");
+    assert_refused(ng_linear_new(3, -2), "ng_linear_new: out is -2");
     const int64_t sizes[] = {INT64_MAX, INT64_MAX / 3, INT64_MIN, INT64_C(1) << 49};
     for (int i = 0; i < 4; i++) {
-        REFUSED(ng_linear_new(3, sizes[i]), "ng_linear_new: out is");
-        REFUSED(ng_feed_forward_new(sizes[i]), "ng_feed_forward_new: dim is");
-        REFUSED(ng_feed_forward_new(4, .hidden = sizes[i]), "ng_feed_forward_new: hidden is");
-        REFUSED(ng_multi_head_attention_new(sizes[i], 1), "ng_multi_head_attention_new: dim is");
-        REFUSED(ng_adaptive_residual_new(ng_relu_new(), .dim = sizes[i], .condition = 1),
-                "ng_adaptive_residual_new: dim is");
+        assert_refused(ng_linear_new(3, sizes[i]), "ng_linear_new: out is");
+        assert_refused(ng_feed_forward_new(sizes[i]), "ng_feed_forward_new: dim is");
+        assert_refused(ng_feed_forward_new(4, .hidden = sizes[i]),
+                       "ng_feed_forward_new: hidden is");
+        assert_refused(ng_multi_head_attention_new(sizes[i], 1),
+                       "ng_multi_head_attention_new: dim is");
+        assert_refused(ng_adaptive_residual_new(ng_relu_new(), .dim = sizes[i], .condition = 1),
+                       "ng_adaptive_residual_new: dim is");
     }
-    REFUSED(ng_linear_new(3, 2, .init = (ng_init_kind)50), "ng_linear_new: init is 50");
-    REFUSED(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1), "init_value is -1");
-    REFUSED(ng_linear_new(3, 2, .init = NG_INIT_NORMAL), "init_value is 0, expected a deviation");
-    REFUSED(ng_linear_new(3, 2, .init_value = 1),
-            ".init_value is set, which counts with NG_INIT_NORMAL or _CONSTANT only");
-    REFUSED(ng_linear_new(3, 2, .init = NG_INIT_XAVIER_NORMAL, .init_value = 1),
-            ".init_value is set, which counts with NG_INIT_NORMAL or _CONSTANT only");
-    REFUSED(ng_multi_head_attention_new(4, 2, .rotary_base = 50),
-            ".rotary_base is set, which counts with .rotary only");
-    REFUSED(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO),
-            "rotary_base is 0, expected a number above 0");
-    REFUSED(ng_sequential_from(NULL, -1), "ng_sequential_from: -1 modules, expected 0 or more");
-    REFUSED(ng_list_from(NULL, -2), "ng_list_from: -2 modules, expected 0 or more");
-    REFUSED(ng_layer_norm_new(0), "ng_layer_norm_new: dim is 0");
-    REFUSED(ng_layer_norm_new(3, .eps = -1e-5), "eps is -1e-05");
-    REFUSED(ng_layer_norm_new(3, .eps = (double)NAN), "eps is");
-    REFUSED(ng_layer_norm_over_new(NG_SCALAR), "ng_layer_norm_over_new: the shape has no dim");
-    REFUSED(ng_layer_norm_over_new(NG_SHAPE(3, 0)), "ng_layer_norm_over_new: dim is 0");
-    REFUSED(ng_rms_norm_new(-1), "ng_rms_norm_new: dim is -1");
-    REFUSED(ng_rms_norm_new(3, .partial = 1.5), "partial is 1.5, expected 0 < partial <= 1");
-    REFUSED(ng_adaptive_layer_norm_new(0), "ng_adaptive_layer_norm_new: dim is 0");
-    REFUSED(ng_adaptive_layer_norm_new(4, .form = conditioned), "condition is 0");
-    REFUSED(ng_adaptive_layer_norm_new(4, .condition = 3),
-            ".condition is set, which counts with NG_ADAPTIVE_CONDITIONED only");
-    REFUSED(ng_adaptive_layer_norm_new(4, .gate = true),
-            ".gate is set, which counts with NG_ADAPTIVE_CONDITIONED only");
-    REFUSED(ng_adaptive_layer_norm_new(4, .k = 0.2),
-            ".k is set, which counts with NG_ADAPTIVE_ADANORM only");
-    REFUSED(ng_adaptive_layer_norm_new(4, .form = (ng_adaptive_form)7), "form is 7");
-    REFUSED(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = -HUGE_VAL),
-            "k is -inf, expected a finite number");
-    REFUSED(ng_batch_norm_new(0), "channels is 0, expected a positive number of channels");
+    assert_refused(ng_linear_new(3, 2, .init = (ng_init_kind)50), "ng_linear_new: init is 50");
+    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1),
+                   "init_value is -1");
+    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL),
+                   "init_value is 0, expected a deviation");
+    assert_refused(ng_linear_new(3, 2, .init_value = 1),
+                   ".init_value is set, which counts with NG_INIT_NORMAL or _CONSTANT only");
+    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_XAVIER_NORMAL, .init_value = 1),
+                   ".init_value is set, which counts with NG_INIT_NORMAL or _CONSTANT only");
+    assert_refused(ng_multi_head_attention_new(4, 2, .rotary_base = 50),
+                   ".rotary_base is set, which counts with .rotary only");
+    assert_refused(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO),
+                   "rotary_base is 0, expected a number above 0");
+    assert_refused(ng_sequential_from(NULL, -1),
+                   "ng_sequential_from: -1 modules, expected 0 or more");
+    assert_refused(ng_list_from(NULL, -2), "ng_list_from: -2 modules, expected 0 or more");
+    assert_refused(ng_layer_norm_new(0), "ng_layer_norm_new: dim is 0");
+    assert_refused(ng_layer_norm_new(3, .eps = -1e-5), "eps is -1e-05");
+    assert_refused(ng_layer_norm_new(3, .eps = (double)NAN), "eps is");
+    assert_refused(ng_layer_norm_over_new(NG_SCALAR),
+                   "ng_layer_norm_over_new: the shape has no dim");
+    assert_refused(ng_layer_norm_over_new(NG_SHAPE(3, 0)), "ng_layer_norm_over_new: dim is 0");
+    assert_refused(ng_rms_norm_new(-1), "ng_rms_norm_new: dim is -1");
+    assert_refused(ng_rms_norm_new(3, .partial = 1.5), "partial is 1.5, expected 0 < partial <= 1");
+    assert_refused(ng_adaptive_layer_norm_new(0), "ng_adaptive_layer_norm_new: dim is 0");
+    assert_refused(ng_adaptive_layer_norm_new(4, .form = conditioned), "condition is 0");
+    assert_refused(ng_adaptive_layer_norm_new(4, .condition = 3),
+                   ".condition is set, which counts with NG_ADAPTIVE_CONDITIONED only");
+    assert_refused(ng_adaptive_layer_norm_new(4, .gate = true),
+                   ".gate is set, which counts with NG_ADAPTIVE_CONDITIONED only");
+    assert_refused(ng_adaptive_layer_norm_new(4, .k = 0.2),
+                   ".k is set, which counts with NG_ADAPTIVE_ADANORM only");
+    assert_refused(ng_adaptive_layer_norm_new(4, .form = (ng_adaptive_form)7), "form is 7");
+    assert_refused(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = -HUGE_VAL),
+                   "k is -inf, expected a finite number");
+    assert_refused(ng_batch_norm_new(0), "channels is 0, expected a positive number of channels");
     const char *moves = "is set, which counts where running statistics move only";
     const char *of_batches = "is set, which counts where batches give statistics only";
     ng_group *alone = ng_group_alone();
-    REFUSED(ng_batch_norm_new(3, .no_running_stats = true, .momentum = 0.2), moves);
-    REFUSED(ng_batch_norm_new(3, .no_running_stats = true, .cumulative = true), moves);
-    REFUSED(ng_batch_norm_new(3, .frozen = true, .momentum = NG_ZERO), moves);
-    REFUSED(ng_batch_norm_new(3, .frozen = true, .cumulative = true), moves);
-    REFUSED(ng_batch_norm_new(3, .frozen = true, .ghost = 2), of_batches);
-    REFUSED(ng_batch_norm_new(3, .frozen = true, .group = alone), of_batches);
+    assert_refused(ng_batch_norm_new(3, .no_running_stats = true, .momentum = 0.2), moves);
+    assert_refused(ng_batch_norm_new(3, .no_running_stats = true, .cumulative = true), moves);
+    assert_refused(ng_batch_norm_new(3, .frozen = true, .momentum = NG_ZERO), moves);
+    assert_refused(ng_batch_norm_new(3, .frozen = true, .cumulative = true), moves);
+    assert_refused(ng_batch_norm_new(3, .frozen = true, .ghost = 2), of_batches);
+    assert_refused(ng_batch_norm_new(3, .frozen = true, .group = alone), of_batches);
     ng_group_free(alone);
-    REFUSED(ng_lstm_new(3, 4, .dropout = 0.1), ".dropout is set, which counts between layers only");
-    REFUSED(ng_batch_norm_new(2, .momentum = 1.5), "is 1.5, expected 0 <= momentum <= 1");
-    REFUSED(ng_batch_norm_new(2, .momentum = 0.5, .cumulative = true), "expected one of them");
-    REFUSED(ng_batch_norm_new(2, .momentum = NG_ZERO, .cumulative = true), "expected one of them");
-    REFUSED(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");
-    REFUSED(ng_leaky_relu_new((double)NAN), "slope is");
-    REFUSED(ng_elu_new(-1), "ng_elu_new: alpha is -1, expected a finite number of at least 0");
-    REFUSED(ng_celu_new(0), "ng_celu_new: alpha is 0, expected a positive number");
-    REFUSED(ng_prelu_new(0), "ng_prelu_new: channels is 0, expected a positive number of channels");
-    REFUSED(ng_prelu_new(1, .slope = HUGE_VAL), "ng_prelu_new: slope is inf");
-    REFUSED(ng_dropout_new(-0.1), "p is -0.1");
+    assert_refused(ng_lstm_new(3, 4, .dropout = 0.1),
+                   ".dropout is set, which counts between layers only");
+    assert_refused(ng_batch_norm_new(2, .momentum = 1.5), "is 1.5, expected 0 <= momentum <= 1");
+    assert_refused(ng_batch_norm_new(2, .momentum = 0.5, .cumulative = true),
+                   "expected one of them");
+    assert_refused(ng_batch_norm_new(2, .momentum = NG_ZERO, .cumulative = true),
+                   "expected one of them");
+    assert_refused(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");
+    assert_refused(ng_leaky_relu_new((double)NAN), "slope is");
+    assert_refused(ng_elu_new(-1),
+                   "ng_elu_new: alpha is -1, expected a finite number of at least 0");
+    assert_refused(ng_celu_new(0), "ng_celu_new: alpha is 0, expected a positive number");
+    assert_refused(ng_prelu_new(0),
+                   "ng_prelu_new: channels is 0, expected a positive number of channels");
+    assert_refused(ng_prelu_new(1, .slope = HUGE_VAL), "ng_prelu_new: slope is inf");
+    assert_refused(ng_dropout_new(-0.1), "p is -0.1");
     ck_assert_int_eq(allocations_live(), 0);
 }
 

@@ -28,12 +28,7 @@ static const struct {
                 {"_norm", {.norm = ng_norm_layer}}};
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
-static void expect_golden(const char *row, const char *name, const ng_tensor *x)
-{
-    char what[160];
-    snprintf(what, sizeof what, "%s: ours and PyTorch's %s", row, name);
-    expect_tensors_close(__FILE__, __LINE__, what, x, golden("%s/%s", row, name), TOLERANCE);
-}
+#define expect_golden(row, figure, x) assert_golden(x, TOLERANCE, "%s/%s", row, figure)
 
 /* The figures of that name as a leaf, or NG_NONE where there are none. */
 static ng_tensor *leaf_of(const char *row, const char *name)
