@@ -13,7 +13,7 @@ if [ "${2-}" = --slowest ]; then
     awk -F'[<>]' '
         $2 == "title" { suite = $3 }
         $2 == "id" { test = suite "." $3 }
-        $2 == "duration" { seconds[test] += $3 }
+        $2 == "duration" && test { seconds[test] += $3; test = "" }
         END { for (test in seconds) printf "%8.2f s  %s\n", seconds[test], test }' "$logs"/*.xml |
         sort -rn | head -n 10
     exit

@@ -1086,21 +1086,21 @@ static void check_attention(ng_attention_shape s, bool masked, bool add)
 
 static void compare_attention(void)
 {
-    static const int64_t lengths[][2] = {{1, 1}, {3, 5}, {64, 64}, {70, 131}, {130, 65}};
-    static const int64_t dims[] = {1, 8, 13, 67};
-    for (int mode = 0; mode < 5 * 4 * 4; mode++) {
-        const bool causal = mode & 1, dropped = mode & 2;
-        const int64_t *length = lengths[mode / 4 % 5];
+    /* Tails of every kind, several blocks of queries and keys, heads deeper than a block. */
+    static const int64_t sizes_of[][3] = {{1, 1, 1},     {3, 5, 67},    {64, 64, 32},
+                                          {70, 131, 13}, {130, 65, 16}, {67, 66, 131}};
+    for (int mode = 0; mode < 6 * 4; mode++) {
+        const int64_t *size = sizes_of[mode / 4];
         const ng_attention_shape shape = {.batches = 2,
-                                          .heads = 2,
-                                          .queries = length[0],
-                                          .keys = length[1],
-                                          .dim = dims[mode / 20],
-                                          .scale = 0.5,
-                                          .causal = causal,
-                                          .dropout = dropped ? 0.25 : 0,
-                                          .seed = 7};
-        check_attention(shape, mode / 4 % 2, mode % 3 == 0);
+                                          .heads = size[2] > 100 ? 1 : 2,
+                                          .queries = size[0],
+                                          .keys = size[1],
+                                          .dim = size[2],
+                                          .scale = 2 / sqrt((double)size[2]),
+                                          .causal = mode & 1,
+                                          .dropout = mode & 2 ? 0.25 : 0,
+                                          .seed = mode & 4 ? UINT64_MAX : 7};
+        check_attention(shape, mode % 3 != 1, mode % 3 == 0);
     }
 }
 #define compare_attention_backward compare_attention
