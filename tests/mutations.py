@@ -226,4 +226,5 @@ def main():
         print('\n%s: %s\n-%s\n+%s' % (where, name, before, form))
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # which ends the suites that run
 main()
