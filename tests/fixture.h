@@ -10,7 +10,17 @@ extern ng_tape *tape;
 void set_up(void);
 void tear_down(void);
 
-/* Freed by tear_down. NULL fails the test. */
-ng_tensor *own(ng_tensor *x);
+/* Nothing of the library's is left but the tape, which was not used. */
+#define assert_all_freed() ck_assert_int_eq(allocations_live(), 1)
+
+/* Freed by tear_down, after the tape: tensors, modules and optimizers. NULL fails the test. */
+#define own(x)                                                                                     \
+    _Generic((x), ng_tensor *                                                                      \
+             : own_tensor, ng_module *                                                             \
+             : own_module, ng_optimizer *                                                          \
+             : own_optimizer)(x)
+ng_tensor *own_tensor(ng_tensor *x);
+ng_module *own_module(ng_module *module);
+ng_optimizer *own_optimizer(ng_optimizer *optimizer);
 
 #endif

@@ -133,19 +133,7 @@ static void expect_second_order(const golden_row *row, ng_tensor *y, ng_tensor *
         expect_golden(row->name, "gg", row->inputs[i], second[i], 10 * TOLERANCE);
 }
 
-static void begin_golden(void)
-{
-    set_up();
-    golden_load("tests/golden/conv.txt");
-}
-
-static void end_golden(void)
-{
-    golden_unload();
-    tear_down();
-}
-
-FIXTURE(begin_golden, end_golden)
+GOLDEN_FIXTURE("tests/golden/conv.txt")
 
 LOOP_TEST(values_and_gradients_are_pytorchs, N_ROWS)
 {

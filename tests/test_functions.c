@@ -126,19 +126,7 @@ static ng_tensor *figure(const row *r, char what, int i)
 
 #define expect_figure(r, what, i, x) assert_golden(x, TOLERANCE, "%s/%c%d", (r)->name, what, i)
 
-static void begin_golden(void)
-{
-    set_up();
-    golden_load("tests/golden/functions.txt");
-}
-
-static void end_golden(void)
-{
-    golden_unload();
-    tear_down();
-}
-
-FIXTURE(begin_golden, end_golden)
+GOLDEN_FIXTURE("tests/golden/functions.txt")
 
 LOOP_TEST(values_and_gradients_of_both_orders_are_pytorchs, N_ROWS)
 {

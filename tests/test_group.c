@@ -92,6 +92,7 @@ LOOP_TEST(sums_have_the_bits_of_one_tree_whoever_holds_its_members, MOST)
     const sum_plan plans[] = {{NG_F64, FEW}, {NG_F32, FEW}, {NG_F64, MANY}, {NG_F32, MANY}};
     const int members = _i + 1;
     for (int processes = 1; processes <= members; processes++) {
+        if (members > 12 && processes > 3 && processes < members - 1) continue;
         for (int more = 0; more <= 2; more += 2) {
             const sum_plan plan = plans[(members + processes + more) % 4];
             if (more && members % processes) continue;

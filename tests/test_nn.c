@@ -1,6 +1,7 @@
 /* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, modules of
  * one's own, wrong use, conversion and checkpoints. */
 #include "core/tensor.h"
+#include "fixture.h"
 #include "nn/module.h"
 #include "support.h"
 #include "tape/tape.h"
@@ -58,9 +59,11 @@ static char *summary_of(const ng_module *module)
 
 /* ---- Names and counts ---------------------------------------------------------------------- */
 
+FIXTURE(set_up, tear_down)
+
 TEST(parameters_are_named_by_path_in_order_of_registration)
 {
-    ng_module *net = small_net();
+    ng_module *net = own(small_net());
     const char *const parameters[] = {"0.weight",       "0.bias",       "1.weight", "1.bias",
                                       "3.inner.weight", "3.inner.bias", "4.weight", "4.bias"};
     const char *const buffers[] = {"1.running_mean", "1.running_var", "1.num_batches_tracked"};
@@ -87,12 +90,11 @@ TEST(parameters_are_named_by_path_in_order_of_registration)
     assert_fails(ng_module_find(net, "3.inner.gamma"), NG_EVALUE,
                  "ng_module_find: the Sequential has no parameter or buffer named "
                  "\"3.inner.gamma\"");
-    ng_module_free(net);
 }
 
 TEST(a_submodule_names_its_parameters_from_itself)
 {
-    ng_module *net = small_net();
+    ng_module *net = own(small_net());
     ng_module *residual = ng_module_child(net, 3);
     ng_named_tensor found;
     ck_assert(ng_module_parameter(residual, 0, &found));
@@ -103,7 +105,6 @@ TEST(a_submodule_names_its_parameters_from_itself)
     ck_assert_ptr_null(ng_module_child_name(net, 5));
     ck_assert_ptr_eq(ng_module_find(residual, "inner.weight"),
                      ng_module_find(net, "3.inner.weight"));
-    ng_module_free(net);
 }
 
 TEST(names_live_as_long_as_the_module)
@@ -113,31 +114,29 @@ TEST(names_live_as_long_as_the_module)
     ck_assert(ng_module_parameter(layer, 1, &first));
     ng_module *residual = ng_residual_new(layer);
     ck_assert(ng_module_parameter(residual, 1, &second));
-    ng_module *net = ng_sequential_new(ng_relu_new(), residual);
+    ng_module *net = own(ng_sequential_new(ng_relu_new(), residual));
     ck_assert(ng_module_parameter(net, 1, &third));
     ck_assert_str_eq(first.name, "bias");
     ck_assert_str_eq(second.name, "inner.bias");
     ck_assert_str_eq(third.name, "1.inner.bias");
-    ng_module_free(net);
 }
 
 TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
 {
     ng_module *inner = ng_sequential_new(ng_relu_new());
-    ng_module *net = ng_sequential_new(ng_residual_new(inner));
+    ng_module *net = own(ng_sequential_new(ng_residual_new(inner)));
     assert_ok(ng_sequential_add(inner, ng_residual_new(ng_layer_norm_new(2))));
     assert_ok(ng_module_find(net, "0.inner.1.inner.bias"));
     assert_ok(ng_module_find(inner, "1.inner.bias"));
-    ng_module_free(net);
 }
 
 /* ---- Summary ------------------------------------------------------------------------------- */
 
 TEST(summary_is_an_aligned_table)
 {
-    ng_module *net = ng_sequential_new(ng_linear_new(64, 128), ng_layer_norm_new(128),
-                                       ng_relu_new(), ng_residual_new(ng_rms_norm_new(128)),
-                                       ng_linear_new(128, 10, .no_bias = true));
+    ng_module *net = own(ng_sequential_new(ng_linear_new(64, 128), ng_layer_norm_new(128),
+                                           ng_relu_new(), ng_residual_new(ng_rms_norm_new(128)),
+                                           ng_linear_new(128, 10, .no_bias = true)));
     char *text = summary_of(net);
     ck_assert_str_eq(text,
                      "path     layer                      parameters                     count\n"
@@ -160,22 +159,20 @@ TEST(summary_is_an_aligned_table)
     ck_assert_ptr_nonnull(strstr(text, "  1,664\n"));
     ck_assert_ptr_nonnull(strstr(text, "frozen  "));
     free(text);
-    ng_module_free(net);
 }
 
 TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
 {
-    ng_module *net = ng_sequential_new(
+    ng_module *net = own(ng_sequential_new(
         ng_layer_norm_new(2, .eps = NG_ZERO), ng_batch_norm_new(2, .momentum = NG_ZERO),
         ng_adaptive_layer_norm_new(2, .form = NG_ADAPTIVE_ADANORM, .k = NG_ZERO),
-        ng_dropout_new(NG_ZERO), ng_leaky_relu_new(NG_ZERO));
+        ng_dropout_new(NG_ZERO), ng_leaky_relu_new(NG_ZERO)));
     char *text = summary_of(net);
     ck_assert_ptr_nonnull(strstr(text, "LayerNorm(2, eps=0)"));
     ck_assert_ptr_nonnull(strstr(text, "momentum=0)"));
     ck_assert_ptr_nonnull(strstr(text, "k=0,"));
     ck_assert(!strstr(text, "=-0") && !strstr(text, "(-0"));
     free(text);
-    ng_module_free(net);
 }
 
 TEST(summary_describes_every_layer_of_the_table)
@@ -190,7 +187,6 @@ TEST(summary_describes_every_layer_of_the_table)
         free(text);
         ng_module_free(layer);
     }
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 /* ---- How weights are drawn ----------------------------------------------------------------- */
@@ -250,34 +246,32 @@ TEST(initial_weights_have_the_stated_moments)
 TEST(init_draws_tensors_of_any_rank)
 {
     ng_rng rng = ng_rng_seeded(1);
-    ng_tensor *kernel = ng_zeros_new(NG_F64, NG_SHAPE(40, 10, 5, 5)); /* fan_in 250, out 1000 */
+    ng_tensor *kernel =
+        own(ng_zeros_new(NG_F64, NG_SHAPE(40, 10, 5, 5))); /* fan_in 250, out 1000 */
     assert_ok(ng_init(kernel, NG_INIT_KAIMING_NORMAL, 0, &rng));
     assert_moments(kernel, 2.0 / 250, 3);
     assert_ok(ng_init(kernel, NG_INIT_XAVIER_UNIFORM, 0, &rng));
     assert_moments(kernel, 2.0 / 1250, 1.8);
-    ng_tensor *vector = ng_zeros_new(NG_F64, NG_SHAPE(5000));
+    ng_tensor *vector = own(ng_zeros_new(NG_F64, NG_SHAPE(5000)));
     assert_ok(ng_init(vector, NG_INIT_XAVIER_NORMAL, 0, &rng));
     assert_moments(vector, 1.0 / 5000, 3);
     assert_ok(ng_init(vector, NG_INIT_CONSTANT, -2.5, &rng));
     ck_assert(ng_get(vector, 4999) == -2.5);
     assert_fails(ng_init(vector, (ng_init_kind)99, 0, &rng), NG_EVALUE, "ng_init: kind 99");
-    ng_tensor_free(kernel);
-    ng_tensor_free(vector);
 }
 
 TEST(equal_layers_of_one_network_differ)
 {
-    ng_module *net = ng_sequential_new(ng_linear_new(5, 5), ng_linear_new(5, 5),
-                                       ng_residual_new(ng_linear_new(5, 5)));
+    ng_module *net = own(ng_sequential_new(ng_linear_new(5, 5), ng_linear_new(5, 5),
+                                           ng_residual_new(ng_linear_new(5, 5))));
     const ng_tensor *a = ng_module_find(net, "0.weight"), *b = ng_module_find(net, "1.weight"),
                     *c = ng_module_find(net, "2.inner.weight");
     ck_assert(!same_values(a, b) && !same_values(b, c) && !same_values(a, c));
-    ng_module_free(net);
 }
 
 TEST(weights_depend_on_seed_and_path_only)
 {
-    ng_module *net = small_net(), *twin = small_net(), *longer = small_net();
+    ng_module *net = own(small_net()), *twin = own(small_net()), *longer = own(small_net());
     assert_same_module(net, twin);
     assert_ok(ng_sequential_add(longer, ng_linear_new(2, 9)));
     assert_same_bits(ng_module_find(net, "4.weight"), ng_module_find(longer, "4.weight"));
@@ -289,10 +283,9 @@ TEST(weights_depend_on_seed_and_path_only)
     assert_ok(ng_module_init(twin, 8));
     ck_assert(!same_values(ng_module_find(net, "0.weight"), ng_module_find(twin, "0.weight")));
 
-    ng_module *fresh = small_net();
+    ng_module *fresh = own(small_net());
     assert_ok(ng_module_init(net, 0));
     assert_same_module(net, fresh);
-    ng_module_free(net), ng_module_free(twin), ng_module_free(longer), ng_module_free(fresh);
 }
 
 TEST(weights_that_were_set_survive_adoption)
@@ -307,16 +300,14 @@ TEST(weights_that_were_set_survive_adoption)
     /* The very values that are there, but set on purpose. */
     assert_ok(
         ng_copy_values(ng_module_find(copied, "weight"), ng_module_find(untouched, "weight")));
-    ng_tensor *kept[4], *drawn = ng_copy_new(ng_module_find(untouched, "weight"), NG_F32);
+    ng_tensor *kept[4], *drawn = own(ng_copy_new(ng_module_find(untouched, "weight"), NG_F32));
     ng_module *modules[] = {filled, poked, seeded, copied};
     for (int i = 0; i < 4; i++) kept[i] = ng_copy_new(ng_module_find(modules[i], "weight"), NG_F32);
 
-    ng_module *net = ng_sequential_new(filled, poked, seeded, copied, untouched);
+    own(ng_sequential_new(filled, poked, seeded, copied, untouched));
     for (int i = 0; i < 4; i++) assert_same_bits(ng_module_find(modules[i], "weight"), kept[i]);
     ck_assert(!same_values(ng_module_find(untouched, "weight"), drawn));
     for (int i = 0; i < 4; i++) ng_tensor_free(kept[i]);
-    ng_tensor_free(drawn);
-    ng_module_free(net);
 }
 
 TEST(a_conversion_is_not_a_weight_that_was_set)
@@ -324,43 +315,39 @@ TEST(a_conversion_is_not_a_weight_that_was_set)
     ng_module *layer = ng_linear_new(3, 3);
     assert_ok(ng_module_to(layer, NG_F64));
     assert_ok(ng_module_to(layer, NG_F32));
-    ng_module *net = ng_sequential_new(ng_relu_new(), layer);
-    ng_module *expected = ng_sequential_new(ng_relu_new(), ng_linear_new(3, 3));
+    ng_module *net = own(ng_sequential_new(ng_relu_new(), layer));
+    ng_module *expected = own(ng_sequential_new(ng_relu_new(), ng_linear_new(3, 3)));
     assert_same_module(net, expected);
-    ng_module_free(net), ng_module_free(expected);
 }
 
 TEST(init_puts_buffers_back)
 {
-    ng_module *layer = ng_batch_norm_new(2), *fresh = ng_batch_norm_new(2);
+    ng_module *layer = own(ng_batch_norm_new(2)), *fresh = own(ng_batch_norm_new(2));
     ng_fill(ng_module_find(layer, "running_mean"), 5);
     ng_fill(ng_module_find(layer, "running_var"), 5);
     ng_fill(ng_module_find(layer, "num_batches_tracked"), 5);
     ng_fill(ng_module_find(layer, "weight"), 5);
     assert_ok(ng_module_init(layer, 1));
     assert_same_module(layer, fresh);
-    ng_module_free(layer), ng_module_free(fresh);
 }
 
 /* ---- Modes --------------------------------------------------------------------------------- */
 
 TEST(train_and_eval_reach_the_whole_tree)
 {
-    ng_module *net = ng_sequential_new(ng_residual_new(ng_dropout_new(0.5)));
+    ng_module *net = own(ng_sequential_new(ng_residual_new(ng_dropout_new(0.5))));
     ng_module *dropout = ng_module_child(ng_module_child(net, 0), 0);
     ck_assert(dropout->training);
     ng_eval(net);
     ck_assert(!dropout->training && !net->training);
     ng_train(net);
     ck_assert(dropout->training && net->training);
-    ng_module_free(net);
 }
 
 TEST(dropout_drops_in_training_and_passes_in_eval)
 {
-    ng_module *layer = ng_dropout_new(0.25);
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(4000));
+    ng_module *layer = own(ng_dropout_new(0.25));
+    ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(4000)));
     const ng_tensor *y = ng_forward(layer, tape, x);
     double zeros = 0;
     for (int64_t i = 0; i < 4000; i++) {
@@ -370,15 +357,13 @@ TEST(dropout_drops_in_training_and_passes_in_eval)
     assert_near(zeros, 1000, 5 * sqrt(4000 * 0.25 * 0.75)); /* binomial, 5 deviations */
     ng_eval(layer);
     assert_same_bits(ng_forward(layer, tape, x), x);
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(layer);
 }
 
 TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
 {
-    ng_module *net = small_net();
-    ng_tape *tape = ng_tape_new();
+    ng_module *net = own(small_net());
     ng_rng rng = ng_rng_seeded(1);
-    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(6, 4), 0, 1, &rng);
+    ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(6, 4), 0, 1, &rng));
     ng_freeze(ng_module_child(net, 0));
     ck_assert(!ng_requires_grad(ng_module_find(net, "0.weight")));
     ck_assert(ng_requires_grad(ng_module_find(net, "4.weight")));
@@ -387,7 +372,6 @@ TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
     ck_assert(ng_has_grad(ng_module_find(net, "4.weight")));
     ng_unfreeze(net);
     ck_assert(ng_requires_grad(ng_module_find(net, "0.weight")));
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
 }
 
 /* ---- BatchNorm ----------------------------------------------------------------------------- */
@@ -402,18 +386,18 @@ static const double batch_vars[2][3] = {{2, 8, 0}, {200, 200, 2}};
 
 static void run_batches(ng_module *layer)
 {
-    ng_tape *tape = ng_tape_new();
+    ng_tape *on = ng_tape_new();
     for (int i = 0; i < 3; i++) {
         ng_tensor *x = from(NG_SHAPE(2, 2), batches[i], 4);
-        assert_ok(ng_forward(layer, tape, x));
+        assert_ok(ng_forward(layer, on, x));
         ng_tensor_free(x);
     }
-    ng_tape_free(tape);
+    ng_tape_free(on);
 }
 
 TEST(running_statistics_move_by_momentum)
 {
-    ng_module *layer = ng_batch_norm_new(2, .momentum = 0.3);
+    ng_module *layer = own(ng_batch_norm_new(2, .momentum = 0.3));
     assert_ok(ng_module_to(layer, NG_F64));
     run_batches(layer);
     for (int c = 0; c < 2; c++) {
@@ -427,57 +411,52 @@ TEST(running_statistics_move_by_momentum)
         assert_close(ng_get(ng_module_find(layer, "running_var"), c), var, 1e-14);
     }
     ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 3);
-    ng_module_free(layer);
 }
 
 TEST(a_momentum_of_1_keeps_the_last_batch)
 {
-    ng_module *layer = ng_batch_norm_new(2, .momentum = 1);
+    ng_module *layer = own(ng_batch_norm_new(2, .momentum = 1));
     assert_ok(ng_module_to(layer, NG_F64));
     run_batches(layer);
     for (int c = 0; c < 2; c++) {
         assert_close(ng_get(ng_module_find(layer, "running_mean"), c), batch_means[c][2], 1e-14);
         assert_close(ng_get(ng_module_find(layer, "running_var"), c), batch_vars[c][2], 1e-14);
     }
-    ng_module_free(layer);
 }
 
 TEST(cumulative_running_statistics_are_plain_averages)
 {
-    ng_module *layer = ng_batch_norm_new(2, .cumulative = true);
+    ng_module *layer = own(ng_batch_norm_new(2, .cumulative = true));
     assert_ok(ng_module_to(layer, NG_F64));
     run_batches(layer);
     assert_values(ng_module_find(layer, "running_mean"), 1e-14, 11.0 / 3, 6);
     assert_values(ng_module_find(layer, "running_var"), 1e-14, 10.0 / 3, 134);
-    ng_module_free(layer);
 }
 
 TEST(eval_uses_running_statistics_and_does_not_move_them)
 {
-    ng_module *layer = ng_batch_norm_new(2);
+    ng_module *layer = own(ng_batch_norm_new(2));
     assert_ok(ng_module_to(layer, NG_F64));
     run_batches(layer);
     ng_eval(layer);
-    ng_tensor *mean = ng_copy_new(ng_module_find(layer, "running_mean"), NG_F64);
-    ng_tensor *var = ng_copy_new(ng_module_find(layer, "running_var"), NG_F64);
+    ng_tensor *mean = own(ng_copy_new(ng_module_find(layer, "running_mean"), NG_F64));
+    ng_tensor *var = own(ng_copy_new(ng_module_find(layer, "running_var"), NG_F64));
     run_batches(layer);
     assert_same_bits(ng_module_find(layer, "running_mean"), mean);
     assert_same_bits(ng_module_find(layer, "running_var"), var);
     ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 3);
 
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = from(NG_SHAPE(1, 2), NG_VALUES(1.5, -2));
+    ng_tensor *x = own(from(NG_SHAPE(1, 2), NG_VALUES(1.5, -2)));
     const ng_tensor *y = ng_forward(layer, tape, x);
     for (int c = 0; c < 2; c++)
         assert_close(ng_get(y, c), (ng_get(x, c) - ng_get(mean, c)) / sqrt(ng_get(var, c) + 1e-5),
                      1e-13);
-    ng_tensor_free(x), ng_tensor_free(mean), ng_tensor_free(var);
-    ng_tape_free(tape), ng_module_free(layer);
 }
 
 TEST(a_frozen_batch_norm_is_not_thawed_by_train)
 {
-    ng_module *option = ng_batch_norm_new(2, .frozen = true), *frozen = ng_batch_norm_new(2);
+    ng_module *option = own(ng_batch_norm_new(2, .frozen = true)),
+              *frozen = own(ng_batch_norm_new(2));
     ng_module *layers[] = {option, frozen};
     ng_freeze(frozen);
     for (int i = 0; i < 2; i++) {
@@ -493,54 +472,46 @@ TEST(a_frozen_batch_norm_is_not_thawed_by_train)
     ng_unfreeze(frozen);
     run_batches(frozen);
     ck_assert(ng_item(ng_module_find(frozen, "num_batches_tracked")) == 3);
-    ng_module_free(option), ng_module_free(frozen);
 }
 
 TEST(without_running_statistics_eval_uses_the_batch)
 {
-    ng_module *layer = ng_batch_norm_new(2, .no_running_stats = true, .eps = 1e-9);
+    ng_module *layer = own(ng_batch_norm_new(2, .no_running_stats = true, .eps = 1e-9));
     assert_ok(ng_module_to(layer, NG_F64));
     ng_named_tensor buffer;
     ck_assert(!ng_module_buffer(layer, 0, &buffer));
     ng_eval(layer);
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = from(NG_SHAPE(2, 2), batches[0], 4);
+    ng_tensor *x = own(from(NG_SHAPE(2, 2), batches[0], 4));
     /* eps shortens xhat = 1 by eps / (2 var) <= 5e-10 */
     assert_values(ng_forward(layer, tape, x), 1e-9, -1, -1, 1, 1);
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(layer);
 }
 
 TEST(a_batch_that_fails_is_not_counted)
 {
-    ng_module *layer = ng_batch_norm_new(2);
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *one = ng_zeros_new(NG_F32, NG_SHAPE(1, 2));
-    ng_tensor *wide = ng_zeros_new(NG_F32, NG_SHAPE(4, 3));
+    ng_module *layer = own(ng_batch_norm_new(2));
+    ng_tensor *one = own(ng_zeros_new(NG_F32, NG_SHAPE(1, 2)));
+    ng_tensor *wide = own(ng_zeros_new(NG_F32, NG_SHAPE(4, 3)));
     assert_fails(ng_forward(layer, tape, one), NG_ESHAPE, "more than one value per channel");
     assert_fails(ng_forward(layer, tape, wide), NG_ESHAPE,
                  "BatchNorm: x is (4, 3), expected (N, 2, ...)");
     ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 0);
 
-    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(2, 2));
+    ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2)));
     ng_tape_set_mode(tape, NG_TAPE_REMEMBER); /* as the gradient checker runs it */
     assert_ok(ng_forward(layer, tape, x));
     ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 0);
     ng_tape_set_mode(tape, NG_TAPE_LIVE);
     assert_ok(ng_forward(layer, tape, x));
     ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 1);
-    ng_tensor_free(one), ng_tensor_free(wide), ng_tensor_free(x);
-    ng_tape_free(tape), ng_module_free(layer);
 }
 
 TEST(the_layers_before_one_that_fails_have_run)
 {
-    ng_module *net = ng_sequential_new(ng_batch_norm_new(2), ng_linear_new(3, 1));
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(4, 2));
+    ng_module *net = own(ng_sequential_new(ng_batch_norm_new(2), ng_linear_new(3, 1)));
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, 2)));
     assert_fails(ng_forward(net, tape, x), NG_ESHAPE, "1 (Linear): ng_linear: x is (4, 2)");
     assert_values(ng_module_find(net, "0.running_mean"), 1e-7, 0.1, 0.1);
     ck_assert(ng_item(ng_module_find(net, "0.num_batches_tracked")) == 1);
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
 }
 
 /* ---- Layers against their formulas --------------------------------------------------------- */
@@ -548,9 +519,8 @@ TEST(the_layers_before_one_that_fails_have_run)
 /* The documents' example: mean 2.5, variance 1.25. */
 TEST(norm_layers_give_the_documents_numbers)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4));
-    ng_tensor *pair = from(NG_SHAPE(2), NG_VALUES(3, 4));
+    ng_tensor *x = own(from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4)));
+    ng_tensor *pair = own(from(NG_SHAPE(2), NG_VALUES(3, 4)));
     ng_module *layer = ng_layer_norm_new(4, .eps = 1e-12), *rms = ng_rms_norm_new(2, .eps = 1e-12);
     ng_module *unbiased = ng_layer_norm_new(4, .eps = 1e-12, .unbiased = true);
     ng_module *modules[] = {layer, rms, unbiased};
@@ -563,13 +533,12 @@ TEST(norm_layers_give_the_documents_numbers)
     assert_near(ng_get(ng_forward(layer, tape, x), 3), 1.3416, 5e-5);
     assert_near(ng_get(ng_forward(rms, tape, pair), 1), 1.1314, 5e-5);
     for (int i = 0; i < 3; i++) ng_module_free(modules[i]);
-    ng_tensor_free(x), ng_tensor_free(pair), ng_tape_free(tape);
 }
 
 TEST(norm_layers_refuse_another_width)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 3)), *flat = ng_ones_new(NG_F32, NG_SHAPE(3));
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 3))),
+              *flat = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
     ng_module *layers[] = {ng_layer_norm_new(4, .no_affine = true), ng_layer_norm_new(4),
                            ng_layer_norm_over_new(NG_SHAPE(2, 3)),
                            ng_rms_norm_new(4, .no_affine = true), ng_adaptive_layer_norm_new(4)};
@@ -583,7 +552,6 @@ TEST(norm_layers_refuse_another_width)
                  "RMSNorm: x is (2, 3), expected its last dimension to be 4");
     assert_fails(ng_forward(layers[4], tape, x), NG_ESHAPE, "AdaptiveLayerNorm");
     for (int i = 0; i < 5; i++) ng_module_free(layers[i]);
-    ng_tensor_free(x), ng_tensor_free(flat), ng_tape_free(tape);
 }
 
 static double dot_row(const ng_tensor *weight, int64_t row, const ng_tensor *x)
@@ -595,10 +563,9 @@ static double dot_row(const ng_tensor *weight, int64_t row, const ng_tensor *x)
 
 TEST(projected_adaptive_layer_norm_makes_scale_and_shift_of_its_input)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_module *layer = ng_adaptive_layer_norm_new(4, .eps = 1e-12);
+    ng_module *layer = own(ng_adaptive_layer_norm_new(4, .eps = 1e-12));
     assert_ok(ng_module_to(layer, NG_F64));
-    ng_tensor *x = from(NG_SHAPE(4), NG_VALUES(1, 2, 3, 4));
+    ng_tensor *x = own(from(NG_SHAPE(4), NG_VALUES(1, 2, 3, 4)));
     const ng_tensor *y = ng_forward(layer, tape, x);
     assert_ok(y);
     for (int64_t i = 0; i < 4; i++) {
@@ -610,37 +577,33 @@ TEST(projected_adaptive_layer_norm_makes_scale_and_shift_of_its_input)
         assert_near(ng_get(y, i), gamma * xhat + beta, 1e-11); /* values of about 1; eps 1e-12 */
     }
     ck_assert_int_eq(ng_parameter_count(layer), 2 * (16 + 4));
-    ng_tensor_free(x), ng_module_free(layer), ng_tape_free(tape);
 }
 
 TEST(conditioned_adaptive_layer_norm_starts_as_layer_norm_and_its_gate_shut)
 {
-    ng_tape *tape = ng_tape_new();
     ng_rng rng = ng_rng_seeded(2);
-    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(2, 3, 4), 1, 2, &rng);
-    ng_tensor *c = ng_normal_new(NG_F32, NG_SHAPE(2, 1, 5), 0, 1, &rng);
+    ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(2, 3, 4), 1, 2, &rng));
+    ng_tensor *c = own(ng_normal_new(NG_F32, NG_SHAPE(2, 1, 5), 0, 1, &rng));
     ng_module *open =
         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 5);
-    ng_module *gated = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
-                                                  .condition = 5, .gate = true);
+    ng_module *gated = own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
+                                                      .condition = 5, .gate = true));
     ng_tensor *y = ng_forward_conditioned(open, tape, x, c);
     assert_tensors_close(y, ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-6), 1e-6);
     ck_assert(largest(ng_forward_conditioned(gated, tape, x, c)) == 0);
     ck_assert_int_eq(ng_size(ng_module_find(gated, "modulation.bias")), 12);
-    ng_module_free(open), ng_module_free(gated);
-    ng_tensor_free(x), ng_tensor_free(c), ng_tape_free(tape);
+    ng_module_free(open);
 }
 
 TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condition)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_module *layer = ng_adaptive_layer_norm_new(2, .form = NG_ADAPTIVE_CONDITIONED,
-                                                  .condition = 1, .gate = true);
+    ng_module *layer = own(ng_adaptive_layer_norm_new(2, .form = NG_ADAPTIVE_CONDITIONED,
+                                                      .condition = 1, .gate = true));
     assert_ok(ng_module_to(layer, NG_F64));
-    ng_tensor *modulation = from(NG_SHAPE(6, 1), NG_VALUES(0.1, 0.2, 0.3, 0.4, 0.5, 0.6));
+    ng_tensor *modulation = own(from(NG_SHAPE(6, 1), NG_VALUES(0.1, 0.2, 0.3, 0.4, 0.5, 0.6)));
     assert_ok(ng_copy_values(ng_module_find(layer, "modulation.weight"), modulation));
-    ng_tensor *x = from(NG_SHAPE(1, 2), NG_VALUES(-1e3, 1e3)); /* xhat (-1, 1) to 1e-12 */
-    ng_tensor *c = from(NG_SHAPE(1, 1), NG_VALUES(2));
+    ng_tensor *x = own(from(NG_SHAPE(1, 2), NG_VALUES(-1e3, 1e3))); /* xhat (-1, 1) to 1e-12 */
+    ng_tensor *c = own(from(NG_SHAPE(1, 1), NG_VALUES(2)));
     /* shift (0.2, 0.4), scale (0.6, 0.8), gate (1, 1.2) */
     assert_values(ng_forward_conditioned(layer, tape, x, c), 1e-11, 1.0 * (-1.6 + 0.2),
                   1.2 * (1.8 + 0.4));
@@ -649,32 +612,27 @@ TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condition)
                  "AdaptiveLayerNorm: ng_forward: the class has .forward_conditioned only, which "
                  "takes a condition: call ng_forward_conditioned(module, tape, x, condition)");
     assert_fails(ng_forward_conditioned(layer, tape, x, NG_NONE), NG_ESTATE, "takes a condition");
-    ng_tensor_free(modulation), ng_tensor_free(x), ng_tensor_free(c);
-    ng_module_free(layer), ng_tape_free(tape);
 }
 
 TEST(containers_hand_the_condition_to_those_that_take_one)
 {
-    ng_tape *tape = ng_tape_new();
     ng_rng rng = ng_rng_seeded(3);
-    ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(3, 4), 0, 1, &rng);
-    ng_tensor *c = ng_normal_new(NG_F32, NG_SHAPE(3, 2), 0, 1, &rng);
-    ng_module *net = ng_sequential_new(ng_linear_new(4, 4),
-                                       ng_residual_new(ng_adaptive_layer_norm_new(
-                                           4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 2)));
+    ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(3, 4), 0, 1, &rng));
+    ng_tensor *c = own(ng_normal_new(NG_F32, NG_SHAPE(3, 2), 0, 1, &rng));
+    ng_module *net = own(ng_sequential_new(
+        ng_linear_new(4, 4), ng_residual_new(ng_adaptive_layer_norm_new(
+                                 4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 2))));
     ng_fill(ng_module_find(net, "1.inner.modulation.weight"), 0.25);
     ng_tensor *h = ng_forward(ng_module_child(net, 0), tape, x);
     ng_module *norm = ng_module_child(ng_module_child(net, 1), 0);
     ng_tensor *expected = ng_add(tape, h, ng_forward_conditioned(norm, tape, h, c));
     assert_same_bits(ng_forward_conditioned(net, tape, x, c), expected);
     assert_fails(ng_forward(net, tape, x), NG_ESTATE, "takes a condition");
-    ng_module_free(net), ng_tensor_free(x), ng_tensor_free(c), ng_tape_free(tape);
 }
 
 TEST(adanorm_is_what_the_paper_and_the_document_print)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4));
+    ng_tensor *x = own(from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4)));
     ng_module *paper =
         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .eps = 1e-12, .scale = 2);
     ng_module *raw =
@@ -685,18 +643,17 @@ TEST(adanorm_is_what_the_paper_and_the_document_print)
         assert_close(ng_get(y, i), 2 * (1 - 0.1 * xhat) * xhat, 1e-11); /* eps 1e-12 */
         assert_close(ng_get(z, i), (1 - 0.1 * (i + 1)) * xhat, 1e-11);
     }
-    ng_module_free(paper), ng_module_free(raw), ng_tensor_free(x), ng_tape_free(tape);
+    ng_module_free(paper), ng_module_free(raw);
 }
 
 /* As published, the factor is a constant: the gradient is LayerNorm's for the cotangent times the
  * factor. Differentiated, it is another one. */
 TEST(adanorm_holds_its_factor_constant_unless_told)
 {
-    ng_tape *tape = ng_tape_new();
     ng_rng rng = ng_rng_seeded(4);
-    ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng));
-    ng_tensor *dy = ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng);
-    ng_module *published = ng_adaptive_layer_norm_new(5, .form = NG_ADAPTIVE_ADANORM);
+    ng_tensor *x = own(ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng)));
+    ng_tensor *dy = own(ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng));
+    ng_module *published = own(ng_adaptive_layer_norm_new(5, .form = NG_ADAPTIVE_ADANORM));
     ng_module *full =
         ng_adaptive_layer_norm_new(5, .form = NG_ADAPTIVE_ADANORM, .differentiate = true);
     ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-5);
@@ -708,19 +665,17 @@ TEST(adanorm_holds_its_factor_constant_unless_told)
     ng_tensor *other = ng_gradient(tape, z, x, .cotangent = dy);
     assert_ok(other);
     ck_assert(fabs(ng_get(other, 0) - ng_get(expected, 0)) > 1e-3);
-    ng_module_free(published), ng_module_free(full);
-    ng_tensor_free(x), ng_tensor_free(dy), ng_tape_free(tape);
+    ng_module_free(full);
 }
 
 TEST(residual_adds_its_input)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(1, -2));
-    ng_module *relu = ng_residual_new(ng_relu_new()), *wide = ng_residual_new(ng_linear_new(2, 3));
+    ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(1, -2)));
+    ng_module *relu = own(ng_residual_new(ng_relu_new())),
+              *wide = own(ng_residual_new(ng_linear_new(2, 3)));
     assert_values(ng_forward(relu, tape, x), 0, 2, -2);
     assert_fails(ng_forward(wide, tape, x), NG_ESHAPE,
                  "Residual: inner turned (1, 2) into (1, 3), expected the same shape");
-    ng_module_free(relu), ng_module_free(wide), ng_tensor_free(x), ng_tape_free(tape);
 }
 
 static ng_tensor *input_of(const ng_case_input *input, ng_dtype dtype, ng_rng *rng)
@@ -739,17 +694,17 @@ TEST(every_layer_of_the_table_runs_in_both_dtypes)
     for (int i = 0; (spec = ng_layer_case(i / 2)); i++) {
         const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
         ng_rng rng = ng_rng_seeded(5);
-        ng_tape *tape = ng_tape_new();
+        ng_tape *on = ng_tape_new();
         ng_module *layer = spec->module();
         assert_ok(ng_module_to(layer, dtype));
         if (spec->eval) ng_eval(layer);
         ng_tensor *x = input_of(&spec->inputs[0], dtype, &rng);
         ng_tensor *c = spec->inputs[1].name ? input_of(&spec->inputs[1], dtype, &rng) : NG_NONE;
-        const ng_tensor *y = ng_forward_conditioned(layer, tape, x, c);
+        const ng_tensor *y = ng_forward_conditioned(layer, on, x, c);
         ck_assert_msg(y != NULL, "%s: %s", spec->name, ng_error_text());
         ck_assert(ng_dtype_of(y) == dtype);
         for (int64_t k = 0; k < ng_size(y); k++) ck_assert(isfinite(ng_get(y, k)));
-        ng_tensor_free(x), ng_tensor_free(c), ng_module_free(layer), ng_tape_free(tape);
+        ng_tensor_free(x), ng_tensor_free(c), ng_module_free(layer), ng_tape_free(on);
     }
     ck_assert(!ng_failed());
 }
@@ -764,11 +719,11 @@ typedef struct {
     ng_module *norm;
 } shift_norm;
 
-static ng_tensor *shift_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *shift_forward(ng_module *self, ng_tape *on, ng_tensor *x)
 {
     shift_norm *own = (shift_norm *)self;
     ng_fill(own->calls, ng_item(own->calls) + 1);
-    return ng_forward(own->norm, tape, ng_add(tape, x, own->shift));
+    return ng_forward(own->norm, on, ng_add(on, x, own->shift));
 }
 
 static void shift_init(ng_module *self, ng_rng *rng)
@@ -811,13 +766,13 @@ TEST(your_own_module_is_like_any_other)
     ck_assert(largest(ng_module_find(net, "1.shift")) > 0);
     assert_same_module(net, twin);
 
-    ng_tape *tape = ng_tape_new();
+    ng_tape *on = ng_tape_new();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 3));
-    ng_tensor *y = ng_forward(net, tape, x);
-    assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
+    ng_tensor *y = ng_forward(net, on, x);
+    assert_ok(ng_backward(on, ng_sum(on, ng_square(on, y))));
     ck_assert(ng_has_grad(ng_module_find(net, "1.shift")));
     ck_assert(ng_item(ng_module_find(net, "1.calls")) == 1);
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net), ng_module_free(twin);
+    ng_tensor_free(x), ng_tape_free(on), ng_module_free(net), ng_module_free(twin);
     ck_assert_int_eq(shifts_destroyed, 2);
 }
 
@@ -825,7 +780,7 @@ static const ng_module_class plain_class = {.name = "Plain", .size = sizeof(ng_m
 
 TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
 {
-    ng_module *self = ng_module_new(&plain_class);
+    ng_module *self = own(ng_module_new(&plain_class));
     ng_tensor *seven = ng_module_add_parameter(self, "seven", NG_SHAPE(2), .value = 7);
     ng_tensor *zero = ng_module_add_parameter(self, "zero", NG_SHAPE(2));
     ng_tensor *meant = ng_module_add_parameter(self, "meant", NG_SHAPE(2), .value = NG_ZERO);
@@ -841,7 +796,6 @@ TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
         ng_fill(seven, 1), ng_fill(zero, 1), ng_fill(meant, 1);
         assert_ok(ng_module_init(self, 3));
     }
-    ng_module_free(self);
 }
 
 TEST(a_layer_that_is_added_keeps_its_modes)
@@ -864,7 +818,7 @@ TEST(a_layer_that_is_added_keeps_its_modes)
 
 TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
 {
-    ng_module *self = ng_module_new(&plain_class);
+    ng_module *self = own(ng_module_new(&plain_class));
     ng_tensor *before = ng_module_add_parameter(self, "before", NG_SHAPE(2));
     ck_assert(ng_requires_grad(before));
     ng_freeze(self);
@@ -872,7 +826,6 @@ TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
     ck_assert(!ng_requires_grad(before) && !ng_requires_grad(after));
     ng_unfreeze(self);
     ck_assert(ng_requires_grad(before) && ng_requires_grad(after));
-    ng_module_free(self);
 }
 
 TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
@@ -892,7 +845,6 @@ TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
         assert_fails(ng_module_built(self), NG_ESTATE,
                      "ng_module_built: the ShiftNorm lacks what could not be added");
     }
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(a_class_needs_a_name_and_a_size)
@@ -908,7 +860,6 @@ TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
     ng_module *self = shift_norm_new(2);
     ck_assert_ptr_null(ng_module_add_child(self, "head", ng_linear_new(0, 2)));
     assert_fails(ng_module_built(self), NG_EVALUE, "ng_linear_new: in is 0");
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
@@ -932,7 +883,6 @@ TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
     }
     assert_error(NG_EVALUE, "more than 256 deep");
     ng_module_free(outer);
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(an_error_inside_a_network_says_where)
@@ -940,8 +890,7 @@ TEST(an_error_inside_a_network_says_where)
     ng_module *net =
         ng_sequential_new(ng_linear_new(3, 4),
                           ng_sequential_new(ng_relu_new(), ng_residual_new(ng_linear_new(5, 5))));
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2, 3));
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 3)));
     ck_assert_ptr_null(ng_forward(net, tape, x));
     ck_assert_int_eq(strncmp(ng_error_text(), "1.1.inner (Linear): ng_linear: ", 31), 0);
     ck_assert_ptr_null(strstr(ng_error_text() + 10, "(Residual)"));
@@ -953,14 +902,14 @@ TEST(an_error_inside_a_network_says_where)
     ng_module_free(alone);
     ng_fail(NG_EIO, "the cause"); /* which was before, and elsewhere */
     assert_fails(ng_forward(net, tape, x), NG_EIO, "the cause");
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
+    ng_module_free(net);
 }
 
 TEST(an_error_of_dtypes_says_how_to_convert)
 {
-    ng_module *net = ng_sequential_new(ng_relu_new(), ng_linear_new(2, 2));
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(1, 2)), *ids = ng_zeros_new(NG_I64, NG_SHAPE(1, 2));
+    ng_module *net = own(ng_sequential_new(ng_relu_new(), ng_linear_new(2, 2)));
+    ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(1, 2))),
+              *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(1, 2)));
     assert_fails(ng_forward(net, tape, x), NG_EDTYPE,
                  "1 (Linear): ng_linear: dtypes differ: operand 1 is float64, operand 2 (a "
                  "module's) is float32; "
@@ -972,7 +921,6 @@ TEST(an_error_of_dtypes_says_how_to_convert)
     ck_assert_ptr_null(ng_forward(ng_module_child(net, 1), tape, ids));
     ck_assert_ptr_null(strstr(ng_error_text(), "ng_module_to"));
     ng_clear_error();
-    ng_tensor_free(x), ng_tensor_free(ids), ng_tape_free(tape), ng_module_free(net);
 }
 
 TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
@@ -986,7 +934,6 @@ TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
                  "ng_module_add_child: self is NULL");
     assert_fails(ng_sequential_add(NULL, ng_linear_new(2, 2)), NG_ENULL,
                  "ng_sequential_add: sequential is NULL");
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(a_module_has_one_parent)
@@ -994,7 +941,7 @@ TEST(a_module_has_one_parent)
     ng_module *layer = ng_linear_new(2, 2);
     assert_fails(ng_sequential_new(layer, ng_relu_new(), layer), NG_ESTATE,
                  "the Linear \"2\" already belongs to a Sequential");
-    ck_assert_int_eq(allocations_live(), 0);
+    assert_all_freed();
 
     ng_module *shared = ng_linear_new(2, 2);
     ng_module *net = ng_sequential_new(shared);
@@ -1013,7 +960,6 @@ TEST(a_module_has_one_parent)
     ck_assert_int_eq(ng_sequential_add(shared, net), NG_EVALUE);
     ng_clear_error();
     ng_module_free(net), ng_module_free(outer);
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(options_without_sense_are_refused)
@@ -1093,13 +1039,11 @@ TEST(options_without_sense_are_refused)
                    "ng_prelu_new: channels is 0, expected a positive number of channels");
     assert_refused(ng_prelu_new(1, .slope = HUGE_VAL), "ng_prelu_new: slope is inf");
     assert_refused(ng_dropout_new(-0.1), "p is -0.1");
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
 {
-    ng_module *net = ng_sequential_new(ng_linear_new(4, 4), ng_linear_new(4, 2));
-    ng_tape *tape = ng_tape_new();
+    ng_module *net = own(ng_sequential_new(ng_linear_new(4, 4), ng_linear_new(4, 2)));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
     ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
     ng_tensor *first = ng_module_find(net, "0.weight");
@@ -1110,15 +1054,13 @@ TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
     ng_unfreeze(ng_module_child(net, 0));
     assert_ok(ng_backward(tape, loss));
     ck_assert(ng_has_grad(first) && !ng_has_grad(ng_module_find(net, "1.weight")));
-    ng_tape_free(tape), ng_module_free(net);
 }
 
 /* Of two uses of the weights only that of h, which requires a gradient, is on the tape: what there
  * is of the weights' gradient is not theirs. */
 TEST(what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient)
 {
-    ng_module *net = ng_linear_new(4, 4);
-    ng_tape *tape = ng_tape_new();
+    ng_module *net = own(ng_linear_new(4, 4));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1),
               *weight = ng_module_find(net, "weight");
     ng_tensor *h = ng_variable(tape, x), *both[] = {weight, h}, *gradients[2];
@@ -1136,14 +1078,12 @@ TEST(what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient)
                  "ng_gradients: no output depends on input 1");
     assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
     ck_assert(ng_has_grad(weight));
-    ng_tape_free(tape), ng_module_free(net);
 }
 
 /* A condition gets no gradient, by the rule of ng_where, whoever asks. */
 TEST(what_another_loss_of_the_tape_reaches_excuses_nothing)
 {
-    ng_module *net = ng_linear_new(4, 2), *other = ng_linear_new(4, 2);
-    ng_tape *tape = ng_tape_new();
+    ng_module *net = own(ng_linear_new(4, 2)), *other = own(ng_linear_new(4, 2));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
     ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
     ng_tensor *one = ng_full(tape, NG_F32, NG_SCALAR, 1);
@@ -1153,16 +1093,14 @@ TEST(what_another_loss_of_the_tape_reaches_excuses_nothing)
                  "ng_backward: all that required a gradient was frozen since");
     assert_ok(ng_backward(tape, flat));
     ck_assert_int_eq(ng_backward(tape, ng_add(tape, loss, flat)), NG_OK);
-    ng_tape_free(tape), ng_module_free(net), ng_module_free(other);
 }
 
 /* ---- Dtype --------------------------------------------------------------------------------- */
 
 TEST(float_to_double_and_back_keeps_every_bit)
 {
-    ng_module *net = small_net(), *twin = small_net();
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(3, 4));
+    ng_module *net = own(small_net()), *twin = own(small_net());
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(3, 4)));
     assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
     assert_ok(ng_forward(twin, tape, x)); /* moves running statistics alike */
     ng_tensor *weight = ng_module_find(net, "0.weight");
@@ -1176,18 +1114,15 @@ TEST(float_to_double_and_back_keeps_every_bit)
     assert_same_module(net, twin);
     assert_fails(ng_module_to(net, NG_I64), NG_EDTYPE,
                  "ng_module_to: dtype int64, expected float32 or float64");
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net), ng_module_free(twin);
 }
 
 TEST(a_backward_pass_after_a_conversion_is_refused)
 {
-    ng_module *layer = ng_linear_new(2, 2);
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, 2));
+    ng_module *layer = own(ng_linear_new(2, 2));
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, 2)));
     ng_tensor *loss = ng_sum(tape, ng_forward(layer, tape, x));
     assert_ok(ng_module_to(layer, NG_F64));
     assert_fails(ng_backward(tape, loss), NG_ESTATE, "was changed after the op was recorded");
-    ng_tensor_free(x), ng_tape_free(tape), ng_module_free(layer);
 }
 
 /* ---- Out of memory ------------------------------------------------------------------------- */
@@ -1206,7 +1141,7 @@ TEST(a_network_is_built_whole_or_not_at_all)
             break;
         }
         assert_error(NG_ENOMEM, "out of memory");
-        ck_assert_int_eq(allocations_live(), 0);
+        assert_all_freed();
     }
     ck_assert_int_gt(failures, 40);
     for (int i = 0; i < failures; i++) { /* one failure, and all goes on behind it */
@@ -1214,7 +1149,7 @@ TEST(a_network_is_built_whole_or_not_at_all)
         ng_module *net = small_net();
         ck_assert_ptr_null(net);
         allocations_succeed();
-        ck_assert_int_eq(allocations_live(), 0);
+        assert_all_freed();
     }
 }
 
@@ -1232,7 +1167,6 @@ TEST(a_conversion_happens_whole_or_not_at_all)
     }
     ck_assert_int_eq(failures, 2 * 10); /* header and elements of 10; the count stays */
     ng_module_free(net), ng_module_free(twin);
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(adding_a_child_that_finds_no_memory_changes_nothing)
@@ -1249,7 +1183,6 @@ TEST(adding_a_child_that_finds_no_memory_changes_nothing)
     }
     assert_ok(ng_module_find(net, "5.inner.weight"));
     ng_module_free(net), ng_module_free(twin);
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
@@ -1258,10 +1191,15 @@ static char checkpoint_path[64];
 
 static void name_checkpoint(void)
 {
+    set_up();
     snprintf(checkpoint_path, sizeof checkpoint_path, "/tmp/normgrad-test-%ld.ng", (long)getpid());
 }
 
-static void remove_checkpoint(void) { unlink(checkpoint_path); }
+static void remove_checkpoint(void)
+{
+    unlink(checkpoint_path);
+    tear_down();
+}
 
 static size_t read_checkpoint(unsigned char *bytes, size_t room)
 {
@@ -1284,7 +1222,7 @@ FIXTURE(name_checkpoint, remove_checkpoint)
 
 TEST(a_saved_module_loads_bit_by_bit)
 {
-    ng_module *net = small_net(), *other = small_net();
+    ng_module *net = own(small_net()), *other = own(small_net());
     assert_ok(ng_module_init(net, 5));
     const double odd[] = {(double)NAN, (double)INFINITY, -0.0, 1e-44, 3.4e38, -1.0 / 3};
     for (int i = 0; i < 6; i++) ng_set(ng_module_find(net, "0.weight"), i, odd[i]);
@@ -1299,7 +1237,6 @@ TEST(a_saved_module_loads_bit_by_bit)
     assert_ok(ng_module_to(other, NG_F64));
     assert_ok(ng_module_load(other, checkpoint_path));
     assert_same_module(net, other);
-    ng_module_free(net), ng_module_free(other);
 }
 
 static ng_module *saved_transformer(void)
@@ -1321,7 +1258,7 @@ static ng_module *saved_convolution(void)
 static double train_on(ng_module *net, bool convolution, int steps)
 {
     ng_rng rng = ng_rng_seeded(3);
-    ng_tape *tape = ng_tape_new();
+    ng_tape *on = ng_tape_new();
     ng_optimizer *sgd = ng_sgd_new(net, .lr = 0.1);
     ng_tensor *x = convolution ? ng_normal_new(NG_F32, NG_SHAPE(4, 2, 3, 3), 0, 1, &rng)
                                : ng_zeros_new(NG_I64, NG_SHAPE(2, 5));
@@ -1330,20 +1267,20 @@ static double train_on(ng_module *net, bool convolution, int steps)
     if (!convolution) ng_copy_values(x, labels);
     double last = 0;
     for (int step = 0; step < steps; step++) {
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
-        assert_ok(ng_backward(tape, loss));
+        ng_tensor *loss = ng_cross_entropy(on, ng_forward(net, on, x), labels);
+        assert_ok(ng_backward(on, loss));
         assert_ok(ng_optimizer_step(sgd));
         last = ng_item(loss);
-        ng_tape_reset(tape);
+        ng_tape_reset(on);
     }
-    ng_tensor_free(x), ng_tensor_free(labels), ng_optimizer_free(sgd), ng_tape_free(tape);
+    ng_tensor_free(x), ng_tensor_free(labels), ng_optimizer_free(sgd), ng_tape_free(on);
     return last;
 }
 
 LOOP_TEST(training_goes_on_from_a_checkpoint_with_the_same_bits, 2)
 {
     ng_module *(*const make)(void) = _i ? saved_convolution : saved_transformer;
-    ng_module *net = make(), *again = make();
+    ng_module *net = own(make()), *again = own(make());
     assert_ok(ng_module_init(again, 5));
     train_on(net, _i, 3);
     assert_ok(ng_module_save(net, checkpoint_path));
@@ -1353,12 +1290,11 @@ LOOP_TEST(training_goes_on_from_a_checkpoint_with_the_same_bits, 2)
     assert_same_module(net, again);
     ng_eval(net), ng_eval(again);
     ck_assert(train_on(net, _i, 1) == train_on(again, _i, 1));
-    ng_module_free(net), ng_module_free(again);
 }
 
 TEST(a_checkpoint_of_another_dtype_is_converted)
 {
-    ng_module *single = ng_linear_new(2, 2), *twice = ng_linear_new(2, 2);
+    ng_module *single = own(ng_linear_new(2, 2)), *twice = own(ng_linear_new(2, 2));
     assert_ok(ng_module_to(twice, NG_F64));
     assert_ok(ng_module_init(single, 9));
     assert_ok(ng_module_save(single, checkpoint_path));
@@ -1369,25 +1305,23 @@ TEST(a_checkpoint_of_another_dtype_is_converted)
     assert_ok(ng_module_save(twice, checkpoint_path));
     assert_ok(ng_module_load(single, checkpoint_path));
     ck_assert(ng_get(bias, 1) == (double)(float)(1.0 / 3));
-    ng_module_free(single), ng_module_free(twice);
 }
 
 TEST(a_loaded_module_keeps_its_weights_in_a_network)
 {
-    ng_module *layer = ng_linear_new(2, 2), *copy = ng_linear_new(2, 2);
+    ng_module *layer = own(ng_linear_new(2, 2)), *copy = ng_linear_new(2, 2);
     assert_ok(ng_module_save(layer, checkpoint_path));
     assert_ok(ng_module_load(copy, checkpoint_path));
-    ng_module *net = ng_sequential_new(copy);
+    ng_module *net = own(ng_sequential_new(copy));
     assert_same_bits(ng_module_find(net, "0.weight"), ng_module_find(layer, "weight"));
-    ng_module_free(net), ng_module_free(layer);
 }
 
 TEST(a_file_cut_short_or_damaged_anywhere_changes_nothing)
 {
     static unsigned char bytes[4096];
-    ng_module *net = ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1));
-    ng_module *twin = ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1));
-    ng_module *saved = ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1));
+    ng_module *net = own(ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1)));
+    ng_module *twin = own(ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1)));
+    ng_module *saved = own(ng_sequential_new(ng_linear_new(2, 1), ng_batch_norm_new(1)));
     assert_ok(ng_module_init(saved, 5));
     assert_ok(ng_module_save(saved, checkpoint_path));
     const size_t size = read_checkpoint(bytes, sizeof bytes);
@@ -1407,7 +1341,6 @@ TEST(a_file_cut_short_or_damaged_anywhere_changes_nothing)
     write_checkpoint(bytes, size);
     assert_ok(ng_module_load(net, checkpoint_path));
     assert_same_module(net, saved);
-    ng_module_free(net), ng_module_free(twin), ng_module_free(saved);
 }
 
 TEST(what_does_not_fit_is_named)
@@ -1430,7 +1363,6 @@ TEST(what_does_not_fit_is_named)
     assert_fails(ng_module_save(plain, "/nowhere/at/all.ng"), NG_EIO,
                  "ng_module_save: cannot write /nowhere/at/all.ng");
     ng_module_free(plain), ng_module_free(full), ng_module_free(wide), ng_module_free(kept);
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(saving_and_loading_without_memory_is_an_error)
@@ -1454,5 +1386,4 @@ TEST(saving_and_loading_without_memory_is_an_error)
         assert_same_module(net, twin);
     }
     ng_module_free(net), ng_module_free(twin);
-    ck_assert_int_eq(allocations_live(), 0);
 }

@@ -11,18 +11,6 @@
 
 /* ---- What every test has -------------------------------------------------------------------- */
 
-static void set_up_golden(void)
-{
-    set_up();
-    golden_load("tests/golden/norms.txt");
-}
-
-static void tear_down_golden(void)
-{
-    golden_unload();
-    tear_down();
-}
-
 static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
 {
     ng_rng rng = ng_rng_seeded(seed);
@@ -205,7 +193,7 @@ static const golden_row rows[] = {
 
 #define expect_golden(row, figure, x) assert_golden(x, TOLERANCE, "%s/%s", row, figure)
 
-FIXTURE(set_up_golden, tear_down_golden)
+GOLDEN_FIXTURE("tests/golden/norms.txt")
 
 LOOP_TEST(value_and_gradients_are_those_of_pytorch_and_the_papers, N_ROWS)
 {

@@ -83,19 +83,7 @@ static void expect_pytorchs(const char *row, ng_module *net, bool lstm)
     }
 }
 
-static void begin_golden(void)
-{
-    set_up();
-    golden_load("tests/golden/recurrent.txt");
-}
-
-static void end_golden(void)
-{
-    golden_unload();
-    tear_down();
-}
-
-FIXTURE(begin_golden, end_golden)
+GOLDEN_FIXTURE("tests/golden/recurrent.txt")
 
 LOOP_TEST(values_states_and_gradients_are_pytorchs, (MAKERS * VARIANTS))
 {

@@ -1,5 +1,6 @@
 /* The transformer: attention against its definition, every module against PyTorch in double, masks,
  * positions, placements, threads and errors. */
+#include "fixture.h"
 #include "golden.h"
 #include "support.h"
 
@@ -13,14 +14,15 @@ static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
     return ng_require_grad(ng_normal_new(dtype, shape, 0, 1, &rng));
 }
 
+FIXTURE(set_up, tear_down)
+
 LOOP_TEST(attention_is_its_definition, 2)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *qkv = normal(NG_F64, NG_SHAPE(2, 70, 36), 1);
-    ng_tensor *mask = ng_ones_new(NG_F64, NG_SHAPE(2, 70));
+    ng_tensor *qkv = own(normal(NG_F64, NG_SHAPE(2, 70, 36), 1));
+    ng_tensor *mask = own(ng_ones_new(NG_F64, NG_SHAPE(2, 70)));
     for (int64_t i = 0; i < 140; i++)
         if (i % 5 == 2 || i < 3) ng_set(mask, i, 0); /* the first queries see nothing */
-    ng_tensor *dy = normal(NG_F64, NG_SHAPE(2, 70, 12), 2);
+    ng_tensor *dy = own(normal(NG_F64, NG_SHAPE(2, 70, 12), 2));
     ng_tensor *y =
         ng_self_attention(tape, qkv, mask, .heads = 3, .causal = true, .dropout = _i ? 0.3 : 0);
     assert_ok(y);
@@ -31,16 +33,13 @@ LOOP_TEST(attention_is_its_definition, 2)
     ng_tensor *fast = ng_gradient(tape, y, qkv, .cotangent = dy);
     ng_tensor *slow = ng_gradient(tape, composed, qkv, .cotangent = dy);
     assert_tensors_close(fast, slow, 1e-11);
-    ng_tensor_free(qkv), ng_tensor_free(mask), ng_tensor_free(dy);
-    ng_tape_free(tape);
 }
 
 /* Whatever stands in the memory that it is put into. */
 TEST(no_gradient_flows_to_the_mask)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 5, 6), 3);
-    ng_tensor *ones = ng_require_grad(ng_ones_new(NG_F64, NG_SHAPE(2, 5)));
+    ng_tensor *x = own(normal(NG_F64, NG_SHAPE(2, 5, 6), 3));
+    ng_tensor *ones = own(ng_require_grad(ng_ones_new(NG_F64, NG_SHAPE(2, 5))));
     for (int step = 0; step < 2; step++) {
         for (int i = 0; i < 100; i++) assert_ok(ng_full(tape, NG_F64, NG_SHAPE(100), 7));
         ng_tape_reset(tape);
@@ -48,25 +47,23 @@ TEST(no_gradient_flows_to_the_mask)
         assert_ok(ng_backward(tape, ng_sum(tape, ng_attention(tape, x, x, x, mask, .heads = 2))));
         for (int64_t i = 0; i < 10; i++) assert_close(ng_get(ng_grad(ones), i), 0, 0);
     }
-    ng_tensor_free(x), ng_tensor_free(ones), ng_tape_free(tape);
 }
 
 /* The weights of attention themselves, (2, 2, T, T): of equal scores, against the identity. */
-static ng_tensor *dropped_weights(ng_tape *tape, int64_t length, double dropout)
+static ng_tensor *dropped_weights(ng_tape *on, int64_t length, double dropout)
 {
     const ng_shape shape = NG_SHAPE(2, 2, length, length);
-    ng_tensor *zero = ng_full(tape, NG_F64, shape, 0), *one = ng_zeros_new(NG_F64, shape);
+    ng_tensor *zero = ng_full(on, NG_F64, shape, 0), *one = ng_zeros_new(NG_F64, shape);
     for (int64_t row = 0; row < 4 * length; row++) ng_set(one, row * length + row % length, 1);
-    ng_tensor *identity = ng_add(tape, zero, one);
+    ng_tensor *identity = ng_add(on, zero, one);
     ng_tensor_free(one);
-    return ng_attention(tape, zero, zero, identity, NG_NONE, .dropout = dropout);
+    return ng_attention(on, zero, zero, identity, NG_NONE, .dropout = dropout);
 }
 
 TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
 {
     enum { LENGTH = 150 };
     const double p = 0.3, kept = 1 / (0.7 * LENGTH), n = 4.0 * LENGTH * LENGTH;
-    ng_tape *tape = ng_tape_new();
     ng_tensor *weights = dropped_weights(tape, LENGTH, p);
     int64_t dropped = 0, rows[LENGTH] = {0}, columns[LENGTH] = {0};
     for (int64_t i = 0; i < weights->size; i++) {
@@ -86,7 +83,6 @@ TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
         assert_near((double)columns[i] / count, p, off);
     }
     assert_near(ng_item(ng_mean(tape, weights)) * LENGTH, 1, 0.01); /* as without dropout */
-    ng_tape_free(tape);
 }
 
 /* Of the next query, key, head and batch; and of the same in the next pass. */
@@ -95,7 +91,6 @@ TEST(dropped_weights_are_independent_of_their_neighbours)
     enum { LENGTH = 100 };
     const int64_t steps[] = {LENGTH, 1, LENGTH * LENGTH, 2 * LENGTH * LENGTH};
     const double p = 0.5;
-    ng_tape *tape = ng_tape_new();
     ng_tensor *first = dropped_weights(tape, LENGTH, p), *next = dropped_weights(tape, LENGTH, p);
     for (int k = 0; k < 5; k++) {
         const int64_t step = k < 4 ? steps[k] : 0, n = first->size - step;
@@ -104,13 +99,11 @@ TEST(dropped_weights_are_independent_of_their_neighbours)
             both += ng_get(first, i) == 0 && ng_get(k < 4 ? first : next, i + step) == 0;
         assert_near((double)both / (double)n, p * p, 5 * sqrt(p * p * (1 - p * p) / (double)n));
     }
-    ng_tape_free(tape);
 }
 
 TEST(dropout_of_weights_follows_the_tape)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *qkv = normal(NG_F32, NG_SHAPE(2, 9, 12), 3);
+    ng_tensor *qkv = own(normal(NG_F32, NG_SHAPE(2, 9, 12), 3));
 #define DROPPED(p) ng_self_attention(tape, qkv, NG_NONE, .heads = 2, .dropout = p)
     ng_tape_seed(tape, 7);
     ng_tensor *a = DROPPED(0.5), *plain = DROPPED(0), *b = DROPPED(0.5);
@@ -124,14 +117,11 @@ TEST(dropout_of_weights_follows_the_tape)
     assert_same_bits(DROPPED(0.5), c);
     assert_same_bits(DROPPED(0), plain);
 #undef DROPPED
-    ng_tensor_free(qkv);
-    ng_tape_free(tape);
 }
 
 TEST(one_packed_tensor_gives_what_its_parts_give)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *qkv = normal(NG_F64, NG_SHAPE(2, 9, 24), 3);
+    ng_tensor *qkv = own(normal(NG_F64, NG_SHAPE(2, 9, 24), 3));
     ng_tensor *part[3], *apart[3];
     for (int i = 0; i < 3; i++) {
         part[i] = ng_slice(tape, qkv, -1, 8 * i, 8 * (i + 1));
@@ -150,72 +140,56 @@ TEST(one_packed_tensor_gives_what_its_parts_give)
                          1e-13);
     assert_tensors_close(gradient, ng_gradient(tape, ng_sum(tape, ng_square(tape, heads)), qkv),
                          1e-13);
-    ng_tensor_free(qkv);
-    ng_tape_free(tape);
 }
 
 TEST(one_tensor_in_all_three_places_has_the_sum_of_gradients)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 5, 4), 4);
+    ng_tensor *x = own(normal(NG_F64, NG_SHAPE(2, 5, 4), 4));
     ng_tensor *y = ng_attention(tape, x, x, x, NG_NONE, .heads = 2);
     ng_tensor *composed = ng_node_of(y)->op->definition(tape, ng_node_of(y));
     assert_tensors_close(ng_gradient(tape, ng_sum(tape, ng_square(tape, y)), x),
                          ng_gradient(tape, ng_sum(tape, ng_square(tape, composed)), x), 1e-12);
-    ng_tensor_free(x);
-    ng_tape_free(tape);
 }
 
 TEST(attention_to_no_key_is_zero_with_gradients_of_any_order)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *q = ng_require_grad(normal(NG_F64, NG_SHAPE(1, 2, 3, 4), 5));
-    ng_tensor *none = ng_zeros_new(NG_F64, NG_SHAPE(1, 2, 0, 4));
+    ng_tensor *q = own(ng_require_grad(normal(NG_F64, NG_SHAPE(1, 2, 3, 4), 5)));
+    ng_tensor *none = own(ng_zeros_new(NG_F64, NG_SHAPE(1, 2, 0, 4)));
     ng_tensor *y = ng_attention(tape, q, none, none, NG_NONE);
     ng_tensor *dq = ng_gradient(tape, y, q, .record = true);
     for (int i = 0; i < 24; i++) ck_assert(ng_get(y, i) == 0 && ng_get(dq, i) == 0);
-    ng_tensor_free(q), ng_tensor_free(none);
-    ng_tape_free(tape);
 }
 
 TEST(attention_passes_nan_on)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *qkv = normal(NG_F32, NG_SHAPE(1, 4, 6), 5);
+    ng_tensor *qkv = own(normal(NG_F32, NG_SHAPE(1, 4, 6), 5));
     ng_set(qkv, 6 + 2, (double)NAN); /* in k of the second position */
     ng_tensor *y = ng_self_attention(tape, qkv, NG_NONE, .heads = 1, .causal = true);
     ck_assert(!isnan(ng_at(y, 0, 0, 0)));
     for (int t = 1; t < 4; t++) ck_assert(isnan(ng_at(y, 0, t, 0)));
-    ng_tensor_free(qkv);
-    ng_tape_free(tape);
 }
 
 TEST(large_scores_do_not_overflow)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *q = ng_full_new(NG_F32, NG_SHAPE(1, 1, 3, 2), 1e4);
-    ng_tensor *v = normal(NG_F32, NG_SHAPE(1, 1, 3, 2), 6);
+    ng_tensor *q = own(ng_full_new(NG_F32, NG_SHAPE(1, 1, 3, 2), 1e4));
+    ng_tensor *v = own(normal(NG_F32, NG_SHAPE(1, 1, 3, 2), 6));
     ng_tensor *y = ng_attention(tape, q, q, v, NG_NONE);
     for (int d = 0; d < 2; d++)
         assert_near(ng_at(y, 0, 0, 2, d),
                     (ng_at(v, 0, 0, 0, d) + ng_at(v, 0, 0, 1, d) + ng_at(v, 0, 0, 2, d)) / 3, 1e-6);
-    ng_tensor_free(q), ng_tensor_free(v);
-    ng_tape_free(tape);
 }
 
 /* Attention of one query, 1, to keys of one feature, which are its scores. */
-static ng_tensor *of_scores(ng_tape *tape, ng_tensor *scores, ng_tensor *values)
+static ng_tensor *of_scores(ng_tape *on, ng_tensor *scores, ng_tensor *values)
 {
-    ng_tensor *q = ng_full(tape, ng_dtype_of(scores), NG_SHAPE(1, 1, 1, 1), 1);
+    ng_tensor *q = ng_full(on, ng_dtype_of(scores), NG_SHAPE(1, 1, 1, 1), 1);
     const ng_shape keys = NG_SHAPE(1, 1, ng_size(scores), 1);
-    return ng_attention(tape, q, ng_reshape(tape, scores, keys), ng_reshape(tape, values, keys),
-                        NG_NONE);
+    return ng_attention(on, q, ng_reshape(on, scores, keys), ng_reshape(on, values, keys), NG_NONE);
 }
 
 /* e^-1000 is 0 in either dtype: a value of that weight counts for nothing, however large it is. */
 LOOP_TEST(a_value_without_weight_counts_for_nothing, 2)
 {
-    ng_tape *tape = ng_tape_new();
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
     const double large = dtype == NG_F32 ? 1e38 : 1e307;
     for (int heavy = 0; heavy < 2; heavy++) {
@@ -225,28 +199,23 @@ LOOP_TEST(a_value_without_weight_counts_for_nothing, 2)
         ng_tensor *values = ng_from(tape, dtype, NG_SHAPE(2), value, 2);
         assert_near(ng_item(of_scores(tape, scores, values)), 1, 0);
     }
-    ng_tape_free(tape);
 }
 
 /* Where no score is above -Inf, as where they have left the dtype's range, there is no largest to
  * weigh them by: that is not a query without keys. A later key may still have all the weight. */
 TEST(attention_to_scores_of_minus_infinity_is_nan)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *scores = ng_full_new(NG_F32, NG_SHAPE(100), -(double)INFINITY);
-    ng_tensor *v = ng_require_grad(normal(NG_F32, NG_SHAPE(100), 6));
+    ng_tensor *scores = own(ng_full_new(NG_F32, NG_SHAPE(100), -(double)INFINITY));
+    ng_tensor *v = own(ng_require_grad(normal(NG_F32, NG_SHAPE(100), 6)));
     ng_tensor *y = of_scores(tape, scores, v), *dv = ng_gradient(tape, y, v);
     ck_assert(isnan(ng_item(y)) && isnan(ng_get(dv, 0)));
     ng_set(scores, 99, 0);
     assert_near(ng_item(of_scores(tape, scores, v)), ng_get(v, 99), 0);
-    ng_tensor_free(scores), ng_tensor_free(v);
-    ng_tape_free(tape);
 }
 
 TEST(rotated_products_depend_on_the_distance_alone)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 6), 7), *rows[2];
+    ng_tensor *x = own(normal(NG_F64, NG_SHAPE(2, 6), 7)), *rows[2];
     for (int i = 0; i < 2; i++)
         rows[i] = ng_broadcast_to(tape, ng_slice(tape, x, 0, i, i + 1), NG_SHAPE(9, 6));
     ng_tensor *q = ng_rotary(tape, rows[0]), *k = ng_rotary(tape, rows[1]);
@@ -255,14 +224,12 @@ TEST(rotated_products_depend_on_the_distance_alone)
         assert_near(ng_at(products, t, t - 3), ng_at(products, 3, 0), 1e-12);
     ng_tensor *later = ng_rotary(tape, ng_slice(tape, rows[0], 0, 4, 9), .start = 4);
     assert_tensors_close(later, ng_slice(tape, q, 0, 4, 9), 1e-14);
-    ng_tensor_free(x);
-    ng_tape_free(tape);
 }
 
 TEST(swiglu_is_silu_of_one_half_times_the_other)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 50, 26), 1), *odd = normal(NG_F64, NG_SHAPE(4, 3), 2);
+    ng_tensor *x = own(normal(NG_F64, NG_SHAPE(3, 50, 26), 1)),
+              *odd = own(normal(NG_F64, NG_SHAPE(4, 3), 2));
     ng_tensor *y = ng_swiglu(tape, x);
     ng_tensor *a = ng_slice(tape, x, -1, 0, 13), *b = ng_slice(tape, x, -1, 13, NG_END);
     ng_tensor *composed = ng_mul(tape, ng_silu(tape, a), b);
@@ -275,16 +242,14 @@ TEST(swiglu_is_silu_of_one_half_times_the_other)
     assert_fails(ng_swiglu(tape, odd), NG_ESHAPE,
                  "ng_swiglu: x is (4, 3), expected an even last dimension");
     ck_assert_ptr_null(ng_swiglu(tape, NULL));
-    ng_tensor_free(x), ng_tensor_free(odd);
-    ng_tape_free(tape);
 }
 
 TEST(wrong_attention_is_refused)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 5, 12), 1);
-    ng_tensor *y = normal(NG_F64, NG_SHAPE(2, 3, 12), 2), *z = normal(NG_F64, NG_SHAPE(2, 5), 3);
-    ng_tensor *f = normal(NG_F32, NG_SHAPE(2, 5), 3);
+    ng_tensor *x = own(normal(NG_F64, NG_SHAPE(2, 5, 12), 1));
+    ng_tensor *y = own(normal(NG_F64, NG_SHAPE(2, 3, 12), 2)),
+              *z = own(normal(NG_F64, NG_SHAPE(2, 5), 3));
+    ng_tensor *f = own(normal(NG_F32, NG_SHAPE(2, 5), 3));
     assert_fails(ng_self_attention(tape, x, NG_NONE, .heads = 3), NG_EVALUE,
                  "heads is 3, expected a positive number that divides 4 features");
     assert_fails(ng_self_attention(tape, x, NG_NONE), NG_EVALUE, "heads is 0");
@@ -320,15 +285,11 @@ TEST(wrong_attention_is_refused)
                  "qkv is (2, 5, 12), expected (N, T, (H + 2 G) D) for 3 heads of q, 1 of");
     assert_fails(ng_self_attention(tape, x, NG_NONE, .heads = INT64_MAX, .kv_heads = 1), NG_ESHAPE,
                  "9223372036854775807 heads of q");
-    ng_tensor_free(x), ng_tensor_free(y), ng_tensor_free(z), ng_tensor_free(f);
-    ng_tape_free(tape);
 }
 
 /* ---- Against PyTorch ------------------------------------------------------------------------*/
 
 #define TOLERANCE 1e-11
-
-static void load(void) { golden_load("tests/golden/transformer.txt"); }
 
 static void set_parameters(ng_module *module, const char *name)
 {
@@ -353,24 +314,23 @@ static void expect_gradients(const char *name, ng_module *module)
 /* Frees the module. */
 static void expect_pytorchs(const char *name, ng_module *module, ng_tensor *x, ng_tensor *mask)
 {
-    ng_tape *tape = ng_tape_new();
+    ng_tape *on = ng_tape_new();
     set_parameters(module, name);
-    ng_tensor *y = ng_forward_conditioned(module, tape, x, mask);
+    ng_tensor *y = ng_forward_conditioned(module, on, x, mask);
     expect_golden(name, "y", y);
-    assert_ok(ng_backward_from(tape, y, golden("%s/dy", name)));
+    assert_ok(ng_backward_from(on, y, golden("%s/dy", name)));
     expect_gradients(name, module);
     if (ng_requires_grad(x)) expect_golden(name, "dx", ng_grad(x));
-    ng_tape_free(tape);
+    ng_tape_free(on);
     ng_module_free(module);
 }
 
-FIXTURE(load, golden_unload)
+GOLDEN_FIXTURE("tests/golden/transformer.txt")
 
 TEST(embedding_is_pytorchs)
 {
-    ng_tensor *ids = ng_copy_new(golden("embedding/ids"), NG_I64);
+    ng_tensor *ids = own(ng_copy_new(golden("embedding/ids"), NG_I64));
     expect_pytorchs("embedding", ng_embedding_new(7, 3), ids, NG_NONE);
-    ng_tensor_free(ids);
 }
 
 LOOP_TEST(attention_is_pytorchs, 4)
@@ -387,8 +347,7 @@ LOOP_TEST(attention_is_pytorchs, 4)
 LOOP_TEST(cross_attention_is_pytorchs, 2)
 {
     const char *name = _i ? "cross_masked" : "cross";
-    ng_tape *tape = ng_tape_new();
-    ng_module *cross = ng_multi_head_attention_new(6, 2, .context = 3, .value_context = 7);
+    ng_module *cross = own(ng_multi_head_attention_new(6, 2, .context = 3, .value_context = 7));
     set_parameters(cross, name);
     ng_tensor *x = ng_require_grad(golden("%s/x", name));
     ng_tensor *keys = ng_require_grad(golden("%s/keys", name));
@@ -401,8 +360,6 @@ LOOP_TEST(cross_attention_is_pytorchs, 2)
     expect_golden(name, "dx", ng_grad(x));
     expect_golden(name, "dkeys", ng_grad(keys));
     expect_golden(name, "dvalues", ng_grad(values));
-    ng_tape_free(tape);
-    ng_module_free(cross);
 }
 
 LOOP_TEST(attention_with_shared_heads_is_pytorchs_with_repeated_ones, 3 - 1)
@@ -431,11 +388,10 @@ LOOP_TEST(block_is_pytorchs, 8)
 LOOP_TEST(twenty_adamw_losses_are_pytorchs, 2)
 {
     const char *name = _i ? "training_post" : "training_pre";
-    ng_module *net = ng_transformer_new(11, .dim = 6, .heads = 2, .layers = 2, .length = 5,
-                                        .placement = _i ? NG_NORM_POST : NG_NORM_PRE);
+    ng_module *net = own(ng_transformer_new(11, .dim = 6, .heads = 2, .layers = 2, .length = 5,
+                                            .placement = _i ? NG_NORM_POST : NG_NORM_PRE));
     set_parameters(net, name);
-    ng_optimizer *adamw = ng_adamw_new(net, .lr = 3e-3, .weight_decay = 0.05);
-    ng_tape *tape = ng_tape_new();
+    ng_optimizer *adamw = own(ng_adamw_new(net, .lr = 3e-3, .weight_decay = 0.05));
     ng_tensor *ids[BATCHES], *labels[BATCHES];
     for (int i = 0; i < BATCHES; i++) {
         ids[i] = ng_copy_new(golden("training/ids%d", i), NG_I64);
@@ -450,28 +406,23 @@ LOOP_TEST(twenty_adamw_losses_are_pytorchs, 2)
         ng_tape_reset(tape);
     }
     for (int i = 0; i < BATCHES; i++) ng_tensor_free(ids[i]), ng_tensor_free(labels[i]);
-    ng_optimizer_free(adamw), ng_module_free(net), ng_tape_free(tape);
 }
 
 /* ---- Modules --------------------------------------------------------------------------------*/
 
-FIXTURE(NULL, NULL)
+FIXTURE(set_up, tear_down)
 
 TEST(a_causal_output_depends_on_no_later_id)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_module *net = ng_transformer_new(10, .dim = 8, .heads = 2, .layers = 2);
-    ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(1, 100));
+    ng_module *net = own(ng_transformer_new(10, .dim = 8, .heads = 2, .layers = 2));
+    ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(1, 100)));
     for (int i = 0; i < 100; i++) ng_set(ids, i, i * 7 % 10);
-    ng_tensor *before = ng_copy_new(ng_forward(net, tape, ids), NG_F32);
+    ng_tensor *before = own(ng_copy_new(ng_forward(net, tape, ids), NG_F32));
     ng_set(ids, 80, 9);
     ng_tensor *after = ng_forward(net, tape, ids);
     for (int t = 0; t < 80; t++) ck_assert(ng_at(before, 0, t, 0) == ng_at(after, 0, t, 0));
     ck_assert(ng_at(before, 0, 80, 0) != ng_at(after, 0, 80, 0));
     ck_assert(ng_at(before, 0, 99, 0) != ng_at(after, 0, 99, 0));
-    ng_tensor_free(ids), ng_tensor_free(before);
-    ng_module_free(net);
-    ng_tape_free(tape);
 }
 
 static ng_module *child(ng_module *module, const char *name)
@@ -483,7 +434,7 @@ static ng_module *child(ng_module *module, const char *name)
 }
 
 /* The formula of one branch, from the block's own children. */
-static ng_tensor *branch(ng_module *block, ng_tape *tape, ng_tensor *x, const char *name,
+static ng_tensor *branch(ng_module *block, ng_tape *on, ng_tensor *x, const char *name,
                          ng_norm_placement placement, double alpha, double dropout)
 {
     char norm[48], after[48];
@@ -491,12 +442,12 @@ static ng_tensor *branch(ng_module *block, ng_tape *tape, ng_tensor *x, const ch
     snprintf(after, sizeof after, "%s_after", name);
     ng_module *f = child(block, name), *n = child(block, norm);
     const bool first = placement == NG_NORM_PRE || placement == NG_NORM_SANDWICH;
-    ng_tensor *y = ng_forward(f, tape, first ? ng_forward(n, tape, x) : x);
-    if (placement == NG_NORM_SANDWICH) y = ng_forward(child(block, after), tape, y);
-    if (dropout > 0) y = ng_dropout(tape, y, dropout);
-    if (placement == NG_NORM_DEEP) x = ng_mul_scalar(tape, x, alpha);
-    y = ng_add(tape, x, y);
-    return first ? y : ng_forward(n, tape, y);
+    ng_tensor *y = ng_forward(f, on, first ? ng_forward(n, on, x) : x);
+    if (placement == NG_NORM_SANDWICH) y = ng_forward(child(block, after), on, y);
+    if (dropout > 0) y = ng_dropout(on, y, dropout);
+    if (placement == NG_NORM_DEEP) x = ng_mul_scalar(on, x, alpha);
+    y = ng_add(on, x, y);
+    return first ? y : ng_forward(n, on, y);
 }
 
 /* Without dropout, and with it on what each branch adds. */
@@ -504,8 +455,7 @@ LOOP_TEST(a_block_is_the_formula_of_its_placement, 8)
 {
     const ng_norm_placement placement = (ng_norm_placement)(_i / 2);
     const double alpha = pow(36, 0.25), dropout = _i % 2 ? 0.3 : 0;
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
+    ng_tensor *x = own(normal(NG_F32, NG_SHAPE(2, 5, 8), 8));
     ng_module *block =
         ng_transformer_block_new(8, 2, .placement = placement, .norm = ng_norm_rms,
                                  .dropout = dropout, .layers = placement == NG_NORM_DEEP ? 18 : 0);
@@ -514,16 +464,13 @@ LOOP_TEST(a_block_is_the_formula_of_its_placement, 8)
     y = branch(block, tape, y, "feed_forward", placement, alpha, dropout);
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(block, tape, x), y);
-    ng_tensor_free(x);
     ng_module_free(block);
-    ng_tape_free(tape);
 }
 
 TEST(a_transformer_drops_of_its_embedded_ids)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_module *net = ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 1, .dropout = 0.3);
-    ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(3, 4));
+    ng_module *net = own(ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 1, .dropout = 0.3));
+    ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(3, 4)));
     for (int i = 0; i < 12; i++) ng_set(ids, i, i % 7);
     ng_tape_seed(tape, 5);
     ng_tensor *x = ng_forward(child(net, "embedding"), tape, ids);
@@ -532,9 +479,6 @@ TEST(a_transformer_drops_of_its_embedded_ids)
     x = ng_forward(child(net, "head"), tape, x);
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(net, tape, ids), x);
-    ng_tensor_free(ids);
-    ng_module_free(net);
-    ng_tape_free(tape);
 }
 
 static double deviation(const ng_tensor *x, int64_t from, int64_t to)
@@ -547,7 +491,8 @@ static double deviation(const ng_tensor *x, int64_t from, int64_t to)
 TEST(deep_norm_draws_its_weights_beta_times_as_wide)
 {
     const int64_t dim = 64, square = dim * dim;
-    ng_module *block = ng_transformer_block_new(dim, 4, .placement = NG_NORM_DEEP, .layers = 18);
+    ng_module *block =
+        own(ng_transformer_block_new(dim, 4, .placement = NG_NORM_DEEP, .layers = 18));
     const double beta = pow(8 * 18, -0.25), xavier = 1 / sqrt((double)dim);
     const double hidden = sqrt(2 / (double)(dim + 4 * dim));
     ng_tensor *in = ng_module_find(block, "attention.in_weight");
@@ -559,7 +504,6 @@ TEST(deep_norm_draws_its_weights_beta_times_as_wide)
                  beta * hidden, 0.05);
     assert_close(deviation(ng_module_find(block, "feed_forward.out_weight"), 0, 4 * square),
                  beta * hidden, 0.05);
-    ng_module_free(block);
 }
 
 /* A norm that the library does not have. */
@@ -575,20 +519,18 @@ TEST(shared_and_crossing_heads_are_drawn_as_xavier_has_it)
     assert_close(deviation(in, 64 * 64, 80 * 64), narrow, 0.06);
     assert_close(deviation(in, 80 * 64, 96 * 64), 0.5 * narrow, 0.06);
     ng_module_free(shared);
-    ng_module *cross = ng_multi_head_attention_new(64, 8, .context = 32, .gain = 0.5);
+    ng_module *cross = own(ng_multi_head_attention_new(64, 8, .context = 32, .gain = 0.5));
     const double wide = sqrt(2.0 / (64 + 32));
     assert_close(deviation(ng_module_find(cross, "q_weight"), 0, 64 * 64), sqrt(1.0 / 64), 0.06);
     assert_close(deviation(ng_module_find(cross, "k_weight"), 0, 64 * 32), wide, 0.06);
     assert_close(deviation(ng_module_find(cross, "v_weight"), 0, 64 * 32), 0.5 * wide, 0.06);
-    ng_module_free(cross);
 }
 
 TEST(any_maker_of_norms_plugs_in)
 {
     static ng_norm_maker *const makers[] = {ng_norm_layer, ng_norm_rms, ng_norm_batch, ng_norm_none,
                                             loose_norm};
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(3, 4));
+    ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(3, 4)));
     for (int i = 0; i < 12; i++) ng_set(ids, i, i % 7);
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
         for (int placement = 0; placement < 4; placement++) {
@@ -602,37 +544,31 @@ TEST(any_maker_of_norms_plugs_in)
             ng_module_free(net);
             ng_tape_reset(tape);
         }
-    ng_tensor_free(ids);
-    ng_tape_free(tape);
 }
 
 TEST(a_block_hands_its_dropout_to_the_attention)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
-    ng_module *dropping = ng_transformer_block_new(8, 2, .dropout = 0.5);
+    ng_tensor *x = own(normal(NG_F32, NG_SHAPE(2, 5, 8), 8));
+    ng_module *dropping = own(ng_transformer_block_new(8, 2, .dropout = 0.5));
     ng_module *attention = child(dropping, "attention");
     ng_tensor *y = ng_forward(attention, tape, x), *again = ng_forward(attention, tape, x);
     ck_assert(memcmp(y->data, again->data, (size_t)y->size * sizeof(float)) != 0);
     ng_eval(dropping);
-    ng_module *plain = ng_transformer_block_new(8, 2);
+    ng_module *plain = own(ng_transformer_block_new(8, 2));
     ng_eval(plain);
     assert_same_bits(ng_forward(attention, tape, x), ng_forward(attention, tape, x));
     assert_same_bits(ng_forward(dropping, tape, x), ng_forward(plain, tape, x));
     assert_fails(ng_multi_head_attention_new(8, 2, .dropout = 1), NG_EVALUE,
                  "dropout is 1, expected 0 <= dropout < 1");
-    ng_tensor_free(x);
-    ng_module_free(dropping), ng_module_free(plain);
-    ng_tape_free(tape);
 }
 
 TEST(swiglu_has_as_many_weights_as_gelu)
 {
-    ng_module *gelu = ng_feed_forward_new(96, .no_bias = true);
+    ng_module *gelu = own(ng_feed_forward_new(96, .no_bias = true));
     ng_module *swiglu =
         ng_feed_forward_new(96, .no_bias = true, .activation = NG_FEED_FORWARD_SWIGLU);
     ck_assert_int_eq(ng_parameter_count(gelu), ng_parameter_count(swiglu));
-    ng_module_free(gelu), ng_module_free(swiglu);
+    ng_module_free(swiglu);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------*/
@@ -640,15 +576,15 @@ TEST(swiglu_has_as_many_weights_as_gelu)
 static ng_tensor *gradient_with_threads(int threads, ng_dtype dtype, double dropout)
 {
     ng_set_threads(threads);
-    ng_tape *tape = ng_tape_new();
+    ng_tape *on = ng_tape_new();
     ng_tensor *qkv = normal(dtype, NG_SHAPE(3, 100, 96), 9);
-    ng_tensor *x = ng_rotary(tape, qkv, .dim = 16, .over = 64);
+    ng_tensor *x = ng_rotary(on, qkv, .dim = 16, .over = 64);
     ng_tensor *y =
-        ng_self_attention(tape, x, NG_NONE, .heads = 2, .causal = true, .dropout = dropout);
-    assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
+        ng_self_attention(on, x, NG_NONE, .heads = 2, .causal = true, .dropout = dropout);
+    assert_ok(ng_backward(on, ng_sum(on, ng_square(on, y))));
     ng_tensor *gradient = ng_copy_new(ng_grad(qkv), dtype);
     ng_tensor_free(qkv);
-    ng_tape_free(tape);
+    ng_tape_free(on);
     ng_set_threads(0);
     return gradient;
 }
@@ -657,25 +593,24 @@ LOOP_TEST(attention_has_the_same_bits_for_any_number_of_threads, 4)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double dropout = _i / 2 ? 0.25 : 0;
-    ng_tensor *one = gradient_with_threads(1, dtype, dropout);
+    ng_tensor *one = own(gradient_with_threads(1, dtype, dropout));
     for (int threads = 2; threads <= 5; threads++) {
         ng_tensor *many = gradient_with_threads(threads, dtype, dropout);
         assert_same_bits(one, many);
         ng_tensor_free(many);
     }
-    ng_tensor_free(one);
 }
 
 /* ---- Errors ---------------------------------------------------------------------------------*/
 
 TEST(wrong_ids_are_named)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_module *net = ng_transformer_new(65, .dim = 8, .heads = 2, .layers = 1, .length = 4);
-    ng_tensor *ids = ng_zeros_new(NG_I64, NG_SHAPE(2, 4));
-    ng_tensor *longer = ng_zeros_new(NG_I64, NG_SHAPE(2, 5));
-    ng_tensor *row = ng_zeros_new(NG_I64, NG_SHAPE(4)), *x = normal(NG_F32, NG_SHAPE(2, 4), 1);
-    ng_tensor *flat = ng_ones_new(NG_F32, NG_SHAPE(8));
+    ng_module *net = own(ng_transformer_new(65, .dim = 8, .heads = 2, .layers = 1, .length = 4));
+    ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(2, 4)));
+    ng_tensor *longer = own(ng_zeros_new(NG_I64, NG_SHAPE(2, 5)));
+    ng_tensor *row = own(ng_zeros_new(NG_I64, NG_SHAPE(4))),
+              *x = own(normal(NG_F32, NG_SHAPE(2, 4), 1));
+    ng_tensor *flat = own(ng_ones_new(NG_F32, NG_SHAPE(8)));
     ng_set(ids, 6, 65);
     assert_fails(ng_forward(net, tape, ids), NG_ESHAPE,
                  "id 65 at index 6 of ids (2, 4), expected 0 .. 64");
@@ -687,19 +622,16 @@ TEST(wrong_ids_are_named)
     ng_set(ids, 6, 0);
     assert_fails(ng_forward_conditioned(net, tape, ids, flat), NG_ESHAPE,
                  "mask is (8,) and x (2, 4, 8), expected mask (N, T)");
-    ng_tensor_free(ids), ng_tensor_free(longer), ng_tensor_free(row), ng_tensor_free(x);
-    ng_tensor_free(flat);
-    ng_module_free(net);
-    ng_tape_free(tape);
 }
 
 TEST(shapes_that_do_not_fit_are_named)
 {
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3, 8), 1), *y = normal(NG_F32, NG_SHAPE(2, 3, 7), 1);
-    ng_tensor *mask = ng_ones_new(NG_F32, NG_SHAPE(3, 2)), *flat = normal(NG_F32, NG_SHAPE(8), 1);
-    ng_module *attention = ng_multi_head_attention_new(8, 2);
-    ng_module *places = ng_learned_positions_new(2, 8), *forward = ng_feed_forward_new(8);
+    ng_tensor *x = own(normal(NG_F32, NG_SHAPE(2, 3, 8), 1)),
+              *y = own(normal(NG_F32, NG_SHAPE(2, 3, 7), 1));
+    ng_tensor *mask = own(ng_ones_new(NG_F32, NG_SHAPE(3, 2))),
+              *flat = own(normal(NG_F32, NG_SHAPE(8), 1));
+    ng_module *attention = own(ng_multi_head_attention_new(8, 2));
+    ng_module *places = own(ng_learned_positions_new(2, 8)), *forward = own(ng_feed_forward_new(8));
     assert_fails(ng_forward(attention, tape, y), NG_ESHAPE, "x is (2, 3, 7), expected (N, T, 8)");
     assert_fails(ng_forward_conditioned(attention, tape, x, mask), NG_ESHAPE,
                  "mask is (3, 2) and x (2, 3, 8), expected mask (N, T)");
@@ -721,9 +653,6 @@ TEST(shapes_that_do_not_fit_are_named)
     assert_fails(ng_forward(places, tape, x), NG_ESHAPE, "a sequence of 3, expected at most 2");
     assert_fails(ng_forward(places, tape, flat), NG_ESHAPE, "expected (..., T, 8)");
     assert_fails(ng_forward(forward, tape, y), NG_ESHAPE, "expected its last dimension to be 8");
-    ng_tensor_free(x), ng_tensor_free(y), ng_tensor_free(mask), ng_tensor_free(flat);
-    ng_module_free(attention), ng_module_free(places), ng_module_free(forward);
-    ng_tape_free(tape);
 }
 
 TEST(options_without_sense_are_refused)
