@@ -220,10 +220,6 @@ $(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
 	$(call say,LINK $@)
 	$(Q)$(link) $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
 $(TEST_OBJECTS): | needs-check
-# One line for each tests/test_NAME.c: main.c makes a list of suites of them.
-$(OUT)/tests/main.o: $(OUT)/tests/suites.h
-$(OUT)/tests/suites.h: FORCE | $(OUT)/tests/
-	$(call remember,$(patsubst tests/test_%.c,SUITE(%),$(sort $(wildcard tests/test_*.c))))
 # Each suite in one process: a process for each test takes most of the sanitizers' time (CK_FORK=yes).
 ## check-asan: the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 ## check-ubsan: the tests under UndefinedBehaviorSanitizer alone

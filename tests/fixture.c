@@ -2,39 +2,44 @@
 #include "support.h"
 
 ng_tape *tape;
-static ng_tensor *owned[256];
-static int n_owned;
+
+enum { MOST = 256 };
+static ng_tensor *tensors[MOST];
+static ng_module *modules[MOST];
+static ng_optimizer *optimizers[MOST];
+static int n_tensors, n_modules, n_optimizers;
 
 void set_up(void)
 {
     tape = ng_tape_new();
-    n_owned = 0;
+    n_tensors = n_modules = n_optimizers = 0;
 }
 
 void tear_down(void)
 {
     ng_tape_free(tape);
-    while (n_owned > 0) ng_tensor_free(owned[--n_owned]);
+    while (n_optimizers > 0) ng_optimizer_free(optimizers[--n_optimizers]);
+    while (n_modules > 0) ng_module_free(modules[--n_modules]);
+    while (n_tensors > 0) ng_tensor_free(tensors[--n_tensors]);
 }
 
-TCase *add_group(Suite *suite, const char *name)
-{
-    TCase *group = tcase_create(name);
-    tcase_add_checked_fixture(group, set_up, tear_down);
-    suite_add_tcase(suite, group);
-    return group;
-}
-
-int case_count(const ng_case *case_at(int index))
-{
-    int count = 0;
-    while (case_at(count)) count++;
-    return count;
-}
-
-ng_tensor *own(ng_tensor *x)
+ng_tensor *own_tensor(ng_tensor *x)
 {
     assert_ok(x);
-    ck_assert_int_lt(n_owned, (int)(sizeof owned / sizeof owned[0]));
-    return owned[n_owned++] = x;
+    ck_assert_int_lt(n_tensors, MOST);
+    return tensors[n_tensors++] = x;
+}
+
+ng_module *own_module(ng_module *module)
+{
+    assert_ok(module);
+    ck_assert_int_lt(n_modules, MOST);
+    return modules[n_modules++] = module;
+}
+
+ng_optimizer *own_optimizer(ng_optimizer *optimizer)
+{
+    assert_ok(optimizer);
+    ck_assert_int_lt(n_optimizers, MOST);
+    return optimizers[n_optimizers++] = optimizer;
 }

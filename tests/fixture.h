@@ -1,7 +1,4 @@
-/* A tape, and leaves that live as long as a test, for the groups of tests that have this fixture:
- *
- *     TCase *reductions = add_group(suite, "reductions");
- */
+/* A tape, and leaves that live as long as a test, for tests after FIXTURE(set_up, tear_down). */
 #ifndef NG_TESTS_FIXTURE_H
 #define NG_TESTS_FIXTURE_H
 
@@ -13,12 +10,17 @@ extern ng_tape *tape;
 void set_up(void);
 void tear_down(void);
 
-TCase *add_group(Suite *suite, const char *name);
+/* Nothing of the library's is left but the tape, which was not used. */
+#define assert_all_freed() ck_assert_int_eq(allocations_live(), 1)
 
-/* How many cases there are: case_count(ng_op_case). */
-int case_count(const ng_case *case_at(int index));
-
-/* Freed by tear_down. NULL fails the test. */
-ng_tensor *own(ng_tensor *x);
+/* Freed by tear_down, after the tape: tensors, modules and optimizers. NULL fails the test. */
+#define own(x)                                                                                     \
+    _Generic((x), ng_tensor *                                                                      \
+             : own_tensor, ng_module *                                                             \
+             : own_module, ng_optimizer *                                                          \
+             : own_optimizer)(x)
+ng_tensor *own_tensor(ng_tensor *x);
+ng_module *own_module(ng_module *module);
+ng_optimizer *own_optimizer(ng_optimizer *optimizer);
 
 #endif

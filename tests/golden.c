@@ -78,3 +78,15 @@ ng_tensor *golden(const char *format, ...)
     ck_assert_msg(x, "%s is not among the golden figures", name);
     return x;
 }
+
+void expect_golden_of(const char *file, int line, const ng_tensor *x, double relative,
+                      const char *format, ...)
+{
+    char name[128], what[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    snprintf(what, sizeof what, "ours and the golden %s", name);
+    expect_tensors_close(file, line, what, x, golden("%s", name), relative);
+}

@@ -1,24 +1,63 @@
-/* Runs every suite: one per tests/test_NAME.c, listed by the Makefile in suites.h. */
+/* Runs every test: a suite for each file, its tests in their order there. */
 #include "support.h"
 
-#define SUITE(name) Suite *name##_suite(void);
-#include "suites.h"
-#undef SUITE
+static test_entry entries[2000];
+static size_t entered;
+
+void enter_test(test_entry entry)
+{
+    if (entered == sizeof entries / sizeof *entries) abort();
+    entries[entered++] = entry;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const test_entry *left = a, *right = b;
+    const int order = strcmp(left->file, right->file);
+    return order ? order : left->line - right->line;
+}
+
+static TCase *add_case(Suite *suite, const char *name, const test_fixture *fixture)
+{
+    TCase *tests = tcase_create(name);
+    add_fresh_start(tests);
+    tcase_add_checked_fixture(tests, fixture->begin, fixture->end);
+    if (fixture->tags) tcase_set_tags(tests, fixture->tags);
+    if (fixture->timeout > 0) tcase_set_timeout(tests, fixture->timeout);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+/* NAME of .../test_NAME.c */
+static const char *suite_name(const char *file)
+{
+    char *name = strdup(strstr(file, "test_") + strlen("test_"));
+    name[strlen(name) - strlen(".c")] = '\0';
+    return name;
+}
 
 int main(void)
 {
     /* Check's own limit of 4 seconds a test is too short under valgrind and the sanitizers. */
     setenv("CK_DEFAULT_TIMEOUT", "300", 0);
 
-    Suite *suites[] = {
-#define SUITE(name) name##_suite(),
-#include "suites.h"
-#undef SUITE
-    };
-
     SRunner *runner = srunner_create(NULL);
-    for (size_t i = 0; i < sizeof suites / sizeof suites[0]; i++)
-        srunner_add_suite(runner, suites[i]);
+    Suite *suite = NULL;
+    TCase *tests = NULL;
+    const char *file = "", *name = "";
+    qsort(entries, entered, sizeof *entries, by_place);
+    for (size_t i = 0; i < entered; i++) {
+        const test_entry *entry = &entries[i];
+        if (strcmp(file, entry->file)) {
+            file = entry->file;
+            name = suite_name(file);
+            suite = suite_create(name);
+            srunner_add_suite(runner, suite);
+            tests = NULL;
+        }
+        if (!tests || !entry->add) tests = add_case(suite, name, &entry->fixture);
+        if (entry->add) entry->add(tests);
+    }
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     int run = srunner_ntests_run(runner);

@@ -3,14 +3,14 @@
 
     tests/mutations.py FOLDER N SEED
 
-The tree is copied to FOLDER and built for one instruction set. N faults are planted at random places
+The tree is copied to FOLDER and built with the baseline kernels only. N faults are planted at random places
 there; those that do not compile, or compile to the same library, do not count. The suites that look at
-the fault's directory run first, then the others, until one fails or takes ten times as long as without
-the fault. Root runs them as nobody, for a fault may delete files."""
+the fault's directory run first, then the others, the shortest first, one on each processor, until one
+fails or takes far longer than without the fault. Root runs them as nobody, for a fault may delete files."""
 import glob, hashlib, os, random, re, resource, shutil, signal, subprocess, sys, time
 
 folder, wanted, seed = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-tree = os.path.join(folder, 'tree')
+tree, scratch, sound = (os.path.join(folder, name) for name in ('tree', 'scratch', 'sound'))
 rng = random.Random(seed)
 
 # Suites that look at a directory, the first to notice first.
@@ -86,7 +86,7 @@ def places():
     """Every line inside a function of src/, with the forms that each operator makes of it."""
     found = {name: [] for name in OPERATORS}
     for path in sorted(glob.glob('src/*/*.[ch]') + glob.glob('src/*/*.inc')):
-        if path.startswith('src/mpi/'):
+        if path.startswith('src/mpi/') or re.match('src/kernels/isa_(?!baseline)', path):
             continue
         depth, comment, directive = 0, False, False
         for number, line in enumerate(open(path).read().split('\n')):
@@ -111,20 +111,16 @@ def places():
 
 # ---- Building and running ------------------------------------------------------------------------
 
-flags = open('/proc/cpuinfo').read() if os.path.exists('/proc/cpuinfo') else ''
-isa = 'avx512' if 'avx512bw' in flags else 'avx2' if ' avx2 ' in flags else \
-    'neon' if os.uname().machine == 'aarch64' else 'baseline'
-library, runner = (os.path.join(tree, 'build/release', f) for f in ('libnormgrad.a', 'tests/runner'))
+library, runner = 'build/release/libnormgrad.a', 'build/release/tests/runner'
 
 
 def build():
-    made = subprocess.run(['make', '-s', 'ISAS=' + isa, 'build/release/tests/runner'], cwd=tree, capture_output=True,
-                          text=True, env={**os.environ, 'MAKEFLAGS': '', 'MAKELEVEL': '0'})
-    return made.returncode == 0, made.stderr
-
-
-def digest():
-    return hashlib.sha256(open(library, 'rb').read()).hexdigest()
+    """Whether the tree builds, and a digest of the library."""
+    made = subprocess.run(['make', '-s', 'ISAS=baseline', 'CFLAGS=-g0', runner], capture_output=True, text=True,
+                          env={**os.environ, 'MAKEFLAGS': '', 'MAKELEVEL': '0'})
+    if made.returncode:
+        return None, made.stderr
+    return hashlib.sha256(open(library, 'rb').read()).hexdigest(), ''
 
 
 def confined():
@@ -133,72 +129,102 @@ def confined():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
-def begin(suite, limit):
-    scratch = os.path.join(folder, 'scratch')
-    as_nobody = {'user': 65534, 'group': 65534, 'extra_groups': []} if os.geteuid() == 0 else {}
-    env = {**os.environ, 'CK_RUN_SUITE': suite, 'TMPDIR': scratch, 'HOME': scratch, 'CK_DEFAULT_TIMEOUT': str(int(limit))}
-    return subprocess.Popen([runner], cwd=tree, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                            preexec_fn=confined, **as_nobody)
+class Run:
+    """One suite in one process, which ends at the first assertion that fails (CK_FORK=no)."""
 
+    def __init__(self, program, suite, limit):
+        env = {**os.environ, 'CK_RUN_SUITE': suite, 'CK_FORK': 'no', 'STOP_AT_FAILURE': '1', 'TMPDIR': scratch, 'HOME': scratch}
+        nobody = {'user': 65534, 'group': 65534, 'extra_groups': []} if os.geteuid() == 0 else {}
+        self.suite, self.began, self.limit = suite, time.time(), limit
+        self.process = subprocess.Popen([program], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=confined, **nobody)
 
-def passes(suite, limit):
-    process = begin(suite, limit)
-    try:
-        return process.wait(timeout=limit) == 0
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
+    def seconds(self):
+        return time.time() - self.began
+
+    def result(self):
+        """True: it passed; False: it failed or takes too long; None: it runs."""
+        code = self.process.poll()
+        return code == 0 if code is not None else False if self.seconds() > self.limit else None
+
+    def end(self):
         try:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        process.wait()
+        self.process.wait()
+
+
+def first_to_fail(program, suites, limits, usual=None):
+    """The suite that fails first, or None. With `usual`, notes there how long each takes."""
+    waiting, running = list(suites), []
+    try:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                suite = waiting.pop(0)
+                running.append(Run(program, suite, limits[suite]))
+            time.sleep(0.02)
+            for run in list(running):
+                result = run.result()
+                if result is False:
+                    return run.suite
+                if result:
+                    running.remove(run)
+                    run.end()
+                    if usual is not None:
+                        usual[run.suite] = run.seconds()
+        return None
+    finally:
+        for run in running:
+            run.end()
 
 
 def main():
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree('.', tree, ignore=shutil.ignore_patterns('build', '.git', 'plots'))
-    os.makedirs(os.path.join(folder, 'scratch'), exist_ok=True)
-    os.chmod(os.path.join(folder, 'scratch'), 0o777)
-    built, said = build()
-    if not built:
+    os.makedirs(scratch, exist_ok=True)
+    os.chmod(scratch, 0o777)
+    os.chdir(tree)
+    original, said = build()
+    if not original:
         sys.exit('mutations: the tree does not build:\n' + said)
-    sound, usual = digest(), {}
-    for suite in sorted(re.sub(r'.*test_|\.c', '', path) for path in glob.glob('tests/test_*.c')):
-        start = time.time()
-        if not passes(suite, 600):
-            sys.exit('mutations: suite %s fails without a fault' % suite)
-        usual[suite] = time.time() - start
+    shutil.copy(runner, sound)
+    suites, usual = [re.sub(r'.*test_|\.c', '', path) for path in glob.glob('tests/test_*.c')], {}
+    failing = first_to_fail(sound, suites, dict.fromkeys(suites, 1200), usual)
+    if failing:
+        sys.exit('mutations: suite %s fails without a fault' % failing)
+    limits = {suite: 20 + 4 * usual[suite] for suite in suites}
 
     found, noticed, survivors, counted, skipped = places(), {}, [], 0, 0
     while counted < wanted:
         name = rng.choice([n for n in found if found[n]])
         path, number, form = found[name].pop(rng.randrange(len(found[name])))
-        place = os.path.join(tree, path)
-        text = open(place).read()
+        start, text = time.time(), open(path).read()
         lines = text.split('\n')
         before, lines[number] = lines[number], form
-        open(place, 'w').write('\n'.join(lines))
-        if not build()[0] or digest() == sound:
+        open(path, 'w').write('\n'.join(lines))
+        if build()[0] in (None, original):
             skipped += 1
         else:
             counted += 1
             first = [s for s in LOOKS_AT.get(path.split('/')[1], '').split() if s in usual]
-            order = first + sorted(set(usual) - set(first), key=usual.get)
-            suite = next((s for s in order if not passes(s, 10 + 10 * usual[s])), None)
+            suite = first_to_fail(runner, first + sorted(set(usual) - set(first), key=usual.get), limits)
             where = '%s:%d' % (path, number + 1)
             if suite:
                 noticed.setdefault(suite, []).append(where)
             else:
                 survivors.append((name, where, before, form))
-            print('%-10s %-18s %s' % (suite or 'SURVIVES', name, where), flush=True)
-        open(place, 'w').write(text)
+            print('%-13s %-20s %s (%.0f s)' % (suite or 'SURVIVES', name, where, time.time() - start), flush=True)
+            if not suite:
+                print('-%s\n+%s' % (before, form), flush=True)
+        open(path, 'w').write(text)
 
-    print('\n%d of %d faults were noticed (%d did not compile or changed nothing):' % (counted - len(survivors), counted, skipped))
+    print('\n%d of %d faults were noticed (%d more did not compile or changed nothing):' % (counted - len(survivors), counted, skipped))
     for suite in sorted(noticed, key=lambda s: -len(noticed[s])):
         print('%6d  %s' % (len(noticed[suite]), suite))
     for name, where, before, form in survivors:
         print('\n%s: %s\n-%s\n+%s' % (where, name, before, form))
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # which ends the suites that run
 main()

@@ -13,7 +13,7 @@ if [ "${2-}" = --slowest ]; then
     awk -F'[<>]' '
         $2 == "title" { suite = $3 }
         $2 == "id" { test = suite "." $3 }
-        $2 == "duration" { seconds[test] += $3 }
+        $2 == "duration" && test { seconds[test] += $3; test = "" }
         END { for (test in seconds) printf "%8.2f s  %s\n", seconds[test], test }' "$logs"/*.xml |
         sort -rn | head -n 10
     exit
@@ -24,9 +24,9 @@ fi
 rm -rf "$logs"
 mkdir -p "$logs"
 ls -S tests/test_*.c | sed 's|.*/test_||; s|\.c$||' |
-    xargs -P "$(getconf _NPROCESSORS_ONLN)" -I NAME sh -c '
-        CK_RUN_SUITE=NAME CK_XML_LOG_FILE_NAME="$2/NAME.xml" $RUN_UNDER "$1" >"$2/NAME.log" 2>&1 ||
-            { echo "suite NAME:"; cat "$2/NAME.log"; touch "$2/NAME.failed"; }' sh "$runner" "$logs"
+    xargs -P "$(getconf _NPROCESSORS_ONLN)" -I % sh -c '
+        CK_RUN_SUITE=% CK_XML_LOG_FILE_NAME="$2/%.xml" $RUN_UNDER "$1" >"$2/%.log" 2>&1 ||
+            { echo "suite %:"; cat "$2/%.log"; touch "$2/%.failed"; }' sh "$runner" "$logs"
 
 grep -h '^skipped: ' "$logs"/*.log | sort | uniq -c | sed 's/^ *\([0-9]*\) skipped: \(.*\)/skipped: \2 (\1 times)/'
 cat "$logs"/*.log | awk -F'[ ,:%]+' '

@@ -15,14 +15,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int case_count(const ng_case *case_at(int index))
+{
+    int count = 0;
+    while (case_at(count)) count++;
+    return count;
+}
+
 /* ---- Processes ---------------------------------------------------------------------------- */
 
 static pid_t of_test; /* 0 until it begins */
 
 static bool is_child(void) { return of_test && getpid() != of_test; }
 
+/* The places told last. In a loop they come again and again, and each telling is a write. */
+static _Thread_local struct {
+    const char *file;
+    int line;
+} marked[8];
+
 void mark_asserted(const char *file, int line)
 {
+    static _Thread_local unsigned next;
+    for (int i = 0; i < 8; i++)
+        if (marked[i].line == line && marked[i].file == file) return;
+    marked[next % 8].file = file;
+    marked[next++ % 8].line = line;
     if (!is_child()) (_mark_point)(file, line);
 }
 
@@ -33,8 +51,10 @@ void fail_asserted(const char *file, int line, const char *what, const char *for
     va_start(arguments, format);
     if (format) vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!is_child()) (_ck_assert_failed)(file, line, what, format ? "%s" : NULL, text);
-    fprintf(stderr, "%s:%d: in a child: %s\n", file, line, format ? text : what);
+    if (!is_child() && !getenv("STOP_AT_FAILURE"))
+        (_ck_assert_failed)(file, line, what, format ? "%s" : NULL, text);
+    fprintf(stderr, "%s:%d: %s%s\n", file, line, is_child() ? "in a child: " : "",
+            format ? text : what);
     fflush(stderr);
     _exit(EXIT_FAILURE);
 }
@@ -212,6 +232,20 @@ void expect_error(const char *file, int line, ng_status status, const char *part
     if (!strstr(ng_error_text(), part))
         fail_at(file, line, "\"%s\" does not contain \"%s\"", ng_error_text(), part);
     ng_clear_error();
+}
+
+ng_status status_returned(ng_status status) { return status; }
+ng_status status_of_null(const void *result) { return result ? NG_OK : ng_error_status(); }
+
+void expect_fails(const char *file, int line, const char *what, ng_status returned,
+                  ng_status status, const char *part)
+{
+    _mark_point(file, line);
+    if (returned == NG_OK) fail_at(file, line, "%s does not fail", what);
+    if (returned != status)
+        fail_at(file, line, "%s fails with %s, expected %s: %s", what, ng_status_name(returned),
+                ng_status_name(status), ng_error_text());
+    expect_error(file, line, status, part);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------
@@ -393,6 +427,7 @@ static void begin_afresh(void)
     of_test = getpid();
     ng_wake_from = NG_SHARE_FROM; /* so that loops of the tests' sizes are shared */
     ng_clear_error();
+    memset(marked, 0, sizeof marked);
     allocations_succeed();
     threads_fail_after(INT_MAX);
     made = 0;
@@ -408,12 +443,7 @@ static void end_clean(void)
     ck_assert_msg(descriptors == 0, "%d of the library's files were not closed", descriptors);
 }
 
-TCase *tcase_create_fresh(const char *name)
-{
-    TCase *tests = (tcase_create)(name);
-    tcase_add_checked_fixture(tests, begin_afresh, end_clean);
-    return tests;
-}
+void add_fresh_start(TCase *tests) { tcase_add_checked_fixture(tests, begin_afresh, end_clean); }
 
 void *counted_malloc(size_t bytes);
 void *counted_calloc(size_t count, size_t bytes);

@@ -8,11 +8,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every test begins alike, in a process of its own or not (CK_FORK=no): no error is recorded, no
+/* ---- Tests --------------------------------------------------------------------------------
+ *
+ * TEST(name) { ... } is a test of its file's suite, NAME for tests/test_NAME.c; LOOP_TEST is run for
+ * _i = 0 .. count - 1. Before those that follow a FIXTURE in their file `begin` is called, after
+ * them `end`; either may be NULL.
+ *
+ * Every test begins alike, in a process of its own or not (CK_FORK=no): no error is recorded, no
  * allocation counted or refused. It ends with the library's threads ended and all of its memory
  * given back. */
-TCase *tcase_create_fresh(const char *name);
-#define tcase_create(name) tcase_create_fresh(name)
+#define TEST(name) LOOP_TEST(name, 1)
+#define LOOP_TEST(name, count)                                                                     \
+    static void body_of_##name(int _i);                                                            \
+    START_TEST(name) { body_of_##name(_i); }                                                       \
+    END_TEST                                                                                       \
+    static void add_##name(TCase *tests) { tcase_add_loop_test(tests, name, 0, (int)(count)); }    \
+    __attribute__((constructor)) static void enter_##name(void)                                    \
+    {                                                                                              \
+        enter_test((test_entry){__FILE__, __LINE__, add_##name, {NULL, NULL, NULL, 0}});           \
+    }                                                                                              \
+    static void body_of_##name(int _i CK_ATTRIBUTE_UNUSED)
+
+#define FIXTURE(begin_, ...) FIXTURE_AT(__LINE__, begin_, __VA_ARGS__)
+#define FIXTURE_AT(line, ...) FIXTURE_OF(line, __VA_ARGS__)
+#define FIXTURE_OF(line, begin_, ...)                                                              \
+    __attribute__((constructor)) static void enter_fixture_##line(void)                            \
+    {                                                                                              \
+        enter_test((test_entry){__FILE__, line, NULL, {begin_, .end = __VA_ARGS__}});              \
+    }
+
+typedef struct {
+    void (*begin)(void), (*end)(void);
+    const char *tags;
+    double timeout; /* seconds, if not 0 */
+} test_fixture;
+
+typedef struct {
+    const char *file;
+    int line;
+    void (*add)(TCase *tests); /* NULL: a fixture */
+    test_fixture fixture;
+} test_entry;
+
+void enter_test(test_entry entry);
+
+/* Of a test case: begins and ends each test as above. */
+void add_fresh_start(TCase *tests);
+
+/* How many cases there are: case_count(ng_op_case). */
+int case_count(const ng_case *case_at(int index));
 
 /* ---- Processes ----------------------------------------------------------------------------
  *
@@ -67,6 +111,15 @@ bool write_commas(void);
 
 /* The last error is of this status and its text contains `part`; it is then cleared. */
 #define assert_error(status, part) expect_error(__FILE__, __LINE__, status, part)
+
+/* A call that gives NULL or its status, and records the error; of a setting without sense. */
+#define assert_refused(call, part) assert_fails(call, NG_EVALUE, part)
+#define assert_fails(call, status, part)                                                           \
+    expect_fails(__FILE__, __LINE__, #call,                                                        \
+                 _Generic((call), ng_status                                                        \
+                          : status_returned, default                                               \
+                          : status_of_null)(call),                                                 \
+                 status, part)
 
 /* ---- Memory -------------------------------------------------------------------------------
  *
@@ -123,6 +176,10 @@ void expect_same_bits(const char *file, int line, const char *what, const ng_ten
                       const ng_tensor *b);
 void expect_ok(const char *file, int line, const char *what, bool ok);
 void expect_error(const char *file, int line, ng_status status, const char *part);
+void expect_fails(const char *file, int line, const char *what, ng_status returned,
+                  ng_status status, const char *part);
+ng_status status_returned(ng_status status);
+ng_status status_of_null(const void *result); /* the last error's, or NG_OK where there is one */
 void expect_none_allocated(const char *file, int line, int64_t made);
 
 #endif

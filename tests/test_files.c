@@ -99,7 +99,9 @@ static void assert_computes_the_same(ng_module *net, const char *name)
     ng_tape_free(tape), ng_tensor_free(ids);
 }
 
-START_TEST(pytorchs_networks_give_pytorchs_outputs)
+FIXTURE(set_up, tear_down)
+
+LOOP_TEST(pytorchs_networks_give_pytorchs_outputs, NETWORKS)
 {
     ng_module *net = in_double(networks[_i].make());
     assert_ok(ng_module_load(net, of_pytorch(networks[_i].name), .verify = true,
@@ -114,9 +116,8 @@ START_TEST(pytorchs_networks_give_pytorchs_outputs)
     assert_computes_the_same(again, networks[_i].name);
     ng_module_free(net), ng_module_free(again);
 }
-END_TEST
 
-START_TEST(a_saved_network_has_the_bytes_that_python_writes)
+LOOP_TEST(a_saved_network_has_the_bytes_that_python_writes, 2)
 {
     ng_module *net = in_double(networks[_i].make());
     const char *path = in_folder("it.safetensors");
@@ -131,7 +132,6 @@ START_TEST(a_saved_network_has_the_bytes_that_python_writes)
                       expected[i]);
     free(bytes), free(expected), ng_module_free(net);
 }
-END_TEST
 
 /* ---- Other dtypes -------------------------------------------------------------------------- */
 
@@ -150,7 +150,7 @@ static ng_module *keeper_new(const char *name, ng_shape shape)
 
 static const char *const kind_names[] = {"f16", "bf16", "bool", "u8", "i8", "i16", "i32", "i64"};
 
-START_TEST(every_dtype_is_read_as_what_pytorch_reads)
+LOOP_TEST(every_dtype_is_read_as_what_pytorch_reads, sizeof kind_names / sizeof kind_names[0])
 {
     const char *name = kind_names[_i];
     ng_tensor *expected = golden("kinds/%s", name);
@@ -163,9 +163,8 @@ START_TEST(every_dtype_is_read_as_what_pytorch_reads)
     assert_same_bits(ng_module_find(into, name), expected);
     ng_module_free(into);
 }
-END_TEST
 
-START_TEST(a_name_may_be_any_text)
+TEST(a_name_may_be_any_text)
 {
     ng_module *net = keeper_new("größe \"\\\t", NG_SCALAR);
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true));
@@ -186,17 +185,15 @@ START_TEST(a_name_may_be_any_text)
     ng_module_free(net);
 
     net = keeper_new("\xff", NG_SCALAR);
-    ck_assert_int_eq(ng_module_save(net, in_folder("it")), NG_EVALUE);
-    assert_error(NG_EVALUE, "expected UTF-8");
+    assert_fails(ng_module_save(net, in_folder("it")), NG_EVALUE, "expected UTF-8");
     ng_module_free(net);
     net = keeper_new("__metadata__", NG_SCALAR);
-    ck_assert_int_eq(ng_module_save(net, in_folder("it")), NG_EVALUE);
-    assert_error(NG_EVALUE, "ng_module_save: a tensor is named \"__metadata__\"");
+    assert_fails(ng_module_save(net, in_folder("it")), NG_EVALUE,
+                 "ng_module_save: a tensor is named \"__metadata__\"");
     ng_module_free(net);
 }
-END_TEST
 
-START_TEST(two_arrays_of_one_name_are_not_written)
+TEST(two_arrays_of_one_name_are_not_written)
 {
     static const float values[2];
     ng_stored arrays[3] = {{.name = "b"}, {.name = "a"}, {.name = "b"}};
@@ -207,18 +204,17 @@ START_TEST(two_arrays_of_one_name_are_not_written)
         arrays[i].bytes = (void *)values;
     }
     const char *path = in_folder("twice");
-    ck_assert_int_eq(ng_safetensors_write("it", path, arrays, 3, NULL, 0), NG_EVALUE);
-    assert_error(NG_EVALUE, "it: two tensors are named \"b\"");
+    assert_fails(ng_safetensors_write("it", path, arrays, 3, NULL, 0), NG_EVALUE,
+                 "it: two tensors are named \"b\"");
     ck_assert_int_eq(files_named("twice"), 0);
 }
-END_TEST
 
-START_TEST(what_a_dtype_cannot_hold_is_refused)
+TEST(what_a_dtype_cannot_hold_is_refused)
 {
     /* -2^31 is a float, 2^31 - 1 is none. */
     ng_module *net = keeper_new("i32", NG_SHAPE(2));
-    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true), NG_EVALUE);
-    assert_error(NG_EVALUE, "\"i32\" (I32): element 1 is 2147483647, which is no float32");
+    assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true), NG_EVALUE,
+                 "\"i32\" (I32): element 1 is 2147483647, which is no float32");
     assert_values(ng_module_find(net, "i32"), 0, 7, 7);
     ng_module_free(net);
 
@@ -228,8 +224,8 @@ START_TEST(what_a_dtype_cannot_hold_is_refused)
     const double values[] = {(double)INFINITY, 3.4e38, 1e300};
     for (int i = 0; i < 3; i++) ng_set(x, i, values[i]);
     assert_ok(ng_module_save(wide, in_folder("it")));
-    ck_assert_int_eq(ng_module_load(narrow, in_folder("it")), NG_EVALUE);
-    assert_error(NG_EVALUE, "\"x\" (F64): element 2 is 1e+300, which is no float32");
+    assert_fails(ng_module_load(narrow, in_folder("it")), NG_EVALUE,
+                 "\"x\" (F64): element 2 is 1e+300, which is no float32");
     assert_values(ng_module_find(narrow, "x"), 0, 7, 7, 7);
     ng_set(x, 2, (double)NAN);
     assert_ok(ng_module_save(wide, in_folder("it")));
@@ -249,15 +245,14 @@ START_TEST(what_a_dtype_cannot_hold_is_refused)
     bytes[size - 1] = 0x38; /* 0.5 */
     half = put_file("it.safetensors", bytes, size);
     free(bytes);
-    ck_assert_int_eq(ng_module_load(norm, half, .partial = true), NG_EVALUE);
-    assert_error(NG_EVALUE, "element 0 is 0.5, which is no int64");
+    assert_fails(ng_module_load(norm, half, .partial = true), NG_EVALUE,
+                 "element 0 is 0.5, which is no int64");
     ng_module_free(norm);
 }
-END_TEST
 
 /* ---- Parts of networks --------------------------------------------------------------------- */
 
-START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
+TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
 {
     ng_module *saved = mlp();
     const char *path = in_folder("it.safetensors");
@@ -267,8 +262,7 @@ START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     ng_module *other = ng_sequential_new(ng_linear_new(5, 7), ng_batch_norm_new(7), ng_relu_new(),
                                          ng_dropout_new(0.5), ng_linear_new(7, 2));
     ng_tensor *kept = ng_copy_new(ng_module_find(other, "4.weight"), NG_F32);
-    ck_assert_int_eq(ng_module_load(other, path), NG_EVALUE);
-    assert_error(NG_EVALUE, "has no \"4.weight\"");
+    assert_fails(ng_module_load(other, path), NG_EVALUE, "has no \"4.weight\"");
     ng_load_report report;
     assert_ok(ng_module_load(other, path, .partial = true, .report = &report));
     ck_assert_int_eq(report.loaded, 7);
@@ -279,37 +273,33 @@ START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     assert_same_bits(ng_module_find(other, "0.weight"), ng_module_find(saved, "0.weight"));
 
     /* A part with another shape is no part that is missing. */
-    ck_assert_int_eq(ng_module_load(other, path, .partial = true, .rename = NG_RENAME("3", "4")),
-                     NG_ESHAPE);
-    assert_error(NG_ESHAPE, "\"4.weight\" of shape (3, 7), expected (2, 7)");
+    assert_fails(ng_module_load(other, path, .partial = true, .rename = NG_RENAME("3", "4")),
+                 NG_ESHAPE, "\"4.weight\" of shape (3, 7), expected (2, 7)");
     assert_same_bits(ng_module_find(other, "4.weight"), kept);
 
     /* Nor is one of as many elements. */
     ng_module *turned = keeper_new("x", NG_SHAPE(3, 2));
-    ck_assert_int_eq(ng_module_load(turned, file_of("{\"x\":{\"dtype\":\"F32\",\"shape\":[2,3],"
-                                                    "\"data_offsets\":[0,24]}}",
-                                                    24)),
-                     NG_ESHAPE);
-    assert_error(NG_ESHAPE, "\"x\" of shape (2, 3), expected (3, 2)");
+    assert_fails(ng_module_load(turned, file_of("{\"x\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+                                                "\"data_offsets\":[0,24]}}",
+                                                24)),
+                 NG_ESHAPE, "\"x\" of shape (2, 3), expected (3, 2)");
     ng_module_free(turned);
     assert_ok(ng_module_save(saved, path));
 
     /* Nothing at all is no part. */
     ng_module *stranger = ng_sequential_new(ng_residual_new(ng_linear_new(2, 2)));
-    ck_assert_int_eq(ng_module_load(stranger, path, .partial = true), NG_EVALUE);
-    assert_error(NG_EVALUE,
+    assert_fails(ng_module_load(stranger, path, .partial = true), NG_EVALUE,
                  "nothing for the module; kept: 0.inner.weight, 0.inner.bias; unused: 0.");
     ng_module *bare = ng_relu_new();
-    ck_assert_int_eq(ng_module_load(bare, path, .partial = true), NG_EVALUE);
-    assert_error(NG_EVALUE, "nothing for the module; unused: 0.");
+    assert_fails(ng_module_load(bare, path, .partial = true), NG_EVALUE,
+                 "nothing for the module; unused: 0.");
     ng_module_free(bare);
     ng_tensor_free(kept);
     ng_module_free(saved), ng_module_free(other), ng_module_free(stranger);
 }
-END_TEST
 
 /* Tensors of dtypes that the library does not read stand in the way of nothing. */
-START_TEST(an_unused_tensor_may_have_any_dtype)
+TEST(an_unused_tensor_may_have_any_dtype)
 {
     static const char *const dtypes[] = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "C64", "new"};
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
@@ -326,14 +316,12 @@ START_TEST(an_unused_tensor_may_have_any_dtype)
         assert_values(ng_module_find(net, "x"), 0, 0);
         char says[64];
         snprintf(says, sizeof says, "\"scale\" has dtype %s, expected", dtypes[i]);
-        ck_assert_int_eq(ng_module_load(other, path, .partial = true), NG_EPARSE);
-        assert_error(NG_EPARSE, says);
+        assert_fails(ng_module_load(other, path, .partial = true), NG_EPARSE, says);
         ng_module_free(net), ng_module_free(other);
     }
 }
-END_TEST
 
-START_TEST(names_change_by_whole_parts)
+TEST(names_change_by_whole_parts)
 {
     static const struct {
         const char *from, *to, *name, *expected;
@@ -362,36 +350,31 @@ START_TEST(names_change_by_whole_parts)
         ng_module_free(net);
     }
     ng_module *net = mlp();
-    ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0", "3")),
-                     NG_EVALUE);
-    assert_error(NG_EVALUE, "two tensors are named \"3.bias\"");
-    ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")), NG_EVALUE);
-    assert_error(NG_EVALUE, "\"0\" has no second name");
+    assert_fails(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0", "3")), NG_EVALUE,
+                 "two tensors are named \"3.bias\"");
+    assert_fails(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")), NG_EVALUE,
+                 "\"0\" has no second name");
     ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")),
                      NG_EVALUE);
     ng_module_free(net);
 }
-END_TEST
 
 /* A pair may rename what an earlier one has made; one that renames nothing is a slip. */
-START_TEST(a_pair_that_renames_nothing_is_refused)
+TEST(a_pair_that_renames_nothing_is_refused)
 {
     ng_module *net = keeper_new("y", NG_SHAPE(12));
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true,
                              .rename = NG_RENAME("f16", "x", "x", "y")));
     ng_fill(ng_module_find(net, "y"), 7);
-    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true,
-                                    .rename = NG_RENAME("f16", "y", "f1", "x")),
-                     NG_EVALUE);
-    assert_error(NG_EVALUE, "kinds.safetensors: .rename: no name with \"f1\"");
-    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true,
-                                    .rename = NG_RENAME("x", "y", "f16", "x")),
-                     NG_EVALUE);
-    assert_error(NG_EVALUE, "no name with \"x\"");
+    assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                                .rename = NG_RENAME("f16", "y", "f1", "x")),
+                 NG_EVALUE, "kinds.safetensors: .rename: no name with \"f1\"");
+    assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                                .rename = NG_RENAME("x", "y", "f16", "x")),
+                 NG_EVALUE, "no name with \"x\"");
     ck_assert(ng_get(ng_module_find(net, "y"), 0) == 7);
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- A strict reader ----------------------------------------------------------------------- */
 
@@ -469,7 +452,9 @@ static const struct {
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
 
-START_TEST(a_header_is_read_strictly)
+FIXTURE(make_test_folder, remove_test_folder)
+
+LOOP_TEST(a_header_is_read_strictly, HEADERS)
 {
     ng_module *net = keeper_new("x", NG_SHAPE(1));
     const char *path = file_of(headers[_i].header, headers[_i].bytes);
@@ -485,11 +470,10 @@ START_TEST(a_header_is_read_strictly)
     }
     ng_module_free(net);
 }
-END_TEST
 
 /* Each byte of a file in turn set to several values, and every length: it is refused and changes
  * nothing, or it is a file still, and a digest would have told. */
-START_TEST(nonsense_is_refused_without_harm)
+TEST(nonsense_is_refused_without_harm)
 {
     ng_module *net = ng_linear_new(1, 1), *twin = ng_linear_new(1, 1);
     const char *path = in_folder("it.safetensors");
@@ -517,9 +501,8 @@ START_TEST(nonsense_is_refused_without_harm)
     }
     free(bytes), ng_module_free(net), ng_module_free(twin);
 }
-END_TEST
 
-START_TEST(memory_is_bounded_by_the_files_size)
+TEST(memory_is_bounded_by_the_files_size)
 {
     ng_module *net = keeper_new("x", NG_SHAPE(1));
     char bytes[64] = {0};
@@ -533,20 +516,19 @@ START_TEST(memory_is_bounded_by_the_files_size)
     }
     ng_module_free(net);
 }
-END_TEST
 
-START_TEST(a_digest_is_wanted_where_it_is_asked_for)
+TEST(a_digest_is_wanted_where_it_is_asked_for)
 {
     ng_module *net = in_double(keeper_new("f16", NG_SHAPE(12)));
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true));
-    ck_assert_int_eq(ng_module_load(net, of_pytorch("kinds"), .partial = true, .verify = true),
-                     NG_EPARSE);
-    assert_error(NG_EPARSE, "there is no digest to verify it by");
+    assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true, .verify = true),
+                 NG_EPARSE, "there is no digest to verify it by");
     ng_module_free(net);
 }
-END_TEST
 
-START_TEST(loading_without_memory_changes_nothing)
+FIXTURE(set_up, tear_down)
+
+TEST(loading_without_memory_changes_nothing)
 {
     const int64_t before = allocations_live();
     for (int i = 0, done = 0; !done; i++) {
@@ -561,34 +543,4 @@ START_TEST(loading_without_memory_changes_nothing)
         ng_module_free(net);
         ck_assert_int_eq(allocations_live(), before);
     }
-}
-END_TEST
-
-Suite *files_suite(void)
-{
-    Suite *suite = suite_create("files");
-    TCase *exchange = tcase_create("exchange");
-    tcase_add_checked_fixture(exchange, set_up, tear_down);
-    tcase_add_loop_test(exchange, pytorchs_networks_give_pytorchs_outputs, 0, NETWORKS);
-    tcase_add_loop_test(exchange, a_saved_network_has_the_bytes_that_python_writes, 0, 2);
-    tcase_add_loop_test(exchange, every_dtype_is_read_as_what_pytorch_reads, 0,
-                        sizeof kind_names / sizeof kind_names[0]);
-    tcase_add_test(exchange, a_name_may_be_any_text);
-    tcase_add_test(exchange, two_arrays_of_one_name_are_not_written);
-    tcase_add_test(exchange, what_a_dtype_cannot_hold_is_refused);
-    tcase_add_test(exchange, a_part_is_read_where_it_is_wanted_and_the_rest_is_named);
-    tcase_add_test(exchange, an_unused_tensor_may_have_any_dtype);
-    tcase_add_test(exchange, names_change_by_whole_parts);
-    tcase_add_test(exchange, a_pair_that_renames_nothing_is_refused);
-    tcase_add_test(exchange, loading_without_memory_changes_nothing);
-    suite_add_tcase(suite, exchange);
-
-    TCase *strict = tcase_create("strict");
-    tcase_add_checked_fixture(strict, make_test_folder, remove_test_folder);
-    tcase_add_loop_test(strict, a_header_is_read_strictly, 0, HEADERS);
-    tcase_add_test(strict, nonsense_is_refused_without_harm);
-    tcase_add_test(strict, memory_is_bounded_by_the_files_size);
-    tcase_add_test(strict, a_digest_is_wanted_where_it_is_asked_for);
-    suite_add_tcase(suite, strict);
-    return suite;
 }

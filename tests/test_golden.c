@@ -166,14 +166,11 @@ static const golden_row rows[] = {
 };
 #define N_ROWS ((int)(sizeof rows / sizeof rows[0]))
 
-static void expect_golden(const char *row, const char *figure, const ng_tensor *x)
-{
-    char what[160];
-    snprintf(what, sizeof what, "%s: ours and PyTorch's %s", row, figure);
-    expect_tensors_close(__FILE__, __LINE__, what, x, golden("%s/%s", row, figure), OP_TOLERANCE);
-}
+#define expect_golden(row, figure, x) assert_golden(x, OP_TOLERANCE, "%s/%s", row, figure)
 
-START_TEST(value_and_gradients_are_pytorchs)
+FIXTURE(load_ops, golden_unload)
+
+LOOP_TEST(value_and_gradients_are_pytorchs, N_ROWS)
 {
     const golden_row *row = &rows[_i];
     ng_tensor *in[MAX_INPUTS] = {NULL};
@@ -199,9 +196,8 @@ START_TEST(value_and_gradients_are_pytorchs)
     ng_tape_free(tape);
     for (int i = 0; i < MAX_INPUTS; i++) ng_tensor_free(in[i]);
 }
-END_TEST
 
-START_TEST(every_figure_has_a_row)
+TEST(every_figure_has_a_row)
 {
     const char *name;
     for (int i = 0; (name = golden_name(i)); i++) {
@@ -213,7 +209,6 @@ START_TEST(every_figure_has_a_row)
         ck_assert_msg(known, "%s is compared with nothing", name);
     }
 }
-END_TEST
 
 /* ---- Running statistics --------------------------------------------------------------------- */
 
@@ -223,7 +218,7 @@ static const struct {
     bool cumulative;
 } averages[] = {{"momentum", 0.1, false}, {"fast", 0.3, false}, {"cumulative", 0, true}};
 
-START_TEST(running_statistics_after_three_batches_are_pytorchs)
+LOOP_TEST(running_statistics_after_three_batches_are_pytorchs, 3)
 {
     static const char *const kinds[] = {"features", "1d", "2d"};
     for (int kind = 0; kind < 3; kind++) {
@@ -242,11 +237,10 @@ START_TEST(running_statistics_after_three_batches_are_pytorchs)
         ng_tape_free(tape);
     }
 }
-END_TEST
 
 /* ---- AdaptiveLayerNorm as a layer ----------------------------------------------------------- */
 
-START_TEST(projected_layer_is_pytorchs)
+TEST(projected_layer_is_pytorchs)
 {
     static const char *const names[][2] = {{"gamma.weight", "gamma_weight"},
                                            {"gamma.bias", "gamma_bias"},
@@ -273,7 +267,6 @@ START_TEST(projected_layer_is_pytorchs)
     ng_tape_free(tape);
     ng_module_free(layer);
 }
-END_TEST
 
 /* ---- Fifty steps of training ---------------------------------------------------------------- */
 
@@ -368,28 +361,14 @@ static void expect_same_training(const char *norm, int optimizer)
     ng_tape_free(tape);
 }
 
-START_TEST(fifty_layer_norm_losses_are_pytorchs) { expect_same_training("layer_norm", _i); }
-END_TEST
+FIXTURE(load_training, golden_unload)
 
-START_TEST(fifty_batch_norm_losses_are_pytorchs) { expect_same_training("batch_norm", _i); }
-END_TEST
-
-Suite *golden_suite(void)
+LOOP_TEST(fifty_layer_norm_losses_are_pytorchs, N_OPTIMIZERS)
 {
-    Suite *suite = suite_create("golden");
+    expect_same_training("layer_norm", _i);
+}
 
-    TCase *ops = tcase_create("ops");
-    tcase_add_checked_fixture(ops, load_ops, golden_unload);
-    tcase_add_loop_test(ops, value_and_gradients_are_pytorchs, 0, N_ROWS);
-    tcase_add_test(ops, every_figure_has_a_row);
-    tcase_add_loop_test(ops, running_statistics_after_three_batches_are_pytorchs, 0, 3);
-    tcase_add_test(ops, projected_layer_is_pytorchs);
-    suite_add_tcase(suite, ops);
-
-    TCase *training = tcase_create("training");
-    tcase_add_checked_fixture(training, load_training, golden_unload);
-    tcase_add_loop_test(training, fifty_layer_norm_losses_are_pytorchs, 0, N_OPTIMIZERS);
-    tcase_add_loop_test(training, fifty_batch_norm_losses_are_pytorchs, 0, N_OPTIMIZERS);
-    suite_add_tcase(suite, training);
-    return suite;
+LOOP_TEST(fifty_batch_norm_losses_are_pytorchs, N_OPTIMIZERS)
+{
+    expect_same_training("batch_norm", _i);
 }

@@ -87,11 +87,12 @@ static ng_status sum_member(ng_group *group, void *with)
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
-START_TEST(sums_have_the_bits_of_one_tree_whoever_holds_its_members)
+LOOP_TEST(sums_have_the_bits_of_one_tree_whoever_holds_its_members, MOST)
 {
     const sum_plan plans[] = {{NG_F64, FEW}, {NG_F32, FEW}, {NG_F64, MANY}, {NG_F32, MANY}};
     const int members = _i + 1;
     for (int processes = 1; processes <= members; processes++) {
+        if (members > 12 && processes > 3 && processes < members - 1) continue;
         for (int more = 0; more <= 2; more += 2) {
             const sum_plan plan = plans[(members + processes + more) % 4];
             if (more && members % processes) continue;
@@ -100,7 +101,6 @@ START_TEST(sums_have_the_bits_of_one_tree_whoever_holds_its_members)
         }
     }
 }
-END_TEST
 
 /* Four processes that add up 4096 doubles hand on 2 (4 - 1) / 4 of them, and a head at each of two
  * steps, in 2 messages for each step and one for each head. */
@@ -120,20 +120,18 @@ static ng_status traffic_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(a_long_sum_sends_less_than_twice_its_bytes)
+TEST(a_long_sum_sends_less_than_twice_its_bytes)
 {
     const wire_outcome o = wire_run_members(4, 4, traffic_member, NULL);
     assert_all_well(&o, 4);
 }
-END_TEST
 
-START_TEST(sums_of_threads_are_the_same)
+TEST(sums_of_threads_are_the_same)
 {
     sum_plan plan = {NG_F64, FEW};
     for (int members = 1; members <= 9; members++)
         assert_ok(run_threads(members, sum_member, &plan));
 }
-END_TEST
 
 /* y = S(x^2), z = y x, L = the sum of z over the members; dL/dx_r = y + 2 x_r S(x), and so on. */
 static ng_status derivative_member(ng_group *group, void *with)
@@ -158,14 +156,13 @@ static ng_status derivative_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(a_sum_has_gradients_of_any_order)
+TEST(a_sum_has_gradients_of_any_order)
 {
     for (int processes = 1; processes <= 3; processes++) {
         const wire_outcome o = wire_run_members(processes, 3, derivative_member, NULL);
         assert_all_well(&o, processes);
     }
 }
-END_TEST
 
 /* ---- Broadcast and gathering ----------------------------------------------------------------- */
 
@@ -190,14 +187,13 @@ static ng_status handing_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(broadcast_and_gathering_hand_on_bits)
+TEST(broadcast_and_gathering_hand_on_bits)
 {
     for (int processes = 1; processes <= 5; processes++) {
         const wire_outcome o = wire_run_members(processes, 5, handing_member, NULL);
         assert_all_well(&o, processes);
     }
 }
-END_TEST
 
 /* Each pair takes as many words. */
 static ng_status misfit_member(ng_group *group, void *with)
@@ -220,14 +216,13 @@ static ng_status misfit_member(ng_group *group, void *with)
     return ng_group_agree(group);
 }
 
-START_TEST(a_broadcast_to_another_dtype_or_shape_is_refused)
+TEST(a_broadcast_to_another_dtype_or_shape_is_refused)
 {
     for (int processes = 1; processes <= 2; processes++) {
         const wire_outcome o = wire_run_members(processes, 2, misfit_member, NULL);
         assert_all_well(&o, processes);
     }
 }
-END_TEST
 
 /* ---- Failures ------------------------------------------------------------------------------ */
 
@@ -258,7 +253,7 @@ static ng_status faulty_member(ng_group *group, void *with)
     return status;
 }
 
-START_TEST(a_failure_of_one_is_an_error_on_all)
+LOOP_TEST(a_failure_of_one_is_an_error_on_all, FAULTS)
 {
     static const char *const words[] = {[RETURNS] = "the program of rank 4 returned NG_EIO",
                                         [FAILS_A_CALL] = "spoilt data",
@@ -276,7 +271,6 @@ START_TEST(a_failure_of_one_is_an_error_on_all)
     }
     assert_ok(!ng_failed());
 }
-END_TEST
 
 /* Calls that take as many words are told apart by their names and settings. */
 static ng_status crossing_member(ng_group *group, void *with)
@@ -293,7 +287,7 @@ static ng_status crossing_member(ng_group *group, void *with)
     return status;
 }
 
-START_TEST(calls_of_the_same_size_are_told_apart)
+LOOP_TEST(calls_of_the_same_size_are_told_apart, 2)
 {
     static const char *const words[] = {
         "rank 1 of 2: it calls ng_group_gather, where rank 0 calls ng_group_broadcast from 0",
@@ -305,7 +299,6 @@ START_TEST(calls_of_the_same_size_are_told_apart)
         assert_all_failed(&o, processes, words[_i]);
     }
 }
-END_TEST
 
 static ng_status late_member(ng_group *group, void *with)
 {
@@ -320,33 +313,29 @@ static ng_status late_member(ng_group *group, void *with)
     return first;
 }
 
-START_TEST(a_group_that_has_failed_has_ended)
+TEST(a_group_that_has_failed_has_ended)
 {
     for (int processes = 1; processes <= 4; processes++) {
         const wire_outcome o = wire_run_members(processes, 4, late_member, NULL);
         assert_all_failed(&o, processes, "torn");
     }
 }
-END_TEST
 
-START_TEST(wrong_settings_are_errors)
+TEST(wrong_settings_are_errors)
 {
-    ck_assert_int_eq(run_threads(0, faulty_member, NULL), NG_EVALUE);
-    assert_error(NG_EVALUE, "ng_group_run: 0 members, expected one or more");
+    assert_fails(run_threads(0, faulty_member, NULL), NG_EVALUE,
+                 "ng_group_run: 0 members, expected one or more");
     const ng_group_link bad = {.rank = 2, .size = 2};
-    ck_assert_ptr_null(ng_group_over(&bad));
-    assert_error(NG_EVALUE, "process 2 of 2");
+    assert_fails(ng_group_over(&bad), NG_EVALUE, "process 2 of 2");
     ng_group *group = ng_group_alone();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2));
-    ck_assert_int_eq(ng_group_broadcast(group, x, 1), NG_EVALUE);
-    assert_error(NG_EVALUE, "from rank 1, expected 0 .. 0");
+    assert_fails(ng_group_broadcast(group, x, 1), NG_EVALUE, "from rank 1, expected 0 .. 0");
     ck_assert_int_eq(ng_group_rank(group), 0);
     ck_assert_int_eq(ng_group_size(group), 1);
     ng_tensor_free(x), ng_group_free(group), ng_group_free(NULL);
 }
-END_TEST
 
-START_TEST(too_few_threads_are_an_error_and_no_program_begins)
+LOOP_TEST(too_few_threads_are_an_error_and_no_program_begins, 2)
 {
     static const int give[] = {0, 2};
     sum_plan plan = {NG_F64, FEW};
@@ -356,7 +345,6 @@ START_TEST(too_few_threads_are_an_error_and_no_program_begins)
     snprintf(text, sizeof text, "the system gives %d of 5 threads", give[_i]);
     assert_error(NG_ENOMEM, text);
 }
-END_TEST
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
@@ -378,8 +366,7 @@ static ng_status hungry_member(ng_group *group, void *with)
 
 /* Whichever allocation is refused: all members go on, or all have the error; nobody waits, and all
  * memory is given back. */
-START_TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(3, hungry_member); }
-END_TEST
+TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(3, hungry_member); }
 
 /* ---- BatchNorm with padding ------------------------------------------------------------------ */
 
@@ -420,7 +407,7 @@ static ng_status padded_member(ng_group *group, void *with)
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
-START_TEST(masked_batch_norm_of_a_group_is_that_of_all_real_positions)
+TEST(masked_batch_norm_of_a_group_is_that_of_all_real_positions)
 {
     padded_results one, all;
     run_padded(NULL, 0, MEMBERS * PADDED, one.y, one.dx);
@@ -430,7 +417,6 @@ START_TEST(masked_batch_norm_of_a_group_is_that_of_all_real_positions)
         assert_near(all.dx[i], one.dx[i], 1e-12);
     }
 }
-END_TEST
 
 /* ---- BatchNorm ------------------------------------------------------------------------------- */
 
@@ -554,24 +540,21 @@ static void check_norm(ng_dtype dtype, double tolerance, int share, bool renorm,
     ng_tensor_free(plan.x), ng_tensor_free(plan.cotangent), ng_tensor_free(plan.u);
 }
 
-START_TEST(batch_norm_of_a_group_is_that_of_the_whole_batch)
+LOOP_TEST(batch_norm_of_a_group_is_that_of_the_whole_batch, 5)
 {
     check_norm(NG_F64, 1e-12, _i, false, 0.5);
     check_norm(NG_F32, 2e-5, _i, false, 0.5);
 }
-END_TEST
 
-START_TEST(batch_renorm_of_a_group_is_that_of_the_whole_batch)
+LOOP_TEST(batch_renorm_of_a_group_is_that_of_the_whole_batch, 2)
 {
     check_norm(NG_F64, 1e-12, _i, true, 0.5);
 }
-END_TEST
 
-START_TEST(batch_norm_of_a_group_keeps_the_digits_of_a_batch_far_from_zero)
+TEST(batch_norm_of_a_group_keeps_the_digits_of_a_batch_far_from_zero)
 {
     check_norm(NG_F64, 1e-9, 1, false, 1e6);
 }
-END_TEST
 
 static ng_status lonely_member(ng_group *group, void *with)
 {
@@ -586,23 +569,21 @@ static ng_status lonely_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(one_value_per_channel_of_all_members_is_an_error)
+TEST(one_value_per_channel_of_all_members_is_an_error)
 {
     const wire_outcome o = wire_run_members(2, 3, lonely_member, NULL);
     assert_all_failed(&o, 2, "training needs more than one value per channel, got 1 of 3 members");
 }
-END_TEST
 
-START_TEST(ghost_batches_and_a_group_are_told_apart)
+TEST(ghost_batches_and_a_group_are_told_apart)
 {
     ng_group *group = ng_group_alone();
-    ck_assert_ptr_null(ng_batch_norm_new(3, .group = group, .ghost = 4));
-    assert_error(NG_EVALUE, "ng_batch_norm_new: .ghost has statistics of parts");
+    assert_fails(ng_batch_norm_new(3, .group = group, .ghost = 4), NG_EVALUE,
+                 "ng_batch_norm_new: .ghost has statistics of parts");
     ng_module *norm = ng_batch_norm_new(3, .group = group, .ghost = 4, .combined = true);
     assert_ok(norm);
     ng_module_free(norm), ng_group_free(group);
 }
-END_TEST
 
 /* ---- The checker ---------------------------------------------------------------------------- */
 
@@ -643,45 +624,8 @@ static ng_status checking_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(the_checker_passes_on_members)
+LOOP_TEST(the_checker_passes_on_members, 2)
 {
     const wire_outcome o = wire_run_members(1 + _i, 2, checking_member, NULL);
     assert_all_well(&o, 1 + _i);
-}
-END_TEST
-
-Suite *group_suite(void)
-{
-    Suite *suite = suite_create("group");
-    TCase *sums = tcase_create("sums");
-    tcase_add_loop_test(sums, sums_have_the_bits_of_one_tree_whoever_holds_its_members, 0, MOST);
-    tcase_add_test(sums, sums_of_threads_are_the_same);
-    tcase_add_test(sums, a_long_sum_sends_less_than_twice_its_bytes);
-    tcase_add_test(sums, a_sum_has_gradients_of_any_order);
-    tcase_add_test(sums, broadcast_and_gathering_hand_on_bits);
-    tcase_add_test(sums, a_broadcast_to_another_dtype_or_shape_is_refused);
-    suite_add_tcase(suite, sums);
-
-    TCase *failures = tcase_create("failures");
-    tcase_add_loop_test(failures, a_failure_of_one_is_an_error_on_all, 0, FAULTS);
-    tcase_add_loop_test(failures, calls_of_the_same_size_are_told_apart, 0, 2);
-    tcase_add_test(failures, a_group_that_has_failed_has_ended);
-    tcase_add_test(failures, wrong_settings_are_errors);
-    tcase_add_loop_test(failures, too_few_threads_are_an_error_and_no_program_begins, 0, 2);
-    suite_add_tcase(suite, failures);
-
-    TCase *memory = tcase_create("memory");
-    tcase_add_test(memory, out_of_memory_on_one_is_an_error_on_all);
-    tcase_add_test(memory, masked_batch_norm_of_a_group_is_that_of_all_real_positions);
-    suite_add_tcase(suite, memory);
-
-    TCase *norms = tcase_create("norms");
-    tcase_add_loop_test(norms, batch_norm_of_a_group_is_that_of_the_whole_batch, 0, 5);
-    tcase_add_loop_test(norms, batch_renorm_of_a_group_is_that_of_the_whole_batch, 0, 2);
-    tcase_add_test(norms, batch_norm_of_a_group_keeps_the_digits_of_a_batch_far_from_zero);
-    tcase_add_test(norms, one_value_per_channel_of_all_members_is_an_error);
-    tcase_add_test(norms, ghost_batches_and_a_group_are_told_apart);
-    tcase_add_loop_test(norms, the_checker_passes_on_members, 0, 2);
-    suite_add_tcase(suite, norms);
-    return suite;
 }

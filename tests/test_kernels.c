@@ -146,7 +146,7 @@ void compare_maps(void)
         }
 }
 
-START_TEST(a_nan_stays_a_nan_in_every_map)
+LOOP_TEST(a_nan_stays_a_nan_in_every_map, TABLES)
 {
     if (!use_table(_i)) return;
     for (int map = 0; map < NG_MAP_COUNT; map++)
@@ -160,7 +160,6 @@ START_TEST(a_nan_stays_a_nan_in_every_map)
             release();
         }
 }
-END_TEST
 
 /* Elements first .. first + count - 1 alone have the bits that they have among `n`. */
 static void expect_alone(const char *what, const char *all, const char *alone, int64_t first,
@@ -170,7 +169,7 @@ static void expect_alone(const char *what, const char *all, const char *alone, i
 }
 
 /* In every place of a run, beside others or alone: an element's bits depend on its value only. */
-START_TEST(an_element_has_the_same_bits_in_any_place)
+LOOP_TEST(an_element_has_the_same_bits_in_any_place, TABLES)
 {
     enum { N = 70, PLACES = 20, LENGTHS = 36 };
     if (!use_table(_i)) return;
@@ -208,9 +207,8 @@ START_TEST(an_element_has_the_same_bits_in_any_place)
     }
     release();
 }
-END_TEST
 
-START_TEST(activations_have_their_limits_and_tails)
+LOOP_TEST(activations_have_their_limits_and_tails, TABLES)
 {
     if (!use_table(_i)) return;
     const struct {
@@ -285,11 +283,10 @@ START_TEST(activations_have_their_limits_and_tails)
         release();
     }
 }
-END_TEST
 
 /* Those that are ours in float are good to the last digits, in the left tail too; in double gelu
  * goes through erfc(x / sqrt 2), whose condition x^2 multiplies the rounding of the quotient. */
-START_TEST(exponentials_are_right_to_the_last_digits)
+LOOP_TEST(exponentials_are_right_to_the_last_digits, TABLES)
 {
     if (!use_table(_i)) return;
     static const struct {
@@ -313,7 +310,6 @@ START_TEST(exponentials_are_right_to_the_last_digits)
         release();
     }
 }
-END_TEST
 
 static long double binary_value(int op, long double a, long double b)
 {
@@ -391,7 +387,7 @@ void compare_binary(void)
         }
 }
 
-START_TEST(maximum_and_minimum_are_nan_where_either_is)
+LOOP_TEST(maximum_and_minimum_are_nan_where_either_is, TABLES)
 {
     if (!use_table(_i)) return;
     for (int op = NG_BINARY_MAXIMUM; op <= NG_BINARY_MINIMUM; op++) {
@@ -404,7 +400,6 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
         release();
     }
 }
-END_TEST
 
 void compare_small_pointwise(void)
 {
@@ -486,7 +481,7 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
 
 /* Summed in double: of n elements at most 1 each, and rounded once. */
 /* Threads share out columns in pieces that need not end where a kernel's own blocks do. */
-START_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
+LOOP_TEST(sums_of_columns_are_added_once_for_any_number_of_threads, TABLES)
 {
     if (!use_table(_i)) return;
     const int64_t rows = 20, n = 9001;
@@ -500,7 +495,6 @@ START_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
     ng_set_threads(0);
     release();
 }
-END_TEST
 
 static void check_running_sums(int64_t outer, int64_t n, int64_t inner)
 {
@@ -543,7 +537,7 @@ void compare_reductions(void)
     for_each_split(check_running_sums);
 }
 
-START_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
+LOOP_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals, TABLES)
 {
     if (!use_table(_i)) return;
     for (int s = 0; s < SIZES; s++) {
@@ -563,7 +557,6 @@ START_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
         release();
     }
 }
-END_TEST
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
@@ -644,7 +637,7 @@ void compare_softmaxes(void)
     }
 }
 
-START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
+LOOP_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row, TABLES)
 {
     if (!use_table(_i)) return;
     char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
@@ -664,7 +657,6 @@ START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
             expect("softmax", y, i, i % 19 ? 1 / 3.0L : i < 38 ? 1 / 2.0L : 0, 2, 0);
     release();
 }
-END_TEST
 
 void compare_cross_entropies(void)
 {
@@ -788,7 +780,7 @@ void compare_row_norms(void)
         }
 }
 
-START_TEST(row_norm_sums_many_rows_in_blocks)
+LOOP_TEST(row_norm_sums_many_rows_in_blocks, TABLES)
 {
     if (!use_table(_i)) return;
     check_row_norm((ng_row_norm_shape){1, 1023, 1023, 0, true, false}, uniform(1023, -2, 3), true,
@@ -796,11 +788,10 @@ START_TEST(row_norm_sums_many_rows_in_blocks)
     check_row_norm((ng_row_norm_shape){301, 33, 33, 1e-5, true, false}, uniform(301 * 33, -2, 3),
                    true, true, true);
 }
-END_TEST
 
 /* More elements than one run of a float sum takes, in rows that go together and one that is left;
  * statistics over all of them or the first 300. */
-START_TEST(row_norm_takes_long_rows)
+LOOP_TEST(row_norm_takes_long_rows, TABLES)
 {
     if (!use_table(_i)) return;
     enum { ROWS = 5, N = 1100 };
@@ -810,10 +801,9 @@ START_TEST(row_norm_takes_long_rows)
         check_row_norm(shape, uniform(ROWS * N, -2, 3), mode % 8 < 6, mode < 5, add);
     }
 }
-END_TEST
 
 /* Enough of them for the quick sums of a block to be settled before its end. */
-START_TEST(row_norm_sums_many_long_rows)
+LOOP_TEST(row_norm_sums_many_long_rows, TABLES)
 {
     if (!use_table(_i)) return;
     enum { ROWS = 700, N = 1037 };
@@ -840,11 +830,10 @@ START_TEST(row_norm_sums_many_long_rows)
     }
     release();
 }
-END_TEST
 
 /* The elements that float's statistics take for typical are not: their mean is 3000 deviations of
  * the others away. In the second row squares overflow float, in the third they underflow. */
-START_TEST(row_norm_takes_long_rows_that_begin_badly)
+LOOP_TEST(row_norm_takes_long_rows_that_begin_badly, TABLES)
 {
     if (!use_table(_i)) return;
     enum { N = 1000 };
@@ -857,10 +846,9 @@ START_TEST(row_norm_takes_long_rows_that_begin_badly)
     x = uniform(N, -1e-30, 1e-30);
     check_row_norm((ng_row_norm_shape){1, N, N, 0, true, false}, x, true, true, false);
 }
-END_TEST
 
 /* Well within the promised 1e-5 in float, which is 84 ulp. */
-START_TEST(row_norm_keeps_its_digits_far_from_zero)
+LOOP_TEST(row_norm_keeps_its_digits_far_from_zero, TABLES)
 {
     if (!use_table(_i)) return;
     for (int center = 0; center < 2; center++) {
@@ -870,9 +858,8 @@ START_TEST(row_norm_keeps_its_digits_far_from_zero)
         check_row_norm((ng_row_norm_shape){3, 65, 65, 1e-5, center, false}, x, true, true, false);
     }
 }
-END_TEST
 
-START_TEST(row_norm_takes_rows_near_the_ends_of_float)
+LOOP_TEST(row_norm_takes_rows_near_the_ends_of_float, TABLES)
 {
     if (!use_table(_i)) return;
     static const double scales[] = {1e30, 1e-30, 3e38, 1e-37};
@@ -883,10 +870,9 @@ START_TEST(row_norm_takes_rows_near_the_ends_of_float)
         check_row_norm((ng_row_norm_shape){2, 65, 65, 0, c % 2, false}, x, true, c % 2, false);
     }
 }
-END_TEST
 
 /* One of them, among others that go beside each other. */
-START_TEST(row_norm_takes_a_row_near_the_ends_among_others)
+LOOP_TEST(row_norm_takes_a_row_near_the_ends_among_others, TABLES)
 {
     if (!use_table(_i)) return;
     enum { ROWS = 7 };
@@ -897,7 +883,6 @@ START_TEST(row_norm_takes_a_row_near_the_ends_among_others)
         check_row_norm((ng_row_norm_shape){ROWS, n, n, 0, c % 2, false}, x, true, c % 2, false);
     }
 }
-END_TEST
 
 /* x near 1, and the same at an end of the dtype's range: there rows and columns are done plainly,
  * in double, and but for roundings only the size of dx may differ, by `scale`. */
@@ -952,7 +937,7 @@ static void expect_same_results(norm_results vectors, norm_results plain, int64_
     release();
 }
 
-START_TEST(rows_in_vectors_equal_rows_done_plainly)
+LOOP_TEST(rows_in_vectors_equal_rows_done_plainly, TABLES)
 {
     if (!use_table(_i)) return;
     enum { ROWS = 3 };
@@ -974,9 +959,8 @@ START_TEST(rows_in_vectors_equal_rows_done_plainly)
         expect_same_results(results[0], results[1], size, n, in.scale);
     }
 }
-END_TEST
 
-START_TEST(columns_in_vectors_equal_columns_done_plainly)
+LOOP_TEST(columns_in_vectors_equal_columns_done_plainly, TABLES)
 {
     if (!use_table(_i)) return;
     static const ng_column_norm_shape shapes[] = {
@@ -998,9 +982,8 @@ START_TEST(columns_in_vectors_equal_columns_done_plainly)
         expect_same_results(results[0], results[1], size, channels, in.scale);
     }
 }
-END_TEST
 
-START_TEST(groups_in_vectors_equal_groups_done_plainly)
+LOOP_TEST(groups_in_vectors_equal_groups_done_plainly, TABLES)
 {
     if (!use_table(_i)) return;
     static const ng_group_shape shapes[] = {
@@ -1023,9 +1006,8 @@ START_TEST(groups_in_vectors_equal_groups_done_plainly)
         expect_same_results(results[0], results[1], size, channels, in.scale);
     }
 }
-END_TEST
 
-START_TEST(row_norm_takes_double_rows_whose_squares_overflow)
+LOOP_TEST(row_norm_takes_double_rows_whose_squares_overflow, TABLES)
 {
     if (!use_table(_i) || !reference_is_wider()) return;
     static const double scales[] = {1e200, 1e-200, 1.7e308, 1e-300};
@@ -1036,9 +1018,8 @@ START_TEST(row_norm_takes_double_rows_whose_squares_overflow)
         check_row_norm((ng_row_norm_shape){2, 33, 33, 0, c % 2, false}, x, true, true, false);
     }
 }
-END_TEST
 
-START_TEST(a_constant_row_gives_exactly_beta)
+LOOP_TEST(a_constant_row_gives_exactly_beta, TABLES)
 {
     if (!use_table(_i)) return;
     static const double values[] = {0, 0.1, -1e6, 1e30, 7e-31, 1.0 / 3};
@@ -1059,9 +1040,8 @@ START_TEST(a_constant_row_gives_exactly_beta)
             release();
         }
 }
-END_TEST
 
-START_TEST(one_feature_gives_beta_and_no_gradient)
+LOOP_TEST(one_feature_gives_beta_and_no_gradient, TABLES)
 {
     if (!use_table(_i)) return;
     for (int mode = 0; mode < 4; mode++) {
@@ -1085,9 +1065,8 @@ START_TEST(one_feature_gives_beta_and_no_gradient)
         release();
     }
 }
-END_TEST
 
-START_TEST(a_bad_element_spoils_its_own_row_only)
+LOOP_TEST(a_bad_element_spoils_its_own_row_only, TABLES)
 {
     if (!use_table(_i)) return;
     const double bad[] = {nan_value, inf, -inf};
@@ -1111,7 +1090,6 @@ START_TEST(a_bad_element_spoils_its_own_row_only)
         release();
     }
 }
-END_TEST
 
 /* ---- Column normalization ----------------------------------------------------------------- */
 
@@ -1178,7 +1156,7 @@ void compare_column_norms(void)
     }
 }
 
-START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
+LOOP_TEST(a_constant_column_has_its_value_for_mean_and_no_variance, TABLES)
 {
     if (!use_table(_i)) return;
     for (int inner = 1; inner < 8; inner += 6) {
@@ -1190,7 +1168,6 @@ START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
         release();
     }
 }
-END_TEST
 
 /* ---- Optimizers --------------------------------------------------------------------------- */
 
@@ -1247,7 +1224,7 @@ static void expect_normal_or_zero(const char *state, int64_t n)
 }
 
 /* Numbers below the smallest normal one take many processors a hundred times as long. */
-START_TEST(states_of_what_gets_no_gradient_end_at_zero)
+LOOP_TEST(states_of_what_gets_no_gradient_end_at_zero, TABLES)
 {
     if (!use_table(_i)) return;
     enum { N = 33 };
@@ -1281,10 +1258,9 @@ START_TEST(states_of_what_gets_no_gradient_end_at_zero)
     expect_bits("rmsprop's square", rmsprops, constant(N, 1.5 * least), N);
     release();
 }
-END_TEST
 
 /* Gradients that stay the same have a variance of 0, which rounding may put below it. */
-START_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
+LOOP_TEST(a_variance_of_gradients_that_is_below_zero_is_zero, TABLES)
 {
     if (!use_table(_i)) return;
     enum { N = 33 };
@@ -1297,9 +1273,8 @@ START_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
     expect_bits("w", w, constant(N, 1 - 0.125 / 0.5), N);
     release();
 }
-END_TEST
 
-START_TEST(running_statistics_of_nothing_end_at_zero)
+LOOP_TEST(running_statistics_of_nothing_end_at_zero, TABLES)
 {
     if (!use_table(_i)) return;
     const double batch[3] = {0, 0, 0};
@@ -1311,7 +1286,6 @@ START_TEST(running_statistics_of_nothing_end_at_zero)
     expect_bits("running", running, constant(3, 0), 3);
     release();
 }
-END_TEST
 
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
@@ -1359,7 +1333,7 @@ void compare_products(void)
 }
 
 /* Some elements of a product of several blocks in each direction. */
-START_TEST(large_products_match_plain_loops)
+LOOP_TEST(large_products_match_plain_loops, TABLES)
 {
     if (!use_table(_i)) return;
     const int64_t m = 1100, n = 700, depth = 720;
@@ -1374,9 +1348,8 @@ START_TEST(large_products_match_plain_loops)
         expect("gemm", c, at, sum, 2, 1 + (double)depth / 2);
     }
 }
-END_TEST
 
-START_TEST(matrix_products_pass_nan_on)
+LOOP_TEST(matrix_products_pass_nan_on, TABLES)
 {
     if (!use_table(_i)) return;
     for (int big = 0; big < 2; big++) {
@@ -1390,11 +1363,10 @@ START_TEST(matrix_products_pass_nan_on)
         release();
     }
 }
-END_TEST
 
 /* ---- Walks -------------------------------------------------------------------------------- */
 
-START_TEST(copies_follow_permuted_and_broadcast_strides)
+LOOP_TEST(copies_follow_permuted_and_broadcast_strides, 2)
 {
     static const struct {
         ng_shape shape; /* of the source */
@@ -1446,9 +1418,8 @@ START_TEST(copies_follow_permuted_and_broadcast_strides)
     for (int64_t i = 0; i < 3 * 5000; i++) ck_assert(get(wide, i) == get(column, i / 5000));
     release();
 }
-END_TEST
 
-START_TEST(walks_join_dimensions_where_memory_allows)
+TEST(walks_join_dimensions_where_memory_allows)
 {
     ng_walk walk =
         ng_walk_broadcast(NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4));
@@ -1462,7 +1433,6 @@ START_TEST(walks_join_dimensions_where_memory_allows)
     ck_assert_int_eq(walk.rank, 1);
     ck_assert_int_eq(walk.b[0], 0);
 }
-END_TEST
 
 /* ---- Threads and tables ------------------------------------------------------------------- */
 
@@ -1521,7 +1491,7 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
 #undef NEXT
 }
 
-START_TEST(one_and_two_threads_give_the_same_bits)
+LOOP_TEST(one_and_two_threads_give_the_same_bits, TABLES)
 {
     if (!use_table(_i)) return;
     int64_t labels[LARGE_ROWS];
@@ -1541,11 +1511,10 @@ START_TEST(one_and_two_threads_give_the_same_bits)
     }
     release();
 }
-END_TEST
 
 /* Where NaNs of both signs meet the sum is one of them: which one is the processor's choice, by the
  * order of the operands, which a loop of vectors need not share with its tail. */
-START_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
+LOOP_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads, TABLES)
 {
     if (!use_table(_i)) return;
     enum { OUTER = 11, N = 47, INNER = LARGE / OUTER / N, SUMS = OUTER * INNER };
@@ -1567,7 +1536,6 @@ START_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
     expect_bits("running sums", running[0], running[1], LARGE);
     release();
 }
-END_TEST
 
 /* Enough to be stored past the caches, of two arrays of float; and as much in wider rows, whose
  * columns are done in blocks of other lengths. */
@@ -1639,7 +1607,7 @@ static void run_past(int kind, const char *x, const char *z, char *y)
 }
 
 /* Stores past the caches want whole vectors of aligned memory; elsewhere they are plain ones. */
-START_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
+LOOP_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not, TABLES)
 {
     if (!use_table(_i)) return;
     const char *x = uniform(PAST, -1, 1), *z = uniform(PAST, -1, 1);
@@ -1654,9 +1622,8 @@ START_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
     }
     release();
 }
-END_TEST
 
-START_TEST(tables_are_found_by_name)
+TEST(tables_are_found_by_name)
 {
     ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F32));
     ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F64));
@@ -1665,9 +1632,8 @@ START_TEST(tables_are_found_by_name)
     for (int i = 0; i < TABLES; i++)
         if (use_table(i)) ck_assert_str_eq(k->isa, ng_isa_name(i / 2));
 }
-END_TEST
 
-START_TEST(the_environment_names_the_instruction_set)
+TEST(the_environment_names_the_instruction_set)
 {
     const char *fork = getenv("CK_FORK");
     if (fork && !strcmp(fork, "no")) return; /* the table is chosen once in a process */
@@ -1676,9 +1642,8 @@ START_TEST(the_environment_names_the_instruction_set)
     ck_assert_ptr_eq(ng_kernels_for(NG_F64), ng_kernels_of("baseline", NG_F64));
     ck_assert(!ng_failed());
 }
-END_TEST
 
-START_TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used)
+TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used)
 {
     const char *fork = getenv("CK_FORK");
     if (fork && !strcmp(fork, "no")) return;
@@ -1691,51 +1656,4 @@ START_TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_use
     setenv("NORMGRAD_ISA", "", 1); /* as if it were not set */
     ck_assert_ptr_nonnull(ng_kernels_for(NG_F64));
     ck_assert(!ng_failed());
-}
-END_TEST
-
-Suite *kernels_suite(void)
-{
-    Suite *suite = suite_create("kernels");
-    TCase *tests = tcase_create("kernels");
-    tcase_add_loop_test(tests, a_nan_stays_a_nan_in_every_map, 0, TABLES);
-    tcase_add_loop_test(tests, an_element_has_the_same_bits_in_any_place, 0, TABLES);
-    tcase_add_loop_test(tests, activations_have_their_limits_and_tails, 0, TABLES);
-    tcase_add_loop_test(tests, exponentials_are_right_to_the_last_digits, 0, TABLES);
-    tcase_add_loop_test(tests, maximum_and_minimum_are_nan_where_either_is, 0, TABLES);
-    tcase_add_loop_test(tests, sums_of_columns_are_added_once_for_any_number_of_threads, 0, TABLES);
-    tcase_add_loop_test(tests, max_and_argmax_find_a_nan_and_the_first_of_equals, 0, TABLES);
-    tcase_add_loop_test(tests, softmax_takes_huge_logits_and_passes_nan_on_in_its_row, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_sums_many_rows_in_blocks, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_takes_long_rows, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_sums_many_long_rows, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_takes_a_row_near_the_ends_among_others, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_takes_long_rows_that_begin_badly, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_keeps_its_digits_far_from_zero, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_takes_rows_near_the_ends_of_float, 0, TABLES);
-    tcase_add_loop_test(tests, row_norm_takes_double_rows_whose_squares_overflow, 0, TABLES);
-    tcase_add_loop_test(tests, rows_in_vectors_equal_rows_done_plainly, 0, TABLES);
-    tcase_add_loop_test(tests, columns_in_vectors_equal_columns_done_plainly, 0, TABLES);
-    tcase_add_loop_test(tests, groups_in_vectors_equal_groups_done_plainly, 0, TABLES);
-    tcase_add_loop_test(tests, a_constant_row_gives_exactly_beta, 0, TABLES);
-    tcase_add_loop_test(tests, one_feature_gives_beta_and_no_gradient, 0, TABLES);
-    tcase_add_loop_test(tests, a_bad_element_spoils_its_own_row_only, 0, TABLES);
-    tcase_add_loop_test(tests, a_constant_column_has_its_value_for_mean_and_no_variance, 0, TABLES);
-    tcase_add_loop_test(tests, states_of_what_gets_no_gradient_end_at_zero, 0, TABLES);
-    tcase_add_loop_test(tests, a_variance_of_gradients_that_is_below_zero_is_zero, 0, TABLES);
-    tcase_add_loop_test(tests, running_statistics_of_nothing_end_at_zero, 0, TABLES);
-    tcase_add_loop_test(tests, large_products_match_plain_loops, 0, TABLES);
-    tcase_add_loop_test(tests, matrix_products_pass_nan_on, 0, TABLES);
-    tcase_add_loop_test(tests, copies_follow_permuted_and_broadcast_strides, 0, 2);
-    tcase_add_test(tests, walks_join_dimensions_where_memory_allows);
-    tcase_add_loop_test(tests, one_and_two_threads_give_the_same_bits, 0, TABLES);
-    tcase_add_loop_test(tests, sums_of_nans_have_the_same_bits_for_any_number_of_threads, 0,
-                        TABLES);
-    tcase_add_loop_test(tests, what_is_stored_past_the_caches_has_the_bits_of_what_is_not, 0,
-                        TABLES);
-    tcase_add_test(tests, tables_are_found_by_name);
-    tcase_add_test(tests, the_environment_names_the_instruction_set);
-    tcase_add_test(tests, an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

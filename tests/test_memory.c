@@ -106,14 +106,13 @@ static void expect_steady_state(ng_module *net, ng_optimizer *optimizer)
     ng_module_free(net);
 }
 
-START_TEST(training_with_each_norm_allocates_nothing_once_warm)
+LOOP_TEST(training_with_each_norm_allocates_nothing_once_warm, N_NORMS)
 {
     ng_module *net = network(norms[_i], 12);
     expect_steady_state(net, ng_adam_new(net));
 }
-END_TEST
 
-START_TEST(training_with_each_optimizer_allocates_nothing_once_warm)
+TEST(training_with_each_optimizer_allocates_nothing_once_warm)
 {
     for (int i = 0; i < 3; i++) {
         ng_module *net = network(layer_norm, 12);
@@ -122,7 +121,6 @@ START_TEST(training_with_each_optimizer_allocates_nothing_once_warm)
                                           : ng_rmsprop_new(net, .momentum = 0.9, .centered = true));
     }
 }
-END_TEST
 
 /* ---- Every allocation refused --------------------------------------------------------------- */
 
@@ -261,17 +259,15 @@ static void expect_to_survive(ng_module *(*norm)(int64_t width), void (*refuse_a
     forget_files();
 }
 
-START_TEST(every_allocation_refused_from_some_point_on)
+LOOP_TEST(every_allocation_refused_from_some_point_on, N_NORMS)
 {
     expect_to_survive(norms[_i], allocations_fail_after);
 }
-END_TEST
 
-START_TEST(every_single_allocation_refused)
+LOOP_TEST(every_single_allocation_refused, N_NORMS)
 {
     expect_to_survive(norms[_i], allocations_fail_once_after);
 }
-END_TEST
 
 /* A call that failed for want of memory has changed nothing: made again, it continues the run to
  * the same bits. (BatchNorm and dropout move state of their own in a forward pass that may fail
@@ -317,7 +313,7 @@ static ng_status run_with_retries(outcome *result)
     return status;
 }
 
-START_TEST(a_refused_call_made_again_continues_with_the_same_bits)
+TEST(a_refused_call_made_again_continues_with_the_same_bits)
 {
     static outcome first, result;
     ck_assert_int_eq(run_with_retries(&first), NG_OK);
@@ -335,7 +331,6 @@ START_TEST(a_refused_call_made_again_continues_with_the_same_bits)
     }
     forget_files();
 }
-END_TEST
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
@@ -390,7 +385,7 @@ static int wide_step(int threads, ng_dtype dtype, ng_tensor *kept[], int capacit
     return count;
 }
 
-START_TEST(a_training_step_has_the_same_bits_for_any_number_of_threads)
+LOOP_TEST(a_training_step_has_the_same_bits_for_any_number_of_threads, 2)
 {
     enum { CAPACITY = 32 };
     ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
@@ -406,9 +401,8 @@ START_TEST(a_training_step_has_the_same_bits_for_any_number_of_threads)
     }
     for (int i = 0; i < count; i++) ng_tensor_free(one[i]);
 }
-END_TEST
 
-START_TEST(the_built_in_product_has_the_same_bits_for_any_number_of_threads)
+LOOP_TEST(the_built_in_product_has_the_same_bits_for_any_number_of_threads, 2)
 {
     enum { M = 301, N = 129, K = 257 };
     ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
@@ -431,28 +425,4 @@ START_TEST(the_built_in_product_has_the_same_bits_for_any_number_of_threads)
     ng_tensor_free(b);
     ng_tensor_free(c[0]);
     ng_tensor_free(c[1]);
-}
-END_TEST
-
-Suite *memory_suite(void)
-{
-    Suite *suite = suite_create("memory");
-
-    TCase *steady = tcase_create("steady state");
-    tcase_add_loop_test(steady, training_with_each_norm_allocates_nothing_once_warm, 0, N_NORMS);
-    tcase_add_test(steady, training_with_each_optimizer_allocates_nothing_once_warm);
-    suite_add_tcase(suite, steady);
-
-    TCase *refused = tcase_create("refused");
-    tcase_add_loop_test(refused, every_allocation_refused_from_some_point_on, 0, N_NORMS);
-    tcase_add_loop_test(refused, every_single_allocation_refused, 0, N_NORMS);
-    tcase_add_test(refused, a_refused_call_made_again_continues_with_the_same_bits);
-    suite_add_tcase(suite, refused);
-
-    TCase *threads = tcase_create("threads");
-    tcase_add_loop_test(threads, a_training_step_has_the_same_bits_for_any_number_of_threads, 0, 2);
-    tcase_add_loop_test(threads, the_built_in_product_has_the_same_bits_for_any_number_of_threads,
-                        0, 2);
-    suite_add_tcase(suite, threads);
-    return suite;
 }

@@ -114,7 +114,9 @@ static bool names_itself(const char *name)
     return strncmp(ng_error_text(), name, stem) == 0;
 }
 
-START_TEST(null_is_an_error_that_names_the_function)
+FIXTURE(begin_calls, end_calls)
+
+LOOP_TEST(null_is_an_error_that_names_the_function, N_CALLS)
 {
     const char *text = calls[_i].text;
     const answer worked = calls[_i].call();
@@ -125,7 +127,6 @@ START_TEST(null_is_an_error_that_names_the_function)
                   ng_status_name(ng_error_status()));
     ck_assert_msg(names_itself(calls[_i].name), "%s: \"%s\"", text, ng_error_text());
 }
-END_TEST
 
 /* ---- The list is complete ------------------------------------------------------------------ */
 
@@ -164,21 +165,7 @@ static bool takes_pointer_and_has_row(const declaration *d)
     return true;
 }
 
-START_TEST(every_function_that_takes_a_pointer_has_a_row)
+TEST(every_function_that_takes_a_pointer_has_a_row)
 {
     ck_assert_int_gt(declarations_that(takes_pointer_and_has_row), 80);
-}
-END_TEST
-
-Suite *nulls_suite(void);
-
-Suite *nulls_suite(void)
-{
-    Suite *suite = suite_create("nulls");
-    TCase *tests = tcase_create("nulls");
-    tcase_add_checked_fixture(tests, begin_calls, end_calls);
-    tcase_add_loop_test(tests, null_is_an_error_that_names_the_function, 0, N_CALLS);
-    tcase_add_test(tests, every_function_that_takes_a_pointer_has_a_row);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -278,14 +278,14 @@ static void check_range(int range, bool record)
         }
 }
 
-START_TEST(norms_keep_their_digits_at_any_size) { check_range(_i, false); }
-END_TEST
+FIXTURE(set_up, tear_down)
 
-START_TEST(recorded_gradients_of_norms_keep_their_digits_too) { check_range(_i, true); }
-END_TEST
+LOOP_TEST(norms_keep_their_digits_at_any_size, RANGES) { check_range(_i, false); }
+
+LOOP_TEST(recorded_gradients_of_norms_keep_their_digits_too, RANGES) { check_range(_i, true); }
 
 /* The gradient of a gradient of rows of mean 1e6 in float is that in double. */
-START_TEST(second_order_of_norms_in_float_agrees_with_double)
+LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NORMS)
 {
     const norm_case *norm = &norms[_i];
     const place size = {4, 6, 8};
@@ -310,10 +310,9 @@ START_TEST(second_order_of_norms_in_float_agrees_with_double)
     }
     assert_near(error, 0, 2e-6 * largest);
 }
-END_TEST
 
 /* mean and deviation each detached or not: y is LayerNorm's, and dx lacks what is detached. */
-START_TEST(detached_norms_keep_their_digits)
+LOOP_TEST(detached_norms_keep_their_digits, 15)
 {
     static const double means[] = {0.5, 1e6, 1e30, 3e37, 1e-30},
                         spreads[] = {2, 1, 1e30, 5e37, 1e-30};
@@ -346,10 +345,9 @@ START_TEST(detached_norms_keep_their_digits)
         }
     }
 }
-END_TEST
 
 /* The sum of a million products, which float would lose five digits of. */
-START_TEST(spectral_norm_takes_sigma_in_double)
+TEST(spectral_norm_takes_sigma_in_double)
 {
     const int64_t n = 1000;
     ng_tensor *w = normal(NG_F32, NG_SHAPE(n, n), 1, 1, 7);
@@ -366,12 +364,11 @@ START_TEST(spectral_norm_takes_sigma_in_double)
     ng_tensor *one = own(ng_full_new(NG_F32, NG_SHAPE(4), 1));
     assert_close(ng_get(ng_spectral_norm(tape, large, one, one), 3), 1.0 / 16, 1e-7);
 }
-END_TEST
 
 /* ---- Softmax, losses, activations ------------------------------------------------------------ */
 
 /* The gradient is the softmax, whatever digits the value has left for ln sum e^(x - max). */
-START_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones)
+LOOP_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 8)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double shift[] = {0, -1e4, 1e5, -1e6}; /* by which x moves without rounding */
@@ -385,10 +382,9 @@ START_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones)
     assert_values(ng_gradient(tape, first, x), 2 * tolerance, (1 - 1 / sum) / sum,
                   -exp(1) / sum / sum, -exp(0.5) / sum / sum);
 }
-END_TEST
 
 /* Gelu by tanh, and silu: the gradient of the gradient in float is that in double. */
-START_TEST(second_order_of_activations_in_float_agrees_with_double)
+LOOP_TEST(second_order_of_activations_in_float_agrees_with_double, 5)
 {
     static ng_tensor *(*const calls[])(ng_tape *, ng_tensor *) = {ng_gelu_tanh, ng_silu, ng_sigmoid,
                                                                   ng_softplus, ng_gelu};
@@ -403,10 +399,9 @@ START_TEST(second_order_of_activations_in_float_agrees_with_double)
     for (int64_t i = 0; i < 2001; i++)
         assert_near(ng_get(second[0], i), ng_get(second[1], i), 5 * (double)FLT_EPSILON);
 }
-END_TEST
 
 /* The gradient is softmax - onehot, whatever digits the sum of max x and ln sum e^(x - max) has. */
-START_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones)
+LOOP_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones, 8)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double shifts[] = {0, -1e5, 1e6, 1e9},
@@ -419,7 +414,6 @@ START_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones)
     assert_values(ng_gradient(tape, loss, x), tolerance, -p, p);
     assert_values(ng_gradient(tape, loss, x, .record = true), tolerance, -p, p);
 }
-END_TEST
 
 static ng_tensor *swiglu_of(ng_tape *t, ng_tensor *a)
 {
@@ -476,7 +470,7 @@ static void check_end(int i, ng_dtype dtype, double at, double dy)
                   "second slope of %s %s at %g", ng_dtype_name(dtype), ends[i].name, at);
 }
 
-START_TEST(functions_keep_their_limits_in_gradients_of_any_kind)
+LOOP_TEST(functions_keep_their_limits_in_gradients_of_any_kind, ENDS)
 {
     static const double far[] = {1e17, 1e20, 1e38, 3.4e38, 1e160, 1e308, 1.7e308, (double)INFINITY};
     for (int i = 0; i < 8; i++)
@@ -485,10 +479,9 @@ START_TEST(functions_keep_their_limits_in_gradients_of_any_kind)
             check_end(_i, dtype, k & 2 ? far[i] : -far[i], k & 4 ? -10 : 1);
         }
 }
-END_TEST
 
 /* A slope has no part in what is not multiplied by it. */
-START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
+TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
 {
     ng_tensor *slope = ng_require_grad(own(ng_full_new(NG_F32, NG_SHAPE(1), 0.25)));
     ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(3), NG_VALUES((double)INFINITY, -2, 0)));
@@ -497,10 +490,9 @@ START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
             ng_gradient(tape, ng_sum(tape, ng_prelu(tape, x, slope)), slope, .record = record), 0,
             -2);
 }
-END_TEST
 
 /* The left branch's, as the slope is: alpha e^0, and of celu 1 / alpha. */
-START_TEST(prelu_of_a_scalar_is_a_scalar)
+TEST(prelu_of_a_scalar_is_a_scalar)
 {
     ng_tensor *x = own(ng_require_grad(ng_full_new(NG_F64, NG_SCALAR, -3)));
     ng_tensor *slope = own(ng_require_grad(ng_full_new(NG_F64, NG_SHAPE(1), 0.5)));
@@ -510,9 +502,8 @@ START_TEST(prelu_of_a_scalar_is_a_scalar)
     assert_values(ng_gradient(tape, y, slope), 0, -3);
     assert_values(ng_gradient(tape, y, x), 0, 0.5);
 }
-END_TEST
 
-START_TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
+TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
 {
     ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(1))));
     ng_tensor *elu = ng_gradient(tape, ng_elu(tape, x, 0.7), x, .record = true);
@@ -520,7 +511,6 @@ START_TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
     assert_close(ng_item(ng_gradient(tape, elu, x)), 0.7, 1e-15);
     assert_close(ng_item(ng_gradient(tape, celu, x)), 2, 1e-15);
 }
-END_TEST
 
 static const struct {
     double x, t, loss, slope;
@@ -544,7 +534,7 @@ static const struct {
 };
 enum { LOGISTIC = sizeof logistic / sizeof *logistic };
 
-START_TEST(binary_cross_entropy_of_any_logit)
+LOOP_TEST(binary_cross_entropy_of_any_logit, 2 * LOGISTIC)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double tolerance = _i % 2 ? 1e-13 : 1e-6, x = logistic[_i / 2].x;
@@ -563,7 +553,6 @@ START_TEST(binary_cross_entropy_of_any_logit)
                   fabs(ng_item(dt) + x) <= tolerance * fabs(x));
     }
 }
-END_TEST
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
@@ -575,7 +564,7 @@ static const double scores[] = {
 enum { SCORES = sizeof scores / sizeof *scores };
 
 /* Equal scores, whatever they are: each key has its share of each query. */
-START_TEST(equal_scores_share_alike)
+LOOP_TEST(equal_scores_share_alike, 2 * SCORES)
 {
     enum { KEYS = 130, QUERIES = 35 };
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
@@ -600,7 +589,6 @@ START_TEST(equal_scores_share_alike)
         }
     }
 }
-END_TEST
 
 typedef struct {
     ng_tensor *y, *dq, *dk, *dv;
@@ -635,7 +623,7 @@ static void assert_within(const ng_tensor *actual, const ng_tensor *expected, do
         assert_near(ng_get(actual, i), ng_get(expected, i), tolerance);
 }
 
-START_TEST(scores_far_from_zero_keep_their_digits)
+LOOP_TEST(scores_far_from_zero_keep_their_digits, 80)
 {
     static const double shifts[] = {0, -88.5, -89, -265.875, 300, -300, -709.875, 1e4, -1e4, 1e5};
     const double shift = shifts[_i / 8];
@@ -655,10 +643,9 @@ START_TEST(scores_far_from_zero_keep_their_digits)
         set_up();
     }
 }
-END_TEST
 
 /* Of three queries and two keys the first sees none, the second one, the third both. */
-START_TEST(causal_queries_before_every_key_give_zero)
+TEST(causal_queries_before_every_key_give_zero)
 {
     ng_tensor *q = normal(NG_F64, NG_SHAPE(1, 1, 3, 2), 0, 1, 1);
     ng_tensor *k = normal(NG_F64, NG_SHAPE(1, 1, 2, 2), 0, 1, 2);
@@ -671,28 +658,4 @@ START_TEST(causal_queries_before_every_key_give_zero)
     assert_close(ng_get(ng_grad(q), 0), 0, 0);
     assert_close(ng_get(ng_grad(q), 1), 0, 0);
     ck_assert_double_gt(fabs(ng_get(ng_grad(q), 5)), 1e-6);
-}
-END_TEST
-
-Suite *numbers_suite(void)
-{
-    Suite *suite = suite_create("numbers");
-    TCase *t = add_group(suite, "numbers");
-    tcase_add_loop_test(t, norms_keep_their_digits_at_any_size, 0, RANGES);
-    tcase_add_loop_test(t, recorded_gradients_of_norms_keep_their_digits_too, 0, RANGES);
-    tcase_add_loop_test(t, second_order_of_norms_in_float_agrees_with_double, 0, NORMS);
-    tcase_add_loop_test(t, detached_norms_keep_their_digits, 0, 15);
-    tcase_add_test(t, spectral_norm_takes_sigma_in_double);
-    tcase_add_loop_test(t, logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 0, 8);
-    tcase_add_loop_test(t, second_order_of_activations_in_float_agrees_with_double, 0, 5);
-    tcase_add_loop_test(t, cross_entropy_of_large_logits_has_the_gradient_of_small_ones, 0, 8);
-    tcase_add_loop_test(t, binary_cross_entropy_of_any_logit, 0, 2 * LOGISTIC);
-    tcase_add_loop_test(t, functions_keep_their_limits_in_gradients_of_any_kind, 0, ENDS);
-    tcase_add_test(t, prelu_of_infinity_has_no_gradient_to_the_slope);
-    tcase_add_test(t, prelu_of_a_scalar_is_a_scalar);
-    tcase_add_test(t, second_slope_of_elu_at_zero_is_that_of_the_left);
-    tcase_add_loop_test(t, equal_scores_share_alike, 0, 2 * SCORES);
-    tcase_add_loop_test(t, scores_far_from_zero_keep_their_digits, 0, 80);
-    tcase_add_test(t, causal_queries_before_every_key_give_zero);
-    return suite;
 }

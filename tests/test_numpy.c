@@ -39,7 +39,9 @@ enum { LARGE = 1, COMPRESSED = 2 };
 static const char *const archives[] = {"tests/golden/numpy.npz", "tests/golden/numpy_large.npz",
                                        "tests/golden/numpy_compressed.npz"};
 
-START_TEST(arrays_of_every_dtype_are_read)
+FIXTURE(make_test_folder, remove_test_folder)
+
+LOOP_TEST(arrays_of_every_dtype_are_read, ARCHIVES)
 {
     static const struct {
         const char *name;
@@ -56,12 +58,11 @@ START_TEST(arrays_of_every_dtype_are_read)
     assert_is(ng_tensor_load_npz(archives[_i], "scalar"), NG_F64, NG_SCALAR, 'f');
     assert_is(ng_tensor_load_npz(archives[_i], "row"), NG_F32, NG_SHAPE(5), 'f');
     assert_is(ng_tensor_load_npz(archives[_i], "none"), NG_F32, NG_SHAPE(0, 3), 'f');
-    ck_assert_ptr_null(ng_tensor_load_npz(archives[_i], "f16"));
-    assert_error(NG_EVALUE, "no array \"f16\"; it has: f2, f4, f8, i1, i2,");
+    assert_fails(ng_tensor_load_npz(archives[_i], "f16"), NG_EVALUE,
+                 "no array \"f16\"; it has: f2, f4, f8, i1, i2,");
 }
-END_TEST
 
-START_TEST(every_version_of_the_header_is_read)
+TEST(every_version_of_the_header_is_read)
 {
     for (int version = 1; version <= 3; version++) {
         char path[64];
@@ -69,14 +70,13 @@ START_TEST(every_version_of_the_header_is_read)
         assert_is(ng_tensor_load_npy(path), NG_F64, NG_SHAPE(2, 3, 4), 'f');
         size_t size;
         char *bytes = get_file(path, &size);
-        ck_assert_ptr_null(ng_tensor_load_npy(put_file("it.npy", bytes, 100)));
-        assert_error(NG_EPARSE, "not a .npy file of version 1, 2 or 3, or cut short");
+        assert_fails(ng_tensor_load_npy(put_file("it.npy", bytes, 100)), NG_EPARSE,
+                     "not a .npy file of version 1, 2 or 3, or cut short");
         free(bytes);
     }
 }
-END_TEST
 
-START_TEST(a_data_set_is_read_from_an_archive)
+LOOP_TEST(a_data_set_is_read_from_an_archive, ARCHIVES)
 {
     ng_dataset *data = ng_dataset_read_npz(archives[_i], .scale = 0.5);
     assert_ok(data);
@@ -97,18 +97,17 @@ START_TEST(a_data_set_is_read_from_an_archive)
     ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
     ng_dataset_free(data);
 
-    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .y = "row"));
-    assert_error(NG_ESHAPE, "x is (6, 2, 2) and y (5,), expected as many labels");
-    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .x = "none", .y = "none"));
-    assert_error(NG_ESHAPE, "x is (0, 3), expected (count, ...)");
-    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .scale = 1e300));
-    assert_error(NG_EVALUE, "times the scale is no float32");
-    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .dtype = NG_I64));
-    assert_error(NG_EDTYPE, "features as int64");
-    ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"));
-    assert_error(NG_EVALUE, ".y is set, which counts without .no_label only");
+    assert_fails(ng_dataset_read_npz(archives[_i], .y = "row"), NG_ESHAPE,
+                 "x is (6, 2, 2) and y (5,), expected as many labels");
+    assert_fails(ng_dataset_read_npz(archives[_i], .x = "none", .y = "none"), NG_ESHAPE,
+                 "x is (0, 3), expected (count, ...)");
+    assert_fails(ng_dataset_read_npz(archives[_i], .scale = 1e300), NG_EVALUE,
+                 "times the scale is no float32");
+    assert_fails(ng_dataset_read_npz(archives[_i], .dtype = NG_I64), NG_EDTYPE,
+                 "features as int64");
+    assert_fails(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"), NG_EVALUE,
+                 ".y is set, which counts without .no_label only");
 }
-END_TEST
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
@@ -119,7 +118,7 @@ static ng_tensor *sample(ng_dtype dtype, ng_shape shape)
     return x;
 }
 
-START_TEST(a_saved_array_has_the_bytes_that_numpy_writes)
+TEST(a_saved_array_has_the_bytes_that_numpy_writes)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3, 4));
     const char *path = in_folder("it.npy");
@@ -131,9 +130,8 @@ START_TEST(a_saved_array_has_the_bytes_that_numpy_writes)
     ck_assert_int_eq(memcmp(bytes, expected, size), 0);
     free(bytes), free(expected), ng_tensor_free(x);
 }
-END_TEST
 
-START_TEST(what_is_saved_is_read_again)
+TEST(what_is_saved_is_read_again)
 {
     static const ng_dtype dtypes[] = {NG_F32, NG_F64, NG_I64};
     const ng_shape shapes[] = {NG_SCALAR,      NG_SHAPE(1),       NG_SHAPE(1000, 3),
@@ -156,18 +154,16 @@ START_TEST(what_is_saved_is_read_again)
         ng_tensor_free(again);
     }
     arrays[1].name = arrays[0].name;
-    ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE);
-    assert_error(NG_EVALUE, "two arrays are named");
-    ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE);
-    assert_error(NG_EVALUE, "0 arrays, expected");
+    assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE,
+                 "two arrays are named");
+    assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE,
+                 "0 arrays, expected");
     arrays[0].name = "caf\xe9"; /* Latin-1, which numpy.load would fail at for all of them */
-    ck_assert_int_eq(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE);
-    assert_error(NG_EVALUE, "expected UTF-8");
+    assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE, "expected UTF-8");
     for (int i = 0; i < 18; i++) ng_tensor_free((ng_tensor *)arrays[i].tensor);
 }
-END_TEST
 
-START_TEST(saving_and_loading_without_memory_is_an_error)
+TEST(saving_and_loading_without_memory_is_an_error)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3, 4));
     const ng_npz_array arrays[] = {{"a", x}, {"b", x}};
@@ -191,7 +187,6 @@ START_TEST(saving_and_loading_without_memory_is_an_error)
     ng_tensor_free(x);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* Beside the file and the arrays that are asked for there is no more than small buffers. */
 enum { ARRAY = 4 << 20, SMALL = 1 << 17 };
@@ -210,7 +205,7 @@ static int64_t peak_of_reading(const char *path, const char *x, const char *y)
     return peak - second > alone ? peak - second : alone;
 }
 
-START_TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
+TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
 {
     ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(16, ARRAY / 64));
     const ng_npz_array arrays[] = {{"x", x}, {"y", x}};
@@ -220,7 +215,6 @@ START_TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
     ck_assert_int_le(peak, 3 * ARRAY + SMALL);
     ng_tensor_free(x);
 }
-END_TEST
 
 /* ---- What is refused ----------------------------------------------------------------------- */
 
@@ -260,7 +254,7 @@ static const struct {
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
 
-START_TEST(a_header_is_read_strictly)
+LOOP_TEST(a_header_is_read_strictly, HEADERS)
 {
     char bytes[512] = "\x93NUMPY\1";
     const size_t length = strlen(headers[_i].header);
@@ -268,14 +262,12 @@ START_TEST(a_header_is_read_strictly)
     memcpy(bytes + 10, headers[_i].header, length);
     ng_tensor *x = ng_tensor_load_npy(put_file("it.npy", bytes, 10 + length + headers[_i].bytes));
     if (headers[_i].problem) {
-        ck_assert_ptr_null(x);
-        assert_error(ng_error_status(), headers[_i].problem);
+        assert_fails(x, ng_error_status(), headers[_i].problem);
     } else {
         assert_values(x, 0, 0, 0);
         ng_tensor_free(x);
     }
 }
-END_TEST
 
 /* Each byte of a file in turn another one, and every length: read in some form, or refused. */
 static void assert_survives(const char *from, const char *name, void (*read)(const char *path))
@@ -302,16 +294,15 @@ static void assert_survives(const char *from, const char *name, void (*read)(con
 static void read_npy(const char *path) { ng_tensor_free(ng_tensor_load_npy(path)); }
 static void read_npz(const char *path) { ng_tensor_free(ng_tensor_load_npz(path, "fortran")); }
 
-START_TEST(damaged_files_are_refused_without_harm)
+TEST(damaged_files_are_refused_without_harm)
 {
     assert_survives("tests/golden/numpy3.npy", "it.npy", read_npy);
     for (int i = 0; i < ARCHIVES; i++) assert_survives(archives[i], "it.npz", read_npz);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* What a large archive says of itself, put out of order: in its ends, in the last array's entry. */
-START_TEST(a_large_archive_is_doubted_too)
+TEST(a_large_archive_is_doubted_too)
 {
     enum { LAST = -22, LOCATOR = LAST - 20, END = LOCATOR - 56, EXTRA = END - 28 };
     static const struct {
@@ -344,17 +335,16 @@ START_TEST(a_large_archive_is_doubted_too)
         char *place = bytes + (int64_t)size + faults[i].at, was[8];
         memcpy(was, place, 8);
         for (int k = 0; k < faults[i].bytes; k++) place[k] = (char)(faults[i].value >> 8 * k);
-        ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
-        assert_error(NG_EPARSE, faults[i].problem);
+        assert_fails(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"), NG_EPARSE,
+                     faults[i].problem);
         memcpy(place, was, 8);
     }
     free(bytes);
 }
-END_TEST
 
 /* The last bytes before the directory belong to the last array; of the packed one's very last, some
  * bits are no one's. */
-START_TEST(a_bit_that_fell_over_is_told_by_the_checksum)
+TEST(a_bit_that_fell_over_is_told_by_the_checksum)
 {
     for (int i = 0; i < ARCHIVES; i++) {
         size_t size, at = 0;
@@ -368,10 +358,9 @@ START_TEST(a_bit_that_fell_over_is_told_by_the_checksum)
         free(bytes);
     }
 }
-END_TEST
 
 /* As zip adds a file that is not named so, and numpy.load reads it. */
-START_TEST(an_array_without_npy_in_its_name_is_read)
+TEST(an_array_without_npy_in_its_name_is_read)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3));
     const char *path = in_folder("it.npz");
@@ -383,23 +372,21 @@ START_TEST(an_array_without_npy_in_its_name_is_read)
     ng_tensor *y = ng_tensor_load_npz(put_file("it.npz", bytes, size), "long.bar");
     assert_ok(y);
     assert_same_bits(x, y);
-    ck_assert_ptr_null(ng_tensor_load_npz(in_folder("it.npz"), "bare"));
-    assert_error(NG_EVALUE, "no array \"bare\"; it has: long.bar");
+    assert_fails(ng_tensor_load_npz(in_folder("it.npz"), "bare"), NG_EVALUE,
+                 "no array \"bare\"; it has: long.bar");
     free(bytes), ng_tensor_free(x), ng_tensor_free(y);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_int64_is_refused)
+TEST(what_does_not_fit_int64_is_refused)
 {
     char bytes[128] = "\x93NUMPY\1";
     static const char header[] = "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }";
     bytes[8] = (char)strlen(header);
     memcpy(bytes + 10, header, strlen(header));
     memset(bytes + 10 + strlen(header), 0xff, 8);
-    ck_assert_ptr_null(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))));
-    assert_error(NG_EVALUE, "element 0 is 18446744073709551615, which is no int64");
+    assert_fails(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))), NG_EVALUE,
+                 "element 0 is 18446744073709551615, which is no int64");
 }
-END_TEST
 
 /* ---- gzip ---------------------------------------------------------------------------------- */
 
@@ -416,7 +403,7 @@ static const char *packed(const char *name, const char *content)
     return result;
 }
 
-START_TEST(compressed_csv_and_idx_are_read)
+TEST(compressed_csv_and_idx_are_read)
 {
     const char *path = packed("it.csv", "1,2,0\n3,4,1\n");
     ng_dataset *data = ng_dataset_read_csv(path);
@@ -432,16 +419,16 @@ START_TEST(compressed_csv_and_idx_are_read)
     ck_assert_int_eq(ng_dataset_count(data), 4);
     ng_dataset_free(data);
 
-    ck_assert_ptr_null(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)));
-    assert_error(NG_EPARSE, "compressed data are cut short");
+    assert_fails(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)), NG_EPARSE,
+                 "compressed data are cut short");
     memset(twice + 2 * size, 0, 100); /* as tapes and tar pad */
     data = ng_dataset_read_csv(put_file("padded", twice, 2 * size + 100));
     assert_ok(data);
     ck_assert_int_eq(ng_dataset_count(data), 4);
     ng_dataset_free(data);
     twice[2 * size] = 'x';
-    ck_assert_ptr_null(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)));
-    assert_error(NG_EPARSE, "after its end that are not gzip's");
+    assert_fails(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)), NG_EPARSE,
+                 "after its end that are not gzip's");
     for (size_t i = 0; i < size; i++)
         for (int bit = 0; bit < 8; bit++) {
             if (i >= 4 && i < 10) continue; /* the time, and from which system */
@@ -466,9 +453,8 @@ START_TEST(compressed_csv_and_idx_are_read)
     assert_values(ng_dataset_x(data), 0, 0, 1, 1, 0);
     ng_dataset_free(data);
 }
-END_TEST
 
-START_TEST(what_deflate_makes_is_inflated_at_every_level)
+TEST(what_deflate_makes_is_inflated_at_every_level)
 {
     static char content[300000];
     for (int level = 1; level <= 9; level += 4)
@@ -492,7 +478,6 @@ START_TEST(what_deflate_makes_is_inflated_at_every_level)
             ng_dataset_free(a), ng_dataset_free(b);
         }
 }
-END_TEST
 
 static char *put_number(char *to, uint64_t value, int bytes)
 {
@@ -501,7 +486,7 @@ static char *put_number(char *to, uint64_t value, int bytes)
 }
 
 /* A packed array of zeros is a thousandth of them. */
-START_TEST(a_packed_archive_is_unpacked_into_the_array_itself)
+TEST(a_packed_archive_is_unpacked_into_the_array_itself)
 {
     ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(16, ARRAY / 64));
     char command[512], *content = NULL, *bytes;
@@ -533,51 +518,15 @@ START_TEST(a_packed_archive_is_unpacked_into_the_array_itself)
     ck_assert_int_le(peak_of_reading(path, "x", NULL), ARRAY + (at - content) + SMALL);
     free(bytes), free(content);
 }
-END_TEST
 
 #else
 
-START_TEST(without_zlib_a_compressed_file_says_how_to_read_it)
+TEST(without_zlib_a_compressed_file_says_how_to_read_it)
 {
     static const char says[] = "compressed, and normgrad was built without zlib";
-    ck_assert_ptr_null(ng_tensor_load_npz(archives[COMPRESSED], "x"));
-    assert_error(NG_EPARSE, says);
-    ck_assert_ptr_null(ng_dataset_read_csv(put_file("it.csv.gz", "\x1f\x8b\x08\0gzip", 8)));
-    assert_error(NG_EPARSE, says);
+    assert_fails(ng_tensor_load_npz(archives[COMPRESSED], "x"), NG_EPARSE, says);
+    assert_fails(ng_dataset_read_csv(put_file("it.csv.gz", "\x1f\x8b\x08\0gzip", 8)), NG_EPARSE,
+                 says);
 }
-END_TEST
 
 #endif
-
-Suite *numpy_suite(void)
-{
-    Suite *suite = suite_create("numpy");
-    TCase *arrays = tcase_create("arrays");
-    tcase_add_checked_fixture(arrays, make_test_folder, remove_test_folder);
-    tcase_add_loop_test(arrays, arrays_of_every_dtype_are_read, 0, ARCHIVES);
-    tcase_add_test(arrays, every_version_of_the_header_is_read);
-    tcase_add_loop_test(arrays, a_data_set_is_read_from_an_archive, 0, ARCHIVES);
-    tcase_add_test(arrays, a_saved_array_has_the_bytes_that_numpy_writes);
-    tcase_add_test(arrays, what_is_saved_is_read_again);
-    tcase_add_test(arrays, saving_and_loading_without_memory_is_an_error);
-    tcase_add_test(arrays, an_archive_is_read_without_a_second_copy_of_its_arrays);
-    tcase_add_loop_test(arrays, a_header_is_read_strictly, 0, HEADERS);
-    tcase_add_test(arrays, damaged_files_are_refused_without_harm);
-    tcase_add_test(arrays, a_large_archive_is_doubted_too);
-    tcase_add_test(arrays, a_bit_that_fell_over_is_told_by_the_checksum);
-    tcase_add_test(arrays, an_array_without_npy_in_its_name_is_read);
-    tcase_add_test(arrays, what_does_not_fit_int64_is_refused);
-    suite_add_tcase(suite, arrays);
-
-    TCase *gzip = tcase_create("gzip");
-    tcase_add_checked_fixture(gzip, make_test_folder, remove_test_folder);
-#ifdef NG_WITH_ZLIB
-    tcase_add_test(gzip, compressed_csv_and_idx_are_read);
-    tcase_add_test(gzip, what_deflate_makes_is_inflated_at_every_level);
-    tcase_add_test(gzip, a_packed_archive_is_unpacked_into_the_array_itself);
-#else
-    tcase_add_test(gzip, without_zlib_a_compressed_file_says_how_to_read_it);
-#endif
-    suite_add_tcase(suite, gzip);
-    return suite;
-}

@@ -124,11 +124,13 @@ static const manner manners[] = {
 };
 #define EACH_MANNER(how) for (const manner *how = manners; how < manners + 6; how++)
 
-START_TEST(every_element_that_a_case_gives_was_written)
+FIXTURE(set_up, tear_down)
+
+LOOP_TEST(every_element_that_a_case_gives_was_written,
+          (case_count(ng_op_case) + case_count(ng_layer_case)))
 {
     EACH_MANNER(how) assert_well_defined(case_at(_i), how);
 }
-END_TEST
 
 /* ---- On a tape that is full ---------------------------------------------------------------- */
 
@@ -186,12 +188,12 @@ static void expect_failures_told(const ng_case *spec, void (*refuse_after)(int64
     ng_module_free(module);
 }
 
-START_TEST(every_case_tells_that_it_was_refused_memory)
+LOOP_TEST(every_case_tells_that_it_was_refused_memory,
+          (case_count(ng_op_case) + case_count(ng_layer_case)))
 {
     expect_failures_told(case_at(_i), allocations_fail_after);
     expect_failures_told(case_at(_i), allocations_fail_twice_after);
 }
-END_TEST
 
 /* ---- Empty along an axis ------------------------------------------------------------------- */
 
@@ -214,7 +216,8 @@ static ng_case with_axis(const ng_case *spec, int input, int axis, int64_t to)
 }
 
 /* In turn every axis of every input, alone and with all that are as long. */
-START_TEST(every_case_works_or_answers_where_an_axis_is_empty)
+LOOP_TEST(every_case_works_or_answers_where_an_axis_is_empty,
+          (case_count(ng_op_case) + case_count(ng_layer_case)))
 {
     const ng_case *spec = case_at(_i);
     for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
@@ -228,7 +231,6 @@ START_TEST(every_case_works_or_answers_where_an_axis_is_empty)
             }
         }
 }
-END_TEST
 
 /* Whether there can be inputs of these shapes: they are empty, or no larger than in the table. */
 static bool can_be_made(const ng_case *spec)
@@ -283,7 +285,8 @@ static void run_beside(const ng_case *empty, int64_t length)
 }
 
 /* One length or two are 0, a third is huge. */
-START_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge)
+LOOP_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge,
+          (case_count(ng_op_case) + case_count(ng_layer_case)))
 {
     int64_t lengths[NG_CASE_INPUTS * NG_MAX_RANK];
     const int count = lengths_of(case_at(_i), lengths);
@@ -295,7 +298,6 @@ START_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge)
                 if (c != a && c != b && lengths[c] != 1) run_beside(&both, lengths[c]);
         }
 }
-END_TEST
 
 /* ---- Every public function that takes a tensor ---------------------------------------------
  *
@@ -604,7 +606,9 @@ static void end_calls(void)
     tear_down();
 }
 
-START_TEST(every_function_works_or_answers_with_strange_operands)
+FIXTURE(begin_calls, end_calls)
+
+LOOP_TEST(every_function_works_or_answers_with_strange_operands, N_CALLERS)
 {
     const caller *c = &callers[_i];
     call_with(c, -1, AS_IT_IS);
@@ -615,7 +619,6 @@ START_TEST(every_function_works_or_answers_with_strange_operands)
         for (strange what = NONE; what < N_STRANGE; what++)
             if (what != STALE || c->kinds[which] != 'l') call_with(c, which, what);
 }
-END_TEST
 
 /* ---- The list is complete ------------------------------------------------------------------ */
 
@@ -653,32 +656,7 @@ static bool takes_tensor_and_has_row(const declaration *d)
     return true;
 }
 
-START_TEST(every_function_that_takes_a_tensor_has_a_row)
+TEST(every_function_that_takes_a_tensor_has_a_row)
 {
     ck_assert_int_gt(declarations_that(takes_tensor_and_has_row), 100);
-}
-END_TEST
-
-/* ---- Suite --------------------------------------------------------------------------------- */
-
-Suite *operands_suite(void);
-
-Suite *operands_suite(void)
-{
-    Suite *suite = suite_create("operands");
-    const int cases = case_count(ng_op_case) + case_count(ng_layer_case);
-
-    TCase *empty = add_group(suite, "empty");
-    tcase_add_loop_test(empty, every_element_that_a_case_gives_was_written, 0, cases);
-    tcase_add_loop_test(empty, every_case_tells_that_it_was_refused_memory, 0, cases);
-    tcase_add_loop_test(empty, every_case_works_or_answers_where_an_axis_is_empty, 0, cases);
-    tcase_add_loop_test(empty, every_case_is_done_at_once_with_what_is_empty_and_huge, 0, cases);
-
-    TCase *strange_operands = tcase_create("strange");
-    tcase_add_checked_fixture(strange_operands, begin_calls, end_calls);
-    tcase_add_loop_test(strange_operands, every_function_works_or_answers_with_strange_operands, 0,
-                        N_CALLERS);
-    tcase_add_test(strange_operands, every_function_that_takes_a_tensor_has_a_row);
-    suite_add_tcase(suite, strange_operands);
-    return suite;
 }

@@ -32,15 +32,11 @@ static ng_tensor *normal(ng_shape shape, uint64_t seed)
 
 #define assert_shape(x, ...) ck_assert(ng_shape_equal(ng_shape_of(x), NG_SHAPE(__VA_ARGS__)))
 
-static void assert_fails(const ng_tensor *y, ng_status status, const char *text)
-{
-    ck_assert_ptr_null(y);
-    assert_error(status, text);
-}
-
 /* ---- Arithmetic ---------------------------------------------------------------------------- */
 
-START_TEST(arithmetic_gives_worked_values_and_gradients)
+FIXTURE(set_up, tear_down)
+
+TEST(arithmetic_gives_worked_values_and_gradients)
 {
     ng_tensor *a = LEAF(NG_SHAPE(3), 1, 2, 4), *b = LEAF(NG_SHAPE(3), 2, -4, 0.5);
     assert_values(ng_add(tape, a, b), 0, 3, -2, 4.5);
@@ -57,20 +53,18 @@ START_TEST(arithmetic_gives_worked_values_and_gradients)
     assert_gradient(ng_maximum(tape, a, b), a, 0, 0, 1, 1);
     assert_gradient(ng_minimum(tape, a, b), b, 0, 0, 1, 1);
 }
-END_TEST
 
 /* d a^b / da = b a^(b-1), d a^b / db = ln(a) a^b. A few roundings of pow and log: 1e-14. */
-START_TEST(pow_has_the_gradient_of_its_formula)
+TEST(pow_has_the_gradient_of_its_formula)
 {
     ng_tensor *a = LEAF(NG_SHAPE(3), 0.5, 2, 3), *b = LEAF(NG_SHAPE(3), -2, 3, 0.5);
     ng_tensor *y = ng_pow(tape, a, b);
     assert_gradient(y, a, 1e-14, -16, 12, 0.5 / sqrt(3.0));
     assert_gradient(y, b, 1e-14, 4 * log(0.5), 8 * log(2.0), sqrt(3.0) * log(3.0));
 }
-END_TEST
 
 /* The limit of ln(a) a^b, and PyTorch's choice at (0, 0); 0^-1 is infinite. */
-START_TEST(powers_of_zero_have_a_gradient_to_the_exponent)
+TEST(powers_of_zero_have_a_gradient_to_the_exponent)
 {
     ng_tensor *a = LEAF(NG_SHAPE(4), 0, 0, 0, 2), *b = LEAF(NG_SHAPE(4), 2, 1, 0, 0);
     ng_tensor *y = ng_pow(tape, a, b);
@@ -82,9 +76,8 @@ START_TEST(powers_of_zero_have_a_gradient_to_the_exponent)
     ng_tensor *slope = ng_gradient(tape, y, a, .record = true); /* b a^(b-1) */
     assert_values(ng_gradient(tape, ng_slice(tape, slope, 0, 3, 4), b), 1e-15, 0, 0, 0, 0.5);
 }
-END_TEST
 
-START_TEST(a_number_stands_on_either_side)
+TEST(a_number_stands_on_either_side)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2), 2, -4);
     assert_values(ng_add_scalar(tape, x, 1.5), 0, 3.5, -2.5);
@@ -98,9 +91,8 @@ START_TEST(a_number_stands_on_either_side)
     assert_gradient(ng_scalar_div(tape, 3, x), x, 0, -0.75, -0.1875);
     assert_gradient(ng_pow_scalar(tape, x, 3), x, 0, 12, 48);
 }
-END_TEST
 
-START_TEST(whole_powers_have_finite_gradients_of_every_order_at_zero)
+TEST(whole_powers_have_finite_gradients_of_every_order_at_zero)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2), 0, 3);
     assert_values(ng_pow_scalar(tape, x, 0), 0, 1, 1);
@@ -112,9 +104,8 @@ START_TEST(whole_powers_have_finite_gradients_of_every_order_at_zero)
     assert_values(curvature, 0, 2, 2);
     assert_values(ng_gradient(tape, curvature, x), 0, 0, 0);
 }
-END_TEST
 
-START_TEST(ties_share_the_gradient_equally)
+TEST(ties_share_the_gradient_equally)
 {
     ng_tensor *a = LEAF(NG_SHAPE(3), 1, 2, 3), *b = LEAF(NG_SHAPE(3), 1, 3, 3);
     assert_gradient(ng_maximum(tape, a, b), a, 0, 0.5, 0, 0.5);
@@ -123,11 +114,10 @@ START_TEST(ties_share_the_gradient_equally)
     ng_tensor *x = LEAF(NG_SHAPE(2, 3), 5, 5, 1, 2, 7, 3);
     assert_gradient(ng_max(tape, x, .axes = NG_AXES(1)), x, 0, 0.5, 0.5, 0, 0, 1, 0);
 }
-END_TEST
 
 /* ---- Broadcasting -------------------------------------------------------------------------- */
 
-START_TEST(operands_broadcast_on_the_left_the_right_and_both)
+TEST(operands_broadcast_on_the_left_the_right_and_both)
 {
     ng_tensor *matrix = LEAF(NG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
     ng_tensor *row = LEAF(NG_SHAPE(3), 10, 20, 30), *column = LEAF(NG_SHAPE(2, 1), 100, 200);
@@ -148,9 +138,8 @@ START_TEST(operands_broadcast_on_the_left_the_right_and_both)
     assert_gradient(both, column, 1e-15, 11.0 / 60, 11.0 / 60);
     assert_gradient(both, row, 1e-15, -3, -0.75, -1.0 / 3);
 }
-END_TEST
 
-START_TEST(broadcasting_adds_leading_dimensions)
+TEST(broadcasting_adds_leading_dimensions)
 {
     ng_tensor *scalar = LEAF(NG_SCALAR, 2), *row = LEAF(NG_SHAPE(2), 1, 3);
     ng_tensor *deep = LEAF(NG_SHAPE(2, 1, 2), 1, 2, 3, 4);
@@ -163,9 +152,8 @@ START_TEST(broadcasting_adds_leading_dimensions)
     assert_gradient(z, scalar, 0, 10);
     ck_assert_int_eq(ng_rank(ng_gradient(tape, z, scalar)), 0);
 }
-END_TEST
 
-START_TEST(sum_to_gives_back_what_has_the_shape_already)
+TEST(sum_to_gives_back_what_has_the_shape_already)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert_ptr_eq(ng_sum_to(tape, x, NG_SHAPE(2, 2)), x);
@@ -176,11 +164,10 @@ START_TEST(sum_to_gives_back_what_has_the_shape_already)
                  "ng_sum_to: (3,) does not broadcast to (2, 2)");
     assert_fails(ng_sum_to(tape, x, NG_SHAPE(1, 2, 2)), NG_ESHAPE, "does not broadcast");
 }
-END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
-START_TEST(wrong_operands_are_named_and_the_program_goes_on)
+TEST(wrong_operands_are_named_and_the_program_goes_on)
 {
     ng_tensor *a = zeros(NG_SHAPE(3, 4)), *b = zeros(NG_SHAPE(5)), *labels = INDEX(NG_SHAPE(1), 1);
     ng_tensor *single = own(ng_zeros_new(NG_F32, NG_SHAPE(3, 4)));
@@ -198,7 +185,6 @@ START_TEST(wrong_operands_are_named_and_the_program_goes_on)
     assert_ok(ng_add(tape, a, a));
     ck_assert(!ng_failed());
 }
-END_TEST
 
 /* ---- Functions of each element ------------------------------------------------------------- */
 
@@ -289,7 +275,7 @@ static void compare(const char *what, const ng_tensor *x, const ng_tensor *actua
 }
 
 /* Vector math is good to 4 ulp, and a derivative multiplies a few such values of up to 10. */
-START_TEST(functions_and_their_slopes_are_those_of_the_formula)
+TEST(functions_and_their_slopes_are_those_of_the_formula)
 {
     for (int k = 0; k < 2 * N_FUNCTIONS; k++) {
         const ng_dtype dtype = k < N_FUNCTIONS ? NG_F64 : NG_F32;
@@ -303,10 +289,9 @@ START_TEST(functions_and_their_slopes_are_those_of_the_formula)
                 tolerance);
     }
 }
-END_TEST
 
 /* Also where the function itself has rounded to its limit. */
-START_TEST(slopes_of_elu_keep_their_digits_far_from_zero)
+TEST(slopes_of_elu_keep_their_digits_far_from_zero)
 {
     static const double far[] = {-1e-9, -3, -20, -50, -85, 1e-9, 30, 1000};
     for (int d = 0; d < 2; d++) {
@@ -323,11 +308,10 @@ START_TEST(slopes_of_elu_keep_their_digits_far_from_zero)
         }
     }
 }
-END_TEST
 
 /* Recorded, of which a second gradient is taken: phi(x) (2 - x^2). The condition of erfc and of the
  * exponential is x^2. */
-START_TEST(slopes_of_gelu_keep_their_digits_in_the_tails)
+TEST(slopes_of_gelu_keep_their_digits_in_the_tails)
 {
     static const double far[] = {-12.5, -9, -5, -3.25, -2, 2, 5, 12.5};
     for (int d = 0; d < 2; d++) {
@@ -344,9 +328,8 @@ START_TEST(slopes_of_gelu_keep_their_digits_in_the_tails)
         }
     }
 }
-END_TEST
 
-START_TEST(nan_goes_through_every_function)
+TEST(nan_goes_through_every_function)
 {
     for (int i = 0; i < N_FUNCTIONS; i++) {
         ng_tensor *x = LEAF(NG_SHAPE(2), (double)NAN, 1);
@@ -363,9 +346,8 @@ START_TEST(nan_goes_through_every_function)
     ck_assert(isnan(ng_item(ng_max(tape, x))));
     ck_assert(isnan(ng_item(ng_logsumexp(tape, x))));
 }
-END_TEST
 
-START_TEST(infinities_have_their_limits)
+TEST(infinities_have_their_limits)
 {
     const double inf = (double)INFINITY;
     ng_tensor *x = LEAF(NG_SHAPE(3), -inf, 0, inf);
@@ -384,10 +366,9 @@ START_TEST(infinities_have_their_limits)
     ck_assert(isnan(ng_get(ng_sqrt(tape, edge), 1)));
     ck_assert(ng_get(ng_reciprocal(tape, edge), 0) == inf);
 }
-END_TEST
 
 /* Recorded too, and so have their own. */
-START_TEST(slopes_at_infinity_have_their_limits)
+TEST(slopes_at_infinity_have_their_limits)
 {
     static unary *const ops[] = {ng_gelu, ng_hardswish};
     const double inf = (double)INFINITY;
@@ -399,10 +380,9 @@ START_TEST(slopes_at_infinity_have_their_limits)
         assert_values(ng_gradient(tape, slope, x), 0, 0, 0, 0, 0);
     }
 }
-END_TEST
 
 /* Where sigmoid(x) is below the normal numbers, which are not 0. */
-START_TEST(small_sigmoids_are_not_zero)
+TEST(small_sigmoids_are_not_zero)
 {
     static const struct {
         ng_dtype dtype;
@@ -426,9 +406,8 @@ START_TEST(small_sigmoids_are_not_zero)
         assert_close(ng_get(ng_glu(tape, gated), 0) / (rows[i].sigmoid * 1e30), 1, digits);
     }
 }
-END_TEST
 
-START_TEST(slopes_at_kinks_are_the_documented_ones)
+TEST(slopes_at_kinks_are_the_documented_ones)
 {
     ng_tensor *x = LEAF(NG_SHAPE(3), -1, 0, 1);
     assert_gradient(ng_abs(tape, x), x, 0, -1, 0, 1);
@@ -440,9 +419,8 @@ START_TEST(slopes_at_kinks_are_the_documented_ones)
     ng_tensor *corner = LEAF(NG_SHAPE(2), -3, 3);
     assert_gradient(ng_hardswish(tape, corner), corner, 1e-15, -0.5, 1.5);
 }
-END_TEST
 
-START_TEST(gradients_of_nan_are_the_same_recorded_or_not)
+TEST(gradients_of_nan_are_the_same_recorded_or_not)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2), (double)NAN, 1);
     assert_gradient(ng_relu(tape, x), x, 0, 1, 1);
@@ -451,7 +429,6 @@ START_TEST(gradients_of_nan_are_the_same_recorded_or_not)
     ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x), 0)));
     ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x, .record = true), 0)));
 }
-END_TEST
 
 /* ---- Reductions ---------------------------------------------------------------------------- */
 
@@ -497,7 +474,7 @@ static reduced reduce_plainly(const ng_tensor *x, int set)
 }
 
 /* Sums of up to 120 values near 1 differ by their order in 120 roundings at most. */
-START_TEST(reductions_over_any_axes_are_those_of_plain_loops)
+TEST(reductions_over_any_axes_are_those_of_plain_loops)
 {
     ng_tensor *x = normal(NG_SHAPE(2, 3, 4, 5), 1);
     for (int set = 1; set < 16; set++) {
@@ -525,9 +502,8 @@ START_TEST(reductions_over_any_axes_are_those_of_plain_loops)
         }
     }
 }
-END_TEST
 
-START_TEST(gradients_of_reductions_reach_the_reduced_elements)
+TEST(gradients_of_reductions_reach_the_reduced_elements)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 6);
     assert_gradient(ng_sum(tape, x), x, 0, 1, 1, 1, 1);
@@ -537,10 +513,9 @@ START_TEST(gradients_of_reductions_reach_the_reduced_elements)
     const double p = 1 / (1 + exp(1.0)), q = 1 / (1 + exp(3.0));
     assert_gradient(ng_logsumexp(tape, x, .axes = NG_AXES(1)), x, 1e-14, p, 1 - p, q, 1 - q);
 }
-END_TEST
 
 /* Also where float cannot hold the mean: its numbers near 1e7 are whole. */
-START_TEST(variance_keeps_its_digits_far_from_zero)
+TEST(variance_keeps_its_digits_far_from_zero)
 {
     const double means[] = {1e6, 1e7};
     for (int i = 0; i < 2; i++) {
@@ -560,9 +535,8 @@ START_TEST(variance_keeps_its_digits_far_from_zero)
     ck_assert(isnan(ng_item(ng_variance(tape, LEAF(NG_SHAPE(1), 5), .unbiased = true))));
     ck_assert(isnan(ng_item(ng_variance(tape, zeros(NG_SHAPE(0)), .unbiased = true))));
 }
-END_TEST
 
-START_TEST(logsumexp_neither_overflows_nor_vanishes)
+TEST(logsumexp_neither_overflows_nor_vanishes)
 {
     const double inf = (double)INFINITY;
     ng_tensor *x = LEAF(NG_SHAPE(5, 2), 1000, 1000, -1000, -1000, -inf, 3, inf, 3, -inf, -inf);
@@ -575,10 +549,9 @@ START_TEST(logsumexp_neither_overflows_nor_vanishes)
     assert_gradient(ng_logsumexp(tape, far, .axes = NG_AXES(1)), far, 1e-12, 0.5, 0.5, 0.5, 0.5, 0,
                     1);
 }
-END_TEST
 
 /* Nor has one without elements, whose value is that of no term, -Inf. */
-START_TEST(a_row_of_minus_infinity_has_a_logsumexp_without_slope)
+TEST(a_row_of_minus_infinity_has_a_logsumexp_without_slope)
 {
     const double inf = (double)INFINITY;
     const int64_t rows[] = {1, 2, 40};
@@ -600,10 +573,9 @@ START_TEST(a_row_of_minus_infinity_has_a_logsumexp_without_slope)
     ck_assert_int_eq(ng_size(ng_gradient(tape, y, none)), 0);
     assert_values(ng_logsumexp(tape, none), 0, -inf);
 }
-END_TEST
 
 /* Beside an infinity nothing has a share, however many rows there are. */
-START_TEST(an_infinite_logsumexp_asks_nothing_of_the_others)
+TEST(an_infinite_logsumexp_asks_nothing_of_the_others)
 {
     const int64_t rows[] = {1, 16, 40};
     for (int i = 0; i < 3; i++) {
@@ -615,9 +587,8 @@ START_TEST(an_infinite_logsumexp_asks_nothing_of_the_others)
         for (int64_t k = 2; k < 2 * rows[i]; k++) ck_assert(ng_get(dx, k) == 0.5);
     }
 }
-END_TEST
 
-START_TEST(softmax_along_any_axis_is_exp_over_its_sum)
+TEST(softmax_along_any_axis_is_exp_over_its_sum)
 {
     ng_tensor *x = normal(NG_SHAPE(3, 2, 4), 5);
     for (int axis = -3; axis < 3; axis++) {
@@ -628,9 +599,8 @@ START_TEST(softmax_along_any_axis_is_exp_over_its_sum)
                              1e-14);
     }
 }
-END_TEST
 
-START_TEST(row_norms_have_the_eps_that_is_theirs)
+TEST(row_norms_have_the_eps_that_is_theirs)
 {
     const double small = 1e-3; /* whose square is 1e-6, as is eps of RMSNorm */
     ng_tensor *x = LEAF(NG_SHAPE(2), small, -small);
@@ -644,9 +614,8 @@ START_TEST(row_norms_have_the_eps_that_is_theirs)
         assert_fails(ng_rms_norm(tape, x, NG_NONE, wrong[i]), NG_EVALUE, "ng_rms_norm: eps = ");
     }
 }
-END_TEST
 
-START_TEST(argmax_is_the_first_of_equals)
+TEST(argmax_is_the_first_of_equals)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 3), 1, 5, 5, 9, 2, 3);
     ng_tensor *rows = ng_argmax(tape, x, 1), *columns = ng_argmax(tape, x, -2);
@@ -656,9 +625,8 @@ START_TEST(argmax_is_the_first_of_equals)
     assert_values(columns, 0, 1, 0, 0);
     ck_assert(!ng_requires_grad(rows));
 }
-END_TEST
 
-START_TEST(reductions_name_wrong_axes)
+TEST(reductions_name_wrong_axes)
 {
     ng_tensor *x = zeros(NG_SHAPE(3, 4)), *empty = zeros(NG_SHAPE(3, 0));
     assert_fails(ng_sum(tape, x, .axes = NG_AXES(2)), NG_ESHAPE, "ng_sum: axis 2");
@@ -681,7 +649,6 @@ START_TEST(reductions_name_wrong_axes)
     assert_fails(ng_max(tape, empty), NG_ESHAPE, "ng_max: (3, 0) has no elements");
     assert_fails(ng_argmax(tape, empty, 1), NG_ESHAPE, "ng_argmax: (3, 0)");
 }
-END_TEST
 
 /* ---- Matrix products ----------------------------------------------------------------------- */
 
@@ -704,13 +671,12 @@ static void multiply_plainly(bool ta, bool tb)
                 }
 }
 
-START_TEST(matmul_multiplies_broadcast_batches_read_either_way)
+TEST(matmul_multiplies_broadcast_batches_read_either_way)
 {
     for (int flags = 0; flags < 4; flags++) multiply_plainly(flags & 1, flags & 2);
 }
-END_TEST
 
-START_TEST(matmul_gives_worked_values_and_gradients)
+TEST(matmul_gives_worked_values_and_gradients)
 {
     ng_tensor *a = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *b = LEAF(NG_SHAPE(2, 1), 5, 6);
     ng_tensor *y = ng_matmul(tape, a, b);
@@ -725,9 +691,8 @@ START_TEST(matmul_gives_worked_values_and_gradients)
     assert_values(square, 0, 7, 10, 15, 22);
     assert_gradient(square, a, 0, 7, 11, 9, 13);
 }
-END_TEST
 
-START_TEST(matmul_names_shapes_that_do_not_fit)
+TEST(matmul_names_shapes_that_do_not_fit)
 {
     ng_tensor *a = zeros(NG_SHAPE(32, 64)), *b = zeros(NG_SHAPE(128, 10)), *v = zeros(NG_SHAPE(5));
     ng_tensor *p = zeros(NG_SHAPE(3, 2, 2)), *q = zeros(NG_SHAPE(4, 2, 2));
@@ -738,9 +703,8 @@ START_TEST(matmul_names_shapes_that_do_not_fit)
     assert_fails(ng_matmul(tape, p, q), NG_ESHAPE,
                  "ng_matmul: leading dimensions do not broadcast: (3, 2, 2) x (4, 2, 2)");
 }
-END_TEST
 
-START_TEST(linear_gives_worked_values_and_gradients)
+TEST(linear_gives_worked_values_and_gradients)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *w = LEAF(NG_SHAPE(1, 2), 10, 20);
     ng_tensor *bias = LEAF(NG_SHAPE(1), 0.5);
@@ -753,9 +717,8 @@ START_TEST(linear_gives_worked_values_and_gradients)
     ng_tensor *row = LEAF(NG_SHAPE(2), 1, 2);
     assert_shape(ng_linear(tape, row, w, bias), 1);
 }
-END_TEST
 
-START_TEST(linear_adds_to_the_gradients_that_leaves_have)
+TEST(linear_adds_to_the_gradients_that_leaves_have)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *w = LEAF(NG_SHAPE(1, 2), 10, 20);
     ng_tensor *bias = LEAF(NG_SHAPE(1), 0.5);
@@ -765,9 +728,8 @@ START_TEST(linear_adds_to_the_gradients_that_leaves_have)
     assert_values(ng_grad(w), 0, 8, 12);
     assert_values(ng_grad(bias), 0, 4);
 }
-END_TEST
 
-START_TEST(linear_names_shapes_that_do_not_fit)
+TEST(linear_names_shapes_that_do_not_fit)
 {
     ng_tensor *x = zeros(NG_SHAPE(32, 64)), *w = zeros(NG_SHAPE(10, 128)), *b = zeros(NG_SHAPE(9));
     assert_fails(ng_linear(tape, x, w, NG_NONE), NG_ESHAPE,
@@ -777,11 +739,10 @@ START_TEST(linear_names_shapes_that_do_not_fit)
     assert_fails(ng_linear(tape, x, b, NG_NONE), NG_ESHAPE, "weight is (9,), expected (out, in)");
     assert_fails(ng_linear(tape, x, NG_NONE, NG_NONE), NG_EVALUE, "ng_linear");
 }
-END_TEST
 
 /* ---- Shape --------------------------------------------------------------------------------- */
 
-START_TEST(reshape_shares_memory_and_finds_an_open_dimension)
+TEST(reshape_shares_memory_and_finds_an_open_dimension)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
     ng_tensor *y = ng_reshape(tape, x, NG_SHAPE(3, -1));
@@ -794,9 +755,8 @@ START_TEST(reshape_shares_memory_and_finds_an_open_dimension)
     ck_assert_ptr_eq(ng_reshape(tape, x, x->shape), x);
     ck_assert_ptr_eq(ng_reshape(tape, y, NG_SHAPE(-1, y->shape.dim[1])), y);
 }
-END_TEST
 
-START_TEST(reshape_names_sizes_that_differ)
+TEST(reshape_names_sizes_that_differ)
 {
     ng_tensor *x = zeros(NG_SHAPE(3, 4));
     assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 2)), NG_ESHAPE,
@@ -810,9 +770,8 @@ START_TEST(reshape_names_sizes_that_differ)
     assert_fails(ng_reshape(tape, x, NG_SHAPE(-2, 6)), NG_ESHAPE, "ng_reshape: negative dimension");
     assert_fails(ng_reshape(tape, x, (ng_shape){.rank = 9}), NG_ESHAPE, "ng_reshape: 9 dimensions");
 }
-END_TEST
 
-START_TEST(permute_and_transpose_move_axes)
+TEST(permute_and_transpose_move_axes)
 {
     ng_tensor *x = LEAF(NG_SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
     ng_tensor *y = ng_permute(tape, x, NG_AXES(2, 0, 1));
@@ -829,9 +788,8 @@ START_TEST(permute_and_transpose_move_axes)
     assert_fails(ng_permute(tape, x, NG_AXES(0, 1, 1)), NG_ESHAPE, "axis 1 is named twice");
     assert_fails(ng_transpose(tape, x, 0, 3), NG_ESHAPE, "ng_transpose: axis 3");
 }
-END_TEST
 
-START_TEST(broadcast_to_repeats)
+TEST(broadcast_to_repeats)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 1), 1, 2);
     ng_tensor *y = ng_broadcast_to(tape, x, NG_SHAPE(2, 2, 3));
@@ -843,9 +801,8 @@ START_TEST(broadcast_to_repeats)
     assert_fails(ng_broadcast_to(tape, LEAF(NG_SHAPE(1, 2), 1, 2), NG_SHAPE(2)), NG_ESHAPE,
                  "ng_broadcast_to: (1, 2) does not broadcast to (2,)");
 }
-END_TEST
 
-START_TEST(slices_count_from_either_end)
+TEST(slices_count_from_either_end)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 4), 1, 2, 3, 4, 5, 6, 7, 8);
     assert_values(ng_slice(tape, x, 1, 1, 3), 0, 2, 3, 6, 7);
@@ -861,18 +818,16 @@ START_TEST(slices_count_from_either_end)
     assert_fails(ng_slice(tape, x, 1, 3, 1), NG_ESHAPE, "3:1 along axis 1 of (2, 4) ends before");
     assert_fails(ng_slice(tape, x, 2, 0, 1), NG_ESHAPE, "ng_slice: axis 2");
 }
-END_TEST
 
-START_TEST(slices_of_one_tensor_add_up_in_its_gradient)
+TEST(slices_of_one_tensor_add_up_in_its_gradient)
 {
     ng_tensor *x = LEAF(NG_SHAPE(1, 4), 1, 2, 3, 4);
     ng_tensor *h = ng_mul_scalar(tape, x, 1);
     ng_tensor *y = ng_mul(tape, ng_slice(tape, h, 1, 0, 3), ng_slice(tape, h, 1, 1, 4));
     assert_gradient(y, x, 0, 2, 4, 6, 3);
 }
-END_TEST
 
-START_TEST(pad_puts_zeros_around)
+TEST(pad_puts_zeros_around)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 1), 3, 4);
     ng_tensor *y = ng_pad(tape, x, 1, 1, 2);
@@ -884,9 +839,8 @@ START_TEST(pad_puts_zeros_around)
                  "ng_pad: 9223372036854775807 before and 2 after");
     assert_fails(ng_pad(tape, x, 1, 0, INT64_MAX - 1), NG_ESHAPE, "more elements than memory");
 }
-END_TEST
 
-START_TEST(concat_joins_and_its_gradient_parts)
+TEST(concat_joins_and_its_gradient_parts)
 {
     ng_tensor *a = LEAF(NG_SHAPE(2, 1), 1, 2), *b = LEAF(NG_SHAPE(2, 2), 3, 4, 5, 6);
     ng_tensor *y = ng_concat(tape, (ng_tensor *[]){a, b}, 2, -1);
@@ -900,9 +854,8 @@ START_TEST(concat_joins_and_its_gradient_parts)
                  "(2, 1) and (2,)");
     assert_fails(ng_concat(tape, &a, 0, 0), NG_EVALUE, "ng_concat: 0 parts");
 }
-END_TEST
 
-START_TEST(int64_tensors_move_as_they_are)
+TEST(int64_tensors_move_as_they_are)
 {
     const double big = 9007199254740992.0; /* 2^53 */
     ng_tensor *x = INDEX(NG_SHAPE(2, 2), 1, -2, 3, big);
@@ -918,11 +871,10 @@ START_TEST(int64_tensors_move_as_they_are)
     assert_fails(ng_concat(tape, (ng_tensor *[]){x, y}, 2, 0), NG_EDTYPE, "float64");
     assert_fails(ng_concat(tape, (ng_tensor *[]){y, x}, 2, 0), NG_EDTYPE, "int64");
 }
-END_TEST
 
 /* ---- Selection ----------------------------------------------------------------------------- */
 
-START_TEST(gather_takes_rows_and_scatter_adds_them_back)
+TEST(gather_takes_rows_and_scatter_adds_them_back)
 {
     ng_tensor *table = LEAF(NG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6);
     ng_tensor *index = INDEX(NG_SHAPE(2, 2), 2, 0, 2, 2);
@@ -937,10 +889,9 @@ START_TEST(gather_takes_rows_and_scatter_adds_them_back)
     assert_shape(one, 2);
     assert_values(one, 0, 3, 4);
 }
-END_TEST
 
 /* 2^24 and 2,000 ones to one place: a sum in float stops at 2^24. */
-START_TEST(scatter_counts_beyond_the_digits_of_float)
+TEST(scatter_counts_beyond_the_digits_of_float)
 {
     enum { COUNT = 2003 };
     ng_tensor *x = own(ng_full_new(NG_F32, NG_SHAPE(COUNT), 1));
@@ -958,9 +909,8 @@ START_TEST(scatter_counts_beyond_the_digits_of_float)
     for (int i = 0; i < 2; i++) assert_ok(ng_backward(tape, ng_sum(tape, rows)));
     assert_values(ng_grad(table), 0, 2 * most, 4);
 }
-END_TEST
 
-START_TEST(gather_names_a_wrong_index)
+TEST(gather_names_a_wrong_index)
 {
     ng_tensor *table = zeros(NG_SHAPE(10, 2)), *none = zeros(NG_SHAPE(0, 2));
     assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(4), 0, 1, 9, 12)), NG_ESHAPE,
@@ -983,9 +933,8 @@ START_TEST(gather_names_a_wrong_index)
     assert_fails(ng_scatter_add_rows(tape, high, INDEX(NG_SCALAR, 0), 1), NG_ESHAPE,
                  "9 dimensions");
 }
-END_TEST
 
-START_TEST(where_chooses_with_all_three_broadcasting)
+TEST(where_chooses_with_all_three_broadcasting)
 {
     ng_tensor *condition = CONSTANT(NG_SHAPE(2, 1), 1, 0);
     ng_tensor *a = LEAF(NG_SHAPE(3), 1, 2, 3), *b = LEAF(NG_SCALAR, 9);
@@ -996,10 +945,9 @@ START_TEST(where_chooses_with_all_three_broadcasting)
     assert_fails(ng_where(tape, zeros(NG_SHAPE(4)), a, b), NG_ESHAPE,
                  "ng_where: shapes do not broadcast: (4,) and (3,)");
 }
-END_TEST
 
 /* ln x at x = 0 has an infinite slope, which must not turn into 0 x inf for what is not chosen. */
-START_TEST(where_keeps_out_what_is_not_chosen)
+TEST(where_keeps_out_what_is_not_chosen)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2), 0, 2);
     ng_tensor *positive = ng_greater(tape, x, ng_zeros_like(tape, x));
@@ -1010,9 +958,8 @@ START_TEST(where_keeps_out_what_is_not_chosen)
     ng_tensor *poisoned = LEAF(NG_SHAPE(2), (double)NAN, 1);
     assert_gradient(ng_where(tape, CONSTANT(NG_SHAPE(2), 0, 1), poisoned, x), x, 0, 1, 0);
 }
-END_TEST
 
-START_TEST(comparisons_are_one_or_zero_and_false_for_nan)
+TEST(comparisons_are_one_or_zero_and_false_for_nan)
 {
     ng_tensor *a = CONSTANT(NG_SHAPE(4), 1, 2, 3, (double)NAN), *b = CONSTANT(NG_SCALAR, 2);
     assert_values(ng_greater(tape, a, b), 0, 0, 0, 1, 0);
@@ -1021,25 +968,22 @@ START_TEST(comparisons_are_one_or_zero_and_false_for_nan)
     assert_values(ng_equal(tape, a, b), 0, 0, 1, 0, 0);
     ck_assert_int_eq(ng_dtype_of(ng_less(tape, a, b)), NG_F64);
 }
-END_TEST
 
-START_TEST(the_gradient_of_a_comparison_fails_loudly)
+TEST(the_gradient_of_a_comparison_fails_loudly)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2), 1, 2);
     ng_tensor *y = ng_mul(tape, x, ng_greater(tape, x, CONSTANT(NG_SCALAR, 1.5)));
     assert_fails(ng_gradient(tape, y, x), NG_EGRAD, "greater has no gradient");
     assert_fails(ng_gradient(tape, y, x, .record = true), NG_EGRAD, "greater has no gradient");
-    ck_assert_int_eq(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD);
-    assert_error(NG_EGRAD, "greater has no gradient");
+    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD, "greater has no gradient");
     ck_assert(!ng_has_grad(x));
     ng_tensor *z = ng_mul(tape, x, ng_greater(tape, ng_detach(tape, x), CONSTANT(NG_SCALAR, 1.5)));
     assert_gradient(z, x, 0, 0, 1);
 }
-END_TEST
 
 /* ---- Constants ----------------------------------------------------------------------------- */
 
-START_TEST(constants_have_the_asked_dtype_and_shape)
+TEST(constants_have_the_asked_dtype_and_shape)
 {
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(2, 1), 2.5);
     assert_values(x, 0, 2.5, 2.5);
@@ -1049,9 +993,8 @@ START_TEST(constants_have_the_asked_dtype_and_shape)
     assert_values(ng_full(tape, NG_I64, NG_SHAPE(2), 7), 0, 7, 7);
     assert_fails(ng_full(tape, NG_F32, NG_SHAPE(2, -1), 1), NG_ESHAPE, "ng_full: negative");
 }
-END_TEST
 
-START_TEST(cast_keeps_values_and_hands_its_gradient_back)
+TEST(cast_keeps_values_and_hands_its_gradient_back)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2), 1.5, -2);
     ng_tensor *y = ng_cast(tape, x, NG_F32);
@@ -1067,10 +1010,9 @@ START_TEST(cast_keeps_values_and_hands_its_gradient_back)
     assert_fails(ng_cast(tape, x, (ng_dtype)9), NG_EDTYPE, "ng_cast: dtype 9");
     assert_fails(ng_full(tape, (ng_dtype)9, NG_SCALAR, 0), NG_EDTYPE, "ng_full: dtype 9");
 }
-END_TEST
 
 /* A float holds neither 1e8 + 1 nor 6e38, which are on the way. */
-START_TEST(sums_over_axes_apart_are_in_double_on_the_way)
+TEST(sums_over_axes_apart_are_in_double_on_the_way)
 {
     const double values[] = {1e8, 1, 3e38, 3e38, -1e8, 2, -3e38, -3e38};
     ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(2, 2, 2), values, 8));
@@ -1085,11 +1027,10 @@ START_TEST(sums_over_axes_apart_are_in_double_on_the_way)
     x = own(ng_ones_new(NG_F32, NG_SHAPE(3, 2, 3, 2, 3)));
     assert_values(ng_sum(tape, x, .axes = NG_AXES(0, 2, 4)), 0, 27, 27, 27, 27);
 }
-END_TEST
 
 /* ---- Empty and one-element tensors --------------------------------------------------------- */
 
-START_TEST(nothing_sums_to_zero)
+TEST(nothing_sums_to_zero)
 {
     ng_tensor *x = zeros(NG_SHAPE(0, 3));
     assert_values(ng_sum(tape, x), 0, 0);
@@ -1099,10 +1040,9 @@ START_TEST(nothing_sums_to_zero)
     ck_assert(isnan(ng_item(ng_mean(tape, x))));
     assert_shape(ng_gradient(tape, ng_sum(tape, x), x), 0, 3);
 }
-END_TEST
 
 /* A loss may be made of them, as of a sum. */
-START_TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
+TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
 {
     ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(3, 0)));
     ng_tensor *const y[] = {ng_prod(tape, x),
@@ -1124,11 +1064,10 @@ START_TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
         assert_shape(ng_gradient(tape, dx, x, .allow_unused = true), 3, 0);
     }
 }
-END_TEST
 
 /* Of every reduction along the middle of (outer, 2, 0): an empty result, at once, and nothing
  * beside it is written. */
-START_TEST(reductions_beside_an_empty_axis_write_nothing)
+TEST(reductions_beside_an_empty_axis_write_nothing)
 {
     const int64_t outer[] = {4096, 1000000, INT64_C(1) << 40};
     for (int i = 0; i < 3; i++) {
@@ -1147,10 +1086,9 @@ START_TEST(reductions_beside_an_empty_axis_write_nothing)
         assert_shape(ng_gradient(tape, y[4], x), outer[i], 2, 0);
     }
 }
-END_TEST
 
 /* Whichever axis comes first: without the zeros there are too many elements. */
-START_TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
+TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
 {
     const int64_t huge = INT64_C(1) << 40;
     ng_tensor *row = zeros(NG_SHAPE(1, huge, 0)), *column = zeros(NG_SHAPE(huge, 1, 0));
@@ -1168,9 +1106,8 @@ START_TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
     assert_fails(ng_concat(tape, parts, 3, 1), NG_ESHAPE, "more elements");
     assert_fails(ng_concat(tape, parts, 17, 1), NG_ESHAPE, "ng_concat: axis 1 has more elements");
 }
-END_TEST
 
-START_TEST(empty_operands_give_empty_results)
+TEST(empty_operands_give_empty_results)
 {
     ng_tensor *x = zeros(NG_SHAPE(0, 3)), *row = LEAF(NG_SHAPE(3), 1, 2, 3);
     ng_tensor *y = ng_exp(tape, ng_add(tape, x, row));
@@ -1188,10 +1125,9 @@ START_TEST(empty_operands_give_empty_results)
     assert_shape(ng_linear(tape, x, rows, NG_NONE), 0, 1);
     assert_gradient(ng_linear(tape, x, rows, NG_NONE), rows, 0, 0, 0, 0);
 }
-END_TEST
 
 /* Of nothing the mean is NaN, and so much does it depend on what is not there: not at all. */
-START_TEST(a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients)
+TEST(a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients)
 {
     ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(0, 3))), *dy = LEAF(NG_SCALAR, 2);
     ng_tensor *dx = ng_gradient(tape, ng_mean(tape, x), x, .cotangent = dy, .record = true);
@@ -1199,9 +1135,8 @@ START_TEST(a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients)
     ng_tensor *sum = ng_add(tape, ng_sum(tape, dx), ng_square(tape, dy));
     assert_gradient(sum, dy, 0, 4);
 }
-END_TEST
 
-START_TEST(matmul_over_nothing_is_zero)
+TEST(matmul_over_nothing_is_zero)
 {
     ng_tensor *a = zeros(NG_SHAPE(2, 0)), *b = zeros(NG_SHAPE(0, 2));
     ng_tensor *y = ng_matmul(tape, a, b);
@@ -1213,9 +1148,8 @@ START_TEST(matmul_over_nothing_is_zero)
     assert_gradient(z, c, 0, 0, 0, 0);
     assert_values(ng_linear(tape, a, zeros(NG_SHAPE(1, 0)), LEAF(NG_SHAPE(1), 5)), 0, 5, 5);
 }
-END_TEST
 
-START_TEST(one_element_tensors_reduce_to_themselves)
+TEST(one_element_tensors_reduce_to_themselves)
 {
     ng_tensor *x = LEAF(NG_SCALAR, 3);
     assert_values(ng_sum(tape, x), 0, 3);
@@ -1227,7 +1161,6 @@ START_TEST(one_element_tensors_reduce_to_themselves)
     assert_gradient(ng_variance(tape, x), x, 0, 0);
     assert_shape(ng_sum(tape, LEAF(NG_SHAPE(1, 1), 3), .keepdim = true), 1, 1);
 }
-END_TEST
 
 /* ---- Every case of an op ------------------------------------------------------------------- */
 
@@ -1281,7 +1214,7 @@ static run run_case(const ng_case *spec, ng_dtype dtype)
 }
 
 /* Fused against composed. Both round some tens of times in double, at values up to a few tens. */
-START_TEST(every_case_agrees_with_its_definition)
+LOOP_TEST(every_case_agrees_with_its_definition, case_count(ng_op_case))
 {
     const double near = 1e-11;
     const ng_case *spec = ng_op_case(_i);
@@ -1298,20 +1231,18 @@ START_TEST(every_case_agrees_with_its_definition)
             assert_tensors_close(r.gradients[i], gradients[i], near);
     }
 }
-END_TEST
 
 /* The gradient as kernels give it, against the recorded one, of rules and definitions. */
-START_TEST(every_case_has_the_same_gradient_recorded_or_not)
+LOOP_TEST(every_case_has_the_same_gradient_recorded_or_not, case_count(ng_op_case))
 {
     run r = run_case(ng_op_case(_i), NG_F64);
     ng_tensor *gradients[NG_CASE_INPUTS];
     gradients_of(&r, r.y, true, gradients);
     for (int i = 0; i < r.n_wanted; i++) assert_tensors_close(r.gradients[i], gradients[i], 1e-11);
 }
-END_TEST
 
 /* The op twice on the same inputs: the second of the two kernels adds to what the first left. */
-START_TEST(every_case_adds_to_gradients_that_are_there)
+LOOP_TEST(every_case_adds_to_gradients_that_are_there, case_count(ng_op_case))
 {
     const ng_case *spec = ng_op_case(_i);
     run r = run_case(spec, NG_F64);
@@ -1321,7 +1252,6 @@ START_TEST(every_case_adds_to_gradients_that_are_there)
     for (int i = 0; i < r.n_wanted; i++)
         assert_tensors_close(gradients[i], ng_mul_scalar(tape, r.gradients[i], 2), 1e-11);
 }
-END_TEST
 
 static double largest(const ng_tensor *x)
 {
@@ -1343,7 +1273,7 @@ static void assert_float_near_double(const char *name, const ng_tensor *single,
                       ng_get(single, i), ng_get(exact, i));
 }
 
-START_TEST(every_case_in_float_is_near_double)
+LOOP_TEST(every_case_in_float_is_near_double, case_count(ng_op_case))
 {
     const ng_case *spec = ng_op_case(_i);
     const run single = run_case(spec, NG_F32), exact = run_case(spec, NG_F64);
@@ -1352,9 +1282,8 @@ START_TEST(every_case_in_float_is_near_double)
     for (int i = 0; i < exact.n_wanted; i++)
         assert_float_near_double(spec->name, single.gradients[i], exact.gradients[i]);
 }
-END_TEST
 
-START_TEST(every_case_gives_the_same_bits_again)
+LOOP_TEST(every_case_gives_the_same_bits_again, case_count(ng_op_case))
 {
     const ng_case *spec = ng_op_case(_i);
     for (int k = 0; k < 2; k++) {
@@ -1365,10 +1294,9 @@ START_TEST(every_case_gives_the_same_bits_again)
             assert_same_bits(first.gradients[i], second.gradients[i]);
     }
 }
-END_TEST
 
 /* Memory of the tape is as the step before has left it: here full of NaN. */
-START_TEST(every_case_has_the_same_bits_in_memory_that_was_used)
+LOOP_TEST(every_case_has_the_same_bits_in_memory_that_was_used, case_count(ng_op_case))
 {
     enum { BYTES = 1 << 20 };
     const ng_case *spec = ng_op_case(_i);
@@ -1388,7 +1316,6 @@ START_TEST(every_case_has_the_same_bits_in_memory_that_was_used)
         for (int i = 0; i < used.n_wanted; i++) assert_same_bits(used.gradients[i], gradients[i]);
     }
 }
-END_TEST
 
 /* y is asked for itself: nothing before it is wanted, and its op is not run. */
 static void assert_stops_at_itself(const run *r, bool record)
@@ -1412,7 +1339,7 @@ static void assert_goes_on_from_itself(const char *name, const run *r, bool reco
         assert_float_near_double(name, found[i + 1], ng_mul_scalar(tape, r->gradients[i], 3));
 }
 
-START_TEST(the_gradient_to_every_results_own_node_is_the_cotangent)
+LOOP_TEST(the_gradient_to_every_results_own_node_is_the_cotangent, case_count(ng_op_case))
 {
     for (int k = 0; k < 4; k++) {
         const ng_case *spec = ng_op_case(_i);
@@ -1421,10 +1348,9 @@ START_TEST(the_gradient_to_every_results_own_node_is_the_cotangent)
         assert_goes_on_from_itself(spec->name, &r, k & 2);
     }
 }
-END_TEST
 
 /* Each input alone: the gradient is the same as beside the others. */
-START_TEST(every_case_gives_each_gradient_alone)
+LOOP_TEST(every_case_gives_each_gradient_alone, case_count(ng_op_case))
 {
     const run r = run_case(ng_op_case(_i), NG_F64);
     for (int i = 0; i < 2 * r.n_wanted; i++) {
@@ -1433,118 +1359,14 @@ START_TEST(every_case_gives_each_gradient_alone)
         assert_tensors_close(alone, r.gradients[i / 2], 1e-11);
     }
 }
-END_TEST
 
 /* Frozen after it was recorded, a leaf is passed over as if it had never required a gradient; where
  * none is left, the pass says so. */
-START_TEST(every_case_passes_over_leaves_that_were_frozen_since)
+LOOP_TEST(every_case_passes_over_leaves_that_were_frozen_since, case_count(ng_op_case))
 {
     const run r = run_case(ng_op_case(_i), NG_F64);
     for (int i = 0; i < r.n_wanted; i++) r.wanted[i]->requires_grad = false;
-    ck_assert_int_eq(ng_backward_from(tape, r.y, r.dy), NG_EGRAD);
-    assert_error(NG_EGRAD, "ng_backward_from: all that required a gradient was frozen since");
+    assert_fails(ng_backward_from(tape, r.y, r.dy), NG_EGRAD,
+                 "ng_backward_from: all that required a gradient was frozen since");
     for (int i = 0; i < r.n_wanted; i++) ck_assert(!ng_has_grad(r.wanted[i]));
-}
-END_TEST
-
-/* ---- Suite --------------------------------------------------------------------------------- */
-
-Suite *ops_suite(void);
-
-Suite *ops_suite(void)
-{
-    Suite *suite = suite_create("ops");
-
-    TCase *arithmetic = add_group(suite, "arithmetic");
-    tcase_add_test(arithmetic, arithmetic_gives_worked_values_and_gradients);
-    tcase_add_test(arithmetic, pow_has_the_gradient_of_its_formula);
-    tcase_add_test(arithmetic, powers_of_zero_have_a_gradient_to_the_exponent);
-    tcase_add_test(arithmetic, a_number_stands_on_either_side);
-    tcase_add_test(arithmetic, whole_powers_have_finite_gradients_of_every_order_at_zero);
-    tcase_add_test(arithmetic, ties_share_the_gradient_equally);
-    tcase_add_test(arithmetic, operands_broadcast_on_the_left_the_right_and_both);
-    tcase_add_test(arithmetic, broadcasting_adds_leading_dimensions);
-    tcase_add_test(arithmetic, sum_to_gives_back_what_has_the_shape_already);
-    tcase_add_test(arithmetic, wrong_operands_are_named_and_the_program_goes_on);
-
-    TCase *elementwise = add_group(suite, "elementwise");
-    tcase_add_test(elementwise, functions_and_their_slopes_are_those_of_the_formula);
-    tcase_add_test(elementwise, slopes_of_elu_keep_their_digits_far_from_zero);
-    tcase_add_test(elementwise, slopes_of_gelu_keep_their_digits_in_the_tails);
-    tcase_add_test(elementwise, nan_goes_through_every_function);
-    tcase_add_test(elementwise, infinities_have_their_limits);
-    tcase_add_test(elementwise, slopes_at_infinity_have_their_limits);
-    tcase_add_test(elementwise, small_sigmoids_are_not_zero);
-    tcase_add_test(elementwise, slopes_at_kinks_are_the_documented_ones);
-    tcase_add_test(elementwise, gradients_of_nan_are_the_same_recorded_or_not);
-
-    TCase *reductions = add_group(suite, "reductions");
-    tcase_add_test(reductions, reductions_over_any_axes_are_those_of_plain_loops);
-    tcase_add_test(reductions, gradients_of_reductions_reach_the_reduced_elements);
-    tcase_add_test(reductions, variance_keeps_its_digits_far_from_zero);
-    tcase_add_test(reductions, logsumexp_neither_overflows_nor_vanishes);
-    tcase_add_test(reductions, a_row_of_minus_infinity_has_a_logsumexp_without_slope);
-    tcase_add_test(reductions, an_infinite_logsumexp_asks_nothing_of_the_others);
-    tcase_add_test(reductions, softmax_along_any_axis_is_exp_over_its_sum);
-    tcase_add_test(reductions, row_norms_have_the_eps_that_is_theirs);
-    tcase_add_test(reductions, argmax_is_the_first_of_equals);
-    tcase_add_test(reductions, reductions_name_wrong_axes);
-
-    TCase *products = add_group(suite, "matrix products");
-    tcase_add_test(products, matmul_multiplies_broadcast_batches_read_either_way);
-    tcase_add_test(products, matmul_gives_worked_values_and_gradients);
-    tcase_add_test(products, matmul_names_shapes_that_do_not_fit);
-    tcase_add_test(products, linear_gives_worked_values_and_gradients);
-    tcase_add_test(products, linear_adds_to_the_gradients_that_leaves_have);
-    tcase_add_test(products, linear_names_shapes_that_do_not_fit);
-
-    TCase *layout = add_group(suite, "layout");
-    tcase_add_test(layout, reshape_shares_memory_and_finds_an_open_dimension);
-    tcase_add_test(layout, reshape_names_sizes_that_differ);
-    tcase_add_test(layout, permute_and_transpose_move_axes);
-    tcase_add_test(layout, broadcast_to_repeats);
-    tcase_add_test(layout, slices_count_from_either_end);
-    tcase_add_test(layout, slices_of_one_tensor_add_up_in_its_gradient);
-    tcase_add_test(layout, pad_puts_zeros_around);
-    tcase_add_test(layout, concat_joins_and_its_gradient_parts);
-    tcase_add_test(layout, int64_tensors_move_as_they_are);
-
-    TCase *selection = add_group(suite, "selection");
-    tcase_add_test(selection, gather_takes_rows_and_scatter_adds_them_back);
-    tcase_add_test(selection, scatter_counts_beyond_the_digits_of_float);
-    tcase_add_test(selection, gather_names_a_wrong_index);
-    tcase_add_test(selection, where_chooses_with_all_three_broadcasting);
-    tcase_add_test(selection, where_keeps_out_what_is_not_chosen);
-    tcase_add_test(selection, comparisons_are_one_or_zero_and_false_for_nan);
-    tcase_add_test(selection, the_gradient_of_a_comparison_fails_loudly);
-
-    TCase *edges = add_group(suite, "constants and empty tensors");
-    tcase_add_test(edges, constants_have_the_asked_dtype_and_shape);
-    tcase_add_test(edges, cast_keeps_values_and_hands_its_gradient_back);
-    tcase_add_test(edges, sums_over_axes_apart_are_in_double_on_the_way);
-    tcase_add_test(edges, nothing_sums_to_zero);
-    tcase_add_test(edges, products_and_norms_of_nothing_have_gradients_of_nothing);
-    tcase_add_test(edges, empty_operands_give_empty_results);
-    tcase_add_test(edges, a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients);
-    tcase_add_test(edges, reductions_beside_an_empty_axis_write_nothing);
-    tcase_add_test(edges, an_empty_shape_is_refused_where_its_strides_would_overflow);
-    tcase_add_test(edges, matmul_over_nothing_is_zero);
-    tcase_add_test(edges, one_element_tensors_reduce_to_themselves);
-
-    TCase *table = add_group(suite, "table of ops");
-    tcase_add_loop_test(table, every_case_agrees_with_its_definition, 0, case_count(ng_op_case));
-    tcase_add_loop_test(table, every_case_has_the_same_gradient_recorded_or_not, 0,
-                        case_count(ng_op_case));
-    tcase_add_loop_test(table, every_case_adds_to_gradients_that_are_there, 0,
-                        case_count(ng_op_case));
-    tcase_add_loop_test(table, every_case_in_float_is_near_double, 0, case_count(ng_op_case));
-    tcase_add_loop_test(table, every_case_gives_the_same_bits_again, 0, case_count(ng_op_case));
-    tcase_add_loop_test(table, every_case_has_the_same_bits_in_memory_that_was_used, 0,
-                        case_count(ng_op_case));
-    tcase_add_loop_test(table, the_gradient_to_every_results_own_node_is_the_cotangent, 0,
-                        case_count(ng_op_case));
-    tcase_add_loop_test(table, every_case_gives_each_gradient_alone, 0, case_count(ng_op_case));
-    tcase_add_loop_test(table, every_case_passes_over_leaves_that_were_frozen_since, 0,
-                        case_count(ng_op_case));
-    return suite;
 }

@@ -1,3 +1,4 @@
+/* Optimizers against their formulas, which parameters they move, schedules, clipping and groups. */
 #include "core/tensor.h"
 #include "support.h"
 
@@ -74,7 +75,7 @@ static void check_sgd(double momentum, double dampening, double decay, bool nest
     bench_free(&b);
 }
 
-START_TEST(sgd_is_its_formula)
+TEST(sgd_is_its_formula)
 {
     check_sgd(0, 0, 0, false);
     check_sgd(0, 0, 0.05, false);
@@ -82,7 +83,6 @@ START_TEST(sgd_is_its_formula)
     check_sgd(0.9, 0.3, 0.05, false);
     check_sgd(0.9, 0, 0.05, true);
 }
-END_TEST
 
 static void check_adam(bool decoupled, double decay)
 {
@@ -115,7 +115,7 @@ static void check_adam(bool decoupled, double decay)
     bench_free(&b);
 }
 
-START_TEST(adam_and_adamw_are_their_formulas)
+TEST(adam_and_adamw_are_their_formulas)
 {
     check_adam(false, 0);
     check_adam(false, 0.05);
@@ -123,10 +123,9 @@ START_TEST(adam_and_adamw_are_their_formulas)
     check_adam(true, 0.2);
     check_adam(true, NG_ZERO); /* none */
 }
-END_TEST
 
 /* With betas of 0 a step is lr sign(g), however large the gradient before. */
-START_TEST(adam_without_memory_moves_by_the_newest_gradient)
+TEST(adam_without_memory_moves_by_the_newest_gradient)
 {
     for (int k = 0; k < 2; k++) {
         const double large = k ? 1e5 : 1e13;
@@ -144,7 +143,6 @@ START_TEST(adam_without_memory_moves_by_the_newest_gradient)
         bench_free(&b);
     }
 }
-END_TEST
 
 static void check_rmsprop(bool centered, double momentum, double decay)
 {
@@ -173,17 +171,16 @@ static void check_rmsprop(bool centered, double momentum, double decay)
     bench_free(&b);
 }
 
-START_TEST(rmsprop_is_its_formula)
+TEST(rmsprop_is_its_formula)
 {
     check_rmsprop(false, 0, 0);
     check_rmsprop(false, 0.9, 0.05);
     check_rmsprop(true, 0, 0.05);
     check_rmsprop(true, 0.9, 0);
 }
-END_TEST
 
 /* Gradients that stay the same have a variance of 0, which rounding puts below it. */
-START_TEST(centered_rmsprop_goes_on_where_gradients_do_not_vary)
+TEST(centered_rmsprop_goes_on_where_gradients_do_not_vary)
 {
     for (int k = 0; k < 2; k++) {
         bench b = bench_new(k ? NG_F32 : NG_F64);
@@ -197,7 +194,6 @@ START_TEST(centered_rmsprop_goes_on_where_gradients_do_not_vary)
         bench_free(&b);
     }
 }
-END_TEST
 
 static ng_optimizer *that_squares(int kind, ng_module *module)
 {
@@ -208,7 +204,7 @@ static ng_optimizer *that_squares(int kind, ng_module *module)
 }
 
 /* A finite gradient whose square overflows, then ordinary ones: training goes on. */
-START_TEST(a_huge_gradient_stops_nothing)
+TEST(a_huge_gradient_stops_nothing)
 {
     for (int i = 0; i < 8; i++) {
         bench b = bench_new(i % 2 ? NG_F64 : NG_F32);
@@ -230,9 +226,8 @@ START_TEST(a_huge_gradient_stops_nothing)
         bench_free(&b);
     }
 }
-END_TEST
 
-START_TEST(options_left_out_have_their_defaults)
+TEST(options_left_out_have_their_defaults)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *all[] = {ng_sgd_new(b.module), ng_adam_new(b.module), ng_adamw_new(b.module),
@@ -251,9 +246,8 @@ START_TEST(options_left_out_have_their_defaults)
     }
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(defaults_written_out_change_no_bit)
+TEST(defaults_written_out_change_no_bit)
 {
     for (int k = 0; k < 4; k++) {
         bench left = bench_new(NG_F64), said = bench_new(NG_F64);
@@ -278,9 +272,8 @@ START_TEST(defaults_written_out_change_no_bit)
         bench_free(&left), bench_free(&said);
     }
 }
-END_TEST
 
-START_TEST(float_moves_as_double_does)
+TEST(float_moves_as_double_does)
 {
     bench single = bench_new(NG_F32), twice = bench_new(NG_F64);
     ng_optimizer *a = ng_adamw_new(single.module, .lr = 0.05);
@@ -296,11 +289,10 @@ START_TEST(float_moves_as_double_does)
     ng_optimizer_free(a), ng_optimizer_free(b);
     bench_free(&single), bench_free(&twice);
 }
-END_TEST
 
 /* ---- Which parameters are moved ------------------------------------------------------------ */
 
-START_TEST(two_backward_passes_add_and_a_step_spends)
+TEST(two_backward_passes_add_and_a_step_spends)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1);
@@ -326,9 +318,8 @@ START_TEST(two_backward_passes_add_and_a_step_spends)
     ng_optimizer_free(sgd);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(what_no_backward_pass_has_reached_is_not_moved)
+TEST(what_no_backward_pass_has_reached_is_not_moved)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1));
     ng_tape *tape = ng_tape_new();
@@ -347,11 +338,10 @@ START_TEST(what_no_backward_pass_has_reached_is_not_moved)
     ng_tensor_free(x), ng_tensor_free(before), ng_tensor_free(kept);
     ng_optimizer_free(adam), ng_tape_free(tape), ng_module_free(net);
 }
-END_TEST
 
 /* Adam's correction counts the steps of each parameter: one that is reached late begins at t = 1
  * and moves by lr. */
-START_TEST(a_parameter_reached_late_takes_its_first_step_then)
+TEST(a_parameter_reached_late_takes_its_first_step_then)
 {
     bench b = bench_new(NG_F64), other = bench_new(NG_F64);
     ng_module *both = ng_sequential_new(b.module, other.module);
@@ -368,9 +358,8 @@ START_TEST(a_parameter_reached_late_takes_its_first_step_then)
     ng_optimizer_free(adam), ng_module_free(both);
     bench_free(&b), bench_free(&other);
 }
-END_TEST
 
-START_TEST(two_optimizers_of_a_network_both_move_it)
+TEST(two_optimizers_of_a_network_both_move_it)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *one = ng_sgd_new(b.module, .lr = 1), *two = ng_sgd_new(b.module, .lr = 10);
@@ -389,9 +378,8 @@ START_TEST(two_optimizers_of_a_network_both_move_it)
     ng_optimizer_free(one), ng_optimizer_free(two), ng_optimizer_free(late);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(a_step_after_the_gradients_were_dropped_waits_for_a_pass)
+TEST(a_step_after_the_gradients_were_dropped_waits_for_a_pass)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1);
@@ -409,11 +397,10 @@ START_TEST(a_step_after_the_gradients_were_dropped_waits_for_a_pass)
     ng_optimizer_free(sgd);
     bench_free(&b);
 }
-END_TEST
 
 /* Of Adam, so that what is remembered of the first layer is seen to stay. */
 /* Not that it is none: an optimizer made since moves by its decay. */
-START_TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
+TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *first = ng_sgd_new(b.module, .lr = 0.1);
@@ -428,9 +415,8 @@ START_TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
     ng_optimizer_free(first), ng_optimizer_free(second);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(a_layer_that_is_added_later_is_taken_up)
+TEST(a_layer_that_is_added_later_is_taken_up)
 {
     bench grown = bench_new(NG_F64), alone = bench_new(NG_F64), added = bench_new(NG_F64);
     ng_module *net = ng_sequential_new(grown.module);
@@ -454,9 +440,8 @@ START_TEST(a_layer_that_is_added_later_is_taken_up)
     ng_optimizer_free(adam), ng_optimizer_free(same), ng_module_free(net);
     bench_free(&grown), bench_free(&alone), bench_free(&added);
 }
-END_TEST
 
-START_TEST(a_layer_that_is_added_deep_inside_is_taken_up)
+TEST(a_layer_that_is_added_deep_inside_is_taken_up)
 {
     bench first = bench_new(NG_F64), added = bench_new(NG_F64);
     ng_module *inner = ng_sequential_new(first.module), *net = ng_sequential_new(inner);
@@ -471,9 +456,8 @@ START_TEST(a_layer_that_is_added_deep_inside_is_taken_up)
     ng_optimizer_free(sgd), ng_module_free(net);
     bench_free(&first), bench_free(&added);
 }
-END_TEST
 
-START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
+TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
 {
     bench b = bench_new(NG_F64);
     const double huge[N] = {3e200, -4e200, 0}, tiny[N] = {3e-200, 4e-200, 0};
@@ -505,9 +489,8 @@ START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
     }
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
+TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1, .momentum = 0.9);
@@ -527,9 +510,8 @@ START_TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
     ng_optimizer_free(sgd);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
+TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = ng_sgd_new(b.module);
@@ -541,9 +523,8 @@ START_TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
     ng_optimizer_free(sgd);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
+TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
 {
     ng_module *net = ng_linear_new(2, 2);
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -555,8 +536,8 @@ START_TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
         assert_ok(ng_module_to(net, NG_F64));
         if (i > 0) assert_ok(ng_module_to(net, NG_F32));
         ng_tensor *before = ng_copy_new(weight, ng_dtype_of(weight));
-        ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
-        assert_error(NG_ESTATE, "no backward pass has reached a parameter since the last step");
+        assert_fails(ng_optimizer_step(sgd), NG_ESTATE,
+                     "no backward pass has reached a parameter since the last step");
         assert_same_bits(weight, before);
         ng_tensor_free(before);
         ng_tape_reset(tape);
@@ -569,9 +550,8 @@ START_TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
     }
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(state_follows_a_dtype_change_before_the_first_step_only)
+TEST(state_follows_a_dtype_change_before_the_first_step_only)
 {
     bench b = bench_new(NG_F32);
     ng_optimizer *adam = ng_adam_new(b.module, .lr = 0.1);
@@ -587,15 +567,14 @@ START_TEST(state_follows_a_dtype_change_before_the_first_step_only)
 
     assert_ok(ng_module_to(b.module, NG_F32));
     reach(&b, gradients[0]);
-    ck_assert_int_eq(ng_optimizer_step(adam), NG_ESTATE);
-    assert_error(NG_ESTATE, "ng_optimizer_step: \"weight\" is float32 now and was float64");
+    assert_fails(ng_optimizer_step(adam), NG_ESTATE,
+                 "ng_optimizer_step: \"weight\" is float32 now and was float64");
     ck_assert_int_eq(ng_optimizer_steps(adam), 1);
     ng_optimizer_free(adam);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(a_step_allocates_nothing)
+TEST(a_step_allocates_nothing)
 {
     bench b = bench_new(NG_F32);
     ng_optimizer *all[] = {ng_sgd_new(b.module, .momentum = 0.9), ng_adam_new(b.module),
@@ -610,11 +589,10 @@ START_TEST(a_step_allocates_nothing)
     bench_free(&b);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* ---- Schedules ----------------------------------------------------------------------------- */
 
-START_TEST(schedules_have_their_closed_forms)
+TEST(schedules_have_their_closed_forms)
 {
     const double pi = acos(-1);
     const ng_schedule constant = {0};
@@ -631,9 +609,8 @@ START_TEST(schedules_have_their_closed_forms)
     const ng_schedule tenth = {.kind = NG_SCHEDULE_STEP, .every = 1};
     assert_close(ng_schedule_factor(&tenth, 2), 0.01, 1e-15);
 }
-END_TEST
 
-START_TEST(a_warm_up_goes_before_any_schedule)
+TEST(a_warm_up_goes_before_any_schedule)
 {
     const double pi = acos(-1);
     bench b = bench_new(NG_F64);
@@ -655,9 +632,8 @@ START_TEST(a_warm_up_goes_before_any_schedule)
     for (int t = 0; t < 9; t++) assert_close(ng_schedule_factor(&stairs, t), expected[t], 1e-15);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(the_base_rate_can_be_set)
+TEST(the_base_rate_can_be_set)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd =
@@ -666,8 +642,7 @@ START_TEST(the_base_rate_can_be_set)
     reach(&b, (double[N]){0});
     assert_ok(ng_optimizer_step(sgd));
     ck_assert(ng_optimizer_lr(sgd) == 2);
-    ck_assert_int_eq(ng_optimizer_set_lr(sgd, (double)NAN), NG_EVALUE);
-    assert_error(NG_EVALUE, "ng_optimizer_set_lr: lr is");
+    assert_fails(ng_optimizer_set_lr(sgd, (double)NAN), NG_EVALUE, "ng_optimizer_set_lr: lr is");
     ck_assert(ng_optimizer_lr(sgd) == 2);
     assert_ok(ng_optimizer_set_lr(sgd, 0));
     reach(&b, gradients[0]);
@@ -676,11 +651,10 @@ START_TEST(the_base_rate_can_be_set)
     ng_optimizer_free(sgd);
     bench_free(&b);
 }
-END_TEST
 
 /* ---- Clipping ------------------------------------------------------------------------------ */
 
-START_TEST(the_norm_is_that_of_all_unspent_gradients)
+TEST(the_norm_is_that_of_all_unspent_gradients)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1));
     ng_tape *tape = ng_tape_new();
@@ -699,9 +673,8 @@ START_TEST(the_norm_is_that_of_all_unspent_gradients)
     assert_values(ng_grad(ng_module_find(net, "0.weight")), 0, 0, 0, 0);
     ng_optimizer_free(first), ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(clipping_by_norm_shortens_what_is_too_long)
+TEST(clipping_by_norm_shortens_what_is_too_long)
 {
     const double g[N] = {2, 3, 6};
     const ng_dtype dtypes[] = {NG_F64, NG_F32};
@@ -717,9 +690,8 @@ START_TEST(clipping_by_norm_shortens_what_is_too_long)
         bench_free(&b);
     }
 }
-END_TEST
 
-START_TEST(clipping_by_value_clamps_each_element)
+TEST(clipping_by_value_clamps_each_element)
 {
     const double g[N] = {-3, 0.25, 2};
     bench b = bench_new(NG_F64);
@@ -728,66 +700,64 @@ START_TEST(clipping_by_value_clamps_each_element)
     assert_values(ng_grad(b.weight), 0, -0.5, 0.25, 0.5);
     bench_free(&b);
 }
-END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
-#define REFUSED(constructor, message)                                                              \
-    do {                                                                                           \
-        ck_assert_ptr_null(constructor);                                                           \
-        assert_error(NG_EVALUE, message);                                                          \
-    } while (0)
-
-START_TEST(options_without_sense_are_refused)
+TEST(options_without_sense_are_refused)
 {
     bench b = bench_new(NG_F64);
     const int64_t live = allocations_live();
     const double nan = (double)NAN;
-    REFUSED(ng_sgd_new(b.module, .lr = -1), "ng_sgd_new: lr is -1, expected a finite number");
-    REFUSED(ng_sgd_new(b.module, .lr = HUGE_VAL), "ng_sgd_new: lr is inf");
-    REFUSED(ng_sgd_new(b.module, .momentum = -0.5), "momentum is -0.5");
-    REFUSED(ng_sgd_new(b.module, .nesterov = true), "expected a momentum and no dampening");
-    REFUSED(ng_sgd_new(b.module, .dampening = 0.1),
-            "ng_sgd_new: .dampening is set, which counts with a momentum only");
-    REFUSED(ng_adam_new(b.module, .schedule = {.steps = 10}),
-            "schedule.steps is set, which counts with NG_SCHEDULE_COSINE or _LINEAR only");
-    REFUSED(ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 2, .floor = 0.1}),
-            "schedule.floor is set");
-    REFUSED(ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .every = 1}),
-            "schedule.every is set, which counts with NG_SCHEDULE_STEP only");
-    REFUSED(ng_adam_new(b.module,
-                        .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .factor = NG_ZERO}),
-            "schedule.factor is set, which counts with NG_SCHEDULE_STEP only");
-    REFUSED(ng_sgd_new(b.module, .momentum = 0.9, .dampening = 0.1, .nesterov = true),
-            "expected a momentum and no dampening");
-    REFUSED(ng_adam_new(b.module, .lr = nan), "ng_adam_new: lr is");
-    REFUSED(ng_adam_new(b.module, .beta1 = 1), "beta1 is 1, expected 0 <= beta1 < 1");
-    REFUSED(ng_adam_new(b.module, .beta2 = -0.1), "beta2 is -0.1");
-    REFUSED(ng_adam_new(b.module, .eps = -1), "eps is -1");
-    REFUSED(ng_adam_new(b.module, .weight_decay = -1), "ng_adam_new: weight_decay is -1");
-    REFUSED(ng_adamw_new(b.module, .weight_decay = nan), "ng_adamw_new: weight_decay is");
-    REFUSED(ng_adamw_new(b.module, .weight_decay = -HUGE_VAL), "weight_decay is -inf");
-    REFUSED(ng_rmsprop_new(b.module, .alpha = 1.5), "ng_rmsprop_new: alpha is 1.5");
-    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP}),
-            "schedule.every is 0, expected a positive number of steps");
-    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_COSINE}), "schedule.steps is 0");
-    REFUSED(ng_sgd_new(b.module, .schedule = {.warmup = -1}), "schedule.warmup is -1");
-    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)9}), "schedule.kind is 9");
-    REFUSED(ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)(NG_SCHEDULE_LINEAR + 1)}),
-            "schedule.kind is 4");
+    assert_refused(ng_sgd_new(b.module, .lr = -1),
+                   "ng_sgd_new: lr is -1, expected a finite number");
+    assert_refused(ng_sgd_new(b.module, .lr = HUGE_VAL), "ng_sgd_new: lr is inf");
+    assert_refused(ng_sgd_new(b.module, .momentum = -0.5), "momentum is -0.5");
+    assert_refused(ng_sgd_new(b.module, .nesterov = true), "expected a momentum and no dampening");
+    assert_refused(ng_sgd_new(b.module, .dampening = 0.1),
+                   "ng_sgd_new: .dampening is set, which counts with a momentum only");
+    assert_refused(ng_adam_new(b.module, .schedule = {.steps = 10}),
+                   "schedule.steps is set, which counts with NG_SCHEDULE_COSINE or _LINEAR only");
+    assert_refused(
+        ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 2, .floor = 0.1}),
+        "schedule.floor is set");
+    assert_refused(
+        ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .every = 1}),
+        "schedule.every is set, which counts with NG_SCHEDULE_STEP only");
+    assert_refused(
+        ng_adam_new(b.module,
+                    .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .factor = NG_ZERO}),
+        "schedule.factor is set, which counts with NG_SCHEDULE_STEP only");
+    assert_refused(ng_sgd_new(b.module, .momentum = 0.9, .dampening = 0.1, .nesterov = true),
+                   "expected a momentum and no dampening");
+    assert_refused(ng_adam_new(b.module, .lr = nan), "ng_adam_new: lr is");
+    assert_refused(ng_adam_new(b.module, .beta1 = 1), "beta1 is 1, expected 0 <= beta1 < 1");
+    assert_refused(ng_adam_new(b.module, .beta2 = -0.1), "beta2 is -0.1");
+    assert_refused(ng_adam_new(b.module, .eps = -1), "eps is -1");
+    assert_refused(ng_adam_new(b.module, .weight_decay = -1), "ng_adam_new: weight_decay is -1");
+    assert_refused(ng_adamw_new(b.module, .weight_decay = nan), "ng_adamw_new: weight_decay is");
+    assert_refused(ng_adamw_new(b.module, .weight_decay = -HUGE_VAL), "weight_decay is -inf");
+    assert_refused(ng_rmsprop_new(b.module, .alpha = 1.5), "ng_rmsprop_new: alpha is 1.5");
+    assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP}),
+                   "schedule.every is 0, expected a positive number of steps");
+    assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_COSINE}),
+                   "schedule.steps is 0");
+    assert_refused(ng_sgd_new(b.module, .schedule = {.warmup = -1}), "schedule.warmup is -1");
+    assert_refused(ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)9}),
+                   "schedule.kind is 9");
+    assert_refused(
+        ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)(NG_SCHEDULE_LINEAR + 1)}),
+        "schedule.kind is 4");
     ck_assert(isnan(ng_clip_grad_norm(b.module, -1)));
     assert_error(NG_EVALUE, "ng_clip_grad_norm: max_norm is -1");
-    ck_assert_int_eq(ng_clip_grad_value(b.module, nan), NG_EVALUE);
-    assert_error(NG_EVALUE, "ng_clip_grad_value: limit is");
+    assert_fails(ng_clip_grad_value(b.module, nan), NG_EVALUE, "ng_clip_grad_value: limit is");
     const ng_schedule constant = {0};
     ck_assert(isnan(ng_schedule_factor(&constant, -1)));
     assert_error(NG_EVALUE, "ng_schedule_factor: step is -1");
     ck_assert_int_eq(allocations_live(), live);
     bench_free(&b);
 }
-END_TEST
 
-START_TEST(an_optimizer_is_made_whole_or_not_at_all)
+TEST(an_optimizer_is_made_whole_or_not_at_all)
 {
     bench b = bench_new(NG_F32);
     const int64_t live = allocations_live();
@@ -804,12 +774,11 @@ START_TEST(an_optimizer_is_made_whole_or_not_at_all)
     bench_free(&b);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* ---- Groups, bare tensors -------------------------------------------------------------------- */
 
 /* Each parameter moves as under an optimizer that was made with its settings. */
-START_TEST(a_group_has_its_own_rate_and_decay)
+TEST(a_group_has_its_own_rate_and_decay)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1));
     ng_optimizer *adamw = ng_adamw_new(net, .lr = 0.1, .weight_decay = 0.5);
@@ -846,9 +815,8 @@ START_TEST(a_group_has_its_own_rate_and_decay)
     for (int k = 0; k < 3; k++) ng_optimizer_free(one[k]), ng_module_free(alike[k]);
     ng_optimizer_free(adamw), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(groups_follow_schedule_and_layers_that_are_added)
+TEST(groups_follow_schedule_and_layers_that_are_added)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(1, 1, .no_bias = true));
     ng_optimizer *sgd =
@@ -878,9 +846,8 @@ START_TEST(groups_follow_schedule_and_layers_that_are_added)
     assert_error(NG_EVALUE, "ng_optimizer_group: lr_scale is -2");
     ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(a_group_needs_memory_or_changes_nothing)
+TEST(a_group_needs_memory_or_changes_nothing)
 {
     ng_module *net = ng_linear_new(2, 2);
     ng_optimizer *sgd = ng_sgd_new(net, .lr = 1);
@@ -895,10 +862,9 @@ START_TEST(a_group_needs_memory_or_changes_nothing)
     }
     ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
 /* sum (w - 3)^2 + (b + 1)^2 */
-START_TEST(bare_tensors_have_an_optimizer)
+TEST(bare_tensors_have_an_optimizer)
 {
     ng_tensor *w = ng_zeros_new(NG_F64, NG_SHAPE(2)), *b = ng_zeros_new(NG_F64, NG_SCALAR);
     ng_module *both = ng_parameters_new(NG_TENSORS(w, b));
@@ -914,21 +880,20 @@ START_TEST(bare_tensors_have_an_optimizer)
     assert_near(ng_get(w, 1), 3, 1e-3);
     assert_near(ng_item(b), -1, 1e-3);
     ng_tensor_free(w); /* it is the module's, which frees it */
-    ck_assert_ptr_null(ng_forward(both, tape, b));
-    assert_error(NG_ESTATE, "the class has neither .forward nor .forward_conditioned");
+    assert_fails(ng_forward(both, tape, b), NG_ESTATE,
+                 "the class has neither .forward nor .forward_conditioned");
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(both);
 }
-END_TEST
 
-START_TEST(tensors_that_cannot_be_parameters_stay_yours)
+TEST(tensors_that_cannot_be_parameters_stay_yours)
 {
     ng_tensor *x = ng_zeros_new(NG_F64, NG_SHAPE(2)), *labels = ng_zeros_new(NG_I64, NG_SHAPE(2));
-    ck_assert_ptr_null(ng_parameters_new(NG_TENSORS(x, x)));
-    assert_error(NG_ESTATE, "ng_parameters_new: tensor 2 belongs to a tape or a module");
-    ck_assert_ptr_null(ng_parameters_new(NG_TENSORS(x, labels)));
-    assert_error(NG_EDTYPE, "ng_parameters_new: tensor 2 is int64");
-    ck_assert_ptr_null(ng_parameters_new(&x, -1));
-    assert_error(NG_EVALUE, "ng_parameters_new: -1 tensors, expected 0 or more");
+    assert_fails(ng_parameters_new(NG_TENSORS(x, x)), NG_ESTATE,
+                 "ng_parameters_new: tensor 2 belongs to a tape or a module");
+    assert_fails(ng_parameters_new(NG_TENSORS(x, labels)), NG_EDTYPE,
+                 "ng_parameters_new: tensor 2 is int64");
+    assert_fails(ng_parameters_new(&x, -1), NG_EVALUE,
+                 "ng_parameters_new: -1 tensors, expected 0 or more");
     ng_tensor *list[6];
     for (int i = 0; i < 6; i++) list[i] = ng_zeros_new(NG_F64, NG_SHAPE(2));
     bool refused = true;
@@ -943,62 +908,4 @@ START_TEST(tensors_that_cannot_be_parameters_stay_yours)
         ng_module_free(module);
     }
     ng_tensor_free(x), ng_tensor_free(labels);
-}
-END_TEST
-
-/* ---- Suite --------------------------------------------------------------------------------- */
-
-Suite *optim_suite(void);
-Suite *optim_suite(void)
-{
-    Suite *suite = suite_create("optim");
-    TCase *formulas = tcase_create("formulas");
-    tcase_add_test(formulas, sgd_is_its_formula);
-    tcase_add_test(formulas, adam_and_adamw_are_their_formulas);
-    tcase_add_test(formulas, adam_without_memory_moves_by_the_newest_gradient);
-    tcase_add_test(formulas, rmsprop_is_its_formula);
-    tcase_add_test(formulas, centered_rmsprop_goes_on_where_gradients_do_not_vary);
-    tcase_add_test(formulas, a_huge_gradient_stops_nothing);
-    tcase_add_test(formulas, options_left_out_have_their_defaults);
-    tcase_add_test(formulas, defaults_written_out_change_no_bit);
-    tcase_add_test(formulas, float_moves_as_double_does);
-    suite_add_tcase(suite, formulas);
-    TCase *moved = tcase_create("which are moved");
-    tcase_add_test(moved, two_backward_passes_add_and_a_step_spends);
-    tcase_add_test(moved, what_no_backward_pass_has_reached_is_not_moved);
-    tcase_add_test(moved, a_parameter_reached_late_takes_its_first_step_then);
-    tcase_add_test(moved, two_optimizers_of_a_network_both_move_it);
-    tcase_add_test(moved, a_step_after_the_gradients_were_dropped_waits_for_a_pass);
-    tcase_add_test(moved, a_spent_gradient_that_is_set_to_zero_is_one_again);
-    tcase_add_test(moved, a_layer_that_is_added_later_is_taken_up);
-    tcase_add_test(moved, a_layer_that_is_added_deep_inside_is_taken_up);
-    tcase_add_test(moved, a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later);
-    tcase_add_test(moved, a_backward_pass_after_the_step_notices_the_moved_weights);
-    tcase_add_test(moved, a_gradient_that_a_dtype_change_has_dropped_moves_nothing);
-    tcase_add_test(moved, state_follows_a_dtype_change_before_the_first_step_only);
-    tcase_add_test(moved, a_step_allocates_nothing);
-    suite_add_tcase(suite, moved);
-    TCase *schedules = tcase_create("schedules");
-    tcase_add_test(schedules, schedules_have_their_closed_forms);
-    tcase_add_test(schedules, a_warm_up_goes_before_any_schedule);
-    tcase_add_test(schedules, the_base_rate_can_be_set);
-    suite_add_tcase(suite, schedules);
-    TCase *clipping = tcase_create("clipping");
-    tcase_add_test(clipping, gradients_of_any_size_are_clipped_and_such_that_are_none_refused);
-    tcase_add_test(clipping, the_norm_is_that_of_all_unspent_gradients);
-    tcase_add_test(clipping, clipping_by_norm_shortens_what_is_too_long);
-    tcase_add_test(clipping, clipping_by_value_clamps_each_element);
-    suite_add_tcase(suite, clipping);
-    TCase *wrong = tcase_create("wrong use");
-    tcase_add_test(wrong, options_without_sense_are_refused);
-    tcase_add_test(wrong, an_optimizer_is_made_whole_or_not_at_all);
-    suite_add_tcase(suite, wrong);
-    TCase *groups = tcase_create("groups");
-    tcase_add_test(groups, a_group_has_its_own_rate_and_decay);
-    tcase_add_test(groups, groups_follow_schedule_and_layers_that_are_added);
-    tcase_add_test(groups, a_group_needs_memory_or_changes_nothing);
-    tcase_add_test(groups, bare_tensors_have_an_optimizer);
-    tcase_add_test(groups, tensors_that_cannot_be_parameters_stay_yours);
-    suite_add_tcase(suite, groups);
-    return suite;
 }

@@ -96,7 +96,7 @@ static ending train(int processes, training_plan plan)
 
 static bool same_ending(const ending *a, const ending *b) { return !memcmp(a, b, sizeof *a); }
 
-START_TEST(training_has_the_same_bits_on_any_number_of_processes)
+TEST(training_has_the_same_bits_on_any_number_of_processes)
 {
     static const int counts[] = {2, 3, 4, 8};
     static ending one, other;
@@ -114,9 +114,8 @@ START_TEST(training_has_the_same_bits_on_any_number_of_processes)
     ng_set_threads(0);
     ck_assert_msg(same_ending(&one, &other), "two threads");
 }
-END_TEST
 
-START_TEST(fast_sums_stay_near)
+TEST(fast_sums_stay_near)
 {
     static ending one, other;
     one = train(1, (training_plan){.bucket = 0});
@@ -125,7 +124,6 @@ START_TEST(fast_sums_stay_near)
         for (int i = 0; i < STEPS; i++) assert_close(other.losses[i], one.losses[i], 1e-6);
     }
 }
-END_TEST
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
@@ -195,7 +193,7 @@ static ng_status gradient_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(gradients_are_those_of_the_whole_batch)
+LOOP_TEST(gradients_are_those_of_the_whole_batch, 4)
 {
     ng_rng rng = ng_rng_seeded(2);
     gradient_plan plan = {.in_pieces = _i & 1, .bucket = _i & 2 ? 24 : 0, .whole = small_network()};
@@ -210,7 +208,6 @@ START_TEST(gradients_are_those_of_the_whole_batch)
     ng_tape_free(tape), ng_module_free(plan.whole);
     ng_tensor_free(plan.x), ng_tensor_free(plan.y);
 }
-END_TEST
 
 /* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */
 static ng_status unused_member(ng_group *group, void *with)
@@ -232,7 +229,7 @@ static ng_status unused_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(a_parameter_that_nobody_reaches_is_left_alone)
+LOOP_TEST(a_parameter_that_nobody_reaches_is_left_alone, 2)
 {
     for (int processes = 1; processes <= 3; processes++) {
         int64_t bucket = 8 * _i;
@@ -240,7 +237,6 @@ START_TEST(a_parameter_that_nobody_reaches_is_left_alone)
         assert_all_well(&o, processes);
     }
 }
-END_TEST
 
 /* Layer 0 is used by the first piece alone. */
 static ng_status earlier_member(ng_group *group, void *with)
@@ -262,7 +258,7 @@ static ng_status earlier_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(what_only_an_earlier_piece_reached_has_its_gradient)
+LOOP_TEST(what_only_an_earlier_piece_reached_has_its_gradient, 2)
 {
     for (int processes = 1; processes <= 3; processes++) {
         int64_t bucket = 8 * _i;
@@ -270,7 +266,6 @@ START_TEST(what_only_an_earlier_piece_reached_has_its_gradient)
         assert_all_well(&o, processes);
     }
 }
-END_TEST
 
 /* A link that counts what is sent before the sweep has completed `last`. */
 typedef struct {
@@ -348,12 +343,11 @@ static ng_status ordered_process(const ng_group_link *link, void *with)
     return ng_error_status();
 }
 
-START_TEST(sums_begin_in_the_order_in_which_gradients_are_complete)
+TEST(sums_begin_in_the_order_in_which_gradients_are_complete)
 {
     const wire_outcome o = wire_run(2, ordered_process, NULL);
     assert_all_well(&o, 2);
 }
-END_TEST
 
 /* ---- Differences and failures ---------------------------------------------------------------- */
 
@@ -384,7 +378,9 @@ static ng_status different_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(a_member_with_another_network_is_named_on_all)
+FIXTURE(make_test_folder, remove_test_folder)
+
+LOOP_TEST(a_member_with_another_network_is_named_on_all, DIFFERENCES)
 {
     int what = _i;
     for (int processes = 1; processes <= 4; processes++) {
@@ -396,7 +392,6 @@ START_TEST(a_member_with_another_network_is_named_on_all)
         ck_assert_int_eq(o.left, 0);
     }
 }
-END_TEST
 
 static ng_status local_member(ng_group *group, void *with)
 {
@@ -408,7 +403,7 @@ static ng_status local_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(a_network_is_the_same_in_any_locale)
+TEST(a_network_is_the_same_in_any_locale)
 {
     write_commas();
     locale_t commas = duplocale(LC_GLOBAL_LOCALE);
@@ -417,7 +412,6 @@ START_TEST(a_network_is_the_same_in_any_locale)
     freelocale(commas);
     assert_all_well(&o, 2);
 }
-END_TEST
 
 enum { PARAMETERS = 10 }; /* of make_network */
 static atomic_int torn;   /* gradients that are neither as they were nor gone */
@@ -472,7 +466,7 @@ static ng_status spoilt_member(ng_group *group, void *with)
 }
 
 /* In the first layer; in the loss; in the middle of the sweep, with some buckets under way. */
-START_TEST(bad_data_on_one_are_an_error_on_all_within_the_step)
+LOOP_TEST(bad_data_on_one_are_an_error_on_all_within_the_step, 3)
 {
     static const char *const words[] = {"expected x (..., 6)", "99", "was changed after"};
     int where = _i;
@@ -485,7 +479,6 @@ START_TEST(bad_data_on_one_are_an_error_on_all_within_the_step)
     }
     ck_assert_int_eq(torn, 0);
 }
-END_TEST
 
 static ng_status hungry_member(ng_group *group, void *with)
 {
@@ -506,12 +499,13 @@ static ng_status hungry_member(ng_group *group, void *with)
     return ng_error_status();
 }
 
-START_TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(2, hungry_member); }
-END_TEST
+TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(2, hungry_member); }
 
 /* ---- Shards and seeds ------------------------------------------------------------------------ */
 
-START_TEST(shards_are_equal_and_share_nothing)
+FIXTURE(NULL, NULL)
+
+TEST(shards_are_equal_and_share_nothing)
 {
     ng_dataset *all = labelled_data(NG_F32, SAMPLES, FEATURES);
     bool seen[SAMPLES] = {false};
@@ -527,13 +521,11 @@ START_TEST(shards_are_equal_and_share_nothing)
         }
         ng_dataset_free(shard);
     }
-    ck_assert_ptr_null(ng_dataset_shard(all, 8, 8));
-    assert_error(NG_EVALUE, "ng_dataset_shard: rank 8 of 8 for 333 samples");
-    ck_assert_ptr_null(ng_dataset_shard(all, 0, SAMPLES + 1));
-    assert_error(NG_EVALUE, "size <= 333");
+    assert_fails(ng_dataset_shard(all, 8, 8), NG_EVALUE,
+                 "ng_dataset_shard: rank 8 of 8 for 333 samples");
+    assert_fails(ng_dataset_shard(all, 0, SAMPLES + 1), NG_EVALUE, "size <= 333");
     ng_dataset_free(all);
 }
-END_TEST
 
 static ng_status seed_member(ng_group *group, void *with)
 {
@@ -541,38 +533,11 @@ static ng_status seed_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-START_TEST(each_member_has_a_seed_of_its_own)
+TEST(each_member_has_a_seed_of_its_own)
 {
     uint64_t seeds[4];
     const wire_outcome o = wire_run_members(2, 4, seed_member, seeds);
     assert_all_well(&o, 2);
     for (int a = 0; a < 4; a++)
         for (int b = 0; b < a; b++) ck_assert(seeds[a] != seeds[b]);
-}
-END_TEST
-
-Suite *parallel_suite(void);
-
-Suite *parallel_suite(void)
-{
-    Suite *suite = suite_create("parallel");
-    TCase *training = tcase_create("training");
-    tcase_add_test(training, training_has_the_same_bits_on_any_number_of_processes);
-    tcase_add_test(training, fast_sums_stay_near);
-    tcase_add_loop_test(training, gradients_are_those_of_the_whole_batch, 0, 4);
-    tcase_add_loop_test(training, a_parameter_that_nobody_reaches_is_left_alone, 0, 2);
-    tcase_add_loop_test(training, what_only_an_earlier_piece_reached_has_its_gradient, 0, 2);
-    tcase_add_test(training, sums_begin_in_the_order_in_which_gradients_are_complete);
-    tcase_add_test(training, shards_are_equal_and_share_nothing);
-    tcase_add_test(training, each_member_has_a_seed_of_its_own);
-    suite_add_tcase(suite, training);
-
-    TCase *failures = tcase_create("failures");
-    tcase_add_checked_fixture(failures, make_test_folder, remove_test_folder);
-    tcase_add_loop_test(failures, a_member_with_another_network_is_named_on_all, 0, DIFFERENCES);
-    tcase_add_test(failures, a_network_is_the_same_in_any_locale);
-    tcase_add_loop_test(failures, bad_data_on_one_are_an_error_on_all_within_the_step, 0, 3);
-    tcase_add_test(failures, out_of_memory_on_one_is_an_error_on_all);
-    suite_add_tcase(suite, failures);
-    return suite;
 }

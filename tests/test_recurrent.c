@@ -28,14 +28,7 @@ static const struct {
                 {"_norm", {.norm = ng_norm_layer}}};
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
-static void load(void) { golden_load("tests/golden/recurrent.txt"); }
-
-static void expect_golden(const char *row, const char *name, const ng_tensor *x)
-{
-    char what[160];
-    snprintf(what, sizeof what, "%s: ours and PyTorch's %s", row, name);
-    expect_tensors_close(__FILE__, __LINE__, what, x, golden("%s/%s", row, name), TOLERANCE);
-}
+#define expect_golden(row, figure, x) assert_golden(x, TOLERANCE, "%s/%s", row, figure)
 
 /* The figures of that name as a leaf, or NG_NONE where there are none. */
 static ng_tensor *leaf_of(const char *row, const char *name)
@@ -90,7 +83,9 @@ static void expect_pytorchs(const char *row, ng_module *net, bool lstm)
     }
 }
 
-START_TEST(values_states_and_gradients_are_pytorchs)
+GOLDEN_FIXTURE("tests/golden/recurrent.txt")
+
+LOOP_TEST(values_states_and_gradients_are_pytorchs, (MAKERS * VARIANTS))
 {
     const maker *m = &makers[_i / VARIANTS];
     const ng_recurrent_new_options options = variants[_i % VARIANTS].options;
@@ -101,9 +96,8 @@ START_TEST(values_states_and_gradients_are_pytorchs)
     expect_pytorchs(row, net, m->make == ng_lstm_new_with);
     ng_module_free(net);
 }
-END_TEST
 
-START_TEST(parameters_have_pytorchs_names_and_order)
+TEST(parameters_have_pytorchs_names_and_order)
 {
     static const char *const names[] = {
         "weight_ih_l0",         "weight_hh_l0",         "bias_ih_l0",         "bias_hh_l0",
@@ -123,7 +117,6 @@ START_TEST(parameters_have_pytorchs_names_and_order)
     ck_assert(ng_dim(second, 0) == 15 && ng_dim(second, 1) == 10);
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- What lengths, directions and states mean ------------------------------------------------ */
 
@@ -154,8 +147,10 @@ static ng_tensor *lengths_of_rows(void)
     return own(ng_tensor_from(NG_I64, NG_SHAPE(N), values, N));
 }
 
+FIXTURE(set_up, tear_down)
+
 /* A row's results are those of its own steps alone, whatever stands behind them. */
-START_TEST(a_row_with_a_length_is_that_sequence_alone)
+LOOP_TEST(a_row_with_a_length_is_that_sequence_alone, (MAKERS * MANNERS))
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = sequences(N, T);
@@ -175,7 +170,6 @@ START_TEST(a_row_with_a_length_is_that_sequence_alone)
     }
     ng_module_free(net);
 }
-END_TEST
 
 /* x with the value behind the rows' lengths. */
 static void fill_behind(ng_tensor *x, double value)
@@ -184,7 +178,7 @@ static void fill_behind(ng_tensor *x, double value)
         for (int64_t i = row_lengths[n] * F; i < T * F; i++) ng_set(x, n * T * F + i, value);
 }
 
-START_TEST(what_stands_behind_a_rows_length_is_not_looked_at)
+LOOP_TEST(what_stands_behind_a_rows_length_is_not_looked_at, (MAKERS * MANNERS))
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = ng_require_grad(sequences(N, T)), *lengths = lengths_of_rows();
@@ -198,7 +192,6 @@ START_TEST(what_stands_behind_a_rows_length_is_not_looked_at)
             ck_assert((ng_get(ng_grad(x), n * T * F + i) == 0) == (i >= row_lengths[n] * F));
     ng_module_free(net);
 }
-END_TEST
 
 enum { MOST_LEAVES = 64 };
 
@@ -228,7 +221,7 @@ static int both_orders(ng_module *net, ng_tensor *x, ng_tensor *results[2 * MOST
 }
 
 /* Nor do gradients look there: 0 times NaN would be NaN in each of the weights'. */
-START_TEST(no_gradient_looks_at_what_stands_behind_a_rows_length)
+LOOP_TEST(no_gradient_looks_at_what_stands_behind_a_rows_length, (MAKERS * MANNERS))
 {
     static const double behind[] = {1e30, -1e308, (double)INFINITY, (double)NAN};
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
@@ -250,7 +243,6 @@ START_TEST(no_gradient_looks_at_what_stands_behind_a_rows_length)
     }
     ng_module_free(net);
 }
-END_TEST
 
 /* The buffers of two networks of one structure. */
 static void expect_same_buffers(ng_module *a, ng_module *b)
@@ -267,7 +259,7 @@ static const ng_recurrent_new_options batch_normed = {
     .hidden = 5, .bidirectional = true, .norm = ng_norm_batch};
 
 /* BatchNorm in the cell: rows that all end early are the shorter batch, in its statistics too. */
-START_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take)
+LOOP_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take, MAKERS)
 {
     const int64_t steps = 4;
     ng_module *net = in_double(&makers[_i], batch_normed);
@@ -283,10 +275,9 @@ START_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take)
     expect_same_buffers(net, other);
     ng_module_free(net), ng_module_free(other);
 }
-END_TEST
 
 /* Where rows end apart, what stands behind them moves nothing. */
-START_TEST(statistics_of_a_batch_do_not_know_the_padding)
+LOOP_TEST(statistics_of_a_batch_do_not_know_the_padding, MAKERS)
 {
     ng_module *net = in_double(&makers[_i], batch_normed);
     ng_module *other = in_double(&makers[_i], batch_normed);
@@ -298,9 +289,8 @@ START_TEST(statistics_of_a_batch_do_not_know_the_padding)
     expect_same_buffers(net, other);
     ng_module_free(net), ng_module_free(other);
 }
-END_TEST
 
-START_TEST(a_state_that_is_handed_on_continues_the_sequence)
+LOOP_TEST(a_state_that_is_handed_on_continues_the_sequence, 2 * MAKERS)
 {
     ng_recurrent_new_options options = {.hidden = 5, .layers = 2};
     if (_i % 2) options.norm = ng_norm_layer;
@@ -316,10 +306,9 @@ START_TEST(a_state_that_is_handed_on_continues_the_sequence)
     assert_same_bits(y, ng_forward(net, tape, x));
     ng_module_free(net);
 }
-END_TEST
 
 /* The second direction is the first of the sequence from its end, with its own weights. */
-START_TEST(the_reverse_direction_reads_from_the_end)
+LOOP_TEST(the_reverse_direction_reads_from_the_end, MAKERS)
 {
     const maker *m = &makers[_i];
     ng_module *both = in_double(m, (ng_recurrent_new_options){.hidden = 5, .bidirectional = true});
@@ -337,11 +326,10 @@ START_TEST(the_reverse_direction_reads_from_the_end)
     assert_tensors_close(ng_concat(tape, back, T, 1), expected, 1e-14);
     ng_module_free(both), ng_module_free(one);
 }
-END_TEST
 
 /* In training y = second(dropout(first(x))), each with the weights of its layer; in evaluation
  * nothing is dropped. */
-START_TEST(dropout_stands_between_layers_in_training_only)
+LOOP_TEST(dropout_stands_between_layers_in_training_only, MAKERS)
 {
     const maker *m = &makers[_i];
     ng_module *net =
@@ -364,10 +352,9 @@ START_TEST(dropout_stands_between_layers_in_training_only)
     assert_same_bits(ng_forward(net, tape, x), ng_forward(layers[1], tape, first));
     ng_module_free(net), ng_module_free(layers[0]), ng_module_free(layers[1]);
 }
-END_TEST
 
 /* The result is 0, and so is its gradient to x and to every parameter. */
-START_TEST(rows_that_take_no_step_have_gradients_of_0)
+LOOP_TEST(rows_that_take_no_step_have_gradients_of_0, (MAKERS * MANNERS))
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = ng_require_grad(sequences(N, T)), *leaves[MOST_LEAVES];
@@ -379,7 +366,6 @@ START_TEST(rows_that_take_no_step_have_gradients_of_0)
             ck_assert(ng_get(ng_grad(leaves[k]), i) == 0);
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- The fused op --------------------------------------------------------------------------- */
 
@@ -403,7 +389,7 @@ static outcome run(const maker *m, int threads)
     return o;
 }
 
-START_TEST(bits_do_not_depend_on_the_number_of_threads)
+LOOP_TEST(bits_do_not_depend_on_the_number_of_threads, MAKERS)
 {
     const outcome one = run(&makers[_i], 1);
     for (int threads = 2; threads <= 5; threads++) {
@@ -413,11 +399,10 @@ START_TEST(bits_do_not_depend_on_the_number_of_threads)
         assert_same_bits(one.dw, more.dw);
     }
 }
-END_TEST
 
 /* A row of a large batch has the values that it has alone: blocks, and the packing of large
  * weights, are right. */
-START_TEST(a_row_of_a_batch_is_that_row_alone)
+LOOP_TEST(a_row_of_a_batch_is_that_row_alone, 2 * MAKERS)
 {
     const int64_t hidden = _i % 2 ? 70 : 9;
     ng_module *net = makers[_i / 2].make(F, (ng_recurrent_new_options){.hidden = hidden});
@@ -428,7 +413,6 @@ START_TEST(a_row_of_a_batch_is_that_row_alone)
                              ng_forward(net, tape, ng_slice(tape, x, 0, n, n + 1)), 1e-13);
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- Gradients of gradients ------------------------------------------------------------------ */
 
@@ -445,7 +429,7 @@ static ng_tensor *gradient_penalty(ng_tape *on, ng_tensor *const *in, void *cont
     return ng_mean(on, ng_square(on, ng_add_scalar(on, ng_sqrt(on, squares), -1)));
 }
 
-START_TEST(a_gradient_penalty_checks_at_both_orders)
+LOOP_TEST(a_gradient_penalty_checks_at_both_orders, 4)
 {
     const ng_recurrent_new_options options = {.hidden = 3, .norm = _i % 2 ? ng_norm_layer : NULL};
     ng_module *net = in_double(&makers[2 + _i / 2], options);
@@ -458,17 +442,15 @@ START_TEST(a_gradient_penalty_checks_at_both_orders)
     ck_assert_int_eq(report.order, 2);
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
 static void expect_refused(ng_tensor *y, ng_status status, const char *text)
 {
-    ck_assert_ptr_null(y);
-    assert_error(status, text);
+    assert_fails(y, status, text);
 }
 
-START_TEST(wrong_operands_are_named)
+TEST(wrong_operands_are_named)
 {
     ng_module *net = in_double(&makers[3], (ng_recurrent_new_options){.hidden = 5});
     ng_module *relu = ng_relu_new();
@@ -493,9 +475,8 @@ START_TEST(wrong_operands_are_named)
                    "ng_forward_recurrent: the module is a ReLU, expected an RNN, a GRU or an LSTM");
     ng_module_free(net), ng_module_free(relu);
 }
-END_TEST
 
-START_TEST(wrong_weights_are_named)
+TEST(wrong_weights_are_named)
 {
     ng_tensor *x = sequences(N, T), *w = sequences(8, 2), *m = ng_reshape(tape, w, NG_SHAPE(8, 4));
     ng_tensor *ih = ng_slice(tape, m, 1, 0, F), *hh = ng_slice(tape, m, 1, 0, 2);
@@ -523,52 +504,19 @@ START_TEST(wrong_weights_are_named)
     expect_refused(ng_rnn(tape, x, small, ((ng_recurrent_state){NG_NONE, h}), NG_NONE), NG_EVALUE,
                    "ng_rnn: c is (3, 2), expected NG_NONE: only an LSTM has one");
 }
-END_TEST
 
-START_TEST(wrong_options_are_named)
+TEST(wrong_options_are_named)
 {
-    ck_assert_ptr_null(ng_lstm_new(0, 4));
-    assert_error(NG_EVALUE, "ng_lstm_new: features is 0, expected a positive number of features");
-    ck_assert_ptr_null(ng_gru_new(4, -1));
-    assert_error(NG_EVALUE, "ng_gru_new: hidden is -1, expected a positive number of features");
-    ck_assert_ptr_null(ng_rnn_new(4, 4, .layers = -2));
-    assert_error(NG_EVALUE, "ng_rnn_new: layers is -2, expected a positive number of layers");
-    ck_assert_ptr_null(ng_rnn_new(4, 4, .layers = 10001));
-    assert_error(NG_EVALUE, "ng_rnn_new: layers is 10001, expected at most 10000");
-    ck_assert_ptr_null(ng_lstm_new(4, 4, .dropout = 1));
-    assert_error(NG_EVALUE, "ng_lstm_new: dropout is 1, expected 0 <= dropout < 1");
-    ck_assert_ptr_null(ng_gru_new(4, 4, .relu = true));
-    assert_error(NG_EVALUE, "ng_gru_new: .relu is set, which counts in ng_rnn_new only");
-}
-END_TEST
-
-Suite *recurrent_suite(void)
-{
-    Suite *suite = suite_create("recurrent");
-    TCase *pytorch = add_group(suite, "PyTorch");
-    tcase_add_checked_fixture(pytorch, load, golden_unload);
-    tcase_add_loop_test(pytorch, values_states_and_gradients_are_pytorchs, 0, MAKERS * VARIANTS);
-    tcase_add_test(pytorch, parameters_have_pytorchs_names_and_order);
-    TCase *meaning = add_group(suite, "meaning");
-    tcase_add_loop_test(meaning, a_row_with_a_length_is_that_sequence_alone, 0, MAKERS * MANNERS);
-    tcase_add_loop_test(meaning, no_gradient_looks_at_what_stands_behind_a_rows_length, 0,
-                        MAKERS * MANNERS);
-    tcase_add_loop_test(meaning, statistics_of_a_batch_are_of_the_steps_that_rows_take, 0, MAKERS);
-    tcase_add_loop_test(meaning, statistics_of_a_batch_do_not_know_the_padding, 0, MAKERS);
-    tcase_add_loop_test(meaning, what_stands_behind_a_rows_length_is_not_looked_at, 0,
-                        MAKERS * MANNERS);
-    tcase_add_loop_test(meaning, a_state_that_is_handed_on_continues_the_sequence, 0, 2 * MAKERS);
-    tcase_add_loop_test(meaning, the_reverse_direction_reads_from_the_end, 0, MAKERS);
-    tcase_add_loop_test(meaning, dropout_stands_between_layers_in_training_only, 0, MAKERS);
-    tcase_add_loop_test(meaning, rows_that_take_no_step_have_gradients_of_0, 0, MAKERS * MANNERS);
-    TCase *fused = add_group(suite, "fused");
-    tcase_add_loop_test(fused, bits_do_not_depend_on_the_number_of_threads, 0, MAKERS);
-    tcase_add_loop_test(fused, a_row_of_a_batch_is_that_row_alone, 0, 2 * MAKERS);
-    TCase *second = add_group(suite, "second order");
-    tcase_add_loop_test(second, a_gradient_penalty_checks_at_both_orders, 0, 4);
-    TCase *errors = add_group(suite, "errors");
-    tcase_add_test(errors, wrong_operands_are_named);
-    tcase_add_test(errors, wrong_weights_are_named);
-    tcase_add_test(errors, wrong_options_are_named);
-    return suite;
+    assert_fails(ng_lstm_new(0, 4), NG_EVALUE,
+                 "ng_lstm_new: features is 0, expected a positive number of features");
+    assert_fails(ng_gru_new(4, -1), NG_EVALUE,
+                 "ng_gru_new: hidden is -1, expected a positive number of features");
+    assert_fails(ng_rnn_new(4, 4, .layers = -2), NG_EVALUE,
+                 "ng_rnn_new: layers is -2, expected a positive number of layers");
+    assert_fails(ng_rnn_new(4, 4, .layers = 10001), NG_EVALUE,
+                 "ng_rnn_new: layers is 10001, expected at most 10000");
+    assert_fails(ng_lstm_new(4, 4, .dropout = 1), NG_EVALUE,
+                 "ng_lstm_new: dropout is 1, expected 0 <= dropout < 1");
+    assert_fails(ng_gru_new(4, 4, .relu = true), NG_EVALUE,
+                 "ng_gru_new: .relu is set, which counts in ng_rnn_new only");
 }

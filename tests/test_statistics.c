@@ -3,8 +3,10 @@
 #include "fixture.h"
 #include "support.h"
 
+FIXTURE(set_up, tear_down)
+
 /* Dixon & Massey's table of the sign test: values to be cut from either end at 5 %. */
-START_TEST(interval_of_a_median_is_the_sign_tests)
+TEST(interval_of_a_median_is_the_sign_tests)
 {
     static const struct {
         int count, cut;
@@ -15,20 +17,18 @@ START_TEST(interval_of_a_median_is_the_sign_tests)
     for (int count = 0; count < 2; count++)
         ck_assert_int_eq(number_median_interval(count, 0.05), -1);
 }
-END_TEST
 
 /* Among twelve parts each may be missed one time in 240: nine values are enough, eight are not. */
-START_TEST(interval_widens_where_many_parts_are_tested)
+TEST(interval_widens_where_many_parts_are_tested)
 {
     ck_assert_int_eq(number_median_interval(8, 0.05 / 12), -1);
     ck_assert_int_eq(number_median_interval(9, 0.05 / 12), 0);
     ck_assert_int_eq(number_median_interval(15, 0.05 / 12), 1);
     ck_assert_int_eq(number_median_interval(15, 1), 7);
 }
-END_TEST
 
 /* Of a skewed distribution, exp(2 z), whose median is 1. */
-START_TEST(interval_covers_the_median_as_often_as_it_says)
+TEST(interval_covers_the_median_as_often_as_it_says)
 {
     enum { RUNS = 20000, COUNT = 9 };
     ng_rng rng = ng_rng_seeded(1);
@@ -44,9 +44,8 @@ START_TEST(interval_covers_the_median_as_often_as_it_says)
     ck_assert_msg(fabs(share - expected) < 0.005, "covered %.4f of the time, not %.4f", share,
                   expected);
 }
-END_TEST
 
-START_TEST(spread_has_median_quarters_and_extremes)
+TEST(spread_has_median_quarters_and_extremes)
 {
     double values[] = {5, 1, 4, 2, 3}, pair[] = {3, 1};
     const number_spread s = number_spread_of(values, 5), two = number_spread_of(pair, 2);
@@ -55,26 +54,12 @@ START_TEST(spread_has_median_quarters_and_extremes)
     ck_assert(two.median == 2 && two.quarter == 1.5 && two.three_quarters == 2.5);
     ck_assert(isnan(number_spread_of(values, 0).median));
 }
-END_TEST
 
-START_TEST(quantile_of_infinite_values_is_no_nan)
+TEST(quantile_of_infinite_values_is_no_nan)
 {
     const double values[] = {1, HUGE_VAL, HUGE_VAL};
     ck_assert(number_quantile(values, 3, 1) == HUGE_VAL);
     ck_assert(number_quantile(values, 3, 0.25) == HUGE_VAL);
     ck_assert(number_quantile(values, 3, 0.75) == HUGE_VAL);
     ck_assert(number_quantile(values, 3, 0) == 1);
-}
-END_TEST
-
-Suite *statistics_suite(void)
-{
-    Suite *suite = suite_create("statistics");
-    TCase *t = add_group(suite, "statistics");
-    tcase_add_test(t, interval_of_a_median_is_the_sign_tests);
-    tcase_add_test(t, interval_widens_where_many_parts_are_tested);
-    tcase_add_test(t, interval_covers_the_median_as_often_as_it_says);
-    tcase_add_test(t, spread_has_median_quarters_and_extremes);
-    tcase_add_test(t, quantile_of_infinite_values_is_no_nan);
-    return suite;
 }

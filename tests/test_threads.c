@@ -42,24 +42,23 @@ static void expect_each_once(int64_t units, int64_t grain)
     memset((void *)times, 0, sizeof times);
     const shared_loop loop = {units, grain};
     ng_share(count_units, &loop, units, grain, INT64_MAX);
-    for (int64_t i = 0; i < MOST_UNITS; i++)
-        ck_assert_msg(times[i] == (i < units),
-                      "unit %lld of %lld in grains of %lld was done %d times", (long long)i,
-                      (long long)units, (long long)grain, (int)times[i]);
+    int64_t i = 0;
+    while (i < MOST_UNITS && times[i] == (i < units)) i++;
+    ck_assert_msg(i == MOST_UNITS, "unit %lld of %lld in grains of %lld was done another time",
+                  (long long)i, (long long)units, (long long)grain);
     ck_assert_int_eq(odd_spans, 0);
 }
 
 static const int counts[] = {1, 2, 3, 5, 16};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
-START_TEST(every_unit_is_done_once_in_whole_grains)
+LOOP_TEST(every_unit_is_done_once_in_whole_grains, COUNTS)
 {
     ng_set_threads(counts[_i]);
     for (int round = 0; round < 3; round++)
         for (int64_t units = 0; units <= MOST_UNITS; units += 1 + units * 2)
             for (int64_t grain = 1; grain <= units + 1; grain *= 3) expect_each_once(units, grain);
 }
-END_TEST
 
 static void share_again(const void *arguments, int64_t begin, int64_t end)
 {
@@ -70,14 +69,13 @@ static void share_again(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
-START_TEST(a_loop_inside_a_loop_is_done_where_it_stands)
+TEST(a_loop_inside_a_loop_is_done_where_it_stands)
 {
     memset((void *)times, 0, sizeof times);
     ng_set_threads(4);
     ng_share(share_again, NULL, 50, 1, INT64_MAX);
     for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
 }
-END_TEST
 
 /* ---- A network, whose step shares out loops of every kind ----------------------------------- */
 
@@ -147,13 +145,12 @@ static uint64_t trained_alone(uint64_t seed)
     return sum;
 }
 
-START_TEST(training_has_the_same_bits_for_any_number_of_threads)
+LOOP_TEST(training_has_the_same_bits_for_any_number_of_threads, COUNTS)
 {
     const uint64_t alone = trained_alone(1);
     ng_set_threads(counts[_i]);
     ck_assert_uint_eq(trained(1), alone);
 }
-END_TEST
 
 /* ---- The number of threads ------------------------------------------------------------------ */
 
@@ -175,7 +172,7 @@ static void expect_running(int expected)
     ck_assert_int_eq(running(), expected);
 }
 
-START_TEST(the_number_of_threads_is_bounded)
+TEST(the_number_of_threads_is_bounded)
 {
     ng_set_threads(100000);
     ck_assert_int_eq(ng_threads(), NG_MOST_THREADS);
@@ -188,9 +185,8 @@ START_TEST(the_number_of_threads_is_bounded)
     ck_assert_int_ge(ng_threads(), 1);
     ck_assert_int_le(ng_threads(), NG_MOST_THREADS);
 }
-END_TEST
 
-START_TEST(the_environment_says_how_many_where_the_program_does_not)
+TEST(the_environment_says_how_many_where_the_program_does_not)
 {
     static const struct {
         const char *text;
@@ -209,10 +205,9 @@ START_TEST(the_environment_says_how_many_where_the_program_does_not)
     }
     unsetenv("OMP_NUM_THREADS");
 }
-END_TEST
 
 #ifdef __linux__
-START_TEST(a_process_that_may_use_one_processor_has_one_thread)
+TEST(a_process_that_may_use_one_processor_has_one_thread)
 {
     cpu_set_t before, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
@@ -227,10 +222,9 @@ START_TEST(a_process_that_may_use_one_processor_has_one_thread)
     sched_setaffinity(0, sizeof before, &before);
     ck_assert_int_eq(count, 1);
 }
-END_TEST
 #endif
 
-START_TEST(a_small_network_starts_no_thread)
+TEST(a_small_network_starts_no_thread)
 {
     const int before = running();
     ng_set_threads(4);
@@ -243,9 +237,8 @@ START_TEST(a_small_network_starts_no_thread)
     expect_running(before);
     ng_module_free(net), ng_tensor_free(x), ng_tape_free(small);
 }
-END_TEST
 
-START_TEST(threads_are_started_for_large_work_and_ended_with_their_number)
+TEST(threads_are_started_for_large_work_and_ended_with_their_number)
 {
     const int before = running();
     ng_set_threads(4);
@@ -260,7 +253,6 @@ START_TEST(threads_are_started_for_large_work_and_ended_with_their_number)
     ng_set_threads(1);
     expect_running(before);
 }
-END_TEST
 
 /* Threads of this process that are so nice. */
 static int as_nice_as(int niceness)
@@ -284,7 +276,7 @@ static bool come_to_be(int count, int niceness)
 }
 
 /* As far as there is anything nicer than this thread. */
-START_TEST(threads_of_the_pool_leave_the_processors_to_others)
+TEST(threads_of_the_pool_leave_the_processors_to_others)
 {
     enum { NICEST = 19 };
     const int own = getpriority(PRIO_PROCESS, 0), theirs = own + 10 < NICEST ? own + 10 : NICEST;
@@ -295,7 +287,6 @@ START_TEST(threads_of_the_pool_leave_the_processors_to_others)
     ck_assert(come_to_be(nicer + 2, theirs));
     ck_assert_int_eq(as_nice_as(own), own < NICEST ? before : before + 2);
 }
-END_TEST
 
 /* Those of this process that block the signals a program handles most. */
 static int deaf(void)
@@ -317,7 +308,7 @@ static int deaf(void)
     return count;
 }
 
-START_TEST(threads_of_the_pool_take_no_signals)
+TEST(threads_of_the_pool_take_no_signals)
 {
     const int alive = running(), before = deaf();
     ng_set_threads(3);
@@ -325,11 +316,12 @@ START_TEST(threads_of_the_pool_take_no_signals)
     expect_running(alive + 2);
     ck_assert_int_eq(deaf(), before + 2);
 }
-END_TEST
 
 /* ---- A system that gives no threads, or little memory ---------------------------------------- */
 
-START_TEST(fewer_threads_than_wanted_are_no_error)
+FIXTURE(set_up, tear_down)
+
+LOOP_TEST(fewer_threads_than_wanted_are_no_error, 4)
 {
     const uint64_t alone = trained_alone(1);
     const int before = running();
@@ -344,7 +336,6 @@ START_TEST(fewer_threads_than_wanted_are_no_error)
     expect_each_once(MOST_UNITS, 1);
     expect_running(before + 4);
 }
-END_TEST
 
 /* The product of matrices that are worth packing, (m, k) by (k, n), by every layout. */
 static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_tensor *c)
@@ -358,7 +349,7 @@ static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_
         &(ng_product){M, N, K, {x, ta ? M : K, ta}, {y, tb ? K : N, tb}, .c = z, .c_row = N});
 }
 
-START_TEST(a_product_without_memory_to_pack_into_has_the_same_bits)
+LOOP_TEST(a_product_without_memory_to_pack_into_has_the_same_bits, 8)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     ng_rng rng = ng_rng_seeded(3);
@@ -376,7 +367,6 @@ START_TEST(a_product_without_memory_to_pack_into_has_the_same_bits)
     ck_assert(!ng_failed());
     assert_same_bits(packed, bare);
 }
-END_TEST
 
 /* ---- Small stacks --------------------------------------------------------------------------- */
 
@@ -401,7 +391,7 @@ static void run_on_stack(size_t bytes, void *(*function)(void *), void *argument
 }
 
 /* Static memory of each thread that the library asks for is taken from a thread's stack. */
-START_TEST(a_thread_with_a_small_stack_can_multiply)
+TEST(a_thread_with_a_small_stack_can_multiply)
 {
     ng_tensor *x[] = {own(ng_ones_new(NG_F32, NG_SHAPE(60000))),
                       own(ng_ones_new(NG_F32, NG_SHAPE(45000))),
@@ -410,7 +400,6 @@ START_TEST(a_thread_with_a_small_stack_can_multiply)
     run_on_stack(65536, multiply_once, x);
     assert_close(ng_get(x[2], 12345), 300, 1e-6);
 }
-END_TEST
 
 /* What is built to be watched takes more of a stack. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -425,11 +414,10 @@ static void *check_attention(void *unused)
 }
 
 /* 8 KB are left for the program's own. */
-START_TEST(a_thread_with_a_small_stack_can_check_attention)
+TEST(a_thread_with_a_small_stack_can_check_attention)
 {
     run_on_stack(131072 - 8192, check_attention, NULL);
 }
-END_TEST
 #endif
 
 static void *print_summary(void *net)
@@ -441,7 +429,7 @@ static void *print_summary(void *net)
     return NULL;
 }
 
-START_TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
+TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
 {
     ng_module *net = ng_relu_new();
     for (int i = 1; i < NG_MAX_DEPTH; i++) net = ng_residual_new(net);
@@ -449,7 +437,6 @@ START_TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
     ck_assert(!ng_failed());
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- Programs with threads of their own ------------------------------------------------------ */
 
@@ -466,7 +453,9 @@ static void *train_trainee(void *argument)
     return NULL;
 }
 
-START_TEST(networks_that_are_trained_at_once_have_the_bits_they_have_alone)
+FIXTURE(NULL, NULL)
+
+TEST(networks_that_are_trained_at_once_have_the_bits_they_have_alone)
 {
     enum { TRAINEES = 3 };
     trainee trainees[TRAINEES];
@@ -484,7 +473,6 @@ START_TEST(networks_that_are_trained_at_once_have_the_bits_they_have_alone)
         ck_assert_uint_eq(trainees[i].sum, alone[i]);
     }
 }
-END_TEST
 
 static void *change_threads(void *stop)
 {
@@ -495,7 +483,7 @@ static void *change_threads(void *stop)
     return NULL;
 }
 
-START_TEST(the_number_of_threads_may_change_while_others_train)
+TEST(the_number_of_threads_may_change_while_others_train)
 {
     const uint64_t alone = trained_alone(1);
     atomic_bool stop = false;
@@ -506,7 +494,6 @@ START_TEST(the_number_of_threads_may_change_while_others_train)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(sum, alone);
 }
-END_TEST
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
@@ -530,7 +517,9 @@ static void expect_success(pid_t child)
     ck_assert_int_eq(WEXITSTATUS(status), EXIT_SUCCESS);
 }
 
-START_TEST(a_child_trains_beside_its_parent)
+FIXTURE(NULL, NULL, .tags = "fork")
+
+TEST(a_child_trains_beside_its_parent)
 {
     const uint64_t alone = trained_alone(1);
     ng_set_threads(3);
@@ -540,7 +529,6 @@ START_TEST(a_child_trains_beside_its_parent)
     expect_success(child);
     ck_assert_uint_eq(trained(1), alone);
 }
-END_TEST
 
 static void *train_until(void *stop)
 {
@@ -550,7 +538,7 @@ static void *train_until(void *stop)
     return NULL;
 }
 
-START_TEST(a_child_of_a_busy_parent_trains)
+TEST(a_child_of_a_busy_parent_trains)
 {
     const uint64_t alone = trained_alone(1);
     atomic_bool stop = false;
@@ -564,7 +552,6 @@ START_TEST(a_child_of_a_busy_parent_trains)
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
 }
-END_TEST
 
 static void *set_threads_until(void *stop)
 {
@@ -574,7 +561,7 @@ static void *set_threads_until(void *stop)
 
 /* Nothing has started a thread yet. A child that finds the pool taken for ever is ended by its
  * alarm. */
-START_TEST(a_child_has_the_pool_that_another_thread_held_before_its_first_use)
+TEST(a_child_has_the_pool_that_another_thread_held_before_its_first_use)
 {
     atomic_bool stop = false;
     pthread_t thread;
@@ -595,50 +582,4 @@ START_TEST(a_child_has_the_pool_that_another_thread_held_before_its_first_use)
     }
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
-}
-END_TEST
-
-Suite *threads_suite(void)
-{
-    Suite *suite = suite_create("threads");
-
-    TCase *sharing = tcase_create("sharing");
-    tcase_add_loop_test(sharing, every_unit_is_done_once_in_whole_grains, 0, COUNTS);
-    tcase_add_test(sharing, a_loop_inside_a_loop_is_done_where_it_stands);
-    tcase_add_loop_test(sharing, training_has_the_same_bits_for_any_number_of_threads, 0, COUNTS);
-    suite_add_tcase(suite, sharing);
-
-    TCase *number = tcase_create("number");
-    tcase_add_test(number, the_number_of_threads_is_bounded);
-    tcase_add_test(number, the_environment_says_how_many_where_the_program_does_not);
-#ifdef __linux__
-    tcase_add_test(number, a_process_that_may_use_one_processor_has_one_thread);
-#endif
-    tcase_add_test(number, a_small_network_starts_no_thread);
-    tcase_add_test(number, threads_are_started_for_large_work_and_ended_with_their_number);
-    tcase_add_test(number, threads_of_the_pool_take_no_signals);
-    tcase_add_test(number, threads_of_the_pool_leave_the_processors_to_others);
-    suite_add_tcase(suite, number);
-
-    TCase *shortage = add_group(suite, "shortage");
-    tcase_add_loop_test(shortage, fewer_threads_than_wanted_are_no_error, 0, 4);
-    tcase_add_loop_test(shortage, a_product_without_memory_to_pack_into_has_the_same_bits, 0, 8);
-    tcase_add_test(shortage, a_thread_with_a_small_stack_can_multiply);
-    tcase_add_test(shortage, a_thread_with_a_small_stack_can_print_the_deepest_network);
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    tcase_add_test(shortage, a_thread_with_a_small_stack_can_check_attention);
-#endif
-
-    TCase *programs = tcase_create("programs");
-    tcase_add_test(programs, networks_that_are_trained_at_once_have_the_bits_they_have_alone);
-    tcase_add_test(programs, the_number_of_threads_may_change_while_others_train);
-    suite_add_tcase(suite, programs);
-
-    TCase *children = tcase_create("children");
-    tcase_set_tags(children, "fork"); /* qemu may end such a child, valgrind misunderstands it */
-    tcase_add_test(children, a_child_trains_beside_its_parent);
-    tcase_add_test(children, a_child_of_a_busy_parent_trains);
-    tcase_add_test(children, a_child_has_the_pool_that_another_thread_held_before_its_first_use);
-    suite_add_tcase(suite, children);
-    return suite;
 }

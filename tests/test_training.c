@@ -160,7 +160,9 @@ static void assert_same_end(const char *path, const char *expected, size_t expec
 
 /* ---- Left at each step --------------------------------------------------------------------- */
 
-START_TEST(left_at_any_step_it_ends_with_the_same_bits)
+FIXTURE(make_test_folder, remove_test_folder)
+
+LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, OPTIMIZERS)
 {
     size_t size;
     char *expected = undisturbed(_i, &size);
@@ -182,9 +184,8 @@ START_TEST(left_at_any_step_it_ends_with_the_same_bits)
     }
     free(expected);
 }
-END_TEST
 
-START_TEST(what_is_taken_up_in_the_same_process_replaces_what_is_there)
+LOOP_TEST(what_is_taken_up_in_the_same_process_replaces_what_is_there, OPTIMIZERS)
 {
     size_t size;
     char *expected = undisturbed(_i, &size);
@@ -200,9 +201,8 @@ START_TEST(what_is_taken_up_in_the_same_process_replaces_what_is_there)
     assert_same_end(path, expected, size);
     free(expected);
 }
-END_TEST
 
-START_TEST(a_stopped_training_saves_and_goes_on)
+LOOP_TEST(a_stopped_training_saves_and_goes_on, OPTIMIZERS)
 {
     size_t size;
     char *expected = undisturbed(_i, &size);
@@ -231,7 +231,6 @@ START_TEST(a_stopped_training_saves_and_goes_on)
     assert_same_end(path, expected, size);
     free(expected);
 }
-END_TEST
 
 /* ---- Killed -------------------------------------------------------------------------------- */
 
@@ -268,7 +267,9 @@ static bool survives(int optimizer, const char *path, double seconds)
     return WIFEXITED(status);
 }
 
-START_TEST(killed_at_random_moments_it_ends_with_the_same_bits)
+FIXTURE(make_test_folder, remove_test_folder, .timeout = kills_wanted() > 100 ? 3600 : 0)
+
+LOOP_TEST(killed_at_random_moments_it_ends_with_the_same_bits, OPTIMIZERS)
 {
     size_t size;
     char *expected = undisturbed(_i, &size);
@@ -293,10 +294,9 @@ START_TEST(killed_at_random_moments_it_ends_with_the_same_bits)
     }
     free(expected);
 }
-END_TEST
 
 /* A word of the child's to Check's file would end it by a signal. */
-START_TEST(what_a_child_asserts_is_not_told_to_check)
+TEST(what_a_child_asserts_is_not_told_to_check)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
@@ -327,11 +327,10 @@ START_TEST(what_a_child_asserts_is_not_told_to_check)
     ck_assert_ptr_nonnull(strstr(text, "test_training.c"));
     ck_assert_ptr_nonnull(strstr(text, "one of 3"));
 }
-END_TEST
 
 /* ---- The files of the past ----------------------------------------------------------------- */
 
-START_TEST(the_last_files_are_kept_and_no_more)
+TEST(the_last_files_are_kept_and_no_more)
 {
     const char *path = in_folder("state");
     run r;
@@ -349,7 +348,6 @@ START_TEST(the_last_files_are_kept_and_no_more)
         end(&r);
     }
 }
-END_TEST
 
 static void save_at(const char *path, int64_t step)
 {
@@ -360,7 +358,7 @@ static void save_at(const char *path, int64_t step)
 }
 
 /* Each call in turn is refused: the training says so and ends, and the file is whole. */
-START_TEST(whatever_fails_leaves_a_file_to_go_on_from)
+TEST(whatever_fails_leaves_a_file_to_go_on_from)
 {
     size_t size;
     char *expected = undisturbed(2, &size);
@@ -395,9 +393,8 @@ START_TEST(whatever_fails_leaves_a_file_to_go_on_from)
     }
     free(expected);
 }
-END_TEST
 
-START_TEST(a_full_disk_ends_the_training_with_its_reason)
+TEST(a_full_disk_ends_the_training_with_its_reason)
 {
     const char *path = in_folder("state");
     run r;
@@ -418,9 +415,8 @@ START_TEST(a_full_disk_ends_the_training_with_its_reason)
     assert_ok(ng_training_resume(r.training));
     end(&r);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     const char *path = in_folder("state");
     run r;
@@ -448,41 +444,37 @@ START_TEST(every_allocation_may_fail)
     end(&r);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* ---- What does not fit --------------------------------------------------------------------- */
 
-START_TEST(another_training_is_refused_with_the_difference)
+TEST(another_training_is_refused_with_the_difference)
 {
     const char *path = in_folder("state");
     save_at(path, 4);
     run r;
     begin(&r, 3, path, 1, 1);
-    ck_assert_int_eq(ng_training_resume(r.training), NG_EVALUE);
-    assert_error(NG_EVALUE,
+    assert_fails(ng_training_resume(r.training), NG_EVALUE,
                  "state: saved with \"optimizer: Adam\", and here it is \"optimizer: AdamW\"");
     end(&r);
 
     begin(&r, 2, path, 1, 1);
     int64_t more = 0;
     assert_ok(ng_training_keep_count(r.training, "more", &more));
-    ck_assert_int_eq(ng_training_resume(r.training), NG_EVALUE);
-    assert_error(NG_EVALUE, "\"count.more\" is missing");
-    ck_assert_int_eq(ng_training_keep_count(r.training, "more", &more), NG_EVALUE);
-    assert_error(NG_EVALUE, "\"more\" is kept already");
-    ck_assert_int_eq(ng_training_keep_count(r.training, "z\xe4hlt", &more), NG_EVALUE);
-    assert_error(NG_EVALUE, "expected UTF-8"); /* and not when all of it is to be saved */
+    assert_fails(ng_training_resume(r.training), NG_EVALUE, "\"count.more\" is missing");
+    assert_fails(ng_training_keep_count(r.training, "more", &more), NG_EVALUE,
+                 "\"more\" is kept already");
+    assert_fails(ng_training_keep_count(r.training, "z\xe4hlt", &more), NG_EVALUE,
+                 "expected UTF-8"); /* and not when all of it is to be saved */
     end(&r);
 
     begin(&r, 2, path, 1, 1);
     ng_training *less =
         ng_training_new(r.optimizer, .tape = r.tape, .data = r.data, .path = path, .seed = 5);
-    ck_assert_int_eq(ng_training_resume(less), NG_EVALUE);
-    assert_error(NG_EVALUE, "is nothing that is kept here");
+    assert_fails(ng_training_resume(less), NG_EVALUE, "is nothing that is kept here");
     ng_training_free(less);
     assert_ok(ng_module_to(r.net, NG_F64));
-    ck_assert_int_eq(ng_training_resume(r.training), NG_EDTYPE);
-    assert_error(NG_EDTYPE, "\"module.0.weight\" in F32, expected F64");
+    assert_fails(ng_training_resume(r.training), NG_EDTYPE,
+                 "\"module.0.weight\" in F32, expected F64");
     end(&r);
 
     begin(&r, 2, path, 1, 1);
@@ -493,8 +485,8 @@ START_TEST(another_training_is_refused_with_the_difference)
     ng_training_keep_count(changed, "drawn", &r.drawn);
     ng_training_keep_rng(changed, "noise", &r.noise);
     ng_training_keep_tensor(changed, "average", r.average);
-    ck_assert_int_eq(ng_training_resume(changed), NG_EVALUE);
-    assert_error(NG_EVALUE, "saved with \"schedule.kind: 2\", and here it is \"schedule.kind: 0\"");
+    assert_fails(ng_training_resume(changed), NG_EVALUE,
+                 "saved with \"schedule.kind: 2\", and here it is \"schedule.kind: 0\"");
     ck_assert_int_eq(ng_optimizer_steps(other), 0);
     assert_ok(ng_training_resume(changed, .changed = true));
     ck_assert_int_eq(ng_optimizer_steps(other), 2);
@@ -502,12 +494,10 @@ START_TEST(another_training_is_refused_with_the_difference)
     end(&r);
 
     begin(&r, 2, in_folder("nowhere"), 1, 1);
-    ck_assert_int_eq(ng_training_resume(r.training), NG_EIO);
-    assert_error(NG_EIO, "ng_training_resume: cannot open");
+    assert_fails(ng_training_resume(r.training), NG_EIO, "ng_training_resume: cannot open");
     assert_ok(ng_training_resume(r.training, .or_begin = true));
     end(&r);
 }
-END_TEST
 
 /* What `before` has saved it takes up again; `after` does not, for what `says` tells, and with
  * .changed only where `may_change`. All is freed. */
@@ -516,8 +506,7 @@ static void expect_refused(const char *says, bool may_change, ng_training *befor
 {
     assert_ok(ng_training_save(before));
     assert_ok(ng_training_resume(before));
-    ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
-    assert_error(NG_EVALUE, says);
+    assert_fails(ng_training_resume(after), NG_EVALUE, says);
     const ng_status status = ng_training_resume(after, .changed = true);
     ck_assert_int_eq(status, may_change ? NG_OK : NG_EVALUE);
     if (!may_change) assert_error(NG_EVALUE, says);
@@ -553,7 +542,7 @@ static ng_optimizer *with_group(ng_module *net, const char *pattern, double lr_s
     return sgd;
 }
 
-START_TEST(every_setting_of_an_optimizer_is_compared)
+TEST(every_setting_of_an_optimizer_is_compared)
 {
     ng_module *net = ng_linear_new(2, 2);
 #define SCHEDULED(...) ng_sgd_new(net, .schedule = {__VA_ARGS__})
@@ -602,10 +591,9 @@ START_TEST(every_setting_of_an_optimizer_is_compared)
 #undef SCHEDULED
     ng_module_free(net);
 }
-END_TEST
 
 /* State of another kind cannot become what the setting wants. */
-START_TEST(a_setting_with_state_of_its_own_is_named_and_stays)
+TEST(a_setting_with_state_of_its_own_is_named_and_stays)
 {
     ng_module *net = ng_linear_new(2, 2);
     expect_optimizers("optimizer: SGD\"", false, ng_sgd_new(net), ng_sgd_new(net, .momentum = 0.9));
@@ -615,9 +603,8 @@ START_TEST(a_setting_with_state_of_its_own_is_named_and_stays)
                       ng_rmsprop_new(net, .centered = true), ng_rmsprop_new(net, .momentum = 0.9));
     ng_module_free(net);
 }
-END_TEST
 
-START_TEST(every_setting_of_the_order_of_samples_is_compared)
+TEST(every_setting_of_the_order_of_samples_is_compared)
 {
     static const char *const says[] = {"\"seed: 5\", and here it is \"seed: 6\"",
                                        "\"seed: 5\", and here it is \"seed: 0\"",
@@ -638,10 +625,9 @@ START_TEST(every_setting_of_the_order_of_samples_is_compared)
     }
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
 /* A layer without parameters more or less is another network, which .changed does not allow. */
-START_TEST(another_number_of_layers_is_another_network)
+TEST(another_number_of_layers_is_another_network)
 {
     ng_module *nets[] = {ng_sequential_new(ng_linear_new(5, 3)),
                          ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1))};
@@ -650,16 +636,14 @@ START_TEST(another_number_of_layers_is_another_network)
         ng_training *before = ng_training_new(saved, .path = in_folder("state"));
         ng_training *after = ng_training_new(other, .path = in_folder("state"));
         assert_ok(ng_training_save(before));
-        ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
-        assert_error(NG_EVALUE, "\"layer 1: Dropout(0.1)\"");
-        ck_assert_int_eq(ng_training_resume(after, .changed = true), NG_ESHAPE);
-        assert_error(NG_ESHAPE, "\"training.modes\" of shape");
+        assert_fails(ng_training_resume(after), NG_EVALUE, "\"layer 1: Dropout(0.1)\"");
+        assert_fails(ng_training_resume(after, .changed = true), NG_ESHAPE,
+                     "\"training.modes\" of shape");
         ng_training_free(before), ng_training_free(after);
         ng_optimizer_free(saved), ng_optimizer_free(other);
     }
     ng_module_free(nets[0]), ng_module_free(nets[1]);
 }
-END_TEST
 
 /* A data set of 0, 1, 2 ... */
 static ng_dataset *numbered(int64_t count)
@@ -680,7 +664,7 @@ static void save_after(ng_training *training, int batches)
     assert_ok(ng_training_save(training));
 }
 
-START_TEST(another_number_of_samples_may_be_gone_on_with)
+TEST(another_number_of_samples_may_be_gone_on_with)
 {
     const char *path = in_folder("state");
     ng_module *net = make_net();
@@ -695,8 +679,8 @@ START_TEST(another_number_of_samples_may_be_gone_on_with)
         ng_training_free(before);
         ng_dataset *other = numbered(count);
         ng_training *after = ng_training_new(sgd, .tape = tape, .data = other, .path = path);
-        ck_assert_int_eq(ng_training_resume(after), NG_EVALUE);
-        assert_error(NG_EVALUE, "saved with \"data: 10 samples, digest ");
+        assert_fails(ng_training_resume(after), NG_EVALUE,
+                     "saved with \"data: 10 samples, digest ");
         assert_ok(ng_training_resume(after, .changed = true));
         ng_batch batch;
         int64_t epochs = 0, left = 0, samples = 0;
@@ -718,10 +702,9 @@ START_TEST(another_number_of_samples_may_be_gone_on_with)
     ng_dataset_free(data);
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
 /* Networks with the same tensors may still be two. */
-START_TEST(every_setting_of_a_layer_is_compared)
+TEST(every_setting_of_a_layer_is_compared)
 {
     ng_group *group = ng_group_alone();
 #define ATTENTION(...) ng_multi_head_attention_new(8, 2, __VA_ARGS__)
@@ -817,9 +800,8 @@ START_TEST(every_setting_of_a_layer_is_compared)
     }
     ng_group_free(group);
 }
-END_TEST
 
-START_TEST(settings_are_compared_to_their_last_digit)
+TEST(settings_are_compared_to_their_last_digit)
 {
 #define DEEP(count) ng_transformer_block_new(8, 2, .placement = NG_NORM_DEEP, .layers = count)
     const struct {
@@ -841,10 +823,9 @@ START_TEST(settings_are_compared_to_their_last_digit)
         ng_module_free(saved), ng_module_free(here);
     }
 }
-END_TEST
 
 /* A default that is written out is the same setting. */
-START_TEST(the_default_by_its_number_is_no_other_setting)
+TEST(the_default_by_its_number_is_no_other_setting)
 {
     ng_module *saved = ng_multi_head_attention_new(8, 2, .rotary = true);
     ng_module *here = ng_multi_head_attention_new(8, 2, .rotary = true, .rotary_base = 10000);
@@ -857,10 +838,9 @@ START_TEST(the_default_by_its_number_is_no_other_setting)
     ng_training_free(one), ng_training_free(other), ng_optimizer_free(first);
     ng_optimizer_free(second), ng_module_free(saved), ng_module_free(here);
 }
-END_TEST
 
 /* What a program's locale calls a decimal point is no setting. */
-START_TEST(a_training_is_taken_up_in_any_locale)
+TEST(a_training_is_taken_up_in_any_locale)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1));
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -875,9 +855,8 @@ START_TEST(a_training_is_taken_up_in_any_locale)
     assert_ok(ng_training_resume(training));
     ng_training_free(training), ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(batches_of_any_size_are_taken_up)
+TEST(batches_of_any_size_are_taken_up)
 {
     ng_module *net = ng_linear_new(5, 3);
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -894,26 +873,23 @@ START_TEST(batches_of_any_size_are_taken_up)
     ng_training_free(training), ng_dataset_free(data), ng_tape_free(tape);
     ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(an_order_of_nothing_is_refused)
+TEST(an_order_of_nothing_is_refused)
 {
     ng_module *net = ng_linear_new(5, 3);
     ng_optimizer *sgd = ng_sgd_new(net);
     ng_tape *tape = ng_tape_new();
     ng_dataset *data = make_data();
-    ck_assert_ptr_null(ng_training_new(sgd, .seed = 5));
-    assert_error(NG_EVALUE, "ng_training_new: .seed is set, which counts with .data only");
-    ck_assert_ptr_null(ng_training_new(sgd, .in_order = true));
-    assert_error(NG_EVALUE, "ng_training_new: .in_order is set, which counts with .data only");
-    ck_assert_ptr_null(
-        ng_training_new(sgd, .tape = tape, .data = data, .seed = 5, .in_order = true));
-    assert_error(NG_EVALUE, "ng_training_new: .seed is set, which counts without .in_order only");
+    assert_fails(ng_training_new(sgd, .seed = 5), NG_EVALUE,
+                 "ng_training_new: .seed is set, which counts with .data only");
+    assert_fails(ng_training_new(sgd, .in_order = true), NG_EVALUE,
+                 "ng_training_new: .in_order is set, which counts with .data only");
+    assert_fails(ng_training_new(sgd, .tape = tape, .data = data, .seed = 5, .in_order = true),
+                 NG_EVALUE, "ng_training_new: .seed is set, which counts without .in_order only");
     ng_dataset_free(data), ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(each_epoch_has_an_order_of_its_own)
+TEST(each_epoch_has_an_order_of_its_own)
 {
     run r;
     ng_batch batch;
@@ -932,10 +908,9 @@ START_TEST(each_epoch_has_an_order_of_its_own)
     ck_assert_int_lt(same, SAMPLES / 2);
     end(&r);
 }
-END_TEST
 
 /* However long it has been. */
-START_TEST(nothing_is_saved_before_a_step_is_done)
+TEST(nothing_is_saved_before_a_step_is_done)
 {
     ng_module *net = ng_linear_new(1, 1);
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -946,9 +921,8 @@ START_TEST(nothing_is_saved_before_a_step_is_done)
     ck_assert_int_eq(files_named("state"), 1);
     ng_training_free(training), ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(a_damaged_file_is_refused_and_changes_nothing)
+TEST(a_damaged_file_is_refused_and_changes_nothing)
 {
     const char *path = in_folder("state");
     save_at(path, 4);
@@ -973,17 +947,15 @@ START_TEST(a_damaged_file_is_refused_and_changes_nothing)
     ck_assert_int_eq(ng_training_at(r.training).step, 0);
     free(bytes), ng_tensor_free(weight), end(&r);
 }
-END_TEST
 
-START_TEST(the_loop_says_what_is_missing)
+TEST(the_loop_says_what_is_missing)
 {
     run r;
     ng_batch batch;
     begin(&r, 0, NULL, 0, 0);
     ck_assert(!ng_training_batch(r.training, 4, &batch));
     assert_error(NG_ESTATE, "no epoch was begun");
-    ck_assert_int_eq(ng_training_save(r.training), NG_ESTATE);
-    assert_error(NG_ESTATE, "there is no path to save to");
+    assert_fails(ng_training_save(r.training), NG_ESTATE, "there is no path to save to");
     ck_assert(ng_training_epoch(r.training, 1));
     ck_assert(ng_training_batch(r.training, 4, &batch));
     ck_assert(!ng_training_batch(r.training, 5, &batch));
@@ -1006,25 +978,21 @@ START_TEST(the_loop_says_what_is_missing)
     ng_training_free(steps), ng_training_free(NULL);
 
     ng_dataset *data = make_data();
-    ck_assert_ptr_null(ng_training_new(sgd, .data = data));
-    assert_error(NG_EVALUE, ".data without .tape");
-    ck_assert_ptr_null(ng_training_new(sgd, .minutes = NG_ZERO));
-    assert_error(NG_EVALUE, "ng_training_new: minutes is 0, expected more than 0");
-    ck_assert_ptr_null(ng_training_new(sgd, .path = "state", .every = -1));
-    assert_error(NG_EVALUE, "every -1 steps");
-    ck_assert_ptr_null(ng_training_new(sgd, .every = 7));
-    assert_error(NG_EVALUE, "ng_training_new: .every is set, which counts with .path only");
-    ck_assert_ptr_null(ng_training_new(sgd, .minutes = 1));
-    assert_error(NG_EVALUE, "ng_training_new: .minutes is set, which counts with .path only");
-    ck_assert_ptr_null(ng_training_new(sgd, .keep = 2));
-    assert_error(NG_EVALUE, "ng_training_new: .keep is set, which counts with .path only");
-    ck_assert_ptr_null(ng_training_new(NULL));
-    assert_error(NG_ENULL, "ng_training_new: optimizer is NULL");
+    assert_fails(ng_training_new(sgd, .data = data), NG_EVALUE, ".data without .tape");
+    assert_fails(ng_training_new(sgd, .minutes = NG_ZERO), NG_EVALUE,
+                 "ng_training_new: minutes is 0, expected more than 0");
+    assert_fails(ng_training_new(sgd, .path = "state", .every = -1), NG_EVALUE, "every -1 steps");
+    assert_fails(ng_training_new(sgd, .every = 7), NG_EVALUE,
+                 "ng_training_new: .every is set, which counts with .path only");
+    assert_fails(ng_training_new(sgd, .minutes = 1), NG_EVALUE,
+                 "ng_training_new: .minutes is set, which counts with .path only");
+    assert_fails(ng_training_new(sgd, .keep = 2), NG_EVALUE,
+                 "ng_training_new: .keep is set, which counts with .path only");
+    assert_fails(ng_training_new(NULL), NG_ENULL, "ng_training_new: optimizer is NULL");
     ng_dataset_free(data), ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
-START_TEST(a_training_of_steps_saves_at_its_end)
+TEST(a_training_of_steps_saves_at_its_end)
 {
     ng_module *net = ng_linear_new(1, 1);
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -1038,11 +1006,10 @@ START_TEST(a_training_of_steps_saves_at_its_end)
     }
     ng_optimizer_free(sgd), ng_module_free(net);
 }
-END_TEST
 
 /* ---- Histories that are read back ---------------------------------------------------------- */
 
-START_TEST(a_history_is_read_back_and_gone_on_with)
+TEST(a_history_is_read_back_and_gone_on_with)
 {
     ng_history *history = ng_history_new("what; normgrad and \"more\"");
     ng_history_block(history, "LayerNorm, 1e-5");
@@ -1067,7 +1034,6 @@ START_TEST(a_history_is_read_back_and_gone_on_with)
     }
     ng_history_free(history), ng_history_free(again);
 }
-END_TEST
 
 static const struct {
     const char *text, *problem;
@@ -1095,59 +1061,10 @@ static const struct {
      "it.dat:8: expected a name that no block has yet"},
 };
 
-START_TEST(what_is_no_history_is_named_by_its_line)
+LOOP_TEST(what_is_no_history_is_named_by_its_line, sizeof histories / sizeof histories[0])
 {
-    ck_assert_ptr_null(ng_history_read(put_text("it.dat", histories[_i].text)));
-    assert_error(NG_EPARSE, histories[_i].problem);
-    ck_assert_ptr_null(ng_history_read(put_file("it.dat", "# what: a\0; normgrad 1\n", 24)));
-    assert_error(NG_EPARSE, "there is a zero byte in it");
-}
-END_TEST
-
-Suite *training_suite(void)
-{
-    Suite *suite = suite_create("training");
-    TCase *resume = tcase_create("resume");
-    tcase_add_checked_fixture(resume, make_test_folder, remove_test_folder);
-    tcase_add_loop_test(resume, left_at_any_step_it_ends_with_the_same_bits, 0, OPTIMIZERS);
-    tcase_add_loop_test(resume, what_is_taken_up_in_the_same_process_replaces_what_is_there, 0,
-                        OPTIMIZERS);
-    tcase_add_loop_test(resume, a_stopped_training_saves_and_goes_on, 0, OPTIMIZERS);
-    tcase_add_test(resume, the_last_files_are_kept_and_no_more);
-    tcase_add_test(resume, whatever_fails_leaves_a_file_to_go_on_from);
-    tcase_add_test(resume, a_full_disk_ends_the_training_with_its_reason);
-    tcase_add_test(resume, every_allocation_may_fail);
-    tcase_add_test(resume, another_training_is_refused_with_the_difference);
-    tcase_add_test(resume, every_setting_of_an_optimizer_is_compared);
-    tcase_add_test(resume, a_setting_with_state_of_its_own_is_named_and_stays);
-    tcase_add_test(resume, every_setting_of_the_order_of_samples_is_compared);
-    tcase_add_test(resume, another_number_of_layers_is_another_network);
-    tcase_add_test(resume, another_number_of_samples_may_be_gone_on_with);
-    tcase_add_test(resume, every_setting_of_a_layer_is_compared);
-    tcase_add_test(resume, settings_are_compared_to_their_last_digit);
-    tcase_add_test(resume, a_training_is_taken_up_in_any_locale);
-    tcase_add_test(resume, the_default_by_its_number_is_no_other_setting);
-    tcase_add_test(resume, batches_of_any_size_are_taken_up);
-    tcase_add_test(resume, an_order_of_nothing_is_refused);
-    tcase_add_test(resume, each_epoch_has_an_order_of_its_own);
-    tcase_add_test(resume, nothing_is_saved_before_a_step_is_done);
-    tcase_add_test(resume, a_damaged_file_is_refused_and_changes_nothing);
-    tcase_add_test(resume, the_loop_says_what_is_missing);
-    tcase_add_test(resume, a_training_of_steps_saves_at_its_end);
-    suite_add_tcase(suite, resume);
-
-    TCase *kills = tcase_create("kills");
-    tcase_add_checked_fixture(kills, make_test_folder, remove_test_folder);
-    tcase_add_test(kills, what_a_child_asserts_is_not_told_to_check);
-    tcase_add_loop_test(kills, killed_at_random_moments_it_ends_with_the_same_bits, 0, OPTIMIZERS);
-    if (kills_wanted() > 100) tcase_set_timeout(kills, 3600);
-    suite_add_tcase(suite, kills);
-
-    TCase *history = tcase_create("history read back");
-    tcase_add_checked_fixture(history, make_test_folder, remove_test_folder);
-    tcase_add_test(history, a_history_is_read_back_and_gone_on_with);
-    tcase_add_loop_test(history, what_is_no_history_is_named_by_its_line, 0,
-                        sizeof histories / sizeof histories[0]);
-    suite_add_tcase(suite, history);
-    return suite;
+    assert_fails(ng_history_read(put_text("it.dat", histories[_i].text)), NG_EPARSE,
+                 histories[_i].problem);
+    assert_fails(ng_history_read(put_file("it.dat", "# what: a\0; normgrad 1\n", 24)), NG_EPARSE,
+                 "there is a zero byte in it");
 }
