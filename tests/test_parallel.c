@@ -4,6 +4,7 @@
 #include "folder.h"
 #include "labelled.h"
 #include "support.h"
+#include "tape/hook.h"
 #include "tape/tape.h"
 #include "wire.h"
 #include <locale.h>
@@ -283,7 +284,7 @@ static void counted_send(void *with, int to, int tag, const void *data, size_t b
                          ng_group_request *request)
 {
     counted *c = with;
-    if (c->last && c->last->use && !c->last->use->reached) c->early++;
+    if (c->last && c->last->hook && !c->last->hook->reached) c->early++;
     c->link.send(c->link.with, to, tag, data, bytes, request);
 }
 static void counted_receive(void *with, int from, int tag, void *data, size_t bytes,

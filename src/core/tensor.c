@@ -388,7 +388,7 @@ bool ng_requires_grad(const ng_tensor *x)
 
 bool ng_has_grad(const ng_tensor *x)
 {
-    return ng_given("ng_has_grad", "x", x) && x->grad && x->grad->version > x->passes;
+    return ng_given("ng_has_grad", "x", x) && x->grad_state != NG_GRAD_NONE;
 }
 
 ng_tensor *ng_grad(ng_tensor *x)
@@ -406,15 +406,14 @@ ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
     leaf->grad = ng_tensor_make("ng_backward", leaf->dtype, leaf->shape);
     if (!leaf->grad) return NULL;
     leaf->grad->module_owned = true; /* the leaf frees it, nobody else */
-    leaf->grad->version = leaf->passes;
-    leaf->grad_spent = true;
     return leaf->grad;
 }
 
-void ng_tensor_drop_grad(ng_tensor *leaf)
+void ng_tensor_grad_arrived(ng_tensor *leaf)
 {
-    leaf->passes = leaf->grad->version;
-    leaf->grad_spent = true;
+    leaf->grad_state = NG_GRAD_NEW;
+    leaf->grad_epoch++;
+    ng_touch(leaf->grad);
 }
 
 ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
@@ -432,8 +431,7 @@ ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
     ng_tensor *grad = ng_tensor_grad_slot(x);
     if (!grad) return ng_newest_status();
     memmove(grad->data, g->data, (size_t)x->size * dtypes[x->dtype].bytes);
-    grad->version++;
-    x->grad_spent = false;
+    ng_tensor_grad_arrived(x);
     return NG_OK;
 }
 
@@ -441,5 +439,6 @@ void ng_zero_grad(ng_tensor *x)
 {
     if (!ng_given("ng_zero_grad", "x", x) || !ng_has_grad(x)) return;
     memset(x->grad->data, 0, (size_t)x->size * dtypes[x->dtype].bytes);
-    x->grad_spent = false;
+    ng_touch(x->grad);
+    x->grad_state = NG_GRAD_NEW;
 }

@@ -693,9 +693,9 @@ static void trade_converted(ng_entry *entry)
     x->data = converted->data;
     x->dtype = converted->dtype;
     converted->data = data;
-    if (x->grad) x->passes = x->grad->version;
     ng_tensor_destroy(x->grad);
     x->grad = NULL;
+    x->grad_state = NG_GRAD_NONE;
     ng_touch(x), entry->drawn++; /* nobody has set a value */
 }
 

@@ -121,18 +121,13 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
-uint32_t ng_passes_of(const ng_tensor *weight)
-{
-    return weight->grad ? weight->grad->version : weight->passes;
-}
-
-/* A parameter that is new to the optimizer. A gradient that another one has spent is none. */
+/* A parameter that is new to the optimizer, which uses its gradient unless another one has. */
 static ng_moved moved_new(const ng_named_tensor *parameter)
 {
     const ng_tensor *weight = parameter->tensor;
     return (ng_moved){.weight = parameter->tensor,
                       .name = parameter->name,
-                      .seen = weight->grad_spent ? ng_passes_of(weight) : weight->passes};
+                      .grad_epoch = weight->grad_epoch - (weight->grad_state == NG_GRAD_NEW)};
 }
 
 static const ng_moved *find_moved(const ng_optimizer *self, const ng_tensor *weight, int hint)
@@ -236,27 +231,26 @@ bool ng_optimizer_current(const char *function, ng_optimizer *self)
     return !grown || collect(function, self);
 }
 
-/* A change of dtype drops a gradient, and with it the passes that had reached it. */
-bool ng_is_reached(const ng_moved *moved)
+bool ng_has_new_gradient(const ng_moved *moved)
 {
-    return ng_has_grad(moved->weight) && ng_passes_of(moved->weight) != moved->seen;
+    return ng_has_grad(moved->weight) && moved->weight->grad_epoch != moved->grad_epoch;
 }
 
-static bool any_reached(const ng_optimizer *self)
+static bool any_new_gradient(const ng_optimizer *self)
 {
     for (int i = 0; i < self->count; i++)
-        if (ng_is_reached(&self->moved[i])) return true;
+        if (ng_has_new_gradient(&self->moved[i])) return true;
     return false;
 }
 
-/* Moves a parameter that has been reached. The gradient of a frozen one is spent too: it is too old
- * for the day it thaws. */
+/* Moves a parameter with a new gradient. The gradient of a frozen one is used up too: once the
+ * parameter is unfrozen, it would be out of date. */
 static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 {
     ng_tensor *weight = moved->weight;
-    if (!ng_is_reached(moved)) return;
-    moved->seen = ng_passes_of(weight);
-    weight->grad_spent = true;
+    if (!ng_has_new_gradient(moved)) return;
+    moved->grad_epoch = weight->grad_epoch;
+    weight->grad_state = NG_GRAD_USED;
     if (!weight->requires_grad) return;
     moved->steps++;
     self->type->move(self, ng_kernels_for(moved->dtype), moved, lr * moved->lr_scale);
@@ -267,7 +261,7 @@ ng_status ng_optimizer_step(ng_optimizer *optimizer)
 {
     if (!ng_given(step, "optimizer", optimizer)) return ng_newest_status();
     if (!ng_optimizer_current(step, optimizer)) return ng_newest_status();
-    if (!any_reached(optimizer))
+    if (!any_new_gradient(optimizer))
         return ng_fail(NG_ESTATE,
                        "%s: no backward pass has reached a parameter since the last step", step);
 

@@ -16,7 +16,7 @@ typedef struct {
     ng_dtype dtype;
     int64_t steps;                 /* taken by this parameter, the present one included */
     double lr_scale, weight_decay; /* of its group; NaN: the optimizer's own */
-    uint32_t seen;                 /* the passes that had reached its gradient at the last step */
+    uint32_t grad_epoch;           /* of `weight` at the last step (core/tensor.h) */
     void *state[NG_OPTIMIZER_STATES];
 } ng_moved;
 
@@ -78,10 +78,8 @@ int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTI
  * first step; false with an error in the name of `function`. */
 bool ng_optimizer_current(const char *function, ng_optimizer *self);
 
-/* How many backward passes have reached a parameter; and whether one has since the last step, so
- * that its gradient waits for the next. */
-uint32_t ng_passes_of(const ng_tensor *weight);
-bool ng_is_reached(const ng_moved *moved);
+/* Whether a gradient has arrived since the last step, so that the next one will use it. */
+bool ng_has_new_gradient(const ng_moved *moved);
 
 /* Whether a schedule makes sense; else an error naming `function`. */
 bool ng_schedule_accepted(const char *function, const ng_schedule *schedule);

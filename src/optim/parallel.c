@@ -10,18 +10,18 @@
 #include "group/team.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
+#include "tape/hook.h"
 #include <normgrad/parallel.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* One parameter. */
 typedef struct {
-    ng_leaf_use use; /* first: a use is its slot */
+    ng_gradient_hook hook; /* first: a hook is its slot */
     ng_tensor *weight;
     ng_tensor place; /* in the bucket */
-    bool complete;
-    int number; /* among the slots, the last registered first */
-    int turn;   /* in which the pass has completed it */
+    int number;      /* among the slots, the last registered first */
+    int turn;        /* in which the pass has completed it */
 } slot;
 
 typedef struct {
@@ -389,13 +389,13 @@ static bucket *bucket_of(ng_parallel *p, const slot *s)
     return &p->buckets[i];
 }
 
-static void complete(void *with, ng_leaf_use *use)
+/* The hook's call: the gradient of a slot is complete. */
+static void slot_complete(ng_gradient_hook *hook)
 {
-    ng_parallel *p = with;
-    slot *s = (slot *)use;
-    s->complete = true;
+    ng_parallel *p = hook->with;
+    slot *s = (slot *)hook;
     s->turn = p->turns++;
-    if (use->reached)
+    if (hook->reached)
         p->reached[s - p->slots] = 1;
     else
         memset(s->place.data, 0, (size_t)s->place.size * ng_dtype_bytes(s->place.dtype));
@@ -403,11 +403,6 @@ static void complete(void *with, ng_leaf_use *use)
     if (!p->starts) return;
     while (p->started < p->n_buckets && p->buckets[p->started].incomplete == 0)
         start_bucket(p, &p->buckets[p->started++]);
-}
-
-static void go_on(void *with)
-{
-    const ng_parallel *p = with;
     if (p->started > 0) ng_group_poll(p->group);
 }
 
@@ -416,7 +411,8 @@ static void open_bucket(ng_parallel *p, bucket *b)
 {
     const ng_tensor *weight = p->slots[b->first].weight;
     b->incomplete = b->count;
-    b->data = p->starts && b->count == 1 && weight->grad_spent ? weight->grad->data : b->memory;
+    b->data = p->starts && b->count == 1 && weight->grad_state != NG_GRAD_NEW ? weight->grad->data
+                                                                              : b->memory;
     char *place = b->data;
     for (slot *s = &p->slots[b->first]; s < &p->slots[b->first + b->count]; s++) {
         s->place.data = place;
@@ -430,9 +426,9 @@ static void begin_pass(ng_parallel *p)
     for (int i = 0; i < p->n_buckets; i++) open_bucket(p, &p->buckets[i]);
     for (int i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
-        s->use = (ng_leaf_use){.place = &s->place};
-        s->complete = false;
-        s->weight->use = &s->use;
+        s->hook = (ng_gradient_hook){
+            .leaf = s->weight, .place = &s->place, .call = slot_complete, .with = p};
+        ng_hook(&s->hook);
         if (!p->waits) p->reached[i] = 0;
     }
 }
@@ -443,22 +439,17 @@ static void drop_overwritten(ng_parallel *p)
 {
     for (int i = 0; i < p->n_slots; i++) {
         const slot *s = &p->slots[i];
-        if ((s->complete || s->weight->cotangent) && s->place.data == s->weight->grad->data)
-            ng_tensor_drop_grad(s->weight);
+        if ((s->hook.complete || s->weight->cotangent) && s->place.data == s->weight->grad->data)
+            s->weight->grad_state = NG_GRAD_NONE;
     }
 }
 
 static void end_pass(ng_parallel *p, bool well)
 {
     if (!well) drop_overwritten(p);
-    for (int i = 0; i < p->n_slots; i++) {
-        slot *s = &p->slots[i];
-        s->weight->use = NULL;
-        s->weight->cotangent = NULL;
-        s->weight->cotangent_owned = false;
-    }
+    for (int i = 0; i < p->n_slots; i++) ng_unhook(&p->slots[i].hook);
     for (int i = 0; i < p->n_slots && well; i++)
-        if (!p->slots[i].complete) complete(p, &p->slots[i].use);
+        if (!p->slots[i].hook.complete) slot_complete(&p->slots[i].hook);
 }
 
 /* Keeps the pass for a later one. */
@@ -494,12 +485,11 @@ static void add_to_gradients(ng_parallel *p)
         const ng_tensor *sum = &p->slots[i].place;
         ng_tensor *weight = p->slots[i].weight, *grad = weight->grad;
         if (p->reached[i] == 0) continue;
-        if (!weight->grad_spent)
+        if (weight->grad_state == NG_GRAD_NEW)
             ng_kernels_for(grad->dtype)->add_to(sum->data, grad->data, grad->size);
         else if (sum->data != grad->data)
             memcpy(grad->data, sum->data, (size_t)grad->size * ng_dtype_bytes(grad->dtype));
-        weight->grad_spent = false;
-        grad->version++;
+        ng_tensor_grad_arrived(weight);
     }
 }
 
@@ -513,10 +503,9 @@ ng_status ng_parallel_backward_with(ng_parallel *p, ng_tape *tape,
         return ng_group_end_failed(p->group, function);
     }
     const double share = ng_option(options.share, 1.0 / ng_group_size(p->group));
-    const ng_leaf_watch watch = {complete, go_on, p};
     p->starts = !options.later;
     begin_pass(p);
-    const bool well = ng_backward_watched(function, tape, options.loss, share, &watch) == NG_OK;
+    const bool well = ng_backward_hooked(function, tape, options.loss, share) == NG_OK;
     end_pass(p, well);
     if (!well) {
         p->waits = false;

@@ -3,6 +3,7 @@
  * is put, and about gradients that are recorded to be differentiated again. */
 #include "core/error.h"
 #include "kernels/kernels.h"
+#include "tape/hook.h"
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct {
     bool selected;      /* only tensors marked `wanted` matter, not all that require a gradient */
     ng_tensor *reached; /* the leaves so far, linked by next_leaf */
     bool cut;           /* a gradient of zero has ended a path */
-    const ng_leaf_watch *watch; /* or NULL */
+    bool hooked;        /* leaves may have hooks */
 
     ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
     ng_tensor **gradients;
@@ -51,15 +52,17 @@ static void clear(ng_tensor *x)
 
 static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
 
-/* Memory for the gradient of a tensor that nothing has arrived at yet. A leaf whose gradient is
- * spent takes it straight into its own; an unspent one gets it added when all has gone well. */
+/* Memory for the gradient of a tensor that nothing has arrived at yet. A leaf without an
+ * unused gradient takes it straight into its own; to an unused one it is added at the end, when all
+ * has gone well. */
 static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
 {
     if (!goes_to_leaf(s, x)) return ng_result(s->tape, x->dtype, x->shape);
-    if (s->watch && x->use) return x->use->place;
+    if (s->hooked && x->hook) return x->hook->place;
     ng_tensor *grad = ng_tensor_grad_slot(x);
     if (!grad) return NULL;
-    ng_tensor *cotangent = x->grad_spent ? grad : ng_result(s->tape, x->dtype, x->shape);
+    ng_tensor *cotangent =
+        x->grad_state == NG_GRAD_NEW ? ng_result(s->tape, x->dtype, x->shape) : grad;
     if (!cotangent) return NULL;
     x->next_leaf = s->reached;
     s->reached = x;
@@ -303,19 +306,6 @@ static void note(const sweep *s, const ng_tensor *x)
         if (s->inputs[i] == x) s->gradients[i] = x->cotangent;
 }
 
-/* Tells of the node, and of the leaves that it was the last to add to. */
-static void tell_watch(const sweep *s, const ng_node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *leaf = node->inputs[i];
-        if (!leaf->use || leaf->use->oldest != node || appears_before(node, i)) continue;
-        leaf->use->reached = leaf->cotangent != NULL;
-        clear(leaf);
-        s->watch->complete(s->watch->with, leaf->use);
-    }
-    s->watch->meanwhile(s->watch->with);
-}
-
 /* From `newest` back to, and without, `boundary`. What arrives at a tensor that was made outside
  * this range stays there; after a failure nothing stays within it. */
 static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
@@ -326,7 +316,7 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
         if (dy) note(s, node->output);
         if (dy) clear(node->output);
         if (dy && well && leads_on(s, node)) well = run_node(s, node, dy);
-        if (s->watch && well) tell_watch(s, node);
+        if (s->hooked && well) ng_hooks_call(node);
     }
     return well;
 }
@@ -354,17 +344,16 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
     return false;
 }
 
-/* Ends a pass over leaves: adds what was computed apart, or forgets it all, with the spent
- * gradients that it has written over. */
+/* Ends a pass over leaves: adds what was computed apart, or forgets it all, with the used
+ * gradients that it has overwritten. */
 static void settle_leaves(sweep *s, bool well)
 {
     for (ng_tensor *leaf = s->reached; leaf; leaf = leaf->next_leaf) {
         if (well) {
             if (leaf->cotangent != leaf->grad) add_to(leaf->cotangent, leaf->grad->data);
-            leaf->grad_spent = false;
-            leaf->grad->version++;
+            ng_tensor_grad_arrived(leaf);
         } else if (leaf->cotangent == leaf->grad) {
-            ng_tensor_drop_grad(leaf);
+            leaf->grad_state = NG_GRAD_NONE;
         }
         clear(leaf);
     }
@@ -378,28 +367,20 @@ const char *ng_why_no_gradient(const ng_tape *tape)
     return "all that it depends on is frozen or constant (ng_unfreeze, ng_require_grad)";
 }
 
-/* Which op of the loss's graph is the oldest to use each leaf. */
-static void find_oldest(const ng_node *newest)
-{
-    for (const ng_node *node = newest; node; node = node->previous)
-        for (int i = 0; i < node->n_inputs; i++)
-            if (node->inputs[i]->use) node->inputs[i]->use->oldest = node;
-}
-
 static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy,
-                          const ng_leaf_watch *watch)
+                          bool hooked)
 {
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
-    sweep s = {.function = function, .tape = tape, .to_leaves = true, .watch = watch};
-    if (watch) find_oldest(y->node);
+    sweep s = {.function = function, .tape = tape, .to_leaves = true, .hooked = hooked};
+    if (hooked) ng_hooks_prepare(y->node);
     const ng_tape_mode mode = begin_sweep(tape, false);
     tape->backwards++;
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->replay.mode = mode;
-    if (well && !watch && !s.reached && !s.cut)
+    if (well && !hooked && !s.reached && !s.cut)
         return ng_fail(NG_EGRAD, "%s: all that required a gradient was frozen since", function);
     settle_leaves(&s, well);
     return well ? NG_OK : ng_newest_status();
@@ -413,16 +394,12 @@ ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
         return ng_newest_status();
     if (!ng_usable(function, "the output", 0, tape, y) || !cotangent_ok(function, tape, y, dy))
         return ng_newest_status();
-    return backward(function, tape, y, dy, NULL);
+    return backward(function, tape, y, dy, false);
 }
 
-ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
-{
-    return ng_backward_watched("ng_backward", tape, loss, 1, NULL);
-}
-
-ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
-                              const ng_leaf_watch *watch)
+/* Backward of factor * loss. */
+static ng_status backward_of_loss(const char *function, ng_tape *tape, ng_tensor *loss,
+                                  double factor, bool hooked)
 {
     if (!ng_given(function, "tape", tape) || !ng_given(function, "loss", loss))
         return ng_newest_status();
@@ -434,7 +411,17 @@ ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *lo
                        function, ng_shape_print(loss->shape).text);
     tape->function = function;
     ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, factor);
-    return one ? backward(function, tape, loss, one, watch) : ng_newest_status();
+    return one ? backward(function, tape, loss, one, hooked) : ng_newest_status();
+}
+
+ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
+{
+    return backward_of_loss("ng_backward", tape, loss, 1, false);
+}
+
+ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *loss, double factor)
+{
+    return backward_of_loss(function, tape, loss, factor, true);
 }
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */

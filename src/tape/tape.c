@@ -90,8 +90,9 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
     /* All fields, one by one: assigned as a whole, they are cleared by an instruction that takes
      * longer than a small op. */
     x->dtype = dtype;
-    x->requires_grad = x->grad_spent = x->module_owned = false;
-    x->version = x->passes = 0;
+    x->requires_grad = x->module_owned = false;
+    x->version = x->grad_epoch = 0;
+    x->grad_state = NG_GRAD_NONE;
     x->epoch = tape->epoch;
     x->shape = *shape;
     x->size = size;
@@ -100,7 +101,7 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
     x->tape = tape;
     x->node = NULL;
     x->grad = x->cotangent = x->next_leaf = x->next_owned = NULL;
-    x->use = NULL;
+    x->hook = NULL;
     x->cotangent_owned = x->wanted = false;
     return x;
 }

@@ -38,25 +38,6 @@ ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_te
 /* Whether no input of the op was changed since it was recorded. */
 bool ng_node_is_current(const ng_node *node);
 
-/* A leaf in a watched sweep: its gradient goes to `place`, of its shape and dtype, and not into the
- * leaf. */
-typedef struct ng_leaf_use {
-    ng_tensor *place;
-    const ng_node *oldest; /* the op that is the last to add to it; NULL if there is none */
-    bool reached;          /* something has arrived */
-} ng_leaf_use;
-
-/* Backward of factor * loss, in which `complete` is called for each leaf with a use (that is in
- * leaf->use until the sweep has ended), as soon as nothing more can arrive, and `meanwhile` after
- * each op. Leaves without one get theirs as in ng_backward. */
-typedef struct {
-    void (*complete)(void *with, ng_leaf_use *use);
-    void (*meanwhile)(void *with);
-    void *with;
-} ng_leaf_watch;
-ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
-                              const ng_leaf_watch *watch);
-
 /* ng_gradients under the name of the public function that calls it. */
 ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const *outputs,
                            int n_outputs, ng_tensor *const *inputs, int n_inputs,
