@@ -106,7 +106,7 @@ START_TEST(a_data_set_is_read_from_an_archive)
     ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .dtype = NG_I64));
     assert_error(NG_EDTYPE, "features as int64");
     ck_assert_ptr_null(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"));
-    assert_error(NG_EVALUE, ".y is set, which counts without .no_label only");
+    assert_error(NG_EVALUE, ".y is set, which has an effect only without .no_label");
 }
 END_TEST
 

@@ -903,12 +903,14 @@ START_TEST(an_order_of_nothing_is_refused)
     ng_tape *tape = ng_tape_new();
     ng_dataset *data = make_data();
     ck_assert_ptr_null(ng_training_new(sgd, .seed = 5));
-    assert_error(NG_EVALUE, "ng_training_new: .seed is set, which counts with .data only");
+    assert_error(NG_EVALUE, "ng_training_new: .seed is set, which has an effect only with .data");
     ck_assert_ptr_null(ng_training_new(sgd, .in_order = true));
-    assert_error(NG_EVALUE, "ng_training_new: .in_order is set, which counts with .data only");
+    assert_error(NG_EVALUE,
+                 "ng_training_new: .in_order is set, which has an effect only with .data");
     ck_assert_ptr_null(
         ng_training_new(sgd, .tape = tape, .data = data, .seed = 5, .in_order = true));
-    assert_error(NG_EVALUE, "ng_training_new: .seed is set, which counts without .in_order only");
+    assert_error(NG_EVALUE,
+                 "ng_training_new: .seed is set, which has an effect only without .in_order");
     ng_dataset_free(data), ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
 END_TEST
@@ -1013,11 +1015,12 @@ START_TEST(the_loop_says_what_is_missing)
     ck_assert_ptr_null(ng_training_new(sgd, .path = "state", .every = -1));
     assert_error(NG_EVALUE, "every -1 steps");
     ck_assert_ptr_null(ng_training_new(sgd, .every = 7));
-    assert_error(NG_EVALUE, "ng_training_new: .every is set, which counts with .path only");
+    assert_error(NG_EVALUE, "ng_training_new: .every is set, which has an effect only with .path");
     ck_assert_ptr_null(ng_training_new(sgd, .minutes = 1));
-    assert_error(NG_EVALUE, "ng_training_new: .minutes is set, which counts with .path only");
+    assert_error(NG_EVALUE,
+                 "ng_training_new: .minutes is set, which has an effect only with .path");
     ck_assert_ptr_null(ng_training_new(sgd, .keep = 2));
-    assert_error(NG_EVALUE, "ng_training_new: .keep is set, which counts with .path only");
+    assert_error(NG_EVALUE, "ng_training_new: .keep is set, which has an effect only with .path");
     ck_assert_ptr_null(ng_training_new(NULL));
     assert_error(NG_ENULL, "ng_training_new: optimizer is NULL");
     ng_dataset_free(data), ng_optimizer_free(sgd), ng_module_free(net);

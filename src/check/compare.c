@@ -288,11 +288,11 @@ static bool check_orders(ng_subject *subject, ng_check_report *report)
 
 void ng_check_subject(ng_subject *subject, ng_check_report *report)
 {
-    const ng_error_record earlier = ng_error_put_aside();
+    const ng_error_record earlier = ng_error_take();
     report->passed = check_orders(subject, report);
     if (!report->passed) ng_check_explain(subject, report);
     if (ng_error_status() != NG_ENOMEM) ng_clear_error();
-    ng_error_put_back(&earlier);
+    ng_error_restore(&earlier);
 }
 
 static bool options_have_meaning(const ng_check_options *options, ng_check_report *report)

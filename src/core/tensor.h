@@ -60,7 +60,10 @@ static inline bool ng_is_stale(const ng_tensor *x)
 /* Whether x's elements can be read: it is not NG_NONE, and not stale. */
 bool ng_readable(const char *function, const ng_tensor *x);
 
-/* Whether x may be written: it is not NG_NONE, and belongs to no tape; NULL is passed on. */
+/* Whether x has this shape or is NG_NONE; else "ng_linear: bias is (3,), expected (4,)". */
+bool ng_has_shape(const char *function, const char *name, const ng_tensor *x, ng_shape shape);
+
+/* NG_OK if x may be written: it is not NULL or NG_NONE, and belongs to no tape. */
 ng_status ng_writable(const char *function, const ng_tensor *x);
 
 /* A tensor of ng_calloc's memory, zeroed: ng_zeros_new, with the caller's name in errors. */

@@ -191,7 +191,7 @@ ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
     if (!ng_accepts("ng_glu", tape, 1, &x)) return NULL;
     const int last = x->shape.rank - 1;
     if (last < 0 || x->shape.dim[last] % 2 != 0) {
-        ng_fail(NG_ESHAPE, "ng_glu: x is %s, expected a last dimension of two halves",
+        ng_fail(NG_ESHAPE, "ng_glu: x is %s, expected an even last dimension",
                 ng_shape_print(x->shape).text);
         return NULL;
     }

@@ -57,8 +57,8 @@ ng_tensor *ng_from(ng_tape *tape, ng_dtype dtype, ng_shape shape, const double *
     ng_tensor *x = constant(function, tape, dtype, shape);
     if (!x) return NULL;
     if (count != x->size) {
-        ng_fail(NG_ESHAPE, "%s: %lld values for shape %s of %lld elements", function,
-                (long long)count, ng_shape_print(shape).text, (long long)x->size);
+        ng_fail(NG_ESHAPE, "%s: %lld values, expected %lld for shape %s", function,
+                (long long)count, (long long)x->size, ng_shape_print(shape).text);
         return NULL;
     }
     for (int64_t i = 0; i < count; i++) ng_tensor_store(x, i, values[i]);
@@ -142,7 +142,8 @@ ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t 
     shape.rank++;
     const int64_t *const label = labels->data;
     if (classes == 0 && labels->size > 0) {
-        ng_fail(NG_EVALUE, "%s: a label and 0 classes, expected 1 or more", function);
+        ng_fail(NG_EVALUE, "%s: classes is 0, expected at least 1 where there are labels",
+                function);
         return NULL;
     }
     for (int64_t i = 0; i < labels->size; i++)

@@ -158,11 +158,7 @@ static bool bias_fits(const ng_conv_call *call, int outputs)
 {
     const ng_shape weight = call->weight->shape;
     const ng_shape expected = NG_SHAPE(weight.dim[outputs] * (outputs == 0 ? 1 : call->groups));
-    if (ng_is_none(call->bias) || ng_shape_equal(call->bias->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: bias is %s and weight %s, expected bias %s", call->function,
-            ng_shape_print(call->bias->shape).text, ng_shape_print(weight).text,
-            ng_shape_print(expected).text);
-    return false;
+    return ng_has_shape(call->function, "bias", call->bias, expected);
 }
 
 bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs)

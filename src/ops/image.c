@@ -104,8 +104,8 @@ static ng_tensor *max_pool_definition(ng_tape *tape, const ng_node *node)
     return ng_reshape(tape, y, node->output->shape);
 }
 
-static ng_status max_pool_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                   ng_slot *dx)
+static ng_status image_max_pool_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                         ng_slot *dx)
 {
     (void)tape;
     const max_pool_attributes *a = node->attributes;
@@ -116,7 +116,7 @@ static ng_status max_pool_backward(ng_tape *tape, const ng_node *node, const ng_
 }
 
 static const ng_op max_pool_op = {
-    .name = "max_pool2d", .backward = max_pool_backward, .definition = max_pool_definition};
+    .name = "max_pool2d", .backward = image_max_pool_backward, .definition = max_pool_definition};
 
 /* y = mean of each window */
 static ng_tensor *avg_pool_definition(ng_tape *tape, const ng_node *node)

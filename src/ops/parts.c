@@ -20,7 +20,7 @@ ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis)
 static ng_tensor *unsqueezed(const char *function, ng_tape *tape, ng_tensor *x, int axis)
 {
     if (x->shape.rank == NG_MAX_RANK) {
-        ng_fail(NG_ESHAPE, "%s: %s has %d dimensions, and one more is too many", function,
+        ng_fail(NG_ESHAPE, "%s: %s has %d dimensions, expected at most 7", function,
                 ng_shape_print(x->shape).text, NG_MAX_RANK);
         return NULL;
     }

@@ -162,10 +162,7 @@ ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
     const int axis = ng_axis_index(function, options.axis, a->shape.rank);
     const double eps = ng_option(options.eps, 1e-8);
     if (axis < 0) return NULL;
-    if (!(eps >= 0)) {
-        ng_fail(NG_EVALUE, "%s: eps = %g, expected at least 0", function, eps);
-        return NULL;
-    }
+    if (!ng_option_range(function, "eps", eps, 0, HUGE_VAL)) return NULL;
     const double most = a->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
     const ng_axes along = {.count = 1, .axis = {axis}};
     ng_tensor *of[2];

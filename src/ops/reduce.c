@@ -389,7 +389,7 @@ ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 /* ---- Argmax, argmin: an int64 constant ---------------------------------------------------- */
 
 /* x (outer, n, inner) -> y (outer, inner) */
-static ng_tensor *argmax(const char *function, ng_tape *tape, ng_tensor *x, int axis)
+static ng_tensor *reduce_argmax(const char *function, ng_tape *tape, ng_tensor *x, int axis)
 {
     const int along = ng_axis_index(function, axis, x->shape.rank);
     if (along < 0) return NULL;
@@ -407,7 +407,7 @@ static ng_tensor *argmax(const char *function, ng_tape *tape, ng_tensor *x, int 
 
 ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
 {
-    return ng_accepts("ng_argmax", tape, 1, &x) ? argmax("ng_argmax", tape, x, axis) : NULL;
+    return ng_accepts("ng_argmax", tape, 1, &x) ? reduce_argmax("ng_argmax", tape, x, axis) : NULL;
 }
 
 ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis)
@@ -416,7 +416,7 @@ ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis)
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *negative = ng_neg(tape, x);
     ng_tape_set_recording(tape, was);
-    return negative ? argmax("ng_argmin", tape, negative, axis) : NULL;
+    return negative ? reduce_argmax("ng_argmin", tape, negative, axis) : NULL;
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static void scale_f64(double *x, int64_t n, double factor)
 }
 
 /* Names the first element that is not finite. */
-static double refuse(const char *function, ng_module *module)
+static double clip_refuse(const char *function, ng_module *module)
 {
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
@@ -90,7 +90,7 @@ double ng_clip_grad_norm(ng_module *module, double max_norm)
     if (!ng_given(function, "module", module)) return (double)NAN;
     if (!ng_option_range(function, "max_norm", max_norm, 0, HUGE_VAL)) return (double)NAN;
     const norm n = norm_of(module);
-    if (!isfinite(n.most)) return refuse(function, module);
+    if (!isfinite(n.most)) return clip_refuse(function, module);
     const double length = n.most * n.root;
     if (!(length > max_norm)) return length;
     const double factor =
