@@ -187,7 +187,7 @@ NG_API ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tens
 
 /* ---- Matrix products ---------------------------------------------------------------------- */
 
-/* y = a b: (..., n, k) x (..., k, m) -> (..., n, m), leading dimensions broadcasting. 
+/* y = a b: (..., n, k) x (..., k, m) -> (..., n, m), leading dimensions broadcasting.
  * .transpose_a and .transpose_b swap the last two dimensions of that operand. */
 typedef struct {
     bool transpose_a, transpose_b;
