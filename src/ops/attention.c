@@ -56,7 +56,7 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
     return ng_where(tape, keys, sees, zero);
 }
 
-/* (N, H, T, S): 0 where dropout takes a weight out, else 1 / (1 - p). */
+/* (N, H, T, S): 0 where dropout removes a weight, else 1 / (1 - p). */
 static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype dtype)
 {
     const uint32_t limit = ng_drop_limit(s);
@@ -72,7 +72,7 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
     return mask;
 }
 
-/* Of no score that is finite is the maximum less than this. */
+/* A lower bound of all finite scores. */
 static double lowest(ng_dtype dtype) { return dtype == NG_F32 ? -(double)FLT_MAX : -DBL_MAX; }
 
 /* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
@@ -103,7 +103,7 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 
 /* ---- Backward ----------------------------------------------------------------------------- */
 
-/* What the kernel reads; k and v may stand behind q in one tensor. */
+/* The inputs of the kernel; q, k and v may be parts of one tensor. */
 static ng_attention_inputs inputs_of(const attention_attributes *saved, ng_tensor *const *in)
 {
     const char *q = in[0]->data;
@@ -352,7 +352,7 @@ ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attenti
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-/* Normal values become a mask: 1 where they exceed -0.7, about three quarters. */
+/* A mask from normal values: 1 above -0.7, about three quarters. */
 static ng_tensor *mask_of(ng_tape *tape, ng_tensor *x)
 {
     return ng_greater(tape, x, ng_full(tape, ng_dtype_of(x), NG_SCALAR, -0.7));

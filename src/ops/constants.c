@@ -1,4 +1,4 @@
-/* Tensors that are no function of anything, and changes of dtype. */
+/* Constants on the tape, and changes of dtype. */
 #include "ops/op.h"
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static bool is_dtype(const char *function, ng_dtype dtype)
     return false;
 }
 
-/* Room for a constant; its elements are the caller's to write. */
+/* A constant with uninitialised elements. */
 static ng_tensor *constant(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
     if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
@@ -169,7 +169,7 @@ static void cast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 
 static const ng_op cast_op = {.name = "cast", .gradient = cast_gradient};
 
-/* The pairs of dtypes that are cast most, and any other. */
+/* Casts x into y; float and double have loops of their own. */
 static void convert(const ng_tensor *x, ng_tensor *y)
 {
     if (y->dtype == NG_F64 && x->dtype == NG_F32) {

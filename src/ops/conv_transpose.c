@@ -10,7 +10,7 @@
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
-/* The convolution itself, and what it gives its weight. */
+/* dx is a convolution of dy, dweight its gradient to the weight. */
 static void transposed_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_conv_shape *shape = node->attributes;
@@ -63,7 +63,7 @@ static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, i
     return false;
 }
 
-/* What the kernels compute. */
+/* Runs the kernels. */
 static bool shape_of(const ng_conv_call *call, ng_conv_shape *shape)
 {
     const ng_shape x = call->x->shape, weight = call->weight->shape;

@@ -23,7 +23,7 @@ static bool one_element(const char *function, const ng_tensor *y)
     return false;
 }
 
-/* Whether the vectors are there, one for each input, of its shape and dtype. */
+/* Whether there is one vector for each input, of its shape and dtype. */
 static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *inputs,
                         ng_tensor *const *vectors, int count)
 {
@@ -49,7 +49,7 @@ static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *i
     return true;
 }
 
-/* sum_j a_j . b_j; terms without a gradient are left out, and NG_NONE says that all were. */
+/* sum_j a_j . b_j over the terms that have a gradient; NG_NONE if none has. */
 static ng_tensor *dot_of_lists(ng_tape *tape, ng_tensor *const *a, ng_tensor *const *b, int count)
 {
     ng_tensor *sum = NG_NONE;
@@ -76,7 +76,7 @@ static bool derivatives_joint_shape(const char *function, ng_shape y, ng_shape x
     return ng_shape_size(function, *joint) >= 0;
 }
 
-/* d y_k / d x; the cotangent that asks for it is recorded with the row, and so each has its own. */
+/* d y_k / d x. Each row has a cotangent of its own, because it is recorded with the row. */
 static ng_tensor *row_of(const char *function, ng_tape *tape, ng_tensor *y, int64_t k,
                          ng_jacobian_options options)
 {
@@ -173,7 +173,7 @@ static ng_status zeros_for(ng_tape *tape, ng_tensor *const *inputs, int count, n
     return NG_OK;
 }
 
-/* The gradient of g . v, g being the gradient. */
+/* The gradient of g . v, where g is the gradient. */
 ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
                       ng_tensor *const *vectors, ng_hvp_options options)
 {
@@ -233,7 +233,7 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-/* sum tanh(x w)^2 and its like: something that is curved in both operands. */
+/* sum tanh(x w)^2: a function that is nonlinear in both operands. */
 static ng_tensor *curved(ng_tape *tape, ng_tensor *const *in)
 {
     return ng_tanh(tape, ng_matmul(tape, in[0], in[1]));

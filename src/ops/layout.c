@@ -12,7 +12,7 @@ static void reshape_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, 
 
 static const ng_op reshape_op = {.name = "reshape", .gradient = reshape_gradient};
 
-/* Puts what the other dimensions leave of `size` in the place of a -1. */
+/* Replaces a dimension -1 by the size over the product of the others. */
 static bool fill_open_dimension(const ng_tensor *x, ng_shape *shape)
 {
     if (shape->rank < 0 || shape->rank > NG_MAX_RANK) return true;
@@ -60,7 +60,7 @@ ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape)
 
 /* ---- permute: y's axis i is x's axis axes[i] ----------------------------------------------- */
 
-/* The other way: x's axis axes[i] is y's axis i. */
+/* The inverse: x's axis axes[i] is y's axis i. */
 static void permute_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_axes *axes = node->attributes;
@@ -198,7 +198,7 @@ static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, bloc
         kernels->add_to(block_in(x, &from, i, bytes), block_out(y, &to, i, bytes), from.length);
 }
 
-/* Which part of its input a slice is, or of its output the input of a pad. */
+/* The part of the input that a slice takes, or of the output that the input of a pad fills. */
 typedef struct {
     int axis;
     int64_t from, to;
@@ -230,7 +230,7 @@ static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_ten
 static const ng_op slice_op = {
     .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
 
-/* Turns bounds that may count from the end into 0 <= from <= to <= dim. */
+/* Converts negative bounds; true if 0 <= from <= to <= dim. */
 static bool resolve_bounds(ng_shape shape, int axis, int64_t *from, int64_t *to)
 {
     const int64_t dim = shape.dim[axis], first = *from, last = *to == NG_END ? dim : *to;
@@ -307,14 +307,14 @@ static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
 
 static const ng_op concat_op = {.name = "concat", .gradient = concat_gradient};
 
-/* Whether a part has the first part's shape but for the axis. */
+/* Whether two shapes are equal except along the axis. */
 static bool joins(ng_shape first, ng_shape other, int axis)
 {
     other.dim[axis] = first.dim[axis];
     return ng_shape_equal(first, other);
 }
 
-/* The first part's shape, with the lengths of all along the axis. */
+/* The shape of the first part with the sum of all lengths along the axis. */
 static bool layout_joint_shape(ng_tensor *const *parts, int count, int axis, ng_shape *joint)
 {
     *joint = parts[0]->shape;

@@ -71,7 +71,7 @@ static ng_tensor *reduced_by(ng_tape *tape, ng_tensor *losses, ng_reduction redu
     return reduction == NG_SUM ? sum : ng_mul_scalar(tape, sum, 1 / total);
 }
 
-/* -factor x[label]; where the factor is 0 it is 0, whatever x holds. */
+/* -factor x[label]; 0 where the factor is 0, even if x is infinite or NaN. */
 static ng_tensor *of_labels(ng_tape *tape, ng_tensor *x, const selection *s)
 {
     ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index, -1), -1);
@@ -145,7 +145,7 @@ ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options op
 
 /* ---- accuracy ------------------------------------------------------------------------------ */
 
-/* Whether the label's element is the first of the largest; with a NaN in the row none is. */
+/* Whether the label's element is the first largest one; false if the row has a NaN. */
 static bool likelihoods_is_right(const ng_tensor *x, int64_t row, int64_t classes, int64_t label)
 {
     if (label < 0 || label >= classes) return false;

@@ -19,13 +19,13 @@ ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction)
     return reduction == NG_SUM ? ng_sum(tape, losses) : ng_mean(tape, losses);
 }
 
-/* By what a sum of losses is multiplied, where `count` of them count. */
+/* The factor of a sum of `count` losses. */
 static double reduction_scale(ng_reduction reduction, int64_t count)
 {
     return reduction == NG_MEAN ? 1 / (double)count : 1;
 }
 
-/* Room on the tape for x's elements. */
+/* Memory of the tape for as many elements as x has. */
 static void *memory_like(ng_tape *tape, const ng_tensor *x)
 {
     return ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
@@ -183,7 +183,7 @@ static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     return NG_OK;
 }
 
-/* (1 - t) softplus(x) + t softplus(-x), the same, of which no term cancels another. */
+/* (1 - t) softplus(x) + t softplus(-x): the same without cancellation. */
 static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
 {
     const bce_attributes *saved = node->attributes;
@@ -259,7 +259,7 @@ static ng_status losses_cross_entropy_backward(ng_tape *tape, const ng_node *nod
     return NG_OK;
 }
 
-/* Where each row's label stands among all logits, and whether the row counts. */
+/* The place of each row's label among all logits, and whether the row counts. */
 static bool label_places(const cross_entropy_attributes *a, const ng_tensor *labels,
                          ng_tensor *place, ng_tensor *counts)
 {
@@ -332,7 +332,7 @@ static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_
     return true;
 }
 
-/* How many rows count; -1 with an error for a label that is no class. */
+/* The number of rows that count; -1 with an error for a label that is no class. */
 static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *label)
 {
     int64_t count = 0;

@@ -3,7 +3,7 @@
 
 /* ---- Products of batches of matrices, over plain memory ------------------------------------ */
 
-/* One factor: the last two dimensions of `shape` are a matrix as it is stored. */
+/* One factor: the last two dimensions of `shape` are the stored matrix. */
 typedef struct {
     const void *data;
     ng_shape shape;
@@ -35,7 +35,7 @@ static ng_shape batch_of(ng_shape shape)
     return shape;
 }
 
-/* The element at which the operand of this shape has its matrix number `index` of the batch. */
+/* The offset of the matrix number `index` of the batch in an operand of this shape. */
 static int64_t start_of(ng_shape shape, ng_shape batch, int64_t index)
 {
     int64_t start = 0, stride = ng_shape_span(shape, shape.rank - 2, shape.rank);

@@ -3,7 +3,7 @@
 
 /* ---- take_along_axis: y[.., j, ..] = x[.., index[.., j, ..], ..] --------------------------- */
 
-/* Whether the index has x's shape but for the axis, and names places there are along it. */
+/* Whether index has x's shape except along the axis, and all its values are valid. */
 static bool index_fits(const char *function, ng_shape x, int axis, const ng_tensor *index)
 {
     ng_shape expected = x;
@@ -23,7 +23,7 @@ static bool index_fits(const char *function, ng_shape x, int axis, const ng_tens
     return true;
 }
 
-/* Where each element that the index names stands among all elements of a tensor of this shape. */
+/* Converts indices along an axis to offsets among all elements of a tensor of this shape. */
 static ng_tensor *places(ng_tape *tape, ng_shape shape, int axis, const ng_tensor *index)
 {
     ng_tensor *place = ng_result(tape, NG_I64, index->shape);
@@ -76,7 +76,7 @@ ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *ind
 /* Whether a comes after b: a NaN is above every number. */
 static bool above(double a, double b) { return a > b || (a != a && b == b); }
 
-/* Merges the runs [from, middle) and [middle, to); of equals the left one comes first. */
+/* Merges the runs [from, middle) and [middle, to), stable. */
 static void merge(const double *key, const int64_t *in, int64_t *out, int64_t from, int64_t middle,
                   int64_t to, bool descending)
 {
@@ -89,7 +89,7 @@ static void merge(const double *key, const int64_t *in, int64_t *out, int64_t fr
     }
 }
 
-/* The places of n keys in order, stable: runs of 1, 2, 4... are merged, to and fro. */
+/* Sorts the indices of n keys: stable merges of runs of 1, 2, 4... between two arrays. */
 static void order_row(const double *key, int64_t n, bool descending, int64_t *order,
                       int64_t *scratch)
 {
@@ -106,7 +106,7 @@ static void order_row(const double *key, int64_t n, bool descending, int64_t *or
     for (int64_t i = 0; from != order && i < n; i++) order[i] = from[i];
 }
 
-/* The places of the first k of them: each key goes to its place among the best so far. */
+/* The indices of the first k keys in order, by insertion. */
 static void order_first(const double *key, int64_t n, int64_t k, bool descending, int64_t *order)
 {
     int64_t count = 0;
@@ -122,10 +122,10 @@ static void order_first(const double *key, int64_t n, int64_t k, bool descending
     }
 }
 
-/* Of so few, finding each one's place takes less time than ordering them all. */
+/* Up to this k, insertion is faster than sorting all. */
 enum { FEW_ELEMENTS = 32 };
 
-/* The places of the first k along an axis. */
+/* The indices of the first k along an axis. */
 static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending)
 {
     ng_shape shape = x->shape;

@@ -16,7 +16,7 @@ typedef struct {
 
 /* ---- Lengths -------------------------------------------------------------------------------- */
 
-/* Whether 0 times each of x's elements is 0, as 0 times what is made of them. */
+/* Whether all elements are finite, and so small that what is computed from them is finite too. */
 static bool is_harmless(const ng_tensor *x, int64_t begin, int64_t end)
 {
     bool harmless = true;
@@ -29,7 +29,7 @@ static bool is_harmless(const ng_tensor *x, int64_t begin, int64_t end)
     return harmless;
 }
 
-/* (N, T): 1 at the steps that a row takes. */
+/* (N, T): 1 at the steps before the length of a row. */
 static ng_tensor *taken_steps(ng_tape *tape, const ng_tensor *lengths, ng_dtype dtype,
                               int64_t steps)
 {
@@ -195,7 +195,7 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
     return ng_concat(tape, y, (int)steps, 1);
 }
 
-/* With the last states behind the steps, as the kernels leave them. */
+/* The outputs followed by the last states, as in the kernels. */
 static ng_tensor *recurrent_definition(ng_tape *tape, const ng_node *node)
 {
     const recurrent_attributes *saved = node->attributes;
@@ -225,7 +225,7 @@ static ng_recurrent_operands operands_of(ng_tensor *const *in)
                                    in[C0]->data};
 }
 
-/* Memory of the tape for `count` elements, where they are wanted; false if there is none. */
+/* Memory of the tape for `count` elements if they are wanted; false without memory. */
 static bool take(ng_tape *tape, ng_dtype dtype, bool wanted, int64_t count, void **memory)
 {
     *memory = wanted ? ng_tape_memory(tape, (size_t)count * ng_dtype_bytes(dtype)) : NULL;
@@ -297,7 +297,7 @@ static bool recurrent_weights_fit(const char *function, const ng_tensor *x, int6
            ng_has_shape(function, "bias_hh", w->bias_hh, NG_SHAPE(hh.dim[0]));
 }
 
-/* Whether all operands of x, W_ih, W_hh, b_ih, b_hh, h0, c0 are there. */
+/* Whether none of x, W_ih, W_hh, b_ih, b_hh, h0, c0 is NULL. */
 static bool all_given(const char *function, ng_tensor *const *in)
 {
     static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
@@ -346,7 +346,7 @@ static bool recurrent_keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_sha
            take(tape, dtype, true, ng_recurrent_rows(s) * s->features, &kept->x);
 }
 
-/* The i-th of the last states, behind the steps of y: (N, H) */
+/* The i-th of the last states, which follow the steps of y: (N, H) */
 static ng_tensor *last_state(ng_tape *tape, ng_tensor *y, const ng_recurrent_shape *s, int64_t i)
 {
     ng_tensor *state = ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1);
@@ -422,7 +422,7 @@ ng_tensor *ng_lstm_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weight
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
-/* y beside the last states, so that a gradient arrives at each: (N, T + 1 or 2, H) */
+/* y and the last states in one tensor (N, T + 1 or 2, H), so that each gets a gradient. */
 static ng_tensor *with_last(ng_tape *tape, ng_tensor *y, const ng_recurrent_state *last)
 {
     if (!y) return NULL;

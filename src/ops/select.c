@@ -1,4 +1,4 @@
-/* Choosing elements: rows by index, either of two by a condition, and the conditions. */
+/* Rows by index, where, and comparisons. */
 #include "ops/op.h"
 
 /* ---- Index operands ----------------------------------------------------------------------- */
@@ -19,7 +19,7 @@ static bool within(const char *function, const ng_tensor *index, int64_t bound)
     return true;
 }
 
-/* Rows of a tensor whose first `leading` dimensions are the index: the others make a row. */
+/* Rows of a tensor: the dimensions after the first `leading` ones. */
 static int64_t row_width(ng_shape shape, int leading)
 {
     return ng_shape_span(shape, leading, shape.rank);
@@ -57,7 +57,7 @@ static ng_status gather_backward(ng_tape *tape, const ng_node *node, const ng_te
 static const ng_op gather_op = {
     .name = "gather_rows", .gradient = select_gather_gradient, .backward = gather_backward};
 
-/* (index..., table's others...); false with an error where that are too many dimensions. */
+/* (index..., table's other dimensions...); false with an error if these are too many. */
 static bool gathered_shape(const ng_tensor *table, const ng_tensor *index, ng_shape *shape)
 {
     if (table->shape.rank < 1) {
@@ -157,7 +157,7 @@ static void where_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
 
 static const ng_op where_op = {.name = "where", .gradient = where_gradient};
 
-/* x's elements, repeated to `shape` where x is smaller. */
+/* x's elements, broadcast to `shape`. */
 static const void *spread(ng_tape *tape, const ng_tensor *x, ng_shape shape, int64_t size)
 {
     if (ng_shape_equal(x->shape, shape)) return x->data;

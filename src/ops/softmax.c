@@ -1,7 +1,7 @@
 /* softmax and log_softmax: a distribution over one axis, and its logarithm. */
 #include "ops/op.h"
 
-/* x as the kernels see it, (outer, n, inner); the axis is what a node keeps. */
+/* x as (outer, n, inner) for the kernels; a node keeps the axis. */
 typedef struct {
     int64_t outer, n, inner;
 } axis_span;
@@ -76,7 +76,7 @@ static const ng_op log_softmax_op = {.name = "log_softmax",
 
 /* ---- Along any axis ----------------------------------------------------------------------- */
 
-/* Fewer neighbouring columns are faster as rows. */
+/* With fewer neighbouring columns, rows are faster. */
 #define FEW_COLUMNS 8
 
 static ng_tensor *along(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,

@@ -13,7 +13,7 @@ typedef struct {
     bool back;            /* the transposed map */
 } resize_attributes;
 
-/* y = x at another size, or back. */
+/* Resizes x, or adds dy back. */
 static ng_tensor *upsample_resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a);
 
 static void resize_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -66,7 +66,7 @@ static void nearest_places(int64_t from, int64_t to, int64_t *low)
     }
 }
 
-/* t as ops.h has it, and its parts. */
+/* t of ops.h, and its parts j and f. */
 static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, ng_tensor *share)
 {
     const double step = !corners ? (double)from / (double)to
@@ -80,7 +80,7 @@ static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, 
     }
 }
 
-/* Fills in where the elements of one of the resizing's axes are seen; false without memory. */
+/* Computes the source positions along one axis; false without memory. */
 static bool places_of(ng_tape *tape, ng_dtype dtype, const ng_interpolate_options *o, int axis,
                       ng_resizing *resizing)
 {
@@ -119,7 +119,7 @@ static bool settings_fit(const char *function, const ng_tensor *x, const ng_inte
     return false;
 }
 
-/* o->size is one length for each axis of x behind the channels. */
+/* o->size has one length for each axis of x after the channels. */
 static ng_tensor *interpolate(const char *function, ng_tape *tape, ng_tensor *x,
                               const ng_interpolate_options *o)
 {
