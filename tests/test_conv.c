@@ -370,7 +370,7 @@ TEST(convolution_says_what_is_wrong)
     assert_fails(ng_conv2d(tape, x, image(NG_SHAPE(6, 4, 0, 3)), bias), NG_ESHAPE,
                  "ng_conv2d: weight is (6, 4, 0, 3)");
     assert_fails(ng_conv2d(tape, x, weight, flat), NG_ESHAPE,
-                 "ng_conv2d: bias is (2, 4) and weight (6, 4, 3, 3), expected bias (6,)");
+                 "ng_conv2d: bias is (2, 4), expected (6,)");
     assert_fails(ng_conv2d(tape, x, large, bias, .padding = 1), NG_ESHAPE,
                  "ng_conv2d: a window of 8 columns on 7 (x is (2, 4, 5, 5))");
     assert_fails(ng_conv2d(tape, x, weight, bias, .dilation_h = 3), NG_ESHAPE,
@@ -428,7 +428,7 @@ TEST(transposed_convolution_says_what_is_wrong)
         ng_conv_transpose2d(tape, x, image(NG_SHAPE(8, 3, 2, 2)), NG_NONE), NG_ESHAPE,
         "ng_conv_transpose2d: x is (2, 4, 5, 5) and weight (8, 3, 2, 2), expected weight (4, ...)");
     assert_fails(ng_conv_transpose2d(tape, x, weight, bias), NG_ESHAPE,
-                 "ng_conv_transpose2d: bias is (6,) and weight (4, 3, 2, 2), expected bias (3,)");
+                 "ng_conv_transpose2d: bias is (6,), expected (3,)");
     assert_ok(ng_conv_transpose2d(tape, x, weight, bias, .groups = 2));
     assert_fails(
         ng_conv_transpose2d(tape, x, weight, bias, .groups = 3), NG_EVALUE,
@@ -492,7 +492,7 @@ TEST(pooling_and_folding_say_what_is_wrong)
     assert_fails(ng_fold(tape, flat, 5, 5, 2), NG_ESHAPE,
                  "ng_fold: columns of shape (2, 4), expected (N, C * 4, 16)");
     assert_fails(ng_fold(tape, image(NG_SHAPE(1, 4, 16)), -5, 5, 2), NG_ESHAPE,
-                 "ng_fold: negative");
+                 "ng_fold: shape (1, 1, -5, 5), expected dimensions");
     assert_fails(
         ng_fold(tape, image(NG_SHAPE(1, 1, 16)), 1, 1, 1, .padding = INT32_MAX), NG_ESHAPE,
         "ng_fold: (1, 1, 4294967295, 4294967295, 1) has more elements than memory can hold");

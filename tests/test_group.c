@@ -1,6 +1,6 @@
 /* Groups: sums along one tree, whoever holds its members; failures that reach all; BatchNorm over
  * the batch of all. Members are threads, and processes are threads with messages in memory. */
-#include "group/team.h"
+#include "group/collective.h"
 #include "support.h"
 #include "wire.h"
 #include <stdatomic.h>
@@ -206,7 +206,7 @@ static ng_status misfit_member(ng_group *group, void *with)
         other ? ng_full_new(NG_F32, NG_SHAPE(2, 3), 7) : ng_full_new(NG_F32, NG_SHAPE(3, 2), 2)};
     for (int i = 0; i < 3; i++) {
         const ng_status status = ng_group_broadcast(group, misfits[i], 0);
-        const bool told = strstr(ng_error_text(), "and on rank 0 of another dtype or shape");
+        const bool told = strstr(ng_error_text(), "another dtype or shape on rank 0");
         ng_clear_error(); /* what is expected from here on stays on record */
         expect(status == (!other ? NG_OK : i == 1 ? NG_EDTYPE : NG_ESHAPE) && told == other);
         expect(ng_get(misfits[i], 0) == (other ? 7 : 2));
@@ -259,8 +259,8 @@ LOOP_TEST(a_failure_of_one_is_an_error_on_all, FAULTS)
                                         [FAILS_A_CALL] = "spoilt data",
                                         [OTHER_SIZE] = "rank 4",
                                         [OTHER_SHAPE] = "ng_group_sum of (2, 3)",
-                                        [OTHER_CALL] = "0 words to hand round",
-                                        [ENDS_EARLY] = "no more to do"};
+                                        [OTHER_CALL] = "0 words to pass on",
+                                        [ENDS_EARLY] = "has ended"};
     fault f = {.who = 4, .what = _i};
     for (int processes = 1; processes <= 6; processes++) {
         const wire_outcome o = wire_run_members(processes, 6, faulty_member, &f);
@@ -324,7 +324,7 @@ TEST(a_group_that_has_failed_has_ended)
 TEST(wrong_settings_are_errors)
 {
     assert_fails(run_threads(0, faulty_member, NULL), NG_EVALUE,
-                 "ng_group_run: 0 members, expected one or more");
+                 "ng_group_run: 0 ranks for 1 processes, expected at least one");
     const ng_group_link bad = {.rank = 2, .size = 2};
     assert_fails(ng_group_over(&bad), NG_EVALUE, "process 2 of 2");
     ng_group *group = ng_group_alone();

@@ -150,7 +150,7 @@ TEST(what_a_layer_gets_later_is_the_networks_too)
     ng_module_add_parameter(middle, "later", NG_SHAPE(2));
     ck_assert_int_eq(draw_parameters(net, w), 4);
     assert_fails(ng_forward_using(net, tape, x, w, 2), NG_EVALUE,
-                 "2 tensors for a Sequential of 4 parameters");
+                 "2 tensors, expected 4: the parameters of the Sequential");
     ng_module_free(net);
 }
 
@@ -164,7 +164,7 @@ TEST(what_cannot_stand_for_a_parameter_is_told_by_its_name)
     for (int count = -1; count <= 5; count++) {
         if (count == 4) continue;
         assert_fails(ng_forward_using(net, tape, x, w, count), NG_EVALUE,
-                     "tensors for a Sequential of 4 parameters");
+                     "expected 4: the parameters of the Sequential");
     }
     ng_tape *other = ng_tape_new();
     const struct {
@@ -223,8 +223,8 @@ TEST(a_layer_that_reads_its_parameter_itself_is_told_so)
     ng_module *net = ng_sequential_new(headstrong_new()),
               *wrapped = ng_weight_norm_new(headstrong_new());
     assert_fails(ng_forward_using(net, tape, x, w, 1), NG_ESTATE,
-                 "0 (Headstrong): ng_mul: operand 2 is a parameter that another tensor "
-                 "stands for: read it with ng_parameter_value");
+                 "0 (Headstrong): ng_mul: operand 2 is a parameter that another tensor replaces: "
+                 "read it with ng_parameter_value");
     assert_fails(ng_forward(wrapped, tape, x), NG_ESTATE, "read it with ng_parameter_value");
 
     assert_ok(ng_forward(net, tape, x)); /* nothing stands in for anything any more */
@@ -364,7 +364,7 @@ TEST(a_list_is_called_one_by_one)
     assert_fails(ng_forward(list, tape, x), NG_ESTATE, "List");
     ng_module *sequential = ng_sequential_new(ng_relu_new());
     ck_assert_int_ne(ng_list_add(sequential, ng_relu_new()), NG_OK);
-    assert_error(NG_EVALUE, "ng_list_add: to a Sequential, expected a List");
+    assert_error(NG_EVALUE, "ng_list_add: the module is a Sequential, expected a List");
     ng_module_free(sequential), ng_module_free(list);
 }
 
@@ -440,8 +440,7 @@ TEST(a_clone_that_cannot_be_is_told)
         .name = "Keeper", .size = sizeof(ng_module), .destroy = destroy_nothing};
     ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_module_new(&keeper));
     assert_fails(ng_module_clone(net), NG_EVALUE,
-                 "ng_module_clone: a Keeper has memory of its own, which destroy frees, "
-                 "and no clone function");
+                 "ng_module_clone: the class Keeper has .destroy, expected .clone as well");
     ng_module_free(net);
 
     net = ng_transformer_new(5, .dim = 8, .heads = 2, .layers = 1);
@@ -535,13 +534,13 @@ TEST(networks_that_differ_are_told_apart_and_left_alone)
     } wrong[] = {
         {NULL, NG_ENULL, "from is NULL"},
         {ng_linear_new(3, 4), NG_EVALUE,
-         "the Sequential has 0.weight where the other Linear has weight"},
+         "to, a Sequential, has 0.weight, but from, a Linear, has weight in its place"},
         {ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(5)), NG_ESHAPE,
-         "1.weight is (4,), and (5,) in the other"},
+         "1.weight is (4,) in to, but (5,) in from"},
         {ng_sequential_new(ng_linear_new(3, 4), ng_rms_norm_new(4)), NG_EVALUE,
-         "the Sequential has 1.bias where the other Sequential has nothing more"},
+         "has 1.bias, but from, a Sequential, has nothing more"},
         {ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4)), NG_EVALUE,
-         "has nothing more where the other Sequential has 1.running_mean"},
+         "has nothing more, but from, a Sequential, has 1.running_mean"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_ne(ng_module_copy(net, wrong[i].from), NG_OK);

@@ -106,7 +106,7 @@ LOOP_TEST(a_data_set_is_read_from_an_archive, ARCHIVES)
     assert_fails(ng_dataset_read_npz(archives[_i], .dtype = NG_I64), NG_EDTYPE,
                  "features as int64");
     assert_fails(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"), NG_EVALUE,
-                 ".y is set, which counts without .no_label only");
+                 ".y is set, which has an effect only without .no_label");
 }
 
 /* ---- Write --------------------------------------------------------------------------------- */

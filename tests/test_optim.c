@@ -319,6 +319,26 @@ TEST(two_backward_passes_add_and_a_step_spends)
     bench_free(&b);
 }
 
+/* y = sum of w times its own gradient, which is a constant: what changes it makes y stale. */
+TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
+{
+    bench b = bench_new(NG_F64);
+    reach(&b, gradients[0]);
+    ng_tape *tape = ng_tape_new();
+    for (int how = 0; how < 4; how++) {
+        ng_tape_reset(tape);
+        ng_tensor *y = ng_sum(tape, ng_mul(tape, b.weight, ng_grad(b.weight)));
+        if (how == 0) ng_zero_grad(b.weight);
+        if (how == 1) assert_ok(ng_set_grad(b.weight, b.weight));
+        if (how == 2) ck_assert(ng_clip_grad_norm(b.module, 1e-3) > 0);
+        if (how == 3) assert_ok(ng_clip_grad_value(b.module, 1e-6));
+        ck_assert_int_eq(ng_backward(tape, y), NG_ESTATE);
+        assert_error(NG_ESTATE, "an operand of mul was changed after the op was recorded");
+    }
+    ng_tape_free(tape);
+    bench_free(&b);
+}
+
 TEST(what_no_backward_pass_has_reached_is_not_moved)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1));
@@ -714,19 +734,20 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_sgd_new(b.module, .momentum = -0.5), "momentum is -0.5");
     assert_refused(ng_sgd_new(b.module, .nesterov = true), "expected a momentum and no dampening");
     assert_refused(ng_sgd_new(b.module, .dampening = 0.1),
-                   "ng_sgd_new: .dampening is set, which counts with a momentum only");
-    assert_refused(ng_adam_new(b.module, .schedule = {.steps = 10}),
-                   "schedule.steps is set, which counts with NG_SCHEDULE_COSINE or _LINEAR only");
+                   "ng_sgd_new: .dampening is set, which has an effect only with a momentum");
+    assert_refused(
+        ng_adam_new(b.module, .schedule = {.steps = 10}),
+        "schedule.steps is set, which has an effect only with NG_SCHEDULE_COSINE or _LINEAR");
     assert_refused(
         ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 2, .floor = 0.1}),
         "schedule.floor is set");
     assert_refused(
         ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .every = 1}),
-        "schedule.every is set, which counts with NG_SCHEDULE_STEP only");
+        "schedule.every is set, which has an effect only with NG_SCHEDULE_STEP");
     assert_refused(
         ng_adam_new(b.module,
                     .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .factor = NG_ZERO}),
-        "schedule.factor is set, which counts with NG_SCHEDULE_STEP only");
+        "schedule.factor is set, which has an effect only with NG_SCHEDULE_STEP");
     assert_refused(ng_sgd_new(b.module, .momentum = 0.9, .dampening = 0.1, .nesterov = true),
                    "expected a momentum and no dampening");
     assert_refused(ng_adam_new(b.module, .lr = nan), "ng_adam_new: lr is");
@@ -841,7 +862,7 @@ TEST(groups_follow_schedule_and_layers_that_are_added)
     assert_error(NG_EVALUE, "ng_optimizer_group: no parameter's name matches \"*.norm\"");
     ck_assert_int_ne(ng_optimizer_group(sgd, "*", .weight_decay = 0), NG_OK);
     assert_error(NG_EVALUE, "ng_optimizer_group: nothing is set for \"*\", expected .lr_scale or "
-                            ".weight_decay (NG_ZERO is a 0 that is meant)");
+                            ".weight_decay (NG_ZERO for 0)");
     ck_assert_int_ne(ng_optimizer_group(sgd, "*", .lr_scale = -2), NG_OK);
     assert_error(NG_EVALUE, "ng_optimizer_group: lr_scale is -2");
     ng_optimizer_free(sgd), ng_module_free(net);

@@ -469,7 +469,7 @@ TEST(wrong_operands_are_named)
                    "ng_lstm: lengths is float64, expected int64");
     state.h = x;
     expect_refused(ng_forward_recurrent(net, tape, x, NG_NONE, &state), NG_ESHAPE,
-                   "LSTM: h is (3, 6, 2), expected (layers directions, N, hidden) = (1, 3, 5)");
+                   "LSTM: h is (3, 6, 2), expected (1, 3, 5)");
     ck_assert(state.h == x); /* as it was */
     expect_refused(ng_forward_recurrent(relu, tape, x, NG_NONE, &state), NG_EVALUE,
                    "ng_forward_recurrent: the module is a ReLU, expected an RNN, a GRU or an LSTM");
@@ -495,7 +495,7 @@ TEST(wrong_weights_are_named)
                            NG_NO_STATE, NG_NONE),
                    NG_ENULL, "ng_lstm: weight_hh is NULL");
     expect_refused(ng_lstm(tape, x, good, NG_NO_STATE, NG_NONE, .relu = true), NG_EVALUE,
-                   "ng_lstm: .relu is set, which counts in ng_rnn only");
+                   "ng_lstm: .relu is set, which has an effect only in ng_rnn");
     const ng_recurrent_weights rnn = {hh, hh, NG_NONE, NG_NONE};
     expect_refused(ng_rnn(tape, x, rnn, NG_NO_STATE, NG_NONE), NG_ESHAPE,
                    "ng_rnn: weight_hh is (8, 2), expected (1 H, H)");
@@ -518,5 +518,5 @@ TEST(wrong_options_are_named)
     assert_fails(ng_lstm_new(4, 4, .dropout = 1), NG_EVALUE,
                  "ng_lstm_new: dropout is 1, expected 0 <= dropout < 1");
     assert_fails(ng_gru_new(4, 4, .relu = true), NG_EVALUE,
-                 "ng_gru_new: .relu is set, which counts in ng_rnn_new only");
+                 "ng_gru_new: .relu is set, which has an effect only in ng_rnn_new");
 }

@@ -881,11 +881,12 @@ TEST(an_order_of_nothing_is_refused)
     ng_tape *tape = ng_tape_new();
     ng_dataset *data = make_data();
     assert_fails(ng_training_new(sgd, .seed = 5), NG_EVALUE,
-                 "ng_training_new: .seed is set, which counts with .data only");
+                 "ng_training_new: .seed is set, which has an effect only with .data");
     assert_fails(ng_training_new(sgd, .in_order = true), NG_EVALUE,
-                 "ng_training_new: .in_order is set, which counts with .data only");
+                 "ng_training_new: .in_order is set, which has an effect only with .data");
     assert_fails(ng_training_new(sgd, .tape = tape, .data = data, .seed = 5, .in_order = true),
-                 NG_EVALUE, "ng_training_new: .seed is set, which counts without .in_order only");
+                 NG_EVALUE,
+                 "ng_training_new: .seed is set, which has an effect only without .in_order");
     ng_dataset_free(data), ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
 
@@ -983,11 +984,11 @@ TEST(the_loop_says_what_is_missing)
                  "ng_training_new: minutes is 0, expected more than 0");
     assert_fails(ng_training_new(sgd, .path = "state", .every = -1), NG_EVALUE, "every -1 steps");
     assert_fails(ng_training_new(sgd, .every = 7), NG_EVALUE,
-                 "ng_training_new: .every is set, which counts with .path only");
+                 "ng_training_new: .every is set, which has an effect only with .path");
     assert_fails(ng_training_new(sgd, .minutes = 1), NG_EVALUE,
-                 "ng_training_new: .minutes is set, which counts with .path only");
+                 "ng_training_new: .minutes is set, which has an effect only with .path");
     assert_fails(ng_training_new(sgd, .keep = 2), NG_EVALUE,
-                 "ng_training_new: .keep is set, which counts with .path only");
+                 "ng_training_new: .keep is set, which has an effect only with .path");
     assert_fails(ng_training_new(NULL), NG_ENULL, "ng_training_new: optimizer is NULL");
     ng_dataset_free(data), ng_optimizer_free(sgd), ng_module_free(net);
 }

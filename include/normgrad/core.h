@@ -1,4 +1,4 @@
-/* What everything stands on: version, errors, threads, random numbers. */
+/* Version, settings, errors, threads, random numbers. */
 #ifndef NORMGRAD_CORE_H
 #define NORMGRAD_CORE_H
 
@@ -11,8 +11,8 @@
 #define NG_VERSION_MINOR 3
 #define NG_VERSION_PATCH 0
 
-/* In C++ a header's functions are C's, and what macros write here is no concern of -Wextra, which
- * would name every setting that is left out. */
+/* In C++ the functions of a header have C linkage. system_header silences -Wextra, which would warn
+ * of every setting that is left out of a macro call. */
 #ifdef __cplusplus
 #pragma GCC system_header
 #define NG_BEGIN_C extern "C" {
@@ -22,7 +22,8 @@
 #define NG_END_C
 #endif
 
-/* What the shared library exports; a function that takes a format of printf's. */
+/* A function that the shared library exports; one with a printf format; one whose status the caller
+ * must look at. */
 #if defined(__GNUC__)
 #define NG_API __attribute__((visibility("default")))
 #define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))
@@ -33,20 +34,18 @@
 #define NG_MUST_CHECK
 #endif
 
-/* ---- Options ------------------------------------------------------------------------------
+/* ---- Settings -----------------------------------------------------------------------------
  *
- * What a call cannot do without are its arguments, in order; settings are named and come last:
+ * Required arguments come first, in order. Settings are named, optional, and come last:
  *
  *     ng_layer_norm_new(128)      ng_layer_norm_new(128, .eps = 1e-6, .no_bias = true)
  *
- * A setting that is left out, or 0, has its default; NG_ZERO is a 0 that is meant (its sign, which
- * no arithmetic shows, tells it from 0), for settings that are a double: a whole number has no such
- * sign, and its 0 is always the default. An argument is taken as it is. In C++ the settings stand
- * in the order of their struct.
+ * 0 selects the default. To pass zero, write NG_ZERO (a negative zero, for settings of type double;
+ * for whole numbers 0 is always the default). Arguments are used as given. In C++ the settings must
+ * be in the order of their struct.
  *
- * NG_NAMED writes the struct of settings, whose last member takes the last argument: a value
- * without a name then has no place to go, which compilers object to without being asked.
- * NG_NAMED_TWO is the same for the last two. */
+ * NG_NAMED makes the struct of settings; the required argument is its last member, so a setting
+ * without a name is a compile error. NG_NAMED_TWO does this for two required arguments. */
 #define NG_ZERO (-0.0)
 #ifdef __cplusplus
 #define NG_NAMED(type, member, ...) NG_NAMED_LAST(type, member, __VA_ARGS__, )
@@ -65,53 +64,51 @@
 
 NG_BEGIN_C
 
-/* What a setting says: the standard value where it is 0, else itself (NG_ZERO included). */
+/* The value of a setting: `standard` if it is 0, else itself; NG_ZERO gives 0. */
 NG_API double ng_option(double value, double standard);
 
-/* value as a setting that is meant, whatever it is: NG_ZERO where it is 0. For what is computed:
- *     .eps = ng_exactly(eps) */
+/* NG_ZERO if value is 0, else value: passes a computed number as a setting, .eps = ng_exactly(eps)
+ * */
 NG_API double ng_exactly(double value);
 
-/* "0.3.0", of the library that was linked (the macros are those it was compiled with). */
+/* "0.3.0": the version of the linked library; the macros are that of these headers. */
 NG_API const char *ng_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------
  *
- * A call that fails returns NULL (or NaN, -1, false, or a status other than NG_OK) and records
- * why. A call that is given NULL passes NULL on, so a chain of calls is checked once, at its end:
+ * A call that fails returns NULL (or NaN, -1, false, or a status other than NG_OK) and records the
+ * reason. A call with a NULL operand returns NULL, so a chain of calls is checked once, at its end:
  *
  *     ng_tensor *y = ng_exp(tape, ng_add(tape, a, b));
  *     if (!y) fprintf(stderr, "%s\n", ng_error_text());
  *
- * The record belongs to the calling thread. It keeps the first failure since it was cleared, which
- * is the cause, and counts those that follow from it. A NULL that no failure on record explains is
- * itself one: NG_ENULL, "ng_add: operand 1 is NULL". So a program that ends with ng_failed() false
- * has done what it says; one that recovers from a failure clears the record. A failed call leaves
- * everything as it was, but for what the layers of a network have done before the one that fails
- * (ng_forward in nn.h). Nothing in the library prints, aborts or exits; every _free takes NULL.
- * Where going on would only mislead (save, load, backward, step) the compiler warns of a status
- * that is not looked at.
- */
+ * Each thread has its own record. It keeps the first failure since it was cleared, which is the
+ * cause, and counts the later ones. A NULL operand without a failure on record is a failure itself:
+ * NG_ENULL, "ng_add: operand 1 is NULL". So a program that ends with ng_failed() false had no
+ * failure; a program that recovers from one clears the record. A failed call changes nothing,
+ * except that the layers of a network before the failing one have run (ng_forward in nn.h).
+ * Nothing in the library prints, aborts or exits; every _free takes NULL. For save, load, backward
+ * and step the compiler warns if the status is ignored. */
 typedef enum {
     NG_OK = 0,
     NG_ENOMEM, /* out of memory */
-    NG_ESHAPE, /* shapes that do not go together, an axis or index out of range */
-    NG_EDTYPE, /* a dtype that is not the one expected */
+    NG_ESHAPE, /* shapes that do not fit, an axis or index out of range */
+    NG_EDTYPE, /* another dtype than expected */
     NG_EVALUE, /* an argument outside its domain */
-    NG_EGRAD,  /* a gradient was asked of something that has none */
+    NG_EGRAD,  /* a gradient of something that has none */
     NG_ESTATE, /* right call, wrong time: another tape, a tensor changed since it was recorded */
     NG_EIO,    /* the system refused to open, read or write */
     NG_EPARSE, /* a file's content is not what its format says */
-    NG_ENULL   /* NULL came in and no failure on record explains it */
+    NG_ENULL   /* a NULL operand, and no failure on record */
 } ng_status;
 
-/* Whether a failure is on record, and how many there were since the record was cleared. */
+/* Whether a failure is on record; the number of failures since the record was cleared. */
 NG_API bool ng_failed(void);
 NG_API int64_t ng_failures(void);
 
-/* The first of them: its status, and its text, which names function, values and what was expected
- * ("" where there is none). One inside a network begins with the module's path and type:
- * "1.1 (Linear): ng_linear: ...". The text lives until the record is cleared. */
+/* The first failure: its status, and its text, which names function, values and what was expected
+ * ("" if there is none). Inside a network it begins with the module's path and type: "1.1 (Linear):
+ * ng_linear: ...". The text lives until the record is cleared. */
 NG_API ng_status ng_error_status(void);
 NG_API const char *ng_error_text(void);
 NG_API void ng_clear_error(void);
@@ -119,48 +116,44 @@ NG_API void ng_clear_error(void);
 /* "NG_ESHAPE", for messages and logs. */
 NG_API const char *ng_status_name(ng_status status);
 
-/* Records a failure and returns `code`. All failures come through here, the later ones too: the one
- * place for a breakpoint. Your own ops and modules call it too. Text beyond 511 bytes is cut. */
+/* Records a failure and returns `code`. All failures of the library come through here, so it is the
+ * place for a breakpoint. Call it in your own ops and modules. Text beyond 511 bytes is cut. */
 NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3);
 
 /* ---- Threads ------------------------------------------------------------------------------
  *
  * Kernels share large loops among threads; results have the same bits for any number of threads.
- * The number is what ng_set_threads says (at most NG_MOST_THREADS); after ng_set_threads(0), and at
- * the start, it is OMP_NUM_THREADS, or else the number of processors that the process may run on
- * (its affinity, as taskset sets it; quotas of control groups are not read).
+ * ng_set_threads sets the number, at most NG_MOST_THREADS. At the start, and after
+ * ng_set_threads(0), it is OMP_NUM_THREADS, or else the number of processors that the process may
+ * run on (its affinity; quotas of control groups are not read).
  *
- * The process has one pool of threads. It is started by the first loop that takes one thread longer
- * than waking another would: small networks never start it. Where the system gives fewer threads
- * the pool has fewer. It is ended by ng_set_threads, at the end of the process, and when the
- * library is unloaded. On Linux its threads are 10 nicer than the one that starts them, so that
- * they take what other programs leave. Threads of your own may train networks of their own at once,
- * and call ng_set_threads: a thread that finds the pool in use works alone. A thread that calls the
- * library needs a stack of 128 KB.
+ * The process has one pool of threads. The first loop that takes one thread longer than waking
+ * another starts it; small networks never do. If the system refuses threads the pool has fewer. It
+ * ends with ng_set_threads, with the process, and when the library is unloaded. On Linux its
+ * threads have a niceness 10 above the thread that starts them, so other programs come first. Your
+ * own threads may train networks at the same time, and may call ng_set_threads: a thread that
+ * finds the pool in use works alone. A thread that calls the library needs a stack of 128 KB. nn.h
+ * says what several threads may do with one module.
  *
- * fork() may be called at any time. The child has the one thread that called it, starts a pool of
- * its own, and may go on with every network, tape and tensor of its copy, but for those that
- * another thread was changing at that moment: no one finishes what that thread had begun. What a
- * module allows several threads is said in nn.h.
- */
+ * fork() may be called at any time. The child has only the thread that called it, and starts a pool
+ * of its own. It can use every network, tape and tensor of its copy, except those that another
+ * thread was changing at the time of the fork. */
 #define NG_MOST_THREADS 256
 NG_API void ng_set_threads(int count);
 NG_API int ng_threads(void);
 
 /* ---- Instruction sets ---------------------------------------------------------------------
  *
- * Kernels are compiled for several instruction sets; the best that the processor has is chosen when
- * the first is wanted, or the one that the environment variable NORMGRAD_ISA names then (baseline,
- * avx2, avx512 or neon). If that cannot be had, the call records NG_EVALUE, and the best is used.
- * Results have the same bits for any number of threads; another instruction set gives other bits.
- */
+ * Kernels are compiled for several instruction sets. The first use of a kernel selects the best one
+ * of the processor, or the one named by the environment variable NORMGRAD_ISA (baseline, avx2,
+ * avx512 or neon). If that is not available, the call records NG_EVALUE and the best one is used.
+ * Another instruction set gives other bits. */
 NG_API const char *ng_instruction_set(void); /* of the kernels in use: "avx2" */
 
 /* ---- Random numbers -----------------------------------------------------------------------
  *
  * xoshiro256++ (Blackman & Vigna 2019), seeded through splitmix64. A generator is a plain value:
- * copy it to replay a stream. There is no hidden generator anywhere.
- */
+ * copy it to replay a stream. The library has no hidden generator. */
 typedef struct {
     uint64_t state[4]; /* not all zero */
 } ng_rng;

@@ -1,8 +1,8 @@
 /* Differentiable operations. Each takes the tape that will own its result, returns NULL with an
  * error on wrong input, and works in float and in double (all operands of one dtype).
  *
- * (...) in a shape stands for any leading dimensions. Optional settings are given by name, as in
- * ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true); what is left out has its default.
+ * (...) in a shape means any leading dimensions. Settings are named and optional:
+ * ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true).
  */
 #ifndef NORMGRAD_OPS_H
 #define NORMGRAD_OPS_H
@@ -13,40 +13,39 @@ NG_BEGIN_C
 
 /* ---- Constants on the tape ---------------------------------------------------------------- */
 
-/* Every element is `value`, 0 or 1; the latter two in the shape and dtype of x. */
+/* Every element is `value`; 0 or 1, in the shape and dtype of x. */
 NG_API ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
 NG_API ng_tensor *ng_zeros_like(ng_tape *tape, const ng_tensor *x);
 NG_API ng_tensor *ng_ones_like(ng_tape *tape, const ng_tensor *x);
 
-/* From `count` numbers, row by row, as ng_tensor_from:
+/* `count` numbers, row by row, as in ng_tensor_from:
  *     ng_from(tape, NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)) */
 NG_API ng_tensor *ng_from(ng_tape *tape, ng_dtype dtype, ng_shape shape, const double *values,
                           int64_t count);
 
-/* Drawn from the tape's stream (ng_tape_seed), as dropout's masks are: normal with mean and
- * deviation, uniform in [low, high). The checker draws the same in each of its runs. */
+/* Random numbers of the tape's stream (ng_tape_seed), which dropout uses too: normal with mean and
+ * deviation; uniform in [low, high). The checker gets the same numbers in each of its runs. */
 NG_API ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, double mean,
                             double deviation);
 NG_API ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
                              double high);
 
-/* from, from + step, from + 2 step... up to, and without, `to`; the identity matrix (n, n). A step
- * that leads away from `to` leaves no element; one of 0 is NG_EVALUE. */
+/* from, from + step, from + 2 step... before `to`; the identity matrix (n, n). A step away from
+ * `to` gives no element; a step of 0 is NG_EVALUE. */
 NG_API ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, double step);
 NG_API ng_tensor *ng_eye(ng_tape *tape, ng_dtype dtype, int64_t n);
 
-/* int64 labels (...) -> (..., classes): 1 in the place of the label, else 0. A label outside
+/* int64 labels (...) -> (..., classes): 1 at the label, else 0. A label outside
  * 0 .. classes - 1 is NG_EVALUE. */
 NG_API ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t classes);
 
-/* y = x in another dtype; the gradient comes back in x's. If that is NG_I64 a constant, rounded as
- * by ng_tensor_from. */
+/* y = x in another dtype; its gradient has x's dtype. NG_I64 gives a constant, rounded as in
+ * ng_tensor_from. */
 NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype);
 
 /* ---- Arithmetic, broadcasting as NumPy does -----------------------------------------------
  *
- * Where the operands of a maximum or minimum are equal, or one is NaN, each gets half of the
- * gradient. */
+ * If the operands of a maximum or minimum are equal, or one is NaN, each gets half the gradient. */
 
 NG_API ng_tensor *ng_add(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a + b */
 NG_API ng_tensor *ng_sub(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a - b */
@@ -86,8 +85,8 @@ NG_API ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high)
 
 /* ---- Activations --------------------------------------------------------------------------
  *
- * GELU is of Hendrycks & Gimpel 2016, with its approximation by tanh. The slopes at a kink at 0,
- * of any order, are those of the left. */
+ * GELU, with its approximation by tanh: Hendrycks & Gimpel 2016. At a kink at 0 all derivatives are
+ * those from the left. */
 
 NG_API ng_tensor *ng_tanh(ng_tape *tape, ng_tensor *x);       /* y = (e^x - e^-x) / (e^x + e^-x) */
 NG_API ng_tensor *ng_sigmoid(ng_tape *tape, ng_tensor *x);    /* y = 1 / (1 + e^-x) */
@@ -108,11 +107,11 @@ NG_API ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope);
        /* y = x > 0 ? x : slope x; slope (1), or (C) for the channels of x (N, C, ...).
         * He et al. 2015 */
 NG_API ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x);
-                /* y = 1.0507 elu(x, 1.6733), with which mean 0 and variance 1 stay;
+                /* y = 1.0507 elu(x, 1.6733), which keeps mean 0 and variance 1;
                  * Klambauer et al. 2017 */
 NG_API ng_tensor *ng_mish(ng_tape *tape, ng_tensor *x);       /* y = x tanh(softplus(x)) */
 
-/* Made of straight lines; the slope at a corner of the clamp is that within. */
+/* Piecewise linear; the slope at a corner of the clamp is that inside. */
 NG_API ng_tensor *ng_hardtanh(ng_tape *tape, ng_tensor *x);   /* y = min(max(x, -1), 1) */
 NG_API ng_tensor *ng_hardsigmoid(ng_tape *tape, ng_tensor *x);
                                                           /* y = min(max(x, -3), 3) / 6 + 1/2 */
@@ -128,7 +127,8 @@ NG_API ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x);
 
 /* ---- Reductions ---------------------------------------------------------------------------
  *
- * Of x over .axes (default: every axis). .keepdim leaves each reduced axis with length 1. */
+ * Reductions of x over .axes (default: every axis). .keepdim keeps each reduced axis with length
+ * 1. */
 typedef struct {
     ng_axes axes;
     bool keepdim;
@@ -148,31 +148,31 @@ NG_API ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options); /* y =
 NG_API ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options);
                                                 /* y = (sum (x - mean)^2) / n, in two passes */
 NG_API ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options);
-                                                /* y = max x; equals share the gradient */
+                                                /* y = max x; equal elements share the gradient */
 NG_API ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options);
-                                                /* y = min x; equals share the gradient */
+                                                /* y = min x; equal elements share the gradient */
 NG_API ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options);
-                /* y = the product of all x; its gradients, of any order, hold for zeros too */
+                /* y = product of x; gradients of any order are right for zeros too */
 NG_API ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options);
-                /* y = (sum x^2)^(1/2), also where the squares leave the dtype's range; where y is
-                 * 0 the gradients of any order are taken to be 0 */
+                /* y = (sum x^2)^(1/2), without overflow of the squares; gradients of any order are
+                 * 0 at y = 0 */
 NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options);
-                /* y = ln sum e^x, shifted by max x; -Inf, with gradients 0, of no element and where
-                 * all x are -Inf */
+                /* y = ln sum e^x, shifted by max x; -Inf with gradient 0 if there is no element or
+                 * all are -Inf */
 
 /* Sums x over the axes along which `shape` was broadcast to x's shape: the gradient of
  * broadcasting. */
 NG_API ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
-/* Index (int64) of the largest, or smallest, element along an axis, the first of equals, or of the
- * NaN where there are any; that axis is gone. They have no gradient. */
+/* Index (int64) of the largest or smallest element along an axis, which is removed; the first of
+ * equal ones, or the first NaN. No gradient. */
 NG_API ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis);
 NG_API ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis);
 
 /* y[j] = x[0] + ... + x[j] along an axis. */
 NG_API ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis);
 
-/* y = a . b / (max(|a|, eps) max(|b|, eps)) along an axis, which is gone; a and b of one shape.
+/* y = a . b / (max(|a|, eps) max(|b|, eps)) along an axis, which is removed; a and b of one shape.
  *
  * eps  default 1e-8 */
 typedef struct {
@@ -187,8 +187,8 @@ NG_API ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tens
 
 /* ---- Matrix products ---------------------------------------------------------------------- */
 
-/* y = a b: (..., n, k) x (..., k, m) -> (..., n, m), leading dimensions broadcasting. With
- * .transpose_a or .transpose_b that operand's last two dimensions are read the other way round. */
+/* y = a b: (..., n, k) x (..., k, m) -> (..., n, m), leading dimensions broadcasting.
+ * .transpose_a and .transpose_b swap the last two dimensions of that operand. */
 typedef struct {
     bool transpose_a, transpose_b;
     ng_tensor *b;
@@ -204,10 +204,10 @@ NG_API ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b);
 
 /* ---- Shape --------------------------------------------------------------------------------
  *
- * What has nothing to do gives x itself, a reshape to x's own shape say, and so the gradient to it
- * is that to x, by all of x's uses. */
+ * An op that changes nothing returns x itself, as a reshape to x's own shape does. Its gradient is
+ * then that of x, through all uses of x. */
 
-/* The same elements in another shape, sharing memory; one dimension may be -1: what is left. */
+/* The same elements in another shape, in shared memory; one dimension may be -1: it is computed. */
 NG_API ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
 /* y's axis i is x's axis axes.axis[i]: ng_permute(tape, x, NG_AXES(0, 2, 1)). Copies. */
@@ -231,11 +231,11 @@ NG_API ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, i
 /* Joins tensors of one shape along a new axis: ng_stack(tape, NG_TENSORS(a, b), 0). */
 NG_API ng_tensor *ng_stack(ng_tape *tape, ng_tensor *const *parts, int count, int axis);
 
-/* The opposite of ng_concat for equal parts: chunks[i], for `count` of them, is the i-th part of x
- * along an axis, whose length they divide. After an error chunks is as it was. */
+/* Splits x along an axis into `count` equal parts; chunks[i] is the i-th. `count` must divide the
+ * length of the axis. After an error chunks is unchanged. */
 NG_API ng_status ng_chunk(ng_tape *tape, ng_tensor *x, int count, int axis, ng_tensor **chunks);
 
-/* Without an axis of length 1; with one more, which stands at `axis` in the result. */
+/* Removes an axis of length 1; adds one at `axis` of the result. */
 NG_API ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis);
 NG_API ng_tensor *ng_unsqueeze(ng_tape *tape, ng_tensor *x, int axis);
 
@@ -252,8 +252,8 @@ NG_API ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *ind
 /* y[index[i], :] += x[i, :], y of `rows` rows, summed in double: the gradient of gather_rows. */
 NG_API ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows);
 
-/* y[.., j, ..] = x[.., index[.., j, ..], ..] along an axis; int64 index of x's shape but for the
- * length of that axis, which is the result's. Undoes ng_argsort and ng_argmax. */
+/* y[.., j, ..] = x[.., index[.., j, ..], ..] along an axis; int64 index of x's shape except
+ * for the length of that axis, which the result gets. It applies the result of ng_argsort. */
 NG_API ng_tensor *ng_take_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis);
 
 /* y[.., index[.., j, ..], ..] += x[.., j, ..], y of `length` along the axis; x and index of one
@@ -261,12 +261,12 @@ NG_API ng_tensor *ng_take_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *ind
 NG_API ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis,
                                             int64_t length);
 
-/* x in order along an axis, and the int64 places where its elements stood. Ascending; equals keep
- * their order, either way; a NaN counts as above every number. The gradient of an element goes back
- * to where it stood.
+/* ng_sort sorts x along an axis; ng_argsort returns the int64 indices of the sorted elements. In
+ * ascending order; equal elements keep their order, also with .descending; NaN is above every
+ * number. The gradient of an element goes to its place in x.
  *
  * descending  the largest first
- * index       is given the places, in ng_sort only: ng_argsort gives them itself */
+ * index       ng_sort only: gets the indices */
 typedef struct {
     bool descending;
     ng_tensor **index;
@@ -278,10 +278,10 @@ typedef struct {
 NG_API ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options);
 NG_API ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options);
 
-/* The k largest along an axis, the largest first; order, NaN and gradient as in ng_sort.
+/* The k largest elements along an axis, the largest first; order, NaN and gradient as in ng_sort.
  *
  * smallest  the k smallest, the smallest first
- * index     is given their places in x */
+ * index     gets their indices in x */
 typedef struct {
     bool smallest;
     ng_tensor **index;
@@ -294,8 +294,8 @@ NG_API ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k
 /* y = condition != 0 ? a : b, all three broadcasting. No gradient flows to the condition. */
 NG_API ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor *b);
 
-/* 1 where the relation holds, else 0, in the operands' dtype; broadcasting. They have no
- * gradient: apply them to ng_detach(tape, x) where x requires one. */
+/* 1 where the relation holds, else 0, in the operands' dtype; broadcasting. They have no gradient:
+ * if x requires one, apply them to ng_detach(tape, x). */
 NG_API ng_tensor *ng_greater(ng_tape *tape, ng_tensor *a, ng_tensor *b);       /* a > b */
 NG_API ng_tensor *ng_greater_equal(ng_tape *tape, ng_tensor *a, ng_tensor *b); /* a >= b */
 NG_API ng_tensor *ng_less(ng_tape *tape, ng_tensor *a, ng_tensor *b);          /* a < b */
@@ -306,7 +306,7 @@ NG_API ng_tensor *ng_equal(ng_tape *tape, ng_tensor *a, ng_tensor *b);         /
 NG_API ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis);     /* y = e^x / sum e^x */
 NG_API ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis); /* y = x - ln sum e^x */
 
-/* What becomes of the losses of all elements or rows. */
+/* How the losses of elements or rows are reduced. */
 typedef enum {
     NG_MEAN = 0, /* their mean */
     NG_SUM,      /* their sum */
@@ -316,7 +316,7 @@ typedef enum {
 /* Losses of a prediction against a target of the same shape. */
 typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
-    double delta; /* ng_huber: where square turns into line; default 1 */
+    double delta; /* ng_huber: the square becomes linear here; default 1 */
     ng_tensor *target;
 } ng_loss_options;
 #define ng_mse(tape, x, ...) ng_mse_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
@@ -333,19 +333,18 @@ NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options opt
                                 /* d = |x - t|: d <= delta ? d^2/2 : delta (d - delta/2) */
 NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
                                                ng_loss_options options);
-                /* softplus(x) - t x, t in [0, 1]: a target outside it (beyond rounding, 1e-5) that
-                 * requires no gradient is NG_EVALUE */
+                /* softplus(x) - t x, t in [0, 1]: a target outside (by more than 1e-5) is
+                 * NG_EVALUE, unless it requires a gradient */
 
 /* Cross-entropy of logits (..., classes) against int64 labels (...):
  *     loss = -sum_c q_c log_softmax(logits)_c
  *     q = (1 - smoothing) onehot(label) + smoothing / classes
- * Rows whose label is .ignored (when .ignore is set) count for nothing, whatever they hold, and not
- * in the mean; a mean over no row at all is NaN, and its gradient 0. Any other label outside
- * 0 .. classes - 1 is an error.
+ * With .ignore, rows whose label is .ignored have loss 0 and do not count in the mean. The mean of
+ * no row is NaN, with gradient 0. Any other label outside 0 .. classes - 1 is an error.
  *
- * weights  one for each class, (classes): the term of class c is multiplied by its own, and a mean
- *          is divided by the sum of the labels' weights (where that is 0 the mean is no number). A
- *          term of weight 0 is 0, whatever its logit. No gradient flows to weights. Default: 1 */
+ * weights  (classes): a factor for the term of each class; a mean is divided by the sum of the
+ *          labels' weights (NaN if that is 0). A term of weight 0 is 0, whatever its logit. No
+ *          gradient flows to weights. Default: 1 */
 typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
     double smoothing;
@@ -371,17 +370,17 @@ typedef struct {
 #define ng_nll(tape, x, ...) ng_nll_with(tape, x, NG_NAMED(ng_nll_options, labels, __VA_ARGS__))
 NG_API ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options);
 
-/* Kullback-Leibler divergence of probabilities t from log-probabilities x, of one shape: an element
- * gives t (ln t - x), and 0 where t is 0, where none flows to t. NG_MEAN is the mean over all
- * elements; the divergence of a batch of distributions is their sum over the number of rows. A t
- * below 0 (beyond rounding, 1e-5) that requires no gradient is NG_EVALUE. */
+/* Kullback-Leibler divergence of probabilities t from log-probabilities x, of one shape: the loss
+ * of an element is t (ln t - x). At t = 0 it is 0, with no gradient to t. NG_MEAN is the mean over
+ * all elements; for the mean over a batch of distributions divide NG_SUM by the number of rows. A t
+ * below 0 (by more than 1e-5) is NG_EVALUE, unless it requires a gradient. */
 #define ng_kl_divergence(tape, x, ...)                                                            \
     ng_kl_divergence_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 NG_API ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
 
-/* The share of rows of logits (..., classes) whose largest is at the int64 label (...); of equals
- * the first counts; a row with a NaN is wrong, and one whose label is no class. NaN on error, and
- * of no rows. */
+/* The fraction of rows of logits (..., classes) whose largest element is at the int64 label (...);
+ * the first of equal ones counts. A row with a NaN, or whose label is no class, counts as wrong.
+ * NaN on error and for no rows. */
 NG_API double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels);
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
@@ -391,17 +390,15 @@ NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
 
 /* ---- Normalization ------------------------------------------------------------------------
  *
- * Statistics are taken in double, and relative to one of the values or to their mean, never as the
- * difference of two large sums, so that rows far from zero keep their digits.
- * gamma and beta may be NG_NONE. An eps that is an argument is used as it is; the option .eps
- * follows the rule of options: left out, or 0, it is 1e-5, and NG_ZERO is 0.
+ * Statistics are computed in double, relative to one of the values or to their mean, and never as
+ * the difference of two large sums: so rows far from zero keep their digits. gamma and beta may be
+ * NG_NONE. An eps that is an argument is used as given; the setting .eps has the default 1e-5, and
+ * NG_ZERO is 0.
  *
- * What a norm gives, forward and backward, is in float within 1e-5 of the result where its terms do
- * not cancel, and within 1e-6 of the terms where they do; in double within a dozen roundings of the
- * terms, 3e-15. That holds for a mean of any size beside the deviation and for x near either end
- * of its dtype's range, as long as 1 / deviation is a double, for rows and columns of every length,
- * and for gradients that are recorded as for those that are not.
- */
+ * Accuracy of results and gradients, recorded or not: in float within 1e-5 of the result if its
+ * terms do not cancel, else within 1e-6 of the terms; in double within 3e-15 of the terms, a dozen
+ * roundings. This holds for any ratio of mean to deviation, for x near either end of its dtype's
+ * range if 1 / deviation is finite in double, and for rows and columns of any length. */
 
 /* y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions of x, those of gamma
  * (or beta); with neither, over the last dimension. Ba, Kiros & Hinton 2016. With one feature y
@@ -413,13 +410,13 @@ NG_API ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, n
  * last). Zhang & Sennrich 2019. */
 NG_API ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps);
 
-/* Every choice of the row-wise family by name: the two above are shorthands of it.
+/* All norms of rows; the two above are short forms of it.
  *
  * eps       default 1e-5; with .rms 1e-6
- * dims      how many trailing dimensions make a row; default: gamma's (or beta's), or 1
+ * dims      number of trailing dimensions of a row; default: the rank of gamma or beta, or 1
  * rms       do not centre
  * unbiased  variance over n - 1
- * partial   with .rms: the statistic reads the first floor(partial n) of a row's n elements, at
+ * partial   with .rms: the statistic uses the first floor(partial n) of a row's n elements, at
  *           least one; 0 < partial <= 1, default 1 (pRMSNorm, Zhang & Sennrich 2019) */
 typedef struct {
     double eps;
@@ -441,15 +438,15 @@ NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma
  * are constants to a gradient.
  *     ng_batch_norm(tape, x, gamma, beta, running_mean, running_var, .training = true)
  *
- * With a mask of samples (N), or of positions (N, L) or (N, H, W), what it has 0 for is padding: y
- * is batch normalization of the others, as if gathered, and there 0 without a gradient to x. */
+ * A mask of samples (N), or of positions (N, L) or (N, H, W), is 0 at padding. Padding has no part
+ * in the statistics; there y is 0, without a gradient to x. */
 typedef struct {
     double eps;      /* default 1e-5 */
     double momentum; /* default 0.1; NG_ZERO: no update */
     bool training;
-    ng_group *group; /* in training, the batch is that of all members together (group.h), which
+    ng_group *group; /* in training, the batch is that of all ranks together (group.h), which
                         may have any number of samples each, or none */
-    ng_tensor *mask; /* of any dtype, without a gradient; default: nothing is padding */
+    ng_tensor *mask; /* of any dtype, gets no gradient; default: no padding */
     ng_tensor *running_var;
 } ng_batch_norm_options;
 #define ng_batch_norm(tape, x, gamma, beta, running_mean, ...)                                    \
@@ -459,10 +456,10 @@ NG_API ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gam
                                      ng_tensor *beta, ng_tensor *running_mean,
                                      ng_batch_norm_options options);
 
-/* Group normalization of x (N, C), (N, C, L), (N, C, H, W)...: the channels of a sample in `groups`
- * groups of C / groups neighbours, each normalized with its positions; gamma and beta per channel
- * (C):  y = (x - mean) / sqrt(var + eps) * gamma + beta.  Wu & He 2018. With one value in a group
- * y is beta.   ng_group_norm(tape, x, gamma, beta, .groups = 4) */
+/* Group normalization of x (N, C), (N, C, L), (N, C, H, W)...: the channels of a sample form
+ * `groups` groups of C / groups neighbours, each normalized over its channels and positions; gamma
+ * and beta (C):  y = (x - mean) / sqrt(var + eps) * gamma + beta.  Wu & He 2018. With one value in
+ * a group y is beta.   ng_group_norm(tape, x, gamma, beta, .groups = 4) */
 typedef struct {
     int64_t groups; /* has no default */
     double eps;     /* default 1e-5 */
@@ -479,7 +476,7 @@ NG_API ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma
                                    double eps);
 
 /* Layer normalization over the channels of x (N, C, ...), at each position of each sample; gamma
- * and beta (C). ng_layer_norm of x with its channels last, without moving them. */
+ * and beta (C): ng_layer_norm over the channel axis. */
 NG_API ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                   double eps);
 
@@ -487,8 +484,8 @@ NG_API ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
  * whose formula has eps = 0. */
 NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps);
 
-/* y = (x - mean) / sqrt(var + eps) over the last dimension, mean and deviation (the root) each a
- * constant in the gradient where its flag is set. With both, dx = dy / sqrt(var + eps): DetachNorm,
+/* y = (x - mean) / sqrt(var + eps) over the last dimension, mean and deviation (the root) are each
+ * constant in the gradient if its flag is set. With both, dx = dy / sqrt(var + eps): DetachNorm,
  * Xu et al. 2019. With neither it is LayerNorm without gamma and beta, their LayerNorm-simple. */
 typedef struct {
     double eps; /* default 1e-5 */
@@ -501,12 +498,12 @@ NG_API ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options opti
 
 /* Local response normalization of x (N, C, ...) over neighbouring channels at each position:
  *     y = x / (k + alpha / size sum_j x_j^2)^beta
- * over the `size` channels j from c - size / 2 on, as far as there are. AlexNet's: Krizhevsky,
- * Sutskever & Hinton 2012, section 3.3, whose alpha is not divided by size. Sums of squares that
- * leave x's dtype are Inf, unlike the norms', and their y is 0.
+ * over the `size` channels j from c - size / 2 on that exist. Krizhevsky, Sutskever & Hinton 2012,
+ * section 3.3, whose alpha is not divided by size. Unlike in the other norms, a sum of squares that
+ * overflows x's dtype is Inf, and y is 0.
  *     ng_local_response_norm(tape, x, 5, .alpha = 5e-4, .k = 2) */
 typedef struct {
-    double alpha; /* at least 0, as are beta and k; default 1e-4 */
+    double alpha; /* default 1e-4; alpha, beta and k are at least 0 */
     double beta;  /* default 0.75 */
     double k;     /* default 1 */
     int64_t size; /* channels */
@@ -547,15 +544,14 @@ NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *g
                                        ng_tensor *beta, ng_tensor *running_mean,
                                        ng_batch_renorm_options options);
 
-/* Batch normalization in sub-batches of `size` samples (the last one takes what is left), as the
- * workers of a data-parallel job see them; gamma, beta and running statistics as in ng_batch_norm.
- * In training each sub-batch is normalized by its own mean and variance, and running_mean and
- * running_var move once for each, in order: ghost batch normalization, Hoffer, Hubara & Soudry
- * 2017. With
- * .combine the statistics of the sub-batches are put together,
+/* Batch normalization in sub-batches of `size` samples (the last may be smaller), like the workers
+ * of a data-parallel job; gamma, beta and running statistics as in ng_batch_norm. In training each
+ * sub-batch is normalized by its own mean and variance, and the running statistics are updated once
+ * for each, in order: ghost batch normalization, Hoffer, Hubara & Soudry 2017. With .combine the
+ * statistics of the sub-batches are combined,
  *     mean = (sum n_i mean_i) / n    var = (sum n_i (var_i + (mean_i - mean)^2)) / n
- * and all are normalized by these (synchronized BatchNorm): equal to ng_batch_norm of the whole
- * batch. Outside training it is ng_batch_norm. */
+ * and all sub-batches are normalized by these (synchronized BatchNorm), as ng_batch_norm does with
+ * the whole batch. Outside training it is ng_batch_norm. */
 typedef struct {
     int64_t size;    /* has no default */
     double eps;      /* default 1e-5 */
@@ -570,9 +566,9 @@ NG_API ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tenso
                                            ng_tensor *beta, ng_tensor *running_mean,
                                            ng_ghost_batch_norm_options options);
 
-/* w = g v / ||v||, the Euclidean norm taken of each v[i]: v (out, ...), g (out) -> (out, ...); with
- * g of one element, the norm of all of v. Salimans & Kingma 2016. A row of zeros has no direction:
- * it stays 0, and the gradients to it and to its g are 0. */
+/* w = g v / ||v||, with the Euclidean norm of each v[i]: v (out, ...), g (out) -> (out, ...); if g
+ * has one element, with the norm of all of v. Salimans & Kingma 2016. A row of zeros stays 0, and
+ * the gradients to it and to its g are 0. */
 NG_API ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g);
 
 /* y = w / sigma, sigma = u^T W v, with w (out, ...) read as a matrix W (out, n): u (out) and v (n)
@@ -582,15 +578,15 @@ NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng
 
 /* ---- Images -------------------------------------------------------------------------------
  *
- * x is (N, C, H, W): images, channels, rows, columns. A window moves over each channel; of an axis
- * of length n it leaves (n + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down,
- * here called OH and OW. Every setting holds for both directions, unless the one ending in _h
- * (rows) or _w (columns) says another: ng_unfold(tape, x, 2, .kernel_w = 3) has windows of 2 x 3.
+ * x is (N, C, H, W): images, channels, rows, columns. A window moves over each channel. An axis of
+ * length n gets length (n + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down: OH
+ * and OW below. Each setting holds for both directions, unless the one ending in _h (rows) or _w
+ * (columns) is given: ng_unfold(tape, x, 2, .kernel_w = 3) has windows of 2 x 3.
  * A window larger than the padded image is an error.
  *
  * stride    default 1; in pooling the kernel
- * padding   zeros (in max pooling -Inf) on either side, default 0
- * dilation  distance between neighbours within the window, default 1 */
+ * padding   zeros (-Inf in max pooling) on both sides; default 0
+ * dilation  distance between neighbours in the window; default 1 */
 typedef struct {
     int64_t stride, padding, dilation;
     int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
@@ -600,8 +596,9 @@ typedef struct {
 
 /* y[n, o, r, c] = bias[o] + sum over i, j, k of weight[o, i, j, k] x[n, i, r stride - padding + j
  * dilation, c stride - padding + k dilation]: x (N, C, H, W), weight (O, C / groups, kernel_h,
- * kernel_w), bias (O) or NG_NONE -> (N, O, OH, OW). With groups, the g-th share of the outputs sees
- * the g-th share of the channels (default 1; groups = C is a depthwise convolution).
+ * kernel_w), bias (O) or NG_NONE -> (N, O, OH, OW). Outputs and channels are divided into
+ * `groups` groups, and each group of outputs reads its group of channels (default 1; groups = C is
+ * a depthwise convolution).
  *     ng_conv2d(tape, x, weight, bias, .padding = 1) */
 typedef struct {
     int64_t stride, padding, dilation, groups;
@@ -613,7 +610,7 @@ typedef struct {
 NG_API ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
                                  ng_conv2d_options options);
 
-/* The same of lines: x (N, C, L), weight (O, C / groups, kernel), bias (O) or NG_NONE ->
+/* Convolution of lines: x (N, C, L), weight (O, C / groups, kernel), bias (O) or NG_NONE ->
  * (N, O, OL).
  *     ng_conv1d(tape, x, weight, bias, .stride = 2, .padding = 1) */
 typedef struct {
@@ -625,18 +622,17 @@ typedef struct {
 NG_API ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
                                  ng_conv1d_options options);
 
-/* Transposed convolution, the gradient of a convolution to its input with x in the place of dy:
+/* Transposed convolution, the gradient of a convolution to its input, with x as dy:
  *     y[n, o, r stride - padding + j dilation, c stride - padding + k dilation]
  *         += weight[i, o, j, k] x[n, i, r, c],    + bias[o]
  * x (N, C, H, W), weight (C, O / groups, kernel_h, kernel_w), bias (O) or NG_NONE ->
- * (N, O, OH, OW), and of lines x (N, C, L), weight (C, O / groups, kernel) -> (N, O, OL). An axis
- * of length n becomes (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1 long,
- * at least 1.
- * Dumoulin & Visin 2016.
+ * (N, O, OH, OW); for lines x (N, C, L), weight (C, O / groups, kernel) -> (N, O, OL). An axis of
+ * length n gets length (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1,
+ * which must be at least 1. Dumoulin & Visin 2016.
  *
  * stride, padding, dilation, groups  of the convolution whose gradient it is, as in ng_conv2d
- * output_padding  more rows and columns at the end, fewer than the stride: that convolution gives
- *                 x's length from each of so many
+ * output_padding  additional rows and columns at the end, fewer than the stride: it selects one of
+ *                 the lengths that the convolution maps to x's length
  *     ng_conv_transpose2d(tape, x, weight, bias, .stride = 2, .padding = 1, .output_padding = 1) */
 typedef struct {
     int64_t stride, padding, output_padding, dilation, groups;
@@ -659,16 +655,15 @@ typedef struct {
 NG_API ng_tensor *ng_conv_transpose1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
                                            ng_conv_transpose1d_options options);
 
-/* Lines (N, C, L) or images (N, C, H, W) at another size: ng_upsample at `scale` times their size,
- * ng_interpolate at a size that is given, larger or smaller, (L) or (H, W). An axis of length n
- * becomes one of length m.
+/* Resizes lines (N, C, L) or images (N, C, H, W): ng_upsample to `scale` times their size,
+ * ng_interpolate to a given size (L) or (H, W). An axis of length n gets length m.
  *
  * NG_NEAREST  y[i] = x[floor(i n / m)], PyTorch's "nearest"
  * NG_LINEAR   y[i] = (1 - f) x[j] + f x[j + 1], j = floor(t), f = t - j, t = (i + 1/2) n / m - 1/2,
- *             and not beyond the ends, so that the edges of x and y lie upon each other; of images
- *             along rows and columns: PyTorch's "linear" and "bilinear" with align_corners=False
+ *             clamped at the ends, so that the edges of x and y coincide; for images along rows
+ *             and columns: PyTorch's "linear" and "bilinear" with align_corners=False
  *
- * align_corners  with NG_LINEAR: t = i (n - 1) / (m - 1), the outermost elements upon each other
+ * align_corners  with NG_LINEAR: t = i (n - 1) / (m - 1), the outermost elements coincide
  *     ng_upsample(tape, x, 2)   ng_interpolate(tape, x, NG_SHAPE(28, 28), .mode = NG_LINEAR) */
 typedef enum {
     NG_NEAREST = 0,
@@ -691,8 +686,9 @@ typedef struct {
 NG_API ng_tensor *ng_upsample_with(ng_tape *tape, ng_tensor *x, ng_upsample_options options);
 NG_API ng_tensor *ng_interpolate_with(ng_tape *tape, ng_tensor *x, ng_interpolate_options options);
 
-/* Largest and mean value in each window: (N, C, H, W) -> (N, C, OH, OW); padding is at most half
- * of the kernel. Equals share the gradient of max pooling; zeros of the padding count in a mean.
+/* Largest and mean value of each window: (N, C, H, W) -> (N, C, OH, OW); padding is at most half
+ * of the kernel. Equal elements share the gradient of max pooling; the mean includes the zeros of
+ * the padding.
  *     ng_max_pool2d(tape, x, 2)   ng_avg_pool2d(tape, x, 3, .stride = 2, .padding = 1) */
 #define ng_max_pool2d(tape, x, ...)                                                               \
     ng_max_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
@@ -706,8 +702,8 @@ NG_API ng_tensor *ng_global_avg_pool(ng_tape *tape, ng_tensor *x);
 
 NG_API ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x); /* (N, ...) -> (N, all the others) */
 
-/* Every window as a column: (N, C, H, W) -> (N, C kernel_h kernel_w, OH OW); and back, windows
- * that overlap adding up. Each is the other's gradient.
+/* Every window as a column: (N, C, H, W) -> (N, C kernel_h kernel_w, OH OW); and back, where
+ * overlapping windows add up. Each is the gradient of the other.
  *     ng_unfold(tape, x, 3, .padding = 1)   ng_fold(tape, columns, 8, 8, 3, .padding = 1) */
 #define ng_unfold(tape, x, ...)                                                                   \
     ng_unfold_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
@@ -719,20 +715,20 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
-/* y = dropout(softmax(scale q k^T)) v for each head. Vaswani et al. 2017; for the backward pass no
- * matrix of T x S weights is kept, as in Dao et al. 2022, nor the mask of dropout, which is made
- * again from one number of the tape's stream.
+/* y = dropout(softmax(scale q k^T)) v for each head. Vaswani et al. 2017. The backward pass
+ * computes the T x S weights again (Dao et al. 2022), and the mask of dropout from one number of
+ * the tape's stream.
  *
  * q       (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,
  *         (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
- * mask    (N, S) or NG_NONE: 0 where no query sees the key; no gradient flows to it. A key that is
- *         not seen has the weight 0: it and its value must be finite
+ * mask    (N, S) or NG_NONE: 0 hides the key from all queries; no gradient flows to it. A hidden
+ *         key has weight 0; it and its value must be finite
  * kv_heads  G, a divisor of H: k and v have G heads, (N, G, S, D) or (N, S, G D), each shared by
- *         H / G heads of q that are neighbours; default H. Shazeer 2019, Ainslie et al. 2023
+ *         H / G neighbouring heads of q; default H. Shazeer 2019, Ainslie et al. 2023
  * scale   default 1 / sqrt(D)
- * causal  query t sees the keys 0 .. t + S - T only: the last query sees every key, and of more
- *         queries than keys the first T - S see none
- * dropout with this probability a weight becomes 0, else 1 / (1 - dropout) times itself; below 1
+ * causal  query t sees only the keys 0 .. t + S - T: the last query sees every key. If T > S, the
+ *         first T - S queries see none
+ * dropout probability, below 1, that a weight becomes 0; the others are divided by 1 - dropout
  * A query that sees no key has output 0. */
 typedef struct {
     int64_t heads, kv_heads;
@@ -746,9 +742,9 @@ typedef struct {
 NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, ng_tensor *v,
                                     ng_attention_options options);
 
-/* The same with q, k and v as thirds of one tensor's features: qkv (N, T, 3 H D), mask (N, T) or
- * NG_NONE -> (N, T, H D); heads, scale, causal and dropout as above. With .kv_heads = G qkv is
- * (N, T, (H + 2 G) D). */
+/* Attention with q, k and v as thirds of the features of one tensor: qkv (N, T, 3 H D), mask (N,
+ * T) or NG_NONE -> (N, T, H D); heads, scale, causal and dropout as above. With .kv_heads = G qkv
+ * is (N, T, (H + 2 G) D). */
 typedef struct {
     int64_t heads, kv_heads;
     double scale;
@@ -761,11 +757,11 @@ typedef struct {
 NG_API ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv,
                                          ng_self_attention_options options);
 
-/* Rotary positions of x (..., T, features): in each head of .dim features the pair (2i, 2i + 1) is
- * turned by the angle (start + t) base^(-2i / dim). Su et al. 2021.
+/* Rotary positions of x (..., T, features): rotates the pair (2i, 2i + 1) of each head of .dim
+ * features by the angle (start + t) base^(-2i / dim). Su et al. 2021.
  *
  * dim    features of a head, even; default: all
- * over   how many features are rotated, the first; default: all
+ * over   number of leading features that are rotated; default: all
  * base   default 10000
  * start  the position of the first row */
 typedef struct {
@@ -787,7 +783,7 @@ NG_API ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options);
  * ng_lstm  i, f, g, o = W_ih x + b_ih + W_hh h + b_hh    c' = s(f) * c + s(i) * tanh(g)
  *          h' = s(o) * tanh(c');  Hochreiter & Schmidhuber 1997, Gers et al. 2000
  *
- * All steps are one fused op, its rows shared among threads.
+ * All steps are one fused op; threads share its rows.
  *
  *     y = ng_lstm(tape, x, weights, NG_NO_STATE, NG_NONE)
  *     y = ng_gru(tape, x, weights, state, lengths, .reverse = true, .last = &state) */
@@ -796,17 +792,17 @@ typedef struct {
     ng_tensor *bias_ih, *bias_hh;     /* (G H), or NG_NONE */
 } ng_recurrent_weights;
 
-/* What a step hands to the next: h (N, H), and c (N, H) of an LSTM; NG_NONE is zeros. */
+/* The state between steps: h (N, H), and c (N, H) of an LSTM; NG_NONE is zeros. */
 typedef struct {
     ng_tensor *h, *c;
 } ng_recurrent_state;
 #define NG_NO_STATE NG_NAMED(ng_recurrent_state, c, NG_NONE, .h = NG_NONE)
 
-/* lengths  int64 (N), from 0 to T, or NG_NONE: steps from a row's length on change none of its
- *          states and give y = 0, so that a batch of sequences padded to one length is computed as
- *          each of them alone, whatever stands in the padding (pack_padded_sequence in PyTorch)
- * reverse  from the last step to the first, which of a row is the one before its length
- * last     is given the state after the last step: h, and of an LSTM c, else NG_NONE
+/* lengths  int64 (N), from 0 to T, or NG_NONE: steps at and after a row's length do not change its
+ *          state and give y = 0. So padding has no effect, whatever it holds (as with
+ *          pack_padded_sequence in PyTorch)
+ * reverse  steps in reverse, each row from its last step before its length
+ * last     gets the state after the last step: h, and c of an LSTM, else NG_NONE
  * relu     in ng_rnn only */
 typedef struct {
     bool reverse, relu;

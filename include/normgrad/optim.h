@@ -8,9 +8,8 @@ NG_BEGIN_C
 
 /* ---- Learning-rate schedules ---------------------------------------------------------------
  *
- * A plain value that gives the factor of the base rate at each step (0, 1, 2...). A warm-up of w
- * steps goes before any of them: the factor rises linearly, (step + 1) / w, and the schedule
- * proper begins at step w. */
+ * A schedule gives the factor of the base rate at each step (0, 1, 2...). During a warm-up of w
+ * steps the factor rises linearly, (step + 1) / w; the schedule itself begins at step w. */
 typedef enum {
     NG_SCHEDULE_CONSTANT = 0, /* 1 */
     NG_SCHEDULE_STEP,         /* factor^floor(step / every) */
@@ -20,8 +19,8 @@ typedef enum {
 typedef struct {
     ng_schedule_kind kind; /* default NG_SCHEDULE_CONSTANT */
     int64_t warmup;        /* w, default 0 */
-    int64_t steps;         /* cosine, linear: length, without the warm-up */
-    int64_t every;         /* step: length of a stair */
+    int64_t steps;         /* cosine, linear: length without warm-up */
+    int64_t every;         /* step: steps between two changes */
     double factor;         /* step: default 0.1 */
     double floor;          /* cosine, linear: the last factor */
 } ng_schedule;
@@ -29,18 +28,16 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
 
 /* ---- Optimizers ----------------------------------------------------------------------------
  *
- * Made for one module, which must outlive it. It moves the parameters that the module has at each
- * step: a layer that was added since is taken up, with state that begins at zero, and what is
- * known of the others stays. A parameter that is frozen, or that no backward pass has reached
- * since this optimizer's last step, is not moved. Two optimizers of the same parameters both move
- * them along the gradients of one backward pass. State follows a dtype change of the module before
- * the first step; after it, that is an error.
+ * An optimizer is made for one module, which must outlive it. Each step moves the parameters that
+ * the module has at that time: parameters of a layer that was added later start with zero state.
+ * A parameter is not moved if it is frozen, or if no gradient has arrived since this optimizer's
+ * last step. Two optimizers of one parameter both use the gradient of one backward pass. The dtype
+ * of the module may change before the first step; later that is an error.
  *
- * What of a state (velocity, moments) is below the smallest normal number of its dtype is taken as
- * 0, and so is a squared gradient: the state of a unit that gets no gradient any more ends at 0,
- * and a late step takes no longer than an early one. Adam, AdamW and RMSProp hold a finite gradient
- * between -2^63 and 2^63 in float (2^511 in double), so that its square is finite; after one that
- * large their steps are small until the squares have decayed. */
+ * State (velocity, moments) and squared gradients below the smallest normal number of their dtype
+ * become 0: subnormal numbers would slow later steps down. Adam, AdamW and RMSProp clamp a finite
+ * gradient to -2^63 .. 2^63 in float (2^511 in double), so that its square is finite. After one
+ * that large their steps are small until the squares have decayed. */
 typedef struct ng_optimizer ng_optimizer;
 
 /* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
@@ -87,16 +84,16 @@ typedef struct {
     ng_rmsprop_new_with(NG_NAMED(ng_rmsprop_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
 
-/* Settings of its own for each parameter whose whole name matches a pattern, where * stands for any
- * characters; of several that match, the last that was given counts. They hold for layers that are
- * added later too. A pattern that no parameter matches is NG_EVALUE, and so are no settings at all:
- * a decay of 0 is NG_ZERO.
+/* Sets lr_scale and weight_decay for the parameters whose whole name matches a pattern, in which *
+ * matches any characters. If several patterns match, the last one given counts. They hold for
+ * layers that are added later too. NG_EVALUE if no parameter matches, or if nothing is set: a decay
+ * of 0 is NG_ZERO.
  *
  *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
  *     ng_optimizer_group(adamw, "head.*", .lr_scale = 10);
  *
- * lr_scale      the rate is that of the optimizer, schedule and all, times this; default 1
- * weight_decay  in place of the optimizer's; default: the optimizer's */
+ * lr_scale      factor of the optimizer's scheduled rate; default 1
+ * weight_decay  default: that of the optimizer */
 typedef struct {
     double lr_scale, weight_decay;
     const char *pattern;
@@ -106,11 +103,10 @@ typedef struct {
 NG_API ng_status ng_optimizer_group_with(ng_optimizer *optimizer,
                                          ng_optimizer_group_options options);
 
-/* Moves every parameter once. Gradients are spent by it: the next backward pass overwrites them,
- * so that zeroing costs nothing (until then ng_grad still shows them; a pass that fails may leave
- * none). Where no backward pass has reached any parameter since the last step, there is nothing to
- * do: NG_ESTATE. Gradients are taken as they are: NaN moves a weight to NaN (ng_clip_grad_norm
- * refuses it). */
+/* Moves every parameter that has a new gradient. The gradients are then used: ng_grad still shows
+ * them, and the next backward pass overwrites them, so they need not be set to zero. NG_ESTATE if
+ * no gradient has arrived since the last step. A NaN in a gradient moves its weight to NaN
+ * (ng_clip_grad_norm refuses it). */
 NG_API NG_MUST_CHECK ng_status ng_optimizer_step(ng_optimizer *optimizer);
 
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */
@@ -120,13 +116,13 @@ NG_API void ng_optimizer_free(ng_optimizer *optimizer);                   /* tak
 
 /* ---- Gradients of a whole module ----------------------------------------------------------- */
 
-/* Euclidean norm of all unspent gradients together, whatever their size; Inf or NaN where one of
- * them is. NaN on error. */
+/* Euclidean norm of all gradients that no optimizer has used, computed without overflow; Inf or NaN
+ * if an element is. NaN on error. */
 NG_API double ng_grad_norm(ng_module *module);
 
-/* Scales all gradients by max_norm / (norm + 1e-6) where their norm exceeds max_norm, and returns
- * the norm before. A gradient that is Inf or NaN is NG_EVALUE, which names it: the result is NaN,
- * and no gradient has changed. */
+/* Scales all these gradients by max_norm / (norm + 1e-6) if their norm exceeds max_norm, and
+ * returns the norm before. If an element is Inf or NaN, that is NG_EVALUE, which names the
+ * parameter; the result is NaN and no gradient has changed. */
 NG_API double ng_clip_grad_norm(ng_module *module, double max_norm);
 
 /* Clamps each element of each gradient to [-limit, limit]. */

@@ -11,60 +11,60 @@ typedef struct ng_tape ng_tape;
 NG_API ng_tape *ng_tape_new(void);
 NG_API void ng_tape_free(ng_tape *tape);
 
-/* Ends the life of every tensor computed on the tape, at once. The memory is kept for the next
- * step, so that a training loop in its steady state allocates nothing. A tensor from before the
- * reset must not be used: an op refuses it (NG_ESTATE) as long as no new result has taken its
- * memory. After that the pointer shows other data, which is noticed in no case. The functions that
- * read a tensor without a tape (ng_get, ng_data_f32, ng_print) never notice. */
+/* Ends the life of every tensor computed on the tape. The memory is kept for the next step, so that
+ * a training loop allocates nothing after its first steps. Do not use a tensor from before the
+ * reset: ops refuse it (NG_ESTATE) until a new result has taken its memory. After that the pointer
+ * shows other data, and nothing notices. Functions that read a tensor without a tape (ng_get,
+ * ng_data_f32, ng_print) never notice. */
 NG_API void ng_tape_reset(ng_tape *tape);
 
-/* Hands a tensor of your own to the tape, which frees it at its next reset, and returns it:
+/* Gives a tensor of yours to the tape, which frees it at its next reset, and returns it:
  *     ng_tensor *x = ng_tape_own(tape, ng_normal_new(NG_F32, NG_SHAPE(32, 64), 0, 1, &rng));
- * From then on it is read-only and lives on this tape alone, as a result does; it stays a leaf,
- * with its gradient. A tensor that this tape owns already is returned as it is. NG_ESTATE for a
- * module's tensor, a leaf's gradient and what lives on another tape. After any error x is still
- * yours. */
+ * It is then read-only and can be used on this tape only, like a result. It stays a leaf and keeps
+ * its gradient. A tensor that the tape owns already is returned unchanged. NG_ESTATE for a module's
+ * tensor, a leaf's gradient and a tensor of another tape. After an error x is still yours. */
 NG_API ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x);
 
-/* Seeds the stream that dropout draws from (a new tape has seed 0). */
+/* Seeds the random numbers of dropout; a new tape has seed 0. */
 NG_API void ng_tape_seed(ng_tape *tape, uint64_t seed);
 
-/* Switches recording on or off and returns what it was. While it is off, results need no
- * gradient and nothing is kept for a backward pass:
+/* Switches recording on or off and returns the old setting. While it is off, results require no
+ * gradient and the tape keeps nothing for a backward pass:
  *     bool was = ng_tape_set_recording(tape, false);
  *     ...evaluate...
  *     ng_tape_set_recording(tape, was); */
 NG_API bool ng_tape_set_recording(ng_tape *tape, bool on);
 NG_API bool ng_tape_recording(const ng_tape *tape);
 
-/* What the tape holds now: recorded ops, and bytes in use and kept. */
+/* Recorded ops and bytes of memory of the tape. */
 typedef struct {
     int64_t ops;
-    int64_t bytes_used, bytes_kept; /* kept: for the next step too */
+    int64_t bytes_used, bytes_kept; /* in use now; allocated, for later steps too */
 } ng_tape_usage;
 NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 
 /* ---- Gradients ---------------------------------------------------------------------------- */
 
-/* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss
- * depends on. `loss` has one element. May be called again, for another loss or the same. What was
- * frozen since (ng_freeze) gets none; NG_EGRAD where nothing else is left. Nor does what was frozen
- * when it was used, and is not any more. After an error no gradient has changed, but for one that
- * an optimizer's step has used: where the pass has come to it already, it is gone (ng_has_grad). */
+/* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss depends
+ * on. `loss` has one element. It may be called again, for the same or another loss: gradients then
+ * add up, until an optimizer has used them; the next pass overwrites those. A parameter that was
+ * frozen (ng_freeze) when it was used, or is frozen now, gets no gradient; NG_EGRAD if no other
+ * leaf is left. After an error no gradient has changed, except that a gradient which an optimizer
+ * has used may be gone (ng_has_grad). */
 NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
-/* The same for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */
+/* ng_backward for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */
 NG_API NG_MUST_CHECK ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy);
 
-/* Gradients of any outputs with respect to any inputs (leaves or intermediates), contracted with
- * cotangents and summed over the outputs: gradients[j] = sum_i cotangents[i] . d outputs[i] / d
- * inputs[j], in the shape of inputs[j], owned by the tape. Leaves' own gradients are not touched.
+/* Computes gradients of outputs with respect to inputs (leaves or intermediates):
+ * gradients[j] = sum_i cotangents[i] . d outputs[i] / d inputs[j], in the shape of inputs[j], owned
+ * by the tape. The gradients of leaves (ng_grad) do not change.
  *
  *     ng_gradients(tape, &y, 1, inputs, 2, gradients, .record = true)
  *
  * cotangents    one per output, or NULL: ones
  * record        record the gradients too, so that they can be differentiated again
- * allow_unused  an input that no output depends on has gradient 0, in place of NG_EGRAD */
+ * allow_unused  an input that no output depends on gets gradient 0 instead of NG_EGRAD */
 typedef struct {
     ng_tensor *const *cotangents;
     bool record, allow_unused;
@@ -89,10 +89,10 @@ typedef struct {
 NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options);
 
 /* x's value as a constant: no gradient flows through it. The gradient checker holds it fixed while
- * it moves the inputs, and tells that it did, with the place of this call.
+ * it moves the inputs, and reports that, with the place of this call.
  *
- * by_definition  the constant is what the formula says, as AdaNorm's does of its factor, and no
- *                oversight: the checker counts it apart */
+ * by_definition  the formula itself treats it as constant, as AdaNorm does with its factor: the
+ *                checker counts it separately */
 typedef struct {
     bool by_definition;
     ng_tensor *x;
@@ -101,9 +101,9 @@ typedef struct {
     ng_detach_with(tape, NG_HERE, NG_NAMED(ng_detach_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options);
 
-/* x's value as a leaf of the tape that requires a gradient: where a gradient to an intermediate is
- * wanted and none through it (an adversarial example, a saliency map, the points of a gradient
- * penalty or of a differential equation):
+/* x's value as a leaf of the tape that requires a gradient. Use it to get a gradient with respect
+ * to an intermediate and none through it: adversarial examples, saliency maps, gradient penalties,
+ * differential equations.
  *
  *     ng_tensor *v = ng_variable(tape, ng_add(tape, real, ng_mul(tape, mix, off)));
  *     ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
@@ -114,7 +114,7 @@ NG_API ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_opt
     ng_variable_with(tape, NG_HERE, NG_NAMED(ng_detach_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options options);
 
-/* The place where it is written, "my_norm.c:42". */
+/* The place in the source where it stands: "my_norm.c:42". */
 #define NG_HERE __FILE__ ":" NG_LINE_TEXT(__LINE__)
 #define NG_LINE_TEXT(line) NG_LINE_TEXT_OF(line)
 #define NG_LINE_TEXT_OF(line) #line
@@ -138,39 +138,38 @@ NG_API ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, c
  *     }
  *
  * and states its gradient in one or two of three ways. A *primitive* has `gradient`, a rule made
- * of ng_ ops: recorded again, it gives gradients of any order. A *fused* op has a `backward`
- * kernel for speed and a `definition`, the same value composed of primitives: documentation, test
- * oracle, and the gradient of the gradient. A primitive may have a `backward` kernel besides. An
- * op with none of them fails loudly when its gradient is asked for.
- */
+ * of ng_ ops; recorded again, it gives gradients of any order. A *fused* op has a `backward` kernel
+ * for speed and a `definition`, the same value composed of primitives: it documents the op, tests
+ * the kernel, and gives higher derivatives. A primitive may have a `backward` kernel as well. For
+ * an op with none of them a gradient is an error. */
 typedef struct ng_op ng_op;
 typedef struct ng_node ng_node;
 
-/* Where a backward kernel leaves the gradient of one input: `data` has the input's shape and
- * dtype, and is NULL where no gradient is wanted; `accumulate` says add to what stands there (the
- * memory is otherwise uninitialised). */
+/* Where a backward kernel writes the gradient of one input. `data` has the input's shape and dtype;
+ * NULL means that no gradient is wanted. With `accumulate` the kernel adds to the memory, which is
+ * otherwise uninitialised. */
 typedef struct {
     void *data;
     bool accumulate;
 } ng_slot;
 
-/* What an op is called, and how it is differentiated. */
+/* The name of an op and its derivatives. */
 struct ng_op {
     const char *name; /* "cube", for messages and graphs; NG_ENULL without one */
 
-    /* Leaves in dx[i] the gradient of each input for which ng_requires_grad(node->inputs[i]),
-     * made of dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. Where dx[i] is
-     * NG_NONE already, it is not asked for. */
+    /* Sets dx[i] to the gradient of each input for which ng_requires_grad(node->inputs[i]), made of
+     * dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. Leave a dx[i] that is
+     * NG_NONE already: it is not wanted. */
     void (*gradient)(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx);
 
-    /* The same straight into memory. */
+    /* Writes the same gradients into memory. */
     ng_status (*backward)(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx);
 
     /* The output, composed of primitives from node->inputs and node->attributes. */
     ng_tensor *(*definition)(ng_tape *tape, const ng_node *node);
 
-    /* Whether `backward` is called for an output without elements too (whose gradients are 0), for
-     * others, the members of a group, take part in it. */
+    /* Calls `backward` even for an output without elements (whose gradients are 0), because the
+     * other ranks of a group take part in it. */
     bool joint;
 };
 
@@ -181,30 +180,31 @@ struct ng_node {
     ng_tensor **inputs;       /* NG_NONE where an optional one was left out */
     const void *attributes;   /* the tape's copy of what ng_record was given */
     int n_inputs;             /* how many of them */
-    uint32_t inputs_version;  /* to notice an input that was changed since */
+    uint32_t inputs_version;  /* notices an input that was changed after recording */
     int64_t index;            /* its place on the tape, from 0 */
     ng_node *previous, *next; /* in the order of recording */
     const bool *required;     /* which inputs required a gradient when it was recorded */
 };
 
-/* Whether `function` may go on: the tape and each of the inputs is there (a NULL is passed on in
- * silence), lives on this tape or on none, and all are floating and of one dtype. */
+/* Whether `function` can use its operands: none is NULL, each is of this tape or of no tape, and
+ * all are floating and have one dtype. Records an error if not (none for a NULL after a failure).
+ * */
 NG_API bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
 
-/* A tensor of the tape with uninitialised elements; memory of the tape (64-byte aligned, not
- * initialised) for what an op keeps for its backward pass. Both live until ng_tape_reset. */
+/* A tensor of the tape with uninitialised elements; memory of the tape (64-byte aligned,
+ * uninitialised), for an op's backward pass. Both live until ng_tape_reset. */
 NG_API ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape);
 NG_API void *ng_tape_memory(ng_tape *tape, size_t bytes);
 
-/* Whether ng_record would keep a node: recording is on and an input requires a gradient. */
+/* Whether ng_record would record: recording is on and an input requires a gradient. */
 NG_API bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs);
 
-/* Records that `op` made y of the inputs, copies the attributes, and returns y. Without anything
- * to record, y is returned as a constant. */
+/* Records that `op` computed y from the inputs, copies the attributes, and returns y. If there is
+ * nothing to record, y is a constant. */
 NG_API ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                             int n_inputs, const void *attributes, size_t attributes_bytes);
 
-/* The op that made x, or NULL for a leaf and a constant. */
+/* The node that computed x; NULL for a leaf or a constant. */
 NG_API const ng_node *ng_node_of(const ng_tensor *x);
 
 NG_END_C

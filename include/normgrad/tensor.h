@@ -5,12 +5,11 @@
  *     a module  its parameters and buffers                    ng_module_free
  *     a tape    all that is computed on it, and what it was   ng_tape_reset, ng_tape_free
  *               given by ng_tape_own
- * A tape keeps pointers to the operands of what it has recorded, and a view (ng_reshape, ng_detach)
- * shows the memory of another tensor. So what was an operand on a tape, yours or a module's,
- * with or without a gradient, must live until that tape is reset: free it after, or hand it over
- * with ng_tape_own. Freed earlier it is noticed at best ("an operand was changed"); in a program
- * that is linked with the debug library (make VARIANT=asan, README.md) the line that uses it is
- * caught. */
+ * A tape keeps pointers to the operands of its ops, and a view (ng_reshape, ng_detach) shows the
+ * memory of another tensor. So every operand of an op, yours or a module's, with or without a
+ * gradient, must live until the tape is reset. Free it after that, or hand it to the tape with
+ * ng_tape_own. If it is freed earlier, later calls read freed memory; a program linked with the
+ * debug library (make VARIANT=asan) stops at the line that does. */
 #ifndef NORMGRAD_TENSOR_H
 #define NORMGRAD_TENSOR_H
 
@@ -21,13 +20,13 @@ NG_BEGIN_C
 
 #define NG_MAX_RANK 8 /* the most dimensions a shape may have */
 
-/* An array of numbers, with or without a history. Made by the functions below, or on a tape. */
+/* An array of numbers. Made by the functions below, or by an op on a tape. */
 typedef struct ng_tensor ng_tensor;
 
 /* What the elements are. Operands of one operation have one dtype. */
 typedef enum {
     NG_F32 = 0, /* float: training */
-    NG_F64,     /* double: doubt */
+    NG_F64,     /* double: gradient checks */
     NG_I64      /* int64_t: labels and indices; never differentiated */
 } ng_dtype;
 
@@ -98,14 +97,15 @@ static inline ng_axes ng_axes_of_list(std::initializer_list<int> list)
 NG_BEGIN_C
 #endif
 
-/* Stands for an optional tensor that is left out (NULL would mean: an earlier call failed). */
+/* An optional tensor that is left out (NULL means that an earlier call failed). */
 NG_API extern ng_tensor ng_none_tensor;
 #define NG_NONE (&ng_none_tensor)
 
 /* ---- Make (yours: give back with ng_tensor_free) ------------------------------------------ */
 
-/* Of one value, or drawn from a generator: uniform in [low, high), of int64 the whole numbers
- * there, each as likely (NG_EVALUE where there is none); normal with mean and deviation. */
+/* Tensors of one value, or of random values: uniform in [low, high), or normal with mean and
+ * deviation. Uniform int64 values are the whole numbers in [low, high), all equally likely;
+ * NG_EVALUE if there is none. */
 NG_API ng_tensor *ng_zeros_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_ones_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value);
@@ -114,20 +114,20 @@ NG_API ng_tensor *ng_uniform_new(ng_dtype dtype, ng_shape shape, double low, dou
 NG_API ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, double deviation,
                                 ng_rng *rng);
 
-/* From `count` numbers, row by row, converted to `dtype`; `count` must be the shape's size. Where
- * numbers become int64, here and elsewhere, each becomes the nearest (a half that away from 0; C
- * and PyTorch cut it off), or the end of the range that it is beyond; NaN becomes 0.
+/* A tensor of `count` numbers, row by row, converted to `dtype`; `count` must be the shape's size.
+ * Numbers that become int64, here and elsewhere, are rounded to the nearest, halves away from 0 (C
+ * and PyTorch truncate). Numbers out of range become the smallest or largest int64, NaN becomes 0.
  *     ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)) */
 NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values,
                                  int64_t count);
 
-/* From memory that already holds the shape's elements in `dtype`; copied. */
+/* A copy of memory that holds the shape's elements in `dtype`. */
 NG_API ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *array);
 
 /* A copy of values only (no gradient, no history) in the same or another dtype. */
 NG_API ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype);
 
-/* Frees a tensor that is yours, with its gradient. A tape's or a module's tensor is left alone. */
+/* Frees a tensor of yours with its gradient. Ignores NULL and tensors of a tape or a module. */
 NG_API void ng_tensor_free(ng_tensor *x);
 
 /* ---- Inspect ------------------------------------------------------------------------------ */
@@ -138,15 +138,16 @@ NG_API int64_t ng_size(const ng_tensor *x);          /* elements; -1 for NULL */
 NG_API int64_t ng_dim(const ng_tensor *x, int axis); /* axis -1 is the last; -1 on error */
 NG_API ng_shape ng_shape_of(const ng_tensor *x);     /* NG_SCALAR for NULL */
 
-/* The elements, row by row; NULL with NG_EDTYPE if the tensor is of another dtype. Tell the tape
- * of writes to a tensor that was recorded: ng_touch(x). */
+/* The elements, row by row; NULL with NG_EDTYPE if the tensor has another dtype. After writing to
+ * an operand of a recorded op call ng_touch(x): a backward pass through that op is then an error.
+ * */
 NG_API float *ng_data_f32(const ng_tensor *x);
 NG_API double *ng_data_f64(const ng_tensor *x);
 NG_API int64_t *ng_data_i64(const ng_tensor *x);
 NG_API void ng_touch(ng_tensor *x);
 
-/* One element as a double: of a one-element tensor; by flat index; by coordinates, as in
- * ng_at(x, 2, 3). NaN on error. */
+/* One element as a double: the only one; by flat index; by coordinates, ng_at(x, 2, 3). NaN on
+ * error. */
 NG_API double ng_item(const ng_tensor *x);
 NG_API double ng_get(const ng_tensor *x, int64_t index);
 NG_API double ng_at_index(const ng_tensor *x, ng_shape index);
@@ -155,7 +156,7 @@ NG_API double ng_at_index(const ng_tensor *x, ng_shape index);
 /* Prints shape, dtype and values; long axes show their first and last three entries.
  *     ng_print(x);   ng_print(x, .digits = 17);
  *
- * digits  significant ones, from 1 to 17, which lose nothing; default 5 */
+ * digits  significant digits, 1 to 17; 17 shows a double exactly; default 5 */
 typedef struct {
     int digits;
     const ng_tensor *x;
@@ -166,8 +167,8 @@ NG_API void ng_fprint_with(FILE *stream, ng_print_options options);
 
 /* ---- Change (yours and a module's; a tape's tensors are read-only: NG_ESTATE) -------------- */
 
-/* One element by flat index; all of them, to one value or drawn as by ng_uniform_new and
- * ng_normal_new. */
+/* Set one element by flat index, or all elements: to one value, or as ng_uniform_new and
+ * ng_normal_new draw them. */
 NG_API ng_status ng_set(ng_tensor *x, int64_t index, double value);
 NG_API ng_status ng_fill(ng_tensor *x, double value);
 NG_API ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
@@ -178,22 +179,22 @@ NG_API ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from);
 
 /* ---- Gradients of a leaf ------------------------------------------------------------------ */
 
-/* Asks for gradients with respect to x (yours, floating) and returns x:
+/* Makes x (yours, floating) a leaf that gets gradients, and returns it:
  *     ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng)); */
 NG_API ng_tensor *ng_require_grad(ng_tensor *x);
 NG_API bool ng_requires_grad(const ng_tensor *x);
 
-/* What ng_backward has accumulated in a leaf, in x's shape; it lives as long as x. NULL with
- * NG_EGRAD if no backward pass has reached x (ng_has_grad asks without an error). */
+/* The gradient that ng_backward has accumulated in a leaf, in x's shape; it lives as long as x.
+ * NULL with NG_EGRAD if no backward pass has reached x; ng_has_grad asks without an error. */
 NG_API ng_tensor *ng_grad(ng_tensor *x);
 NG_API bool ng_has_grad(const ng_tensor *x);
 
-/* Makes a copy of g, of x's shape and dtype, the gradient of x, as if ng_backward had left it: a
- * gradient of your own making for an optimizer. */
+/* Makes a copy of g (x's shape and dtype) the gradient of x, as if ng_backward had computed it: for
+ * a gradient of your own. */
 NG_API ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g);
 
-/* Sets the gradient to zero. A training loop need not: the first backward pass after an
- * optimizer's step overwrites in place of adding. */
+/* Sets the gradient to zero. Training loops need not call it: the first backward pass after an
+ * optimizer's step overwrites the gradient. */
 NG_API void ng_zero_grad(ng_tensor *x);
 
 NG_END_C

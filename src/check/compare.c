@@ -257,11 +257,11 @@ static bool check_orders(ng_subject *subject)
 
 void ng_check_subject(ng_subject *subject)
 {
-    const ng_error_record earlier = ng_error_put_aside();
+    const ng_error_record earlier = ng_error_take();
     subject->report->passed = check_orders(subject);
     if (!subject->report->passed) ng_check_explain(subject);
     if (ng_error_status() != NG_ENOMEM) ng_clear_error();
-    ng_error_put_back(&earlier);
+    ng_error_restore(&earlier);
 }
 
 ng_check_report ng_check_report_new(const ng_check_options *options)

@@ -60,10 +60,10 @@ ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *
                      "`steps`");
     bool ok = !report.message[0] &&
               ng_subject_open(&subject, call, options.context, &options, 0, &report);
-    const ng_error_record earlier = ng_error_put_aside();
+    const ng_error_record earlier = ng_error_take();
     ok = ok && sweep_steps(&subject, steps, errors, count);
     if (ok) ng_clear_error();
-    ng_error_put_back(&earlier);
+    ng_error_restore(&earlier);
     ng_subject_close(&subject);
     return ok ? NG_OK : ng_fail(NG_EVALUE, "%s: %s", function, report.message);
 }

@@ -1,3 +1,4 @@
+/* Memory: checked sizes, whole cache lines, large pages. */
 #include "core/alloc.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,7 @@ void ng_prefer_huge_pages(void *memory, size_t bytes)
 #endif
 }
 
-/* Room for `count` elements, rounded up to whole cache lines; 0 where that overflows, as a negative
- * count does. */
+/* Bytes of `count` elements, in whole cache lines; 0 if that overflows or count is negative. */
 static size_t padded_bytes(int64_t count, size_t size)
 {
     size_t bytes;

@@ -1,8 +1,9 @@
+/* A stack of memory in a few large blocks. */
 #include "core/arena.h"
 #include "core/alloc.h"
 #include <stdlib.h>
 
-/* Memory that was not asked for yet is poisoned. */
+/* Under AddressSanitizer memory is poisoned until it is allocated. */
 #ifdef NG_ARENA_FORGETS
 #include <sanitizer/asan_interface.h>
 #define POISON(memory, bytes) ASAN_POISON_MEMORY_REGION(memory, bytes)
@@ -22,7 +23,7 @@ struct ng_arena_block {
 
 static char *arena_block_bytes(ng_arena_block *block) { return (char *)(block + 1); }
 
-/* Not ng_calloc: a large block's pages should be touched by those who use them. */
+/* Not ng_calloc: the thread that first writes to a page should be the one that uses it. */
 static ng_arena_block *block_new(int64_t size)
 {
     ng_arena_block *block = aligned_alloc(ARENA_ALIGNMENT, sizeof *block + (size_t)size);

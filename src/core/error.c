@@ -1,7 +1,6 @@
 /* The error record of each thread. */
 #include "core/error.h"
 #include "core/number.h"
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,22 +15,6 @@ const char *ng_version(void)
 {
     return VERSION_TEXT(NG_VERSION_MAJOR, NG_VERSION_MINOR, NG_VERSION_PATCH);
 }
-
-double ng_option(double value, double standard)
-{
-    return value == 0 && !signbit(value) ? standard : value;
-}
-
-bool ng_option_given(double value) { return value != 0 || signbit(value); }
-
-bool ng_option_idle(const char *function, const char *option, bool given, const char *where)
-{
-    if (!given) return true;
-    ng_fail(NG_EVALUE, "%s: .%s is set, which counts %s only", function, option, where);
-    return false;
-}
-
-double ng_exactly(double value) { return value == 0 ? NG_ZERO : value; }
 
 bool ng_failed(void) { return record.failures > 0; }
 
@@ -115,14 +98,14 @@ void ng_locate_error(const char *path, const char *type)
     strcpy(record.text, text);
 }
 
-ng_error_record ng_error_put_aside(void)
+ng_error_record ng_error_take(void)
 {
     const ng_error_record earlier = record;
     record = (ng_error_record){0};
     return earlier;
 }
 
-void ng_error_put_back(const ng_error_record *earlier)
+void ng_error_restore(const ng_error_record *earlier)
 {
     if (earlier->failures == 0) return;
     const int64_t later = record.failures;

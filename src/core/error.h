@@ -1,4 +1,4 @@
-/* What the rooms know of the error record beyond core.h. */
+/* The error record, beyond what core.h declares. */
 #ifndef NG_CORE_ERROR_H
 #define NG_CORE_ERROR_H
 
@@ -14,36 +14,51 @@ typedef struct {
     char text[NG_ERROR_BYTES];
 } ng_error_record;
 
-/* The status of the thread's newest failure, which need not be the recorded one: what a function
- * returns when a call of its own has failed. */
+/* The status of the thread's newest failure, which may not be the recorded one. A function returns
+ * it when a function that it called has failed. */
 ng_status ng_newest_status(void);
 
-/* Records NG_ENULL, "ng_item: x is NULL", unless a failure is on record: that one explains it. */
+/* Records NG_ENULL, "ng_item: x is NULL", unless a failure is on record, which explains the NULL.
+ * */
 void ng_note_null(const char *function, const char *operand);
 
-/* Whether a pointer was given to a public function; a NULL is noted. */
+/* Whether a pointer is not NULL; else notes it. */
 static inline bool ng_given(const char *function, const char *operand, const void *pointer)
 {
     if (!pointer) ng_note_null(function, operand);
     return pointer != NULL;
 }
 
-/* Whether a setting was given, be it as NG_ZERO. */
-bool ng_option_given(double value);
-
-/* Whether an option that has no effect here was left alone; else an error such as "ng_sum:
- * .unbiased is set, which counts in ng_variance only". */
-bool ng_option_idle(const char *function, const char *option, bool given, const char *where);
-
 /* Puts "path (Type): " before the recorded text, once. */
 void ng_locate_error(const char *path, const char *type);
 
-/* Adds to the end of the recorded text of an error that no module has located yet. */
+/* Appends to the recorded text, unless a module has located the error already. */
 void ng_explain_error(const char *format, ...) NG_PRINTF(1, 2);
 
-/* Takes the record away, so that what fails from here on is told apart; ng_error_put_back makes it
- * the record again, to which the failures since are counted. An empty one gives way to them. */
-ng_error_record ng_error_put_aside(void);
-void ng_error_put_back(const ng_error_record *earlier);
+/* Takes the record away and leaves an empty one. ng_error_restore puts it back, and counts the
+ * failures since; if it was empty, the newer record stays. */
+ng_error_record ng_error_take(void);
+void ng_error_restore(const ng_error_record *earlier);
+
+/* ---- Settings (option.c) -------------------------------------------------------------------- */
+
+/* Whether a setting was given; NG_ZERO counts as given. */
+bool ng_option_given(double value);
+
+/* Whether a setting that has no effect here was not given; else an error such as "ng_sum: .unbiased
+ * is set, but is used in ng_variance only". */
+bool ng_option_idle(const char *function, const char *option, bool given, const char *where);
+
+/* The largest count: small multiples of it are no overflow, and no memory holds as much. */
+#define NG_OPTION_MOST (INT64_C(1) << 48)
+
+/* Whether a setting is a positive count; else "ng_linear_new: in is 0, expected a positive number
+ * of features". */
+bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what);
+
+/* Whether a setting is finite and low <= value < below; else "ng_dropout: p is 1, expected 0 <= p <
+ * 1". No limit is -HUGE_VAL or HUGE_VAL. */
+bool ng_option_range(const char *function, const char *option, double value, double low,
+                     double below);
 
 #endif

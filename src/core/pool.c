@@ -1,26 +1,29 @@
-/* The thread pool of the process.
+/* The thread pool of the process, and the number of its threads.
  *
- * A loop is cut into blocks of equal size. The blocks that nobody has taken are one range in an
- * atomic word. The thread that shares the loop (the caller) takes blocks from its front, the pool's
+ * A loop is cut into blocks of equal size. The blocks that are left are one range in an atomic
+ * word. The thread that shares the loop (the caller) takes blocks from its front, the pool's
  * threads (the helpers) from its back: with two threads, each finds in its cache what it wrote in
- * the loop before. A thread takes a part of what is left, so that the first runs are long and the
- * last ones short. A helper that the system does not schedule takes nothing: the caller waits only
- * for blocks that were begun. */
-#define _GNU_SOURCE /* setpriority for one thread */
+ * the loop before. Each takes a part of what is left, so that the first runs are long and the last
+ * ones short. A helper that the system does not schedule costs nothing, because the caller waits
+ * only for blocks that were begun. */
+#define _GNU_SOURCE /* sched_getaffinity, setpriority for one thread */
 #include "core/pool.h"
+#include "core/workspace.h"
 #include <normgrad/core.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
-    POOL_BLOCKS = 16,     /* per thread, at most */
-    POOL_STACK = 1 << 19, /* bytes */
-    POOL_SPIN = 50000,    /* nanoseconds that a thread spins before it sleeps */
-    POOL_NICENESS = 10    /* added to a helper's: it takes the time that other programs leave */
+    POOL_BLOCKS = 16,  /* per thread, at most */
+    POOL_SPIN = 50000, /* nanoseconds that a thread spins before it sleeps */
+    POOL_NICENESS = 10 /* added to a helper's: other programs come first */
 };
 
 static struct {
@@ -29,8 +32,7 @@ static struct {
     pthread_cond_t idle; /* the last helper has left the loop, or the pool is given back */
     bool taken;          /* by the caller of a loop, or by ng_pool_stop */
     bool ending;
-    bool full;          /* the system gives no more threads */
-    bool watches_forks; /* else there are no helpers */
+    bool full; /* the system gives no more threads, or cannot report a fork */
     int helpers;
     pthread_t thread[NG_MOST_THREADS - 1];
 
@@ -124,25 +126,21 @@ static void *help(void *unused)
 static void start_helpers(int wanted)
 {
     sigset_t all, before;
-    pthread_attr_t attributes;
-    pool.full = !pool.watches_forks || pthread_attr_init(&attributes);
-    if (pool.full) return;
-    pthread_attr_setstacksize(&attributes, POOL_STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (pool.helpers < wanted && !pool.full)
-        if (pthread_create(&pool.thread[pool.helpers], &attributes, help, NULL))
+        if (pthread_create(&pool.thread[pool.helpers], NULL, help, NULL))
             pool.full = true;
         else
             pool.helpers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
 }
 
-/* Whether the pool was free, and is the caller's now. */
-static bool take_pool(void)
+/* Takes the pool for the caller; false if another thread has it and `wait` is false. */
+static bool take_pool(bool wait)
 {
     pthread_mutex_lock(&pool.lock);
+    while (pool.taken && wait) pthread_cond_wait(&pool.idle, &pool.lock);
     const bool was_free = !pool.taken;
     pool.taken = true;
     pthread_mutex_unlock(&pool.lock);
@@ -157,9 +155,9 @@ static void give_pool(void)
     pthread_cond_broadcast(&pool.idle);
 }
 
-/* The caller has taken the pool. */
-static void end_helpers(void)
+static void stop_pool(bool wait)
 {
+    if (!take_pool(wait)) return;
     pthread_mutex_lock(&pool.lock);
     pool.ending = true;
     pthread_mutex_unlock(&pool.lock);
@@ -167,15 +165,6 @@ static void end_helpers(void)
     for (int i = 0; i < pool.helpers; i++) pthread_join(pool.thread[i], NULL);
     pool.ending = pool.full = false;
     pool.helpers = 0;
-}
-
-void ng_pool_stop(void)
-{
-    pthread_mutex_lock(&pool.lock);
-    while (pool.taken) pthread_cond_wait(&pool.idle, &pool.lock);
-    pool.taken = true;
-    pthread_mutex_unlock(&pool.lock);
-    end_helpers();
     give_pool();
 }
 
@@ -194,16 +183,54 @@ static void forget_helpers(void)
 /* When the library is loaded: before anything can take the pool. */
 __attribute__((constructor)) static void watch_forks(void)
 {
-    pool.watches_forks = !pthread_atfork(NULL, NULL, forget_helpers);
+    pool.full = pthread_atfork(NULL, NULL, forget_helpers);
 }
 
-/* The process ends, or the library is unloaded. A loop under way on another thread ends with the
- * process. */
-__attribute__((destructor)) static void stop_at_end(void)
+/* At the end of the process, or when the library is unloaded; a loop of another thread goes on. */
+__attribute__((destructor)) static void stop_at_end(void) { stop_pool(false); }
+
+/* ---- The number of threads ------------------------------------------------------------------ */
+
+static atomic_int thread_count; /* 0: not known yet */
+
+static int bounded_threads(long count)
 {
-    if (!take_pool()) return;
-    end_helpers();
-    give_pool();
+    return count < 1 ? 1 : count > NG_MOST_THREADS ? NG_MOST_THREADS : (int)count;
+}
+
+/* The processors that this process may run on. */
+static long usable_processors(void)
+{
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* OMP_NUM_THREADS may be a list, "4,2", one number for each level of nested loops: the first
+ * counts. */
+static int default_threads(void)
+{
+    const char *text = getenv("OMP_NUM_THREADS");
+    const long count = text ? strtol(text, NULL, 10) : 0;
+    return bounded_threads(count > 0 ? count : usable_processors());
+}
+
+int ng_threads(void)
+{
+    int count = atomic_load_explicit(&thread_count, memory_order_relaxed);
+    if (count > 0) return count;
+    count = default_threads();
+    int unknown = 0; /* another thread may have set it meanwhile */
+    return atomic_compare_exchange_strong(&thread_count, &unknown, count) ? count : unknown;
+}
+
+void ng_set_threads(int count)
+{
+    atomic_store(&thread_count, count > 0 ? bounded_threads(count) : default_threads());
+    stop_pool(true);
+    ng_workspaces_free();
 }
 
 /* ---- Sharing out ---------------------------------------------------------------------------- */
@@ -235,7 +262,7 @@ void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain
     const int64_t grains = (units + grain - 1) / grain;
     const int wanted = (grains < ng_threads() ? (int)grains : ng_threads()) - 1;
     const bool is_worth_it = work >= NG_SHARE_FROM && (work >= ng_wake_from || pool_is_awake());
-    if (is_worth_it && wanted > 0 && take_pool()) {
+    if (is_worth_it && wanted > 0 && take_pool(false)) {
         if (pool.helpers < wanted && !pool.full) start_helpers(wanted);
         const int helpers = pool.helpers < wanted ? pool.helpers : wanted;
         if (helpers > 0) share_taken_pool(span, arguments, units, grain, helpers);

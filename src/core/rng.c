@@ -1,3 +1,4 @@
+/* Random numbers. */
 #include "core/error.h"
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* Sizes, broadcasting and axes of shapes. */
 #include "core/shape.h"
 
 ng_shape_text ng_shape_print(ng_shape shape)
@@ -35,7 +36,7 @@ int64_t ng_shape_size(const char *function, ng_shape shape)
             continue;
         }
         if (shape.dim[i] < 0) {
-            ng_fail(NG_ESHAPE, "%s: negative dimension in %s", function,
+            ng_fail(NG_ESHAPE, "%s: shape %s, expected dimensions of at least 0", function,
                     ng_shape_print(shape).text);
             return -1;
         }

@@ -1,3 +1,4 @@
+/* Tensors: make, inspect, change, and the gradient of a leaf. */
 #include "core/tensor.h"
 #include "core/error.h"
 #include <math.h>
@@ -83,7 +84,7 @@ bool ng_range_accepted(const char *function, ng_dtype dtype, double low, double 
 {
     const bool one = low == high && ceil(low) == low;
     if (!(low <= high && isfinite(high - low)))
-        ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high, a finite distance apart",
+        ng_fail(NG_EVALUE, "%s: range [%g, %g), expected low <= high and a finite difference",
                 function, low, high);
     else if (dtype == NG_I64 && !one && ceil(low) == ceil(high))
         ng_fail(NG_EVALUE, "%s: range [%g, %g) of int64, expected a whole number in it", function,
@@ -124,8 +125,8 @@ ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values, 
     ng_tensor *x = ng_tensor_make("ng_tensor_from", dtype, shape);
     if (!x) return NULL;
     if (count != x->size) {
-        ng_fail(NG_ESHAPE, "ng_tensor_from: %lld values for shape %s of %lld elements",
-                (long long)count, ng_shape_print(shape).text, (long long)x->size);
+        ng_fail(NG_ESHAPE, "ng_tensor_from: %lld values, expected %lld for shape %s",
+                (long long)count, (long long)x->size, ng_shape_print(shape).text);
         ng_tensor_destroy(x);
         return NULL;
     }
@@ -150,6 +151,14 @@ bool ng_readable(const char *function, const ng_tensor *x)
                 function);
     else
         return true;
+    return false;
+}
+
+bool ng_has_shape(const char *function, const char *name, const ng_tensor *x, ng_shape shape)
+{
+    if (ng_is_none(x) || ng_shape_equal(x->shape, shape)) return true;
+    ng_fail(NG_ESHAPE, "%s: %s is %s, expected %s", function, name, ng_shape_print(x->shape).text,
+            ng_shape_print(shape).text);
     return false;
 }
 
@@ -244,8 +253,8 @@ double ng_item(const ng_tensor *x)
 static bool index_ok(const char *function, const ng_tensor *x, int64_t index)
 {
     if (index >= 0 && index < x->size) return true;
-    ng_fail(NG_ESHAPE, "%s: index %lld of a tensor of %lld elements", function, (long long)index,
-            (long long)x->size);
+    ng_fail(NG_ESHAPE, "%s: index %lld, expected at least 0 and below %lld", function,
+            (long long)index, (long long)x->size);
     return false;
 }
 
@@ -266,8 +275,8 @@ double ng_at_index(const ng_tensor *x, ng_shape index)
         if (inside) flat = flat * x->shape.dim[i] + index.dim[i];
     }
     if (inside) return ng_tensor_load(x, flat);
-    ng_fail(NG_ESHAPE, "ng_at: index %s of a tensor of shape %s", ng_shape_print(index).text,
-            ng_shape_print(x->shape).text);
+    ng_fail(NG_ESHAPE, "ng_at: index %s, expected one inside the shape %s",
+            ng_shape_print(index).text, ng_shape_print(x->shape).text);
     return nan("");
 }
 
@@ -357,7 +366,7 @@ ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from)
     if (!ng_given("ng_copy_values", "from", from) || !ng_readable("ng_copy_values", from))
         return ng_newest_status();
     if (x->size != from->size)
-        return ng_fail(NG_ESHAPE, "ng_copy_values: %s into %s: sizes differ",
+        return ng_fail(NG_ESHAPE, "ng_copy_values: from is %s, expected as many elements as x, %s",
                        ng_shape_print(from->shape).text, ng_shape_print(x->shape).text);
     if (x->dtype == from->dtype)
         memmove(x->data, from->data, (size_t)x->size * dtypes[x->dtype].bytes);
@@ -388,7 +397,7 @@ bool ng_requires_grad(const ng_tensor *x)
 
 bool ng_has_grad(const ng_tensor *x)
 {
-    return ng_given("ng_has_grad", "x", x) && x->grad && x->grad->version > x->passes;
+    return ng_given("ng_has_grad", "x", x) && x->grad_state != NG_GRAD_NONE;
 }
 
 ng_tensor *ng_grad(ng_tensor *x)
@@ -406,15 +415,14 @@ ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
     leaf->grad = ng_tensor_make("ng_backward", leaf->dtype, leaf->shape);
     if (!leaf->grad) return NULL;
     leaf->grad->module_owned = true; /* the leaf frees it, nobody else */
-    leaf->grad->version = leaf->passes;
-    leaf->grad_spent = true;
     return leaf->grad;
 }
 
-void ng_tensor_drop_grad(ng_tensor *leaf)
+void ng_tensor_grad_arrived(ng_tensor *leaf)
 {
-    leaf->passes = leaf->grad->version;
-    leaf->grad_spent = true;
+    leaf->grad_state = NG_GRAD_NEW;
+    leaf->grad_epoch++;
+    ng_touch(leaf->grad);
 }
 
 ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
@@ -426,14 +434,14 @@ ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
         return ng_fail(NG_EGRAD, "%s: the tensor of shape %s is no leaf that requires a gradient",
                        function, ng_shape_print(x->shape).text);
     if (g->dtype != x->dtype || !ng_shape_equal(g->shape, x->shape))
-        return ng_fail(g->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE, "%s: %s %s, expected %s %s",
-                       function, ng_dtype_name(g->dtype), ng_shape_print(g->shape).text,
-                       ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
+        return ng_fail(g->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
+                       "%s: g is %s %s, expected %s %s like x", function, ng_dtype_name(g->dtype),
+                       ng_shape_print(g->shape).text, ng_dtype_name(x->dtype),
+                       ng_shape_print(x->shape).text);
     ng_tensor *grad = ng_tensor_grad_slot(x);
     if (!grad) return ng_newest_status();
     memmove(grad->data, g->data, (size_t)x->size * dtypes[x->dtype].bytes);
-    grad->version++;
-    x->grad_spent = false;
+    ng_tensor_grad_arrived(x);
     return NG_OK;
 }
 
@@ -441,5 +449,6 @@ void ng_zero_grad(ng_tensor *x)
 {
     if (!ng_given("ng_zero_grad", "x", x) || !ng_has_grad(x)) return;
     memset(x->grad->data, 0, (size_t)x->size * dtypes[x->dtype].bytes);
-    x->grad_spent = false;
+    ng_touch(x->grad);
+    x->grad_state = NG_GRAD_NEW;
 }

@@ -1,4 +1,4 @@
-/* What a tensor is. */
+/* What a tensor is, and when its gradient counts. */
 #ifndef NG_CORE_TENSOR_H
 #define NG_CORE_TENSOR_H
 
@@ -6,27 +6,47 @@
 #include "core/shape.h"
 #include <normgrad/tape.h>
 
+/* The gradient of a leaf lies in its `grad`, memory that is made once and kept. `grad_state` says
+ * what it is worth:
+ *
+ *     NG_GRAD_NONE  nothing: no backward pass has reached the leaf, or one that failed has
+ *                   overwritten what was there. ng_has_grad is false
+ *     NG_GRAD_NEW   no optimizer has used it. The next backward pass adds to it
+ *     NG_GRAD_USED  an optimizer has used it. ng_grad still shows it, the next pass overwrites it:
+ *                   so a training loop need not zero gradients
+ *
+ * `grad_epoch` is the one clock. It counts the gradients that have arrived: one for each backward
+ * pass that reached the leaf, and each ng_set_grad. It never goes back, not even when the gradient
+ * is dropped. An optimizer notes the epoch of each parameter that it moves. At its next step it
+ * moves those with a gradient and another epoch, and uses up their gradients. So
+ *
+ *     a step without a new gradient is an error (no epoch has changed);
+ *     two backward passes before a step accumulate (the state was NG_GRAD_NEW);
+ *     two optimizers of one parameter both use one gradient (each has noted an epoch of its own);
+ *     a change of dtype, which drops the gradient, leaves nothing for a step to use. */
+typedef enum { NG_GRAD_NONE = 0, NG_GRAD_NEW, NG_GRAD_USED } ng_grad_state;
+
 struct ng_tensor {
     ng_dtype dtype;
     bool requires_grad; /* a leaf that was asked to, or computed from one */
-    bool grad_spent;    /* an optimizer has used the gradient: the next backward overwrites it */
     bool module_owned;  /* ng_tensor_free leaves it to its module */
     uint32_t version;   /* counts writes to a leaf */
     uint32_t epoch;     /* of a tape's: tape->epoch when it was made */
     ng_shape shape;
     int64_t size;
     void *data;
-    const ng_tensor *base;   /* of a view: whose memory it shows; its writes count for the view */
-    ng_tape *tape;           /* its owner; NULL for yours and a module's */
-    ng_node *node;           /* the op that made it; NULL for leaves and constants */
-    ng_tensor *grad;         /* of a leaf; its version counts the passes that have reached it, */
-    uint32_t passes;         /* from here on: those that reached gradients which were dropped */
-    ng_tensor *cotangent;    /* during a backward sweep, what has arrived so far */
-    bool cotangent_owned;    /* and whether the sweep may add to it in place */
-    bool wanted;             /* while paths are marked: whether it lies on one */
-    ng_tensor *next_leaf;    /* during ng_backward: the leaf that was reached before this one */
-    struct ng_leaf_use *use; /* during a watched sweep (tape.h) */
-    ng_tensor *next_owned;   /* of a tensor that was handed to its tape: the one handed before it */
+    const ng_tensor *base; /* of a view: whose memory it shows; its writes count for the view */
+    ng_tape *tape;         /* its owner; NULL for yours and a module's */
+    ng_node *node;         /* the op that made it; NULL for leaves and constants */
+    ng_tensor *grad;       /* of a leaf, see above */
+    ng_grad_state grad_state;
+    uint32_t grad_epoch;
+    ng_tensor *cotangent; /* during a backward sweep, what has arrived so far */
+    bool cotangent_owned; /* and whether the sweep may add to it in place */
+    bool wanted;          /* while paths are marked: whether it lies on one */
+    ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
+    struct ng_gradient_hook *hook; /* or NULL: tape/hook.h */
+    ng_tensor *next_owned; /* of a tensor that was handed to its tape: the one handed before it */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
@@ -40,17 +60,20 @@ static inline bool ng_is_stale(const ng_tensor *x)
 /* Whether x's elements can be read: it is not NG_NONE, and not stale. */
 bool ng_readable(const char *function, const ng_tensor *x);
 
-/* Whether x may be written: it is not NG_NONE, and belongs to no tape; NULL is passed on. */
+/* Whether x has this shape or is NG_NONE; else "ng_linear: bias is (3,), expected (4,)". */
+bool ng_has_shape(const char *function, const char *name, const ng_tensor *x, ng_shape shape);
+
+/* NG_OK if x may be written: it is not NULL or NG_NONE, and belongs to no tape. */
 ng_status ng_writable(const char *function, const ng_tensor *x);
 
 /* A tensor of ng_calloc's memory, zeroed: ng_zeros_new, with the caller's name in errors. */
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);
 
-/* The leaf's gradient tensor, made (spent, uninitialised) if there is none yet. */
+/* The memory of the leaf's gradient, made if there is none yet, which changes no state. */
 ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf);
 
-/* Takes back what backward passes have left in the leaf: none has reached it. The memory stays. */
-void ng_tensor_drop_grad(ng_tensor *leaf);
+/* A gradient has arrived in that memory: the state is NG_GRAD_NEW, the epoch goes on. */
+void ng_tensor_grad_arrived(ng_tensor *leaf);
 
 /* Frees whoever owns it. */
 void ng_tensor_destroy(ng_tensor *x);

@@ -1,3 +1,4 @@
+/* Scratch memory of kernels, kept for the next use. */
 #include "core/workspace.h"
 #include "core/alloc.h"
 #include <stdatomic.h>

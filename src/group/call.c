@@ -1,19 +1,18 @@
-/* What one call sends from process to process.
+/* One call from process to process.
  *
- * When all members of this process have begun it, their data are added up along the tree (route.h),
- * in the place of the first of each node; then the process takes the steps of its route: first with
- * a frame, which says what was called for, how it stands, and, where they are few, the data; then,
- * if all is well and they are many, with the data alone. So every process knows of a failure before
- * it waits for data, and each frame that is waited for is sent, if only to say that its sender has
- * failed.
+ * When all ranks of this process have begun the call, their data are added up along the tree
+ * (route.c), each node in the place of its first rank. Then the process takes the steps of its
+ * route, first with a frame: it holds the call, its status and, where they are few, the data. If
+ * the data are many and all is well, a second round of steps carries the data alone. So every
+ * process knows of a failure before it waits for data. Each frame that a process waits for is sent,
+ * even if its sender has failed.
  *
- * Where the route is recursive doubling, many data go it by halves (Rabenseifner 2004): at each
- * step peers give each other the half that the other is to add up, so that in the end each process
- * has the sum of its own part, and then they give those back the same way. Each number is added
- * along the same tree, but a process sends less than twice all data, and not all at each step. */
-#include "group/call.h"
+ * Where the route is recursive doubling, many data are sent by halves (Rabenseifner 2004). In each
+ * step two peers exchange the halves that the other is to add up. At the end each process has the
+ * sum of its own part, and the parts are returned the same way. Each number is added along the same
+ * tree, but a process sends less than twice all data. */
 #include "core/alloc.h"
-#include "group/combine.h"
+#include "group/process_group.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -24,61 +23,61 @@ static bool in_frame(const ng_head *h)
     return ng_combined_bytes(h->how, h->count) <= NG_FRAME_BYTES;
 }
 
-static int tag_of(const ng_call *c)
+static int call_tag(const ng_call *c)
 {
     return (int)(c->ticket % 16000) * 2 + (c->stage != NG_STAGE_FRAMES);
 }
 
-static void send(ng_team *t, ng_call *c, int peer, const void *data, size_t bytes)
+static void call_send(ng_process_group *pg, ng_call *c, int peer, const void *data, size_t bytes)
 {
-    t->sent.messages++;
-    t->sent.bytes += (int64_t)bytes;
+    pg->sent.messages++;
+    pg->sent.bytes += (int64_t)bytes;
     c->waits[0] = true;
-    t->link.send(t->link.with, peer, tag_of(c), data, bytes, &c->request[0]);
+    pg->link.send(pg->link.with, peer, call_tag(c), data, bytes, &c->request[0]);
 }
 
-static void receive(ng_team *t, ng_call *c, int peer, void *data, size_t bytes)
+static void call_receive(ng_process_group *pg, ng_call *c, int peer, void *data, size_t bytes)
 {
     c->waits[1] = true;
-    t->link.receive(t->link.with, peer, tag_of(c), data, bytes, &c->request[1]);
+    pg->link.receive(pg->link.with, peer, call_tag(c), data, bytes, &c->request[1]);
 }
 
-static void send_value(ng_team *t, ng_call *c, const ng_step *step)
+static void send_value(ng_process_group *pg, ng_call *c, const ng_step *step)
 {
     const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
     if (c->stage == NG_STAGE_DATA) {
-        send(t, c, step->peer, c->data[step->block], bytes);
+        call_send(pg, c, step->peer, c->data[step->block], bytes);
         return;
     }
     const bool takes = c->head.status == NG_OK && in_frame(&c->head);
     c->out->head = c->head;
     if (takes && bytes) memcpy(c->out->data, c->data[step->block], bytes);
-    send(t, c, step->peer, c->out, sizeof c->out->head + (takes ? bytes : 0));
+    call_send(pg, c, step->peer, c->out, sizeof c->out->head + (takes ? bytes : 0));
 }
 
-static void begin_frames_step(ng_team *t, ng_call *c, const ng_step *step, bool sends,
+static void begin_frames_step(ng_process_group *pg, ng_call *c, const ng_step *step, bool sends,
                               bool receives)
 {
     if (receives && c->stage == NG_STAGE_FRAMES)
-        receive(t, c, step->peer, c->in, sizeof *c->in);
+        call_receive(pg, c, step->peer, c->in, sizeof *c->in);
     else if (receives)
-        receive(t, c, step->peer, step->kind == NG_STEP_TAKE ? c->data[0] : c->theirs,
-                ng_combined_bytes(c->head.how, c->head.count));
-    if (sends) send_value(t, c, step);
+        call_receive(pg, c, step->peer, step->kind == NG_STEP_TAKE ? c->data[0] : c->theirs,
+                     ng_combined_bytes(c->head.how, c->head.count));
+    if (sends) send_value(pg, c, step);
 }
 
-/* Of the numbers. */
+/* A range of the numbers. */
 typedef struct {
     int64_t from, to;
-} range;
+} part_range;
 
-/* What is this process's to add up after so many steps. */
-static range part_after(const ng_team *t, const ng_call *c, int steps)
+/* The part that this process adds up after so many steps. */
+static part_range part_after(const ng_process_group *pg, const ng_call *c, int steps)
 {
-    range part = {0, c->head.count};
+    part_range part = {0, c->head.count};
     for (int i = 0; i < steps; i++) {
         const int64_t middle = part.from + (part.to - part.from) / 2;
-        if (t->route.step[i].left)
+        if (pg->route.step[i].left)
             part.to = middle;
         else
             part.from = middle;
@@ -86,54 +85,54 @@ static range part_after(const ng_team *t, const ng_call *c, int steps)
     return part;
 }
 
-/* What is then its peer's of that step. */
-static range part_of_peer(const ng_team *t, const ng_call *c, int step)
+/* The part that the peer of this step adds up. */
+static part_range part_of_peer(const ng_process_group *pg, const ng_call *c, int step)
 {
-    range all = part_after(t, c, step);
-    const range mine = part_after(t, c, step + 1);
-    if (t->route.step[step].left)
+    part_range all = part_after(pg, c, step);
+    const part_range mine = part_after(pg, c, step + 1);
+    if (pg->route.step[step].left)
         all.from = mine.to;
     else
         all.to = mine.from;
     return all;
 }
 
-static char *place_of(const ng_call *c, range part)
+static char *part_place(const ng_call *c, part_range part)
 {
     return (char *)c->data[0] + ng_combined_bytes(c->head.how, part.from);
 }
 
-static size_t bytes_of(const ng_call *c, range part)
+static size_t part_bytes(const ng_call *c, part_range part)
 {
     return ng_combined_bytes(c->head.how, part.to - part.from);
 }
 
-/* The step of the route: gathering goes back from the last. */
-static int step_of(const ng_team *t, const ng_call *c)
+/* The number of the step: gathering takes the steps in reverse. */
+static int call_step(const ng_process_group *pg, const ng_call *c)
 {
-    return c->stage == NG_STAGE_GATHER ? t->route.n_steps - 1 - c->step : c->step;
+    return c->stage == NG_STAGE_GATHER ? pg->route.n_steps - 1 - c->step : c->step;
 }
 
-static void begin_half_step(ng_team *t, ng_call *c)
+static void begin_half_step(ng_process_group *pg, ng_call *c)
 {
-    const int step = step_of(t, c), peer = t->route.step[step].peer;
-    const range mine = part_after(t, c, step + 1), other = part_of_peer(t, c, step);
+    const int step = call_step(pg, c), peer = pg->route.step[step].peer;
+    const part_range mine = part_after(pg, c, step + 1), other = part_of_peer(pg, c, step);
     if (c->stage == NG_STAGE_HALVE) {
-        receive(t, c, peer, c->theirs, bytes_of(c, mine));
-        send(t, c, peer, place_of(c, other), bytes_of(c, other));
+        call_receive(pg, c, peer, c->theirs, part_bytes(c, mine));
+        call_send(pg, c, peer, part_place(c, other), part_bytes(c, other));
     } else {
-        receive(t, c, peer, place_of(c, other), bytes_of(c, other));
-        send(t, c, peer, place_of(c, mine), bytes_of(c, mine));
+        call_receive(pg, c, peer, part_place(c, other), part_bytes(c, other));
+        call_send(pg, c, peer, part_place(c, mine), part_bytes(c, mine));
     }
 }
 
-static void begin_step(ng_team *t, ng_call *c)
+static void begin_step(ng_process_group *pg, ng_call *c)
 {
-    const ng_step *step = &t->route.step[c->step];
+    const ng_step *step = &pg->route.step[c->step];
     if (c->stage == NG_STAGE_HALVE || c->stage == NG_STAGE_GATHER)
-        begin_half_step(t, c);
+        begin_half_step(pg, c);
     else
-        begin_frames_step(t, c, step,
+        begin_frames_step(pg, c, step,
                           step->kind == NG_STEP_SEND || step->kind == NG_STEP_EXCHANGE ||
                               step->kind == NG_STEP_GIVE,
                           step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE ||
@@ -141,13 +140,13 @@ static void begin_step(ng_team *t, ng_call *c)
     c->begun = true;
 }
 
-/* Whether the values themselves go along with this stage's messages. */
+/* Whether the messages of this stage carry the values. */
 static bool has_values(const ng_call *c)
 {
     return c->head.status == NG_OK && (c->stage == NG_STAGE_DATA || in_frame(&c->head));
 }
 
-static void join(ng_call *c, const ng_step *step)
+static void add_received(ng_call *c, const ng_step *step)
 {
     if (c->stage == NG_STAGE_FRAMES) ng_head_add(&c->head, &c->in->head);
     if (!has_values(c)) return;
@@ -157,19 +156,19 @@ static void join(ng_call *c, const ng_step *step)
                mine);
 }
 
-/* Adds up the half of this step. */
-static void join_half(const ng_team *t, const ng_call *c)
+/* Adds the half that this step has received. */
+static void add_received_half(const ng_process_group *pg, const ng_call *c)
 {
-    const range mine = part_after(t, c, c->step + 1);
-    const bool left = t->route.step[c->step].left;
-    void *here = place_of(c, mine);
+    const part_range mine = part_after(pg, c, c->step + 1);
+    const bool left = pg->route.step[c->step].left;
+    void *here = part_place(c, mine);
     ng_combine(c->head.how, mine.to - mine.from, left ? here : c->theirs, left ? c->theirs : here,
                here);
 }
 
 static void finish_frames_step(ng_call *c, const ng_step *step)
 {
-    if (step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE) join(c, step);
+    if (step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE) add_received(c, step);
     if (step->kind == NG_STEP_ADD && has_values(c))
         ng_combine(c->head.how, c->head.count, c->data[step->block], c->data[step->peer],
                    c->data[step->block]);
@@ -180,123 +179,121 @@ static void finish_frames_step(ng_call *c, const ng_step *step)
     }
 }
 
-static void finish_step(const ng_team *t, ng_call *c)
+static void finish_step(const ng_process_group *pg, ng_call *c)
 {
     if (c->stage == NG_STAGE_HALVE)
-        join_half(t, c);
+        add_received_half(pg, c);
     else if (c->stage != NG_STAGE_GATHER)
-        finish_frames_step(c, &t->route.step[c->step]);
+        finish_frames_step(c, &pg->route.step[c->step]);
     c->begun = false;
     c->step++;
 }
 
-static bool is_waiting(ng_team *t, ng_call *c)
+static bool is_waiting(ng_process_group *pg, ng_call *c)
 {
     for (int i = 0; i < 2; i++)
-        if (c->waits[i] && t->link.test(t->link.with, &c->request[i])) c->waits[i] = false;
+        if (c->waits[i] && pg->link.test(pg->link.with, &c->request[i])) c->waits[i] = false;
     return c->waits[0] || c->waits[1];
 }
 
 /* ---- One call ------------------------------------------------------------------------------- */
 
-static void finish(ng_team *t, ng_call *c)
+static void call_finish(ng_process_group *pg, ng_call *c)
 {
     c->stage = NG_STAGE_DONE;
     const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
-    for (int i = 1; i < t->route.count && c->head.status == NG_OK && bytes; i++)
+    for (int i = 1; i < pg->route.count && c->head.status == NG_OK && bytes; i++)
         memcpy(c->data[i], c->data[0], bytes);
-    if (c->head.status != NG_OK && !t->failed) {
-        t->failed = true;
-        t->failure = c->head;
+    if (c->head.status != NG_OK && !pg->failed) {
+        pg->failed = true;
+        pg->failure = c->head;
     }
-    pthread_cond_broadcast(&t->changed);
+    pthread_cond_broadcast(&pg->changed);
 }
 
-static void next_stage(ng_team *t, ng_call *c)
+static void next_stage(ng_process_group *pg, ng_call *c)
 {
     c->step = 0;
     if (c->stage == NG_STAGE_HALVE)
         c->stage = NG_STAGE_GATHER;
     else if (c->stage != NG_STAGE_FRAMES || c->head.status != NG_OK || in_frame(&c->head))
-        finish(t, c);
+        call_finish(pg, c);
     else
-        c->stage = c->head.fast        ? NG_STAGE_TURN
-                   : t->route.doubling ? NG_STAGE_HALVE
-                                       : NG_STAGE_DATA;
+        c->stage = c->head.fast         ? NG_STAGE_TURN
+                   : pg->route.doubling ? NG_STAGE_HALVE
+                                        : NG_STAGE_DATA;
 }
 
-/* Sums in any order begin in the order of their tickets, on every process: that is how they find
- * each other. */
-static bool has_turn(const ng_team *t, const ng_call *c)
+/* Sums in any order begin in the order of their tickets, the same on every process. */
+static bool has_turn(const ng_process_group *pg, const ng_call *c)
 {
     for (int i = 0; i < NG_CALLS; i++) {
-        const ng_call *other = &t->call[i];
+        const ng_call *other = &pg->call[i];
         if (other->ticket < c->ticket && other->stage <= NG_STAGE_TURN && other->head.fast)
             return false;
     }
     return true;
 }
 
-static void begin_in_any_order(ng_team *t, ng_call *c)
+static void begin_in_any_order(ng_process_group *pg, ng_call *c)
 {
     c->stage = NG_STAGE_ANY_ORDER;
     c->waits[0] = c->begun = true;
-    t->link.sum(t->link.with, c->data[0], c->head.count,
-                c->head.how == NG_COMBINE_F32 ? NG_F32 : NG_F64, &c->request[0]);
+    pg->link.sum(pg->link.with, c->data[0], c->head.count,
+                 c->head.how == NG_COMBINE_F32 ? NG_F32 : NG_F64, &c->request[0]);
 }
 
-void ng_call_go_on(ng_team *t, ng_call *c)
+void ng_call_go_on(ng_process_group *pg, ng_call *c)
 {
     while (c->stage != NG_STAGE_DONE) {
-        if (c->stage == NG_STAGE_TURN && !has_turn(t, c)) return;
-        if (c->stage == NG_STAGE_TURN) begin_in_any_order(t, c);
+        if (c->stage == NG_STAGE_TURN && !has_turn(pg, c)) return;
+        if (c->stage == NG_STAGE_TURN) begin_in_any_order(pg, c);
         if (c->begun) {
-            if (is_waiting(t, c)) return;
+            if (is_waiting(pg, c)) return;
             if (c->stage == NG_STAGE_ANY_ORDER) {
-                finish(t, c);
+                call_finish(pg, c);
                 return;
             }
-            finish_step(t, c);
+            finish_step(pg, c);
         }
-        if (c->step == t->route.n_steps)
-            next_stage(t, c);
+        if (c->step == pg->route.n_steps)
+            next_stage(pg, c);
         else
-            begin_step(t, c);
+            begin_step(pg, c);
     }
 }
 
 /* Adds up the nodes of the tree that lie wholly in this process. */
-static void add_up_here(const ng_team *t, const ng_call *c)
+static void add_up_tree(const ng_process_group *pg, const ng_call *c)
 {
-    const ng_route *r = &t->route;
+    const ng_route *r = &pg->route;
     const int last = r->first + r->count;
-    for (int half = 1; half < r->members; half *= 2)
+    for (int half = 1; half < r->ranks; half *= 2)
         for (int left = 0; left + half < last; left += 2 * half) {
-            const int end = left + 2 * half < r->members ? left + 2 * half : r->members;
+            const int end = left + 2 * half < r->ranks ? left + 2 * half : r->ranks;
             if (left < r->first || end > last) continue;
             void *to = c->data[left - r->first];
             ng_combine(c->head.how, c->head.count, to, c->data[left + half - r->first], to);
         }
 }
 
-/* In any order means one value to a process, whatever the tree. */
-static void add_up_all_here(const ng_team *t, const ng_call *c)
+/* For sums in any order: one value of this process, without the tree. */
+static void add_up_any_order(const ng_process_group *pg, const ng_call *c)
 {
-    for (int i = 1; i < t->route.count; i++)
+    for (int i = 1; i < pg->route.count; i++)
         ng_combine(c->head.how, c->head.count, c->data[0], c->data[i], c->data[0]);
 }
 
-static void make_room(const ng_team *t, ng_call *c)
+static void reserve_theirs(const ng_process_group *pg, ng_call *c)
 {
-    const int64_t count = t->route.doubling ? (c->head.count + 1) / 2 : c->head.count;
+    const int64_t count = pg->route.doubling ? (c->head.count + 1) / 2 : c->head.count;
     const size_t bytes = ng_combined_bytes(c->head.how, count);
-    if (!ng_team_is_linked(t) || c->head.fast || in_frame(&c->head) || bytes <= c->theirs_bytes)
-        return;
+    if (!ng_is_linked(pg) || c->head.fast || in_frame(&c->head) || bytes <= c->theirs_bytes) return;
     void *memory = ng_allocate_quietly(bytes);
     if (!memory) {
         char text[80];
-        snprintf(text, sizeof text, "out of memory (%zu bytes for a sum)", bytes);
-        c->head = ng_head_failed(NG_ENOMEM, t->route.first, text);
+        snprintf(text, sizeof text, "out of memory: %zu bytes for a sum", bytes);
+        c->head = ng_head_failed(NG_ENOMEM, pg->route.first, text);
         return;
     }
     ng_free(c->theirs);
@@ -304,13 +301,13 @@ static void make_room(const ng_team *t, ng_call *c)
     c->theirs_bytes = bytes;
 }
 
-void ng_call_set_out(ng_team *t, ng_call *c)
+void ng_call_begin(ng_process_group *pg, ng_call *c)
 {
-    if (c->head.status == NG_OK) make_room(t, c);
+    if (c->head.status == NG_OK) reserve_theirs(pg, c);
     c->stage = NG_STAGE_FRAMES;
     c->step = 0;
     c->begun = false;
     if (c->head.status == NG_OK)
-        (c->head.fast && !in_frame(&c->head) ? add_up_all_here : add_up_here)(t, c);
-    ng_call_go_on(t, c);
+        (c->head.fast && !in_frame(&c->head) ? add_up_any_order : add_up_tree)(pg, c);
+    ng_call_go_on(pg, c);
 }

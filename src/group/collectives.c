@@ -1,7 +1,7 @@
 /* Agreement, broadcast and gathering, each one call of the group. */
 #include "core/alloc.h"
 #include "core/tensor.h"
-#include "group/team.h"
+#include "group/collective.h"
 #include <string.h>
 
 ng_status ng_group_agree(ng_group *group)
@@ -12,14 +12,14 @@ ng_status ng_group_agree(ng_group *group)
     return ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_BITS});
 }
 
-/* Words of `bytes` bytes, zeroed, as ng_calloc gives. */
+/* Zeroed words of at least `bytes` bytes; ng_free them. */
 static uint64_t *words_for(const char *function, size_t bytes, int64_t *count)
 {
     *count = (int64_t)((bytes + 7) / 8);
     return ng_calloc(function, *count, sizeof(uint64_t));
 }
 
-/* What goes before a tensor's elements: by their bytes alone three floats are as four. */
+/* Dtype and shape, sent before a tensor's elements. */
 typedef struct {
     int64_t dtype, rank, dim[NG_MAX_RANK];
 } form;
@@ -31,7 +31,7 @@ static form form_of(const ng_tensor *x)
     return f;
 }
 
-/* x's values where they have its form; else x is left as it is. */
+/* Copies the values into x if they have its dtype and shape. */
 static ng_status take_values(const char *function, ng_tensor *x, int from, const void *words,
                              size_t bytes)
 {
@@ -40,7 +40,7 @@ static ng_status take_values(const char *function, ng_tensor *x, int from, const
     memcpy(&there, words, sizeof there);
     if (memcmp(&there, &own, sizeof own) != 0)
         return ng_fail(there.dtype != own.dtype ? NG_EDTYPE : NG_ESHAPE,
-                       "%s: x is %s %s, and on rank %d of another dtype or shape", function,
+                       "%s: x is %s %s here, but has another dtype or shape on rank %d", function,
                        ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, from);
     memcpy(x->data, (const char *)words + sizeof own, bytes);
     ng_touch(x);

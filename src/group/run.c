@@ -1,117 +1,117 @@
-/* A program for each member, on a thread of its own. */
+/* ng_group_run: a program for each rank, on a thread of its own. */
 #include "core/alloc.h"
-#include "group/call.h"
+#include "group/process_group.h"
 
+/* One run of a program. */
 typedef struct {
     ng_group_program *program;
     void *with;
-    pthread_mutex_t gate; /* held until all threads are there */
+    pthread_mutex_t gate; /* held until all threads exist */
     bool called_off;
-} play;
+} group_run;
 
 typedef struct {
     ng_group group;
-    play *play;
+    group_run *run;
     pthread_t thread;
     ng_error_record record;
-} member;
+} rank_thread;
 
-static void run_program(member *m)
+static void run_program(rank_thread *r)
 {
-    const play *p = m->play;
-    const ng_status status = p->program(&m->group, p->with);
+    const group_run *run = r->run;
+    const ng_status status = run->program(&r->group, run->with);
     if (status != NG_OK && !ng_failed())
-        ng_fail(status, "ng_group_run: the program of rank %d returned %s", m->group.rank,
+        ng_fail(status, "ng_group_run: the program of rank %d returned %s", r->group.rank,
                 ng_status_name(status));
-    ng_group_leave(&m->group, "ng_group_run");
-    m->record = ng_error_put_aside();
+    ng_group_leave(&r->group, "ng_group_run");
+    r->record = ng_error_take();
 }
 
 static void *run_in_thread(void *of)
 {
-    member *m = of;
-    pthread_mutex_lock(&m->play->gate);
-    pthread_mutex_unlock(&m->play->gate);
-    if (!m->play->called_off) run_program(m);
+    rank_thread *r = of;
+    pthread_mutex_lock(&r->run->gate);
+    pthread_mutex_unlock(&r->run->gate);
+    if (!r->run->called_off) run_program(r);
     return NULL;
 }
 
-/* Where the system gives too few threads, no program has begun. */
-static void call_off(play *p, member *members, int count, int threads)
+/* The system gives too few threads, and no program has begun: fails in the name of each rank. */
+static void call_off(group_run *run, rank_thread *list, int count, int threads)
 {
-    p->called_off = true;
+    run->called_off = true;
     ng_fail(NG_ENOMEM, "ng_group_run: the system gives %d of %d threads", threads, count - 1);
-    for (int i = 0; i < count - 1; i++) ng_group_start_failed(&members[i].group);
-    members[0].group.team->settling = count - 1;
-    ng_group_end_failed(&members[count - 1].group, "ng_group_run");
-    members[0].record = ng_error_put_aside();
+    for (int i = 0; i < count - 1; i++) ng_group_start_failed(&list[i].group);
+    list[0].group.pg->leaving = count - 1;
+    ng_group_end_failed(&list[count - 1].group, "ng_group_run");
+    list[0].record = ng_error_take();
 }
 
-/* Each member on a thread of its own; the last one's is the caller's. */
-static void run_all(play *p, member *members, int count)
+/* The last rank runs on the caller's thread. */
+static void run_all(group_run *run, rank_thread *list, int count)
 {
     int threads = 0;
-    pthread_mutex_lock(&p->gate);
+    pthread_mutex_lock(&run->gate);
     while (threads < count - 1 &&
-           !pthread_create(&members[threads].thread, NULL, run_in_thread, &members[threads]))
+           !pthread_create(&list[threads].thread, NULL, run_in_thread, &list[threads]))
         threads++;
-    if (threads < count - 1) call_off(p, members, count, threads);
-    pthread_mutex_unlock(&p->gate);
-    if (!p->called_off) run_program(&members[count - 1]);
-    for (int i = 0; i < threads; i++) pthread_join(members[i].thread, NULL);
+    if (threads < count - 1) call_off(run, list, count, threads);
+    pthread_mutex_unlock(&run->gate);
+    if (!run->called_off) run_program(&list[count - 1]);
+    for (int i = 0; i < threads; i++) pthread_join(list[i].thread, NULL);
 }
 
-static ng_status run(ng_team *t, member *members, ng_group_program *program, void *with)
+static ng_status run_ranks(ng_process_group *pg, rank_thread *list, ng_group_program *program,
+                           void *with)
 {
-    const int count = t->route.count;
-    play p = {.program = program, .with = with};
-    pthread_mutex_init(&p.gate, NULL);
+    const int count = pg->route.count;
+    group_run run = {.program = program, .with = with};
+    pthread_mutex_init(&run.gate, NULL);
     for (int i = 0; i < count; i++)
-        members[i] =
-            (member){.group = {.team = t, .rank = t->route.first + i, .here = i}, .play = &p};
-    run_all(&p, members, count);
-    pthread_mutex_destroy(&p.gate);
+        list[i] =
+            (rank_thread){.group = {.pg = pg, .rank = pg->route.first + i, .here = i}, .run = &run};
+    run_all(&run, list, count);
+    pthread_mutex_destroy(&run.gate);
     for (int i = 0; i < count; i++)
-        if (members[i].record.failures > 0)
-            return ng_fail(members[i].record.status, "%s", members[i].record.text);
+        if (list[i].record.failures > 0)
+            return ng_fail(list[i].record.status, "%s", list[i].record.text);
     return NG_OK;
 }
 
-/* Whether all processes want the same number of members. */
-static bool agreed(ng_group *group, int members)
+/* Whether all processes ask for the same number of ranks. */
+static bool ranks_agreed(ng_group *group, int ranks)
 {
-    ng_team *t = group->team;
-    ng_moments m = {.n = 1, .mean = members};
+    ng_moments m = {.n = 1, .mean = ranks};
     if (ng_group_agree(group) ||
         ng_group_combine(group, "ng_group_run",
                          (ng_collective){.how = NG_COMBINE_MOMENTS, .data = &m, .count = 1}))
         return false;
     if (m.squares == 0) return true;
-    ng_fail(NG_EVALUE, "ng_group_run: %d members at process %d, and another number at others",
-            members, t->link.rank);
+    ng_fail(NG_EVALUE, "ng_group_run: %d ranks at process %d, and another number at others", ranks,
+            group->pg->link.rank);
     return false;
 }
 
-ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with, int members)
+ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with, int ranks)
 {
     static const char function[] = "ng_group_run";
     if (!ng_given(function, "group", group) || !ng_given(function, "program", program))
         return ng_newest_status();
-    const ng_group_link link = group->team->link;
-    ng_team *t = NULL;
-    member *list = NULL;
-    if (members < link.size || members > NG_MOST_MEMBERS || group->team->route.members != link.size)
-        ng_fail(NG_EVALUE, "%s: %d members, expected one or more for each of %d processes",
-                function, members, group->team->route.members);
+    const ng_group_link link = group->pg->link;
+    ng_process_group *pg = NULL;
+    rank_thread *list = NULL;
+    if (group->pg->route.ranks != link.size)
+        ng_fail(NG_ESTATE, "%s: called inside a program of ng_group_run", function);
+    else if (ranks < link.size || ranks > NG_MOST_RANKS)
+        ng_fail(NG_EVALUE, "%s: %d ranks for %d processes, expected at least one for each",
+                function, ranks, link.size);
     else
-        t = ng_team_new(function, &link, members);
-    if (t) list = ng_calloc(function, t->route.count, sizeof *list);
-    ng_status status = NG_OK;
-    if (!agreed(group, members))
-        status = ng_newest_status();
-    else
-        status = run(t, list, program, with);
+        pg = ng_process_group_new(function, &link, ranks);
+    if (pg) list = ng_calloc(function, pg->route.count, sizeof *list);
+    const ng_status status =
+        ranks_agreed(group, ranks) ? run_ranks(pg, list, program, with) : ng_newest_status();
     ng_free(list);
-    ng_team_free(t);
+    ng_process_group_free(pg);
     return status;
 }

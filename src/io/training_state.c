@@ -135,7 +135,7 @@ static void set_modes(const training_state *s, ng_module *module)
 /* Whether a parameter's gradient waits for a step: here, or in the file. */
 static bool gradient_waits(training_state *s, const ng_moved *moved)
 {
-    if (!s->file) return ng_is_reached(moved);
+    if (!s->file) return ng_has_new_gradient(moved);
     ng_text name = {.function = s->function};
     ng_text_print(&name, "gradient.%s", moved->name);
     s->failed = s->failed || name.failed;
@@ -344,9 +344,11 @@ static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, b
         ng_moved *moved = &optimizer->moved[i];
         ng_tensor *weight = moved->weight;
         moved->steps = s->steps[i];
-        moved->seen = ng_passes_of(weight);
-        if (weight->grad) weight->grad_spent = !s->waits[i];
-        if (s->waits[i]) weight->grad->version++;
+        moved->grad_epoch = weight->grad_epoch;
+        if (s->waits[i])
+            ng_tensor_grad_arrived(weight);
+        else if (ng_has_grad(weight))
+            weight->grad_state = NG_GRAD_USED;
     }
 }
 

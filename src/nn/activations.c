@@ -1,9 +1,9 @@
-/* Activations as modules, whose formulas are in ops.h, and any other function. */
+/* Activations as modules (formulas in ops.h), and any function of one tensor as a module. */
 #include "nn/module.h"
 #include <math.h>
 #include <string.h>
 
-/* Those without settings: what ng_..._new is called after, and the name it shows. */
+/* Activations without settings: the name in ng_NAME_new, and the name of the class. */
 #define ACTIVATIONS(A)                                                                             \
     A(relu, "ReLU")                                                                                \
     A(gelu, "GELU")                                                                                \
@@ -178,16 +178,16 @@ ng_module *ng_function_new(const char *name, ng_function *function)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_leaky_relu(void) { return ng_leaky_relu_new(0.1); }
-static ng_module *case_elu(void) { return ng_elu_new(0.8); }
-static ng_module *case_celu(void) { return ng_celu_new(0.7); }
-static ng_module *case_prelu(void) { return ng_prelu_new(1); }
-static ng_module *case_prelu_of_channels(void) { return ng_prelu_new(4, .slope = 0.1); }
-static ng_module *case_function(void) { return ng_function_new("sin", ng_sin); }
+static ng_module *layer_case_leaky_relu(void) { return ng_leaky_relu_new(0.1); }
+static ng_module *layer_case_elu(void) { return ng_elu_new(0.8); }
+static ng_module *layer_case_celu(void) { return ng_celu_new(0.7); }
+static ng_module *layer_case_prelu(void) { return ng_prelu_new(1); }
+static ng_module *layer_case_prelu_of_channels(void) { return ng_prelu_new(4, .slope = 0.1); }
+static ng_module *layer_case_function(void) { return ng_function_new("sin", ng_sin); }
 
 const ng_case ng_layer_cases_activations[] = {
     {.name = "ReLU", .module = ng_relu_new, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "LeakyReLU", .module = case_leaky_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "LeakyReLU", .module = layer_case_leaky_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
     {.name = "GELU", .module = ng_gelu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "GELUTanh", .module = ng_gelu_tanh_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "SiLU", .module = ng_silu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
@@ -195,13 +195,13 @@ const ng_case ng_layer_cases_activations[] = {
     {.name = "Sigmoid", .module = ng_sigmoid_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "Softplus", .module = ng_softplus_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "GLU", .module = ng_glu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "ELU", .module = case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "CELU", .module = case_celu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "PReLU", .module = case_prelu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "ELU", .module = layer_case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "CELU", .module = layer_case_celu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    {.name = "PReLU", .module = layer_case_prelu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
     {.name = "PReLU (channels)",
-     .module = case_prelu_of_channels,
+     .module = layer_case_prelu_of_channels,
      .inputs = {NG_CASE_NOT_ZERO("x", 2, 4, 3)}},
-    {.name = "Function (sin)", .module = case_function, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "Function (sin)", .module = layer_case_function, .inputs = {NG_CASE_ANY("x", 3, 4)}},
 };
 const int ng_layer_cases_activations_count = NG_CASE_COUNT(ng_layer_cases_activations);
 

@@ -20,7 +20,7 @@ typedef struct {
 
 static bool is_cross(const attention_layer *layer) { return layer->options.context != 0; }
 
-/* What a pass reads; in self-attention all but the mask are x. */
+/* The inputs of a pass; in self-attention x, keys and values are one tensor. */
 typedef struct {
     ng_tensor *x, *keys, *values, *mask;
 } sequences;
@@ -29,7 +29,7 @@ typedef struct {
 
 static int64_t head_dim(const attention_layer *layer) { return layer->dim / layer->options.heads; }
 
-/* q or k (N, T, heads D) with each head normalized and at its position, as far as asked for. */
+/* q or k (N, T, heads D) with QK-norm and rotary positions, if the layer has them. */
 static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
 {
     const int64_t head = head_dim(layer);
@@ -42,7 +42,7 @@ static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor 
     return ng_rotary(tape, x, .dim = head, .base = layer->options.rotary_base);
 }
 
-/* Attention of q, k and v as the products leave them. */
+/* Attention of q, k and v (N, T, features). */
 static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
                                    ng_tensor *const qkv[3], ng_tensor *mask)
 {
@@ -101,23 +101,19 @@ static bool sequence_fits(const char *name, const ng_tensor *x, int64_t features
     return false;
 }
 
-/* Whether values and mask are of the keys' samples and length, and the keys of x's samples. */
+/* Whether x, keys, values and mask have the same samples, and keys, values and mask one length. */
 static bool lengths_fit(const sequences *in)
 {
     const ng_shape a = in->x->shape, b = in->keys->shape, c = in->values->shape;
     if (b.dim[0] != a.dim[0] || c.dim[0] != b.dim[0] || c.dim[1] != b.dim[1]) {
         ng_fail(NG_ESHAPE,
-                "MultiHeadAttention: x is %s, keys %s and values %s, expected as many samples, and "
-                "keys and values of one length",
+                "MultiHeadAttention: x is %s, keys %s and values %s, expected equal numbers of "
+                "samples, and keys and values of one length",
                 ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(c).text);
         return false;
     }
     const ng_shape expected = NG_SHAPE(b.dim[0], b.dim[1]);
-    if (ng_is_none(in->mask) || ng_shape_equal(in->mask->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "MultiHeadAttention: mask is %s and %s %s, expected mask (N, T)",
-            ng_shape_print(in->mask->shape).text, in->x == in->keys ? "x" : "keys",
-            ng_shape_print(b).text);
-    return false;
+    return ng_has_shape("MultiHeadAttention", "mask", in->mask, expected);
 }
 
 static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, const sequences *in)
@@ -160,7 +156,7 @@ static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x
 
 /* ---- Weights, settings ---------------------------------------------------------------------- */
 
-/* Elements from `first` on, times a factor. */
+/* Multiplies the elements from `first` on by a factor. */
 static void scale_from(ng_tensor *weight, int64_t first, double factor)
 {
     for (int64_t i = first; i < ng_size(weight); i++) ng_set(weight, i, factor * ng_get(weight, i));
@@ -276,7 +272,7 @@ static bool attention_options_accepted(int64_t dim, const ng_multi_head_attentio
     return false;
 }
 
-/* The matrices that make q, k and v: one, or three of two sequences. */
+/* Registers the weights of q, k and v: one matrix, or three for cross-attention. */
 static void add_in_weights(attention_layer *self)
 {
     ng_module *base = &self->base;
@@ -322,71 +318,73 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_attention(void) { return ng_multi_head_attention_new(4, 2); }
-static ng_module *case_attention_causal(void)
+static ng_module *layer_case_attention(void) { return ng_multi_head_attention_new(4, 2); }
+static ng_module *layer_case_attention_causal(void)
 {
     return ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true);
 }
-static ng_module *case_attention_dropout(void)
+static ng_module *layer_case_attention_dropout(void)
 {
     return ng_multi_head_attention_new(4, 2, .dropout = 0.3);
 }
-static ng_module *case_attention_qk_norm(void)
+static ng_module *layer_case_attention_qk_norm(void)
 {
     return ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
                                        .qk_norm = ng_norm_rms);
 }
-static ng_module *case_attention_qk_layer_norm(void)
+static ng_module *layer_case_attention_qk_layer_norm(void)
 {
     return ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer);
 }
-static ng_module *case_attention_shared(void)
+static ng_module *layer_case_attention_shared(void)
 {
     return ng_multi_head_attention_new(8, 4, .kv_heads = 2, .causal = true, .rotary = true);
 }
-static ng_module *case_attention_shared_qk_norm(void)
+static ng_module *layer_case_attention_shared_qk_norm(void)
 {
     return ng_multi_head_attention_new(6, 3, .kv_heads = 1, .qk_norm = ng_norm_rms);
 }
-static ng_module *case_attention_cross(void)
+static ng_module *layer_case_attention_cross(void)
 {
     return ng_multi_head_attention_new(4, 2, .context = 3);
 }
-static ng_module *case_attention_cross_shared(void)
+static ng_module *layer_case_attention_cross_shared(void)
 {
     return ng_multi_head_attention_new(4, 2, .context = 3, .kv_heads = 1, .causal = true,
                                        .no_bias = true, .qk_norm = ng_norm_layer);
 }
 
 const ng_case ng_layer_cases_attention[] = {
-    {.name = "MultiHeadAttention", .module = case_attention, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    {.name = "MultiHeadAttention",
+     .module = layer_case_attention,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "MultiHeadAttention (causal, rotary)",
-     .module = case_attention_causal,
+     .module = layer_case_attention_causal,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "MultiHeadAttention (dropout)",
-     .module = case_attention_dropout,
+     .module = layer_case_attention_dropout,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "MultiHeadAttention (dropout, eval)",
-     .module = case_attention_dropout,
+     .module = layer_case_attention_dropout,
      .eval = true,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "MultiHeadAttention (QK-RMSNorm, causal, rotary)",
-     .module = case_attention_qk_norm,
+     .module = layer_case_attention_qk_norm,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "MultiHeadAttention (QK-LayerNorm)",
-     .module = case_attention_qk_layer_norm,
+     .module = layer_case_attention_qk_layer_norm,
      .inputs = {NG_CASE_ANY("x", 1, 3, 6)}},
     {.name = "MultiHeadAttention (shared keys and values, causal, rotary)",
-     .module = case_attention_shared,
+     .module = layer_case_attention_shared,
      .inputs = {NG_CASE_ANY("x", 2, 3, 8)}},
     {.name = "MultiHeadAttention (one head of keys and values, QK-RMSNorm)",
-     .module = case_attention_shared_qk_norm,
+     .module = layer_case_attention_shared_qk_norm,
      .inputs = {NG_CASE_ANY("x", 2, 3, 6)}},
     {.name = "MultiHeadAttention (cross)",
-     .module = case_attention_cross,
+     .module = layer_case_attention_cross,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("context", 2, 2, 3)}},
     {.name = "MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
-     .module = case_attention_cross_shared,
+     .module = layer_case_attention_cross_shared,
      .inputs = {NG_CASE_ANY("x", 1, 2, 4), NG_CASE_ANY("context", 1, 3, 3)}},
 };
 const int ng_layer_cases_attention_count = NG_CASE_COUNT(ng_layer_cases_attention);

@@ -150,7 +150,7 @@ static bool settings_accepted(const char *maker, const conv *asked)
     return false;
 }
 
-/* A layer with the settings of `asked`, which has no base yet. */
+/* Makes a layer with the settings of `asked`, whose base is not set. */
 static ng_module *conv_create(const conv_class *type, conv asked)
 {
     if (asked.groups == 0) asked.groups = 1;
@@ -172,7 +172,7 @@ static ng_module *conv_create(const conv_class *type, conv asked)
     return ng_module_built(&self->base);
 }
 
-/* The window of images, from options that have these names. */
+/* The window of an image, from the settings of these names. */
 #define WINDOW_OF(o)                                                                               \
     {                                                                                              \
         .stride = (o).stride, .padding = (o).padding, .dilation = (o).dilation,                    \
@@ -232,43 +232,45 @@ ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_conv2d(void) { return ng_conv2d_new(2, 3, 2); }
-static ng_module *case_conv2d_no_bias(void)
+static ng_module *layer_case_conv2d(void) { return ng_conv2d_new(2, 3, 2); }
+static ng_module *layer_case_conv2d_no_bias(void)
 {
     return ng_conv2d_new(2, 3, 1, .stride = 2, .no_bias = true);
 }
-static ng_module *case_conv2d_all(void)
+static ng_module *layer_case_conv2d_all(void)
 {
     return ng_conv2d_new(2, 4, 3, .kernel_w = 2, .stride_w = 2, .padding = 1, .dilation_w = 2,
                          .groups = 2);
 }
-static ng_module *case_conv1d(void)
+static ng_module *layer_case_conv1d(void)
 {
     return ng_conv1d_new(2, 4, 3, .stride = 2, .padding = 1, .groups = 2);
 }
-static ng_module *case_transposed2d(void)
+static ng_module *layer_case_transposed2d(void)
 {
     return ng_conv_transpose2d_new(2, 2, 2, .stride = 2, .padding_w = 1, .output_padding_h = 1);
 }
-static ng_module *case_transposed1d(void)
+static ng_module *layer_case_transposed1d(void)
 {
     return ng_conv_transpose1d_new(2, 4, 3, .stride = 2, .padding = 1, .output_padding = 1,
                                    .groups = 2, .no_bias = true);
 }
 
 const ng_case ng_layer_cases_conv2d[] = {
-    {.name = "Conv2d", .module = case_conv2d, .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    {.name = "Conv2d", .module = layer_case_conv2d, .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
     {.name = "Conv2d (no bias)",
-     .module = case_conv2d_no_bias,
+     .module = layer_case_conv2d_no_bias,
      .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
     {.name = "Conv2d (stride, padding, dilation, groups)",
-     .module = case_conv2d_all,
+     .module = layer_case_conv2d_all,
      .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
-    {.name = "Conv1d", .module = case_conv1d, .inputs = {NG_CASE_ANY("x", 2, 2, 5)}},
+    {.name = "Conv1d", .module = layer_case_conv1d, .inputs = {NG_CASE_ANY("x", 2, 2, 5)}},
     {.name = "ConvTranspose2d",
-     .module = case_transposed2d,
+     .module = layer_case_transposed2d,
      .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
-    {.name = "ConvTranspose1d", .module = case_transposed1d, .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
+    {.name = "ConvTranspose1d",
+     .module = layer_case_transposed1d,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
 };
 const int ng_layer_cases_conv2d_count = NG_CASE_COUNT(ng_layer_cases_conv2d);
 

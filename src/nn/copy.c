@@ -1,8 +1,8 @@
-/* One network's values in another of the same structure: copied, averaged in, or in a new one. */
+/* Copies a network: values into another of the same structure, moving averages, clones. */
 #include "nn/module.h"
 #include <string.h>
 
-/* The tensors of a tree one after the other, in the order of registration. */
+/* Walks over the tensors of a tree in the order of registration. */
 typedef struct {
     const ng_module *root;
     int depth;
@@ -20,7 +20,7 @@ static void walk_begin(tree_walk *w, const ng_module *root)
     w->level[0].next = 0;
 }
 
-/* NULL past the last. */
+/* The next tensor; NULL after the last. */
 static const ng_entry *walk_next(tree_walk *w)
 {
     while (w->depth > 0) {
@@ -37,7 +37,7 @@ static const ng_entry *walk_next(tree_walk *w)
     return NULL;
 }
 
-/* Whether each tensor of `from` has its like in `to`, whose dtype has room for its values. */
+/* NG_OK if both trees have the same tensors, and all values of `from` fit the dtype in `to`. */
 static ng_status trees_match(const char *function, const ng_module *to, const ng_module *from)
 {
     tree_walk a, b;
@@ -48,10 +48,10 @@ static ng_status trees_match(const char *function, const ng_module *to, const ng
         const char *of_x = x ? ng_entry_path(to, x) : "nothing more";
         const char *of_y = y ? ng_entry_path(from, y) : "nothing more";
         if (!x || !y || x->kind != y->kind || strcmp(of_x, of_y) != 0)
-            return ng_fail(NG_EVALUE, "%s: the %s has %s where the other %s has %s", function,
-                           to->type->name, of_x, from->type->name, of_y);
+            return ng_fail(NG_EVALUE, "%s: to, a %s, has %s, but from, a %s, has %s in its place",
+                           function, to->type->name, of_x, from->type->name, of_y);
         if (!ng_shape_equal(x->tensor->shape, y->tensor->shape))
-            return ng_fail(NG_ESHAPE, "%s: %s is %s, and %s in the other", function, of_x,
+            return ng_fail(NG_ESHAPE, "%s: %s is %s in to, but %s in from", function, of_x,
                            ng_shape_print(x->tensor->shape).text,
                            ng_shape_print(y->tensor->shape).text);
         if (!ng_range_fits(function, of_y, y->tensor, x->tensor->dtype)) return ng_newest_status();
@@ -113,7 +113,7 @@ ng_status ng_module_average(ng_module *to, const ng_module *from, double decay)
 
 static const char cloning[] = "ng_module_clone";
 
-/* What stands in the old tree, and its like in the new one. */
+/* An address in the old tree, and its counterpart in the new one. */
 typedef struct {
     const void *old;
     void *new;
@@ -124,9 +124,8 @@ typedef struct {
 static ng_module *structure_of(const ng_module *from)
 {
     if (from->type->destroy && !from->type->clone) {
-        ng_fail(NG_EVALUE,
-                "%s: a %s has memory of its own, which destroy frees, and no clone function",
-                cloning, from->type->name);
+        ng_fail(NG_EVALUE, "%s: the class %s has .destroy, expected .clone as well", cloning,
+                from->type->name);
         return NULL;
     }
     ng_module *self = ng_module_new(from->type);

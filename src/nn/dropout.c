@@ -31,12 +31,12 @@ ng_module *ng_dropout_new(double p)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_dropout(void) { return ng_dropout_new(0.3); }
+static ng_module *layer_case_dropout(void) { return ng_dropout_new(0.3); }
 
 const ng_case ng_layer_cases_dropout[] = {
-    {.name = "Dropout", .module = case_dropout, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "Dropout", .module = layer_case_dropout, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "Dropout (eval)",
-     .module = case_dropout,
+     .module = layer_case_dropout,
      .eval = true,
      .inputs = {NG_CASE_ANY("x", 3, 4)}},
 };

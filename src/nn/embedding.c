@@ -1,4 +1,4 @@
-/* Embedding: a row of a table for each id; and learned positions: a row added for each place. */
+/* Embedding: a row of a table for each id. Learned positions: a row added at each position. */
 #include "nn/module.h"
 #include <math.h>
 
@@ -87,7 +87,7 @@ static ng_tensor *positions_forward(ng_module *self, ng_tape *tape, ng_tensor *x
     }
     const int64_t places = ng_dim(x, -2);
     if (places > length) {
-        ng_fail(NG_ESHAPE, "LearnedPositions: x is %s, a sequence of %lld, expected at most %lld",
+        ng_fail(NG_ESHAPE, "LearnedPositions: x is %s, %lld steps long, expected at most %lld",
                 ng_shape_print(x->shape).text, (long long)places, (long long)length);
         return NULL;
     }
@@ -109,16 +109,18 @@ ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_option
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_embedding(void) { return ng_embedding_new(5, 3); }
-static ng_module *case_learned_positions(void) { return ng_learned_positions_new(4, 2); }
+static ng_module *layer_case_embedding(void) { return ng_embedding_new(5, 3); }
+static ng_module *layer_case_learned_positions(void) { return ng_learned_positions_new(4, 2); }
 
 const ng_case ng_layer_cases_embedding[] = {
-    {.name = "Embedding", .module = case_embedding, .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
+    {.name = "Embedding",
+     .module = layer_case_embedding,
+     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
     {.name = "LearnedPositions",
-     .module = case_learned_positions,
+     .module = layer_case_learned_positions,
      .inputs = {NG_CASE_ANY("x", 2, 4, 2)}},
     {.name = "LearnedPositions (shorter)",
-     .module = case_learned_positions,
+     .module = layer_case_learned_positions,
      .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
 };
 const int ng_layer_cases_embedding_count = NG_CASE_COUNT(ng_layer_cases_embedding);

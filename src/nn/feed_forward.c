@@ -91,21 +91,23 @@ ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_feed_forward(void) { return ng_feed_forward_new(3); }
-static ng_module *case_feed_forward_tanh(void)
+static ng_module *layer_case_feed_forward(void) { return ng_feed_forward_new(3); }
+static ng_module *layer_case_feed_forward_tanh(void)
 {
     return ng_feed_forward_new(3, .hidden = 4, .activation = NG_FEED_FORWARD_GELU_TANH);
 }
-static ng_module *case_swiglu(void)
+static ng_module *layer_case_swiglu(void)
 {
     return ng_feed_forward_new(3, .activation = NG_FEED_FORWARD_SWIGLU, .no_bias = true);
 }
 
 const ng_case ng_layer_cases_feed_forward[] = {
-    {.name = "FeedForward", .module = case_feed_forward, .inputs = {NG_CASE_ANY("x", 2, 3)}},
+    {.name = "FeedForward", .module = layer_case_feed_forward, .inputs = {NG_CASE_ANY("x", 2, 3)}},
     {.name = "FeedForward (GELUTanh)",
-     .module = case_feed_forward_tanh,
+     .module = layer_case_feed_forward_tanh,
      .inputs = {NG_CASE_ANY("x", 2, 3)}},
-    {.name = "FeedForward (SwiGLU)", .module = case_swiglu, .inputs = {NG_CASE_ANY("x", 1, 2, 3)}},
+    {.name = "FeedForward (SwiGLU)",
+     .module = layer_case_swiglu,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 3)}},
 };
 const int ng_layer_cases_feed_forward_count = NG_CASE_COUNT(ng_layer_cases_feed_forward);

@@ -1,4 +1,4 @@
-/* How weights are drawn. */
+/* Initial values of weights. */
 #include "nn/module.h"
 #include <math.h>
 

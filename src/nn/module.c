@@ -107,18 +107,18 @@ static bool name_accepted(const char *function, const ng_module *self, const cha
     return true;
 }
 
-/* The entry after the last one, with its path; it counts once the caller counts it. */
+/* Prepares the entry after the last one, with its path. The caller adds it by counting it. */
 static ng_entry *entry_prepare(const char *function, ng_module *self, const char *name)
 {
     struct ng_registry *registry = self->registry;
     if (!name_accepted(function, self, name)) return NULL;
-    if (registry->count == registry->room) {
-        const int room = registry->room ? 2 * registry->room : 4;
+    if (registry->count == registry->capacity) {
+        const int capacity = registry->capacity ? 2 * registry->capacity : 4;
         ng_entry *grown =
-            ng_grow(function, registry->entries, registry->count, room, sizeof *grown);
+            ng_grow(function, registry->entries, registry->count, capacity, sizeof *grown);
         if (!grown) return NULL;
         registry->entries = grown;
-        registry->room = room;
+        registry->capacity = capacity;
     }
     ng_path *path = path_new(function, registry->path ? registry->path->text : NULL, name, NULL);
     if (!path) return NULL;
@@ -127,7 +127,7 @@ static ng_entry *entry_prepare(const char *function, ng_module *self, const char
     return entry;
 }
 
-/* A constructor is told of its failures at its end. */
+/* Notes a failure of the constructor, for ng_module_built. */
 static void *remember_failure(ng_module *self)
 {
     self->registry->failed = true;
@@ -222,7 +222,7 @@ static void note_drawn(ng_module *self)
     }
 }
 
-/* Whether nobody has set a value since the module was drawn. */
+/* Whether no value was set since initialization. */
 static bool is_as_drawn(const ng_module *self)
 {
     if (self->registry->seeded) return false;
@@ -233,7 +233,7 @@ static bool is_as_drawn(const ng_module *self)
     return true;
 }
 
-/* After the children: a module may start from what they have drawn. */
+/* Initializes a module after its children, whose values it may use. */
 static void draw_module(ng_module *self, uint64_t seed, const char *path)
 {
     if (self->type->init) {
@@ -278,7 +278,8 @@ ng_module *ng_module_built(ng_module *self)
     if (!ng_given("ng_module_built", "self", self)) return NULL;
     if (self->registry->failed) {
         if (!ng_failed())
-            ng_fail(NG_ESTATE, "ng_module_built: the %s lacks what could not be added to it",
+            ng_fail(NG_ESTATE,
+                    "ng_module_built: a child, parameter or buffer of the %s could not be added",
                     self->type->name);
         ng_module_free(self);
         return NULL;
@@ -297,7 +298,7 @@ static ng_module *root_of(ng_module *module)
     return module;
 }
 
-/* Makes front.path for everything below `self`; drop_paths takes it back. */
+/* Makes the path front.path for everything below `self`; drop_paths undoes it. */
 static bool prepare_paths(ng_module *self, const char *front)
 {
     for (int i = 0; i < self->registry->count; i++) {
@@ -398,7 +399,7 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
 
 /* ---- Look ---------------------------------------------------------------------------------- */
 
-/* Counts *left down over the entries of a kind, depth first; the one that meets 0 is found. */
+/* Finds the *left-th entry of a kind, depth first. */
 static const ng_entry *nth_entry(const ng_module *self, ng_entry_kind kind, int *left,
                                  const ng_module **owner)
 {
@@ -470,15 +471,15 @@ const ng_module *ng_module_layer(const ng_module *root, int index)
     return entry ? entry->child : NULL;
 }
 
-/* In more and more room, until some is left. */
+/* Doubles the buffer until the text fits. */
 static char *describe_whole(const char *function, const ng_module *module)
 {
     enum { MOST = 1 << 20 };
-    for (int64_t room = 256; room <= MOST; room *= 2) {
-        char *text = ng_calloc(function, room, 1);
+    for (int64_t bytes = 256; bytes <= MOST; bytes *= 2) {
+        char *text = ng_calloc(function, bytes, 1);
         if (!text) return NULL;
-        if (module->type->describe) module->type->describe(module, text, (size_t)room);
-        if ((int64_t)strlen(text) < room - 1) return text;
+        if (module->type->describe) module->type->describe(module, text, (size_t)bytes);
+        if ((int64_t)strlen(text) < bytes - 1) return text;
         ng_free(text);
     }
     ng_fail(NG_EVALUE, "%s: the settings of a %s take more than %d characters", function,
@@ -532,7 +533,7 @@ int64_t ng_parameter_count(const ng_module *module)
 
 /* ---- Use ----------------------------------------------------------------------------------- */
 
-/* Where x and the module's numbers are of two dtypes, says so, and the two ways out. */
+/* Adds to the error, if x and the module have different dtypes, how to convert one of them. */
 static void explain_dtypes(const ng_module *module, const ng_tensor *x)
 {
     ng_named_tensor own;
@@ -658,14 +659,14 @@ bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, n
     return true;
 }
 
-/* Converts into new tensors; drop_converted frees what stands there. */
+/* Converts all tensors of a tree into `converted` ones, which drop_converted frees. */
 static bool convert_tree(const ng_module *root, ng_module *self, ng_dtype dtype)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_entry *entry = &self->registry->entries[i];
         if (entry->child && !convert_tree(root, entry->child, dtype)) return false;
         if (!entry->tensor || entry->tensor->dtype == dtype) continue;
-        if (entry->tensor->dtype == NG_I64) continue; /* a count stays one */
+        if (entry->tensor->dtype == NG_I64) continue; /* counters stay int64 */
         if (!ng_range_fits("ng_module_to", ng_entry_path(root, entry), entry->tensor, dtype))
             return false;
         entry->converted = ng_tensor_make("ng_module_to", dtype, entry->tensor->shape);
@@ -685,7 +686,7 @@ static void drop_converted(ng_module *self)
     }
 }
 
-/* Trades elements, so that pointers to the tensor stay good; the old ones go with `converted`. */
+/* Exchanges the elements with those of `converted`, so that pointers to the tensor stay valid. */
 static void trade_converted(ng_entry *entry)
 {
     ng_tensor *x = entry->tensor, *converted = entry->converted;
@@ -693,10 +694,10 @@ static void trade_converted(ng_entry *entry)
     x->data = converted->data;
     x->dtype = converted->dtype;
     converted->data = data;
-    if (x->grad) x->passes = x->grad->version;
     ng_tensor_destroy(x->grad);
     x->grad = NULL;
-    ng_touch(x), entry->drawn++; /* nobody has set a value */
+    x->grad_state = NG_GRAD_NONE;
+    ng_touch(x), entry->drawn++; /* the conversion sets no value */
 }
 
 static void commit_converted(ng_module *self)
@@ -718,33 +719,4 @@ ng_status ng_module_to(ng_module *module, ng_dtype dtype)
     if (converted) commit_converted(module);
     drop_converted(module);
     return converted ? NG_OK : ng_newest_status();
-}
-
-/* ---- Options of constructors --------------------------------------------------------------- */
-
-bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what)
-{
-    if (value > 0 && value <= NG_OPTION_MOST) return true;
-    if (value <= 0)
-        ng_fail(NG_EVALUE, "%s: %s is %lld, expected a positive number of %s", function, option,
-                (long long)value, what);
-    else
-        ng_fail(NG_EVALUE, "%s: %s is %lld, expected at most %lld %s", function, option,
-                (long long)value, (long long)NG_OPTION_MOST, what);
-    return false;
-}
-
-bool ng_option_range(const char *function, const char *option, double value, double low,
-                     double below)
-{
-    if (isfinite(value) && value >= low && value < below) return true;
-    if (below < HUGE_VAL)
-        ng_fail(NG_EVALUE, "%s: %s is %g, expected %g <= %s < %g", function, option, value, low,
-                option, below);
-    else if (low > -HUGE_VAL)
-        ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number of at least %g", function,
-                option, value, low);
-    else
-        ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number", function, option, value);
-    return false;
 }

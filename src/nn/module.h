@@ -1,4 +1,4 @@
-/* A module's inside: what is registered with it, and under which path. */
+/* What a module contains: its registered entries and their paths. */
 #ifndef NG_NN_MODULE_H
 #define NG_NN_MODULE_H
 
@@ -21,23 +21,23 @@ typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD } ng_entry_ki
 typedef struct {
     ng_entry_kind kind;
     ng_path *path;      /* the registered name is its tail */
-    ng_path *next_path; /* during adoption: the path to come */
+    ng_path *next_path; /* during adoption: the new path */
     ng_module *child;
     ng_tensor *tensor;
-    ng_tensor *converted; /* during ng_module_to: the tensor in the dtype to come */
-    double initial;       /* what the tensor starts at */
-    uint32_t drawn;       /* the tensor's version when it was drawn: equal until somebody writes */
+    ng_tensor *converted; /* during ng_module_to: the converted tensor */
+    double initial;       /* the initial value of all elements */
+    uint32_t drawn;       /* the tensor's version at initialization */
 } ng_entry;
 
 struct ng_registry {
     ng_module *parent;
     const ng_path *path; /* from the root; NULL for the root itself */
     ng_entry *entries;   /* in the order of registration */
-    int count, room;
+    int count, capacity;
     int height;         /* levels of children below */
     int64_t parameters; /* registered in the whole tree */
     bool failed;        /* something could not be registered or drawn */
-    bool seeded;        /* drawn by ng_module_init: adoption does not draw again */
+    bool seeded;        /* initialized by ng_module_init: adoption keeps the values */
 };
 
 /* FNV-1a of some bytes, continued from an earlier digest or from NG_DIGEST_START. */
@@ -58,7 +58,7 @@ const char *ng_module_path(const ng_module *root, const ng_module *module);
 /* The index-th parameter or buffer of the tree; false past the last. */
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found);
 
-/* Whether no element of x is finite and beyond the range of dtype; else an error that names x. */
+/* Whether all finite elements of x fit the range of dtype; else an error that names x. */
 bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype);
 
 /* The index-th module of the tree, itself first, then each child before what is below it; NULL past
@@ -78,7 +78,7 @@ ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char
 bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,
                               ng_tensor *tensor);
 
-/* A buffer that counts, from 0: an int64 scalar, which ng_module_to leaves as it is. */
+/* Registers a counter: a buffer of one int64, from 0, that ng_module_to does not convert. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 
 /* ng_forward_conditioned with other tensors in place of parameters, for this call on this tape. It
@@ -90,22 +90,10 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, n
  * given, none: the innermost module is the first to return. */
 ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before);
 
-/* Frees a child that `self` does not take, unless it is another's or contains self. */
+/* Frees a child that `self` refuses, unless it belongs to another module or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);
 
 /* Whether x's last dimension is `dim`; else an error of the layer. */
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim);
-
-/* The largest count: small multiples of it are no overflow, and no memory holds as much. */
-#define NG_OPTION_MOST (INT64_C(1) << 48)
-
-/* Whether an option is a positive count; else an error such as
- * "ng_linear_new: in is 0, expected a positive number of features". */
-bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what);
-
-/* Whether value is finite and low <= value < below; else an error naming the option. An unlimited
- * side is -HUGE_VAL or HUGE_VAL. */
-bool ng_option_range(const char *function, const char *option, double value, double low,
-                     double below);
 
 #endif

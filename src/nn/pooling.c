@@ -149,24 +149,28 @@ ng_module *ng_flatten_new(void) { return ng_module_built(ng_module_new(&flatten_
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_max_pool2d(void) { return ng_max_pool2d_new(2); }
-static ng_module *case_avg_pool2d(void)
+static ng_module *layer_case_max_pool2d(void) { return ng_max_pool2d_new(2); }
+static ng_module *layer_case_avg_pool2d(void)
 {
     return ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1);
 }
 
-static ng_module *case_upsample(void) { return ng_upsample_new(2); }
-static ng_module *case_upsample_linear(void)
+static ng_module *layer_case_upsample(void) { return ng_upsample_new(2); }
+static ng_module *layer_case_upsample_linear(void)
 {
     return ng_upsample_new(3, .mode = NG_LINEAR, .align_corners = true);
 }
 
 const ng_case ng_layer_cases_pooling[] = {
-    {.name = "MaxPool2d", .module = case_max_pool2d, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 4)}},
-    {.name = "AvgPool2d", .module = case_avg_pool2d, .inputs = {NG_CASE_ANY("x", 2, 1, 4, 4)}},
-    {.name = "Upsample", .module = case_upsample, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 1)}},
+    {.name = "MaxPool2d",
+     .module = layer_case_max_pool2d,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 2, 4)}},
+    {.name = "AvgPool2d",
+     .module = layer_case_avg_pool2d,
+     .inputs = {NG_CASE_ANY("x", 2, 1, 4, 4)}},
+    {.name = "Upsample", .module = layer_case_upsample, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 1)}},
     {.name = "Upsample (linear, corners)",
-     .module = case_upsample_linear,
+     .module = layer_case_upsample_linear,
      .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
     {.name = "GlobalAvgPool",
      .module = ng_global_avg_pool_new,

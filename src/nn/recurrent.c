@@ -47,7 +47,7 @@ static direction direction_at(const recurrent *layer, int64_t which)
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-/* Of the part of a product that begins with feature `from`. */
+/* The norm of the part of a product that begins at feature `from`. */
 static ng_tensor *part_normalized(ng_tape *tape, ng_module *norm, ng_tensor *x, int64_t from,
                                   int64_t to, ng_tensor *mask)
 {
@@ -92,7 +92,7 @@ static ng_tensor *composed(const recurrent *layer, ng_tape *tape, ng_tensor *x, 
     return ng_recurrent_composed(tape, x, &of, state);
 }
 
-/* One direction of one layer, from *state on; the state after it where that is wanted. */
+/* Runs one direction of one layer from *state, which becomes the last state if that is wanted. */
 static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t which,
                                 ng_tensor *lengths, ng_recurrent_state *state, bool wanted)
 {
@@ -119,7 +119,7 @@ static ng_tensor *recurrent_state_at(ng_tape *tape, ng_tensor *states, int64_t w
     return ng_reshape(tape, state, NG_SHAPE(ng_dim(states, 1), ng_dim(states, 2)));
 }
 
-/* The matrices of all layers and directions as one tensor. */
+/* Stacks the states of all layers and directions. */
 static ng_tensor *stacked(ng_tape *tape, ng_tensor **states, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -135,14 +135,10 @@ static bool state_fits(const recurrent *layer, const char *name, const ng_tensor
 {
     const ng_shape expected = NG_SHAPE(layer->options.layers * directions_in(layer),
                                        x->shape.dim[0], layer->options.hidden);
-    if (ng_is_none(state) || ng_shape_equal(state->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s is %s, expected (layers directions, N, hidden) = %s",
-            layer->base.type->name, name, ng_shape_print(state->shape).text,
-            ng_shape_print(expected).text);
-    return false;
+    return ng_has_shape(layer->base.type->name, name, state, expected);
 }
 
-/* One layer: its directions side by side. The states in h and c (layers directions) move. */
+/* Runs one layer and joins the outputs of its directions; updates the states h and c. */
 static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t l,
                             ng_tensor *lengths, ng_recurrent_state *states, bool wanted)
 {
@@ -158,7 +154,7 @@ static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x,
     return drops && l + 1 < layer->options.layers ? ng_dropout(tape, y, layer->options.dropout) : y;
 }
 
-/* *state becomes the tensors of the last states. */
+/* Runs all layers; *state becomes the last states. */
 static bool join_states(const recurrent *layer, ng_tape *tape, const ng_recurrent_state *states,
                         ng_recurrent_state *state)
 {
@@ -371,41 +367,52 @@ ng_module *ng_lstm_new_with(int64_t features, ng_recurrent_new_options options)
 
 /* ---- Cases --------------------------------------------------------------------------------- */
 
-static ng_module *case_rnn(void) { return ng_rnn_new(2, 3, .relu = true, .no_bias = true); }
-static ng_module *case_gru(void) { return ng_gru_new(2, 2, .layers = 2, .bidirectional = true); }
-static ng_module *case_lstm(void) { return ng_lstm_new(2, 2, .layers = 2, .dropout = 0.3); }
-static ng_module *case_lstm_lengths(void) { return ng_lstm_new(2, 2, .bidirectional = true); }
-static ng_module *case_rnn_norm(void) { return ng_rnn_new(2, 3, .norm = ng_norm_layer); }
-static ng_module *case_gru_norm(void) { return ng_gru_new(2, 3, .norm = ng_norm_layer); }
-static ng_module *case_lstm_norm(void)
+static ng_module *layer_case_rnn(void) { return ng_rnn_new(2, 3, .relu = true, .no_bias = true); }
+static ng_module *layer_case_gru(void)
+{
+    return ng_gru_new(2, 2, .layers = 2, .bidirectional = true);
+}
+static ng_module *layer_case_lstm(void) { return ng_lstm_new(2, 2, .layers = 2, .dropout = 0.3); }
+static ng_module *layer_case_lstm_lengths(void) { return ng_lstm_new(2, 2, .bidirectional = true); }
+static ng_module *layer_case_rnn_norm(void) { return ng_rnn_new(2, 3, .norm = ng_norm_layer); }
+static ng_module *layer_case_gru_norm(void) { return ng_gru_new(2, 3, .norm = ng_norm_layer); }
+static ng_module *layer_case_lstm_norm(void)
 {
     return ng_lstm_new(2, 3, .norm = ng_norm_layer, .bidirectional = true);
 }
-static ng_module *case_lstm_rms(void) { return ng_lstm_new(2, 3, .norm = ng_norm_rms); }
+static ng_module *layer_case_lstm_rms(void) { return ng_lstm_new(2, 3, .norm = ng_norm_rms); }
 
-/* From 1 to 3, so that there is something to differentiate. */
+/* Lengths from 1 to 3. */
 #define CASE_LENGTHS(rows)                                                                         \
     {                                                                                              \
         .name = "lengths", .shape = NG_CASE_SHAPE(rows), .low = 1, .high = 4, .index = true        \
     }
 
 const ng_case ng_layer_cases_recurrent[] = {
-    {.name = "RNN (relu, no bias)", .module = case_rnn, .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    {.name = "RNN (relu, no bias)",
+     .module = layer_case_rnn,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
     {.name = "GRU (two layers, both directions)",
-     .module = case_gru,
+     .module = layer_case_gru,
      .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
     {.name = "LSTM (two layers, dropout)",
-     .module = case_lstm,
+     .module = layer_case_lstm,
      .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
     {.name = "LSTM (both directions, lengths)",
-     .module = case_lstm_lengths,
+     .module = layer_case_lstm_lengths,
      .inputs = {NG_CASE_ANY("x", 3, 3, 2), CASE_LENGTHS(3)}},
-    {.name = "RNN (LayerNorm)", .module = case_rnn_norm, .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
-    {.name = "GRU (LayerNorm)", .module = case_gru_norm, .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
+    {.name = "RNN (LayerNorm)",
+     .module = layer_case_rnn_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    {.name = "GRU (LayerNorm)",
+     .module = layer_case_gru_norm,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
     {.name = "LSTM (LayerNorm, both directions, lengths)",
-     .module = case_lstm_norm,
+     .module = layer_case_lstm_norm,
      .inputs = {NG_CASE_ANY("x", 2, 3, 2), CASE_LENGTHS(2)}},
-    {.name = "LSTM (RMSNorm)", .module = case_lstm_rms, .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
+    {.name = "LSTM (RMSNorm)",
+     .module = layer_case_lstm_rms,
+     .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
 };
 const int ng_layer_cases_recurrent_count = NG_CASE_COUNT(ng_layer_cases_recurrent);
 

@@ -76,8 +76,8 @@ static ng_status container_add(const char *function, const char *role, const ng_
     }
     if (self->type != type) {
         ng_module_refuse(self, module);
-        return ng_fail(NG_EVALUE, "%s: to a %s, expected a %s", function, self->type->name,
-                       type->name);
+        return ng_fail(NG_EVALUE, "%s: the module is a %s, expected a %s", function,
+                       self->type->name, type->name);
     }
     return container_append(self, module) ? NG_OK : ng_newest_status();
 }
@@ -94,12 +94,12 @@ ng_status ng_list_add(ng_module *list, ng_module *module)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_sequential(void)
+static ng_module *layer_case_sequential(void)
 {
     return ng_sequential_new(ng_linear_new(4, 5), ng_layer_norm_new(5), ng_gelu_new(),
                              ng_linear_new(5, 2));
 }
-static ng_module *case_residual_convolution(void)
+static ng_module *layer_case_residual_convolution(void)
 {
     return ng_sequential_new(
         ng_residual_new(ng_sequential_new(ng_conv2d_new(2, 2, 3, .padding = 1, .no_bias = true),
@@ -108,9 +108,9 @@ static ng_module *case_residual_convolution(void)
 }
 
 const ng_case ng_layer_cases_sequential[] = {
-    {.name = "Sequential", .module = case_sequential, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "Sequential", .module = layer_case_sequential, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "Sequential (residual convolution)",
-     .module = case_residual_convolution,
+     .module = layer_case_residual_convolution,
      .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
 };
 const int ng_layer_cases_sequential_count = NG_CASE_COUNT(ng_layer_cases_sequential);

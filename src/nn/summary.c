@@ -1,4 +1,4 @@
-/* The table of a network: path, layer with its settings, parameters' shapes, counts; the total. */
+/* ng_summary: a table of a network's layers, their settings, shapes and numbers of parameters. */
 #include "nn/module.h"
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void print_count(char *text, size_t bytes, int64_t count)
     text[used] = '\0';
 }
 
-/* Appends to a cell; what does not fit is cut. */
+/* Appends to a cell and cuts what does not fit. */
 static void summary_append(char *cell, const char *first, const char *second, const char *third)
 {
     const size_t used = strlen(cell);

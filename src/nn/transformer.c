@@ -87,7 +87,7 @@ static bool block_options_accepted(const char *function, int64_t dim,
            ng_option_range(function, "dropout", o->dropout, 0, 1);
 }
 
-/* Registers what stands around f, which is named `name`: norm_<name> and so on. */
+/* Registers f as `name`, and its norms and dropout as <name>_norm and so on. */
 static branch branch_around(transformer_block *self, const char *name, ng_module *f)
 {
     const ng_transformer_block_new_options *o = &self->options;
@@ -146,7 +146,7 @@ static bool ids_fit(const transformer *net, const ng_tensor *ids)
         return false;
     }
     if (ids->shape.dim[1] <= net->options.length) return true;
-    ng_fail(NG_ESHAPE, "Transformer: ids are %s, sequences of %lld, expected at most %lld",
+    ng_fail(NG_ESHAPE, "Transformer: ids are %s, %lld steps long, expected at most %lld",
             ng_shape_print(ids->shape).text, (long long)ids->shape.dim[1],
             (long long)net->options.length);
     return false;
@@ -254,37 +254,37 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_block_pre(void)
+static ng_module *layer_case_block_pre(void)
 {
     return ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,
                                     .activation = NG_FEED_FORWARD_SWIGLU);
 }
-static ng_module *case_block_post(void)
+static ng_module *layer_case_block_post(void)
 {
     return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST, .dropout = 0.2);
 }
-static ng_module *case_block_sandwich(void)
+static ng_module *layer_case_block_sandwich(void)
 {
     return ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3, .placement = NG_NORM_SANDWICH,
                                     .qk_norm = ng_norm_rms);
 }
-static ng_module *case_block_deep(void)
+static ng_module *layer_case_block_deep(void)
 {
     return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3);
 }
-static ng_module *case_block_batch(void)
+static ng_module *layer_case_block_batch(void)
 {
     return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch);
 }
-static ng_module *case_block_no_norm(void)
+static ng_module *layer_case_block_no_norm(void)
 {
     return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none);
 }
-static ng_module *case_transformer(void)
+static ng_module *layer_case_transformer(void)
 {
     return ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3);
 }
-static ng_module *case_transformer_rotary(void)
+static ng_module *layer_case_transformer_rotary(void)
 {
     return ng_transformer_new(5, .dim = 4, .heads = 1, .layers = 1, .hidden = 3,
                               .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
@@ -293,26 +293,28 @@ static ng_module *case_transformer_rotary(void)
 
 const ng_case ng_layer_cases_transformer[] = {
     {.name = "TransformerBlock (pre)",
-     .module = case_block_pre,
+     .module = layer_case_block_pre,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "TransformerBlock (post)",
-     .module = case_block_post,
+     .module = layer_case_block_post,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "TransformerBlock (sandwich)",
-     .module = case_block_sandwich,
+     .module = layer_case_block_sandwich,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "TransformerBlock (DeepNorm)",
-     .module = case_block_deep,
+     .module = layer_case_block_deep,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "TransformerBlock (BatchNorm)",
-     .module = case_block_batch,
+     .module = layer_case_block_batch,
      .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
     {.name = "TransformerBlock (no norm)",
-     .module = case_block_no_norm,
+     .module = layer_case_block_no_norm,
      .inputs = {NG_CASE_ANY("x", 2, 2, 4)}},
-    {.name = "Transformer", .module = case_transformer, .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
+    {.name = "Transformer",
+     .module = layer_case_transformer,
+     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
     {.name = "Transformer (rotary, DeepNorm)",
-     .module = case_transformer_rotary,
+     .module = layer_case_transformer_rotary,
      .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
 };
 const int ng_layer_cases_transformer_count = NG_CASE_COUNT(ng_layer_cases_transformer);

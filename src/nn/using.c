@@ -1,4 +1,4 @@
-/* A network as a function of its parameters: what a forward pass reads in their place. */
+/* ng_forward_using: a forward pass that reads other tensors instead of the parameters. */
 #include "nn/module.h"
 
 ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter)
@@ -24,7 +24,7 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, n
 
 static const char using_name[] = "ng_forward_using";
 
-/* Whether `value` can stand for `own`, the parameter of that path. */
+/* Whether `value` can replace `own`, the parameter of that path. */
 static bool using_fits(const char *path, const ng_tensor *own, const ng_tape *tape,
                        const ng_tensor *value)
 {
@@ -32,18 +32,14 @@ static bool using_fits(const char *path, const ng_tensor *own, const ng_tape *ta
     snprintf(role, sizeof role, "the tensor for %s", path);
     if (!ng_given(using_name, role, value) || !ng_usable(using_name, role, 0, tape, value))
         return false;
-    if (!ng_shape_equal(value->shape, own->shape)) {
-        ng_fail(NG_ESHAPE, "%s: %s is %s, expected %s", using_name, role,
-                ng_shape_print(value->shape).text, ng_shape_print(own->shape).text);
-        return false;
-    }
+    if (!ng_has_shape(using_name, role, value, own->shape)) return false;
     if (value->dtype == own->dtype) return true;
     ng_fail(NG_EDTYPE, "%s: %s is %s, expected %s", using_name, role, ng_dtype_name(value->dtype),
             ng_dtype_name(own->dtype));
     return false;
 }
 
-/* Puts the parameters of the tree into own[*n] and after it; false where a value does not fit. */
+/* Collects the parameters of the tree in own[*n] and after; false if a value does not fit. */
 static bool using_collect(const ng_module *root, const ng_module *self, const ng_tape *tape,
                           ng_tensor *const *values, ng_tensor **own, int *n)
 {
@@ -66,8 +62,8 @@ ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
         return NULL;
     const int count = options.count;
     if (count != module->registry->parameters) {
-        ng_fail(NG_EVALUE, "%s: %d tensors for a %s of %lld parameters", using_name, count,
-                module->type->name, (long long)module->registry->parameters);
+        ng_fail(NG_EVALUE, "%s: %d tensors, expected %lld: the parameters of the %s", using_name,
+                count, (long long)module->registry->parameters, module->type->name);
         return NULL;
     }
     tape->function = using_name;

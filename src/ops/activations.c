@@ -35,7 +35,7 @@ static ng_tensor *gelu_definition(ng_tape *tape, const ng_node *node)
     return ng_mul(tape, node->inputs[0], normal_below(tape, node->inputs[0]));
 }
 
-/* Phi(x) + x phi(x), where an infinite x is as one at which phi is 0 already */
+/* Phi(x) + x phi(x); an infinite x is clamped to where phi is 0 */
 static void gelu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40);
@@ -191,7 +191,7 @@ ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
     if (!ng_accepts("ng_glu", tape, 1, &x)) return NULL;
     const int last = x->shape.rank - 1;
     if (last < 0 || x->shape.dim[last] % 2 != 0) {
-        ng_fail(NG_ESHAPE, "ng_glu: x is %s, expected a last dimension of two halves",
+        ng_fail(NG_ESHAPE, "ng_glu: x is %s, expected an even last dimension",
                 ng_shape_print(x->shape).text);
         return NULL;
     }
@@ -260,7 +260,7 @@ NG_CASE_CALL(case_hardtanh, ng_hardtanh(tape, in[0]))
 NG_CASE_CALL(case_hardsigmoid, ng_hardsigmoid(tape, in[0]))
 NG_CASE_CALL(case_hardswish, ng_hardswish(tape, in[0]))
 
-/* On either side of the kinks of the hard ones, and between. */
+/* Values on both sides of the kinks of the hard activations, and between them. */
 #define WIDE                                                                                       \
     {                                                                                              \
         .name = "x", .shape = NG_CASE_SHAPE(5, 6), .low = -7.03, .high = 7.01                      \

@@ -3,7 +3,7 @@
 
 /* ---- Gradient rules: da and db are in the shape of y, and are summed back to a's and b's --- */
 
-/* Where a wins over b 1, where it loses 0, and 1/2 in a tie: (1 + [a > b] - [a < b]) / 2. */
+/* 1 where a > b, 0 where a < b, 1/2 where they are equal: (1 + [a > b] - [a < b]) / 2. */
 static ng_tensor *share(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 {
     ng_tensor *a0 = ng_detach(tape, a), *b0 = ng_detach(tape, b);

@@ -56,7 +56,7 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
     return ng_where(tape, keys, sees, zero);
 }
 
-/* (N, H, T, S): 0 where dropout takes a weight out, else 1 / (1 - p). */
+/* (N, H, T, S): 0 where dropout removes a weight, else 1 / (1 - p). */
 static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype dtype)
 {
     const uint32_t limit = ng_drop_limit(s);
@@ -72,7 +72,7 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
     return mask;
 }
 
-/* Of no score that is finite is the maximum less than this. */
+/* A lower bound of all finite scores. */
 static double lowest(ng_dtype dtype) { return dtype == NG_F32 ? -(double)FLT_MAX : -DBL_MAX; }
 
 /* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
@@ -103,7 +103,7 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 
 /* ---- Backward ----------------------------------------------------------------------------- */
 
-/* What the kernel reads; k and v may stand behind q in one tensor. */
+/* The inputs of the kernel; q, k and v may be parts of one tensor. */
 static ng_attention_inputs inputs_of(const attention_attributes *saved, ng_tensor *const *in)
 {
     const char *q = in[0]->data;
@@ -112,8 +112,8 @@ static ng_attention_inputs inputs_of(const attention_attributes *saved, ng_tenso
                                  q + packed_bytes(saved, in[0], 2), in[3]->data};
 }
 
-static ng_status attention_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                    ng_slot *dx)
+static ng_status attention_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                       ng_slot *dx)
 {
     (void)tape;
     const attention_attributes *saved = node->attributes;
@@ -133,7 +133,7 @@ static ng_status attention_backward(ng_tape *tape, const ng_node *node, const ng
 }
 
 static const ng_op attention_op = {
-    .name = "attention", .backward = attention_backward, .definition = attention_definition};
+    .name = "attention", .backward = attention_op_backward, .definition = attention_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
@@ -213,21 +213,12 @@ static bool shape_packed(const ng_tensor *qkv, int64_t heads, ng_attention_shape
     return true;
 }
 
-static bool settings_fit(const char *function, const ng_attention_shape *s, const ng_tensor *mask)
+static bool attention_settings_fit(const char *function, const ng_attention_shape *s,
+                                   const ng_tensor *mask)
 {
-    const ng_shape expected = NG_SHAPE(s->batches, s->keys);
-    if (!isfinite(s->scale)) {
-        ng_fail(NG_EVALUE, "%s: scale = %g, expected a finite number", function, s->scale);
-        return false;
-    }
-    if (!(s->dropout >= 0 && s->dropout < 1)) {
-        ng_fail(NG_EVALUE, "%s: dropout = %g, expected 0 <= dropout < 1", function, s->dropout);
-        return false;
-    }
-    if (ng_is_none(mask) || ng_shape_equal(mask->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: mask is %s, expected (batches, keys) = %s", function,
-            ng_shape_print(mask->shape).text, ng_shape_print(expected).text);
-    return false;
+    return ng_option_range(function, "scale", s->scale, -HUGE_VAL, HUGE_VAL) &&
+           ng_option_range(function, "dropout", s->dropout, 0, 1) &&
+           ng_has_shape(function, "mask", mask, NG_SHAPE(s->batches, s->keys));
 }
 
 /* ---- Heads that share keys and values ------------------------------------------------------ */
@@ -271,15 +262,15 @@ static ng_tensor *repeated(ng_tape *tape, ng_tensor *x, int64_t heads, int64_t k
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *attend(const char *function, ng_tape *tape, ng_tensor *const inputs[4],
-                         attention_attributes saved, const ng_attention_options *options)
+static ng_tensor *attention_record(const char *function, ng_tape *tape, ng_tensor *const inputs[4],
+                                   attention_attributes saved, const ng_attention_options *options)
 {
     ng_attention_shape *s = &saved.shape;
     s->causal = options->causal;
     s->scale = ng_option(options->scale, s->dim > 0 ? 1 / sqrt((double)s->dim) : 1);
     s->dropout = options->dropout;
     const int64_t rows = ng_shape_size(function, NG_SHAPE(s->batches, s->heads, s->queries));
-    if (rows < 0 || !settings_fit(function, s, inputs[3])) return NULL;
+    if (rows < 0 || !attention_settings_fit(function, s, inputs[3])) return NULL;
     ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
     if (s->dropout > 0) s->seed = ng_rng_next(&rng);
 
@@ -315,7 +306,7 @@ ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, ng_tenso
     attention_attributes saved = {.apart = options.heads == 0};
     const bool fits = saved.apart ? shape_apart(q, k, v, &saved.shape)
                                   : shape_beside(q, k, v, options.heads, &saved.shape);
-    return fits ? attend("ng_attention", tape, inputs, saved, &options) : NULL;
+    return fits ? attention_record("ng_attention", tape, inputs, saved, &options) : NULL;
 }
 
 /* qkv (N, T, (H + 2 G) D) */
@@ -356,12 +347,12 @@ ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attenti
     if (!shape_packed(qkv, options.heads, &saved.shape)) return NULL;
     const ng_attention_options same = {
         .scale = options.scale, .causal = options.causal, .dropout = options.dropout};
-    return attend("ng_self_attention", tape, inputs, saved, &same);
+    return attention_record("ng_self_attention", tape, inputs, saved, &same);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-/* Normal values become a mask: 1 where they exceed -0.7, about three quarters. */
+/* A mask from normal values: 1 above -0.7, about three quarters. */
 static ng_tensor *mask_of(ng_tape *tape, ng_tensor *x)
 {
     return ng_greater(tape, x, ng_full(tape, ng_dtype_of(x), NG_SCALAR, -0.7));

@@ -1,4 +1,4 @@
-/* Tensors that are no function of anything, and changes of dtype. */
+/* Constants on the tape, and changes of dtype. */
 #include "ops/op.h"
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static bool is_dtype(const char *function, ng_dtype dtype)
     return false;
 }
 
-/* Room for a constant; its elements are the caller's to write. */
+/* A constant with uninitialised elements. */
 static ng_tensor *constant(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
     if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
@@ -57,8 +57,8 @@ ng_tensor *ng_from(ng_tape *tape, ng_dtype dtype, ng_shape shape, const double *
     ng_tensor *x = constant(function, tape, dtype, shape);
     if (!x) return NULL;
     if (count != x->size) {
-        ng_fail(NG_ESHAPE, "%s: %lld values for shape %s of %lld elements", function,
-                (long long)count, ng_shape_print(shape).text, (long long)x->size);
+        ng_fail(NG_ESHAPE, "%s: %lld values, expected %lld for shape %s", function,
+                (long long)count, (long long)x->size, ng_shape_print(shape).text);
         return NULL;
     }
     for (int64_t i = 0; i < count; i++) ng_tensor_store(x, i, values[i]);
@@ -142,7 +142,8 @@ ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t 
     shape.rank++;
     const int64_t *const label = labels->data;
     if (classes == 0 && labels->size > 0) {
-        ng_fail(NG_EVALUE, "%s: a label and 0 classes, expected 1 or more", function);
+        ng_fail(NG_EVALUE, "%s: classes is 0, expected at least 1 where there are labels",
+                function);
         return NULL;
     }
     for (int64_t i = 0; i < labels->size; i++)
@@ -168,7 +169,7 @@ static void cast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 
 static const ng_op cast_op = {.name = "cast", .gradient = cast_gradient};
 
-/* The pairs of dtypes that are cast most, and any other. */
+/* Casts x into y; float and double have loops of their own. */
 static void convert(const ng_tensor *x, ng_tensor *y)
 {
     if (y->dtype == NG_F64 && x->dtype == NG_F32) {

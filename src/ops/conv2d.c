@@ -52,7 +52,7 @@ static ng_tensor *conv2d_dx(ng_tape *tape, ng_tensor *dy, ng_tensor *weight,
                                .output_padding_w = left[1], .groups = shape->groups);
 }
 
-/* For its cotangent u, which is of weight's shape. */
+/* The gradients of the weight's gradient; its cotangent u has the weight's shape. */
 static void dweight_gradient(ng_tape *tape, const ng_node *node, ng_tensor *u, ng_tensor **dx)
 {
     const ng_conv_shape *shape = node->attributes;
@@ -130,7 +130,7 @@ static bool is_of_rank(const ng_conv_call *call)
     return false;
 }
 
-/* `outputs` as in ng_conv_accepts, which is where weight has the channels of the result. */
+/* `outputs` is the axis of weight that counts the channels of the result. */
 static bool weight_fits(const ng_conv_call *call, int outputs)
 {
     const ng_shape x = call->x->shape, weight = call->weight->shape;
@@ -158,11 +158,7 @@ static bool bias_fits(const ng_conv_call *call, int outputs)
 {
     const ng_shape weight = call->weight->shape;
     const ng_shape expected = NG_SHAPE(weight.dim[outputs] * (outputs == 0 ? 1 : call->groups));
-    if (ng_is_none(call->bias) || ng_shape_equal(call->bias->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: bias is %s and weight %s, expected bias %s", call->function,
-            ng_shape_print(call->bias->shape).text, ng_shape_print(weight).text,
-            ng_shape_print(expected).text);
-    return false;
+    return ng_has_shape(call->function, "bias", call->bias, expected);
 }
 
 bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs)

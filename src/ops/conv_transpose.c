@@ -10,7 +10,7 @@
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
-/* The convolution itself, and what it gives its weight. */
+/* dx is a convolution of dy, dweight its gradient to the weight. */
 static void transposed_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_conv_shape *shape = node->attributes;
@@ -63,7 +63,7 @@ static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, i
     return false;
 }
 
-/* What the kernels compute. */
+/* Runs the kernels. */
 static bool shape_of(const ng_conv_call *call, ng_conv_shape *shape)
 {
     const ng_shape x = call->x->shape, weight = call->weight->shape;
@@ -146,14 +146,14 @@ ng_tensor *ng_conv_transpose1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-NG_CASE_CALL(case_plain, ng_conv_transpose2d(tape, in[0], in[1], in[2]))
+NG_CASE_CALL(case_transpose_plain, ng_conv_transpose2d(tape, in[0], in[1], in[2]))
 NG_CASE_CALL(case_no_bias, ng_conv_transpose2d(tape, in[0], in[1], NG_NONE, .stride = 2))
 NG_CASE_CALL(case_stride, ng_conv_transpose2d(tape, in[0], in[1], in[2], .stride = 2, .padding = 1,
                                               .output_padding = 1))
 NG_CASE_CALL(case_all, ng_conv_transpose2d(tape, in[0], in[1], in[2], .stride_w = 3, .padding_h = 1,
                                            .dilation = 2, .output_padding_w = 2, .groups = 2))
-NG_CASE_CALL(case_line, ng_conv_transpose1d(tape, in[0], in[1], in[2]))
-NG_CASE_CALL(case_line_all,
+NG_CASE_CALL(case_transpose_line, ng_conv_transpose1d(tape, in[0], in[1], in[2]))
+NG_CASE_CALL(case_transpose_line_all,
              ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 1,
                                  .dilation = 2, .output_padding = 1, .groups = 2))
 
@@ -166,7 +166,7 @@ NG_CASE_CALL(case_line_all,
     }
 
 const ng_case ng_op_cases_conv_transpose[] = {
-    CASE("conv_transpose2d", case_plain, "bias", NG_CASE_SHAPE(2, 3, 2, 3),
+    CASE("conv_transpose2d", case_transpose_plain, "bias", NG_CASE_SHAPE(2, 3, 2, 3),
          NG_CASE_SHAPE(3, 2, 2, 2)),
     CASE("conv_transpose2d (no bias)", case_no_bias, NULL, NG_CASE_SHAPE(2, 1, 2, 2),
          NG_CASE_SHAPE(1, 2, 3, 2)),
@@ -174,8 +174,9 @@ const ng_case ng_op_cases_conv_transpose[] = {
          NG_CASE_SHAPE(1, 2, 2, 3), NG_CASE_SHAPE(2, 2, 3, 3)),
     CASE("conv_transpose2d (stride, padding, dilation, groups)", case_all, "bias",
          NG_CASE_SHAPE(1, 4, 3, 2), NG_CASE_SHAPE(4, 1, 2, 2)),
-    CASE("conv_transpose1d", case_line, "bias", NG_CASE_SHAPE(2, 3, 3), NG_CASE_SHAPE(3, 2, 2)),
-    CASE("conv_transpose1d (stride, padding, dilation, groups)", case_line_all, "bias",
+    CASE("conv_transpose1d", case_transpose_line, "bias", NG_CASE_SHAPE(2, 3, 3),
+         NG_CASE_SHAPE(3, 2, 2)),
+    CASE("conv_transpose1d (stride, padding, dilation, groups)", case_transpose_line_all, "bias",
          NG_CASE_SHAPE(2, 2, 3), NG_CASE_SHAPE(2, 1, 3)),
 };
 const int ng_op_cases_conv_transpose_count = NG_CASE_COUNT(ng_op_cases_conv_transpose);

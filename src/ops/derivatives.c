@@ -3,8 +3,8 @@
 #include <normgrad/derivatives.h>
 #include <string.h>
 
-static bool has_gradient(const char *function, const char *role, int number, const ng_tape *tape,
-                         const ng_tensor *x)
+static bool derivatives_has_gradient(const char *function, const char *role, int number,
+                                     const ng_tape *tape, const ng_tensor *x)
 {
     if (!ng_usable(function, role, number, tape, x)) return false;
     if (x->requires_grad) return true;
@@ -23,7 +23,7 @@ static bool one_element(const char *function, const ng_tensor *y)
     return false;
 }
 
-/* Whether the vectors are there, one for each input, of its shape and dtype. */
+/* Whether there is one vector for each input, of its shape and dtype. */
 static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *inputs,
                         ng_tensor *const *vectors, int count)
 {
@@ -36,7 +36,7 @@ static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *i
         return false;
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i], *v = vectors[i];
-        if (!has_gradient(function, "input", i + 1, tape, x) ||
+        if (!derivatives_has_gradient(function, "input", i + 1, tape, x) ||
             !ng_usable(function, "vector", i + 1, tape, v))
             return false;
         if (v->dtype == x->dtype && ng_shape_equal(v->shape, x->shape)) continue;
@@ -49,7 +49,7 @@ static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *i
     return true;
 }
 
-/* sum_j a_j . b_j; terms without a gradient are left out, and NG_NONE says that all were. */
+/* sum_j a_j . b_j over the terms that have a gradient; NG_NONE if none has. */
 static ng_tensor *dot_of_lists(ng_tape *tape, ng_tensor *const *a, ng_tensor *const *b, int count)
 {
     ng_tensor *sum = NG_NONE;
@@ -64,10 +64,10 @@ static ng_tensor *dot_of_lists(ng_tape *tape, ng_tensor *const *a, ng_tensor *co
 /* ---- Jacobian: a row for each element of y -------------------------------------------------- */
 
 /* (y..., x...) */
-static bool joint_shape(const char *function, ng_shape y, ng_shape x, ng_shape *joint)
+static bool derivatives_joint_shape(const char *function, ng_shape y, ng_shape x, ng_shape *joint)
 {
     if (y.rank + x.rank > NG_MAX_RANK) {
-        ng_fail(NG_ESHAPE, "%s: %s by %s gives %d dimensions, at most %d", function,
+        ng_fail(NG_ESHAPE, "%s: %s by %s gives %d dimensions, expected at most %d", function,
                 ng_shape_print(y).text, ng_shape_print(x).text, y.rank + x.rank, NG_MAX_RANK);
         return false;
     }
@@ -76,7 +76,7 @@ static bool joint_shape(const char *function, ng_shape y, ng_shape x, ng_shape *
     return ng_shape_size(function, *joint) >= 0;
 }
 
-/* d y_k / d x; the cotangent that asks for it is recorded with the row, and so each has its own. */
+/* d y_k / d x. Each row has a cotangent of its own, because it is recorded with the row. */
 static ng_tensor *row_of(const char *function, ng_tape *tape, ng_tensor *y, int64_t k,
                          ng_jacobian_options options)
 {
@@ -122,7 +122,7 @@ static ng_tensor *jacobian(const char *function, ng_tape *tape, ng_tensor *y,
                            ng_jacobian_options options)
 {
     ng_shape shape;
-    if (!joint_shape(function, y->shape, options.x->shape, &shape)) return NULL;
+    if (!derivatives_joint_shape(function, y->shape, options.x->shape, &shape)) return NULL;
     if (y->size > INT32_MAX) {
         ng_fail(NG_ESHAPE, "%s: y is %s, expected at most 2^31 - 1 elements", function,
                 ng_shape_print(y->shape).text);
@@ -138,9 +138,9 @@ ng_tensor *ng_jacobian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_options opt
     static const char function[] = "ng_jacobian";
     ng_tensor *const operands[] = {y, options.x};
     if (!ng_accepts(function, tape, 2, operands) ||
-        !has_gradient(function, "x", 0, tape, options.x))
+        !derivatives_has_gradient(function, "x", 0, tape, options.x))
         return NULL;
-    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y)) return NULL;
+    if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y)) return NULL;
     return jacobian(function, tape, y, options);
 }
 
@@ -151,9 +151,9 @@ ng_tensor *ng_hessian_with(ng_tape *tape, ng_tensor *y, ng_jacobian_options opti
     static const char function[] = "ng_hessian";
     ng_tensor *const operands[] = {y, options.x};
     if (!ng_accepts(function, tape, 2, operands) ||
-        !has_gradient(function, "x", 0, tape, options.x) || !one_element(function, y))
+        !derivatives_has_gradient(function, "x", 0, tape, options.x) || !one_element(function, y))
         return NULL;
-    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y)) return NULL;
+    if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y)) return NULL;
     ng_tensor *gradient = NULL;
     ng_gradients_for(function, tape, &y, 1, &options.x, 1,
                      (ng_gradients_options){.gradients = &gradient,
@@ -173,7 +173,7 @@ static ng_status zeros_for(ng_tape *tape, ng_tensor *const *inputs, int count, n
     return NG_OK;
 }
 
-/* The gradient of g . v, g being the gradient. */
+/* The gradient of g . v, where g is the gradient. */
 ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
                       ng_tensor *const *vectors, ng_hvp_options options)
 {
@@ -181,7 +181,7 @@ ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int
     if (!ng_accepts(function, tape, 1, &y) || !ng_given(function, "products", options.products) ||
         !vectors_fit(function, tape, inputs, vectors, n_inputs) || !one_element(function, y))
         return ng_newest_status();
-    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y))
+    if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y))
         return ng_newest_status();
     ng_tensor **g = ng_tape_memory(tape, 2 * (size_t)n_inputs * sizeof(ng_tensor *));
     if (!g) return ng_newest_status();
@@ -209,7 +209,7 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
     if (!ng_accepts(function, tape, 1, &y) ||
         !vectors_fit(function, tape, inputs, options.vectors, n_inputs))
         return NULL;
-    if (!options.allow_unused && !has_gradient(function, "y", 0, tape, y)) return NULL;
+    if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y)) return NULL;
     ng_tensor **g = ng_tape_memory(tape, (size_t)n_inputs * sizeof(ng_tensor *));
     ng_tensor *ones = ng_ones_like(tape, y);
     ng_tensor *cotangent = ones ? ng_variable(tape, ones, .by_definition = true) : NULL;
@@ -233,7 +233,7 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-/* sum tanh(x w)^2 and its like: something that is curved in both operands. */
+/* sum tanh(x w)^2: a function that is nonlinear in both operands. */
 static ng_tensor *curved(ng_tape *tape, ng_tensor *const *in)
 {
     return ng_tanh(tape, ng_matmul(tape, in[0], in[1]));

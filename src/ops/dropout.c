@@ -13,10 +13,7 @@ static void draw_mask(ng_tensor *mask, double p, ng_rng *rng)
 ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p)
 {
     if (!ng_accepts("ng_dropout", tape, 1, &x)) return NULL;
-    if (!(p >= 0 && p < 1)) {
-        ng_fail(NG_EVALUE, "ng_dropout: p = %g, expected 0 <= p < 1", p);
-        return NULL;
-    }
+    if (!ng_option_range("ng_dropout", "p", p, 0, 1)) return NULL;
     if (p == 0) return x;
     ng_tensor *mask = ng_result(tape, x->dtype, x->shape);
     if (!mask) return NULL;

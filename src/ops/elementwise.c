@@ -6,10 +6,10 @@
 
 static const double two_over_sqrt_pi = 1.12837916709551257390;
 
-/* Of steps: 0, and taken to be so at the steps too. */
+/* The gradient of step functions: 0, also at the steps. */
 #define NO_SLOPE ((void)dy, ng_zeros_like(tape, x))
 
-/* e^-x^2, where an infinite x is as one at which that is 0 already */
+/* e^-x^2; an infinite x is clamped to where that is 0 */
 static ng_tensor *bell(ng_tape *tape, ng_tensor *x)
 {
     return ng_exp(tape, ng_neg(tape, ng_square(tape, ng_clamp(tape, x, -40, 40))));
@@ -33,7 +33,7 @@ NG_UNARY_RULE(floor, NO_SLOPE)
 NG_UNARY_RULE(log1p, ng_div(tape, dy, ng_add_scalar(tape, x, 1)))
 NG_UNARY_RULE(expm1, ng_mul(tape, dy, ng_exp(tape, x))) /* y + 1 has lost digits of a small e^x */
 
-/* dy / (1 + x^2), where an infinite x is as the largest number; of its square no slope overflows */
+/* dy / (1 + x^2), with an infinite x clamped to the largest number */
 static void atan_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *const x = ng_finite(tape, node->inputs[0]);
@@ -111,7 +111,7 @@ NG_CASE_CALL(case_clamp_inside, ng_clamp(tape, in[0], -4, 4))
 NG_CASE_CALL(case_clamp_below, ng_clamp(tape, in[0], 0, (double)INFINITY))
 NG_CASE_CALL(case_clamp_above, ng_clamp(tape, in[0], -(double)INFINITY, 0.1))
 
-/* Between two steps of floor. */
+/* Values between two steps of floor. */
 #define BETWEEN                                                                                    \
     {                                                                                              \
         .name = "x", .shape = NG_CASE_SHAPE(3, 4), .low = 2.2, .high = 2.8                         \

@@ -1,6 +1,6 @@
-/* Sums over the members of a group. y = sum of x over the members; every member's cotangent adds to
- * the gradient of every member's x: dx = sum of dy over the members. */
-#include "group/team.h"
+/* Sums over the ranks of a group. y = sum of x over the ranks; the cotangent of every rank adds to
+ * the gradient of x on every rank: dx = sum of dy over the ranks. */
+#include "group/collective.h"
 #include "ops/op.h"
 #include <string.h>
 

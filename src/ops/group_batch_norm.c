@@ -1,7 +1,7 @@
 /* Batch normalization over the samples of all members of a group: batch_norm.c, where
  * m = sum of the members' numbers per channel, any of which may be 0. Per channel,
  *
- *     (m, mean, sum (x - mean)^2) = that of all members, combined two by two (group/team.c)
+ *     (m, mean, sum (x - mean)^2) = that of all ranks, combined two by two (group/combine.c)
  *
  * and backwards, with the sums over all members' samples,
  *
@@ -11,7 +11,7 @@
  *
  * as every member's parameters get the gradient of its own part, to be added up with the others'.
  */
-#include "group/team.h"
+#include "group/collective.h"
 #include "ops/op.h"
 #include <string.h>
 

@@ -48,7 +48,7 @@ static void fold_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 
 static const ng_op fold_op = {.name = "fold", .gradient = fold_gradient};
 
-/* Whether columns (N, C kernel_h kernel_w, OH OW) are those of images of the windows' size. */
+/* Whether columns have the shape (N, C kernel_h kernel_w, OH OW) of the windows. */
 static bool columns_fit(const ng_shape columns, const ng_windows *w)
 {
     const int64_t taps = w->kernel[0] * w->kernel[1], places = w->out[0] * w->out[1];
@@ -77,7 +77,7 @@ ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64
 
 /* ---- Pooling ------------------------------------------------------------------------------- */
 
-/* x's windows as the columns' own axis: (N, C, kernel_h kernel_w, OH OW). */
+/* The windows of x: (N, C, kernel_h kernel_w, OH OW). */
 static ng_tensor *windows_apart(ng_tape *tape, ng_tensor *x, const ng_windows *w)
 {
     ng_tensor *columns = ng_unfold_with(tape, x, ng_window_of(w));
@@ -104,8 +104,8 @@ static ng_tensor *max_pool_definition(ng_tape *tape, const ng_node *node)
     return ng_reshape(tape, y, node->output->shape);
 }
 
-static ng_status max_pool_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                   ng_slot *dx)
+static ng_status image_max_pool_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                         ng_slot *dx)
 {
     (void)tape;
     const max_pool_attributes *a = node->attributes;
@@ -116,7 +116,7 @@ static ng_status max_pool_backward(ng_tape *tape, const ng_node *node, const ng_
 }
 
 static const ng_op max_pool_op = {
-    .name = "max_pool2d", .backward = max_pool_backward, .definition = max_pool_definition};
+    .name = "max_pool2d", .backward = image_max_pool_backward, .definition = max_pool_definition};
 
 /* y = mean of each window */
 static ng_tensor *avg_pool_definition(ng_tape *tape, const ng_node *node)
@@ -149,7 +149,7 @@ bool ng_pool_padding_fits(const char *function, const ng_windows *w)
     return true;
 }
 
-/* A result for pooled x, whose windows are put into *w. */
+/* The result tensor of pooling; sets *w to the windows. */
 static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x,
                          ng_window_options window, ng_windows *w)
 {

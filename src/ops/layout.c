@@ -12,7 +12,7 @@ static void reshape_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, 
 
 static const ng_op reshape_op = {.name = "reshape", .gradient = reshape_gradient};
 
-/* Puts what the other dimensions leave of `size` in the place of a -1. */
+/* Replaces a dimension -1 by the size over the product of the others. */
 static bool fill_open_dimension(const ng_tensor *x, ng_shape *shape)
 {
     if (shape->rank < 0 || shape->rank > NG_MAX_RANK) return true;
@@ -25,14 +25,15 @@ static bool fill_open_dimension(const ng_tensor *x, ng_shape *shape)
         } else if (open < 0) {
             open = i;
         } else {
-            ng_fail(NG_ESHAPE, "ng_reshape: %s has more than one dimension -1",
+            ng_fail(NG_ESHAPE, "ng_reshape: shape %s, expected at most one dimension -1",
                     ng_shape_print(asked).text);
             return false;
         }
     }
     if (open < 0) return true;
     if (others <= 0 || x->size % others != 0) {
-        ng_fail(NG_ESHAPE, "ng_reshape: %s has %lld elements, which %s does not divide",
+        ng_fail(NG_ESHAPE,
+                "ng_reshape: x is %s with %lld elements, expected a multiple of the rest of %s",
                 ng_shape_print(x->shape).text, (long long)x->size, ng_shape_print(asked).text);
         return false;
     }
@@ -48,7 +49,7 @@ ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape)
     const int64_t size = ng_shape_size("ng_reshape", shape);
     if (size < 0) return NULL;
     if (size != x->size) {
-        ng_fail(NG_ESHAPE, "ng_reshape: %s has %lld elements, %s has %lld",
+        ng_fail(NG_ESHAPE, "ng_reshape: x is %s with %lld elements, but shape %s has %lld",
                 ng_shape_print(x->shape).text, (long long)x->size, ng_shape_print(shape).text,
                 (long long)size);
         return NULL;
@@ -59,7 +60,7 @@ ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape)
 
 /* ---- permute: y's axis i is x's axis axes[i] ----------------------------------------------- */
 
-/* The other way: x's axis axes[i] is y's axis i. */
+/* The inverse: x's axis axes[i] is y's axis i. */
 static void permute_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_axes *axes = node->attributes;
@@ -156,7 +157,7 @@ typedef struct {
     int64_t count, length, step, start;
 } blocks;
 
-static blocks blocks_of(ng_shape shape, int axis, int64_t from, int64_t to)
+static blocks layout_blocks_of(ng_shape shape, int axis, int64_t from, int64_t to)
 {
     const int64_t inner = ng_shape_span(shape, axis + 1, shape.rank);
     return (blocks){.count = ng_shape_span(shape, 0, axis),
@@ -167,7 +168,7 @@ static blocks blocks_of(ng_shape shape, int axis, int64_t from, int64_t to)
 
 static blocks blocks_of_all(ng_shape shape, int axis)
 {
-    return blocks_of(shape, axis, 0, shape.dim[axis]);
+    return layout_blocks_of(shape, axis, 0, shape.dim[axis]);
 }
 
 static const char *block_in(const void *data, const blocks *b, int64_t i, size_t bytes)
@@ -197,7 +198,7 @@ static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, bloc
         kernels->add_to(block_in(x, &from, i, bytes), block_out(y, &to, i, bytes), from.length);
 }
 
-/* Which part of its input a slice is, or of its output the input of a pad. */
+/* The part of the input that a slice takes, or of the output that the input of a pad fills. */
 typedef struct {
     int axis;
     int64_t from, to;
@@ -217,7 +218,7 @@ static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_ten
     const part *p = node->attributes;
     const ng_tensor *x = node->inputs[0];
     const blocks from = blocks_of_all(dy->shape, p->axis);
-    const blocks to = blocks_of(x->shape, p->axis, p->from, p->to);
+    const blocks to = layout_blocks_of(x->shape, p->axis, p->from, p->to);
     if (!dx[0].accumulate) ng_kernels_for(x->dtype)->fill(dx[0].data, x->size, 0);
     if (dx[0].accumulate)
         add_blocks(x->dtype, dy->data, from, dx[0].data, to);
@@ -229,7 +230,7 @@ static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_ten
 static const ng_op slice_op = {
     .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
 
-/* Turns bounds that may count from the end into 0 <= from <= to <= dim. */
+/* Converts negative bounds; true if 0 <= from <= to <= dim. */
 static bool resolve_bounds(ng_shape shape, int axis, int64_t *from, int64_t *to)
 {
     const int64_t dim = shape.dim[axis], first = *from, last = *to == NG_END ? dim : *to;
@@ -256,7 +257,7 @@ ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t
     shape.dim[along] = to - from;
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
-    copy_blocks(x->dtype, x->data, blocks_of(x->shape, along, from, to), y->data,
+    copy_blocks(x->dtype, x->data, layout_blocks_of(x->shape, along, from, to), y->data,
                 blocks_of_all(shape, along));
     const part attributes = {along, from, to};
     return ng_record(tape, &slice_op, y, &x, 1, &attributes, sizeof attributes);
@@ -289,7 +290,7 @@ ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t
     const part attributes = {along, before, before + x->shape.dim[along]};
     memset(y->data, 0, (size_t)y->size * ng_dtype_bytes(y->dtype));
     copy_blocks(x->dtype, x->data, blocks_of_all(x->shape, along), y->data,
-                blocks_of(shape, along, attributes.from, attributes.to));
+                layout_blocks_of(shape, along, attributes.from, attributes.to));
     return ng_record(tape, &pad_op, y, &x, 1, &attributes, sizeof attributes);
 }
 
@@ -306,22 +307,23 @@ static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
 
 static const ng_op concat_op = {.name = "concat", .gradient = concat_gradient};
 
-/* Whether a part has the first part's shape but for the axis. */
+/* Whether two shapes are equal except along the axis. */
 static bool joins(ng_shape first, ng_shape other, int axis)
 {
     other.dim[axis] = first.dim[axis];
     return ng_shape_equal(first, other);
 }
 
-/* The first part's shape, with the lengths of all along the axis. */
-static bool joint_shape(ng_tensor *const *parts, int count, int axis, ng_shape *joint)
+/* The shape of the first part with the sum of all lengths along the axis. */
+static bool layout_joint_shape(ng_tensor *const *parts, int count, int axis, ng_shape *joint)
 {
     *joint = parts[0]->shape;
     int64_t *length = &joint->dim[axis];
     for (int i = 1; i < count; i++) {
         const ng_shape shape = parts[i]->shape;
         if (!joins(parts[0]->shape, shape, axis)) {
-            ng_fail(NG_ESHAPE, "ng_concat: %s and %s differ beside axis %d",
+            ng_fail(NG_ESHAPE,
+                    "ng_concat: %s and %s, expected shapes that differ along axis %d only",
                     ng_shape_print(parts[0]->shape).text, ng_shape_print(shape).text, axis);
             return false;
         }
@@ -342,14 +344,14 @@ ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis
     if (!ng_accepts_any("ng_concat", tape, count, parts)) return NULL;
     const int along = ng_axis_index("ng_concat", axis, parts[0]->shape.rank);
     ng_shape shape;
-    if (along < 0 || !joint_shape(parts, count, along, &shape)) return NULL;
+    if (along < 0 || !layout_joint_shape(parts, count, along, &shape)) return NULL;
     ng_tensor *y = ng_result(tape, parts[0]->dtype, shape);
     if (!y) return NULL;
     int64_t from = 0;
     for (int i = 0; i < count; i++) {
         const int64_t to = from + parts[i]->shape.dim[along];
         copy_blocks(y->dtype, parts[i]->data, blocks_of_all(parts[i]->shape, along), y->data,
-                    blocks_of(shape, along, from, to));
+                    layout_blocks_of(shape, along, from, to));
         from = to;
     }
     return ng_record(tape, &concat_op, y, parts, count, &along, sizeof along);

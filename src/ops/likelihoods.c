@@ -11,16 +11,17 @@ typedef struct {
     double total;       /* of the factors */
 } selection;
 
-static bool weights_fit(const char *function, const ng_tape *tape, const ng_tensor *x,
-                        const ng_tensor *weights)
+static bool label_weights_fit(const char *function, const ng_tape *tape, const ng_tensor *x,
+                              const ng_tensor *weights)
 {
     if (!weights) return true;
     if (!ng_usable(function, "weights", 0, tape, weights)) return false;
     const ng_shape expected = {.rank = 1, .dim = {ng_dim(x, -1)}};
     if (weights->dtype == x->dtype && ng_shape_equal(weights->shape, expected)) return true;
-    ng_fail(weights->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE, "%s: weights %s %s, expected %s %s",
-            function, ng_dtype_name(weights->dtype), ng_shape_print(weights->shape).text,
-            ng_dtype_name(x->dtype), ng_shape_print(expected).text);
+    ng_fail(weights->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
+            "%s: weights is %s %s, expected %s %s", function, ng_dtype_name(weights->dtype),
+            ng_shape_print(weights->shape).text, ng_dtype_name(x->dtype),
+            ng_shape_print(expected).text);
     return false;
 }
 
@@ -30,15 +31,15 @@ static bool labels_fit(const char *function, const ng_tensor *x, const ng_tensor
     ng_shape leading = x->shape;
     if (leading.rank > 0) leading.rank--;
     if (x->shape.rank > 0 && ng_shape_equal(leading, labels->shape)) return true;
-    ng_fail(NG_ESHAPE, "%s: labels %s for %s, expected labels (...) for (..., classes)", function,
-            ng_shape_print(labels->shape).text, ng_shape_print(x->shape).text);
+    ng_fail(NG_ESHAPE, "%s: labels is %s and x %s, expected labels (...) for x (..., classes)",
+            function, ng_shape_print(labels->shape).text, ng_shape_print(x->shape).text);
     return false;
 }
 
 static bool select_labels(const char *function, ng_tape *tape, const ng_tensor *x,
                           const ng_nll_options *o, selection *s)
 {
-    if (!weights_fit(function, tape, x, o->weights)) return false;
+    if (!label_weights_fit(function, tape, x, o->weights)) return false;
     ng_shape column = o->labels->shape;
     column.dim[column.rank++] = 1;
     *s = (selection){.index = ng_result(tape, NG_I64, column),
@@ -70,7 +71,7 @@ static ng_tensor *reduced_by(ng_tape *tape, ng_tensor *losses, ng_reduction redu
     return reduction == NG_SUM ? sum : ng_mul_scalar(tape, sum, 1 / total);
 }
 
-/* -factor x[label]; where the factor is 0 it is 0, whatever x holds. */
+/* -factor x[label]; 0 where the factor is 0, even if x is infinite or NaN. */
 static ng_tensor *of_labels(ng_tape *tape, ng_tensor *x, const selection *s)
 {
     ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index, -1), -1);
@@ -144,8 +145,8 @@ ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options op
 
 /* ---- accuracy ------------------------------------------------------------------------------ */
 
-/* Whether the label's element is the first of the largest; with a NaN in the row none is. */
-static bool is_right(const ng_tensor *x, int64_t row, int64_t classes, int64_t label)
+/* Whether the label's element is the first largest one; false if the row has a NaN. */
+static bool likelihoods_is_right(const ng_tensor *x, int64_t row, int64_t classes, int64_t label)
 {
     if (label < 0 || label >= classes) return false;
     const double top = ng_tensor_load(x, row * classes + label);
@@ -170,7 +171,8 @@ double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels)
     }
     const int64_t *label = labels->data, classes = ng_dim(logits, -1);
     int64_t right = 0;
-    for (int64_t r = 0; r < labels->size; r++) right += is_right(logits, r, classes, label[r]);
+    for (int64_t r = 0; r < labels->size; r++)
+        right += likelihoods_is_right(logits, r, classes, label[r]);
     return (double)right / (double)labels->size;
 }
 

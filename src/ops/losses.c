@@ -19,14 +19,14 @@ ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction)
     return reduction == NG_SUM ? ng_sum(tape, losses) : ng_mean(tape, losses);
 }
 
-/* By what a sum of losses is multiplied, where `count` of them count. */
+/* The factor of a sum of `count` losses. */
 static double reduction_scale(ng_reduction reduction, int64_t count)
 {
     return reduction == NG_MEAN ? 1 / (double)count : 1;
 }
 
-/* Room on the tape for x's elements. */
-static void *room_like(ng_tape *tape, const ng_tensor *x)
+/* Memory of the tape for as many elements as x has. */
+static void *memory_like(ng_tape *tape, const ng_tensor *x)
 {
     return ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
 }
@@ -34,12 +34,8 @@ static void *room_like(ng_tape *tape, const ng_tensor *x)
 static bool pair_fits(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
 {
     ng_tensor *inputs[] = {x, o->target};
-    if (!ng_accepts(function, tape, 2, inputs) || !ng_reduction_ok(function, o->reduction))
-        return false;
-    if (ng_shape_equal(x->shape, o->target->shape)) return true;
-    ng_fail(NG_ESHAPE, "%s: target of shape %s, expected %s as the prediction", function,
-            ng_shape_print(o->target->shape).text, ng_shape_print(x->shape).text);
-    return false;
+    return ng_accepts(function, tape, 2, inputs) && ng_reduction_ok(function, o->reduction) &&
+           ng_has_shape(function, "target", o->target, x->shape);
 }
 
 bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
@@ -83,7 +79,7 @@ static ng_status mse_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     void *g = saved->difference;
     double scale = 2 * saved->scale;
     if (saved->reduction == NG_EACH) {
-        g = room_like(tape, x);
+        g = memory_like(tape, x);
         if (!g) return NG_ENOMEM;
         combine(NG_BINARY_MUL, x, saved->difference, dy->data, g);
     } else {
@@ -111,7 +107,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     ng_tensor *y = ng_result(tape, x->dtype, reduction == NG_EACH ? x->shape : NG_SCALAR);
     mse_attributes saved = {.reduction = reduction,
                             .scale = reduction_scale(reduction, x->size),
-                            .difference = room_like(tape, x)};
+                            .difference = memory_like(tape, x)};
     if (!y || !saved.difference) return NULL;
     combine(NG_BINARY_SUB, x, x->data, options.target->data, saved.difference);
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
@@ -141,7 +137,7 @@ ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     if (!pair_fits("ng_huber", tape, x, &options)) return NULL;
     const double delta = ng_option(options.delta, 1);
     if (!(delta > 0)) {
-        ng_fail(NG_EVALUE, "ng_huber: delta = %g, expected a positive number", delta);
+        ng_fail(NG_EVALUE, "ng_huber: delta is %g, expected a positive number", delta);
         return NULL;
     }
     ng_tensor *u = ng_sub(tape, x, options.target);
@@ -159,14 +155,14 @@ typedef struct {
     double scale;
 } bce_attributes;
 
-/* Adds scale g dy to a slot; room: where one dy for all becomes one for each. */
+/* Adds scale g dy to a slot; scratch holds one dy per element if dy is one for all. */
 static void add_scaled(const ng_tensor *x, const bce_attributes *saved, const void *g,
-                       const ng_tensor *dy, double sign, void *room, ng_slot slot)
+                       const ng_tensor *dy, double sign, void *scratch, ng_slot slot)
 {
     double scale = sign * saved->scale;
     if (saved->reduction == NG_EACH) {
-        combine(NG_BINARY_MUL, x, g, dy->data, room);
-        g = room;
+        combine(NG_BINARY_MUL, x, g, dy->data, scratch);
+        g = scratch;
     } else {
         scale *= ng_tensor_load(dy, 0);
     }
@@ -177,17 +173,17 @@ static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tenso
 {
     const bce_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *target = node->inputs[1];
-    void *g = room_like(tape, x), *room = room_like(tape, x);
-    if (!g || !room) return NG_ENOMEM;
+    void *g = memory_like(tape, x), *scratch = memory_like(tape, x);
+    if (!g || !scratch) return NG_ENOMEM;
     if (dx[0].data) {
         combine(NG_BINARY_LOGISTIC_SLOPE, x, x->data, target->data, g);
-        add_scaled(x, saved, g, dy, 1, room, dx[0]);
+        add_scaled(x, saved, g, dy, 1, scratch, dx[0]);
     }
-    if (dx[1].data) add_scaled(x, saved, x->data, dy, -1, room, dx[1]);
+    if (dx[1].data) add_scaled(x, saved, x->data, dy, -1, scratch, dx[1]);
     return NG_OK;
 }
 
-/* (1 - t) softplus(x) + t softplus(-x), the same, of which no term cancels another. */
+/* (1 - t) softplus(x) + t softplus(-x): the same without cancellation. */
 static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
 {
     const bce_attributes *saved = node->attributes;
@@ -229,7 +225,7 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_los
                                   .scale = reduction_scale(options.reduction, x->size)};
     const bool each = saved.reduction == NG_EACH;
     ng_tensor *y = ng_result(tape, x->dtype, each ? x->shape : NG_SCALAR);
-    void *losses = each && y ? y->data : room_like(tape, x);
+    void *losses = each && y ? y->data : memory_like(tape, x);
     if (!y || !losses) return NULL;
     combine(NG_BINARY_LOGISTIC, x, x->data, options.target->data, losses);
     if (!each) ng_kernels_for(x->dtype)->sum(losses, y->data, 1, x->size, 1, saved.scale, false);
@@ -251,8 +247,8 @@ typedef struct {
     double *kept; /* (rows, 2), the tape's: see kernels.def */
 } cross_entropy_attributes;
 
-static ng_status cross_entropy_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                        ng_slot *dx)
+static ng_status losses_cross_entropy_backward(ng_tape *tape, const ng_node *node,
+                                               const ng_tensor *dy, ng_slot *dx)
 {
     (void)tape;
     const cross_entropy_attributes *a = node->attributes;
@@ -263,7 +259,7 @@ static ng_status cross_entropy_backward(ng_tape *tape, const ng_node *node, cons
     return NG_OK;
 }
 
-/* Where each row's label stands among all logits, and whether the row counts. */
+/* The place of each row's label among all logits, and whether the row counts. */
 static bool label_places(const cross_entropy_attributes *a, const ng_tensor *labels,
                          ng_tensor *place, ng_tensor *counts)
 {
@@ -303,7 +299,7 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
 }
 
 static const ng_op cross_entropy_op = {.name = "cross_entropy",
-                                       .backward = cross_entropy_backward,
+                                       .backward = losses_cross_entropy_backward,
                                        .definition = cross_entropy_definition};
 
 /* The shape of the labels: that of the logits without the classes. */
@@ -323,25 +319,20 @@ static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_
         return false;
     const ng_shape shape = logits->shape;
     if (shape.rank < 1 || shape.dim[shape.rank - 1] < 1) {
-        ng_fail(NG_ESHAPE, "%s: logits of shape %s, expected (..., classes)", function,
+        ng_fail(NG_ESHAPE, "%s: logits is %s, expected (..., classes)", function,
                 ng_shape_print(shape).text);
         return false;
     }
-    if (!ng_shape_equal(o->labels->shape, leading(shape))) {
-        ng_fail(NG_ESHAPE, "%s: labels of shape %s, expected %s for logits of shape %s", function,
-                ng_shape_print(o->labels->shape).text, ng_shape_print(leading(shape)).text,
-                ng_shape_print(shape).text);
-        return false;
-    }
+    if (!ng_has_shape(function, "labels", o->labels, leading(shape))) return false;
     if (!(o->smoothing >= 0 && o->smoothing <= 1)) {
-        ng_fail(NG_EVALUE, "%s: smoothing = %g, expected 0 <= smoothing <= 1", function,
+        ng_fail(NG_EVALUE, "%s: smoothing is %g, expected 0 <= smoothing <= 1", function,
                 o->smoothing);
         return false;
     }
     return true;
 }
 
-/* How many rows count; -1 with an error for a label that is no class. */
+/* The number of rows that count; -1 with an error for a label that is no class. */
 static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *label)
 {
     int64_t count = 0;

@@ -3,7 +3,7 @@
 
 /* ---- Products of batches of matrices, over plain memory ------------------------------------ */
 
-/* One factor: the last two dimensions of `shape` are a matrix as it is stored. */
+/* One factor: the last two dimensions of `shape` are the stored matrix. */
 typedef struct {
     const void *data;
     ng_shape shape;
@@ -35,7 +35,7 @@ static ng_shape batch_of(ng_shape shape)
     return shape;
 }
 
-/* The element at which the operand of this shape has its matrix number `index` of the batch. */
+/* The offset of the matrix number `index` of the batch in an operand of this shape. */
 static int64_t start_of(ng_shape shape, ng_shape batch, int64_t index)
 {
     int64_t start = 0, stride = ng_shape_span(shape, shape.rank - 2, shape.rank);
@@ -51,8 +51,8 @@ static int64_t start_of(ng_shape shape, ng_shape batch, int64_t index)
 
 /* C (+)= A B for each matrix of the batch that A's, B's and C's leading dimensions broadcast to;
  * where C's own are smaller it is the sum. */
-static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c, ng_shape c_shape,
-                     bool accumulate)
+static void matmul_multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c,
+                            ng_shape c_shape, bool accumulate)
 {
     int64_t m = rows(&a), n = columns(&b), k = columns(&a);
     int64_t count = ng_shape_span(batch, 0, batch.rank);
@@ -95,13 +95,13 @@ static void multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, void *c
 
 typedef struct {
     bool a, b; /* which operands are read transposed */
-} transposed;
+} matmul_transposes;
 
 /* With A and B as they are read, dA = dY B^T and dB = A^T dY; of an operand that is read
  * transposed, the gradient is the transpose of that. */
 static void matmul_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const transposed t = *(const transposed *)node->attributes;
+    const matmul_transposes t = *(const matmul_transposes *)node->attributes;
     ng_tensor *a = node->inputs[0], *b = node->inputs[1];
     if (ng_wants(dx, 0)) {
         ng_tensor *da = t.a ? ng_matmul(tape, b, dy, .transpose_a = t.b, .transpose_b = true)
@@ -119,17 +119,17 @@ static ng_status matmul_backward(ng_tape *tape, const ng_node *node, const ng_te
                                  ng_slot *dx)
 {
     (void)tape;
-    const transposed t = *(const transposed *)node->attributes;
+    const matmul_transposes t = *(const matmul_transposes *)node->attributes;
     const ng_tensor *a = node->inputs[0], *b = node->inputs[1];
     const ng_shape batch = batch_of(dy->shape);
     if (dx[0].data)
-        multiply(dy->dtype, t.a ? factor_of(b, t.b) : factor_of(dy, false),
-                 t.a ? factor_of(dy, true) : factor_of(b, !t.b), batch, dx[0].data, a->shape,
-                 dx[0].accumulate);
+        matmul_multiply(dy->dtype, t.a ? factor_of(b, t.b) : factor_of(dy, false),
+                        t.a ? factor_of(dy, true) : factor_of(b, !t.b), batch, dx[0].data, a->shape,
+                        dx[0].accumulate);
     if (dx[1].data)
-        multiply(dy->dtype, t.b ? factor_of(dy, true) : factor_of(a, !t.a),
-                 t.b ? factor_of(a, t.a) : factor_of(dy, false), batch, dx[1].data, b->shape,
-                 dx[1].accumulate);
+        matmul_multiply(dy->dtype, t.b ? factor_of(dy, true) : factor_of(a, !t.a),
+                        t.b ? factor_of(a, t.a) : factor_of(dy, false), batch, dx[1].data, b->shape,
+                        dx[1].accumulate);
     return NG_OK;
 }
 
@@ -164,8 +164,8 @@ ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options options
 
     ng_tensor *y = ng_result(tape, a->dtype, shape);
     if (!y) return NULL;
-    multiply(a->dtype, left, right, batch, y->data, shape, false);
-    const transposed attributes = {options.transpose_a, options.transpose_b};
+    matmul_multiply(a->dtype, left, right, batch, y->data, shape, false);
+    const matmul_transposes attributes = {options.transpose_a, options.transpose_b};
     return ng_record(tape, &matmul_op, y, inputs, 2, &attributes, sizeof attributes);
 }
 
@@ -194,11 +194,11 @@ static ng_status linear_backward(ng_tape *tape, const ng_node *node, const ng_te
     const factor flat_dy = {dy->data, NG_SHAPE(n, out), false};
     const factor dy_transposed = {dy->data, NG_SHAPE(n, out), true};
     if (dx[0].data)
-        multiply(dtype, flat_dy, factor_of(weight, false), NG_SCALAR, dx[0].data, NG_SHAPE(n, in),
-                 dx[0].accumulate);
+        matmul_multiply(dtype, flat_dy, factor_of(weight, false), NG_SCALAR, dx[0].data,
+                        NG_SHAPE(n, in), dx[0].accumulate);
     if (dx[1].data)
-        multiply(dtype, dy_transposed, flat_x, NG_SCALAR, dx[1].data, weight->shape,
-                 dx[1].accumulate);
+        matmul_multiply(dtype, dy_transposed, flat_x, NG_SCALAR, dx[1].data, weight->shape,
+                        dx[1].accumulate);
     if (dx[2].data)
         ng_kernels_for(dtype)->sum(dy->data, dx[2].data, 1, n, out, 1, dx[2].accumulate);
     return NG_OK;
@@ -219,12 +219,7 @@ static bool linear_fits(const ng_tensor *x, const ng_tensor *weight, const ng_te
                 ng_shape_print(x->shape).text, ng_shape_print(w).text, (long long)w.dim[1]);
         return false;
     }
-    if (!ng_is_none(bias) && !ng_shape_equal(bias->shape, NG_SHAPE(w.dim[0]))) {
-        ng_fail(NG_ESHAPE, "ng_linear: bias is %s and weight %s, expected bias (%lld,)",
-                ng_shape_print(bias->shape).text, ng_shape_print(w).text, (long long)w.dim[0]);
-        return false;
-    }
-    return true;
+    return ng_has_shape("ng_linear", "bias", bias, NG_SHAPE(w.dim[0]));
 }
 
 ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *bias)

@@ -103,7 +103,8 @@ static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor
 {
     if (!ng_channels_fit(o->function, name, running, o->x)) return false;
     if (running->requires_grad) {
-        ng_fail(NG_EGRAD, "%s: %s has no gradient, but requires one", o->function, name);
+        ng_fail(NG_EGRAD, "%s: %s requires a gradient, expected a buffer without one", o->function,
+                name);
         return false;
     }
     if (o->training && running->tape) {

@@ -108,13 +108,13 @@ typedef struct {
     ng_batch_moments *later; /* or NULL: is given these, and the running statistics stay */
 } ng_batch_call;
 
-/* Whether the batch is that of several members. */
+/* Whether the batch is that of several ranks. */
 static inline bool ng_is_joint(const ng_batch_call *call)
 {
     return call->training && call->group && ng_group_size(call->group) > 1;
 }
 
-/* The statistics of the batch of all members, and its numbers per channel: the same on each. */
+/* The statistics of the batch of all ranks, and its numbers per channel: the same on each. */
 bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call,
                          const ng_column_norm_shape *shape, ng_statistics *statistics, double **var,
                          double *count);
@@ -162,7 +162,7 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
 
 /* ---- Windows over images ------------------------------------------------------------------ */
 
-/* The window with every setting settled, over images (N, C, H, W) or lines (N, C, L), images of one
+/* The window with all defaults filled in, over images (N, C, H, W) or lines (N, C, L), images of one
  * row; windows->planes is the number of channels of all images. False with an error for a window
  * that does not fit. */
 bool ng_windows_of(const char *function, ng_shape image, const ng_window_options *window,

@@ -3,7 +3,7 @@
 
 /* ---- take_along_axis: y[.., j, ..] = x[.., index[.., j, ..], ..] --------------------------- */
 
-/* Whether the index has x's shape but for the axis, and names places there are along it. */
+/* Whether index has x's shape except along the axis, and all its values are valid. */
 static bool index_fits(const char *function, ng_shape x, int axis, const ng_tensor *index)
 {
     ng_shape expected = x;
@@ -23,7 +23,7 @@ static bool index_fits(const char *function, ng_shape x, int axis, const ng_tens
     return true;
 }
 
-/* Where each element that the index names stands among all elements of a tensor of this shape. */
+/* Converts indices along an axis to offsets among all elements of a tensor of this shape. */
 static ng_tensor *places(ng_tape *tape, ng_shape shape, int axis, const ng_tensor *index)
 {
     ng_tensor *place = ng_result(tape, NG_I64, index->shape);
@@ -76,23 +76,24 @@ ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *ind
 /* Whether a comes after b: a NaN is above every number. */
 static bool above(double a, double b) { return a > b || (a != a && b == b); }
 
-/* Merges the runs [from, middle) and [middle, to); of equals the left one comes first. */
+/* Merges the runs [from, middle) and [middle, to), stable. */
 static void merge(const double *key, const int64_t *in, int64_t *out, int64_t from, int64_t middle,
                   int64_t to, bool descending)
 {
     int64_t left = from, right = middle;
     for (int64_t i = from; i < to; i++) {
-        const bool spent = left == middle || right == to;
-        const double a = spent ? 0 : key[in[left]], b = spent ? 0 : key[in[right]];
-        const bool later = spent ? left == middle : descending ? above(b, a) : above(a, b);
+        const bool one_empty = left == middle || right == to;
+        const double a = one_empty ? 0 : key[in[left]], b = one_empty ? 0 : key[in[right]];
+        const bool later = one_empty ? left == middle : descending ? above(b, a) : above(a, b);
         out[i] = in[later ? right++ : left++];
     }
 }
 
-/* The places of n keys in order, stable: runs of 1, 2, 4... are merged, to and fro. */
-static void order_row(const double *key, int64_t n, bool descending, int64_t *order, int64_t *room)
+/* Sorts the indices of n keys: stable merges of runs of 1, 2, 4... between two arrays. */
+static void order_row(const double *key, int64_t n, bool descending, int64_t *order,
+                      int64_t *scratch)
 {
-    int64_t *from = order, *to = room;
+    int64_t *from = order, *to = scratch;
     for (int64_t i = 0; i < n; i++) order[i] = i;
     for (int64_t run = 1; run < n; run *= 2) {
         for (int64_t at = 0; at < n; at += 2 * run) {
@@ -105,7 +106,7 @@ static void order_row(const double *key, int64_t n, bool descending, int64_t *or
     for (int64_t i = 0; from != order && i < n; i++) order[i] = from[i];
 }
 
-/* The places of the first k of them: each key goes to its place among the best so far. */
+/* The indices of the first k keys in order, by insertion. */
 static void order_first(const double *key, int64_t n, int64_t k, bool descending, int64_t *order)
 {
     int64_t count = 0;
@@ -121,10 +122,10 @@ static void order_first(const double *key, int64_t n, int64_t k, bool descending
     }
 }
 
-/* Of so few, finding each one's place takes less time than ordering them all. */
-enum { FEW = 32 };
+/* Up to this k, insertion is faster than sorting all. */
+enum { FEW_ELEMENTS = 32 };
 
-/* The places of the first k along an axis. */
+/* The indices of the first k along an axis. */
 static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending)
 {
     ng_shape shape = x->shape;
@@ -133,15 +134,15 @@ static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, boo
     ng_tensor *y = ng_result(tape, NG_I64, shape);
     double *key = ng_tape_memory(tape, (size_t)n * 3 * sizeof *key);
     if (!y || !key || y->size == 0) return key ? y : NULL;
-    int64_t *const order = (int64_t *)(key + n), *const room = order + n, *const to = y->data;
+    int64_t *const order = (int64_t *)(key + n), *const scratch = order + n, *const to = y->data;
     const int64_t inner = ng_shape_span(x->shape, along + 1, x->shape.rank);
     for (int64_t column = 0; column < x->size / n; column++) {
         const int64_t start = column / inner * n * inner + column % inner;
         for (int64_t i = 0; i < n; i++) key[i] = ng_tensor_load(x, start + i * inner);
-        if (k < n && k <= FEW)
+        if (k < n && k <= FEW_ELEMENTS)
             order_first(key, n, k, descending, order);
         else
-            order_row(key, n, descending, order, room);
+            order_row(key, n, descending, order, scratch);
         for (int64_t i = 0; i < k; i++)
             to[(column / inner * k + i) * inner + column % inner] = order[i];
     }

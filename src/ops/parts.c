@@ -1,4 +1,4 @@
-/* Axes that come and go, equal parts, triangles: shapes that the ops of layout.c make. */
+/* squeeze, unsqueeze, stack, chunk, tril and triu, made of the ops of layout.c. */
 #include "ops/op.h"
 
 ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis)
@@ -20,7 +20,7 @@ ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis)
 static ng_tensor *unsqueezed(const char *function, ng_tape *tape, ng_tensor *x, int axis)
 {
     if (x->shape.rank == NG_MAX_RANK) {
-        ng_fail(NG_ESHAPE, "%s: %s has %d dimensions, and one more is too many", function,
+        ng_fail(NG_ESHAPE, "%s: %s has %d dimensions, expected at most 7", function,
                 ng_shape_print(x->shape).text, NG_MAX_RANK);
         return NULL;
     }
@@ -138,7 +138,7 @@ NG_CASE_CALL(case_stack, ng_stack(tape, in, 3, 1))
 NG_CASE_CALL(case_tril, ng_tril(tape, in[0], 0))
 NG_CASE_CALL(case_triu, ng_triu(tape, in[0], 1))
 
-/* The second part times the first. */
+/* Product of two chunks. */
 static ng_tensor *case_chunk(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     (void)context;

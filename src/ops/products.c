@@ -12,7 +12,7 @@ typedef struct {
 
 static ng_tensor *cumulate(const char *function, ng_tape *tape, ng_tensor *x, running way);
 
-/* dx[j] = dy[j] + ... + dy[last]: the same from the other end. */
+/* dx[j] = dy[j] + ... + dy[last] */
 static void cumsum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     running way = *(const running *)node->attributes;
@@ -59,7 +59,7 @@ static ng_tensor *product_along(ng_tape *tape, ng_tensor *x, int axis)
     return x;
 }
 
-/* A shape without its marked axes, or with length 1 in their place. */
+/* A shape without its marked axes, or with length 1 for each. */
 static ng_shape without(ng_shape shape, const bool *reduced, bool keepdim)
 {
     ng_shape left = NG_SCALAR;
@@ -89,7 +89,7 @@ typedef struct {
     bool reduced[NG_MAX_RANK];
 } norm_axes;
 
-/* dx = (x / y) dy, and 0 where y is 0: of x / y, unlike 1 / y, no part is infinite. */
+/* dx = (x / y) dy, and 0 where y is 0; x / y is finite where 1 / y may not be. */
 static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const norm_axes *axes = node->attributes;
@@ -105,7 +105,7 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 
 static const ng_op norm_op = {.name = "norm", .gradient = norm_gradient};
 
-/* m (sum (x / m)^2)^(1/2), m being the largest |x|, or 1 where that is 0; kept axes.
+/* m (sum (x / m)^2)^(1/2) with m = max |x|, or 1 if that is 0; reduced axes have length 1.
  * So squares of doubles neither overflow nor vanish. */
 static ng_tensor *scaled_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_shape kept)
 {
@@ -118,7 +118,7 @@ static ng_tensor *scaled_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_shap
     return ng_mul(tape, m, ng_sqrt(tape, sum));
 }
 
-/* (sum x^2)^(1/2), which needs no scale; kept axes. */
+/* (sum x^2)^(1/2) without a scale; reduced axes have length 1. */
 static ng_tensor *norm_of_floats(ng_tape *tape, ng_tensor *x, const bool *reduced)
 {
     const ng_tensor *sum = ng_sum_of_squares(tape, x, reduced);
@@ -162,10 +162,7 @@ ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
     const int axis = ng_axis_index(function, options.axis, a->shape.rank);
     const double eps = ng_option(options.eps, 1e-8);
     if (axis < 0) return NULL;
-    if (!(eps >= 0)) {
-        ng_fail(NG_EVALUE, "%s: eps = %g, expected at least 0", function, eps);
-        return NULL;
-    }
+    if (!ng_option_range(function, "eps", eps, 0, HUGE_VAL)) return NULL;
     const double most = a->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
     const ng_axes along = {.count = 1, .axis = {axis}};
     ng_tensor *of[2];
@@ -188,7 +185,7 @@ NG_CASE_CALL(case_norm_axes, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .keepdi
 NG_CASE_CALL(case_cosine, ng_cosine_similarity(tape, in[0], in[1], -1))
 NG_CASE_CALL(case_cosine_first, ng_cosine_similarity(tape, in[0], in[1], 0, .eps = 1e-3))
 
-/* x, but 0 in one place, with a slope of 1 there. */
+/* x with one element replaced by 0, whose slope stays 1. */
 static ng_tensor *case_prod_of_a_zero(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     (void)context;

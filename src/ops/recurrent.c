@@ -16,7 +16,7 @@ typedef struct {
 
 /* ---- Lengths -------------------------------------------------------------------------------- */
 
-/* Whether 0 times each of x's elements is 0, as 0 times what is made of them. */
+/* Whether all elements are finite, and so small that what is computed from them is finite too. */
 static bool is_harmless(const ng_tensor *x, int64_t begin, int64_t end)
 {
     bool harmless = true;
@@ -29,7 +29,7 @@ static bool is_harmless(const ng_tensor *x, int64_t begin, int64_t end)
     return harmless;
 }
 
-/* (N, T): 1 at the steps that a row takes. */
+/* (N, T): 1 at the steps before the length of a row. */
 static ng_tensor *taken_steps(ng_tape *tape, const ng_tensor *lengths, ng_dtype dtype,
                               int64_t steps)
 {
@@ -77,8 +77,8 @@ static ng_tensor *with_bias(ng_tape *tape, ng_tensor *x, ng_tensor *bias)
 
 /* x W^T + b, or norm(x W^T) + b; the norm of an RNN comes later, and so does its bias. The mask,
  * here and below, is of the rows of x that count. */
-static ng_tensor *product(ng_tape *tape, const ng_recurrent_composition *of,
-                          ng_recurrent_place place, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *recurrent_product(ng_tape *tape, const ng_recurrent_composition *of,
+                                    ng_recurrent_place place, ng_tensor *x, ng_tensor *mask)
 {
     const bool input = place == NG_PLACE_INPUT;
     ng_tensor *weight = input ? of->weights.weight_ih : of->weights.weight_hh;
@@ -92,7 +92,7 @@ static ng_tensor *product(ng_tape *tape, const ng_recurrent_composition *of,
 static ng_tensor *rnn_step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
                            ng_tensor *h, ng_tensor *mask)
 {
-    ng_tensor *sum = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h, mask));
+    ng_tensor *sum = ng_add(tape, a, recurrent_product(tape, of, NG_PLACE_HIDDEN, h, mask));
     if (of->norm) {
         sum = of->norm(of->layer, tape, NG_PLACE_STATE, sum, mask);
         sum = with_bias(tape, with_bias(tape, sum, of->weights.bias_ih), of->weights.bias_hh);
@@ -106,7 +106,7 @@ static ng_tensor *gru_step(ng_tape *tape, const ng_recurrent_composition *of, ng
 {
     if (!h) return NULL;
     const int64_t n = h->shape.dim[1];
-    ng_tensor *p = product(tape, of, NG_PLACE_HIDDEN, h, mask);
+    ng_tensor *p = recurrent_product(tape, of, NG_PLACE_HIDDEN, h, mask);
     ng_tensor *open =
         ng_add(tape, ng_slice(tape, a, -1, 0, 2 * n), ng_slice(tape, p, -1, 0, 2 * n));
     open = ng_sigmoid(tape, open);
@@ -122,7 +122,7 @@ static ng_tensor *lstm_step(ng_tape *tape, const ng_recurrent_composition *of, n
 {
     if (!h) return NULL;
     const int64_t n = h->shape.dim[1];
-    ng_tensor *gates = ng_add(tape, a, product(tape, of, NG_PLACE_HIDDEN, h, mask));
+    ng_tensor *gates = ng_add(tape, a, recurrent_product(tape, of, NG_PLACE_HIDDEN, h, mask));
     ng_tensor *open = ng_sigmoid(tape, ng_slice(tape, gates, -1, 0, 2 * n)); /* i and f */
     ng_tensor *g = ng_tanh(tape, gate(tape, gates, 2, n));
     ng_tensor *o = ng_sigmoid(tape, gate(tape, gates, 3, n));
@@ -181,7 +181,7 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
     ng_tensor *taken =
         ng_is_none(of->lengths) ? NG_NONE : taken_steps(tape, of->lengths, x->dtype, steps);
     x = without_padding(tape, x, of->lengths);
-    ng_tensor *a = product(tape, of, NG_PLACE_INPUT, x, taken);
+    ng_tensor *a = recurrent_product(tape, of, NG_PLACE_INPUT, x, taken);
     if (!a || !taken || !last->h || !last->c) return NULL;
     if (rows == 0 || steps == 0) return gate(tape, a, 0, hidden); /* empty, as y is */
     ng_tensor **y = ng_tape_memory(tape, (size_t)steps * sizeof(ng_tensor *));
@@ -195,7 +195,7 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
     return ng_concat(tape, y, (int)steps, 1);
 }
 
-/* With the last states behind the steps, as the kernels leave them. */
+/* The outputs followed by the last states, as in the kernels. */
 static ng_tensor *recurrent_definition(ng_tape *tape, const ng_node *node)
 {
     const recurrent_attributes *saved = node->attributes;
@@ -225,7 +225,7 @@ static ng_recurrent_operands operands_of(ng_tensor *const *in)
                                    in[C0]->data};
 }
 
-/* Memory of the tape for `count` elements, where they are wanted; false if there is none. */
+/* Memory of the tape for `count` elements if they are wanted; false without memory. */
 static bool take(ng_tape *tape, ng_dtype dtype, bool wanted, int64_t count, void **memory)
 {
     *memory = wanted ? ng_tape_memory(tape, (size_t)count * ng_dtype_bytes(dtype)) : NULL;
@@ -268,11 +268,7 @@ bool ng_lengths_ok(const char *function, ng_tape *tape, ng_tensor *lengths, int6
     if (!ng_norm_given(function, "lengths", lengths)) return false;
     if (ng_is_none(lengths)) return true;
     if (!ng_accepts_index(function, tape, "lengths", lengths)) return false;
-    if (!ng_shape_equal(lengths->shape, NG_SHAPE(rows))) {
-        ng_fail(NG_ESHAPE, "%s: lengths is %s, expected %s", function,
-                ng_shape_print(lengths->shape).text, ng_shape_print(NG_SHAPE(rows)).text);
-        return false;
-    }
+    if (!ng_has_shape(function, "lengths", lengths, NG_SHAPE(rows))) return false;
     const int64_t *length = lengths->data;
     for (int64_t i = 0; i < rows; i++)
         if (length[i] < 0 || length[i] > steps) {
@@ -283,17 +279,8 @@ bool ng_lengths_ok(const char *function, ng_tape *tape, ng_tensor *lengths, int6
     return true;
 }
 
-/* Whether an operand is NG_NONE or of that shape. */
-static bool has_shape(const char *function, const char *name, const ng_tensor *x, ng_shape shape)
-{
-    if (ng_is_none(x) || ng_shape_equal(x->shape, shape)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s is %s, expected %s", function, name, ng_shape_print(x->shape).text,
-            ng_shape_print(shape).text);
-    return false;
-}
-
-static bool weights_fit(const char *function, const ng_tensor *x, int64_t gates,
-                        const ng_recurrent_weights *w)
+static bool recurrent_weights_fit(const char *function, const ng_tensor *x, int64_t gates,
+                                  const ng_recurrent_weights *w)
 {
     const ng_shape shape = x->shape, hh = w->weight_hh->shape;
     if (shape.rank != 3) {
@@ -305,12 +292,12 @@ static bool weights_fit(const char *function, const ng_tensor *x, int64_t gates,
                 ng_shape_print(hh).text, (long long)gates);
         return false;
     }
-    return has_shape(function, "weight_ih", w->weight_ih, NG_SHAPE(hh.dim[0], shape.dim[2])) &&
-           has_shape(function, "bias_ih", w->bias_ih, NG_SHAPE(hh.dim[0])) &&
-           has_shape(function, "bias_hh", w->bias_hh, NG_SHAPE(hh.dim[0]));
+    return ng_has_shape(function, "weight_ih", w->weight_ih, NG_SHAPE(hh.dim[0], shape.dim[2])) &&
+           ng_has_shape(function, "bias_ih", w->bias_ih, NG_SHAPE(hh.dim[0])) &&
+           ng_has_shape(function, "bias_hh", w->bias_hh, NG_SHAPE(hh.dim[0]));
 }
 
-/* Whether all operands of x, W_ih, W_hh, b_ih, b_hh, h0, c0 are there. */
+/* Whether none of x, W_ih, W_hh, b_ih, b_hh, h0, c0 is NULL. */
 static bool all_given(const char *function, ng_tensor *const *in)
 {
     static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
@@ -330,7 +317,7 @@ bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cel
                              w->bias_hh, of->first.h,  of->first.c};
     if (!all_given(function, in) || !ng_accepts(function, tape, BIAS_IH, in) ||
         !ng_accepts_optional(function, tape, LENGTHS, in) ||
-        !weights_fit(function, x, ng_cell_gates(cell), w))
+        !recurrent_weights_fit(function, x, ng_cell_gates(cell), w))
         return false;
     const ng_shape state = NG_SHAPE(x->shape.dim[0], w->weight_hh->shape.dim[1]);
     if (cell != NG_CELL_LSTM && !ng_is_none(of->first.c)) {
@@ -338,15 +325,15 @@ bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cel
                 ng_shape_print(of->first.c->shape).text);
         return false;
     }
-    return has_shape(function, "h", of->first.h, state) &&
-           has_shape(function, "c", of->first.c, state) &&
+    return ng_has_shape(function, "h", of->first.h, state) &&
+           ng_has_shape(function, "c", of->first.c, state) &&
            ng_lengths_ok(function, tape, of->lengths, x->shape.dim[0], x->shape.dim[1]);
 }
 
 /* ---- Forward -------------------------------------------------------------------------------- */
 
-static bool keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_shape *s,
-                 ng_recurrent_kept *kept)
+static bool recurrent_keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_shape *s,
+                           ng_recurrent_kept *kept)
 {
     const int64_t width = ng_cell_gates(s->cell) * s->hidden;
     const int64_t states = s->rows * (s->steps + 1) * s->hidden;
@@ -359,7 +346,7 @@ static bool keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_shape *s,
            take(tape, dtype, true, ng_recurrent_rows(s) * s->features, &kept->x);
 }
 
-/* The i-th of the last states, behind the steps of y: (N, H) */
+/* The i-th of the last states, which follow the steps of y: (N, H) */
 static ng_tensor *last_state(ng_tape *tape, ng_tensor *y, const ng_recurrent_shape *s, int64_t i)
 {
     ng_tensor *state = ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1);
@@ -388,7 +375,7 @@ static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng
     if (ng_shape_size(function, NG_SHAPE(s->rows, s->steps, w->weight_hh->shape.dim[0])) < 0)
         return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, NG_SHAPE(s->rows, s->steps + s->last, s->hidden));
-    if (!y || !keep(tape, x->dtype, s, &saved.kept)) return NULL;
+    if (!y || !recurrent_keep(tape, x->dtype, s, &saved.kept)) return NULL;
     const ng_recurrent_operands operands = operands_of(in);
     ng_recurrent(x->dtype, s, &operands, &saved.kept, y->data);
     y = ng_record(tape, op, y, in, INPUTS, &saved, sizeof saved);
@@ -435,7 +422,7 @@ ng_tensor *ng_lstm_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weight
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
-/* y beside the last states, so that a gradient arrives at each: (N, T + 1 or 2, H) */
+/* y and the last states in one tensor (N, T + 1 or 2, H), so that each gets a gradient. */
 static ng_tensor *with_last(ng_tape *tape, ng_tensor *y, const ng_recurrent_state *last)
 {
     if (!y) return NULL;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Which axes go, and what the sum over them is multiplied by. */
+/* The reduced axes, and the factor of the sum over them. */
 typedef struct {
     bool reduced[NG_MAX_RANK];
     double scale;
@@ -30,7 +30,7 @@ static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options
     return ng_accepts_reduction(function, tape, options, r->reduced);
 }
 
-/* x's shape with every reduced axis of length 1: what broadcasts back to x. */
+/* x's shape with length 1 for every reduced axis, which broadcasts to x. */
 static ng_shape kept_shape(ng_shape shape, const reduction *r)
 {
     for (int i = 0; i < shape.rank; i++)
@@ -48,7 +48,7 @@ static ng_shape reduced_shape(const ng_reduce_options *options, const reduction 
     return left;
 }
 
-/* How many elements go into each result. */
+/* The number of elements per result. */
 static int64_t reduced_count(ng_shape shape, const reduction *r)
 {
     int64_t count = 1;
@@ -201,7 +201,7 @@ ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options)
     return reduce(tape, &mean_op, sum_pass, options.x, r, reduced_shape(&options, &r));
 }
 
-/* x (..., shape broadcast) -> shape: leading axes go, and those that were repeated. */
+/* x -> shape: sums over leading axes, and over axes that were repeated. */
 ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
 {
     if (!ng_accepts("ng_sum_to", tape, 1, &x)) return NULL;
@@ -225,7 +225,7 @@ ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
 
 /* ---- Variance: the mean of squared deviations from the mean -------------------------------- */
 
-/* x minus a constant near its mean, which x's dtype may not hold: the rest has a mean near 0. */
+/* x minus a constant near its mean, so that the rest has a mean near 0. */
 static ng_tensor *near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes)
 {
     ng_tensor *constant = ng_detach(tape, x, .by_definition = true);
@@ -247,7 +247,7 @@ ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 
 /* ---- Max ---------------------------------------------------------------------------------- */
 
-/* dx = dy [x = y] / (how many of them equal y) */
+/* dx = dy [x = y] / (number of elements equal to y) */
 static void max_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const reduction *r = node->attributes;
@@ -269,7 +269,7 @@ ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
     return reduce(tape, &max_op, max_pass, options.x, r, reduced_shape(&options, &r));
 }
 
-/* min x = -max -x, NaN and equals alike. */
+/* min x = -max -x, also for NaN and equal elements. */
 ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
@@ -281,7 +281,7 @@ ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options)
 
 /* ---- Logsumexp ---------------------------------------------------------------------------- */
 
-/* max x, a constant, held finite so that x - max is a number for infinite x too. */
+/* max x as a finite constant, so that x - max is no NaN for infinite x. */
 static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
 {
     const bool was = ng_tape_set_recording(tape, false);
@@ -389,7 +389,7 @@ ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 /* ---- Argmax, argmin: an int64 constant ---------------------------------------------------- */
 
 /* x (outer, n, inner) -> y (outer, inner) */
-static ng_tensor *argmax(const char *function, ng_tape *tape, ng_tensor *x, int axis)
+static ng_tensor *reduce_argmax(const char *function, ng_tape *tape, ng_tensor *x, int axis)
 {
     const int along = ng_axis_index(function, axis, x->shape.rank);
     if (along < 0) return NULL;
@@ -407,7 +407,7 @@ static ng_tensor *argmax(const char *function, ng_tape *tape, ng_tensor *x, int 
 
 ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
 {
-    return ng_accepts("ng_argmax", tape, 1, &x) ? argmax("ng_argmax", tape, x, axis) : NULL;
+    return ng_accepts("ng_argmax", tape, 1, &x) ? reduce_argmax("ng_argmax", tape, x, axis) : NULL;
 }
 
 ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis)
@@ -416,7 +416,7 @@ ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis)
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *negative = ng_neg(tape, x);
     ng_tape_set_recording(tape, was);
-    return negative ? argmax("ng_argmin", tape, negative, axis) : NULL;
+    return negative ? reduce_argmax("ng_argmin", tape, negative, axis) : NULL;
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

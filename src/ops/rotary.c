@@ -14,13 +14,13 @@ typedef struct {
     bool back;
 } rotary_attributes;
 
-static ng_tensor *rotate(ng_tape *tape, ng_tensor *x, const rotary_attributes *a);
+static ng_tensor *rotary_rotate(ng_tape *tape, ng_tensor *x, const rotary_attributes *a);
 
 static void rotary_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     rotary_attributes a = *(const rotary_attributes *)node->attributes;
     a.back = !a.back;
-    dx[0] = rotate(tape, dy, &a);
+    dx[0] = rotary_rotate(tape, dy, &a);
 }
 
 static const ng_op rotary_op = {.name = "rotary", .gradient = rotary_gradient};
@@ -42,7 +42,7 @@ static ng_tensor *angles(ng_tape *tape, ng_dtype dtype, int64_t length, const ro
     return table;
 }
 
-static ng_tensor *rotate(ng_tape *tape, ng_tensor *x, const rotary_attributes *a)
+static ng_tensor *rotary_rotate(ng_tape *tape, ng_tensor *x, const rotary_attributes *a)
 {
     if (!x) return NULL;
     const int last = x->shape.rank - 1;
@@ -78,16 +78,16 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
                                  .base = ng_option(options.base, 10000)};
     if (a.dim < 2 || a.dim % 2 != 0 || a.over < 0 || a.over > features || a.over % a.dim != 0) {
         ng_fail(NG_ESHAPE,
-                "ng_rotary: heads of dim %lld in %lld of %lld features, expected an even dim that "
-                "divides them",
+                "ng_rotary: dim is %lld, expected an even number that divides the %lld of %lld "
+                "features",
                 (long long)a.dim, (long long)a.over, (long long)features);
         return NULL;
     }
     if (!(a.base > 0 && isfinite(a.base))) {
-        ng_fail(NG_EVALUE, "ng_rotary: base = %g, expected a finite number above 0", a.base);
+        ng_fail(NG_EVALUE, "ng_rotary: base is %g, expected a finite number above 0", a.base);
         return NULL;
     }
-    return rotate(tape, x, &a);
+    return rotary_rotate(tape, x, &a);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Choosing elements: rows by index, either of two by a condition, and the conditions. */
+/* Rows by index, where, and comparisons. */
 #include "ops/op.h"
 
 /* ---- Index operands ----------------------------------------------------------------------- */
@@ -12,14 +12,14 @@ static bool within(const char *function, const ng_tensor *index, int64_t bound)
             ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected 0 .. %lld", function,
                     (long long)i, (long long)at[i], (long long)(bound - 1));
         else
-            ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, and there are no rows", function,
-                    (long long)i, (long long)at[i]);
+            ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected no index: there are no rows",
+                    function, (long long)i, (long long)at[i]);
         return false;
     }
     return true;
 }
 
-/* Rows of a tensor whose first `leading` dimensions are the index: the others make a row. */
+/* Rows of a tensor: the dimensions after the first `leading` ones. */
 static int64_t row_width(ng_shape shape, int leading)
 {
     return ng_shape_span(shape, leading, shape.rank);
@@ -27,7 +27,8 @@ static int64_t row_width(ng_shape shape, int leading)
 
 /* ---- gather_rows: y[i, :] = table[index[i], :] --------------------------------------------- */
 
-static void gather_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+static void select_gather_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
+                                   ng_tensor **dx)
 {
     ng_tensor *table = node->inputs[0], *index = node->inputs[1];
     dx[0] = ng_scatter_add_rows(tape, dy, index, table->shape.dim[0]);
@@ -54,9 +55,9 @@ static ng_status gather_backward(ng_tape *tape, const ng_node *node, const ng_te
 }
 
 static const ng_op gather_op = {
-    .name = "gather_rows", .gradient = gather_gradient, .backward = gather_backward};
+    .name = "gather_rows", .gradient = select_gather_gradient, .backward = gather_backward};
 
-/* (index..., table's others...); false with an error where that are too many dimensions. */
+/* (index..., table's other dimensions...); false with an error if these are too many. */
 static bool gathered_shape(const ng_tensor *table, const ng_tensor *index, ng_shape *shape)
 {
     if (table->shape.rank < 1) {
@@ -65,7 +66,8 @@ static bool gathered_shape(const ng_tensor *table, const ng_tensor *index, ng_sh
     }
     const int rank = index->shape.rank + table->shape.rank - 1;
     if (rank > NG_MAX_RANK) {
-        ng_fail(NG_ESHAPE, "ng_gather_rows: table %s by index %s gives %d dimensions, at most %d",
+        ng_fail(NG_ESHAPE,
+                "ng_gather_rows: table %s by index %s gives %d dimensions, expected at most %d",
                 ng_shape_print(table->shape).text, ng_shape_print(index->shape).text, rank,
                 NG_MAX_RANK);
         return false;
@@ -155,7 +157,7 @@ static void where_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
 
 static const ng_op where_op = {.name = "where", .gradient = where_gradient};
 
-/* x's elements, repeated to `shape` where x is smaller. */
+/* x's elements, broadcast to `shape`. */
 static const void *spread(ng_tape *tape, const ng_tensor *x, ng_shape shape, int64_t size)
 {
     if (ng_shape_equal(x->shape, shape)) return x->data;
@@ -208,7 +210,7 @@ static ng_tensor *case_where(ng_tape *tape, ng_tensor *const *in, void *context)
 }
 
 NG_CASE_CALL(case_gather, ng_gather_rows(tape, in[0], in[1]))
-NG_CASE_CALL(case_scatter, ng_scatter_add_rows(tape, in[0], in[1], 5))
+NG_CASE_CALL(case_scatter_rows, ng_scatter_add_rows(tape, in[0], in[1], 5))
 
 #define CONDITION(...)                                                                             \
     {                                                                                              \
@@ -223,7 +225,7 @@ const ng_case ng_op_cases_select[] = {
      .call = case_gather,
      .inputs = {NG_CASE_ANY("table", 5, 2, 2), NG_CASE_INDEX("index", 5, 2, 3)}},
     {.name = "scatter_add_rows",
-     .call = case_scatter,
+     .call = case_scatter_rows,
      .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("index", 5, 7)}},
     {.name = "where",
      .call = case_where,

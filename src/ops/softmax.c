@@ -1,7 +1,7 @@
 /* softmax and log_softmax: a distribution over one axis, and its logarithm. */
 #include "ops/op.h"
 
-/* x as the kernels see it, (outer, n, inner); the axis is what a node keeps. */
+/* x as (outer, n, inner) for the kernels; a node keeps the axis. */
 typedef struct {
     int64_t outer, n, inner;
 } axis_span;
@@ -26,8 +26,8 @@ ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x) { return shifted(tape, x, -1)
  *
  * dx = y (dy - sum y dy) */
 
-static ng_status softmax_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                  ng_slot *dx)
+static ng_status softmax_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                     ng_slot *dx)
 {
     (void)tape;
     const ng_tensor *y = node->output;
@@ -45,14 +45,14 @@ static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
 }
 
 static const ng_op softmax_op = {
-    .name = "softmax", .backward = softmax_backward, .definition = softmax_definition};
+    .name = "softmax", .backward = softmax_op_backward, .definition = softmax_definition};
 
 /* ---- log_softmax: y = x - ln sum e^x --------------------------------------------------------
  *
  * dx = dy - e^y sum dy */
 
-static ng_status log_softmax_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                      ng_slot *dx)
+static ng_status softmax_log_softmax_backward(ng_tape *tape, const ng_node *node,
+                                              const ng_tensor *dy, ng_slot *dx)
 {
     (void)tape;
     const ng_tensor *y = node->output;
@@ -70,12 +70,13 @@ static ng_tensor *log_softmax_definition(ng_tape *tape, const ng_node *node)
     return ng_sub(tape, z, ng_log(tape, sum));
 }
 
-static const ng_op log_softmax_op = {
-    .name = "log_softmax", .backward = log_softmax_backward, .definition = log_softmax_definition};
+static const ng_op log_softmax_op = {.name = "log_softmax",
+                                     .backward = softmax_log_softmax_backward,
+                                     .definition = log_softmax_definition};
 
 /* ---- Along any axis ----------------------------------------------------------------------- */
 
-/* Fewer neighbouring columns are faster as rows. */
+/* With fewer neighbouring columns, rows are faster. */
 #define FEW_COLUMNS 8
 
 static ng_tensor *along(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,

@@ -6,8 +6,8 @@
 
 static int64_t half_of(const ng_tensor *x) { return x->shape.dim[x->shape.rank - 1] / 2; }
 
-static ng_status swiglu_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                 ng_slot *dx)
+static ng_status swiglu_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                    ng_slot *dx)
 {
     (void)tape;
     const ng_tensor *x = node->inputs[0];
@@ -26,7 +26,7 @@ static ng_tensor *swiglu_definition(ng_tape *tape, const ng_node *node)
 }
 
 static const ng_op swiglu_op = {
-    .name = "swiglu", .backward = swiglu_backward, .definition = swiglu_definition};
+    .name = "swiglu", .backward = swiglu_op_backward, .definition = swiglu_definition};
 
 ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
 {

@@ -13,18 +13,18 @@ typedef struct {
     bool back;            /* the transposed map */
 } resize_attributes;
 
-/* y = x at another size, or back. */
-static ng_tensor *resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a);
+/* Resizes x, or adds dy back. */
+static ng_tensor *upsample_resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a);
 
 static void resize_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     resize_attributes a = *(const resize_attributes *)node->attributes;
     a.back = !a.back;
-    dx[0] = resize(tape, dy, &a);
+    dx[0] = upsample_resize(tape, dy, &a);
 }
 
-static ng_status resize_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                 ng_slot *dx)
+static ng_status upsample_resize_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                          ng_slot *dx)
 {
     (void)tape;
     const resize_attributes *a = node->attributes;
@@ -34,11 +34,11 @@ static ng_status resize_backward(ng_tape *tape, const ng_node *node, const ng_te
 }
 
 static const ng_op resize_op = {
-    .name = "interpolate", .gradient = resize_gradient, .backward = resize_backward};
+    .name = "interpolate", .gradient = resize_gradient, .backward = upsample_resize_backward};
 
 static const ng_op resize_back_op = {.name = "interpolate_dx", .gradient = resize_gradient};
 
-static ng_tensor *resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a)
+static ng_tensor *upsample_resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a)
 {
     if (!x) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
@@ -66,7 +66,7 @@ static void nearest_places(int64_t from, int64_t to, int64_t *low)
     }
 }
 
-/* t as ops.h has it, and its parts. */
+/* t of ops.h, and its parts j and f. */
 static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, ng_tensor *share)
 {
     const double step = !corners ? (double)from / (double)to
@@ -80,7 +80,7 @@ static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, 
     }
 }
 
-/* Fills in where the elements of one of the resizing's axes are seen; false without memory. */
+/* Computes the source positions along one axis; false without memory. */
 static bool places_of(ng_tape *tape, ng_dtype dtype, const ng_interpolate_options *o, int axis,
                       ng_resizing *resizing)
 {
@@ -119,7 +119,7 @@ static bool settings_fit(const char *function, const ng_tensor *x, const ng_inte
     return false;
 }
 
-/* o->size is one length for each axis of x behind the channels. */
+/* o->size has one length for each axis of x after the channels. */
 static ng_tensor *interpolate(const char *function, ng_tape *tape, ng_tensor *x,
                               const ng_interpolate_options *o)
 {
@@ -134,7 +134,7 @@ static ng_tensor *interpolate(const char *function, ng_tape *tape, ng_tensor *x,
                                         .out = {line ? 1 : shape.dim[2], shape.dim[last]}}};
     for (int i = 0; i < 2; i++)
         if (!places_of(tape, x->dtype, o, i, &a.resizing)) return NULL;
-    return resize(tape, x, &a);
+    return upsample_resize(tape, x, &a);
 }
 
 ng_tensor *ng_interpolate_with(ng_tape *tape, ng_tensor *x, ng_interpolate_options options)
@@ -173,7 +173,7 @@ ng_tensor *ng_upsample_with(ng_tape *tape, ng_tensor *x, ng_upsample_options opt
 /* ---- Cases -------------------------------------------------------------------------------- */
 
 NG_CASE_CALL(case_nearest, ng_upsample(tape, in[0], 2))
-NG_CASE_CALL(case_linear, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))
+NG_CASE_CALL(case_upsample_linear, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))
 NG_CASE_CALL(case_corners, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR, .align_corners = true))
 NG_CASE_CALL(case_to_size, ng_interpolate(tape, in[0], NG_SHAPE(5, 2)))
 NG_CASE_CALL(case_linear_to_size, ng_interpolate(tape, in[0], NG_SHAPE(2, 5), .mode = NG_LINEAR))
@@ -181,9 +181,11 @@ NG_CASE_CALL(case_linear_to_size, ng_interpolate(tape, in[0], NG_SHAPE(2, 5), .m
 const ng_case ng_op_cases_upsample[] = {
     {.name = "upsample", .call = case_nearest, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 3)}},
     {.name = "upsample (lines)", .call = case_nearest, .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
-    {.name = "upsample (bilinear)", .call = case_linear, .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
+    {.name = "upsample (bilinear)",
+     .call = case_upsample_linear,
+     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
     {.name = "upsample (linear, lines)",
-     .call = case_linear,
+     .call = case_upsample_linear,
      .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
     {.name = "upsample (bilinear, corners)",
      .call = case_corners,

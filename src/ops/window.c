@@ -1,5 +1,5 @@
 /* Windows over images x (N, C, H, W), and over lines x (N, C, L), which are images of one row:
- * their settings settled, and whether they fit. */
+ * their settings with defaults, and whether they fit. */
 #include "ops/op.h"
 
 bool ng_is_image(const char *function, ng_shape shape)
@@ -10,8 +10,8 @@ bool ng_is_image(const char *function, ng_shape shape)
 }
 
 /* The setting of one direction if it is given, else that of both, else the default. */
-static bool settle(const char *function, const char *name, int64_t own, int64_t both,
-                   int64_t standard, int64_t least, int64_t *value)
+static bool window_with_defaults(const char *function, const char *name, int64_t own, int64_t both,
+                                 int64_t standard, int64_t least, int64_t *value)
 {
     *value = own != 0 ? own : both != 0 ? both : standard;
     if (*value >= least && *value <= INT32_MAX) return true;
@@ -29,10 +29,12 @@ bool ng_window_settings(const char *function, const ng_window_options *o, ng_win
     const int64_t padding[] = {o->padding_h, o->padding_w};
     const int64_t dilation[] = {o->dilation_h, o->dilation_w};
     for (int i = 0; i < 2; i++)
-        if (!settle(function, "kernel", kernel[i], o->kernel, 0, 1, &w->kernel[i]) ||
-            !settle(function, "stride", stride[i], o->stride, 1, 1, &w->stride[i]) ||
-            !settle(function, "padding", padding[i], o->padding, 0, 0, &w->padding[i]) ||
-            !settle(function, "dilation", dilation[i], o->dilation, 1, 1, &w->dilation[i]))
+        if (!window_with_defaults(function, "kernel", kernel[i], o->kernel, 0, 1, &w->kernel[i]) ||
+            !window_with_defaults(function, "stride", stride[i], o->stride, 1, 1, &w->stride[i]) ||
+            !window_with_defaults(function, "padding", padding[i], o->padding, 0, 0,
+                                  &w->padding[i]) ||
+            !window_with_defaults(function, "dilation", dilation[i], o->dilation, 1, 1,
+                                  &w->dilation[i]))
             return false;
     return true;
 }

@@ -2,11 +2,11 @@
 #include "optim/optimizer.h"
 #include <math.h>
 
-/* The index-th parameter's gradient, or NULL where it is spent or was never made. */
+/* The index-th parameter's gradient, or NULL where an optimizer has used it or there is none. */
 static ng_tensor *fresh_gradient(const ng_named_tensor *parameter)
 {
     const ng_tensor *weight = parameter->tensor;
-    return weight->grad_spent ? NULL : weight->grad;
+    return weight->grad_state == NG_GRAD_NEW ? weight->grad : NULL;
 }
 
 /* sqrt(sum g^2) = most * root, so that no square leaves the range of double; most is the largest
@@ -68,7 +68,7 @@ static void scale_f64(double *x, int64_t n, double factor)
 }
 
 /* Names the first element that is not finite. */
-static double refuse(const char *function, ng_module *module)
+static double clip_refuse(const char *function, ng_module *module)
 {
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
@@ -90,7 +90,7 @@ double ng_clip_grad_norm(ng_module *module, double max_norm)
     if (!ng_given(function, "module", module)) return (double)NAN;
     if (!ng_option_range(function, "max_norm", max_norm, 0, HUGE_VAL)) return (double)NAN;
     const norm n = norm_of(module);
-    if (!isfinite(n.most)) return refuse(function, module);
+    if (!isfinite(n.most)) return clip_refuse(function, module);
     const double length = n.most * n.root;
     if (!(length > max_norm)) return length;
     const double factor =
@@ -103,6 +103,7 @@ double ng_clip_grad_norm(ng_module *module, double max_norm)
             scale_f32(g->data, g->size, factor);
         else
             scale_f64(g->data, g->size, factor);
+        ng_touch(g);
     }
     return length;
 }
@@ -115,7 +116,9 @@ ng_status ng_clip_grad_value(ng_module *module, double limit)
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
         ng_tensor *g = fresh_gradient(&parameter);
-        if (g) ng_kernels_for(g->dtype)->clamp_in_place(g->data, g->size, -limit, limit);
+        if (!g) continue;
+        ng_kernels_for(g->dtype)->clamp_in_place(g->data, g->size, -limit, limit);
+        ng_touch(g);
     }
     return NG_OK;
 }

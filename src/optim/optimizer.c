@@ -12,7 +12,7 @@ static int64_t state_bytes(const ng_tensor *weight)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Zeroed state for a list of parameters in their present dtypes; NULL where there is no memory. */
+/* Zeroed state for a list of parameters in their present dtypes; NULL without memory. */
 static void *state_new(const char *function, const ng_optimizer *self, ng_moved *list, int count)
 {
     int64_t bytes = 0;
@@ -29,7 +29,7 @@ static void *state_new(const char *function, const ng_optimizer *self, ng_moved 
     return slab;
 }
 
-/* Begins again with zeroed state; on failure the old one stays. */
+/* Replaces the state by a zeroed one; on failure the old one stays. */
 static bool renew_state(const char *function, ng_optimizer *self)
 {
     void *slab = state_new(function, self, self->moved, self->count);
@@ -41,7 +41,7 @@ static bool renew_state(const char *function, ng_optimizer *self)
 
 /* ---- Groups -------------------------------------------------------------------------------- */
 
-/* Whether the whole name matches the pattern, in which * stands for any characters. */
+/* Whether the whole name matches the pattern, in which * matches any characters. */
 static bool matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *again = NULL;
@@ -59,8 +59,8 @@ static bool matches(const char *pattern, const char *name)
     return *pattern == '\0';
 }
 
-/* Gives a parameter the settings of its groups, the last one's where several have it. */
-static void settle(const ng_optimizer *self, ng_moved *moved)
+/* Gives a parameter the settings of the last group whose pattern it matches. */
+static void optimizer_apply_groups(const ng_optimizer *self, ng_moved *moved)
 {
     moved->lr_scale = 1;
     moved->weight_decay = (double)NAN;
@@ -81,7 +81,7 @@ static bool group_accepted(const char *function, const ng_optimizer *self,
     if (!ng_option_given(options->lr_scale) && !ng_option_given(options->weight_decay)) {
         ng_fail(NG_EVALUE,
                 "%s: nothing is set for \"%s\", expected .lr_scale or .weight_decay "
-                "(NG_ZERO is a 0 that is meant)",
+                "(NG_ZERO for 0)",
                 function, options->pattern);
         return false;
     }
@@ -115,24 +115,20 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
         (ng_parameter_group){.pattern = pattern,
                              .lr_scale = fabs(ng_option(options.lr_scale, 1)),
                              .weight_decay = decays ? fabs(options.weight_decay) : (double)NAN};
-    for (int i = 0; i < optimizer->count; i++) settle(optimizer, &optimizer->moved[i]);
+    for (int i = 0; i < optimizer->count; i++)
+        optimizer_apply_groups(optimizer, &optimizer->moved[i]);
     return NG_OK;
 }
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
-uint32_t ng_passes_of(const ng_tensor *weight)
-{
-    return weight->grad ? weight->grad->version : weight->passes;
-}
-
-/* A parameter that is new to the optimizer. A gradient that another one has spent is none. */
+/* A parameter that is new to the optimizer, which uses its gradient unless another one has. */
 static ng_moved moved_new(const ng_named_tensor *parameter)
 {
     const ng_tensor *weight = parameter->tensor;
     return (ng_moved){.weight = parameter->tensor,
                       .name = parameter->name,
-                      .seen = weight->grad_spent ? ng_passes_of(weight) : weight->passes};
+                      .grad_epoch = weight->grad_epoch - (weight->grad_state == NG_GRAD_NEW)};
 }
 
 static const ng_moved *find_moved(const ng_optimizer *self, const ng_tensor *weight, int hint)
@@ -143,8 +139,8 @@ static const ng_moved *find_moved(const ng_optimizer *self, const ng_tensor *wei
     return NULL;
 }
 
-/* The parameters that the module has now: those known with what is remembered of them, new ones
- * with nothing. On failure all is as it was. */
+/* Collects the present parameters of the module: known ones keep their state, new ones start with
+ * zero state. On failure nothing changes. */
 static bool collect(const char *function, ng_optimizer *self)
 {
     ng_named_tensor parameter;
@@ -156,7 +152,7 @@ static bool collect(const char *function, ng_optimizer *self)
         const ng_moved *known = find_moved(self, parameter.tensor, i);
         list[i] = known ? *known : moved_new(&parameter);
         list[i].name = parameter.name;
-        settle(self, &list[i]);
+        optimizer_apply_groups(self, &list[i]);
     }
     void *state = list ? state_new(function, self, list, count) : NULL;
     if (!state) {
@@ -208,7 +204,7 @@ void ng_optimizer_free(ng_optimizer *optimizer)
 
 /* ---- Step ---------------------------------------------------------------------------------- */
 
-static const char step[] = "ng_optimizer_step";
+static const char step_name[] = "ng_optimizer_step";
 
 /* The first parameter whose dtype is not that of its state. */
 static const ng_moved *first_converted(const ng_optimizer *self)
@@ -236,27 +232,26 @@ bool ng_optimizer_current(const char *function, ng_optimizer *self)
     return !grown || collect(function, self);
 }
 
-/* A change of dtype drops a gradient, and with it the passes that had reached it. */
-bool ng_is_reached(const ng_moved *moved)
+bool ng_has_new_gradient(const ng_moved *moved)
 {
-    return ng_has_grad(moved->weight) && ng_passes_of(moved->weight) != moved->seen;
+    return ng_has_grad(moved->weight) && moved->weight->grad_epoch != moved->grad_epoch;
 }
 
-static bool any_reached(const ng_optimizer *self)
+static bool any_new_gradient(const ng_optimizer *self)
 {
     for (int i = 0; i < self->count; i++)
-        if (ng_is_reached(&self->moved[i])) return true;
+        if (ng_has_new_gradient(&self->moved[i])) return true;
     return false;
 }
 
-/* Moves a parameter that has been reached. The gradient of a frozen one is spent too: it is too old
- * for the day it thaws. */
+/* Moves a parameter with a new gradient. The gradient of a frozen one is used up too: once the
+ * parameter is unfrozen, it would be out of date. */
 static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 {
     ng_tensor *weight = moved->weight;
-    if (!ng_is_reached(moved)) return;
-    moved->seen = ng_passes_of(weight);
-    weight->grad_spent = true;
+    if (!ng_has_new_gradient(moved)) return;
+    moved->grad_epoch = weight->grad_epoch;
+    weight->grad_state = NG_GRAD_USED;
     if (!weight->requires_grad) return;
     moved->steps++;
     self->type->move(self, ng_kernels_for(moved->dtype), moved, lr * moved->lr_scale);
@@ -265,11 +260,12 @@ static void move(const ng_optimizer *self, ng_moved *moved, double lr)
 
 ng_status ng_optimizer_step(ng_optimizer *optimizer)
 {
-    if (!ng_given(step, "optimizer", optimizer)) return ng_newest_status();
-    if (!ng_optimizer_current(step, optimizer)) return ng_newest_status();
-    if (!any_reached(optimizer))
+    if (!ng_given(step_name, "optimizer", optimizer)) return ng_newest_status();
+    if (!ng_optimizer_current(step_name, optimizer)) return ng_newest_status();
+    if (!any_new_gradient(optimizer))
         return ng_fail(NG_ESTATE,
-                       "%s: no backward pass has reached a parameter since the last step", step);
+                       "%s: no backward pass has reached a parameter since the last step",
+                       step_name);
 
     const double lr = ng_optimizer_lr(optimizer);
     for (int i = 0; i < optimizer->count; i++) move(optimizer, &optimizer->moved[i], lr);

@@ -1,4 +1,4 @@
-/* What all optimizers share, and what one of them has to say. */
+/* What all optimizers share, and what each of them defines. */
 #ifndef NG_OPTIM_OPTIMIZER_H
 #define NG_OPTIM_OPTIMIZER_H
 
@@ -9,14 +9,14 @@
 
 enum { NG_OPTIMIZER_STATES = 3 };
 
-/* A parameter, and what an optimizer remembers of it: arrays of its size and dtype. */
+/* A parameter and its state in an optimizer: arrays of its size and dtype. */
 typedef struct {
     ng_tensor *weight;
     const char *name;
     ng_dtype dtype;
-    int64_t steps;                 /* taken by this parameter, the present one included */
-    double lr_scale, weight_decay; /* of its group; NaN: the optimizer's own */
-    uint32_t seen;                 /* the passes that had reached its gradient at the last step */
+    int64_t steps;                 /* of this parameter, the present one included */
+    double lr_scale, weight_decay; /* of its group; NaN: those of the optimizer */
+    uint32_t grad_epoch;           /* of `weight` at the last step (core/tensor.h) */
     void *state[NG_OPTIMIZER_STATES];
 } ng_moved;
 
@@ -26,17 +26,17 @@ typedef struct {
     double lr_scale, weight_decay; /* NaN: the optimizer's own */
 } ng_parameter_group;
 
-/* The weight decay of a parameter, `own` where its group says nothing. */
+/* The weight decay of a parameter: that of its group, or else `own`. */
 static inline double ng_decay_of(const ng_moved *moved, double own)
 {
     return moved->weight_decay >= 0 ? moved->weight_decay : own;
 }
 
-/* A number that an optimizer was made with. */
+/* A setting of an optimizer, as a number. */
 typedef struct {
     const char *name;
     double value;
-    bool has_state; /* above 0 it needs a state array of its own */
+    bool has_state; /* above 0 it needs a state array */
 } ng_setting;
 enum { NG_SETTINGS = 16 }; /* at most */
 
@@ -48,7 +48,7 @@ typedef struct {
     void (*move)(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                  double lr);
 
-    /* Lists its own settings and tells how many they are. */
+    /* Lists its own settings and returns their number. */
     int (*settings)(const ng_optimizer *self, ng_setting *settings);
 } ng_optimizer_class;
 
@@ -71,19 +71,18 @@ struct ng_optimizer {
 ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states);
 
-/* The numbers that an optimizer was made with, the schedule's too, not its groups'; how many. */
+/* Lists all settings, with those of the schedule and without those of groups; returns their
+ * number. */
 int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS]);
 
-/* Takes up parameters that the module has got since, and a dtype that it has changed to before the
- * first step; false with an error in the name of `function`. */
+/* Collects parameters that were added to the module, and follows a change of dtype before the first
+ * step; false with an error in the name of `function`. */
 bool ng_optimizer_current(const char *function, ng_optimizer *self);
 
-/* How many backward passes have reached a parameter; and whether one has since the last step, so
- * that its gradient waits for the next. */
-uint32_t ng_passes_of(const ng_tensor *weight);
-bool ng_is_reached(const ng_moved *moved);
+/* Whether a gradient has arrived since the last step, so that the next one will use it. */
+bool ng_has_new_gradient(const ng_moved *moved);
 
-/* Whether a schedule makes sense; else an error naming `function`. */
+/* Whether the settings of a schedule are valid; else an error naming `function`. */
 bool ng_schedule_accepted(const char *function, const ng_schedule *schedule);
 
 #endif

@@ -1,38 +1,34 @@
-/* Data-parallel training. Gradients go straight into buckets, each of which is added up over the
- * group as soon as it is complete, in their order; then they are added to the parameters' own. A
- * parameter as large as a bucket is one by itself, and where its own gradient is spent, that is the
- * bucket's memory: nothing is copied.
+/* Data-parallel training. Gradients are written straight into buckets. As soon as the gradients of
+ * a bucket are complete (tape/hook.h), it is added up over the group; at the end the sums are added
+ * to the parameters' gradients. A parameter as large as a bucket has one to itself. If its gradient
+ * was used by an optimizer, the gradient's memory is the bucket, and nothing is copied.
  *
- * Parameters stand in buckets in the order in which the first sweep on rank 0 completed them; till
- * then, from the last registered to the first, which is about that. Behind the buckets one number
- * for each parameter is added up: 1 where this member has reached it, so that the sum tells whether
- * any has. */
-#include "group/team.h"
+ * Buckets hold the parameters from the last registered to the first, about the order in which a
+ * backward pass completes them. After the buckets one number per parameter is added up, 1 on the
+ * ranks that have reached it: a parameter that no rank has reached keeps its gradient. */
+#include "group/collective.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
+#include "tape/hook.h"
 #include <normgrad/parallel.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One parameter. */
 typedef struct {
-    ng_leaf_use use; /* first: a use is its slot */
+    ng_gradient_hook hook; /* first: a hook is its slot */
     ng_tensor *weight;
     ng_tensor place; /* in the bucket */
-    bool complete;
-    int number; /* among the slots, the last registered first */
-    int turn;   /* in which the pass has completed it */
 } slot;
 
 typedef struct {
     ng_dtype dtype;
-    int first, count; /* slots */
-    int64_t size;     /* numbers */
-    void *memory;     /* for this pass, if it goes there; */
-    void *data;       /* where it goes */
-    void *waiting;    /* of earlier passes */
-    int incomplete;
-    int64_t first_call, last_call; /* that add it up: tickets */
+    int first, count;              /* slots */
+    int64_t size;                  /* numbers */
+    void *memory;                  /* the bucket's own */
+    void *data;                    /* of this pass: `memory`, or that of a used gradient */
+    void *waiting;                 /* sums of earlier passes with .later */
+    int incomplete;                /* gradients that this pass has not completed */
+    int64_t first_call, last_call; /* tickets of the calls that add it up */
 } bucket;
 
 struct ng_parallel {
@@ -40,18 +36,15 @@ struct ng_parallel {
     ng_group *group;
     int64_t bucket_bytes;
     bool fast;
-    slot *slots; /* of the parameters that require a gradient, as they stand in the buckets */
+    slot *slots; /* of the parameters that require a gradient, the last registered first */
     int n_slots;
-    int *slot_of; /* the place in `slots`, by number */
-    int turns;    /* slots that the pass has completed */
-    bool ordered; /* the slots stand in measured order */
     bucket *buckets;
     int n_buckets;
     void *memory;
     bool waits;     /* earlier passes are in `waiting` */
-    bool starts;    /* this pass is added up */
-    int started;    /* buckets */
-    float *reached; /* by slot: 1 by this pass or one that waits; then, added up */
+    bool starts;    /* this pass is added up, not kept for later */
+    int started;    /* buckets that are being added up */
+    float *reached; /* by slot: 1 if a pass has reached it; then the sum over the ranks */
 };
 
 static const char function[] = "ng_parallel_backward", maker[] = "ng_parallel_new";
@@ -63,7 +56,7 @@ static uint64_t digest_of_text(uint64_t digest, const char *text)
     return ng_digest(digest, text, strlen(text) + 1);
 }
 
-/* Of its place, class and settings; 0 with an error without memory. */
+/* A digest of a layer's path, class and settings; 0 with an error without memory. */
 static uint64_t digest_of_layer(const char *path, const ng_module *layer)
 {
     char *settings = ng_module_settings(maker, layer);
@@ -83,7 +76,7 @@ static uint64_t digest_of_tensor(const ng_named_tensor *named)
     return ng_digest(digest, x->shape.dim, (size_t)x->shape.rank * sizeof x->shape.dim[0]);
 }
 
-/* The index-th parameter, or behind those, buffer. */
+/* The index-th of all parameters and then all buffers. */
 static bool tensor_at(const ng_module *module, int parameters, int index, ng_named_tensor *found)
 {
     return index < parameters
@@ -91,7 +84,7 @@ static bool tensor_at(const ng_module *module, int parameters, int index, ng_nam
                : ng_module_tensor(module, NG_ENTRY_BUFFER, index - parameters, found);
 }
 
-static int count_of(const ng_module *module, ng_entry_kind kind)
+static int parallel_count_of(const ng_module *module, ng_entry_kind kind)
 {
     ng_named_tensor found;
     int count = 0;
@@ -99,7 +92,7 @@ static int count_of(const ng_module *module, ng_entry_kind kind)
     return count;
 }
 
-/* Whether every member gives this number; else the first that differs from rank 0. */
+/* Whether every rank gives the same number; else `other` is the first that differs from rank 0. */
 static bool same_everywhere(ng_group *group, uint64_t number, double *all, int *other)
 {
     double mine;
@@ -111,7 +104,7 @@ static bool same_everywhere(ng_group *group, uint64_t number, double *all, int *
     return *other < 0;
 }
 
-/* Compares layer by layer, so that the first that differs is named. */
+/* Compares layer by layer, to name the first that differs. */
 static bool same_layers(const ng_module *module, ng_group *group, double *all)
 {
     int other;
@@ -135,7 +128,7 @@ static bool same_tensors(const ng_module *module, ng_group *group, double *all)
 {
     int other;
     ng_named_tensor named;
-    const int parameters = count_of(module, NG_ENTRY_PARAMETER);
+    const int parameters = parallel_count_of(module, NG_ENTRY_PARAMETER);
     for (int i = 0; tensor_at(module, parameters, i, &named); i++) {
         if (same_everywhere(group, digest_of_tensor(&named), all, &other)) continue;
         if (other >= 0)
@@ -151,8 +144,9 @@ static bool same_tensors(const ng_module *module, ng_group *group, double *all)
 
 static bool same_network(const ng_module *module, ng_group *group, double *all)
 {
-    const int counts[] = {count_of(module, NG_ENTRY_CHILD), count_of(module, NG_ENTRY_PARAMETER),
-                          count_of(module, NG_ENTRY_BUFFER)};
+    const int counts[] = {parallel_count_of(module, NG_ENTRY_CHILD),
+                          parallel_count_of(module, NG_ENTRY_PARAMETER),
+                          parallel_count_of(module, NG_ENTRY_BUFFER)};
     int other;
     for (int i = 0; i < 3; i++) {
         if (same_everywhere(group, (uint64_t)counts[i], all, &other)) continue;
@@ -168,7 +162,7 @@ static bool same_network(const ng_module *module, ng_group *group, double *all)
 
 static bool share_values(ng_module *module, ng_group *group)
 {
-    const int parameters = count_of(module, NG_ENTRY_PARAMETER);
+    const int parameters = parallel_count_of(module, NG_ENTRY_PARAMETER);
     ng_named_tensor named;
     for (int i = 0; tensor_at(module, parameters, i, &named); i++)
         if (ng_group_broadcast(group, named.tensor, 0)) return false;
@@ -179,11 +173,10 @@ static bool share_values(ng_module *module, ng_group *group)
 
 static void forget_buckets(ng_parallel *p)
 {
-    ng_free(p->slots), ng_free(p->slot_of), ng_free(p->buckets), ng_free(p->memory);
-    ng_free(p->reached);
-    p->slots = NULL, p->slot_of = NULL, p->buckets = NULL, p->memory = NULL, p->reached = NULL;
+    ng_free(p->slots), ng_free(p->buckets), ng_free(p->memory), ng_free(p->reached);
+    p->slots = NULL, p->buckets = NULL, p->memory = NULL, p->reached = NULL;
     p->n_slots = p->n_buckets = 0;
-    p->waits = p->ordered = false;
+    p->waits = false;
 }
 
 void ng_parallel_free(ng_parallel *p)
@@ -229,7 +222,7 @@ uint64_t ng_group_seed(const ng_group *group, uint64_t seed)
 
 /* ---- Buckets --------------------------------------------------------------------------------- */
 
-/* Whether the buckets are those of the parameters as they are now. */
+/* Whether the slots are those of the present parameters. */
 static bool are_current(const ng_parallel *p, int parameters)
 {
     int at = 0;
@@ -238,19 +231,19 @@ static bool are_current(const ng_parallel *p, int parameters)
         ng_module_parameter(p->module, i, &named);
         if (!named.tensor->requires_grad) continue;
         if (at == p->n_slots) return false;
-        const slot *s = &p->slots[p->slot_of[at++]];
+        const slot *s = &p->slots[at++];
         if (s->weight != named.tensor || s->place.dtype != named.tensor->dtype) return false;
     }
     return at == p->n_slots;
 }
 
-static int64_t bytes_of(const bucket *b)
+static int64_t bucket_bytes(const bucket *b)
 {
     return (b->size * (int64_t)ng_dtype_bytes(b->dtype) + 63) / 64 * 64;
 }
 
-/* Deals the slots out to buckets of one dtype; returns the bytes of all. */
-static int64_t deal_out(ng_parallel *p)
+/* Divides the slots into buckets of one dtype each; returns the bytes of all. */
+static int64_t divide_into_buckets(ng_parallel *p)
 {
     int64_t bytes = 0;
     p->n_buckets = 0;
@@ -266,7 +259,7 @@ static int64_t deal_out(ng_parallel *p)
         b->count++;
         b->size += weight->size;
     }
-    for (int i = 0; i < p->n_buckets; i++) bytes += bytes_of(&p->buckets[i]);
+    for (int i = 0; i < p->n_buckets; i++) bytes += bucket_bytes(&p->buckets[i]);
     return bytes;
 }
 
@@ -280,63 +273,23 @@ static void place_slots(ng_parallel *p, int64_t bytes)
             p->slots[k].place = (ng_tensor){.dtype = p->slots[k].weight->dtype,
                                             .shape = p->slots[k].weight->shape,
                                             .size = p->slots[k].weight->size};
-        at += bytes_of(b);
+        at += bucket_bytes(b);
     }
-}
-
-/* Memory for the slots as they stand. */
-static bool make_room(ng_parallel *p)
-{
-    const int64_t bytes = deal_out(p);
-    ng_free(p->memory);
-    p->memory = ng_calloc(function, bytes, 2);
-    if (p->memory) place_slots(p, bytes);
-    return p->memory != NULL;
-}
-
-static int by_turn(const void *a, const void *b)
-{
-    const slot *x = a, *y = b;
-    return (x->turn > y->turn) - (x->turn < y->turn);
-}
-
-/* Puts the slots into the order in which rank 0 has completed them, on every rank. */
-static bool put_in_order(ng_parallel *p)
-{
-    p->ordered = true;
-    uint64_t *turns = ng_calloc(function, p->n_slots, sizeof *turns);
-    if (!turns) return false;
-    for (int i = 0; i < p->n_slots && ng_group_rank(p->group) == 0; i++)
-        turns[p->slots[i].number] = (uint64_t)p->slots[i].turn;
-    const bool well =
-        ng_group_combine(
-            p->group, function,
-            (ng_collective){.how = NG_COMBINE_BITS, .data = turns, .count = p->n_slots}) == NG_OK;
-    for (int i = 0; i < p->n_slots && well; i++) p->slots[i].turn = (int)turns[p->slots[i].number];
-    ng_free(turns);
-    if (!well) return false;
-    qsort(p->slots, (size_t)p->n_slots, sizeof *p->slots, by_turn);
-    for (int i = 0; i < p->n_slots; i++) p->slot_of[p->slots[i].number] = i;
-    if (make_room(p)) return true;
-    forget_buckets(p);
-    return false;
 }
 
 static bool make_buckets(ng_parallel *p)
 {
-    const int parameters = count_of(p->module, NG_ENTRY_PARAMETER);
-    if (p->slots && are_current(p, parameters))
-        return p->ordered || p->waits || p->turns == 0 || put_in_order(p);
+    const int parameters = parallel_count_of(p->module, NG_ENTRY_PARAMETER);
+    if (p->slots && are_current(p, parameters)) return true;
     if (p->waits) {
         ng_fail(NG_ESTATE, "%s: the parameters have changed since a call with .later", function);
         return false;
     }
     forget_buckets(p);
     p->slots = ng_calloc(function, parameters, sizeof *p->slots);
-    p->slot_of = ng_calloc(function, parameters, sizeof *p->slot_of);
     p->buckets = ng_calloc(function, parameters, sizeof *p->buckets);
     p->reached = ng_calloc(function, parameters, sizeof *p->reached);
-    if (!p->slots || !p->slot_of || !p->buckets || !p->reached) {
+    if (!p->slots || !p->buckets || !p->reached) {
         forget_buckets(p);
         return false;
     }
@@ -344,17 +297,18 @@ static bool make_buckets(ng_parallel *p)
         ng_named_tensor named;
         ng_module_parameter(p->module, i, &named);
         if (!named.tensor->requires_grad) continue;
-        p->slots[p->n_slots] = (slot){.weight = named.tensor, .number = p->n_slots};
-        p->slot_of[p->n_slots] = p->n_slots;
-        p->n_slots++;
+        p->slots[p->n_slots++] = (slot){.weight = named.tensor};
     }
-    p->turns = 0;
-    if (make_room(p)) return true;
-    forget_buckets(p);
-    return false;
+    const int64_t bytes = divide_into_buckets(p);
+    p->memory = ng_calloc(function, bytes, 2);
+    if (p->memory)
+        place_slots(p, bytes);
+    else
+        forget_buckets(p);
+    return p->memory != NULL;
 }
 
-/* The parameters' own gradients are there before anything is added up. */
+/* Makes the memory of all gradients, so that nothing fails after the sums. */
 static bool make_gradients(const ng_parallel *p)
 {
     for (int i = 0; i < p->n_slots; i++)
@@ -364,8 +318,8 @@ static bool make_gradients(const ng_parallel *p)
 
 /* ---- One pass -------------------------------------------------------------------------------- */
 
-/* Adds earlier passes to a bucket, and begins to add it up: one that is larger than a bucket should
- * be, a large parameter, in pieces, which stay in the cache between their steps. */
+/* Adds earlier passes to a bucket, and begins to add it up over the ranks. A large parameter is
+ * added up in pieces of the size of a bucket, which stay in the cache between steps. */
 static void start_bucket(ng_parallel *p, bucket *b)
 {
     if (p->waits) ng_kernels_for(b->dtype)->add_to(b->waiting, b->data, b->size);
@@ -389,13 +343,12 @@ static bucket *bucket_of(ng_parallel *p, const slot *s)
     return &p->buckets[i];
 }
 
-static void complete(void *with, ng_leaf_use *use)
+/* The hook's call: the gradient of a slot is complete. */
+static void slot_complete(ng_gradient_hook *hook)
 {
-    ng_parallel *p = with;
-    slot *s = (slot *)use;
-    s->complete = true;
-    s->turn = p->turns++;
-    if (use->reached)
+    ng_parallel *p = hook->with;
+    slot *s = (slot *)hook;
+    if (hook->reached)
         p->reached[s - p->slots] = 1;
     else
         memset(s->place.data, 0, (size_t)s->place.size * ng_dtype_bytes(s->place.dtype));
@@ -403,20 +356,16 @@ static void complete(void *with, ng_leaf_use *use)
     if (!p->starts) return;
     while (p->started < p->n_buckets && p->buckets[p->started].incomplete == 0)
         start_bucket(p, &p->buckets[p->started++]);
-}
-
-static void go_on(void *with)
-{
-    const ng_parallel *p = with;
     if (p->started > 0) ng_group_poll(p->group);
 }
 
-/* Where the pass goes: what is kept for later must not be seen in a gradient yet. */
+/* Chooses the memory for this pass. A pass with .later must not show in a gradient. */
 static void open_bucket(ng_parallel *p, bucket *b)
 {
     const ng_tensor *weight = p->slots[b->first].weight;
     b->incomplete = b->count;
-    b->data = p->starts && b->count == 1 && weight->grad_spent ? weight->grad->data : b->memory;
+    b->data = p->starts && b->count == 1 && weight->grad_state != NG_GRAD_NEW ? weight->grad->data
+                                                                              : b->memory;
     char *place = b->data;
     for (slot *s = &p->slots[b->first]; s < &p->slots[b->first + b->count]; s++) {
         s->place.data = place;
@@ -426,43 +375,37 @@ static void open_bucket(ng_parallel *p, bucket *b)
 
 static void begin_pass(ng_parallel *p)
 {
-    p->started = p->turns = 0;
+    p->started = 0;
     for (int i = 0; i < p->n_buckets; i++) open_bucket(p, &p->buckets[i]);
     for (int i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
-        s->use = (ng_leaf_use){.place = &s->place};
-        s->complete = false;
-        s->weight->use = &s->use;
+        s->hook = (ng_gradient_hook){
+            .leaf = s->weight, .place = &s->place, .call = slot_complete, .with = p};
+        ng_hook(&s->hook);
         if (!p->waits) p->reached[i] = 0;
     }
 }
 
-/* After a failure: a spent gradient that was the bucket's memory is no gradient any more where
- * anything has arrived. */
+/* After a failure: drops the used gradients whose memory was a bucket and has been written to. */
 static void drop_overwritten(ng_parallel *p)
 {
     for (int i = 0; i < p->n_slots; i++) {
         const slot *s = &p->slots[i];
-        if ((s->complete || s->weight->cotangent) && s->place.data == s->weight->grad->data)
-            ng_tensor_drop_grad(s->weight);
+        if ((s->hook.complete || s->weight->cotangent) && s->place.data == s->weight->grad->data)
+            s->weight->grad_state = NG_GRAD_NONE;
     }
 }
 
 static void end_pass(ng_parallel *p, bool well)
 {
     if (!well) drop_overwritten(p);
-    for (int i = 0; i < p->n_slots; i++) {
-        slot *s = &p->slots[i];
-        s->weight->use = NULL;
-        s->weight->cotangent = NULL;
-        s->weight->cotangent_owned = false;
-    }
+    for (int i = 0; i < p->n_slots; i++) ng_unhook(&p->slots[i].hook);
     for (int i = 0; i < p->n_slots && well; i++)
-        if (!p->slots[i].complete) complete(p, &p->slots[i].use);
+        if (!p->slots[i].hook.complete) slot_complete(&p->slots[i].hook);
 }
 
-/* Keeps the pass for a later one. */
-static void put_by(ng_parallel *p)
+/* Keeps the gradients of this pass for the next call. */
+static void keep_for_later(ng_parallel *p)
 {
     for (int i = 0; i < p->n_buckets; i++) {
         const bucket *b = &p->buckets[i];
@@ -474,7 +417,7 @@ static void put_by(ng_parallel *p)
     p->waits = true;
 }
 
-static ng_status wait_for_all(ng_parallel *p)
+static ng_status wait_for_sums(ng_parallel *p)
 {
     const int64_t reached = ng_group_start(p->group, (ng_collective){.how = NG_COMBINE_F32,
                                                                      .data = p->reached,
@@ -494,12 +437,11 @@ static void add_to_gradients(ng_parallel *p)
         const ng_tensor *sum = &p->slots[i].place;
         ng_tensor *weight = p->slots[i].weight, *grad = weight->grad;
         if (p->reached[i] == 0) continue;
-        if (!weight->grad_spent)
+        if (weight->grad_state == NG_GRAD_NEW)
             ng_kernels_for(grad->dtype)->add_to(sum->data, grad->data, grad->size);
         else if (sum->data != grad->data)
             memcpy(grad->data, sum->data, (size_t)grad->size * ng_dtype_bytes(grad->dtype));
-        weight->grad_spent = false;
-        grad->version++;
+        ng_tensor_grad_arrived(weight);
     }
 }
 
@@ -513,20 +455,19 @@ ng_status ng_parallel_backward_with(ng_parallel *p, ng_tape *tape,
         return ng_group_end_failed(p->group, function);
     }
     const double share = ng_option(options.share, 1.0 / ng_group_size(p->group));
-    const ng_leaf_watch watch = {complete, go_on, p};
     p->starts = !options.later;
     begin_pass(p);
-    const bool well = ng_backward_watched(function, tape, options.loss, share, &watch) == NG_OK;
+    const bool well = ng_backward_hooked(function, tape, options.loss, share) == NG_OK;
     end_pass(p, well);
     if (!well) {
         p->waits = false;
         return ng_group_end_failed(p->group, function);
     }
     if (options.later) {
-        put_by(p);
+        keep_for_later(p);
         return NG_OK;
     }
-    const ng_status status = wait_for_all(p);
+    const ng_status status = wait_for_sums(p);
     p->waits = false;
     if (status == NG_OK)
         add_to_gradients(p);

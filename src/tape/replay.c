@@ -92,7 +92,6 @@ ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options 
     if (!grad) return NULL;
     grad->module_owned = true;
     y->grad = grad;
-    y->grad_spent = true;
     y->requires_grad = true;
     return y;
 }

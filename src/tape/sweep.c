@@ -1,8 +1,9 @@
-/* The reverse sweep: from the newest node to the oldest, each op hands the cotangent of its
- * output on to its inputs. That is all of reverse mode; the rest here is about where a gradient
- * is put, and about gradients that are recorded to be differentiated again. */
+/* The reverse sweep: from the newest node to the oldest, each op turns the cotangent of its output
+ * into gradients of its inputs (run_node, walk). The rest of this file decides where a gradient is
+ * written, and differentiates gradients that are recorded. */
 #include "core/error.h"
 #include "kernels/kernels.h"
+#include "tape/hook.h"
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 #include <string.h>
@@ -12,10 +13,10 @@ typedef struct {
     ng_tape *tape;
     bool record;        /* gradients are recorded ops themselves */
     bool to_leaves;     /* gradients of leaves go into the leaves */
-    bool selected;      /* only tensors marked `wanted` matter, not all that require a gradient */
+    bool selected;      /* gradients only of tensors marked `wanted` */
     ng_tensor *reached; /* the leaves so far, linked by next_leaf */
-    bool cut;           /* a gradient of zero has ended a path */
-    const ng_leaf_watch *watch; /* or NULL */
+    bool zero_gradient; /* a gradient of zero has ended a path */
+    bool hooked;        /* leaves may have hooks */
 
     ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
     ng_tensor **gradients;
@@ -27,21 +28,21 @@ static bool wants(const sweep *s, const ng_tensor *x)
     return s->selected ? x->wanted : x->requires_grad;
 }
 
-/* Whether the node leads to its i-th input. One that was frozen when it was recorded is not led to:
- * of what else was made of it nothing may be on the tape. */
+/* Whether the gradient of the node's i-th input is wanted: not if it was frozen at recording, since
+ * ops that used it then may not be on the tape. */
 static bool leads_to(const sweep *s, const ng_node *node, int i)
 {
     return node->required[i] && wants(s, node->inputs[i]);
 }
 
-static size_t bytes_of(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
+static size_t sweep_bytes(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
 
-static void add_to(const ng_tensor *dx, void *sum)
+static void sweep_add(const ng_tensor *dx, void *sum)
 {
     ng_kernels_for(dx->dtype)->add_to(dx->data, sum, dx->size);
 }
 
-static void clear(ng_tensor *x)
+static void clear_cotangent(ng_tensor *x)
 {
     x->cotangent = NULL;
     x->cotangent_owned = false;
@@ -51,22 +52,24 @@ static void clear(ng_tensor *x)
 
 static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
 
-/* Memory for the gradient of a tensor that nothing has arrived at yet. A leaf whose gradient is
- * spent takes it straight into its own; an unspent one gets it added when all has gone well. */
+/* Memory for the first gradient that arrives at a tensor. A leaf without an
+ * unused gradient takes it straight into its own; to an unused one it is added at the end, when all
+ * has gone well. */
 static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
 {
     if (!goes_to_leaf(s, x)) return ng_result(s->tape, x->dtype, x->shape);
-    if (s->watch && x->use) return x->use->place;
+    if (s->hooked && x->hook) return x->hook->place;
     ng_tensor *grad = ng_tensor_grad_slot(x);
     if (!grad) return NULL;
-    ng_tensor *cotangent = x->grad_spent ? grad : ng_result(s->tape, x->dtype, x->shape);
+    ng_tensor *cotangent =
+        x->grad_state == NG_GRAD_NEW ? ng_result(s->tape, x->dtype, x->shape) : grad;
     if (!cotangent) return NULL;
     x->next_leaf = s->reached;
     s->reached = x;
     return cotangent;
 }
 
-/* Lets a kernel write, or add to, the gradient of x. */
+/* Opens the gradient of x for a kernel, which writes it or adds to it. */
 static bool open_slot(sweep *s, ng_tensor *x, ng_slot *slot)
 {
     const ng_tensor *borrowed = x->cotangent_owned ? NULL : x->cotangent;
@@ -74,7 +77,7 @@ static bool open_slot(sweep *s, ng_tensor *x, ng_slot *slot)
     if (!x->cotangent_owned) {
         ng_tensor *own = borrowed ? ng_result(s->tape, x->dtype, x->shape) : first_cotangent(s, x);
         if (!own) return false;
-        if (borrowed) memcpy(own->data, borrowed->data, bytes_of(x));
+        if (borrowed) memcpy(own->data, borrowed->data, sweep_bytes(x));
         x->cotangent = own;
         x->cotangent_owned = true;
     }
@@ -82,7 +85,8 @@ static bool open_slot(sweep *s, ng_tensor *x, ng_slot *slot)
     return true;
 }
 
-/* Adds the tensor dx to the gradient of x. The first to arrive at an intermediate is borrowed. */
+/* Adds the tensor dx to the gradient of x. The first one for an intermediate is used without a
+ * copy. */
 static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
 {
     if (s->record) {
@@ -96,9 +100,9 @@ static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
     ng_slot slot;
     if (!open_slot(s, x, &slot)) return false;
     if (slot.accumulate)
-        add_to(dx, slot.data);
+        sweep_add(dx, slot.data);
     else
-        memcpy(slot.data, dx->data, bytes_of(x));
+        memcpy(slot.data, dx->data, sweep_bytes(x));
     return true;
 }
 
@@ -122,13 +126,13 @@ static void clear_slots(const ng_node *node, const ng_slot *slots)
 {
     for (int i = 0; i < node->n_inputs; i++)
         if (slots[i].data && !slots[i].accumulate)
-            memset(slots[i].data, 0, bytes_of(node->inputs[i]));
+            memset(slots[i].data, 0, sweep_bytes(node->inputs[i]));
 }
 
 enum { FEW = 3 }; /* inputs, for which the lists below stand on the stack */
 
-/* The op's kernel writes into the inputs' gradients. A tensor that appears twice among the inputs
- * gets its later gradients through memory of their own. */
+/* Runs the op's backward kernel on the gradients of its inputs. If a tensor is an input twice, its
+ * second gradient is computed in separate memory and added. */
 static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
 {
     ng_slot few[FEW] = {{NULL, false}};
@@ -139,7 +143,7 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
         ng_tensor *x = node->inputs[i];
         if (!leads_to(s, node, i)) continue;
         if (appears_before(node, i)) {
-            slots[i].data = ng_tape_memory(s->tape, bytes_of(x));
+            slots[i].data = ng_tape_memory(s->tape, sweep_bytes(x));
             if (!slots[i].data) return false;
         } else if (!open_slot(s, x, &slots[i])) {
             return false;
@@ -157,7 +161,7 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
     return true;
 }
 
-/* The op's rule computes the gradients with ops, which are recorded or not as the sweep is. */
+/* Runs the op's gradient rule, whose ops are recorded if the sweep records. */
 static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const int64_t failures = ng_failures();
@@ -169,44 +173,44 @@ static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **d
     for (int i = 0; i < node->n_inputs; i++) {
         if (!leads_to(s, node, i) || dx[i]) continue;
         if (ng_failures() == failures)
-            ng_fail(NG_EGRAD, "%s: the gradient rule of %s left out operand %d", s->function,
-                    node->op->name, i + 1);
+            ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave no gradient of operand %d",
+                    s->function, node->op->name, i + 1);
         return false;
     }
     return true;
 }
 
-static bool matches(const sweep *s, const ng_op *op, const ng_tensor *dx, const ng_tensor *x)
+static bool gradient_fits(const sweep *s, const ng_op *op, const ng_tensor *dx, const ng_tensor *x)
 {
     if (dx->dtype == x->dtype && ng_shape_equal(dx->shape, x->shape)) return true;
-    ng_fail(NG_EGRAD, "%s: %s gives a gradient %s %s, expected %s %s", s->function, op->name,
-            ng_dtype_name(dx->dtype), ng_shape_print(dx->shape).text, ng_dtype_name(x->dtype),
-            ng_shape_print(x->shape).text);
+    ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave %s %s, expected %s %s", s->function,
+            op->name, ng_dtype_name(dx->dtype), ng_shape_print(dx->shape).text,
+            ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
     return false;
 }
 
 static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary);
 
-/* What has arrived at the inputs of a node while their gradients are worked out apart. */
+/* The cotangent of an input, saved while the gradient of one node is computed separately. */
 typedef struct {
     ng_tensor *cotangent;
     bool owned;
-} aside;
+} saved_cotangent;
 
-static aside *put_aside(ng_tape *tape, const ng_node *node)
+static saved_cotangent *save_cotangents(ng_tape *tape, const ng_node *node)
 {
-    aside *kept = ng_tape_memory(tape, (size_t)node->n_inputs * sizeof *kept);
-    if (!kept) return NULL;
+    saved_cotangent *saved = ng_tape_memory(tape, (size_t)node->n_inputs * sizeof *saved);
+    if (!saved) return NULL;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
-        kept[i] = (aside){x->cotangent, x->cotangent_owned};
+        saved[i] = (saved_cotangent){x->cotangent, x->cotangent_owned};
     }
     for (int i = 0; i < node->n_inputs; i++)
-        if (!ng_is_none(node->inputs[i])) clear(node->inputs[i]);
-    return kept;
+        if (!ng_is_none(node->inputs[i])) clear_cotangent(node->inputs[i]);
+    return saved;
 }
 
-static void put_back(const ng_node *node, const aside *kept, ng_tensor **dx)
+static void restore_cotangents(const ng_node *node, const saved_cotangent *saved, ng_tensor **dx)
 {
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
@@ -215,12 +219,12 @@ static void put_back(const ng_node *node, const aside *kept, ng_tensor **dx)
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
         if (ng_is_none(x)) continue;
-        x->cotangent = kept[i].cotangent;
-        x->cotangent_owned = kept[i].owned;
+        x->cotangent = saved[i].cotangent;
+        x->cotangent_owned = saved[i].owned;
     }
 }
 
-/* Marks what is made of marked tensors, from `oldest` on. */
+/* Marks the outputs of nodes with marked inputs, from `oldest` on. */
 static void mark_from(const ng_node *oldest)
 {
     for (const ng_node *node = oldest; node; node = node->next)
@@ -228,24 +232,24 @@ static void mark_from(const ng_node *oldest)
             node->output->wanted = node->required[i] && node->inputs[i]->wanted;
 }
 
-/* The gradient of a fused op is that of its definition, which is recorded beyond everything that
- * stands on the tape and swept back to where it began. */
+/* The gradient of a fused op by its definition: records the definition at the end of the tape, and
+ * sweeps back to where it began. */
 static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_node *boundary = s->tape->last;
     const bool was = ng_tape_set_recording(s->tape, true);
     ng_tensor *y = node->op->definition(s->tape, node);
     ng_tape_set_recording(s->tape, was);
-    if (!y || !matches(s, node->op, dy, y)) return false;
+    if (!y || !gradient_fits(s, node->op, dy, y)) return false;
 
-    const aside *kept = put_aside(s->tape, node);
-    if (!kept) return false;
+    const saved_cotangent *saved = save_cotangents(s->tape, node);
+    if (!saved) return false;
     sweep inner = {
         .function = s->function, .tape = s->tape, .record = s->record, .selected = s->selected};
     if (s->selected) mark_from(boundary->next);
     const bool done =
         !wants(&inner, y) || (deliver(&inner, y, dy) && walk(&inner, s->tape->last, boundary));
-    put_back(node, kept, dx);
+    restore_cotangents(node, saved, dx);
     return done;
 }
 
@@ -256,16 +260,15 @@ static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
         ng_tensor *x = node->inputs[i];
         if (!leads_to(s, node, i)) continue;
         if (!dx[i] || ng_is_none(dx[i])) {
-            s->cut = true;
+            s->zero_gradient = true;
             continue;
         }
-        if (!matches(s, node->op, dx[i], x) || !deliver(s, x, dx[i])) return false;
+        if (!gradient_fits(s, node->op, dx[i], x) || !deliver(s, x, dx[i])) return false;
     }
     return true;
 }
 
-/* Whether anything before the node is wanted. Not so where its output is what was asked for, or
- * where its operands were frozen since it was recorded. */
+/* Whether the gradient of any input is wanted. */
 static bool leads_on(const sweep *s, const ng_node *node)
 {
     for (int i = 0; i < node->n_inputs; i++)
@@ -296,42 +299,29 @@ static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
            deliver_all(s, node, dx);
 }
 
-/* Keeps what has arrived at x, now that it is complete, where it was asked for. */
-static void note(const sweep *s, const ng_tensor *x)
+/* Stores the complete gradient of x if it was asked for. */
+static void keep_gradient(const sweep *s, const ng_tensor *x)
 {
     for (int i = 0; i < s->n_inputs; i++)
         if (s->inputs[i] == x) s->gradients[i] = x->cotangent;
 }
 
-/* Tells of the node, and of the leaves that it was the last to add to. */
-static void tell_watch(const sweep *s, const ng_node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *leaf = node->inputs[i];
-        if (!leaf->use || leaf->use->oldest != node || appears_before(node, i)) continue;
-        leaf->use->reached = leaf->cotangent != NULL;
-        clear(leaf);
-        s->watch->complete(s->watch->with, leaf->use);
-    }
-    s->watch->meanwhile(s->watch->with);
-}
-
-/* From `newest` back to, and without, `boundary`. What arrives at a tensor that was made outside
- * this range stays there; after a failure nothing stays within it. */
+/* Walks from `newest` back to `boundary`, which is not included. Cotangents of tensors computed
+ * outside this range stay; those inside are cleared, also after a failure. */
 static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
 {
     bool well = true;
     for (const ng_node *node = newest; node != boundary; node = node->previous) {
         ng_tensor *dy = node->output->cotangent;
-        if (dy) note(s, node->output);
-        if (dy) clear(node->output);
+        if (dy) keep_gradient(s, node->output);
+        if (dy) clear_cotangent(node->output);
         if (dy && well && leads_on(s, node)) well = run_node(s, node, dy);
-        if (s->watch && well) tell_watch(s, node);
+        if (s->hooked && well) ng_hooks_call(node);
     }
     return well;
 }
 
-/* The tape is live while a gradient is taken; returns how it was. */
+/* Makes the tape live while a gradient is taken; returns the old mode. */
 static ng_tape_mode begin_sweep(ng_tape *tape, bool record)
 {
     const ng_tape_mode mode = tape->replay.mode;
@@ -349,24 +339,24 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
     if (!ng_usable(function, "the cotangent", 0, tape, dy)) return false;
     if (dy->dtype == y->dtype && ng_shape_equal(dy->shape, y->shape)) return true;
     ng_fail(dy->dtype != y->dtype ? NG_EDTYPE : NG_ESHAPE,
-            "%s: a cotangent %s %s for an output %s %s", function, ng_dtype_name(dy->dtype),
-            ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype), ng_shape_print(y->shape).text);
+            "%s: the cotangent is %s %s, expected %s %s like the output", function,
+            ng_dtype_name(dy->dtype), ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype),
+            ng_shape_print(y->shape).text);
     return false;
 }
 
-/* Ends a pass over leaves: adds what was computed apart, or forgets it all, with the spent
- * gradients that it has written over. */
-static void settle_leaves(sweep *s, bool well)
+/* Ends a pass: adds gradients that were computed in separate memory. After a failure it drops them
+ * all, and the used gradients that were overwritten. */
+static void finish_leaves(sweep *s, bool well)
 {
     for (ng_tensor *leaf = s->reached; leaf; leaf = leaf->next_leaf) {
         if (well) {
-            if (leaf->cotangent != leaf->grad) add_to(leaf->cotangent, leaf->grad->data);
-            leaf->grad_spent = false;
-            leaf->grad->version++;
+            if (leaf->cotangent != leaf->grad) sweep_add(leaf->cotangent, leaf->grad->data);
+            ng_tensor_grad_arrived(leaf);
         } else if (leaf->cotangent == leaf->grad) {
-            ng_tensor_drop_grad(leaf);
+            leaf->grad_state = NG_GRAD_NONE;
         }
-        clear(leaf);
+        clear_cotangent(leaf);
     }
 }
 
@@ -378,30 +368,24 @@ const char *ng_why_no_gradient(const ng_tape *tape)
     return "all that it depends on is frozen or constant (ng_unfreeze, ng_require_grad)";
 }
 
-/* Which op of the loss's graph is the oldest to use each leaf. */
-static void find_oldest(const ng_node *newest)
-{
-    for (const ng_node *node = newest; node; node = node->previous)
-        for (int i = 0; i < node->n_inputs; i++)
-            if (node->inputs[i]->use) node->inputs[i]->use->oldest = node;
-}
-
 static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy,
-                          const ng_leaf_watch *watch)
+                          bool hooked)
 {
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
-    sweep s = {.function = function, .tape = tape, .to_leaves = true, .watch = watch};
-    if (watch) find_oldest(y->node);
+    sweep s = {.function = function, .tape = tape, .to_leaves = true, .hooked = hooked};
+    if (hooked) ng_hooks_prepare(y->node);
     const ng_tape_mode mode = begin_sweep(tape, false);
     tape->backwards++;
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->replay.mode = mode;
-    if (well && !watch && !s.reached && !s.cut)
-        return ng_fail(NG_EGRAD, "%s: all that required a gradient was frozen since", function);
-    settle_leaves(&s, well);
+    if (well && !hooked && !s.reached && !s.zero_gradient)
+        return ng_fail(NG_EGRAD,
+                       "%s: every parameter that it depends on is frozen now (ng_unfreeze)",
+                       function);
+    finish_leaves(&s, well);
     return well ? NG_OK : ng_newest_status();
 }
 
@@ -413,16 +397,12 @@ ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
         return ng_newest_status();
     if (!ng_usable(function, "the output", 0, tape, y) || !cotangent_ok(function, tape, y, dy))
         return ng_newest_status();
-    return backward(function, tape, y, dy, NULL);
+    return backward(function, tape, y, dy, false);
 }
 
-ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
-{
-    return ng_backward_watched("ng_backward", tape, loss, 1, NULL);
-}
-
-ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
-                              const ng_leaf_watch *watch)
+/* Backward of factor * loss. */
+static ng_status backward_of_loss(const char *function, ng_tape *tape, ng_tensor *loss,
+                                  double factor, bool hooked)
 {
     if (!ng_given(function, "tape", tape) || !ng_given(function, "loss", loss))
         return ng_newest_status();
@@ -434,7 +414,17 @@ ng_status ng_backward_watched(const char *function, ng_tape *tape, ng_tensor *lo
                        function, ng_shape_print(loss->shape).text);
     tape->function = function;
     ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, factor);
-    return one ? backward(function, tape, loss, one, watch) : ng_newest_status();
+    return one ? backward(function, tape, loss, one, hooked) : ng_newest_status();
+}
+
+ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
+{
+    return backward_of_loss("ng_backward", tape, loss, 1, false);
+}
+
+ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *loss, double factor)
+{
+    return backward_of_loss(function, tape, loss, factor, true);
 }
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */
@@ -465,22 +455,22 @@ static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_output
     return true;
 }
 
-/* dx, or a copy of it where it is, or is seen through, a cotangent that is not the tape's: that may
- * be written to and freed. */
-static ng_tensor *kept(sweep *s, ng_tensor *dx)
+/* dx, or a copy of it if its memory is not the tape's: a user's cotangent, which he may change or
+ * free. */
+static ng_tensor *own_copy(sweep *s, ng_tensor *dx)
 {
     if ((dx->base ? dx->base : dx)->tape) return dx;
-    if (s->record && dx->requires_grad) /* a sum with -0 has every bit, and a gradient to dx */
+    if (s->record && dx->requires_grad) /* x + -0 keeps all bits and has a gradient */
         return ng_add(s->tape, dx, ng_result_full(s->tape, dx->dtype, (ng_shape){0}, -0.0));
     ng_tensor *copy = ng_result(s->tape, dx->dtype, dx->shape);
-    if (copy) memcpy(copy->data, dx->data, bytes_of(dx));
+    if (copy) memcpy(copy->data, dx->data, sweep_bytes(dx));
     return copy;
 }
 
-static bool keep_found(sweep *s)
+static bool own_gradients(sweep *s)
 {
     for (int i = 0; i < s->n_inputs; i++)
-        if (s->gradients[i] && !(s->gradients[i] = kept(s, s->gradients[i]))) return false;
+        if (s->gradients[i] && !(s->gradients[i] = own_copy(s, s->gradients[i]))) return false;
     return true;
 }
 
@@ -564,9 +554,9 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
     well = walk(&s, newest, NULL) && well;
     unmark_paths(tape, inputs, n_inputs);
     for (int i = 0; i < n_inputs; i++)
-        if (inputs[i]->cotangent) note(&s, inputs[i]);
-    for (int i = 0; i < n_inputs; i++) clear(inputs[i]);
-    well = well && keep_found(&s);
+        if (inputs[i]->cotangent) keep_gradient(&s, inputs[i]);
+    for (int i = 0; i < n_inputs; i++) clear_cotangent(inputs[i]);
+    well = well && own_gradients(&s);
     tape->replay.mode = mode;
     ng_tape_set_recording(tape, was);
     well = well && fill_unreached(&s, options.allow_unused, was_unrecorded);

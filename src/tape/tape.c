@@ -1,10 +1,11 @@
+/* Recording: results, nodes, and the tensors that a tape owns. */
 #include "tape/tape.h"
 #include "core/error.h"
 #include "kernels/kernels.h"
 #include <stdalign.h>
 #include <string.h>
 
-/* Who asks for memory while no op is at work. */
+/* The name for errors while no op runs. */
 static const char between_ops[] = "ng_result";
 
 ng_tape *ng_tape_new(void)
@@ -17,7 +18,7 @@ ng_tape *ng_tape_new(void)
     return tape;
 }
 
-static void free_owned(ng_tape *tape)
+static void tape_free_owned(ng_tape *tape)
 {
     while (tape->owned) {
         ng_tensor *x = tape->owned;
@@ -30,7 +31,7 @@ void ng_tape_free(ng_tape *tape)
 {
     if (!tape) return;
     ng_replay_free(&tape->replay);
-    free_owned(tape);
+    tape_free_owned(tape);
     ng_arena_release(&tape->arena);
     ng_free(tape);
 }
@@ -39,7 +40,7 @@ void ng_tape_reset(ng_tape *tape)
 {
     if (!ng_given("ng_tape_reset", "tape", tape)) return;
     ng_arena_reset(&tape->arena);
-    free_owned(tape);
+    tape_free_owned(tape);
     tape->function = between_ops;
     tape->first = tape->last = NULL;
     tape->ops = 0;
@@ -75,9 +76,9 @@ ng_tape_usage ng_tape_used(const ng_tape *tape)
 
 /* ---- Results ------------------------------------------------------------------------------ */
 
-/* A tensor of the tape; over `data` if there is some, else over fresh memory. The header and the
- * elements are one piece of memory. */
-static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, void *data)
+/* A tensor of the tape, over `data` if that is not NULL, else over new memory in one piece with the
+ * header. */
+static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, void *data)
 {
     const int64_t size = ng_shape_size(tape->function, *shape);
     if (size < 0) return NULL;
@@ -87,11 +88,11 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
     if (!memory) return NULL;
     ng_tensor *x = (ng_tensor *)memory;
 
-    /* All fields, one by one: assigned as a whole, they are cleared by an instruction that takes
-     * longer than a small op. */
+    /* One by one: an assignment of the whole struct takes longer than a small op. */
     x->dtype = dtype;
-    x->requires_grad = x->grad_spent = x->module_owned = false;
-    x->version = x->passes = 0;
+    x->requires_grad = x->module_owned = false;
+    x->version = x->grad_epoch = 0;
+    x->grad_state = NG_GRAD_NONE;
     x->epoch = tape->epoch;
     x->shape = *shape;
     x->size = size;
@@ -100,7 +101,7 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
     x->tape = tape;
     x->node = NULL;
     x->grad = x->cotangent = x->next_leaf = x->next_owned = NULL;
-    x->use = NULL;
+    x->hook = NULL;
     x->cotangent_owned = x->wanted = false;
     return x;
 }
@@ -108,14 +109,14 @@ static ng_tensor *result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, v
 ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
     if (!ng_given("ng_result", "tape", tape)) return NULL;
-    if (ng_dtype_bytes(dtype) > 0) return result(tape, dtype, &shape, NULL);
+    if (ng_dtype_bytes(dtype) > 0) return tape_result(tape, dtype, &shape, NULL);
     ng_fail(NG_EDTYPE, "ng_result: dtype %d, expected NG_F32, NG_F64 or NG_I64", (int)dtype);
     return NULL;
 }
 
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape)
 {
-    ng_tensor *view = tape && x ? result(tape, x->dtype, &shape, x->data) : NULL;
+    ng_tensor *view = tape && x ? tape_result(tape, x->dtype, &shape, x->data) : NULL;
     if (view) view->base = x->base ? x->base : x;
     return view;
 }
@@ -139,8 +140,8 @@ void *ng_tape_memory(ng_tape *tape, size_t bytes)
 
 /* ---- Recording ---------------------------------------------------------------------------- */
 
-static bool refuse(ng_status code, const char *function, const char *role, int number,
-                   const char *why)
+static bool operand_refused(ng_status code, const char *function, const char *role, int number,
+                            const char *why)
 {
     if (number > 0)
         ng_fail(code, "%s: %s %d %s", function, role, number, why);
@@ -149,7 +150,7 @@ static bool refuse(ng_status code, const char *function, const char *role, int n
     return false;
 }
 
-/* Whether another tensor is to be read in x's place, unless x stands in itself. */
+/* Whether another tensor replaces the parameter x. */
 static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
 {
     for (const ng_replaced *r = tape ? tape->replaced : NULL; r; r = r->older) {
@@ -165,18 +166,19 @@ bool ng_usable(const char *function, const char *role, int number, const ng_tape
                const ng_tensor *x)
 {
     if (ng_is_none(x))
-        return refuse(NG_EVALUE, function, role, number, "is NG_NONE, expected a tensor");
+        return operand_refused(NG_EVALUE, function, role, number, "is NG_NONE, expected a tensor");
     if (x->tape && x->tape != tape)
-        return refuse(NG_ESTATE, function, role, number, "lives on another tape");
+        return operand_refused(NG_ESTATE, function, role, number, "lives on another tape");
     if (x->tape && x->epoch != tape->epoch)
-        return refuse(NG_ESTATE, function, role, number, "was computed before ng_tape_reset");
+        return operand_refused(NG_ESTATE, function, role, number,
+                               "was computed before ng_tape_reset");
     if (ng_is_stale(x))
-        return refuse(NG_ESTATE, function, role, number,
-                      "is a view of a tensor that was since converted to another dtype");
+        return operand_refused(NG_ESTATE, function, role, number,
+                               "is a view of a tensor that was since converted to another dtype");
     if (is_replaced(tape, x))
-        return refuse(
+        return operand_refused(
             NG_ESTATE, function, role, number,
-            "is a parameter that another tensor stands for: read it with ng_parameter_value");
+            "is a parameter that another tensor replaces: read it with ng_parameter_value");
     return true;
 }
 
@@ -210,8 +212,8 @@ bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tenso
 
 static const char *of_module(const ng_tensor *x) { return x->module_owned ? " (a module's)" : ""; }
 
-static bool accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs,
-                    bool optional)
+static bool tape_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs,
+                         bool optional)
 {
     if (!ng_all_given(function, tape, count, inputs)) return false;
     tape->function = function;
@@ -236,12 +238,12 @@ static bool accepts(const char *function, ng_tape *tape, int count, ng_tensor *c
 
 bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
 {
-    return accepts(function, tape, count, inputs, false);
+    return tape_accepts(function, tape, count, inputs, false);
 }
 
 bool ng_accepts_optional(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
 {
-    return accepts(function, tape, count, inputs, true);
+    return tape_accepts(function, tape, count, inputs, true);
 }
 
 bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs)
@@ -252,7 +254,7 @@ bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs)
     return false;
 }
 
-static uint32_t versions(int n_inputs, ng_tensor *const *inputs)
+static uint32_t inputs_version(int n_inputs, ng_tensor *const *inputs)
 {
     uint32_t sum = 0;
     for (int i = 0; i < n_inputs; i++)
@@ -262,10 +264,11 @@ static uint32_t versions(int n_inputs, ng_tensor *const *inputs)
 
 bool ng_node_is_current(const ng_node *node)
 {
-    return node->inputs_version == versions(node->n_inputs, node->inputs);
+    return node->inputs_version == inputs_version(node->n_inputs, node->inputs);
 }
 
-/* Whether y is a fresh result of this tape, and the inputs are tensors of this tape or of none. */
+/* Whether y is a fresh tape_result of this tape, and the inputs are tensors of this tape or of
+ * none. */
 static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
                        ng_tensor *const *inputs, int n_inputs)
 {
@@ -298,7 +301,8 @@ ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_te
         (attributes_bytes > 0 && !ng_given(function, "attributes", attributes)))
         return NULL;
     if (n_inputs < 0) {
-        ng_fail(NG_EVALUE, "%s: %d inputs of %s", function, n_inputs, op->name);
+        ng_fail(NG_EVALUE, "%s: %d inputs of %s, expected at least 0", function, n_inputs,
+                op->name);
         return NULL;
     }
     if (!ng_will_record(tape, n_inputs, inputs)) return y;
@@ -318,7 +322,7 @@ ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_te
                       .inputs = (ng_tensor **)(memory + sizeof *node),
                       .attributes = memory + list,
                       .n_inputs = n_inputs,
-                      .inputs_version = versions(n_inputs, inputs),
+                      .inputs_version = inputs_version(n_inputs, inputs),
                       .index = tape->ops,
                       .previous = tape->last,
                       .required = required};
@@ -345,7 +349,7 @@ ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *co
     return y;
 }
 
-/* ---- Tensors that are handed over ---------------------------------------------------------- */
+/* ---- Owned tensors ------------------------------------------------------------------------- */
 
 ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
 {
@@ -353,8 +357,8 @@ ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
         !ng_usable("ng_tape_own", "the tensor", 0, tape, x))
         return NULL;
     if (x->module_owned) {
-        ng_fail(NG_ESTATE, "ng_tape_own: the tensor belongs to a module or to a leaf, expected one "
-                           "of your own");
+        ng_fail(NG_ESTATE, "ng_tape_own: the tensor belongs to a module or is a gradient, expected "
+                           "one of yours");
         return NULL;
     }
     if (x->tape == tape) return x;

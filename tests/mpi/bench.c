@@ -10,7 +10,7 @@
  * are the shortest and the median, and the processor's time, the shortest, which other work on the
  * machine does not lengthen much: ranks that wait for each other sleep.
  */
-#include "group/team.h"
+#include "group/collective.h"
 #include "network.h"
 #include <normgrad.h>
 #include <stdio.h>

@@ -7,11 +7,11 @@
 
 NG_BEGIN_C
 
-/* MPI_Init_thread for programs whose members are threads (ng_group_run): NG_ESTATE where MPI does
+/* MPI_Init_thread for programs whose ranks are threads (ng_group_run): NG_ESTATE where MPI does
  * not let one thread after the other call it. MPI_Finalize ends it as always. */
 NG_API NG_MUST_CHECK ng_status ng_mpi_begin(int *argc, char ***argv);
 
-/* The processes of a communicator as a group, each one member; yours. The communicator is
+/* The processes of a communicator as a group, one rank each; yours. The communicator is
  * duplicated, by all of its processes at once. A failure of MPI itself ends the job, as MPI's errors
  * do: so does a process that is killed, and one that cannot make its group. */
 NG_API ng_group *ng_mpi_group(MPI_Comm communicator);
