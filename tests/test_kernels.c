@@ -415,7 +415,7 @@ void compare_small_pointwise(void)
         k->axpy(-3, x, axpy, n, false);
         k->axpy(-3, x, axpy_to, n, true);
         put(clamped, 0, nan_value);
-        k->clamp_in_place(clamped, n, -0.25, 0.5);
+        k->map((ng_mapping){NG_MAP_CLAMP, -0.25, 0.5}, clamped, clamped, n);
         long double dot = 0;
         for (int64_t i = 0; i < n; i++) {
             const long double p = get(x, i), q = get(z, i);
@@ -599,12 +599,12 @@ static void check_softmaxes(int64_t outer, int64_t n, int64_t inner)
     const char *x = uniform(size, -9, 9), *dy = uniform(size, -1, 1);
     char *p = make(size), *l = make(size), *dp = make(size), *dl = make(size);
     char *dp_onto = constant(size, 1), *dl_onto = constant(size, 1);
-    k->softmax(x, p, outer, n, inner);
-    k->log_softmax(x, l, outer, n, inner);
-    k->softmax_backward(p, dy, dp, outer, n, inner, false);
-    k->softmax_backward(p, dy, dp_onto, outer, n, inner, true);
-    k->log_softmax_backward(l, dy, dl, outer, n, inner, false);
-    k->log_softmax_backward(l, dy, dl_onto, outer, n, inner, true);
+    k->softmax(x, p, outer, n, inner, false);
+    k->softmax(x, l, outer, n, inner, true);
+    k->softmax_backward(p, dy, dp, outer, n, inner, false, false);
+    k->softmax_backward(p, dy, dp_onto, outer, n, inner, false, true);
+    k->softmax_backward(l, dy, dl, outer, n, inner, true, false);
+    k->softmax_backward(l, dy, dl_onto, outer, n, inner, true, true);
     for (int64_t row = 0; row < outer * inner; row++) {
         const int64_t first = row / inner * n * inner + row % inner, end = first + n * inner;
         long double mean = 0, sum = 0, exps = 0;
@@ -643,13 +643,13 @@ LOOP_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row, TABLES)
     char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
     put(x, 19 + 4, nan_value);
     put(x, 2 * 19, -inf);
-    k->softmax(x, y, 3, 19, 1);
+    k->softmax(x, y, 3, 19, 1, false);
     for (int i = 0; i < 19; i++) {
         expect("softmax", y, i, 1 / 19.0L, 2, 0);
         ck_assert(isnan(get(y, 19 + i)));
         expect("softmax", y, 38 + i, i ? 1 / 18.0L : 0, 2, 0);
     }
-    k->softmax(x, y, 1, 3, 19); /* the same as columns */
+    k->softmax(x, y, 1, 3, 19, false); /* the same as columns */
     for (int i = 0; i < 3 * 19; i++)
         if (i % 19 == 4)
             ck_assert(isnan(get(y, i)));
@@ -1458,11 +1458,11 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     k->sum(x, NEXT, 1, LARGE, 1, 1, false);
     k->sum(x, NEXT, 1, rows, n, 1, false);
     k->sum(x, NEXT, rows, n, 1, 1, false);
-    k->softmax(x, NEXT, rows, n, 1);
-    k->softmax(x, NEXT, 11, 47, n);
-    k->log_softmax(x, NEXT, 11, 47, n);
-    k->softmax_backward(x, z, NEXT, 11, 47, n, false);
-    k->log_softmax_backward(x, z, NEXT, 11, 47, n, false);
+    k->softmax(x, NEXT, rows, n, 1, false);
+    k->softmax(x, NEXT, 11, 47, n, false);
+    k->softmax(x, NEXT, 11, 47, n, true);
+    k->softmax_backward(x, z, NEXT, 11, 47, n, false, false);
+    k->softmax_backward(x, z, NEXT, 11, 47, n, true, false);
     const ng_cross_entropy_shape classes = {.rows = rows, .n = n, .smoothing = 0.1};
     k->cross_entropy(&classes, x, labels, NEXT, kept);
     k->cross_entropy_backward(&classes, x, labels, kept, (ng_loss_slopes){z, true, 1}, NEXT, false);
@@ -1592,7 +1592,7 @@ static void run_past(int kind, const char *x, const char *z, char *y)
         for (int64_t i = 0; i < PAST; i += 7)
             expect("a + b", y, i, get(x, i) + get(z, repeated ? i % n : i), 1, 0);
     } else if (kind == 2) {
-        k->softmax_backward(x, z, y, rows, n, 1, false);
+        k->softmax_backward(x, z, y, rows, n, 1, false, false);
     } else if (kind < 5) {
         k->row_norm(&row, x, z, center ? z : NULL, y, statistics);
     } else if (kind == 10 || kind == 11) {

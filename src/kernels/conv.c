@@ -16,16 +16,14 @@
 #include "kernels/parallel.h"
 #include <string.h>
 
-/* From so many multiplications for one image on there is one block, and threads share each product
- * in place of the images. */
-#define LARGE_IMAGE (INT64_C(1) << 23)
-
-/* At most so many blocks, and elements in all parts of dW together. */
-#define BLOCKS 16
-#define PARTS (INT64_C(1) << 20)
-
-/* A bundle's places, for a product that is wide enough to be fast and still stays in cache. */
-#define PLACES 128
+enum {
+    CONV_BLOCKS = 16,     /* at most */
+    CONV_SUMS = 1 << 20,  /* at most so many elements in all blocks' parts of dW */
+    CONV_PLACES = 128,    /* of a bundle: a product that is wide enough to be fast, and in cache */
+    CONV_LARGE = 1 << 23, /* multiplications for an image, from which on threads share each product
+                             and there is one block: its memory is large */
+    CONV_FEW = 8          /* channels and outputs of a group: too few for a fast product */
+};
 
 typedef struct {
     const ng_conv_shape *shape;
@@ -59,7 +57,7 @@ static int64_t product_size(const conv_work *w)
 }
 
 /* Bytes of some elements, in whole cache lines. */
-static int64_t lines(const conv_work *w, int64_t count)
+static int64_t whole_lines(const conv_work *w, int64_t count)
 {
     return (count * (int64_t)ng_dtype_bytes(w->dtype) + 63) / 64 * 64;
 }
@@ -67,21 +65,21 @@ static int64_t lines(const conv_work *w, int64_t count)
 /* Bytes of a block's memory: columns, and outputs or their gradient. */
 static int64_t block_bytes(const conv_work *w)
 {
-    return lines(w, column_size(w)) + lines(w, product_size(w));
+    return whole_lines(w, column_size(w)) + whole_lines(w, product_size(w));
 }
 
-static conv_work work_of(ng_dtype dtype, const ng_conv_shape *shape)
+static conv_work conv_work_of(ng_dtype dtype, const ng_conv_shape *shape)
 {
     const ng_windows *v = &shape->windows;
     conv_work w = {.shape = shape, .kernels = ng_kernels_for(dtype), .dtype = dtype, .blocks = 1};
     w.m = shape->outputs / shape->groups;
     w.n = v->out[0] * v->out[1];
     w.k = shape->channels / shape->groups * v->kernel[0] * v->kernel[1];
-    w.bundle = ng_least(shape->images, PLACES / w.n);
+    w.bundle = ng_least(shape->images, CONV_PLACES / w.n);
     if (w.bundle < 1) w.bundle = 1;
     const int64_t bundles = (shape->images + w.bundle - 1) / w.bundle;
-    if ((double)weight_size(&w) * (double)w.n < (double)LARGE_IMAGE)
-        w.blocks = ng_least(ng_least(bundles, BLOCKS), PARTS / weight_size(&w));
+    if ((double)weight_size(&w) * (double)w.n < CONV_LARGE)
+        w.blocks = ng_least(ng_least(bundles, CONV_BLOCKS), CONV_SUMS / weight_size(&w));
     if (w.blocks < 1) w.blocks = 1;
     w.length = (bundles + w.blocks - 1) / w.blocks * w.bundle;
     w.direct = w.bundle == 1 && v->kernel[0] * v->kernel[1] * v->stride[0] * v->stride[1] == 1 &&
@@ -91,48 +89,45 @@ static conv_work work_of(ng_dtype dtype, const ng_conv_shape *shape)
 
 /* ---- Tap by tap ---------------------------------------------------------------------------- */
 
-/* Groups of so few channels and outputs make products too small to be fast. */
-#define FEW 8
-
 static bool has_few_channels(const ng_conv_shape *s)
 {
     const ng_windows *w = &s->windows;
     const double padded = ((double)w->size[0] + 2 * (double)w->padding[0]) *
                           ((double)w->size[1] + 2 * (double)w->padding[1]);
-    return s->groups > 1 && s->channels / s->groups <= FEW && s->outputs / s->groups <= FEW &&
-           w->stride[0] * w->stride[1] == 1 &&
+    return s->groups > 1 && s->channels / s->groups <= CONV_FEW &&
+           s->outputs / s->groups <= CONV_FEW && w->stride[0] * w->stride[1] <= 4 &&
            padded <= 1024 + 2 * (double)w->size[0] * (double)w->size[1];
 }
 
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward)
 {
     const int64_t sums = shape->images * shape->outputs;
-    const conv_work w = work_of(dtype, shape);
+    const conv_work w = conv_work_of(dtype, shape);
     if (has_few_channels(shape)) {
         const int64_t taps = shape->windows.kernel[0] * shape->windows.kernel[1];
-        return lines(&w, sums) + (taps + weight_size(&w)) * (int64_t)sizeof(double) +
-               lines(&w, ng_tap_blocks(shape) * 4 * ng_tap_grid(shape));
+        return whole_lines(&w, sums) + (taps + weight_size(&w)) * (int64_t)sizeof(double) +
+               whole_lines(&w, ng_tap_blocks(shape) * 4 * ng_tap_grid(shape));
     }
     const int64_t memory = w.blocks * block_bytes(&w);
     if (!backward) return memory;
-    return memory + lines(&w, w.blocks * weight_size(&w)) + lines(&w, sums);
+    return memory + whole_lines(&w, w.blocks * weight_size(&w)) + whole_lines(&w, sums);
 }
 
 /* ---- A bundle of images -------------------------------------------------------------------- */
 
 /* Element `index` of an array of the work's dtype. */
-static const char *in(const conv_work *w, const void *array, int64_t index)
+static const char *conv_in(const conv_work *w, const void *array, int64_t index)
 {
     return (const char *)array + index * (int64_t)ng_dtype_bytes(w->dtype);
 }
 
-static char *out(const conv_work *w, void *array, int64_t index)
+static char *conv_out(const conv_work *w, void *array, int64_t index)
 {
     return (char *)array + index * (int64_t)ng_dtype_bytes(w->dtype);
 }
 
 /* C = A B (+ C), each matrix without gaps. */
-static void multiply(const conv_work *w, ng_product p)
+static void conv_multiply(const conv_work *w, ng_product p)
 {
     p.a.row = p.a.transposed ? p.m : p.k;
     p.b.row = p.b.transposed ? p.k : p.n;
@@ -153,12 +148,12 @@ static bundle bundle_at(const conv_work *w, int64_t block, int64_t first)
     bundle b = {.first = first, .count = ng_least(w->bundle, end - first)};
     b.places = b.count * w->n;
     b.columns = w->scratch + block * block_bytes(w);
-    b.products = b.columns + lines(w, column_size(w));
+    b.products = b.columns + whole_lines(w, column_size(w));
     return b;
 }
 
 /* Copies rows of one image's outputs to its place among those of the bundle, or back. */
-static void copy_rows(const conv_work *w, const char *from, int64_t from_row, char *to,
+static void conv_copy(const conv_work *w, const char *from, int64_t from_row, char *to,
                       int64_t to_row)
 {
     const int64_t bytes = (int64_t)ng_dtype_bytes(w->dtype);
@@ -168,20 +163,20 @@ static void copy_rows(const conv_work *w, const char *from, int64_t from_row, ch
 
 static const char *columns_of(const conv_work *w, const bundle *b)
 {
-    if (w->direct) return in(w, w->x, b->first * image_size(w));
+    if (w->direct) return conv_in(w, w->x, b->first * image_size(w));
     for (int64_t i = 0; i < b->count; i++)
-        w->kernels->unfold(&w->shape->windows, in(w, w->x, (b->first + i) * image_size(w)),
-                           out(w, b->columns, i * w->n), b->places);
+        w->kernels->unfold(&w->shape->windows, conv_in(w, w->x, (b->first + i) * image_size(w)),
+                           conv_out(w, b->columns, i * w->n), b->places);
     return b->columns;
 }
 
 /* The bundle's dY: an image alone has it where it stands. */
 static const char *gradient_of(const conv_work *w, const bundle *b)
 {
-    if (w->bundle == 1) return in(w, w->dy, b->first * output_size(w));
+    if (w->bundle == 1) return conv_in(w, w->dy, b->first * output_size(w));
     for (int64_t i = 0; i < b->count; i++)
-        copy_rows(w, in(w, w->dy, (b->first + i) * output_size(w)), w->n,
-                  out(w, b->products, i * w->n), b->places);
+        conv_copy(w, conv_in(w, w->dy, (b->first + i) * output_size(w)), w->n,
+                  conv_out(w, b->products, i * w->n), b->places);
     return b->products;
 }
 
@@ -191,26 +186,26 @@ static void fill_bias(const conv_work *w, char *y, int64_t places)
     for (int64_t o = 0; o < w->shape->outputs; o++) {
         const double value =
             w->dtype == NG_F32 ? (double)((const float *)w->bias)[o] : ((const double *)w->bias)[o];
-        w->kernels->fill(out(w, y, o * places), places, value);
+        w->kernels->fill(conv_out(w, y, o * places), places, value);
     }
 }
 
 static void forward_bundle(const conv_work *w, const bundle *b)
 {
     const char *columns = columns_of(w, b);
-    char *y = w->bundle == 1 ? out(w, w->y, b->first * output_size(w)) : b->products;
+    char *y = w->bundle == 1 ? conv_out(w, w->y, b->first * output_size(w)) : b->products;
     if (w->bias) fill_bias(w, y, b->places);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, (ng_product){.m = w->m,
-                                 .n = b->places,
-                                 .k = w->k,
-                                 .a = {.at = in(w, w->weight, g * w->m * w->k)},
-                                 .b = {.at = in(w, columns, g * w->k * b->places)},
-                                 .c = out(w, y, g * w->m * b->places),
-                                 .accumulate = w->bias != NULL});
+        conv_multiply(w, (ng_product){.m = w->m,
+                                      .n = b->places,
+                                      .k = w->k,
+                                      .a = {.at = conv_in(w, w->weight, g * w->m * w->k)},
+                                      .b = {.at = conv_in(w, columns, g * w->k * b->places)},
+                                      .c = conv_out(w, y, g * w->m * b->places),
+                                      .accumulate = w->bias != NULL});
     for (int64_t i = 0; i < b->count && w->bundle > 1; i++)
-        copy_rows(w, in(w, y, i * w->n), b->places, out(w, w->y, (b->first + i) * output_size(w)),
-                  w->n);
+        conv_copy(w, conv_in(w, y, i * w->n), b->places,
+                  conv_out(w, w->y, (b->first + i) * output_size(w)), w->n);
 }
 
 static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, char *dweight,
@@ -218,42 +213,43 @@ static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, c
 {
     const char *columns = columns_of(w, b);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w,
-                 (ng_product){.m = w->m,
-                              .n = w->k,
-                              .k = b->places,
-                              .a = {.at = in(w, dy, g * w->m * b->places)},
-                              .b = {.at = in(w, columns, g * w->k * b->places), .transposed = true},
-                              .c = out(w, dweight, g * w->m * w->k),
-                              .accumulate = accumulate});
+        conv_multiply(w, (ng_product){.m = w->m,
+                                      .n = w->k,
+                                      .k = b->places,
+                                      .a = {.at = conv_in(w, dy, g * w->m * b->places)},
+                                      .b = {.at = conv_in(w, columns, g * w->k * b->places),
+                                            .transposed = true},
+                                      .c = conv_out(w, dweight, g * w->m * w->k),
+                                      .accumulate = accumulate});
 }
 
 static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
 {
-    char *dx = out(w, w->to.dx.data, b->first * image_size(w));
+    char *dx = conv_out(w, w->to.dx.data, b->first * image_size(w));
     char *columns = w->direct ? dx : b->columns;
     for (int64_t g = 0; g < w->shape->groups; g++)
-        multiply(w, (ng_product){.m = w->k,
-                                 .n = b->places,
-                                 .k = w->m,
-                                 .a = {.at = in(w, w->weight, g * w->m * w->k), .transposed = true},
-                                 .b = {.at = in(w, dy, g * w->m * b->places)},
-                                 .c = out(w, columns, g * w->k * b->places),
-                                 .accumulate = w->direct && w->to.dx.accumulate});
+        conv_multiply(
+            w, (ng_product){.m = w->k,
+                            .n = b->places,
+                            .k = w->m,
+                            .a = {.at = conv_in(w, w->weight, g * w->m * w->k), .transposed = true},
+                            .b = {.at = conv_in(w, dy, g * w->m * b->places)},
+                            .c = conv_out(w, columns, g * w->k * b->places),
+                            .accumulate = w->direct && w->to.dx.accumulate});
     for (int64_t i = 0; i < b->count && !w->direct; i++)
-        w->kernels->fold(&w->shape->windows, in(w, columns, i * w->n), b->places,
-                         out(w, dx, i * image_size(w)), w->to.dx.accumulate);
+        w->kernels->fold(&w->shape->windows, conv_in(w, columns, i * w->n), b->places,
+                         conv_out(w, dx, i * image_size(w)), w->to.dx.accumulate);
 }
 
 /* ---- Blocks of images ---------------------------------------------------------------------- */
 
-static void share_blocks(ng_span *span, const conv_work *w)
+static void conv_share(ng_span *span, const conv_work *w)
 {
     if (w->shape->images == 0) return;
     ng_share(span, w, w->blocks, 1, w->shape->images * output_size(w) * w->k / 8);
 }
 
-static void forward_span(const void *arguments, int64_t begin, int64_t end)
+static void conv_span(const void *arguments, int64_t begin, int64_t end)
 {
     const conv_work *w = arguments;
     for (int64_t block = begin; block < end; block++) {
@@ -272,16 +268,16 @@ void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const vo
         ng_kernels_for(dtype)->conv_taps(shape, x, weight, bias, y, scratch);
         return;
     }
-    conv_work w = work_of(dtype, shape);
+    conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.bias = bias, w.y = y, w.scratch = scratch;
-    share_blocks(forward_span, &w);
+    conv_share(conv_span, &w);
 }
 
 static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * block_bytes(w); }
 
-static void backward_block(const conv_work *w, int64_t block)
+static void conv_backward_block(const conv_work *w, int64_t block)
 {
-    char *part = out(w, parts_of(w), block * weight_size(w));
+    char *part = conv_out(w, parts_of(w), block * weight_size(w));
     const int64_t begin = block * w->length, end = ng_least(begin + w->length, w->shape->images);
     if (begin >= end && w->to.dweight.data) w->kernels->fill(part, weight_size(w), 0);
     for (int64_t first = begin; first < end; first += w->bundle) {
@@ -292,14 +288,14 @@ static void backward_block(const conv_work *w, int64_t block)
     }
 }
 
-static void backward_span(const void *arguments, int64_t begin, int64_t end)
+static void conv_backward_span(const void *arguments, int64_t begin, int64_t end)
 {
-    for (int64_t block = begin; block < end; block++) backward_block(arguments, block);
+    for (int64_t block = begin; block < end; block++) conv_backward_block(arguments, block);
 }
 
 static void products_backward(const conv_work *w)
 {
-    share_blocks(backward_span, w);
+    conv_share(conv_backward_span, w);
     if (w->to.dweight.data)
         w->kernels->sum(parts_of(w), w->to.dweight.data, 1, w->shape->images == 0 ? 0 : w->blocks,
                         weight_size(w), 1, w->to.dweight.accumulate);
@@ -316,13 +312,13 @@ static void sum_bias(const conv_work *w, char *sums)
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
                       const void *dy, ng_conv_gradients to, void *scratch)
 {
-    conv_work w = work_of(dtype, shape);
+    conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.dy = dy, w.to = to, w.scratch = scratch;
     const bool taps = has_few_channels(shape);
-    char *sums = taps ? w.scratch : parts_of(&w) + lines(&w, w.blocks * weight_size(&w));
+    char *sums = taps ? w.scratch : parts_of(&w) + whole_lines(&w, w.blocks * weight_size(&w));
     if (taps && (to.dx.data || to.dweight.data))
         w.kernels->conv_taps_backward(shape, x, weight, dy, to,
-                                      w.scratch + lines(&w, shape->images * shape->outputs));
+                                      w.scratch + whole_lines(&w, shape->images * shape->outputs));
     else if (to.dx.data || to.dweight.data)
         products_backward(&w);
     if (to.dbias.data) sum_bias(&w, sums);

@@ -1,10 +1,9 @@
-/* Loops over numbers: no tensors, no tape, no allocation.
+/* Kernels: loops over numbers, without tensors, tape or allocation.
  *
  * A table holds the kernels of one dtype compiled for one instruction set. Arrays are contiguous
- * and of the table's dtype unless said; statistics are always double. Outputs never overlap
- * inputs, except that `accumulate` adds to what stands in the output. Large work is shared among
- * threads by output, in pieces that do not depend on their number: same bits for any.
- */
+ * and of the table's dtype unless said otherwise; statistics are double. Outputs do not overlap
+ * inputs unless said; with `accumulate` the result is added to the output. Large work is shared
+ * among threads in pieces that do not depend on their number: the bits are the same for any. */
 #ifndef NG_KERNELS_KERNELS_H
 #define NG_KERNELS_KERNELS_H
 
@@ -87,8 +86,7 @@ ng_walk ng_walk_strided(ng_shape shape, const int64_t *a, const int64_t *b);
 /* Strides of a dense tensor. */
 void ng_strides(ng_shape shape, int64_t strides[NG_MAX_RANK]);
 
-/* Copies elements of `bytes` (4 or 8) from from[walk.a] to to[walk.b]; if the walk's b are all 0
- * nothing sensible happens. Not dtype-bound, hence not in the tables. */
+/* Copies elements of `bytes` (4 or 8) from from[walk.a] to to[walk.b], whose strides are not 0. */
 void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes);
 
 /* A scatter of x (count, width) to the rows of y (rows, width). */
@@ -180,8 +178,8 @@ typedef struct {
     bool centered;
 } ng_rmsprop_step;
 
-/* A factor of a product as it is read; stored the other way round where it is transposed. From one
- * row in memory to the next are `row` elements. */
+/* A factor of a product, in memory the transpose of what is multiplied if `transposed`. Rows in
+ * memory are `row` elements apart. */
 typedef struct {
     const void *at;
     int64_t row;
@@ -199,16 +197,16 @@ typedef struct {
     bool accumulate;
 } ng_product;
 
-/* A window that moves over planes (height, width); each pair is rows, columns. Output (r, c) sees
+/* A window that moves over planes (height, width); each pair is (rows, columns). Output (r, c) sees
  * the elements (r stride - padding + i dilation, ...) for i < kernel; outside the plane is 0. */
 typedef struct {
     int64_t planes;
     int64_t size[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
 } ng_windows;
 
-/* Planes (height, width) at another size; each pair is rows, columns. Element i along an axis lies
- * between the elements low[i], which never decreases, and low[i] + 1, of which it has the share
- * share[i], of the planes' dtype. Where that is 0, or there are no shares (NULL), it is low[i]. */
+/* Planes (height, width) at another size; each pair is (rows, columns). Along an axis
+ * y[i] = (1 - share[i]) x[low[i]] + share[i] x[low[i] + 1]; low does not decrease, share has the
+ * planes' dtype and is NULL where it is 0 everywhere. */
 typedef struct {
     int64_t planes;
     int64_t size[2], out[2];
@@ -226,8 +224,8 @@ typedef struct {
     ng_slot dx, dweight, dbias;
 } ng_conv_gradients;
 
-/* taps.inc: elements of a padded plane and those behind it that whole vectors reach; and blocks of
- * groups, which have memory for four such planes each. */
+/* taps.inc: elements of a padded plane with those behind it that whole vectors reach, and blocks of
+ * groups, each of which has memory for four such planes. */
 #define NG_TAP_SLACK 64
 static inline int64_t ng_tap_grid(const ng_conv_shape *s)
 {
@@ -239,7 +237,7 @@ static inline int64_t ng_tap_blocks(const ng_conv_shape *s)
     return s->groups < 16 ? s->groups : 16;
 }
 
-/* Where a tensor's heads are: elements from one batch, head and row (position) to the next. */
+/* Elements from one batch, head and row (position) of a tensor to the next. */
 typedef struct {
     int64_t batch, head, row;
 } ng_head_strides;
@@ -287,8 +285,8 @@ typedef struct {
 /* One step of a cell for some rows of a batch, states (rows, hidden). A row whose length is not
  * above `step` keeps its state, and gives and gets no gradient. */
 typedef struct {
+    ng_cell cell;
     int64_t rows, hidden, step;
-    bool relu;                      /* in place of tanh, of one sum */
     const int64_t *lengths;         /* (rows), or NULL: all take the step */
     ng_rows gates;                  /* (rows, G hidden): the sums, then what becomes of them */
     ng_rows product;                /* GRU: W_hh h + b_hh, (rows, 3 hidden) */
@@ -314,16 +312,15 @@ typedef struct {
     const void *x, *w_ih, *w_hh, *b_ih, *b_hh, *h0, *c0;
 } ng_recurrent_operands;
 
-/* Its memory. The rows are cut into blocks, and go through the steps in chunks; what a block has
- * computed stands together, step after step as they are taken. Of the forward pass, which the
- * backward one reads again,
+/* Its memory. Rows are cut into blocks, which go through the steps in chunks; what a block computes
+ * is contiguous, in the order of its steps. The backward pass reads what the forward pass leaves:
  *
  *     gates; product (GRU's)  (rows steps, G hidden)
  *     h; c (LSTM's)           (rows (steps + 1), hidden), the states before each step, and the last
  *     weight, bias            (hidden, G hidden), W_hh the other way round; (G hidden)
- *     x                       (ng_recurrent_rows, features), what the chunks at work read of x
+ *     x                       (ng_recurrent_rows, features), the chunks' part of x
  *
- * and of the backward pass: dgates and dproduct (GRU's) (ng_recurrent_rows, G hidden), dh and dc
+ * The backward pass needs dgates and dproduct (GRU's) (ng_recurrent_rows, G hidden), dh and dc
  * (rows, hidden), and ng_recurrent_parts elements for sums of the weights' gradients. */
 typedef struct {
     void *gates, *product, *h, *c, *weight, *bias, *x;
@@ -365,17 +362,14 @@ int64_t ng_group_norm_scratch(const ng_group_shape *shape);
 int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape);
 
 /* Convolution: y (images, outputs, out_h, out_w) = weight (outputs, channels / groups, kernel_h,
- * kernel_w) * x + bias (outputs), which may be NULL. Threads share the
- * images, or each product where images are large. scratch: ng_conv_scratch bytes, of the backward
- * pass if `backward`. */
+ * kernel_w) * x + bias (outputs), which may be NULL. scratch: ng_conv_scratch bytes. */
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch);
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
                       const void *dy, ng_conv_gradients gradients, void *scratch);
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward);
 
-/* A recurrent layer. The rows of a batch are cut into blocks, which depend on the shape alone and
- * which threads share: each goes through all steps by itself. */
+/* A recurrent layer. */
 int64_t ng_recurrent_rows(const ng_recurrent_shape *shape);
 int64_t ng_recurrent_parts(const ng_recurrent_shape *shape);
 void ng_recurrent(ng_dtype dtype, const ng_recurrent_shape *shape,

@@ -231,33 +231,35 @@ NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
 /* Brings what no cache holds to the second one: the first waits for too few lines at a time. */
 NG_INLINE void fetch(const REAL *x) { __builtin_prefetch(x, 0, 2); }
 
-/* The larger, or a NaN if either is one (m stays if it is, x wins if it is). */
-NG_INLINE REAL larger(REAL m, REAL x) { return x > m || x != x ? x : m; }
+/* The larger; a NaN if either is one. */
+NG_INLINE REAL larger(REAL m, REAL x) { return (x > m) | (x != x) ? x : m; }
 
-/* Of each element; without `nan` m where x is a NaN. */
-NG_INLINE vec larger_vec(vec m, vec x, const bool nan)
+NG_INLINE vec larger_vec(vec m, vec x)
 {
-    const __typeof__(x > m) mask = nan ? (x > m) | (x != x) : x > m;
+    const __typeof__(x > m) mask = (x > m) | (x != x);
     return (vec)((mask & (__typeof__(mask))x) | (~mask & (__typeof__(mask))m));
 }
 
-/* max x, -Inf of nothing; with `nan` a NaN if there is one. */
-NG_INLINE REAL max_of_run(const REAL *x, int64_t n, const bool nan)
+/* max x; -Inf of nothing, a NaN if there is one. */
+NG_INLINE REAL max_of_run(const REAL *x, int64_t n)
 {
-    vec m[4];
-    for (int k = 0; k < 4; k++) m[k] = splat(-(REAL)INFINITY);
-    int64_t i = 0;
-    for (; i + 4 * VEC <= n; i += 4 * VEC) {
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) m[k] = larger_vec(m[k], load_vec(x + i + k * VEC), nan);
-    }
-    for (; i + VEC <= n; i += VEC) m[0] = larger_vec(m[0], load_vec(x + i), nan);
-    m[0] = larger_vec(larger_vec(m[0], m[1], nan), larger_vec(m[2], m[3], nan), nan);
     REAL max = -(REAL)INFINITY;
-    for (int j = 0; i > 0 && j < VEC; j++)
-        max = m[0][j] > max || (nan && m[0][j] != m[0][j]) ? m[0][j] : max;
-    for (; i < n; i++) max = x[i] > max || (nan && x[i] != x[i]) ? x[i] : max;
-    return max;
+    bool nan = false;
+    int64_t i = 0;
+    if (n >= VEC) {
+        vec m[4];
+        for (int k = 0; k < 4; k++) m[k] = splat(max);
+        for (; i + 4 * VEC <= n; i += 4 * VEC) {
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) m[k] = larger_vec(m[k], load_vec(x + i + k * VEC));
+        }
+        for (; i + VEC <= n; i += VEC) m[0] = larger_vec(m[0], load_vec(x + i));
+        m[0] = larger_vec(larger_vec(m[0], m[1]), larger_vec(m[2], m[3]));
+        for (int j = 0; j < VEC; j++) max = m[0][j] > max ? m[0][j] : max;
+        for (int j = 0; j < VEC; j++) nan |= m[0][j] != m[0][j];
+    }
+    for (; i < n; i++) max = x[i] > max ? x[i] : max, nan |= x[i] != x[i];
+    return nan ? (REAL)NAN : max;
 }
 
 /* Columns whose sums are kept on the stack, in double. */
@@ -269,6 +271,16 @@ NG_INLINE REAL normal_or_zero(REAL x)
     const REAL least = (REAL)(sizeof(REAL) == sizeof(float) ? 0x1p-126 : 0x1p-1022);
     return F(fabs)(x) < least ? 0 : x;
 }
+
+/* to[i] (+)= value for i < n, `value` being an expression of i. There is a loop for each, without a
+ * condition inside, so that both become vectors. */
+#define PUT_EACH(i, n, to, add, value)                                                             \
+    do {                                                                                           \
+        if (add)                                                                                   \
+            for (int64_t i = 0; i < (n); i++) (to)[i] += (value);                                  \
+        else                                                                                       \
+            for (int64_t i = 0; i < (n); i++) (to)[i] = (value);                                   \
+    } while (0)
 
 /* y (+)= value */
 NG_INLINE void put(REAL *y, double value, bool accumulate)

@@ -13,13 +13,9 @@ static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline bool ng_stores_past(int64_t bytes) { return bytes >= 24 << 20; }
 
 /* Whether columns are best fetched ahead, a few rows at once, by work that reads and writes so many
- * rows of so many bytes. Intel's processors see by themselves what comes next in a page, and lose
- * up to a third of the time where they are told; AMD's lose half of it where they are not. */
+ * rows of so many bytes. */
 static inline bool ng_fetches_rows(int64_t rows, int64_t bytes)
 {
-#if defined __x86_64__ && defined __GNUC__
-    if (bytes < 4096 && __builtin_cpu_is("intel")) return false;
-#endif
     return ng_stores_past(rows * bytes);
 }
 

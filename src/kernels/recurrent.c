@@ -12,11 +12,11 @@
  * the second line for a chunk at a time, as long as it is in cache. In GRU h's product is kept
  * apart from x's, because a gate stands between them.
  *
- * No row of a batch looks at another one: blocks of rows go through all of this without waiting for
- * each other. What a block computes stands in the order of its steps, each of which so is one run
- * of memory; what it reads of x, in the order of the batch, is brought together for each chunk.
- * Runs of blocks, parts, are shared among threads; each has its own sum of the weights' gradients,
- * and these are added in order. Blocks, chunks and parts depend on the shape alone. */
+ * Rows of a batch do not depend on each other: blocks of rows, which threads share, go through all
+ * steps by themselves. What a block computes is in the order of its steps: a step is one run of
+ * memory. x, in the order of the batch, is copied together for each chunk. Each block has its own
+ * sum of the weights' gradients; these are added in order. Blocks and chunks depend on the shape
+ * alone. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include <string.h>
@@ -24,10 +24,8 @@
 typedef struct {
     const ng_recurrent_shape *shape;
     const ng_kernels *kernels;
-    ng_dtype dtype;
-    int64_t bytes, width; /* of an element; G hidden */
-    int64_t block, chunk; /* rows, steps */
-    int64_t parts;
+    int64_t bytes, width;         /* of an element; G hidden */
+    int64_t block, blocks, chunk; /* rows in a block, blocks; steps in a chunk */
     const ng_recurrent_operands *in;
     const ng_recurrent_kept *kept;
     const void *bias; /* forward: what is added to x's product */
@@ -36,57 +34,56 @@ typedef struct {
     void *y; /* or its gradient */
 } recurrent_work;
 
-/* A product of so few rows with a small W_hh reads it as it stands in cache; a large one is worth
- * packing for many rows. */
-#define SMALL_WEIGHT 16384
+enum {
+    RECURRENT_SMALL = 16384, /* elements of a W_hh that is fast without packing, for a few rows */
+    RECURRENT_CHUNK = 256,   /* rows of a block in all steps of a chunk */
+    RECURRENT_BLOCKS = 16,   /* at most */
+    RECURRENT_SUMS = 1 << 20 /* at most so many elements in all blocks' gradients of weights */
+};
 
-/* Of a block in all steps of a chunk: the terms that a weight's gradient gets at once. */
-#define CHUNK_ROWS 256
-
-/* At most so many parts, and elements in all their gradients of weights together. */
-#define PARTS 16
-#define PART_ELEMENTS (INT64_C(1) << 20)
-
-static int64_t part_size(const ng_recurrent_shape *s)
+/* Elements of the gradients of all weights: dW_ih, dW_hh, db_ih, db_hh. */
+static int64_t weights_size(const ng_recurrent_shape *s)
 {
     return ng_cell_gates(s->cell) * s->hidden * (s->features + s->hidden + 2);
 }
 
-static recurrent_work work_of(ng_dtype dtype, const ng_recurrent_shape *shape,
-                              const ng_recurrent_operands *operands, const ng_recurrent_kept *kept,
-                              const void *y)
+static recurrent_work recurrent_work_of(ng_dtype dtype, const ng_recurrent_shape *shape,
+                                        const ng_recurrent_operands *operands,
+                                        const ng_recurrent_kept *kept, const void *y)
 {
-    const int64_t width = ng_cell_gates(shape->cell) * shape->hidden;
+    const int64_t width = ng_cell_gates(shape->cell) * shape->hidden, rows = shape->rows;
     recurrent_work w = {.shape = shape,
                         .kernels = ng_kernels_for(dtype),
-                        .dtype = dtype,
                         .bytes = (int64_t)ng_dtype_bytes(dtype),
                         .width = width,
-                        .block = width * shape->hidden <= SMALL_WEIGHT ? 16 : 64,
                         .in = operands,
                         .kept = kept,
-                        .y = (void *)y};
-    if (shape->rows > 0) w.block = ng_least(w.block, shape->rows);
-    w.chunk = ng_least(CHUNK_ROWS / w.block, shape->steps);
-    const int64_t blocks = (shape->rows + w.block - 1) / w.block;
-    w.parts = ng_least(ng_least(blocks, PARTS), PART_ELEMENTS / part_size(shape));
-    if (w.parts < 1) w.parts = 1;
+                        .y = (void *)(uintptr_t)y};
+    const int64_t few = width * shape->hidden <= RECURRENT_SMALL ? 16 : 64;
+    const int64_t most = ng_least(RECURRENT_BLOCKS, RECURRENT_SUMS / weights_size(shape));
+    w.block = most > 1 ? (rows + most - 1) / most : rows;
+    if (w.block < few) w.block = rows == 0 ? few : ng_least(few, rows);
+    w.blocks = rows == 0 ? 1 : (rows + w.block - 1) / w.block;
+    w.chunk = ng_least(RECURRENT_CHUNK / w.block, shape->steps);
+    if (w.chunk < 1) w.chunk = 1;
     return w;
 }
 
 int64_t ng_recurrent_rows(const ng_recurrent_shape *shape)
 {
-    const recurrent_work w = work_of(NG_F32, shape, NULL, NULL, NULL);
-    return w.parts * w.block * w.chunk;
+    const recurrent_work w = recurrent_work_of(NG_F32, shape, NULL, NULL, NULL);
+    return w.blocks * w.block * w.chunk;
 }
 
+/* The gradients of each block, and of several their sum. */
 int64_t ng_recurrent_parts(const ng_recurrent_shape *shape)
 {
-    return work_of(NG_F32, shape, NULL, NULL, NULL).parts * part_size(shape);
+    const recurrent_work w = recurrent_work_of(NG_F32, shape, NULL, NULL, NULL);
+    return (w.blocks == 1 ? 1 : w.blocks + 1) * weights_size(shape);
 }
 
 /* C = A B (+ C, or + bias), each matrix without gaps. */
-static void multiply(const recurrent_work *w, ng_product p)
+static void recurrent_multiply(const recurrent_work *w, ng_product p)
 {
     p.a.row = p.a.transposed ? p.m : p.k;
     p.b.row = p.b.transposed ? p.k : p.n;
@@ -94,26 +91,25 @@ static void multiply(const recurrent_work *w, ng_product p)
     w->kernels->gemm(&p);
 }
 
-/* C (rows, n) = A (rows, k) B (k, n) + bias, or + C without one: of one step, without gaps. */
+/* C (rows, n) = A (rows, k) B (k, n) + bias, or + C without one: of one step. */
 static void multiply_step(const recurrent_work *w, int64_t rows, ng_rows a, const void *b,
                           const void *bias, ng_rows c)
 {
-    w->kernels->gemm(&(ng_product){.m = rows,
-                                   .n = c.row,
-                                   .k = a.row,
-                                   .a = {.at = a.at, .row = a.row},
-                                   .b = {.at = b, .row = c.row},
-                                   .bias = bias,
-                                   .c = c.at,
-                                   .c_row = c.row,
-                                   .accumulate = !bias});
+    recurrent_multiply(w, (ng_product){.m = rows,
+                                       .n = c.row,
+                                       .k = a.row,
+                                       .a = {.at = a.at},
+                                       .b = {.at = b},
+                                       .bias = bias,
+                                       .c = c.at,
+                                       .accumulate = !bias});
 }
 
 /* ---- Where rows are ------------------------------------------------------------------------- */
 
-/* Rows of a batch, and the part that has them. */
+/* Rows of a batch. */
 typedef struct {
-    int64_t part, first, count;
+    int64_t index, first, count;
 } row_block;
 
 /* Rows `row` elements apart, from element `at` of an array; none of none. */
@@ -137,11 +133,11 @@ static ng_rows kept_rows(const recurrent_work *w, void *array, row_block b, int6
     return rows_at(w, array, (b.first * steps + step * b.count) * width, width);
 }
 
-/* The same in an array that has (chunk, rows, width) for each part: the i-th step of a chunk. */
+/* The same in an array that has (chunk, rows, width) for each block: the i-th step of a chunk. */
 static ng_rows chunk_rows(const recurrent_work *w, void *array, row_block b, int64_t i,
                           int64_t width)
 {
-    return rows_at(w, array, (b.part * w->chunk * w->block + i * b.count) * width, width);
+    return rows_at(w, array, (b.index * w->chunk * w->block + i * b.count) * width, width);
 }
 
 /* The states before a step; those before the one past the end are the last. */
@@ -167,18 +163,6 @@ static int64_t time_of(const ng_recurrent_shape *s, int64_t step)
     return s->reverse ? s->steps - 1 - step : step;
 }
 
-/* What takes a step of the cell, or goes back over it. */
-typedef void step_kernel(const ng_cell_step *step);
-static step_kernel *kernel_of(const recurrent_work *w, bool back)
-{
-    const ng_kernels *k = w->kernels;
-    switch (w->shape->cell) {
-    case NG_CELL_GRU: return back ? k->gru_cell_backward : k->gru_cell;
-    case NG_CELL_LSTM: return back ? k->lstm_cell_backward : k->lstm_cell;
-    default: return back ? k->rnn_cell_backward : k->rnn_cell;
-    }
-}
-
 static ng_cell_step cell_step(const recurrent_work *w, row_block b, int64_t step)
 {
     const ng_recurrent_shape *s = w->shape;
@@ -187,7 +171,7 @@ static ng_cell_step cell_step(const recurrent_work *w, row_block b, int64_t step
     return (ng_cell_step){.rows = b.count,
                           .hidden = s->hidden,
                           .step = t,
-                          .relu = s->cell == NG_CELL_RELU,
+                          .cell = s->cell,
                           .lengths = s->lengths ? s->lengths + b.first : NULL,
                           .gates = gates_at(w, kept->gates, b, step),
                           .product = gates_at(w, kept->product, b, step),
@@ -198,23 +182,25 @@ static ng_cell_step cell_step(const recurrent_work *w, row_block b, int64_t step
                           .y = output_at(w, b, t)};
 }
 
-/* The gradients that parts sum up, and what one of them has of each. */
-typedef enum { DW_IH, DW_HH, DB_IH, DB_HH, KINDS } kind;
+/* The gradients of weights of a block, or the sum over blocks, which is behind the last. */
+typedef struct {
+    char *w_ih, *w_hh, *b_ih, *b_hh;
+} weight_sums;
 
-static int64_t kind_size(const recurrent_work *w, kind k)
+static weight_sums sums_at(const recurrent_work *w, int64_t index)
 {
-    return w->width * (k == DW_IH ? w->shape->features : k == DW_HH ? w->shape->hidden : 1);
-}
-
-static void *part_of(const recurrent_work *w, kind k, int64_t part)
-{
-    int64_t at = part * kind_size(w, k);
-    for (kind before = DW_IH; before < k; before++) at += w->parts * kind_size(w, before);
-    return (char *)w->scratch->parts + at * w->bytes;
+    const int64_t line = w->width * w->bytes;
+    weight_sums sums;
+    sums.w_ih = (char *)w->scratch->parts + index * weights_size(w->shape) * w->bytes;
+    sums.w_hh = sums.w_ih + w->shape->features * line;
+    sums.b_ih = sums.w_hh + w->shape->hidden * line;
+    sums.b_hh = sums.b_ih + line;
+    return sums;
 }
 
 /* to = from, rows of n elements, or 0 where that is NULL */
-static void copy_rows(const recurrent_work *w, ng_rows from, ng_rows to, int64_t rows, int64_t n)
+static void recurrent_copy(const recurrent_work *w, ng_rows from, ng_rows to, int64_t rows,
+                           int64_t n)
 {
     const size_t bytes = (size_t)(n * w->bytes);
     for (int64_t r = 0; r < rows && to.at; r++) {
@@ -236,7 +222,7 @@ static const void *gather_x(const recurrent_work *w, row_block b, chunk of)
 {
     const ng_recurrent_shape *s = w->shape;
     for (int64_t i = 0; i < of.count; i++)
-        copy_rows(
+        recurrent_copy(
             w, batch_rows(w, (void *)w->in->x, b, s->steps, time_of(s, of.first + i), s->features),
             chunk_rows(w, w->kept->x, b, i, s->features), b.count, s->features);
     return chunk_rows(w, w->kept->x, b, 0, s->features).at;
@@ -244,70 +230,64 @@ static const void *gather_x(const recurrent_work *w, row_block b, chunk of)
 
 /* ---- Forward -------------------------------------------------------------------------------- */
 
-static void forward_chunk(const recurrent_work *w, row_block b, chunk of)
+static void recurrent_chunk(const recurrent_work *w, row_block b, chunk of)
 {
     const ng_recurrent_kept *kept = w->kept;
-    multiply(w, (ng_product){.m = b.count * of.count,
-                             .n = w->width,
-                             .k = w->shape->features,
-                             .a = {.at = gather_x(w, b, of)},
-                             .b = {.at = w->in->w_ih, .transposed = true},
-                             .bias = w->bias,
-                             .c = gates_at(w, kept->gates, b, of.first).at});
+    recurrent_multiply(w, (ng_product){.m = b.count * of.count,
+                                       .n = w->width,
+                                       .k = w->shape->features,
+                                       .a = {.at = gather_x(w, b, of)},
+                                       .b = {.at = w->in->w_ih, .transposed = true},
+                                       .bias = w->bias,
+                                       .c = gates_at(w, kept->gates, b, of.first).at});
     for (int64_t step = of.first; step < of.first + of.count; step++) {
         const ng_cell_step cell = cell_step(w, b, step);
         if (kept->product)
             multiply_step(w, b.count, cell.h, kept->weight, kept->bias, cell.product);
         else
             multiply_step(w, b.count, cell.h, kept->weight, NULL, cell.gates);
-        kernel_of(w, false)(&cell);
+        w->kernels->cell(&cell);
     }
 }
 
-static void forward_block(const recurrent_work *w, row_block b)
+static void recurrent_block(const recurrent_work *w, row_block b)
 {
     const ng_recurrent_shape *s = w->shape;
     const ng_recurrent_kept *kept = w->kept;
     const int64_t n = s->hidden;
-    copy_rows(w, kept_rows(w, (void *)w->in->h0, b, 1, 0, n), state_at(w, kept->h, b, 0), b.count,
-              n);
-    copy_rows(w, kept_rows(w, (void *)w->in->c0, b, 1, 0, n), state_at(w, kept->c, b, 0), b.count,
-              n);
+    recurrent_copy(w, kept_rows(w, (void *)w->in->h0, b, 1, 0, n), state_at(w, kept->h, b, 0),
+                   b.count, n);
+    recurrent_copy(w, kept_rows(w, (void *)w->in->c0, b, 1, 0, n), state_at(w, kept->c, b, 0),
+                   b.count, n);
     for (int64_t step = 0; step < s->steps; step += w->chunk)
-        forward_chunk(w, b, (chunk){step, ng_least(w->chunk, s->steps - step)});
+        recurrent_chunk(w, b, (chunk){step, ng_least(w->chunk, s->steps - step)});
     void *const last[] = {kept->h, kept->c};
     for (int64_t i = 0; i < s->last; i++)
-        copy_rows(w, state_at(w, last[i], b, s->steps), output_at(w, b, s->steps + i), b.count, n);
+        recurrent_copy(w, state_at(w, last[i], b, s->steps), output_at(w, b, s->steps + i), b.count,
+                       n);
 }
 
-/* The rows of a part: from first to below end. */
-static int64_t first_row(const recurrent_work *w, int64_t part)
+static row_block recurrent_block_at(const recurrent_work *w, int64_t index)
 {
-    const int64_t blocks = (w->shape->rows + w->block - 1) / w->block;
-    return ng_least((blocks + w->parts - 1) / w->parts * part * w->block, w->shape->rows);
+    const int64_t first = index * w->block;
+    return (row_block){index, first, ng_least(w->block, w->shape->rows - first)};
 }
 
-/* The part's block from row `first`. */
-static row_block block_from(const recurrent_work *w, int64_t part, int64_t first)
-{
-    return (row_block){part, first, ng_least(w->block, w->shape->rows - first)};
-}
-
-static void forward_span(const void *arguments, int64_t begin, int64_t end)
+static void recurrent_span(const void *arguments, int64_t begin, int64_t end)
 {
     const recurrent_work *w = arguments;
-    for (int64_t part = begin; part < end; part++)
-        for (int64_t row = first_row(w, part); row < first_row(w, part + 1); row += w->block)
-            forward_block(w, block_from(w, part, row));
+    for (int64_t i = begin; i < end && w->shape->rows > 0; i++)
+        recurrent_block(w, recurrent_block_at(w, i));
 }
 
-static void share_parts(ng_span *span, const recurrent_work *w)
+/* One block alone leaves the threads to its products. */
+static void share_blocks(ng_span *span, const recurrent_work *w)
 {
     const ng_recurrent_shape *s = w->shape;
-    if (w->parts == 1)
+    if (w->blocks == 1)
         span(w, 0, 1);
     else
-        ng_share(span, w, w->parts, 1,
+        ng_share(span, w, w->blocks, 1,
                  s->rows * s->steps * w->width * ((s->hidden + s->features) / 16 + 8));
 }
 
@@ -340,10 +320,10 @@ static void turn_weight(const recurrent_work *w)
 void ng_recurrent(ng_dtype dtype, const ng_recurrent_shape *shape,
                   const ng_recurrent_operands *operands, const ng_recurrent_kept *kept, void *y)
 {
-    recurrent_work w = work_of(dtype, shape, operands, kept, y);
+    recurrent_work w = recurrent_work_of(dtype, shape, operands, kept, y);
     w.bias = input_bias(&w);
     turn_weight(&w);
-    share_parts(forward_span, &w);
+    share_blocks(recurrent_span, &w);
 }
 
 /* ---- Backward ------------------------------------------------------------------------------- */
@@ -354,12 +334,12 @@ static void input_gradient(const recurrent_work *w, row_block b, chunk of, const
     const ng_recurrent_shape *s = w->shape;
     const int64_t n = s->features;
     const ng_slot to = w->to->dx;
-    multiply(w, (ng_product){.m = b.count * of.count,
-                             .n = n,
-                             .k = w->width,
-                             .a = {.at = dgates},
-                             .b = {.at = w->in->w_ih},
-                             .c = chunk_rows(w, w->kept->x, b, 0, n).at});
+    recurrent_multiply(w, (ng_product){.m = b.count * of.count,
+                                       .n = n,
+                                       .k = w->width,
+                                       .a = {.at = dgates},
+                                       .b = {.at = w->in->w_ih},
+                                       .c = chunk_rows(w, w->kept->x, b, 0, n).at});
     for (int64_t i = 0; i < of.count; i++) {
         const ng_rows from = chunk_rows(w, w->kept->x, b, i, n);
         const ng_rows dx = batch_rows(w, to.data, b, s->steps, time_of(s, of.first + i), n);
@@ -369,7 +349,7 @@ static void input_gradient(const recurrent_work *w, row_block b, chunk of, const
     }
 }
 
-/* From dgates and dproduct of a chunk to dx, and onto the part's gradients of weights, biases. */
+/* From dgates and dproduct of a chunk to dx, and onto the block's gradients of weights. */
 static void gradients_of_chunk(const recurrent_work *w, row_block b, chunk of)
 {
     const ng_recurrent_scratch *scratch = w->scratch;
@@ -377,23 +357,24 @@ static void gradients_of_chunk(const recurrent_work *w, row_block b, chunk of)
     const void *dgates = chunk_rows(w, scratch->dgates, b, 0, w->width).at;
     const void *dproduct = chunk_rows(w, scratch->dproduct, b, 0, w->width).at;
     if (!dproduct) dproduct = dgates;
+    const weight_sums sums = sums_at(w, b.index);
     ng_product weight = {.m = w->width, .k = rows, .a = {.transposed = true}, .accumulate = true};
-    weight.n = w->shape->features, weight.a.at = dgates, weight.c = part_of(w, DW_IH, b.part);
     if (w->to->dw_ih.data) {
+        weight.n = w->shape->features, weight.a.at = dgates, weight.c = sums.w_ih;
         weight.b.at = gather_x(w, b, of);
-        multiply(w, weight);
+        recurrent_multiply(w, weight);
     }
-    weight.n = w->shape->hidden, weight.a.at = dproduct, weight.c = part_of(w, DW_HH, b.part);
-    weight.b.at = state_at(w, w->kept->h, b, of.first).at;
-    if (w->to->dw_hh.data) multiply(w, weight);
-    if (w->to->db_ih.data || w->to->db_hh.data)
-        w->kernels->sum(dgates, part_of(w, DB_IH, b.part), 1, rows, w->width, 1, true);
-    if (w->to->db_hh.data && dproduct != dgates)
-        w->kernels->sum(dproduct, part_of(w, DB_HH, b.part), 1, rows, w->width, 1, true);
+    if (w->to->dw_hh.data) {
+        weight.n = w->shape->hidden, weight.a.at = dproduct, weight.c = sums.w_hh;
+        weight.b.at = state_at(w, w->kept->h, b, of.first).at;
+        recurrent_multiply(w, weight);
+    }
+    if (w->to->db_ih.data) w->kernels->sum(dgates, sums.b_ih, 1, rows, w->width, 1, true);
+    if (w->to->db_hh.data) w->kernels->sum(dproduct, sums.b_hh, 1, rows, w->width, 1, true);
     if (w->to->dx.data) input_gradient(w, b, of, dgates);
 }
 
-static void backward_chunk(const recurrent_work *w, row_block b, chunk of)
+static void recurrent_backward_chunk(const recurrent_work *w, row_block b, chunk of)
 {
     const ng_recurrent_scratch *scratch = w->scratch;
     for (int64_t i = of.count - 1; i >= 0; i--) {
@@ -402,62 +383,57 @@ static void backward_chunk(const recurrent_work *w, row_block b, chunk of)
         cell.dproduct = chunk_rows(w, scratch->dproduct, b, i, w->width);
         cell.dh = kept_rows(w, scratch->dh, b, 1, 0, w->shape->hidden);
         cell.dc = kept_rows(w, scratch->dc, b, 1, 0, w->shape->hidden);
-        kernel_of(w, true)(&cell);
+        w->kernels->cell_backward(&cell);
         multiply_step(w, b.count, cell.dproduct.at ? cell.dproduct : cell.dgates, w->in->w_hh, NULL,
                       cell.dh);
     }
     gradients_of_chunk(w, b, of);
 }
 
-static void backward_block(const recurrent_work *w, row_block b)
+static void recurrent_backward_block(const recurrent_work *w, row_block b)
 {
     const ng_recurrent_shape *s = w->shape;
     void *const last[] = {w->scratch->dh, w->scratch->dc};
     for (int64_t i = 0; i < 2; i++)
-        copy_rows(w, i < s->last ? output_at(w, b, s->steps + i) : (ng_rows){NULL, 0},
-                  kept_rows(w, last[i], b, 1, 0, s->hidden), b.count, s->hidden);
+        recurrent_copy(w, i < s->last ? output_at(w, b, s->steps + i) : (ng_rows){NULL, 0},
+                       kept_rows(w, last[i], b, 1, 0, s->hidden), b.count, s->hidden);
     for (int64_t end = s->steps, count; end > 0; end -= count) {
         count = end - (end - 1) / w->chunk * w->chunk;
-        backward_chunk(w, b, (chunk){end - count, count});
+        recurrent_backward_chunk(w, b, (chunk){end - count, count});
     }
 }
 
-static void backward_span(const void *arguments, int64_t begin, int64_t end)
+static void recurrent_backward_span(const void *arguments, int64_t begin, int64_t end)
 {
     const recurrent_work *w = arguments;
-    for (int64_t part = begin; part < end; part++) {
-        for (kind k = DW_IH; k < KINDS; k++)
-            memset(part_of(w, k, part), 0, (size_t)(kind_size(w, k) * w->bytes));
-        for (int64_t row = first_row(w, part); row < first_row(w, part + 1); row += w->block)
-            backward_block(w, block_from(w, part, row));
+    for (int64_t i = begin; i < end; i++) {
+        memset(sums_at(w, i).w_ih, 0, (size_t)(weights_size(w->shape) * w->bytes));
+        if (w->shape->rows > 0) recurrent_backward_block(w, recurrent_block_at(w, i));
     }
 }
 
-static void add_parts(const recurrent_work *w, kind k, ng_slot to)
+/* to (+)= from */
+static void put_gradient(const recurrent_work *w, const void *from, ng_slot to, int64_t count)
 {
-    if (to.data)
-        w->kernels->sum(part_of(w, k, 0), to.data, 1, w->parts, kind_size(w, k), 1, to.accumulate);
-}
-
-static void state_gradient(const recurrent_work *w, const void *from, ng_slot to)
-{
-    const int64_t count = w->shape->rows * w->shape->hidden;
     if (to.data) w->kernels->axpy(1, from, to.data, count, to.accumulate);
 }
 
 void ng_recurrent_backward(ng_dtype dtype, const ng_recurrent_shape *shape,
                            const ng_recurrent_operands *operands, const ng_recurrent_kept *kept,
                            const void *dy, const ng_recurrent_scratch *scratch,
-                           const ng_recurrent_gradients *gradients)
+                           const ng_recurrent_gradients *to)
 {
-    recurrent_work w = work_of(dtype, shape, operands, kept, dy);
-    const ng_recurrent_gradients *to = gradients;
+    recurrent_work w = recurrent_work_of(dtype, shape, operands, kept, dy);
     w.scratch = scratch, w.to = to;
-    share_parts(backward_span, &w);
-    add_parts(&w, DW_IH, to->dw_ih);
-    add_parts(&w, DW_HH, to->dw_hh);
-    add_parts(&w, DB_IH, to->db_ih);
-    add_parts(&w, scratch->dproduct ? DB_HH : DB_IH, to->db_hh);
-    state_gradient(&w, scratch->dh, to->dh0);
-    state_gradient(&w, scratch->dc, to->dc0);
+    share_blocks(recurrent_backward_span, &w);
+    const weight_sums sums = sums_at(&w, w.blocks == 1 ? 0 : w.blocks);
+    const int64_t states = shape->rows * shape->hidden;
+    if (w.blocks > 1)
+        w.kernels->sum(scratch->parts, sums.w_ih, 1, w.blocks, weights_size(shape), 1, false);
+    put_gradient(&w, sums.w_ih, to->dw_ih, w.width * shape->features);
+    put_gradient(&w, sums.w_hh, to->dw_hh, w.width * shape->hidden);
+    put_gradient(&w, sums.b_ih, to->db_ih, w.width);
+    put_gradient(&w, sums.b_hh, to->db_hh, w.width);
+    put_gradient(&w, scratch->dh, to->dh0, states);
+    put_gradient(&w, scratch->dc, to->dc0, states);
 }

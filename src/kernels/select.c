@@ -47,7 +47,7 @@ const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype)
 
 /* The first kernel is asked for in the middle of some op, which is then done by the best there is;
  * the program finds the error at its next check. */
-static void refuse(const char *wanted)
+static void refuse_isa(const char *wanted)
 {
     char names[64] = "";
     for (int i = 0; i < CHOICES; i++) {
@@ -63,7 +63,7 @@ static const ng_kernels *select_table(ng_dtype dtype)
 {
     const char *wanted = getenv("NORMGRAD_ISA");
     const ng_kernels *table = wanted && *wanted ? ng_kernels_of(wanted, dtype) : NULL;
-    if (wanted && *wanted && !table) refuse(wanted);
+    if (wanted && *wanted && !table) refuse_isa(wanted);
     for (int i = 0; i < CHOICES && !table; i++) table = ng_kernels_of(choices[i].isa, dtype);
     return table;
 }

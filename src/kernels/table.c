@@ -14,6 +14,7 @@
 #include "kernels/reduce.inc"
 #include "kernels/resize.inc"
 #include "kernels/rows.inc"
+#include "kernels/softmax.inc"
 #include "kernels/tables.h"
 #include "kernels/tanh_norm.inc"
 #include "kernels/taps.inc"

@@ -63,7 +63,7 @@ ng_walk ng_walk_broadcast(ng_shape result, ng_shape a, ng_shape b)
 /* ---- Copies ------------------------------------------------------------------------------- */
 
 /* Elements of a row that are copied at once; bytes in a line of a tile, which is transposed. */
-enum { RUN = 4096, TILE_BYTES = 256 };
+enum { COPY_RUN = 4096, COPY_TILE = 256 };
 
 typedef struct {
     ng_walk walk;
@@ -73,18 +73,12 @@ typedef struct {
     int64_t pieces;      /* of each row (runs) or pair of dimensions (tiles) */
 } copy_work;
 
-/* One element of 4 or 8 bytes, `count` times. */
+/* One element `count` times: what is there is copied behind itself. */
 static void repeat_element(const char *from, char *to, int64_t count, int64_t bytes)
 {
-    uint32_t four;
-    uint64_t eight;
-    if (bytes == 4) {
-        memcpy(&four, from, 4);
-        for (int64_t i = 0; i < count; i++) memcpy(to + 4 * i, &four, 4);
-    } else {
-        memcpy(&eight, from, 8);
-        for (int64_t i = 0; i < count; i++) memcpy(to + 8 * i, &eight, 8);
-    }
+    memcpy(to, from, (size_t)bytes);
+    for (int64_t done = 1; done < count; done *= 2)
+        memcpy(to + done * bytes, to, (size_t)(ng_least(done, count - done) * bytes));
 }
 
 /* Each unit is a run of the last dimension. */
@@ -97,7 +91,7 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
     ng_cursor cursor = ng_cursor_at(&w->walk, last, w->pieces, begin);
 
     for (int64_t unit = begin; unit < end; unit++, ng_cursor_next(&w->walk, &cursor)) {
-        const int64_t first = cursor.piece * RUN, count = ng_least(RUN, dim - first);
+        const int64_t first = cursor.piece * COPY_RUN, count = ng_least(COPY_RUN, dim - first);
         const char *from = w->from + cursor.a * w->bytes + first * step_a;
         char *to = w->to + cursor.b * w->bytes + first * step_b;
         if (step_a == w->bytes && step_b == w->bytes)
@@ -117,14 +111,11 @@ static void copy_tile(const copy_work *w, const char *from, char *to, int64_t ro
 {
     const int row = w->walk.rank - 2, column = w->walk.rank - 1;
     const int64_t line = w->tile * w->bytes, step = w->walk.b[row] * w->bytes;
-    _Alignas(16) char buffer[TILE_BYTES / 4 * TILE_BYTES];
+    _Alignas(16) char buffer[COPY_TILE / 4 * COPY_TILE];
     ng_kernels_for(w->bytes == 4 ? NG_F32 : NG_F64)
         ->transpose(from, w->walk.a[column], columns, rows, buffer, w->tile);
-    if (columns == w->tile)
-        for (int64_t i = 0; i < rows; i++) memcpy(to + i * step, buffer + i * line, TILE_BYTES);
-    else
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(to + i * step, buffer + i * line, (size_t)(columns * w->bytes));
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(to + i * step, buffer + i * line, (size_t)(columns * w->bytes));
 }
 
 /* Each unit is a row of tiles. */
@@ -175,12 +166,12 @@ void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes)
                    .from = from,
                    .to = to,
                    .bytes = (int64_t)bytes,
-                   .tile = TILE_BYTES / (int64_t)bytes};
+                   .tile = COPY_TILE / (int64_t)bytes};
     const bool tiles = order_for_tiles(&w.walk);
     const int unit = w.walk.rank - (tiles ? 2 : 1); /* the dimension cut into pieces */
     int64_t rows = 1;
     for (int d = 0; d < unit; d++) rows *= w.walk.dim[d];
-    const int64_t piece = tiles ? w.tile : RUN;
+    const int64_t piece = tiles ? w.tile : COPY_RUN;
     w.pieces = (w.walk.dim[unit] + piece - 1) / piece;
     ng_share(tiles ? copy_tiles : copy_runs, &w, rows * w.pieces, 1, walk->size);
 }

@@ -87,15 +87,10 @@ static ng_tensor *windows_apart(ng_tape *tape, ng_tensor *x, const ng_windows *w
                                w->out[0] * w->out[1]));
 }
 
-typedef struct {
-    ng_windows windows;
-    int32_t *places; /* of the largest elements; or NULL */
-} max_pool_attributes;
-
 /* y = max of each window, where what lies outside the image is -Inf */
 static ng_tensor *max_pool_definition(ng_tape *tape, const ng_node *node)
 {
-    const ng_windows *w = &((const max_pool_attributes *)node->attributes)->windows;
+    const ng_windows *w = node->attributes;
     ng_tensor *x = node->inputs[0];
     ng_tensor *inside = windows_apart(tape, ng_ones_like(tape, x), w);
     ng_tensor *outside = ng_full(tape, x->dtype, NG_SCALAR, -HUGE_VAL);
@@ -108,10 +103,9 @@ static ng_status image_max_pool_backward(ng_tape *tape, const ng_node *node, con
                                          ng_slot *dx)
 {
     (void)tape;
-    const max_pool_attributes *a = node->attributes;
-    ng_kernels_for(dy->dtype)->max_pool_backward(&a->windows, node->inputs[0]->data,
-                                                 node->output->data, a->places, dy->data,
-                                                 dx[0].data, dx[0].accumulate);
+    ng_kernels_for(dy->dtype)->max_pool_backward(node->attributes, node->inputs[0]->data,
+                                                 node->output->data, dy->data, dx[0].data,
+                                                 dx[0].accumulate);
     return NG_OK;
 }
 
@@ -167,16 +161,11 @@ static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x,
 
 ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
-    max_pool_attributes a = {0};
-    ng_tensor *y = pooled("ng_max_pool2d", tape, x, window, &a.windows);
+    ng_windows w;
+    ng_tensor *y = pooled("ng_max_pool2d", tape, x, window, &w);
     if (!y) return NULL;
-    const bool countable = a.windows.size[0] * a.windows.size[1] <= INT32_MAX;
-    if (countable && ng_will_record(tape, 1, &x)) {
-        a.places = ng_tape_memory(tape, (size_t)y->size * sizeof *a.places);
-        if (!a.places) return NULL;
-    }
-    ng_kernels_for(x->dtype)->max_pool(&a.windows, x->data, y->data, a.places);
-    return ng_record(tape, &max_pool_op, y, &x, 1, &a, sizeof a);
+    ng_kernels_for(x->dtype)->max_pool(&w, x->data, y->data);
+    return ng_record(tape, &max_pool_op, y, &x, 1, &w, sizeof w);
 }
 
 ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window)

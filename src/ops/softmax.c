@@ -22,65 +22,46 @@ static ng_tensor *shifted(ng_tape *tape, ng_tensor *x, int axis)
 
 ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x) { return shifted(tape, x, -1); }
 
-/* ---- softmax: y = e^x / sum e^x -------------------------------------------------------------
+/* What a node keeps. */
+typedef struct {
+    int axis;
+    bool log;
+} softmax_attributes;
+
+/* ---- softmax: y = e^x / sum e^x,  log_softmax: y = x - ln sum e^x ----------------------------
  *
- * dx = y (dy - sum y dy) */
+ * dx = y (dy - sum y dy),  dx = dy - e^y sum dy */
 
 static ng_status softmax_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                      ng_slot *dx)
 {
     (void)tape;
+    const softmax_attributes *a = node->attributes;
     const ng_tensor *y = node->output;
-    const axis_span s = span_of(y, *(const int *)node->attributes);
+    const axis_span s = span_of(y, a->axis);
     ng_kernels_for(y->dtype)->softmax_backward(y->data, dy->data, dx->data, s.outer, s.n, s.inner,
-                                               dx->accumulate);
+                                               a->log, dx->accumulate);
     return NG_OK;
 }
 
 static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
 {
-    const int axis = *(const int *)node->attributes;
-    ng_tensor *e = ng_exp(tape, shifted(tape, node->inputs[0], axis));
-    return ng_div(tape, e, ng_sum(tape, e, .axes = NG_AXES(axis), .keepdim = true));
+    const softmax_attributes *a = node->attributes;
+    ng_tensor *z = shifted(tape, node->inputs[0], a->axis), *e = ng_exp(tape, z);
+    ng_tensor *sum = ng_sum(tape, e, .axes = NG_AXES(a->axis), .keepdim = true);
+    return a->log ? ng_sub(tape, z, ng_log(tape, sum)) : ng_div(tape, e, sum);
 }
 
 static const ng_op softmax_op = {
     .name = "softmax", .backward = softmax_op_backward, .definition = softmax_definition};
-
-/* ---- log_softmax: y = x - ln sum e^x --------------------------------------------------------
- *
- * dx = dy - e^y sum dy */
-
-static ng_status softmax_log_softmax_backward(ng_tape *tape, const ng_node *node,
-                                              const ng_tensor *dy, ng_slot *dx)
-{
-    (void)tape;
-    const ng_tensor *y = node->output;
-    const axis_span s = span_of(y, *(const int *)node->attributes);
-    ng_kernels_for(y->dtype)->log_softmax_backward(y->data, dy->data, dx->data, s.outer, s.n,
-                                                   s.inner, dx->accumulate);
-    return NG_OK;
-}
-
-static ng_tensor *log_softmax_definition(ng_tape *tape, const ng_node *node)
-{
-    const int axis = *(const int *)node->attributes;
-    ng_tensor *z = shifted(tape, node->inputs[0], axis);
-    ng_tensor *sum = ng_sum(tape, ng_exp(tape, z), .axes = NG_AXES(axis), .keepdim = true);
-    return ng_sub(tape, z, ng_log(tape, sum));
-}
-
-static const ng_op log_softmax_op = {.name = "log_softmax",
-                                     .backward = softmax_log_softmax_backward,
-                                     .definition = log_softmax_definition};
-
-/* ---- Along any axis ----------------------------------------------------------------------- */
+static const ng_op log_softmax_op = {
+    .name = "log_softmax", .backward = softmax_op_backward, .definition = softmax_definition};
 
 /* With fewer neighbouring columns, rows are faster. */
 #define FEW_COLUMNS 8
 
-static ng_tensor *along(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
-                        int axis)
+static ng_tensor *softmax_along(const char *function, ng_tape *tape, ng_tensor *x, int axis,
+                                bool log)
 {
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
     const int last = x->shape.rank - 1, index = ng_axis_index(function, axis, last + 1);
@@ -88,25 +69,25 @@ static ng_tensor *along(const char *function, ng_tape *tape, const ng_op *op, ng
     const axis_span s = span_of(x, index);
     if (index < last && s.inner < FEW_COLUMNS) {
         ng_tensor *rows = ng_transpose(tape, x, index, last);
-        return ng_transpose(tape, rows ? along(function, tape, op, rows, last) : NULL, index, last);
+        rows = rows ? softmax_along(function, tape, rows, last, log) : NULL;
+        return ng_transpose(tape, rows, index, last);
     }
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    void (*const forward)(const void *, void *, int64_t, int64_t, int64_t) =
-        op == &softmax_op ? kernels->softmax : kernels->log_softmax;
-    if (x->size > 0) forward(x->data, y->data, s.outer, s.n, s.inner);
-    return ng_record(tape, op, y, &x, 1, &index, sizeof index);
+    if (x->size > 0)
+        ng_kernels_for(x->dtype)->softmax(x->data, y->data, s.outer, s.n, s.inner, log);
+    const softmax_attributes a = {index, log};
+    return ng_record(tape, log ? &log_softmax_op : &softmax_op, y, &x, 1, &a, sizeof a);
 }
 
 ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis)
 {
-    return along("ng_softmax", tape, &softmax_op, x, axis);
+    return softmax_along("ng_softmax", tape, x, axis, false);
 }
 
 ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis)
 {
-    return along("ng_log_softmax", tape, &log_softmax_op, x, axis);
+    return softmax_along("ng_log_softmax", tape, x, axis, true);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

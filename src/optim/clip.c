@@ -117,7 +117,8 @@ ng_status ng_clip_grad_value(ng_module *module, double limit)
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
         ng_tensor *g = fresh_gradient(&parameter);
         if (!g) continue;
-        ng_kernels_for(g->dtype)->clamp_in_place(g->data, g->size, -limit, limit);
+        const ng_mapping clamp = {NG_MAP_CLAMP, -limit, limit};
+        ng_kernels_for(g->dtype)->map(clamp, g->data, g->data, g->size);
         ng_touch(g);
     }
     return NG_OK;
