@@ -1,5 +1,5 @@
-/* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, modules of
- * one's own, wrong use, conversion and checkpoints. */
+/* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, wrong
+ * use, conversion and checkpoints. */
 #include "core/tensor.h"
 #include "fixture.h"
 #include "nn/module.h"
