@@ -163,8 +163,8 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
 /* ---- Windows over images ------------------------------------------------------------------ */
 
 /* The window with all defaults filled in, over images (N, C, H, W) or lines (N, C, L), images of
- * one row; windows->planes is the number of channels of all images. False with an error for a window
- * that does not fit. */
+ * one row; windows->planes is the number of channels of all images. False with an error for a
+ * window that does not fit. */
 bool ng_windows_of(const char *function, ng_shape image, const ng_window_options *window,
                    ng_windows *windows);
 
