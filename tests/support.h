@@ -10,9 +10,9 @@
 
 /* ---- Tests --------------------------------------------------------------------------------
  *
- * TEST(name) { ... } is a test of its file's suite, NAME for tests/test_NAME.c; LOOP_TEST is run
- * for _i = 0 .. count - 1. Before those that follow a FIXTURE in their file `begin` is called,
- * after them `end`; either may be NULL.
+ * TEST(name) { ... } is a test of its file's suite, NAME for tests/test_NAME.c; LOOP_TEST runs for
+ * _i = 0 .. count - 1. FIXTURE(begin, end) holds for the tests after it in the file: `begin` is
+ * called before each of them and `end` after it; either may be NULL.
  *
  * Every test begins alike, in a process of its own or not (CK_FORK=no): no error is recorded, no
  * allocation counted or refused. It ends with the library's threads ended and all of its memory

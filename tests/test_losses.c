@@ -21,31 +21,9 @@ static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
     return ng_require_grad(own(ng_normal_new(dtype, shape, 0, 1, &rng)));
 }
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-
 /* ---- Softmax ------------------------------------------------------------------------------ */
 
 FIXTURE(set_up, tear_down)
-
-TEST(softmax_of_logarithms_is_their_share)
-{
-    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 3), log(1), log(2), log(5), log(3), log(3), log(6));
-    assert_values(ng_softmax(tape, x, -1), 1e-15, 1.0 / 8, 2.0 / 8, 5.0 / 8, 0.25, 0.25, 0.5);
-    assert_values(ng_softmax(tape, x, 0), 1e-15, 0.25, 2.0 / 5, 5.0 / 11, 0.75, 3.0 / 5, 6.0 / 11);
-    assert_values(ng_log_softmax(tape, x, 1), 1e-15, log(1.0 / 8), log(2.0 / 8), log(5.0 / 8),
-                  log(0.25), log(0.25), log(0.5));
-}
-
-TEST(softmax_sums_to_one_along_any_axis)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4, 5), 1);
-    for (int axis = -3; axis < 3; axis++) {
-        ng_tensor *sums = ng_sum(tape, ng_softmax(tape, x, axis), .axes = NG_AXES(axis));
-        for (int64_t i = 0; i < ng_size(sums); i++) assert_close(ng_get(sums, i), 1, 1e-14);
-        ng_tensor *exps = ng_exp(tape, ng_log_softmax(tape, x, axis));
-        assert_tensors_close(exps, ng_softmax(tape, x, axis), 1e-14);
-    }
-}
 
 LOOP_TEST(softmax_is_finite_at_extremes, 2)
 {
@@ -81,17 +59,6 @@ TEST(softmax_keeps_nan_in_its_row)
         ck_assert(isnan(ng_get(y, i)) == (i < 3));
         ck_assert(isnan(ng_get(z, i)) == (i < 3));
     }
-}
-
-/* dx_i = y_i (dy_i - sum y dy), for x = (0, 0), dy = (1, 0): (1/4, -1/4); of the logarithm
- * dx = dy - y sum dy = (1/2, -1/2). */
-TEST(softmax_gradient_by_hand)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(2), 0, 0), *dy = VALUES(NG_F64, NG_SHAPE(2), 1, 0);
-    assert_ok(ng_backward_from(tape, ng_softmax(tape, x, 0), dy));
-    assert_values(ng_grad(x), 1e-15, 0.25, -0.25);
-    assert_ok(ng_backward_from(tape, ng_log_softmax(tape, x, 0), dy)); /* adds */
-    assert_values(ng_grad(x), 1e-15, 0.75, -0.75);
 }
 
 /* Against the formula in double, up to the rounding of x - max; the gradient of the large one is
@@ -131,42 +98,11 @@ TEST(softmax_says_what_is_wrong)
 
 /* ---- Losses against a target -------------------------------------------------------------- */
 
-TEST(mse_by_hand)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(2, 2), 1, 2, 3, 4),
-              *t = LEAF(NG_F64, NG_SHAPE(2, 2), 0, 4, 3, 1);
-    assert_values(ng_mse(tape, x, t, .reduction = NG_EACH), 0, 1, 4, 0, 9);
-    assert_values(ng_mse(tape, x, t, .reduction = NG_SUM), 0, 14);
-    ng_tensor *loss = ng_mse(tape, x, t);
-    ck_assert_int_eq(ng_rank(loss), 0);
-    assert_values(loss, 0, 3.5);
-    assert_ok(ng_backward(tape, loss));
-    assert_values(ng_grad(x), 0, 0.5, -1, 0, 1.5);
-    assert_values(ng_grad(t), 0, -0.5, 1, 0, -1.5);
-}
-
-TEST(mse_of_each_weighs_by_its_cotangent)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 1, 2, 3), *t = VALUES(NG_F64, NG_SHAPE(3), 0, 0, 0);
-    ng_tensor *losses = ng_mse(tape, x, t, .reduction = NG_EACH);
-    assert_ok(ng_backward_from(tape, losses, VALUES(NG_F64, NG_SHAPE(3), 1, 10, 100)));
-    assert_values(ng_grad(x), 0, 2, 40, 600);
-}
-
 TEST(mse_against_itself_has_no_gradient)
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 1, 2, 3);
     assert_ok(ng_backward(tape, ng_mse(tape, x, x)));
     assert_values(ng_grad(x), 0, 0, 0, 0);
-}
-
-TEST(l1_by_hand)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 1, 2, 3), *t = VALUES(NG_F64, NG_SHAPE(3), 3, 2, 2.5);
-    assert_values(ng_l1(tape, x, t, .reduction = NG_EACH), 0, 2, 0, 0.5);
-    assert_values(ng_l1(tape, x, t), 1e-15, 2.5 / 3);
-    assert_ok(ng_backward(tape, ng_l1(tape, x, t, .reduction = NG_SUM)));
-    assert_values(ng_grad(x), 0, -1, 0, 1);
 }
 
 TEST(huber_by_hand)
@@ -186,39 +122,6 @@ TEST(huber_has_curvature_at_zero)
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1), 0), *t = VALUES(NG_F64, NG_SHAPE(1), 0);
     ng_tensor *dx = ng_gradient(tape, ng_huber(tape, x, t), x, .record = true);
     assert_values(ng_gradient(tape, dx, x), 0, 1);
-}
-
-TEST(binary_cross_entropy_by_hand)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 0, 2, -1), *t = LEAF(NG_F64, NG_SHAPE(3), 1, 0, 0.25);
-    const double a = log(2), b = -log(1 - sigmoid(2)),
-                 c = -0.25 * log(sigmoid(-1)) - 0.75 * log(sigmoid(1));
-    assert_values(ng_binary_cross_entropy(tape, x, t, .reduction = NG_EACH), 1e-14, a, b, c);
-    assert_values(ng_binary_cross_entropy(tape, x, t, .reduction = NG_SUM), 1e-14, a + b + c);
-    assert_ok(ng_backward(tape, ng_binary_cross_entropy(tape, x, t)));
-    assert_values(ng_grad(x), 1e-14, -0.5 / 3, sigmoid(2) / 3, (sigmoid(-1) - 0.25) / 3);
-    assert_values(ng_grad(t), 1e-14, 0, -2.0 / 3, 1.0 / 3);
-}
-
-/* A confident, right prediction has loss e^-|x|, far below the rounding of |x| itself. */
-/* What is certain and right costs nothing, and has no gradient; what is certain and wrong does. */
-TEST(binary_cross_entropy_of_infinite_logits)
-{
-    const double inf = (double)INFINITY;
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(4), inf, -inf, inf, -inf);
-    ng_tensor *t = VALUES(NG_F64, NG_SHAPE(4), 1, 0, 0, 1);
-    ng_tensor *losses = ng_binary_cross_entropy(tape, x, t, .reduction = NG_EACH);
-    assert_values(losses, 0, 0, 0, inf, inf);
-    assert_ok(ng_backward(tape, ng_sum(tape, losses)));
-    assert_values(ng_grad(x), 0, 0, 0, 1, -1);
-}
-
-TEST(binary_cross_entropy_keeps_small_losses)
-{
-    ng_tensor *x = VALUES(NG_F32, NG_SHAPE(4), 40, -40, 1e4, -1e4),
-              *t = VALUES(NG_F32, NG_SHAPE(4), 1, 0, 0, 1);
-    assert_values(ng_binary_cross_entropy(tape, x, t, .reduction = NG_EACH), 1e-6, exp(-40),
-                  exp(-40), 1e4, 1e4);
 }
 
 TEST(losses_say_what_is_wrong)
@@ -283,55 +186,6 @@ LOOP_TEST(targets_that_are_no_probabilities_are_told, 2)
 static ng_tensor *known_logits(ng_dtype dtype)
 {
     return LEAF(dtype, NG_SHAPE(2, 3), log(1), log(2), log(5), 4, 4, 4);
-}
-
-TEST(cross_entropy_is_minus_log_of_probability)
-{
-    ng_tensor *x = known_logits(NG_F64), *labels = LABELS(1, 2);
-    const double a = log(4), b = log(3);
-    assert_values(ng_cross_entropy(tape, x, labels, .reduction = NG_EACH), 1e-14, a, b);
-    assert_values(ng_cross_entropy(tape, x, labels, .reduction = NG_SUM), 1e-14, a + b);
-    ng_tensor *loss = ng_cross_entropy(tape, x, labels);
-    assert_values(loss, 1e-14, (a + b) / 2);
-    assert_ok(ng_backward(tape, loss)); /* (softmax - onehot) / rows */
-    assert_values(ng_grad(x), 1e-14, 1.0 / 16, -3.0 / 8, 5.0 / 16, 1.0 / 6, 1.0 / 6, -1.0 / 3);
-}
-
-TEST(cross_entropy_of_each_weighs_by_its_cotangent)
-{
-    ng_tensor *x = known_logits(NG_F64);
-    ng_tensor *losses = ng_cross_entropy(tape, x, LABELS(1, 2), .reduction = NG_EACH);
-    assert_ok(ng_backward_from(tape, losses, VALUES(NG_F64, NG_SHAPE(2), 8, 3)));
-    assert_values(ng_grad(x), 1e-14, 1, -6, 5, 1, 1, -2);
-}
-
-/* Smoothing s mixes the label's loss with the mean of all classes' losses. */
-TEST(smoothing_mixes_in_every_class)
-{
-    ng_tensor *x = known_logits(NG_F64), *labels = LABELS(1, 2);
-    const double mean = (log(8) + log(4) + log(8.0 / 5)) / 3;
-    assert_values(ng_cross_entropy(tape, x, labels, .reduction = NG_EACH, .smoothing = 0.3), 1e-14,
-                  0.7 * log(4) + 0.3 * mean, log(3));
-    ng_tensor *all = ng_cross_entropy(tape, x, labels, .reduction = NG_SUM, .smoothing = 1);
-    assert_values(all, 1e-14, mean + log(3));
-    assert_ok(ng_backward(tape, all));
-    const double third = 1.0 / 3;
-    assert_close(ng_get(ng_grad(x), 0), 0.125 - third, 1e-14);
-    assert_close(ng_get(ng_grad(x), 1), 0.25 - third, 1e-14);
-    assert_near(ng_get(ng_grad(x), 4), 0, 1e-15);
-}
-
-TEST(ignored_rows_count_for_nothing)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3, 2), 0, 0, 5, 9, 0, log(3)),
-              *labels = LABELS(0, -100, 0);
-    ng_tensor *each =
-        ng_cross_entropy(tape, x, labels, .reduction = NG_EACH, .ignore = true, .ignored = -100);
-    assert_values(each, 1e-14, log(2), 0, log(4));
-    ng_tensor *mean = ng_cross_entropy(tape, x, labels, .ignore = true, .ignored = -100);
-    assert_values(mean, 1e-14, (log(2) + log(4)) / 2);
-    assert_ok(ng_backward(tape, mean));
-    assert_values(ng_grad(x), 1e-14, -0.25, 0.25, 0, 0, -3.0 / 8, 3.0 / 8);
 }
 
 /* Of three rows the middle one is ignored: the loss, its gradient and that of the gradient's
@@ -446,18 +300,6 @@ TEST(labels_may_have_any_leading_shape)
     ng_tensor *single = VALUES(NG_F64, NG_SHAPE(3), log(1), log(2), log(5));
     assert_values(ng_cross_entropy(tape, single, VALUES(NG_I64, NG_SCALAR, 2)), 1e-14,
                   log(8.0 / 5));
-}
-
-TEST(cross_entropy_in_float_agrees_with_double)
-{
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(6, 10), 1), *labels = LABELS(0, 9, 5, 3, 3, 7);
-    ng_tensor *x2 = ng_require_grad(own(ng_copy_new(x, NG_F64)));
-    ng_tensor *a = ng_cross_entropy(tape, x, labels, .smoothing = 0.1);
-    ng_tensor *b = ng_cross_entropy(tape, x2, labels, .smoothing = 0.1);
-    assert_close(ng_item(a), ng_item(b), 1e-6);
-    assert_ok(ng_backward(tape, a));
-    assert_ok(ng_backward(tape, b));
-    assert_tensors_close(ng_grad(x), ng_grad(x2), 1e-5);
 }
 
 TEST(changed_labels_are_noticed)

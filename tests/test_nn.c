@@ -1,5 +1,5 @@
-/* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, modules
- * of one's own, wrong use, conversion and checkpoints. */
+/* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, wrong
+ * use, conversion and checkpoints. */
 #include "core/tensor.h"
 #include "fixture.h"
 #include "nn/module.h"
@@ -516,25 +516,6 @@ TEST(the_layers_before_one_that_fails_have_run)
 
 /* ---- Layers against their formulas --------------------------------------------------------- */
 
-/* The documents' example: mean 2.5, variance 1.25. */
-TEST(norm_layers_give_the_documents_numbers)
-{
-    ng_tensor *x = own(from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4)));
-    ng_tensor *pair = own(from(NG_SHAPE(2), NG_VALUES(3, 4)));
-    ng_module *layer = ng_layer_norm_new(4, .eps = 1e-12), *rms = ng_rms_norm_new(2, .eps = 1e-12);
-    ng_module *unbiased = ng_layer_norm_new(4, .eps = 1e-12, .unbiased = true);
-    ng_module *modules[] = {layer, rms, unbiased};
-    for (int i = 0; i < 3; i++) assert_ok(ng_module_to(modules[i], NG_F64));
-    const double s = sqrt(1.25), u = sqrt(5.0 / 3);
-    /* eps / (2 var) of relative difference */
-    assert_values(ng_forward(layer, tape, x), 1e-12, -1.5 / s, -0.5 / s, 0.5 / s, 1.5 / s);
-    assert_values(ng_forward(unbiased, tape, x), 1e-12, -1.5 / u, -0.5 / u, 0.5 / u, 1.5 / u);
-    assert_values(ng_forward(rms, tape, pair), 1e-12, 3 / sqrt(12.5), 4 / sqrt(12.5));
-    assert_near(ng_get(ng_forward(layer, tape, x), 3), 1.3416, 5e-5);
-    assert_near(ng_get(ng_forward(rms, tape, pair), 1), 1.1314, 5e-5);
-    for (int i = 0; i < 3; i++) ng_module_free(modules[i]);
-}
-
 TEST(norm_layers_refuse_another_width)
 {
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 3))),
@@ -646,28 +627,6 @@ TEST(adanorm_is_what_the_paper_and_the_document_print)
     ng_module_free(paper), ng_module_free(raw);
 }
 
-/* As published, the factor is a constant: the gradient is LayerNorm's for the cotangent times the
- * factor. Differentiated, it is another one. */
-TEST(adanorm_holds_its_factor_constant_unless_told)
-{
-    ng_rng rng = ng_rng_seeded(4);
-    ng_tensor *x = own(ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng)));
-    ng_tensor *dy = own(ng_normal_new(NG_F64, NG_SHAPE(3, 5), 0, 1, &rng));
-    ng_module *published = own(ng_adaptive_layer_norm_new(5, .form = NG_ADAPTIVE_ADANORM));
-    ng_module *full =
-        ng_adaptive_layer_norm_new(5, .form = NG_ADAPTIVE_ADANORM, .differentiate = true);
-    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-5);
-    ng_tensor *factor = ng_detach(tape, ng_add_scalar(tape, ng_mul_scalar(tape, xhat, -0.1), 1));
-    ng_tensor *expected = ng_gradient(tape, xhat, x, .cotangent = ng_mul(tape, dy, factor));
-    ng_tensor *y = ng_forward(published, tape, x), *z = ng_forward(full, tape, x);
-    assert_tensors_close(ng_gradient(tape, y, x, .cotangent = dy), expected, 1e-12);
-    assert_tensors_close(y, z, 1e-14);
-    ng_tensor *other = ng_gradient(tape, z, x, .cotangent = dy);
-    assert_ok(other);
-    ck_assert(fabs(ng_get(other, 0) - ng_get(expected, 0)) > 1e-3);
-    ng_module_free(full);
-}
-
 TEST(residual_adds_its_input)
 {
     ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(1, -2)));
@@ -676,37 +635,6 @@ TEST(residual_adds_its_input)
     assert_values(ng_forward(relu, tape, x), 0, 2, -2);
     assert_fails(ng_forward(wide, tape, x), NG_ESHAPE,
                  "Residual: inner turned (1, 2) into (1, 3), expected the same shape");
-}
-
-static ng_tensor *input_of(const ng_case_input *input, ng_dtype dtype, ng_rng *rng)
-{
-    ng_tensor *drawn = ng_case_input_new(input, rng);
-    if (input->index) return drawn;
-    ng_tensor *x = ng_copy_new(drawn, dtype);
-    ng_tensor_free(drawn);
-    return x;
-}
-
-TEST(every_layer_of_the_table_runs_in_both_dtypes)
-{
-    ck_assert_ptr_nonnull(ng_layer_case(37));
-    const ng_case *spec;
-    for (int i = 0; (spec = ng_layer_case(i / 2)); i++) {
-        const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
-        ng_rng rng = ng_rng_seeded(5);
-        ng_tape *on = ng_tape_new();
-        ng_module *layer = spec->module();
-        assert_ok(ng_module_to(layer, dtype));
-        if (spec->eval) ng_eval(layer);
-        ng_tensor *x = input_of(&spec->inputs[0], dtype, &rng);
-        ng_tensor *c = spec->inputs[1].name ? input_of(&spec->inputs[1], dtype, &rng) : NG_NONE;
-        const ng_tensor *y = ng_forward_conditioned(layer, on, x, c);
-        ck_assert_msg(y != NULL, "%s: %s", spec->name, ng_error_text());
-        ck_assert(ng_dtype_of(y) == dtype);
-        for (int64_t k = 0; k < ng_size(y); k++) ck_assert(isfinite(ng_get(y, k)));
-        ng_tensor_free(x), ng_tensor_free(c), ng_module_free(layer), ng_tape_free(on);
-    }
-    ck_assert(!ng_failed());
 }
 
 /* ---- Your own module ----------------------------------------------------------------------- */
