@@ -98,6 +98,22 @@ NG_INLINE vec load_vec(const REAL *x)
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
 
+/* The first `count` elements of a vector, at most VEC; `rest` in place of the others. What is left
+ * of an array is so computed as its whole vectors are, to the same bits. */
+NG_INLINE vec load_some(const REAL *x, int64_t count, REAL rest)
+{
+    if (count == VEC) return load_vec(x);
+    vec v = rest - (vec){0};
+    for (int64_t i = 0; i < count; i++) v[i] = x[i];
+    return v;
+}
+
+NG_INLINE void store_some(REAL *x, vec v, int64_t count)
+{
+    if (count == VEC) store_vec(x, v);
+    for (int64_t i = 0; i < count && count < VEC; i++) x[i] = v[i];
+}
+
 /* v, held in a register. Without it a compiler reads the operand from memory at each use. */
 NG_INLINE vec barrier(vec v)
 {

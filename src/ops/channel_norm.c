@@ -68,24 +68,16 @@ static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, 
             (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate}});
 }
 
-/* dgamma and dbeta are those of xhat with mean 0 and rstd 1, each channel a group. */
-static ng_status affine_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx,
-                             void *scratch)
+/* dgamma and dbeta are a column norm's whose statistics are fixed, with xhat for x. */
+static void affine_sums(const ng_tensor *x, const channel_norm_attributes *saved,
+                        const ng_tensor *dy, ng_slot *dx, void *xhat)
 {
-    const channel_norm_attributes *saved = node->attributes;
-    const ng_tensor *x = node->inputs[0];
-    ng_group_shape shape = saved->shape;
-    shape.groups = shape.channels;
-    const int64_t rows = shape.outer * shape.groups;
-    ng_statistics unit;
-    double *sums = ng_tape_memory(tape, (size_t)ng_group_norm_scratch(&shape) * sizeof *sums);
-    if (!sums || !ng_statistics_new(tape, x, rows, false, &unit)) return NG_ENOMEM;
-    for (int64_t i = 0; i < rows; i++) unit.rstd[i] = 1;
-    normalize(x, saved, scratch);
-    ng_kernels_for(x->dtype)->group_norm_backward(
-        &shape, scratch, NULL, unit, dy->data, (ng_norm_gradients){.dgamma = dx[1], .dbeta = dx[2]},
-        sums);
-    return NG_OK;
+    const ng_group_shape *s = &saved->shape;
+    const ng_column_norm_shape shape = {s->outer, s->channels, s->inner, 0};
+    normalize(x, saved, xhat);
+    ng_kernels_for(x->dtype)->column_norm_backward(
+        &shape, xhat, NULL, (ng_statistics){NULL, NULL, NULL}, dy->data, true,
+        (ng_norm_gradients){.dgamma = dx[1], .dbeta = dx[2]});
 }
 
 static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -98,14 +90,11 @@ static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const
         scratch = ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
         if (!scratch) return NG_ENOMEM;
     }
-    if (dx[1].data || dx[2].data) {
-        const ng_status status = affine_sums(tape, node, dy, dx, scratch);
-        if (status != NG_OK) return status;
-    }
+    if (dx[1].data || dx[2].data) affine_sums(x, saved, dy, dx, scratch);
     if (!dx[0].data) return NG_OK;
     if (!ng_is_none(gamma)) {
         g = scratch;
-        ng_kernels_for(x->dtype)->channel_affine(&saved->shape, dy->data, gamma->data, NULL, g);
+        ng_channel_affine(dy, gamma, NG_NONE, g);
     }
     propagate(x, saved, g, dx[0]);
     return NG_OK;
@@ -174,9 +163,7 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
         return NULL;
     take_statistics(x, &saved, var);
     normalize(x, &saved, y->data);
-    if (gamma->data || beta->data)
-        ng_kernels_for(x->dtype)->channel_affine(&saved.shape, y->data, gamma->data, beta->data,
-                                                 y->data);
+    if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
 

@@ -61,7 +61,7 @@ bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, const ng_column_
         if (statistics->low) statistics->low[c] = all[c].low;
         (*var)[c] = all[c].squares / *count;
     }
-    ng_kernels_for(o->x->dtype)->inverse_deviation(statistics->rstd, *var, shape->eps, channels);
+    ng_inverse_deviation(statistics->rstd, *var, shape->eps, channels);
     return true;
 }
 

@@ -114,8 +114,7 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, const group_no
     if (!y || !ng_statistics_new(tape, x, saved.rows.rows, true, &saved.statistics)) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
     kernels->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.statistics);
-    if (gamma->data || beta->data)
-        kernels->channel_affine(&saved.shape, y->data, gamma->data, beta->data, y->data);
+    if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
 

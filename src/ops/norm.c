@@ -53,6 +53,20 @@ bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool ce
     return memory != NULL;
 }
 
+void ng_inverse_deviation(double *rstd, const double *var, double eps, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) rstd[i] = 1 / sqrt(var[i] + eps);
+}
+
+void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta, void *y)
+{
+    const ng_column_norm_shape shape = {.outer = x->shape.dim[0],
+                                        .channels = x->shape.dim[1],
+                                        .inner = ng_shape_span(x->shape, 2, x->shape.rank)};
+    ng_kernels_for(x->dtype)->column_norm(&shape, x->data, (ng_statistics){NULL, NULL, NULL},
+                                          gamma->data, beta->data, y);
+}
+
 /* ---- In the definitions ------------------------------------------------------------------- */
 
 /* The power of 2 near rstd, or a smaller one if it would take the mean out of the dtype's range. */
