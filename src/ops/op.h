@@ -68,7 +68,8 @@ bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool ce
 /* rstd = 1 / sqrt(var + eps) */
 void ng_inverse_deviation(double *rstd, const double *var, double eps, int64_t n);
 
-/* Scales and shifts x (N, C, ...) per channel; gamma and beta are (C) or NG_NONE, y may be x's data. */
+/* Scales and shifts x (N, C, ...) per channel; gamma and beta are (C) or NG_NONE. y may be x's
+ * data. */
 void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta, void *y);
 
 /* Whether eps is finite and at least 0. */
