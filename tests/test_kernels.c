@@ -1125,8 +1125,8 @@ static void check_column_norm(ng_column_norm_shape s, bool affine, bool fixed, b
         const long double r = 1 / sqrtl(v + (long double)s.eps);
         const double units = 8 * condition(1003, r);
         sum_x *= r;
-        assert_near(mean[c], (double)m, in_float ? 1e-6 : 1e-11);
-        assert_near(var[c], (double)v, in_float ? 1e-6 : 1e-11);
+        assert_close(mean[c], (double)m, 1e-14);
+        assert_near(var[c], (double)v, 1e-11);
         assert_close(rstd[c], 1 / sqrt(var[c] + s.eps), 1e-15);
         expect("dgamma", dgamma, c, sum_x + add, units, (double)count);
         expect("dbeta", dbeta, c, sum + add, 4, (double)count);

@@ -130,6 +130,22 @@ NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
 #define store OF_REAL(store_f32, store_f64)
 #define stream_f64vec OF_REAL(stream_f32, stream_vector)
 
+/* The first `count` elements as doubles, at most LANES, 0 in place of the others; and back. */
+NG_INLINE f64vec load_lanes(const REAL *x, int64_t count)
+{
+    if (count == LANES) return load(x);
+    f64vec v = {0};
+    for (int64_t i = 0; i < count; i++) v[i] = (double)x[i];
+    return v;
+}
+
+NG_INLINE void put_lanes(REAL *to, f64vec value, int64_t count, bool add)
+{
+    if (count == LANES) store(to, add ? load(to) + value : value);
+    for (int64_t i = 0; i < count && count < LANES; i++)
+        to[i] = (REAL)(add ? (double)to[i] + value[i] : value[i]);
+}
+
 /* a b + c: of one REAL, and of each element. */
 #define fused OF_REAL(fused_f32, fused_f64)
 #define fused_vec OF_REAL(fused_f32vec, fused_f64vec)
