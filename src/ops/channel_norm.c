@@ -122,20 +122,6 @@ static const ng_op channel_norm_op = {.name = "channel_norm",
                                       .backward = channel_norm_backward,
                                       .definition = channel_norm_definition};
 
-/* ---- Shape rule --------------------------------------------------------------------------- */
-
-static const char name[] = "ng_channel_norm";
-
-static bool shapes_ok(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta)
-{
-    if (x->shape.rank < 2 || x->size == 0) {
-        ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element", name,
-                ng_shape_print(x->shape).text);
-        return false;
-    }
-    return ng_channels_fit(name, "gamma", gamma, x) && ng_channels_fit(name, "beta", beta, x);
-}
-
 /* ---- Forward ------------------------------------------------------------------------------ */
 
 /* var: scratch, (positions) */
@@ -150,12 +136,14 @@ static void take_statistics(const ng_tensor *x, const channel_norm_attributes *s
 ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                            double eps)
 {
+    static const char name[] = "ng_channel_norm";
     ng_tensor *inputs[] = {x, gamma, beta};
     if (!ng_accepts(name, tape, 1, inputs) || !ng_accepts_optional(name, tape, 3, inputs) ||
-        !ng_norm_eps_ok(name, eps) || !shapes_ok(x, gamma, beta))
+        !ng_norm_eps_ok(name, eps) || !ng_has_channels(name, x) ||
+        !ng_channels_fit(name, "gamma", gamma, x) || !ng_channels_fit(name, "beta", beta, x))
         return NULL;
     const int64_t samples = x->shape.dim[0], channels = x->shape.dim[1];
-    const int64_t positions = x->size / samples / channels;
+    const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);
     channel_norm_attributes saved = {.shape = {samples, channels, channels, positions}, .eps = eps};
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     double *var = y ? ng_tape_memory(tape, (size_t)positions * sizeof *var) : NULL;

@@ -19,6 +19,22 @@ bool ng_norm_eps_ok(const char *function, double eps)
     return false;
 }
 
+bool ng_has_channels(const char *function, const ng_tensor *x)
+{
+    if (x->shape.rank >= 2 && ng_shape_span(x->shape, 1, x->shape.rank) > 0) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element a sample",
+            function, ng_shape_print(x->shape).text);
+    return false;
+}
+
+bool ng_has_rows(const char *function, const ng_tensor *x)
+{
+    if (x->shape.rank >= 1 && x->shape.dim[x->shape.rank - 1] >= 1) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected rows of at least 1 element", function,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
 bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c, const ng_tensor *x)
 {
     const ng_shape expected = NG_SHAPE(x->shape.dim[1]);

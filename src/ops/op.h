@@ -75,6 +75,12 @@ void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tens
 /* Whether eps is finite and at least 0. */
 bool ng_norm_eps_ok(const char *function, double eps);
 
+/* Whether x is (N, C, ...) with at least 1 element a sample; N may be 0. */
+bool ng_has_channels(const char *function, const ng_tensor *x);
+
+/* Whether x has a last axis of at least 1 element; there may be no rows. */
+bool ng_has_rows(const char *function, const ng_tensor *x);
+
 /* Whether c is NG_NONE or of shape (C), for x (N, C, ...). */
 bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,
                      const ng_tensor *x);
