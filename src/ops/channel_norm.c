@@ -58,7 +58,8 @@ static void normalize(const ng_tensor *x, const channel_norm_attributes *saved, 
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
-static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, void *g, ng_slot dx)
+static void channel_norm_propagate(const ng_tensor *x, const channel_norm_attributes *saved,
+                                   void *g, ng_slot dx)
 {
     const ng_column_norm_shape shape = sample_of(saved);
     for (int64_t n = 0; n < saved->shape.outer; n++)
@@ -96,7 +97,7 @@ static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const
         g = scratch;
         ng_channel_affine(dy, gamma, NG_NONE, g);
     }
-    propagate(x, saved, g, dx[0]);
+    channel_norm_propagate(x, saved, g, dx[0]);
     return NG_OK;
 }
 
