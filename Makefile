@@ -123,7 +123,7 @@ PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i38
 COMMON = -std=c11 -D_DEFAULT_SOURCE -O2 -g1 -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
 # The kernels' vectors are written out: the SLP vectorizer gains nothing there.
 KERNEL = -fno-math-errno -fno-trapping-math \
-         $(if $(filter __clang__=1,$(MACROS)),,-fvect-cost-model=dynamic -fno-tree-slp-vectorize)
+         $(if $(filter __clang__=1,$(MACROS)),,-funswitch-loops -fvect-cost-model=dynamic -fno-tree-slp-vectorize)
 # The kernels are compiled for each instruction set, the best first, and dtype: table_avx2_float.o...
 ISAS = $(if $(filter __x86_64__=1,$(MACROS)),avx512 avx2) $(if $(filter __aarch64__=1,$(MACROS)),neon) baseline
 ISA.avx2   = -mavx2 -mfma

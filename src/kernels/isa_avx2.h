@@ -23,6 +23,33 @@ NG_INLINE f64vec high_half(f32vec v)
     return (f64vec)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1));
 }
 
+#define NG_MASKS 1
+NG_INLINE __m256i mask_f32(int64_t count)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+NG_INLINE __m256i mask_f64(int64_t count)
+{
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+NG_INLINE f32vec load_some_f32(const float *x, int64_t count)
+{
+    return (f32vec)_mm256_maskload_ps(x, mask_f32(count));
+}
+NG_INLINE f64vec load_some_f64(const double *x, int64_t count)
+{
+    return (f64vec)_mm256_maskload_pd(x, mask_f64(count));
+}
+NG_INLINE void store_some_f32(float *x, f32vec v, int64_t count)
+{
+    _mm256_maskstore_ps(x, mask_f32(count), (__m256)v);
+}
+NG_INLINE void store_some_f64(double *x, f64vec v, int64_t count)
+{
+    _mm256_maskstore_pd(x, mask_f64(count), (__m256d)v);
+}
+
 NG_INLINE void stream_f32(float *x, f64vec v) { _mm_stream_ps(x, _mm256_cvtpd_ps((__m256d)v)); }
 NG_INLINE void stream_vector(void *x, f64vec v) { _mm256_stream_pd(x, (__m256d)v); }
 NG_INLINE void stream_end(void) { _mm_sfence(); }

@@ -23,6 +23,24 @@ NG_INLINE f64vec high_half(f32vec v)
     return (f64vec)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1));
 }
 
+#define NG_MASKS 1
+NG_INLINE f32vec load_some_f32(const float *x, int64_t count)
+{
+    return (f32vec)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), x);
+}
+NG_INLINE f64vec load_some_f64(const double *x, int64_t count)
+{
+    return (f64vec)_mm512_maskz_loadu_pd((__mmask8)((1u << count) - 1), x);
+}
+NG_INLINE void store_some_f32(float *x, f32vec v, int64_t count)
+{
+    _mm512_mask_storeu_ps(x, (__mmask16)((1u << count) - 1), (__m512)v);
+}
+NG_INLINE void store_some_f64(double *x, f64vec v, int64_t count)
+{
+    _mm512_mask_storeu_pd(x, (__mmask8)((1u << count) - 1), (__m512d)v);
+}
+
 NG_INLINE void stream_f32(float *x, f64vec v) { _mm256_stream_ps(x, _mm512_cvtpd_ps((__m512d)v)); }
 NG_INLINE void stream_vector(void *x, f64vec v) { _mm512_stream_pd(x, (__m512d)v); }
 NG_INLINE void stream_end(void) { _mm_sfence(); }

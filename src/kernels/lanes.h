@@ -31,6 +31,8 @@
  *     NG_REGISTER             the letter of a vector register in assembler, if there is one
  *     load_f32, store_f32     LANES floats as doubles, and back
  *     low_half, high_half     halves of an f32vec as doubles
+ *     NG_MASKS                whether there are loads and stores of a vector's first elements:
+ *                             load_some_f32, _f64, store_some_f32, _f64
  *     stream_f32, _vector     non-temporal stores to aligned memory, where the instruction set has
  *                             them; stream_end orders them before later stores
  *     fused_f32vec, _f64vec   a b + c of each element, as fused()
@@ -98,6 +100,33 @@ NG_INLINE vec load_vec(const REAL *x)
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
 
+/* The first `count` elements of a vector, at most VEC, with 0 in place of the others. What is left
+ * of an array is so computed as its whole vectors are, to the same bits. */
+NG_INLINE vec load_some(const REAL *x, int64_t count)
+{
+    if (count == VEC) return load_vec(x);
+#ifdef NG_MASKS
+    return OF_REAL(load_some_f32, load_some_f64)(x, count);
+#else
+    vec v = {0};
+    for (int64_t i = 0; i < count; i++) v[i] = x[i];
+    return v;
+#endif
+}
+
+NG_INLINE void store_some(REAL *x, vec v, int64_t count)
+{
+    if (count == VEC) {
+        store_vec(x, v);
+        return;
+    }
+#ifdef NG_MASKS
+    OF_REAL(store_some_f32, store_some_f64)(x, v, count);
+#else
+    for (int64_t i = 0; i < count; i++) x[i] = v[i];
+#endif
+}
+
 /* v, held in a register. Without it a compiler reads the operand from memory at each use. */
 NG_INLINE vec barrier(vec v)
 {
@@ -113,6 +142,21 @@ NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
 #define load OF_REAL(load_f32, load_f64)
 #define store OF_REAL(store_f32, store_f64)
 #define stream_f64vec OF_REAL(stream_f32, stream_vector)
+
+/* The first `count` elements as doubles, at most LANES, with 0 in place of the others; and back. */
+NG_INLINE f64vec load_lanes(const REAL *x, int64_t count)
+{
+    if (count == LANES) return load(x);
+    const vec v = load_some(x, count);
+    return OF_REAL(low_half((f32vec)v), (f64vec)v);
+}
+
+NG_INLINE void put_lanes(REAL *to, f64vec value, int64_t count, bool add)
+{
+    if (count == LANES) store(to, add ? load(to) + value : value);
+    for (int64_t i = 0; i < count && count < LANES; i++)
+        to[i] = (REAL)(add ? (double)to[i] + value[i] : value[i]);
+}
 
 /* a b + c: of one REAL, and of each element. */
 #define fused OF_REAL(fused_f32, fused_f64)

@@ -12,13 +12,6 @@ static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
  * That pays even where the last cache, which others use too, would just hold it all. */
 static inline bool ng_stores_past(int64_t bytes) { return bytes >= 24 << 20; }
 
-/* Whether columns are best fetched ahead, a few rows at once, by work that reads and writes so many
- * rows of so many bytes. */
-static inline bool ng_fetches_rows(int64_t rows, int64_t bytes)
-{
-    return ng_stores_past(rows * bytes);
-}
-
 /* Sums over n terms are cut into at most NG_BLOCKS blocks, whose sums are added in their order.
  * The length of a block depends on n alone; it is a multiple of 64. */
 #define NG_BLOCKS 64

@@ -91,7 +91,7 @@ int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
 int64_t ng_group_norm_scratch(const ng_group_shape *shape)
 {
     const int64_t length = ng_group_block_slices(shape->outer, shape->channels, shape->inner);
-    return 2 * shape->channels * ng_block_count(shape->outer, length);
+    return 4 * shape->channels * ng_block_count(shape->outer, length);
 }
 
 int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape)

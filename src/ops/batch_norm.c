@@ -184,7 +184,7 @@ ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *o)
     } else {
         saved.statistics.low = NULL;
         read_running(o, saved.statistics.mean, var);
-        kernels->inverse_deviation(saved.statistics.rstd, var, o->eps, channels);
+        ng_inverse_deviation(saved.statistics.rstd, var, o->eps, channels);
     }
     kernels->column_norm(&saved.shape, x->data, saved.statistics, o->gamma->data, o->beta->data,
                          y->data);

@@ -58,7 +58,8 @@ static void normalize(const ng_tensor *x, const channel_norm_attributes *saved, 
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
-static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, void *g, ng_slot dx)
+static void channel_norm_propagate(const ng_tensor *x, const channel_norm_attributes *saved,
+                                   void *g, ng_slot dx)
 {
     const ng_column_norm_shape shape = sample_of(saved);
     for (int64_t n = 0; n < saved->shape.outer; n++)
@@ -68,24 +69,16 @@ static void propagate(const ng_tensor *x, const channel_norm_attributes *saved, 
             (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate}});
 }
 
-/* dgamma and dbeta are those of xhat with mean 0 and rstd 1, each channel a group. */
-static ng_status affine_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx,
-                             void *scratch)
+/* dgamma and dbeta are a column norm's whose statistics are fixed, with xhat for x. */
+static void affine_sums(const ng_tensor *x, const channel_norm_attributes *saved,
+                        const ng_tensor *dy, ng_slot *dx, void *xhat)
 {
-    const channel_norm_attributes *saved = node->attributes;
-    const ng_tensor *x = node->inputs[0];
-    ng_group_shape shape = saved->shape;
-    shape.groups = shape.channels;
-    const int64_t rows = shape.outer * shape.groups;
-    ng_statistics unit;
-    double *sums = ng_tape_memory(tape, (size_t)ng_group_norm_scratch(&shape) * sizeof *sums);
-    if (!sums || !ng_statistics_new(tape, x, rows, false, &unit)) return NG_ENOMEM;
-    for (int64_t i = 0; i < rows; i++) unit.rstd[i] = 1;
-    normalize(x, saved, scratch);
-    ng_kernels_for(x->dtype)->group_norm_backward(
-        &shape, scratch, NULL, unit, dy->data, (ng_norm_gradients){.dgamma = dx[1], .dbeta = dx[2]},
-        sums);
-    return NG_OK;
+    const ng_group_shape *s = &saved->shape;
+    const ng_column_norm_shape shape = {s->outer, s->channels, s->inner, 0};
+    normalize(x, saved, xhat);
+    ng_kernels_for(x->dtype)->column_norm_backward(
+        &shape, xhat, NULL, (ng_statistics){NULL, NULL, NULL}, dy->data, true,
+        (ng_norm_gradients){.dgamma = dx[1], .dbeta = dx[2]});
 }
 
 static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -98,16 +91,13 @@ static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const
         scratch = ng_tape_memory(tape, (size_t)x->size * ng_dtype_bytes(x->dtype));
         if (!scratch) return NG_ENOMEM;
     }
-    if (dx[1].data || dx[2].data) {
-        const ng_status status = affine_sums(tape, node, dy, dx, scratch);
-        if (status != NG_OK) return status;
-    }
+    if (dx[1].data || dx[2].data) affine_sums(x, saved, dy, dx, scratch);
     if (!dx[0].data) return NG_OK;
     if (!ng_is_none(gamma)) {
         g = scratch;
-        ng_kernels_for(x->dtype)->channel_affine(&saved->shape, dy->data, gamma->data, NULL, g);
+        ng_channel_affine(dy, gamma, NG_NONE, g);
     }
-    propagate(x, saved, g, dx[0]);
+    channel_norm_propagate(x, saved, g, dx[0]);
     return NG_OK;
 }
 
@@ -133,20 +123,6 @@ static const ng_op channel_norm_op = {.name = "channel_norm",
                                       .backward = channel_norm_backward,
                                       .definition = channel_norm_definition};
 
-/* ---- Shape rule --------------------------------------------------------------------------- */
-
-static const char name[] = "ng_channel_norm";
-
-static bool shapes_ok(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta)
-{
-    if (x->shape.rank < 2 || x->size == 0) {
-        ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element", name,
-                ng_shape_print(x->shape).text);
-        return false;
-    }
-    return ng_channels_fit(name, "gamma", gamma, x) && ng_channels_fit(name, "beta", beta, x);
-}
-
 /* ---- Forward ------------------------------------------------------------------------------ */
 
 /* var: scratch, (positions) */
@@ -161,12 +137,14 @@ static void take_statistics(const ng_tensor *x, const channel_norm_attributes *s
 ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                            double eps)
 {
+    static const char name[] = "ng_channel_norm";
     ng_tensor *inputs[] = {x, gamma, beta};
     if (!ng_accepts(name, tape, 1, inputs) || !ng_accepts_optional(name, tape, 3, inputs) ||
-        !ng_norm_eps_ok(name, eps) || !shapes_ok(x, gamma, beta))
+        !ng_norm_eps_ok(name, eps) || !ng_has_channels(name, x) ||
+        !ng_channels_fit(name, "gamma", gamma, x) || !ng_channels_fit(name, "beta", beta, x))
         return NULL;
     const int64_t samples = x->shape.dim[0], channels = x->shape.dim[1];
-    const int64_t positions = x->size / samples / channels;
+    const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);
     channel_norm_attributes saved = {.shape = {samples, channels, channels, positions}, .eps = eps};
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     double *var = y ? ng_tape_memory(tape, (size_t)positions * sizeof *var) : NULL;
@@ -174,9 +152,7 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
         return NULL;
     take_statistics(x, &saved, var);
     normalize(x, &saved, y->data);
-    if (gamma->data || beta->data)
-        ng_kernels_for(x->dtype)->channel_affine(&saved.shape, y->data, gamma->data, beta->data,
-                                                 y->data);
+    if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
 

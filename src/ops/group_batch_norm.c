@@ -61,7 +61,7 @@ bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, const ng_column_
         if (statistics->low) statistics->low[c] = all[c].low;
         (*var)[c] = all[c].squares / *count;
     }
-    ng_kernels_for(o->x->dtype)->inverse_deviation(statistics->rstd, *var, shape->eps, channels);
+    ng_inverse_deviation(statistics->rstd, *var, shape->eps, channels);
     return true;
 }
 
@@ -117,8 +117,8 @@ static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums 
 }
 
 /* dx = rstd g, as of fixed statistics, and what these means add to it. */
-static bool propagate(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                      const channel_sums *all, ng_slot dx)
+static bool group_batch_propagate(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                  const channel_sums *all, ng_slot dx)
 {
     const group_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
@@ -148,8 +148,8 @@ static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, c
 {
     channel_sums own, all;
     if (!own_sums(tape, node, dy, &own)) return ng_newest_status();
-    if (dx[0].data &&
-        (!means_of_all(tape, node, &own, &all) || !propagate(tape, node, dy, &all, dx[0])))
+    if (dx[0].data && (!means_of_all(tape, node, &own, &all) ||
+                       !group_batch_propagate(tape, node, dy, &all, dx[0])))
         return ng_newest_status();
     put(own.dgamma, dx[1]);
     put(own.dbeta, dx[2]);

@@ -75,22 +75,19 @@ static const ng_op group_norm_op = {
 static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, double eps,
                       group_norm_attributes *views)
 {
-    if (x->shape.rank < 2 || x->size == 0) {
-        ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element",
-                function, ng_shape_print(x->shape).text);
-        return false;
-    }
+    if (!ng_has_channels(function, x)) return false;
     const int64_t channels = x->shape.dim[1];
     if (groups < 1 || channels % groups != 0) {
         ng_fail(NG_EVALUE, "%s: %lld groups, expected a divisor of the %lld channels of x %s",
                 function, (long long)groups, (long long)channels, ng_shape_print(x->shape).text);
         return false;
     }
-    const int64_t rows = x->shape.dim[0] * groups, n = x->size / rows;
+    const int64_t rows = x->shape.dim[0] * groups;
+    const int64_t n = ng_shape_span(x->shape, 1, x->shape.rank) / groups;
     views->shape = (ng_group_shape){.outer = x->shape.dim[0],
                                     .channels = channels,
                                     .groups = groups,
-                                    .inner = x->size / x->shape.dim[0] / channels};
+                                    .inner = n * groups / channels};
     views->rows = (ng_row_norm_shape){.rows = rows, .n = n, .over = n, .eps = eps, .center = true};
     return true;
 }
@@ -114,8 +111,7 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, const group_no
     if (!y || !ng_statistics_new(tape, x, saved.rows.rows, true, &saved.statistics)) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
     kernels->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.statistics);
-    if (gamma->data || beta->data)
-        kernels->channel_affine(&saved.shape, y->data, gamma->data, beta->data, y->data);
+    if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
 

@@ -19,6 +19,22 @@ bool ng_norm_eps_ok(const char *function, double eps)
     return false;
 }
 
+bool ng_has_channels(const char *function, const ng_tensor *x)
+{
+    if (x->shape.rank >= 2 && ng_shape_span(x->shape, 1, x->shape.rank) > 0) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element a sample",
+            function, ng_shape_print(x->shape).text);
+    return false;
+}
+
+bool ng_has_rows(const char *function, const ng_tensor *x)
+{
+    if (x->shape.rank >= 1 && x->shape.dim[x->shape.rank - 1] >= 1) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected rows of at least 1 element", function,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
 bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c, const ng_tensor *x)
 {
     const ng_shape expected = NG_SHAPE(x->shape.dim[1]);
@@ -51,6 +67,20 @@ bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool ce
                                   .mean = memory && center ? memory + count : NULL,
                                   .low = memory && low ? memory + 2 * count : NULL};
     return memory != NULL;
+}
+
+void ng_inverse_deviation(double *rstd, const double *var, double eps, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) rstd[i] = 1 / sqrt(var[i] + eps);
+}
+
+void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta, void *y)
+{
+    const ng_column_norm_shape shape = {.outer = x->shape.dim[0],
+                                        .channels = x->shape.dim[1],
+                                        .inner = ng_shape_span(x->shape, 2, x->shape.rank)};
+    ng_kernels_for(x->dtype)->column_norm(&shape, x->data, (ng_statistics){NULL, NULL, NULL},
+                                          gamma->data, beta->data, y);
 }
 
 /* ---- In the definitions ------------------------------------------------------------------- */

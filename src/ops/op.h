@@ -65,8 +65,21 @@ bool ng_norm_given(const char *function, const char *name, const ng_tensor *oper
 bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool center,
                        ng_statistics *statistics);
 
+/* rstd = 1 / sqrt(var + eps) */
+void ng_inverse_deviation(double *rstd, const double *var, double eps, int64_t n);
+
+/* Scales and shifts x (N, C, ...) per channel; gamma and beta are (C) or NG_NONE. y may be x's
+ * data. */
+void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta, void *y);
+
 /* Whether eps is finite and at least 0. */
 bool ng_norm_eps_ok(const char *function, double eps);
+
+/* Whether x is (N, C, ...) with at least 1 element a sample; N may be 0. */
+bool ng_has_channels(const char *function, const ng_tensor *x);
+
+/* Whether x has a last axis of at least 1 element; there may be no rows. */
+bool ng_has_rows(const char *function, const ng_tensor *x);
 
 /* Whether c is NG_NONE or of shape (C), for x (N, C, ...). */
 bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,

@@ -12,21 +12,13 @@ static bool one_number(const char *function, const char *name, const ng_tensor *
     return false;
 }
 
-static bool has_rows(const char *function, const ng_tensor *x)
-{
-    if (x->shape.rank >= 1 && x->shape.dim[x->shape.rank - 1] >= 1) return true;
-    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected rows of at least 1 element", function,
-            ng_shape_print(x->shape).text);
-    return false;
-}
-
 /* ---- ScaleNorm: y = g x / sqrt(sum x^2 + eps). Nguyen & Salazar 2019 ------------------------ */
 
 /* sum x^2 = n mean(x^2): RMSNorm with eps / n, times g / sqrt(n). */
 ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
 {
     static const char name[] = "ng_scale_norm";
-    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){x, g}) || !has_rows(name, x) ||
+    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){x, g}) || !ng_has_rows(name, x) ||
         !one_number(name, "g", g) || !ng_norm_eps_ok(name, eps))
         return NULL;
     const double n = (double)x->shape.dim[x->shape.rank - 1];
@@ -62,7 +54,7 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
     static const char name[] = "ng_detach_norm";
     ng_tensor *x = options.x;
     const double eps = ng_option(options.eps, 1e-5);
-    if (!ng_accepts(name, tape, 1, &x) || !has_rows(name, x) || !ng_norm_eps_ok(name, eps))
+    if (!ng_accepts(name, tape, 1, &x) || !ng_has_rows(name, x) || !ng_norm_eps_ok(name, eps))
         return NULL;
     if (!options.detach_mean && !options.detach_deviation)
         return ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = options.eps);
@@ -178,7 +170,7 @@ ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_ten
     static const char name[] = "ng_dynamic_tanh";
     ng_tensor *inputs[] = {x, alpha, gamma, beta};
     if (!ng_accepts(name, tape, 2, inputs) || !ng_accepts_optional(name, tape, 4, inputs) ||
-        !has_rows(name, x) || !one_number(name, "alpha", alpha) ||
+        !ng_has_rows(name, x) || !one_number(name, "alpha", alpha) ||
         !row_fits(name, "gamma", gamma, x) || !row_fits(name, "beta", beta, x))
         return NULL;
     const ng_tanh_shape shape = tanh_shape_of(x, alpha);

@@ -3,7 +3,7 @@
 #include "ops/op.h"
 #include <math.h>
 
-static bool has_rows(const char *function, const char *name, const ng_tensor *w)
+static bool weight_has_rows(const char *function, const char *name, const ng_tensor *w)
 {
     if (w->shape.rank >= 1 && w->size > 0) return true;
     ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (out, ...) with at least 1 element", function,
@@ -57,7 +57,8 @@ static bool replace_zero_rows(ng_tape *tape, ng_tensor **v, ng_tensor **g)
 ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g)
 {
     static const char name[] = "ng_weight_norm";
-    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){v, g}) || !has_rows(name, "v", v)) return NULL;
+    if (!ng_accepts(name, tape, 2, (ng_tensor *[]){v, g}) || !weight_has_rows(name, "v", v))
+        return NULL;
     const int64_t rows = g->size == 1 ? 1 : v->shape.dim[0], n = v->size / rows;
     if (!fits(name, "g", g, rows, v) || !replace_zero_rows(tape, &v, &g)) return NULL;
     ng_tensor *direction = ng_rms_norm(tape, ng_reshape(tape, v, NG_SHAPE(rows, n)), NG_NONE, 0);
@@ -77,7 +78,7 @@ static ng_tensor *in_double(ng_tape *tape, ng_tensor *x)
 ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor *v)
 {
     static const char name[] = "ng_spectral_norm";
-    if (!ng_accepts(name, tape, 3, (ng_tensor *[]){w, u, v}) || !has_rows(name, "w", w))
+    if (!ng_accepts(name, tape, 3, (ng_tensor *[]){w, u, v}) || !weight_has_rows(name, "w", w))
         return NULL;
     const int64_t out = w->shape.dim[0], n = w->size / out;
     if (!fits(name, "u", u, out, w) || !fits(name, "v", v, n, w)) return NULL;
