@@ -33,13 +33,17 @@ NG_INLINE __m256i mask_f64(int64_t count)
 {
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
 }
-NG_INLINE f32vec load_some_f32(const float *x, int64_t count)
+NG_INLINE f32vec load_some_f32(const float *x, int64_t count, float rest)
 {
-    return (f32vec)_mm256_maskload_ps(x, mask_f32(count));
+    const __m256i mask = mask_f32(count);
+    return (f32vec)_mm256_blendv_ps(_mm256_set1_ps(rest), _mm256_maskload_ps(x, mask),
+                                    (__m256)mask);
 }
-NG_INLINE f64vec load_some_f64(const double *x, int64_t count)
+NG_INLINE f64vec load_some_f64(const double *x, int64_t count, double rest)
 {
-    return (f64vec)_mm256_maskload_pd(x, mask_f64(count));
+    const __m256i mask = mask_f64(count);
+    return (f64vec)_mm256_blendv_pd(_mm256_set1_pd(rest), _mm256_maskload_pd(x, mask),
+                                    (__m256d)mask);
 }
 NG_INLINE void store_some_f32(float *x, f32vec v, int64_t count)
 {

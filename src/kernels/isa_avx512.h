@@ -24,13 +24,13 @@ NG_INLINE f64vec high_half(f32vec v)
 }
 
 #define NG_MASKS 1
-NG_INLINE f32vec load_some_f32(const float *x, int64_t count)
+NG_INLINE f32vec load_some_f32(const float *x, int64_t count, float rest)
 {
-    return (f32vec)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), x);
+    return (f32vec)_mm512_mask_loadu_ps(_mm512_set1_ps(rest), (__mmask16)((1u << count) - 1), x);
 }
-NG_INLINE f64vec load_some_f64(const double *x, int64_t count)
+NG_INLINE f64vec load_some_f64(const double *x, int64_t count, double rest)
 {
-    return (f64vec)_mm512_maskz_loadu_pd((__mmask8)((1u << count) - 1), x);
+    return (f64vec)_mm512_mask_loadu_pd(_mm512_set1_pd(rest), (__mmask8)((1u << count) - 1), x);
 }
 NG_INLINE void store_some_f32(float *x, f32vec v, int64_t count)
 {

@@ -100,15 +100,15 @@ NG_INLINE vec load_vec(const REAL *x)
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
 
-/* The first `count` elements of a vector, at most VEC, with 0 in place of the others. What is left
+/* The first `count` elements of a vector, at most VEC, with `rest` in place of the others. What is left
  * of an array is so computed as its whole vectors are, to the same bits. */
-NG_INLINE vec load_some(const REAL *x, int64_t count)
+NG_INLINE vec load_some(const REAL *x, int64_t count, REAL rest)
 {
     if (count == VEC) return load_vec(x);
 #ifdef NG_MASKS
-    return OF_REAL(load_some_f32, load_some_f64)(x, count);
+    return OF_REAL(load_some_f32, load_some_f64)(x, count, rest);
 #else
-    vec v = {0};
+    vec v = rest - (vec){0};
     for (int64_t i = 0; i < count; i++) v[i] = x[i];
     return v;
 #endif
@@ -147,7 +147,7 @@ NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
 NG_INLINE f64vec load_lanes(const REAL *x, int64_t count)
 {
     if (count == LANES) return load(x);
-    const vec v = load_some(x, count);
+    const vec v = load_some(x, count, 0);
     return OF_REAL(low_half((f32vec)v), (f64vec)v);
 }
 
