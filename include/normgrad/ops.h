@@ -599,6 +599,8 @@ typedef struct {
  * kernel_w), bias (O) or NG_NONE -> (N, O, OH, OW). Outputs and channels are divided into
  * `groups` groups, and each group of outputs reads its group of channels (default 1; groups = C is
  * a depthwise convolution).
+ * Groups of at most 8 channels: an infinite weight can make NaN in dx near the border, and an
+ * infinite x in dweight.
  *     ng_conv2d(tape, x, weight, bias, .padding = 1) */
 typedef struct {
     int64_t stride, padding, dilation, groups;

@@ -130,7 +130,7 @@ NG_INLINE void store_some(REAL *x, vec v, int64_t count)
 /* v, held in a register. Without it a compiler reads the operand from memory at each use. */
 NG_INLINE vec barrier(vec v)
 {
-#ifdef NG_REGISTER
+#if defined NG_REGISTER && !defined __clang__ /* clang keeps it there by itself */
     __asm__("" : "+" NG_REGISTER(v));
 #endif
     return v;
@@ -276,7 +276,7 @@ NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
 NG_INLINE void fetch(const REAL *x) { __builtin_prefetch(x, 0, 2); }
 
 /* The larger; a NaN if either is one. */
-NG_INLINE REAL larger(REAL m, REAL x) { return (x > m) | (x != x) ? x : m; }
+NG_INLINE REAL larger(REAL m, REAL x) { return x > m || x != x ? x : m; }
 
 NG_INLINE vec larger_vec(vec m, vec x)
 {
