@@ -100,8 +100,8 @@ NG_INLINE vec load_vec(const REAL *x)
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
 
-/* The first `count` elements of a vector, at most VEC, with `rest` in place of the others. What is left
- * of an array is so computed as its whole vectors are, to the same bits. */
+/* The first `count` elements of a vector, at most VEC, with `rest` in place of the others. What is
+ * left of an array is so computed as its whole vectors are, to the same bits. */
 NG_INLINE vec load_some(const REAL *x, int64_t count, REAL rest)
 {
     if (count == VEC) return load_vec(x);
