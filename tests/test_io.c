@@ -58,6 +58,8 @@ static void assert_reads(ng_dataset *dataset, const double *x, int64_t rows, int
 #define ROWS(...)                                                                                  \
     (const double[]) { __VA_ARGS__ }
 
+FIXTURE(make_test_folder, remove_test_folder)
+
 TEST(csv_options_say_what_is_read)
 {
     assert_reads(ng_dataset_read_csv(file_of("1,2.5,7\n-3,4e-1,0\n")),
