@@ -47,8 +47,8 @@
  *     terms 10^12 times as large.
  *   - Elements far smaller than the others in their tensor (10^-7 of the root mean square) where
  *     the function changes on their own scale; inputs below 2^-20 altogether.
- *   - A jump that is symmetric about the point, as the gradient of |x| has at 0: both sides have the
- *     same slope, so that it is no kink, and order 2 calls the derivative wrong.
+ *   - A jump that is symmetric about the point, as the gradient of |x| has at 0. Both sides have
+ *     the same slope, so it is no kink, and order 2 calls the derivative wrong.
  *   - Float32 arithmetic inside the function: the small steps are below its resolution. Such a
  *     derivative "cannot be told from rounding" unless .tolerance allows for it. Where only some
  *     of the outputs are computed so, small steps see the others alone.
