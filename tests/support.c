@@ -268,7 +268,7 @@ int64_t allocations_peak(void)
 
 static void count_bytes(int64_t bytes)
 {
-    const int64_t now = live_bytes += bytes;
+    const int64_t now = atomic_fetch_add(&live_bytes, bytes) + bytes;
     for (int64_t peak = peak_bytes; now > peak;)
         if (atomic_compare_exchange_weak(&peak_bytes, &peak, now)) break;
 }

@@ -264,7 +264,7 @@ LOOP_TEST(activations_have_their_limits_and_tails, TABLES)
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         char *x = constant(33, cases[c].x), *dy = constant(33, 1), *y = make(33), *dx = make(33);
-        const ng_mapping f = {.map = (ng_map)cases[c].map, .a = 1, .b = 1};
+        const ng_mapping f = {.kind = (ng_map)cases[c].map, .a = 1, .b = 1};
         k->map(f, x, y, 33);
         k->map_backward(f, x, y, dy, dx, 33, false);
         for (int i = 0; i < 33; i++) {
@@ -278,7 +278,7 @@ LOOP_TEST(activations_have_their_limits_and_tails, TABLES)
     static const int tailed[] = {NG_MAP_SIGMOID, NG_MAP_SOFTPLUS, NG_MAP_SILU, NG_MAP_GELU};
     for (int c = 0; c < 4; c++) {
         char *x = constant(17, -10), *y = make(17);
-        k->map((ng_mapping){.map = (ng_map)tailed[c]}, x, y, 17);
+        k->map((ng_mapping){.kind = (ng_map)tailed[c]}, x, y, 17);
         for (int i = 0; i < 17; i++) expect("tail", y, i, map_value(tailed[c], -10, 0, 0), 500, 0);
         release();
     }
@@ -300,7 +300,7 @@ LOOP_TEST(exponentials_are_right_to_the_last_digits, TABLES)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         const char *x = uniform(n, cases[c].low, cases[c].high);
         char *y = make(n);
-        k->map((ng_mapping){.map = (ng_map)cases[c].map}, x, y, n);
+        k->map((ng_mapping){.kind = (ng_map)cases[c].map}, x, y, n);
         for (int64_t i = 0; i < n; i++) {
             const long double at = get(x, i);
             const bool loses = dtype == NG_F64 && cases[c].map == NG_MAP_GELU;
@@ -1446,8 +1446,8 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     const ng_row_norm_shape row = {rows, n, n, 1e-5, true, false};
     ck_assert_int_le(ng_row_norm_scratch(&row), 2 * 301 * 64);
 #define NEXT (y += step)
-    k->map((ng_mapping){.map = NG_MAP_GELU}, x, y, LARGE - 5);
-    k->map_backward((ng_mapping){.map = NG_MAP_SILU}, x, z, z, NEXT, LARGE - 5, false);
+    k->map((ng_mapping){.kind = NG_MAP_GELU}, x, y, LARGE - 5);
+    k->map_backward((ng_mapping){.kind = NG_MAP_SILU}, x, z, z, NEXT, LARGE - 5, false);
     const ng_walk walk = ng_walk_broadcast(NG_SHAPE(rows, n), NG_SHAPE(rows, n), NG_SHAPE(n));
     k->binary(NG_BINARY_POW, &walk, z, x, NEXT);
     put(NEXT, 0, k->dot(x, z, LARGE));

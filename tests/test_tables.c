@@ -531,7 +531,7 @@ static void check_rnn_cell(int64_t n, bool lengths, bool relu)
 {
     ng_cell_step s = cell_step(relu ? NG_CELL_RELU : NG_CELL_TANH, n, lengths);
     const ng_rows a = copy_of(s.gates);
-    k->cell(&s);
+    k->step_cell(&s);
     for (int64_t i = 0; i < CELL_ROWS * n; i++) {
         const long double sum = at(a, i / n, i % n), h = relu ? fmaxl(sum, 0) : tanhl(sum);
         if (has_ended(&s, i / n)) {
@@ -544,7 +544,7 @@ static void check_rnn_cell(int64_t n, bool lengths, bool relu)
     ng_cell_step old = s;
     old.dh = copy_of(s.dh);
     s.y = cell_rows(n, -1, 1);
-    k->cell_backward(&s);
+    k->step_cell_backward(&s);
     for (int64_t i = 0; i < CELL_ROWS * n; i++) {
         const int64_t r = i / n, j = i % n;
         if (has_ended(&s, r)) {
@@ -573,7 +573,7 @@ static void check_gru_back(ng_cell_step s, int64_t n)
     s.gates = cell_rows(3 * n, 0.1, 0.9);
     s.y = cell_rows(n, -1, 1);
     s.dproduct = cell_rows(3 * n, -1, 1);
-    k->cell_backward(&s);
+    k->step_cell_backward(&s);
     for (int64_t i = 0; i < CELL_ROWS * n; i++) {
         const int64_t row = i / n, j = i % n;
         if (has_ended(&s, row)) {
@@ -601,7 +601,7 @@ static void compare_gru_cells(void)
         const int64_t n = sizes[mode / 2];
         ng_cell_step s = cell_step(NG_CELL_GRU, n, mode % 2);
         const ng_rows a = copy_of(s.gates), p = s.product = cell_rows(3 * n, -2, 2);
-        k->cell(&s);
+        k->step_cell(&s);
         for (int64_t i = 0; i < CELL_ROWS * n; i++) {
             const int64_t row = i / n, j = i % n;
             if (has_ended(&s, row)) {
@@ -630,7 +630,7 @@ static void check_lstm_back(ng_cell_step s, int64_t n)
     old.dh = copy_of(s.dh), old.dc = copy_of(s.dc);
     s.gates = cell_rows(4 * n, 0.1, 0.9);
     s.y = cell_rows(n, -1, 1);
-    k->cell_backward(&s);
+    k->step_cell_backward(&s);
     for (int64_t x = 0; x < CELL_ROWS * n; x++) {
         const int64_t r = x / n, j = x % n;
         if (has_ended(&s, r)) {
@@ -657,7 +657,7 @@ static void compare_lstm_cells(void)
         ng_cell_step s = cell_step(NG_CELL_LSTM, n, mode % 2);
         const ng_rows a = copy_of(s.gates);
         s.c = cell_rows(n, -2, 2), s.c_after = cell_rows(n, -2, 2);
-        k->cell(&s);
+        k->step_cell(&s);
         for (int64_t x = 0; x < CELL_ROWS * n; x++) {
             const int64_t r = x / n, j = x % n;
             if (has_ended(&s, r)) {
@@ -680,13 +680,13 @@ static void compare_lstm_cells(void)
     }
 }
 
-static void compare_cell(void)
+static void compare_step_cell(void)
 {
     compare_rnn_cells();
     compare_gru_cells();
     compare_lstm_cells();
 }
-#define compare_cell_backward compare_cell
+#define compare_step_cell_backward compare_step_cell
 
 /* ---- Windows ------------------------------------------------------------------------------ */
 

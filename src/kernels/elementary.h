@@ -1,9 +1,5 @@
 /* e^x, e^x - 1, tanh and gelu of one element. In float they are plain arithmetic, which the
  * compiler turns into vectors of any width without a call; in double they are the C library's. */
-#ifndef NG_KERNELS_ELEMENTARY_H
-#define NG_KERNELS_ELEMENTARY_H
-
-#include "kernels/lanes.h"
 
 /* What an element costs, in additions: COSTLY is a call, of libmvec or of libm. */
 #define CHEAP 1
@@ -183,5 +179,3 @@ NG_INLINE double gelu_slope_f64(double x)
 #define tanh_at OF_REAL(tanh_f32, tanh)
 #define gelu_at OF_REAL(gelu_f32, gelu_f64)
 #define gelu_slope OF_REAL(gelu_slope_f32, gelu_slope_f64)
-
-#endif

@@ -47,7 +47,7 @@ typedef enum {
 } ng_map;
 
 typedef struct {
-    ng_map map;
+    ng_map kind;
     double a, b;
 } ng_mapping;
 

@@ -1,12 +1,14 @@
 /* Vectors, sums over contiguous elements, and the other small functions that the kernels share. */
-#ifndef NG_KERNELS_LANES_H
-#define NG_KERNELS_LANES_H
-
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include "kernels/walk.h"
 #include <math.h>
 #include <string.h>
+
+/* A name that a macro makes. In normgrad.c it has the instruction set and the dtype, see names.h. */
+#ifndef OF_TABLE
+#define OF_TABLE(name) name
+#endif
 
 /* Of two functions the one for REAL; F(sqrt) is REAL's function of math.h. */
 #define OF_REAL(of_float, of_double) _Generic((REAL)0, float : of_float, double : of_double)
@@ -352,5 +354,3 @@ NG_INLINE void put_run(ng_slot to, int64_t first, const double *restrict values,
     }
     for (; j < count; j++) put(y + j, values[j], to.accumulate);
 }
-
-#endif

@@ -2,7 +2,7 @@
  *
  *     gates_t (N, G H) = x_t (N, F) W_ih^T + b     one product for some steps, a chunk
  *     gates_t += h_t (N, H) W_hh^T                 one for each step
- *     h_t+1 = cell(gates_t, h_t)
+ *     h_t+1 = step_cell(gates_t, h_t)
  *
  * and back, from the last step to the first,
  *
@@ -246,7 +246,7 @@ static void recurrent_chunk(const recurrent_work *w, row_block b, chunk of)
             multiply_step(w, b.count, cell.h, kept->weight, kept->bias, cell.product);
         else
             multiply_step(w, b.count, cell.h, kept->weight, NULL, cell.gates);
-        w->kernels->cell(&cell);
+        w->kernels->step_cell(&cell);
     }
 }
 
@@ -383,7 +383,7 @@ static void recurrent_backward_chunk(const recurrent_work *w, row_block b, chunk
         cell.dproduct = chunk_rows(w, scratch->dproduct, b, i, w->width);
         cell.dh = kept_rows(w, scratch->dh, b, 1, 0, w->shape->hidden);
         cell.dc = kept_rows(w, scratch->dc, b, 1, 0, w->shape->hidden);
-        w->kernels->cell_backward(&cell);
+        w->kernels->step_cell_backward(&cell);
         multiply_step(w, b.count, cell.dproduct.at ? cell.dproduct : cell.dgates, w->in->w_hh, NULL,
                       cell.dh);
     }

@@ -1,24 +1,29 @@
 /* One table of kernels: for the dtype REAL (float or double) and the instruction set ISA, both
- * named on the command line, whose flags it is compiled with. The Makefile compiles this file once
- * for each of them; tables.h lists them. */
-#include "kernels/attention.inc"
-#include "kernels/column_norm.inc"
+ * named on the command line, with whose flags it is compiled. The Makefile compiles this file once
+ * for each of them; normgrad.c includes it once for each. The files are in the order in which they
+ * use each other. */
+/* clang-format off */
+#include "kernels/tables.h"
+#include "kernels/lanes.h"
+#include "kernels/elementary.h"
+#include "kernels/transpose.inc"
 #include "kernels/gemm.inc"
-#include "kernels/group.inc"
-#include "kernels/image.inc"
-#include "kernels/norm_second.inc"
-#include "kernels/pointwise.inc"
-#include "kernels/recurrent.inc"
 #include "kernels/reduce.inc"
-#include "kernels/resize.inc"
-#include "kernels/row_norm.inc"
 #include "kernels/rows.inc"
 #include "kernels/softmax.inc"
-#include "kernels/tables.h"
+#include "kernels/pointwise.inc"
+#include "kernels/row_norm.inc"
+#include "kernels/column_norm.inc"
+#include "kernels/group.inc"
+#include "kernels/norm_second.inc"
 #include "kernels/tanh_norm.inc"
+#include "kernels/attention.inc"
+#include "kernels/recurrent.inc"
 #include "kernels/taps.inc"
-#include "kernels/transpose.inc"
+#include "kernels/image.inc"
+#include "kernels/resize.inc"
 #include "kernels/update.inc"
+/* clang-format on */
 
 #define NAME_OF(isa) #isa
 #define NAME(isa) NAME_OF(isa)
@@ -26,7 +31,15 @@
 #define TABLE(isa, real) TABLE_OF(isa, real)
 
 const ng_kernels TABLE(ISA, REAL) = {
-    .isa = NAME(ISA),
-#define X(returns, name, arguments) .name = name,
+    NAME(ISA),
+#define X(returns, name, arguments) name,
 #include "kernels/kernels.def"
+#undef X
 };
+
+/* Other text in another instruction set's inclusion. */
+#undef NG_VECTOR
+#undef NG_FUSES
+#undef NG_REGISTER
+#undef NG_MASKS
+#undef GEMM_ROWS

@@ -113,23 +113,26 @@ ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_layer_norm(void) { return ng_layer_norm_new(5); }
+static ng_module *layer_case_layer_norm(void) { return ng_layer_norm_new(5); }
 static ng_module *case_layer_norm_over(void) { return ng_layer_norm_over_new(NG_SHAPE(2, 3)); }
 static ng_module *case_layer_norm_no_bias(void) { return ng_layer_norm_new(5, .no_bias = true); }
 static ng_module *case_layer_norm_no_affine(void)
 {
     return ng_layer_norm_new(5, .no_affine = true);
 }
-static ng_module *case_layer_norm_unbiased(void) { return ng_layer_norm_new(5, .unbiased = true); }
+static ng_module *layer_case_layer_norm_unbiased(void)
+{
+    return ng_layer_norm_new(5, .unbiased = true);
+}
 static ng_module *case_layer_norm_channels(void)
 {
     return ng_layer_norm_new(3, .channels_first = true);
 }
 
 const ng_case ng_layer_cases_layer_norm[] = {
-    {.name = "LayerNorm", .module = case_layer_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    {.name = "LayerNorm", .module = layer_case_layer_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
     {.name = "LayerNorm (batched)",
-     .module = case_layer_norm,
+     .module = layer_case_layer_norm,
      .inputs = {NG_CASE_ANY("x", 2, 2, 5)}},
     {.name = "LayerNorm (over 2 dims)",
      .module = case_layer_norm_over,
@@ -141,7 +144,7 @@ const ng_case ng_layer_cases_layer_norm[] = {
      .module = case_layer_norm_no_affine,
      .inputs = {NG_CASE_ANY("x", 3, 5)}},
     {.name = "LayerNorm (unbiased)",
-     .module = case_layer_norm_unbiased,
+     .module = layer_case_layer_norm_unbiased,
      .inputs = {NG_CASE_ANY("x", 3, 5)}},
     {.name = "LayerNorm (channels first)",
      .module = case_layer_norm_channels,

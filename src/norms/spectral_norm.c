@@ -161,7 +161,7 @@ ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
 /* u is away from the first singular vector, where its part in the gradient would be 0. */
-static ng_module *case_spectral_norm(void)
+static ng_module *layer_case_spectral_norm(void)
 {
     ng_module *module = ng_spectral_norm_new(ng_linear_new(4, 3));
     if (module) ng_fill(ng_module_find(module, "u"), 0.5);
@@ -177,12 +177,14 @@ static ng_module *case_spectral_norm_conv2d(void)
 }
 
 const ng_case ng_layer_cases_spectral_norm[] = {
-    {.name = "SpectralNorm", .module = case_spectral_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "SpectralNorm",
+     .module = layer_case_spectral_norm,
+     .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "SpectralNorm (3 iterations)",
      .module = case_spectral_norm_iterated,
      .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "SpectralNorm (eval)",
-     .module = case_spectral_norm,
+     .module = layer_case_spectral_norm,
      .eval = true,
      .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "SpectralNorm (Conv2d)",

@@ -16,3 +16,4 @@ const ng_case *ng_layer_case(int index)
 {
     return ng_case_at(layer_case_lists, NG_CASE_COUNT(layer_case_lists), index);
 }
+#undef CASES

@@ -102,7 +102,7 @@ ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
-static ng_module *case_weight_norm(void) { return ng_weight_norm_new(ng_linear_new(4, 3)); }
+static ng_module *layer_case_weight_norm(void) { return ng_weight_norm_new(ng_linear_new(4, 3)); }
 static ng_module *case_weight_norm_whole(void)
 {
     return ng_weight_norm_new(ng_linear_new(4, 3), .whole = true);
@@ -113,7 +113,7 @@ static ng_module *case_weight_norm_conv2d(void)
 }
 
 const ng_case ng_layer_cases_weight_norm[] = {
-    {.name = "WeightNorm", .module = case_weight_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    {.name = "WeightNorm", .module = layer_case_weight_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
     {.name = "WeightNorm (whole)",
      .module = case_weight_norm_whole,
      .inputs = {NG_CASE_ANY("x", 3, 4)}},

@@ -301,3 +301,4 @@ const ng_case ng_op_cases_batch_norm[] = {
                 RUNNING_MEAN, RUNNING_VAR, NG_CASE_INDEX("mask", 2, 2, 2, 2)}},
 };
 const int ng_op_cases_batch_norm_count = NG_CASE_COUNT(ng_op_cases_batch_norm);
+#undef RUNNING_MEAN

@@ -300,3 +300,4 @@ const ng_case ng_op_cases_batch_variants[] = {
      .inputs = {NG_CASE_ANY("x", 4, 3, 2, 2), AFFINE}},
 };
 const int ng_op_cases_batch_variants_count = NG_CASE_COUNT(ng_op_cases_batch_variants);
+#undef RUNNING_MEAN

@@ -284,3 +284,4 @@ const ng_case ng_op_cases_conv2d[] = {
          NG_CASE_SHAPE(2, 2, 6), NG_CASE_SHAPE(2, 1, 3)),
 };
 const int ng_op_cases_conv2d_count = NG_CASE_COUNT(ng_op_cases_conv2d);
+#undef CASE

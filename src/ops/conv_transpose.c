@@ -180,3 +180,4 @@ const ng_case ng_op_cases_conv_transpose[] = {
          NG_CASE_SHAPE(2, 2, 3), NG_CASE_SHAPE(2, 1, 3)),
 };
 const int ng_op_cases_conv_transpose_count = NG_CASE_COUNT(ng_op_cases_conv_transpose);
+#undef CASE

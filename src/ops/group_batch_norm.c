@@ -134,7 +134,7 @@ static bool group_batch_propagate(ng_tape *tape, const ng_node *node, const ng_t
     return true;
 }
 
-static void put(const ng_tensor *sum, ng_slot slot)
+static void put_total(const ng_tensor *sum, ng_slot slot)
 {
     if (!slot.data) return;
     if (slot.accumulate)
@@ -151,8 +151,8 @@ static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, c
     if (dx[0].data && (!means_of_all(tape, node, &own, &all) ||
                        !group_batch_propagate(tape, node, dy, &all, dx[0])))
         return ng_newest_status();
-    put(own.dgamma, dx[1]);
-    put(own.dbeta, dx[2]);
+    put_total(own.dgamma, dx[1]);
+    put_total(own.dbeta, dx[2]);
     return NG_OK;
 }
 

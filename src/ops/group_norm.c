@@ -30,8 +30,8 @@ typedef struct {
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
-static ng_status group_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                     ng_slot *dx)
+static ng_status group_norm_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                        ng_slot *dx)
 {
     const group_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
@@ -67,7 +67,7 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
 }
 
 static const ng_op group_norm_op = {
-    .name = "group_norm", .backward = group_norm_backward, .definition = group_norm_definition};
+    .name = "group_norm", .backward = group_norm_op_backward, .definition = group_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 

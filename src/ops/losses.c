@@ -112,7 +112,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     combine(NG_BINARY_SUB, x, x->data, options.target->data, saved.difference);
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
     if (reduction == NG_EACH)
-        kernels->map((ng_mapping){.map = NG_MAP_SQUARE}, saved.difference, y->data, x->size);
+        kernels->map((ng_mapping){.kind = NG_MAP_SQUARE}, saved.difference, y->data, x->size);
     else
         ng_tensor_store(y, 0,
                         saved.scale * kernels->dot(saved.difference, saved.difference, x->size));

@@ -22,7 +22,7 @@ static bool mask_fits(const ng_batch_call *o, const ng_tensor *mask)
 }
 
 /* The rows (N L, C) of x (N, C, L), and back. */
-static ng_tensor *rows_of(ng_tape *tape, ng_tensor *x)
+static ng_tensor *masked_rows_of(ng_tape *tape, ng_tensor *x)
 {
     const ng_shape s = x->shape;
     if (s.rank == 2) return x;
@@ -60,7 +60,7 @@ ng_tensor *ng_masked_rows(ng_tape *tape, const ng_batch_call *call, ng_tensor *m
                           ng_tensor **index)
 {
     if (!ng_usable(call->function, "mask", 0, tape, mask) || !mask_fits(call, mask)) return NULL;
-    ng_tensor *all = rows_of(tape, call->x);
+    ng_tensor *all = masked_rows_of(tape, call->x);
     *index = all ? real_rows(tape, mask, all->shape.dim[0]) : NULL;
     if (!*index) return NULL;
     if (call->training && !ng_is_joint(call) && (*index)->size < 2) {

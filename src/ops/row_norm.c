@@ -42,8 +42,8 @@ static double *new_scratch(ng_tape *tape, const row_norm_attributes *saved)
     return ng_tape_memory(tape, (size_t)ng_row_norm_scratch(&saved->shape) * sizeof(double));
 }
 
-static ng_status row_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                   ng_slot *dx)
+static ng_status row_norm_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                      ng_slot *dx)
 {
     const row_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
@@ -153,17 +153,17 @@ static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
 }
 
 static const ng_op layer_norm_op = {.name = "layer_norm",
-                                    .backward = row_norm_backward,
+                                    .backward = row_norm_op_backward,
                                     .gradient = row_norm_gradient,
                                     .definition = row_norm_definition};
 
 static const ng_op rms_norm_op = {.name = "rms_norm",
-                                  .backward = row_norm_backward,
+                                  .backward = row_norm_op_backward,
                                   .gradient = row_norm_gradient,
                                   .definition = row_norm_definition};
 
 static const ng_op partial_rms_norm_op = {
-    .name = "rms_norm", .backward = row_norm_backward, .definition = row_norm_definition};
+    .name = "rms_norm", .backward = row_norm_op_backward, .definition = row_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
@@ -256,7 +256,7 @@ static bool rows_of(const char *function, const row_norm_call *o, int dims,
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *row_norm(const char *function, ng_tape *tape, const row_norm_call *o)
+static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, const row_norm_call *o)
 {
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
     if (!operands_given(function, o) || !ng_accepts(function, tape, 1, inputs) ||
@@ -292,20 +292,20 @@ ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                                 .rms = options.rms,
                                 .unbiased = options.unbiased,
                                 .partial = ng_option(options.partial, 1)};
-    return row_norm("ng_row_norm", tape, &call);
+    return recorded_row_norm("ng_row_norm", tape, &call);
 }
 
 ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
 {
     const row_norm_call call = {.x = x, .gamma = gamma, .beta = beta, .eps = eps, .partial = 1};
-    return row_norm("ng_layer_norm", tape, &call);
+    return recorded_row_norm("ng_layer_norm", tape, &call);
 }
 
 ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps)
 {
     const row_norm_call call = {
         .x = x, .gamma = gamma, .beta = NG_NONE, .eps = eps, .rms = true, .partial = 1};
-    return row_norm("ng_rms_norm", tape, &call);
+    return recorded_row_norm("ng_rms_norm", tape, &call);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

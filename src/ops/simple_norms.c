@@ -137,8 +137,8 @@ static ng_tanh_shape tanh_shape_of(const ng_tensor *x, const ng_tensor *alpha)
  *
  *     dx = alpha s,  dalpha = sum s x,  dgamma = sum over rows of dy t,  dbeta = that of dy
  */
-static ng_status dynamic_tanh_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                       ng_slot *dx)
+static ng_status dynamic_tanh_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                          ng_slot *dx)
 {
     const ng_tensor *x = node->inputs[0], *alpha = node->inputs[1], *gamma = node->inputs[2];
     const ng_tanh_shape shape = tanh_shape_of(x, alpha);
@@ -161,7 +161,7 @@ static ng_tensor *dynamic_tanh_definition(ng_tape *tape, const ng_node *node)
 }
 
 static const ng_op dynamic_tanh_op = {.name = "dynamic_tanh",
-                                      .backward = dynamic_tanh_backward,
+                                      .backward = dynamic_tanh_op_backward,
                                       .definition = dynamic_tanh_definition};
 
 ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_tensor *gamma,

@@ -13,3 +13,4 @@ static const ng_case_list lists[] = {
 };
 
 const ng_case *ng_op_case(int index) { return ng_case_at(lists, NG_CASE_COUNT(lists), index); }
+#undef CASES

@@ -160,7 +160,7 @@ static void gelu_rows(const void *arguments, int64_t begin, int64_t end)
     float x[MOST_COLUMNS], y[MOST_COLUMNS];
     fill_row(x, s->columns);
     for (int64_t i = begin; i < end; i++)
-        kernels->map((ng_mapping){.map = NG_MAP_GELU}, x, y, s->columns);
+        kernels->map((ng_mapping){.kind = NG_MAP_GELU}, x, y, s->columns);
     atomic_store_explicit(&sink, y[0], memory_order_relaxed);
 }
 

@@ -1,0 +1,241 @@
+/* The whole library in one file, in the order in which it is to be read:
+ *
+ *     cc -O2 -c src/normgrad.c -Iinclude -Isrc
+ *
+ * builds it without make. Compressed files need -DNG_WITH_ZLIB and zlib. A program links it with
+ * -lm -pthread. Results have the bits of the library that make builds with the same compiler. */
+#define _GNU_SOURCE
+#define NG_ONE_FILE
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("fp-contract=off")
+#endif
+#if defined(__x86_64__)
+#define NG_ISAS(X) X(avx512) X(avx2) X(baseline)
+#elif defined(__aarch64__)
+#define NG_ISAS(X) X(neon) X(baseline)
+#else
+#define NG_ISAS(X) X(baseline)
+#endif
+
+/* Errors, memory, threads, random numbers, shapes, tensors, numbers as text. */
+#include "core/error.c"
+#include "core/alloc.c"
+#include "core/arena.c"
+#include "core/workspace.c"
+#include "core/pool.c"
+#include "core/rng.c"
+#include "core/shape.c"
+#include "core/tensor.c"
+#include "core/number.c"
+#include "core/option.c"
+#include "core/print.c"
+
+/* What chooses a table of kernels, and kernels made of others; the tables are at the end. */
+#include "kernels/walk.c"
+#include "kernels/select.c"
+#include "kernels/conv.c"
+#include "kernels/recurrent.c"
+
+/* Process groups and their sums. */
+#include "group/group.c"
+#include "group/process_group.c"
+#include "group/route.c"
+#include "group/call.c"
+#include "group/combine.c"
+#include "group/collectives.c"
+#include "group/run.c"
+
+/* Recording, the reverse sweep, hooks, replay. */
+#include "tape/tape.c"
+#include "tape/sweep.c"
+#include "tape/hook.c"
+#include "tape/replay.c"
+
+/* Primitive ops. */
+#include "ops/op.c"
+#include "ops/elementwise.c"
+#include "ops/arithmetic.c"
+#include "ops/reduce.c"
+#include "ops/layout.c"
+#include "ops/parts.c"
+#include "ops/select.c"
+#include "ops/order.c"
+#include "ops/constants.c"
+#include "ops/products.c"
+#include "ops/matmul.c"
+#include "ops/table.c"
+
+/* Norms. */
+#include "ops/norm.c"
+#include "ops/row_norm.c"
+#include "ops/batch_norm.c"
+#include "ops/masked_batch_norm.c"
+#include "ops/group_batch_norm.c"
+#include "ops/batch_variants.c"
+#include "ops/group.c"
+#include "ops/group_norm.c"
+#include "ops/channel_norm.c"
+#include "ops/simple_norms.c"
+#include "ops/weight_norm.c"
+
+/* Other fused ops, losses, derivatives of derivatives. */
+#include "ops/activations.c"
+#include "ops/softmax.c"
+#include "ops/swiglu.c"
+#include "ops/likelihoods.c"
+#include "ops/losses.c"
+#include "ops/dropout.c"
+#include "ops/rotary.c"
+#include "ops/attention.c"
+#include "ops/recurrent.c"
+#include "ops/window.c"
+#include "ops/conv2d.c"
+#include "ops/conv_transpose.c"
+#include "ops/image.c"
+#include "ops/upsample.c"
+#include "ops/derivatives.c"
+
+/* Modules. */
+#include "nn/module.c"
+#include "nn/init.c"
+#include "nn/copy.c"
+#include "nn/using.c"
+#include "nn/parameters.c"
+#include "nn/summary.c"
+#include "nn/sequential.c"
+#include "nn/residual.c"
+#include "nn/linear.c"
+#include "nn/activations.c"
+#include "nn/dropout.c"
+#include "nn/embedding.c"
+#include "nn/feed_forward.c"
+#include "nn/attention.c"
+#include "nn/transformer.c"
+#include "nn/recurrent.c"
+#include "nn/conv2d.c"
+#include "nn/pooling.c"
+#include "nn/adaptive_residual.c"
+
+/* Normalization layers. */
+#include "norms/batch_state.c"
+#include "norms/layer_norm.c"
+#include "norms/rms_norm.c"
+#include "norms/adaptive_layer_norm.c"
+#include "norms/batch_norm.c"
+#include "norms/batch_renorm.c"
+#include "norms/group_norm.c"
+#include "norms/scale_norm.c"
+#include "norms/detach_norm.c"
+#include "norms/dynamic_tanh.c"
+#include "norms/local_response_norm.c"
+#include "norms/weight_norm.c"
+#include "norms/spectral_norm.c"
+#include "norms/norm_makers.c"
+#include "norms/table.c"
+
+/* Optimizers. */
+#include "optim/optimizer.c"
+#include "optim/sgd.c"
+#include "optim/adam.c"
+#include "optim/rmsprop.c"
+#include "optim/schedule.c"
+#include "optim/clip.c"
+#include "optim/parallel.c"
+
+/* The gradient checker. */
+#include "check/subject.c"
+#include "check/richardson.c"
+#include "check/taylor.c"
+#include "check/kink.c"
+#include "check/detached.c"
+#include "check/float32.c"
+#include "check/compare.c"
+#include "check/report.c"
+#include "check/module.c"
+#include "check/case.c"
+#include "check/sweep.c"
+
+/* Files. */
+#include "io/file.c"
+#include "io/stored.c"
+#include "io/json.c"
+#include "io/unpack.c"
+#include "io/dataset.c"
+#include "io/csv.c"
+#include "io/idx.c"
+#include "io/npy.c"
+#include "io/npz.c"
+#include "io/dat.c"
+#include "io/history.c"
+#include "io/dot.c"
+#include "io/safetensors.c"
+#include "io/checkpoint.c"
+#include "io/training.c"
+#include "io/training_settings.c"
+#include "io/training_state.c"
+
+/* The tables of kernels, with the instruction set and the dtype in each of their names. */
+#include "kernels/names.h"
+#ifndef __clang__
+#pragma GCC optimize("no-math-errno", "no-trapping-math")
+#endif
+#define ISA baseline
+#define REAL float
+#include "kernels/table.c"
+#undef REAL
+#define REAL double
+#include "kernels/table.c"
+#undef REAL
+#undef ISA
+#if defined(__aarch64__)
+#define ISA neon
+#define REAL float
+#include "kernels/table.c"
+#undef REAL
+#define REAL double
+#include "kernels/table.c"
+#undef REAL
+#undef ISA
+#endif
+#if defined(__x86_64__)
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((__target__("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define ISA avx2
+#define REAL float
+#include "kernels/table.c"
+#undef REAL
+#define REAL double
+#include "kernels/table.c"
+#undef REAL
+#undef ISA
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((__target__("avx512f,avx512vl,avx512dq,avx512bw,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,fma,prefer-vector-width=512")
+#endif
+#define ISA avx512
+#define REAL float
+#include "kernels/table.c"
+#undef REAL
+#define REAL double
+#include "kernels/table.c"
+#undef REAL
+#undef ISA
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
