@@ -332,6 +332,113 @@ TEST(a_refused_call_made_again_continues_with_the_same_bits)
     forget_files();
 }
 
+/* ---- Every layer ---------------------------------------------------------------------------- */
+
+LOOP_TEST(a_layer_is_built_whole_or_not_at_all, case_count(ng_layer_case))
+{
+    static void (*const refuse_after[])(int64_t) = {allocations_fail_after,
+                                                    allocations_fail_twice_after};
+    for (int way = 0; way < 2; way++) {
+        bool refused = true;
+        for (int64_t n = 0; refused; n++) {
+            refuse_after[way](n);
+            ng_module *net = ng_layer_case(_i)->module();
+            refused = allocations_refused();
+            allocations_succeed();
+            ck_assert_msg(refused == !net, "%s, refused %lld", ng_layer_case(_i)->name,
+                          (long long)n);
+            if (refused) assert_error(NG_ENOMEM, "out of memory");
+            ng_module_free(net);
+            ck_assert_int_eq(allocations_live(), 0);
+        }
+    }
+}
+
+/* A case's layer and its inputs, ready to be trained. */
+typedef struct {
+    ng_module *net;
+    ng_optimizer *adam; /* NULL if the layer has no parameters */
+    ng_tensor *x, *condition;
+} trainee;
+
+static trainee trainee_new(const ng_case *spec)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    trainee t = {.net = spec->module()};
+    assert_ok(ng_module_to(t.net, NG_F64));
+    if (spec->eval) ng_eval(t.net);
+    if (ng_parameter_count(t.net) > 0) assert_ok(t.adam = ng_adam_new(t.net));
+    assert_ok(t.x = ng_case_input_new(&spec->inputs[0], &rng));
+    if (!spec->inputs[0].index) ng_require_grad(t.x);
+    if (spec->inputs[1].name) assert_ok(t.condition = ng_case_input_new(&spec->inputs[1], &rng));
+    return t;
+}
+
+static void trainee_free(trainee t)
+{
+    ng_tensor_free(t.x), ng_tensor_free(t.condition);
+    ng_optimizer_free(t.adam), ng_module_free(t.net);
+}
+
+static ng_tensor *sum_of_squares(trainee t, ng_tape *tape)
+{
+    ng_tensor *condition = t.condition ? t.condition : NG_NONE;
+    return ng_sum(tape, ng_square(tape, ng_forward_conditioned(t.net, tape, t.x, condition)));
+}
+
+/* A training step. A call that is refused memory is made again, at most twice. Returns the loss. */
+static double step_with_retries(trainee t, ng_tape *tape)
+{
+    ng_tensor *loss = NULL;
+    for (int i = 0; i < 3 && !loss; i++) loss = sum_of_squares(t, tape);
+    ng_status status = NG_ENOMEM;
+    for (int i = 0; i < 3 && status == NG_ENOMEM; i++) status = ng_backward(tape, loss);
+    assert_ok(status);
+    if (t.adam) status = NG_ENOMEM;
+    for (int i = 0; i < 3 && status == NG_ENOMEM; i++) status = ng_optimizer_step(t.adam);
+    assert_ok(status);
+    const double value = ng_item(loss);
+    ng_tape_reset(tape);
+    return value;
+}
+
+LOOP_TEST(training_a_layer_allocates_nothing_once_warm, case_count(ng_layer_case))
+{
+    ng_tape *tape = ng_tape_new();
+    trainee t = trainee_new(ng_layer_case(_i));
+    int64_t warm = 0;
+    for (int step = 0; step < 8; step++) {
+        if (step == 2) warm = allocations_made();
+        step_with_retries(t, tape);
+    }
+    assert_none_allocated_since(warm);
+    trainee_free(t), ng_tape_free(tape);
+}
+
+/* In evaluation mode: in training, BatchNorm and dropout move state of their own in a forward pass
+ * that may fail later. */
+LOOP_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits, case_count(ng_layer_case))
+{
+    static outcome first, result;
+    bool refused = true;
+    for (int64_t n = -1; refused; n = next_to_refuse(n)) { /* -1: refused nothing */
+        ng_tape *tape = ng_tape_new();
+        trainee t = trainee_new(ng_layer_case(_i));
+        ng_eval(t.net);
+        if (n >= 0) allocations_fail_twice_after(n);
+        result = (outcome){.loss = step_with_retries(t, tape)};
+        refused = n < 0 || allocations_refused();
+        allocations_succeed();
+        ng_clear_error();
+        if (ng_requires_grad(t.x)) keep(&result, ng_grad(t.x));
+        keep_all(&result, t.net);
+        if (n < 0) first = result;
+        expect_same_outcome(&first, &result);
+        trainee_free(t), ng_tape_free(tape);
+        ck_assert_int_eq(allocations_live(), 0);
+    }
+}
+
 /* ---- Threads -------------------------------------------------------------------------------- */
 
 /* Large enough for every kernel to share its work. */
