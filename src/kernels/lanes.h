@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A name that a macro makes. In normgrad.c it has the instruction set and the dtype, see names.h. */
+/* A name that a macro makes. In normgrad.c it gets the instruction set and dtype (names.h). */
 #ifndef OF_TABLE
 #define OF_TABLE(name) name
 #endif
