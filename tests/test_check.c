@@ -745,6 +745,7 @@ LOOP_TEST(a_fault_of_second_order_only_is_caught_there, 2)
     static const char *const says[] = {"0 where it should not be", "definition differ"};
     ng_tensor *x = normal(1, NG_SHAPE(6), 1);
     void *op = (void *)(uintptr_t)ops[_i];
+    parameter = 0;
     for (int mode = 0; mode < 3; mode++) {
         ng_check_report first =
             ng_check_function(square_of, &x, 1, .context = op, .mode = modes[mode]);

@@ -347,7 +347,7 @@ static void expect_group_gradients(const group_arrays *a, bool dx, bool dgamma, 
     }
     const double terms = (double)(s->outer * s->inner);
     for (int64_t c = 0; c < s->channels; c++) {
-        expect("dgamma", a->dgamma, c, dgamma ? sum_x[c] + a->add : 1, 2, 10 * terms);
+        expect("dgamma", a->dgamma, c, dgamma ? sum_x[c] + a->add : 1, 4, 10 * terms);
         expect("dbeta", a->dbeta, c, dbeta ? sum[c] + a->add : 1, 2, terms);
     }
 }
