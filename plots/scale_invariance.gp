@@ -46,7 +46,7 @@ do for [kind in "svg png"] {
     unset label 1; unset label 2; unset label 3
 
     set lmargin at screen 0.63; set rmargin at screen 0.89
-    eval headline("eps ends it: |H w + g| / |g|")
+    eval headline("With eps: |H w + g| / |g|")
     set ylabel ""
     set xlabel "eps" offset 0,0.4
     set xtics autofreq

@@ -182,21 +182,11 @@
 #pragma GCC optimize("no-math-errno", "no-trapping-math")
 #endif
 #define ISA baseline
-#define REAL float
-#include "kernels/table.c"
-#undef REAL
-#define REAL double
-#include "kernels/table.c"
-#undef REAL
+#include "kernels/dtypes.inc"
 #undef ISA
 #if defined(__aarch64__)
 #define ISA neon
-#define REAL float
-#include "kernels/table.c"
-#undef REAL
-#define REAL double
-#include "kernels/table.c"
-#undef REAL
+#include "kernels/dtypes.inc"
 #undef ISA
 #endif
 #if defined(__x86_64__)
@@ -207,12 +197,7 @@
 #pragma GCC target("avx2,fma")
 #endif
 #define ISA avx2
-#define REAL float
-#include "kernels/table.c"
-#undef REAL
-#define REAL double
-#include "kernels/table.c"
-#undef REAL
+#include "kernels/dtypes.inc"
 #undef ISA
 #ifdef __clang__
 #pragma clang attribute pop
@@ -226,12 +211,7 @@
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,fma,prefer-vector-width=512")
 #endif
 #define ISA avx512
-#define REAL float
-#include "kernels/table.c"
-#undef REAL
-#define REAL double
-#include "kernels/table.c"
-#undef REAL
+#include "kernels/dtypes.inc"
 #undef ISA
 #ifdef __clang__
 #pragma clang attribute pop

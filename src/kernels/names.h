@@ -1,5 +1,6 @@
-/* Names of the kernels with their instruction set and dtype: normgrad.c includes table.c six times
- * into one file. A name that is missing here is one that its compiler calls redefined. */
+/* Names of the kernels with their instruction set and dtype, for normgrad.c, which includes table.c
+ * once for each of them. Every static function, type and constant of the kernels has a line. If a
+ * compiler of normgrad.c reports that a name is redefined, add a line for it. */
 #define OF_TABLE_NAMED(name, isa, real) name##_##isa##_##real
 #define OF_TABLE_OF(name, isa, real) OF_TABLE_NAMED(name, isa, real)
 #define OF_TABLE(name) OF_TABLE_OF(name, ISA, REAL)

@@ -1,15 +1,15 @@
-/* Batch normalization over the samples of all members of a group: batch_norm.c, where
- * m = sum of the members' numbers per channel, any of which may be 0. Per channel,
+/* Batch normalization over the samples of all ranks of a group: batch_norm.c, with m values per
+ * channel on all ranks together. A rank may have none. Per channel,
  *
  *     (m, mean, sum (x - mean)^2) = that of all ranks, combined two by two (group/combine.c)
  *
- * and backwards, with the sums over all members' samples,
+ * and backwards, with sums over the samples of all ranks,
  *
  *     dx     = rstd (g - sum(g) / m - xhat sum(g xhat) / m)
- *     dgamma = sum over the member's own samples of dy xhat
- *     dbeta  = sum over the member's own samples of dy
+ *     dgamma = sum over the rank's own samples of dy xhat
+ *     dbeta  = sum over the rank's own samples of dy
  *
- * as every member's parameters get the gradient of its own part, to be added up with the others'.
+ * Each rank's parameters get the gradient of its own samples. Parallel training adds them up.
  */
 #include "group/collective.h"
 #include "ops/op.h"
@@ -24,7 +24,7 @@ typedef struct {
 
 /* ---- Statistics ----------------------------------------------------------------------------- */
 
-/* Of this member's samples. */
+/* Of this rank's samples. */
 static ng_moments *own_moments(ng_tape *tape, const ng_batch_call *o,
                                const ng_column_norm_shape *shape, ng_statistics to, double *var)
 {
@@ -67,7 +67,7 @@ bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, const ng_column_
 
 /* ---- Gradient ------------------------------------------------------------------------------- */
 
-/* sum of dy xhat and of dy, per channel, of this member's samples, in the tensors' dtype. */
+/* sum of dy xhat and of dy, per channel, of this rank's samples, in the tensors' dtype. */
 typedef struct {
     ng_tensor *dgamma, *dbeta;
 } channel_sums;
@@ -158,7 +158,7 @@ static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, c
 
 /* ---- Definition ----------------------------------------------------------------------------- */
 
-/* The mean over the channels of all members. */
+/* The mean over the channels of all ranks. */
 static ng_tensor *mean_of_all(ng_tape *tape, ng_tensor *x, const group_batch_norm_attributes *saved)
 {
     const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};

@@ -9,11 +9,13 @@
  *     xhat = (x - mean) rstd
  *     y    = xhat gamma + beta
  *
- * and backwards, with g = dy gamma, the means over a row:
+ * and backwards, with g = dy gamma and sums over a row,
  *
- *     dx     = rstd (g - mean(g) - xhat mean(g xhat))     no mean(g) for RMSNorm
+ *     dx     = rstd (g - (sum g) / over - xhat (sum g xhat) / D)     no sum g for RMSNorm
  *     dgamma = sum over rows of dy xhat
  *     dbeta  = sum over rows of dy
+ *
+ * where D is what the variance divides by. Elements past the first `over` have dx = rstd g.
  *
  * A gradient that must itself have one is recorded as the op row_norm_dx, whose own gradient stands
  * in kernels/norm_second.inc; where `over` < n, it is that of the definition.

@@ -52,9 +52,9 @@ static void clear_cotangent(ng_tensor *x)
 
 static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
 
-/* Memory for the first gradient that arrives at a tensor. A leaf without an
- * unused gradient takes it straight into its own; to an unused one it is added at the end, when all
- * has gone well. */
+/* Memory for the first gradient that arrives at a tensor. For a leaf it is the leaf's own gradient,
+ * unless that is NG_GRAD_NEW: then it is separate memory, which finish_leaves adds to it after a
+ * success. */
 static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
 {
     if (!goes_to_leaf(s, x)) return ng_result(s->tape, x->dtype, x->shape);
