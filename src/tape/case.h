@@ -1,4 +1,4 @@
-/* How the files of ops and layers write their cases down.
+/* How the files of ops and layers list their cases.
  *
  *     NG_CASE_CALL(case_exp, ng_exp(tape, in[0]))
  *     const ng_case ng_op_cases_file[] = {
