@@ -55,9 +55,12 @@ static void send_value(ng_process_group *pg, ng_call *c, const ng_step *step)
     call_send(pg, c, step->peer, c->out, sizeof c->out->head + (takes ? bytes : 0));
 }
 
-static void begin_frames_step(ng_process_group *pg, ng_call *c, const ng_step *step, bool sends,
-                              bool receives)
+static void begin_whole_step(ng_process_group *pg, ng_call *c, const ng_step *step)
 {
+    const ng_step_kind kind = step->kind;
+    const bool sends = kind == NG_STEP_SEND || kind == NG_STEP_EXCHANGE || kind == NG_STEP_GIVE;
+    const bool receives =
+        kind == NG_STEP_RECEIVE || kind == NG_STEP_EXCHANGE || kind == NG_STEP_TAKE;
     if (receives && c->stage == NG_STAGE_FRAMES)
         call_receive(pg, c, step->peer, c->in, sizeof *c->in);
     else if (receives)
@@ -71,30 +74,19 @@ typedef struct {
     int64_t from, to;
 } part_range;
 
-/* The part that this process adds up after so many steps. */
-static part_range part_after(const ng_process_group *pg, const ng_call *c, int steps)
+/* The part that this process adds up after so many steps; `others` is that of the last step's
+ * peer. */
+static part_range part_after(const ng_process_group *pg, const ng_call *c, int steps,
+                             part_range *others)
 {
     part_range part = {0, c->head.count};
     for (int i = 0; i < steps; i++) {
         const int64_t middle = part.from + (part.to - part.from) / 2;
-        if (pg->route.step[i].left)
-            part.to = middle;
-        else
-            part.from = middle;
+        const part_range left = {part.from, middle}, right = {middle, part.to};
+        part = pg->route.step[i].left ? left : right;
+        *others = pg->route.step[i].left ? right : left;
     }
     return part;
-}
-
-/* The part that the peer of this step adds up. */
-static part_range part_of_peer(const ng_process_group *pg, const ng_call *c, int step)
-{
-    part_range all = part_after(pg, c, step);
-    const part_range mine = part_after(pg, c, step + 1);
-    if (pg->route.step[step].left)
-        all.from = mine.to;
-    else
-        all.to = mine.from;
-    return all;
 }
 
 static char *part_place(const ng_call *c, part_range part)
@@ -107,36 +99,26 @@ static size_t part_bytes(const ng_call *c, part_range part)
     return ng_combined_bytes(c->head.how, part.to - part.from);
 }
 
-/* The number of the step: gathering takes the steps in reverse. */
-static int call_step(const ng_process_group *pg, const ng_call *c)
-{
-    return c->stage == NG_STAGE_GATHER ? pg->route.n_steps - 1 - c->step : c->step;
-}
-
+/* Halving sends the peer's part and receives numbers to add to the own one. Gathering takes the
+ * steps in reverse: it sends the own part, added up, and receives the peer's. */
 static void begin_half_step(ng_process_group *pg, ng_call *c)
 {
-    const int step = call_step(pg, c), peer = pg->route.step[step].peer;
-    const part_range mine = part_after(pg, c, step + 1), other = part_of_peer(pg, c, step);
-    if (c->stage == NG_STAGE_HALVE) {
-        call_receive(pg, c, peer, c->theirs, part_bytes(c, mine));
-        call_send(pg, c, peer, part_place(c, other), part_bytes(c, other));
-    } else {
-        call_receive(pg, c, peer, part_place(c, other), part_bytes(c, other));
-        call_send(pg, c, peer, part_place(c, mine), part_bytes(c, mine));
-    }
+    const bool halves = c->stage == NG_STAGE_HALVE;
+    const int step = halves ? c->step : pg->route.n_steps - 1 - c->step;
+    const int peer = pg->route.step[step].peer;
+    part_range theirs = {0, 0};
+    const part_range mine = part_after(pg, c, step + 1, &theirs);
+    const part_range in = halves ? mine : theirs, out = halves ? theirs : mine;
+    call_receive(pg, c, peer, halves ? c->theirs : part_place(c, in), part_bytes(c, in));
+    call_send(pg, c, peer, part_place(c, out), part_bytes(c, out));
 }
 
 static void begin_step(ng_process_group *pg, ng_call *c)
 {
-    const ng_step *step = &pg->route.step[c->step];
     if (c->stage == NG_STAGE_HALVE || c->stage == NG_STAGE_GATHER)
         begin_half_step(pg, c);
     else
-        begin_frames_step(pg, c, step,
-                          step->kind == NG_STEP_SEND || step->kind == NG_STEP_EXCHANGE ||
-                              step->kind == NG_STEP_GIVE,
-                          step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE ||
-                              step->kind == NG_STEP_TAKE);
+        begin_whole_step(pg, c, &pg->route.step[c->step]);
     c->begun = true;
 }
 
@@ -159,14 +141,15 @@ static void add_received(ng_call *c, const ng_step *step)
 /* Adds the half that this step has received. */
 static void add_received_half(const ng_process_group *pg, const ng_call *c)
 {
-    const part_range mine = part_after(pg, c, c->step + 1);
+    part_range others;
+    const part_range mine = part_after(pg, c, c->step + 1, &others);
     const bool left = pg->route.step[c->step].left;
     void *here = part_place(c, mine);
     ng_combine(c->head.how, mine.to - mine.from, left ? here : c->theirs, left ? c->theirs : here,
                here);
 }
 
-static void finish_frames_step(ng_call *c, const ng_step *step)
+static void finish_whole_step(ng_call *c, const ng_step *step)
 {
     if (step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE) add_received(c, step);
     if (step->kind == NG_STEP_ADD && has_values(c))
@@ -184,7 +167,7 @@ static void finish_step(const ng_process_group *pg, ng_call *c)
     if (c->stage == NG_STAGE_HALVE)
         add_received_half(pg, c);
     else if (c->stage != NG_STAGE_GATHER)
-        finish_frames_step(c, &pg->route.step[c->step]);
+        finish_whole_step(c, &pg->route.step[c->step]);
     c->begun = false;
     c->step++;
 }

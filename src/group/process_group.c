@@ -85,9 +85,7 @@ static int64_t start_call(ng_group *group, const ng_head *h, void *data)
 
 int64_t ng_group_start_failed(ng_group *group)
 {
-    const ng_head h = ng_failed()
-                          ? ng_head_failed(ng_error_status(), group->rank, ng_error_text())
-                          : ng_head_failed(NG_ESTATE, group->rank, "it freed its group early");
+    const ng_head h = ng_head_failed(ng_error_status(), group->rank, ng_error_text());
     return start_call(group, &h, NULL);
 }
 

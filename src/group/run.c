@@ -6,8 +6,6 @@
 typedef struct {
     ng_group_program *program;
     void *with;
-    pthread_mutex_t gate; /* held until all threads exist */
-    bool called_off;
 } group_run;
 
 typedef struct {
@@ -30,35 +28,35 @@ static void run_program(rank_thread *r)
 
 static void *run_in_thread(void *of)
 {
-    rank_thread *r = of;
-    pthread_mutex_lock(&r->run->gate);
-    pthread_mutex_unlock(&r->run->gate);
-    if (!r->run->called_off) run_program(r);
+    run_program(of);
     return NULL;
 }
 
-/* The system gives too few threads, and no program has begun: fails in the name of each rank. */
-static void call_off(group_run *run, rank_thread *list, int count, int threads)
+/* The system gives too few threads: fails in the name of the ranks that have none, and of the
+ * caller's. */
+static void fail_without_threads(rank_thread *list, int count, int threads)
 {
-    run->called_off = true;
+    ng_process_group *pg = list[0].group.pg;
     ng_fail(NG_ENOMEM, "ng_group_run: the system gives %d of %d threads", threads, count - 1);
-    for (int i = 0; i < count - 1; i++) ng_group_start_failed(&list[i].group);
-    list[0].group.pg->leaving = count - 1;
+    for (int i = threads; i < count - 1; i++) ng_group_start_failed(&list[i].group);
+    pthread_mutex_lock(&pg->lock);
+    pg->leaving += count - 1 - threads;
+    pthread_mutex_unlock(&pg->lock);
     ng_group_end_failed(&list[count - 1].group, "ng_group_run");
-    list[0].record = ng_error_take();
+    list[count - 1].record = ng_error_take();
 }
 
 /* The last rank runs on the caller's thread. */
-static void run_all(group_run *run, rank_thread *list, int count)
+static void run_all(rank_thread *list, int count)
 {
     int threads = 0;
-    pthread_mutex_lock(&run->gate);
     while (threads < count - 1 &&
            !pthread_create(&list[threads].thread, NULL, run_in_thread, &list[threads]))
         threads++;
-    if (threads < count - 1) call_off(run, list, count, threads);
-    pthread_mutex_unlock(&run->gate);
-    if (!run->called_off) run_program(&list[count - 1]);
+    if (threads < count - 1)
+        fail_without_threads(list, count, threads);
+    else
+        run_program(&list[count - 1]);
     for (int i = 0; i < threads; i++) pthread_join(list[i].thread, NULL);
 }
 
@@ -67,12 +65,10 @@ static ng_status run_ranks(ng_process_group *pg, rank_thread *list, ng_group_pro
 {
     const int count = pg->route.count;
     group_run run = {.program = program, .with = with};
-    pthread_mutex_init(&run.gate, NULL);
     for (int i = 0; i < count; i++)
         list[i] =
             (rank_thread){.group = {.pg = pg, .rank = pg->route.first + i, .here = i}, .run = &run};
-    run_all(&run, list, count);
-    pthread_mutex_destroy(&run.gate);
+    run_all(list, count);
     for (int i = 0; i < count; i++)
         if (list[i].record.failures > 0)
             return ng_fail(list[i].record.status, "%s", list[i].record.text);
