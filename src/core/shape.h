@@ -11,8 +11,8 @@ typedef struct {
 ng_shape_text ng_shape_print(ng_shape shape);
 
 /* Number of elements; -1 with an error naming `function` for a rank outside 0..8, a negative
- * dimension, or more elements than memory can hold, those of length 0 not counted: the product of
- * any dimensions of a tensor does not overflow. */
+ * dimension, or more elements than memory can hold. Dimensions of 0 do not excuse large ones: the
+ * product of any dimensions of a tensor does not overflow. */
 int64_t ng_shape_size(const char *function, ng_shape shape);
 
 bool ng_shape_equal(ng_shape a, ng_shape b);

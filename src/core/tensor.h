@@ -51,7 +51,7 @@ struct ng_tensor {
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
 
-/* Whether x is a view of memory that its base no longer has: ng_module_to gave it other memory. */
+/* Whether x is a view of memory that its base no longer has since ng_module_to. */
 static inline bool ng_is_stale(const ng_tensor *x)
 {
     return x->base && (x->data != x->base->data || x->dtype != x->base->dtype);
@@ -86,12 +86,13 @@ void ng_tensor_store(ng_tensor *x, int64_t i, double value);
  * Of int64 these are the whole numbers there. */
 void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
 
-/* Whether there is something to be drawn; else an error naming `function`. */
+/* Whether numbers can be drawn from this range, or with this deviation; else an error naming
+ * `function`. */
 bool ng_range_accepted(const char *function, ng_dtype dtype, double low, double high);
 bool ng_deviation_accepted(const char *function, double deviation);
 
-/* How often this thread has called ng_dtype_of, which the library itself does not use: an op of the
- * user's own that handles both dtypes has to ask. */
+/* How often this thread has called ng_dtype_of. The library itself does not call it; an op of the
+ * user's own that handles both dtypes does. */
 int64_t ng_dtype_questions(void);
 
 #endif
