@@ -39,19 +39,12 @@
  *   error of the numeric one, is reported, whatever its cause: a sign, a factor, a missing term,
  *   one element, a definition that differs from its kernel.
  *
- * What finite differences cannot see
+ * What finite differences cannot see (the rest is in gradcheck.h)
  *
- *   - What is narrower than the steps: bumps, steps and waves much shorter than L/16 beside which
- *     the function is smooth. The larger steps agree, and no smaller ones are taken.
  *   - A derivative that is less than 10^-12 of the largest in its tensor, or that cancels from
- *     terms 10^12 times as large.
- *   - Elements far smaller than the others in their tensor (10^-7 of the root mean square) where
- *     the function changes on their own scale; inputs below 2^-20 altogether.
+ *     terms 10^12 times as large; inputs below 2^-20.
  *   - A jump that is symmetric about the point, as the gradient of |x| has at 0. Both sides have
  *     the same slope, so it is no kink, and order 2 calls the derivative wrong.
- *   - Float32 arithmetic inside the function: the small steps are below its resolution. Such a
- *     derivative "cannot be told from rounding" unless .tolerance allows for it. Where only some
- *     of the outputs are computed so, small steps see the others alone.
  */
 #ifndef NG_CHECK_CHECK_H
 #define NG_CHECK_CHECK_H

@@ -26,12 +26,4 @@ void ng_unhook(ng_gradient_hook *hook);
  * depend on is not called. */
 ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *loss, double factor);
 
-/* ---- For the sweep ------------------------------------------------------------------------- */
-
-/* Finds `last` of all hooks in the graph that ends with `newest`. */
-void ng_hooks_prepare(const ng_node *newest);
-
-/* Calls the hooks of the leaves that this op was the last to add to. */
-void ng_hooks_call(const ng_node *node);
-
 #endif

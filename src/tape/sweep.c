@@ -263,6 +263,41 @@ static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
     return false;
 }
 
+/* Finds the last op of the pass that adds to each leaf with a hook. */
+static void prepare_hooks(const ng_node *newest)
+{
+    for (const ng_node *node = newest; node; node = node->previous)
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i]->hook) node->inputs[i]->hook->last = node;
+}
+
+/* Calls the hooks of the leaves that this op was the last to add to. */
+static void call_hooks(const ng_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *leaf = node->inputs[i];
+        ng_gradient_hook *hook = leaf->hook;
+        if (!hook || hook->last != node || hook->complete) continue;
+        hook->complete = true;
+        hook->reached = leaf->cotangent != NULL;
+        clear_cotangent(leaf);
+        hook->call(hook);
+    }
+}
+
+void ng_hook(ng_gradient_hook *hook)
+{
+    hook->reached = hook->complete = false;
+    hook->last = NULL;
+    hook->leaf->hook = hook;
+}
+
+void ng_unhook(ng_gradient_hook *hook)
+{
+    hook->leaf->hook = NULL;
+    clear_cotangent(hook->leaf);
+}
+
 /* Stores the complete gradient of x if it was asked for. */
 static void keep_gradient(const sweep *s, const ng_tensor *x)
 {
@@ -280,7 +315,7 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
         if (dy) keep_gradient(s, node->output);
         if (dy) clear_cotangent(node->output);
         if (dy && well && leads_on(s, node)) well = run_node(s, node, dy);
-        if (s->hooked && well) ng_hooks_call(node);
+        if (s->hooked && well) call_hooks(node);
     }
     return well;
 }
@@ -337,7 +372,7 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
     sweep s = {.function = function, .tape = tape, .hooked = hooked};
-    if (hooked) ng_hooks_prepare(y->node);
+    if (hooked) prepare_hooks(y->node);
     const ng_tape_mode mode = begin_sweep(tape);
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
@@ -389,19 +424,6 @@ ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *los
 }
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */
-
-/* Marks every tensor on a path that begins at an input. */
-static void mark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
-{
-    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = true;
-    mark_from(tape->first);
-}
-
-static void unmark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
-{
-    for (const ng_node *node = tape->first; node; node = node->next) node->output->wanted = false;
-    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = false;
-}
 
 static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_outputs,
                                ng_tensor *const *cotangents)
@@ -460,13 +482,6 @@ static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *c
     return true;
 }
 
-static bool count_ok(const char *function, int count, const char *what)
-{
-    if (count > 0) return true;
-    ng_fail(NG_EVALUE, "%s: %d %s, expected at least one", function, count, what);
-    return false;
-}
-
 ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
@@ -479,8 +494,9 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
 {
     if (!ng_given(function, "tape", tape) || !ng_given(function, "gradients", options.gradients))
         return ng_newest_status();
-    if (!count_ok(function, n_outputs, "outputs") || !count_ok(function, n_inputs, "inputs"))
-        return ng_newest_status();
+    if (n_outputs < 1 || n_inputs < 1)
+        return ng_fail(NG_EVALUE, "%s: %d outputs and %d inputs, expected at least one of each",
+                       function, n_outputs, n_inputs);
     if (!ng_list_given(function, "output", outputs, n_outputs) ||
         !ng_list_given(function, "input", inputs, n_inputs) ||
         (options.cotangents &&
@@ -501,15 +517,19 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
     const ng_node *newest = tape->last;
     const bool was_unrecorded = tape->unrecorded_gradients > 0;
     tape->unrecorded_gradients += !options.record;
-    mark_paths(tape, inputs, n_inputs);
+    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = true;
+    mark_from(tape->first);
     const bool was = ng_tape_set_recording(tape, options.record);
     const ng_tape_mode mode = begin_sweep(tape);
     bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
     well = walk(&s, newest, NULL) && well;
-    unmark_paths(tape, inputs, n_inputs);
+    for (const ng_node *node = tape->first; node; node = node->next) node->output->wanted = false;
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i]->cotangent) keep_gradient(&s, inputs[i]);
-    for (int i = 0; i < n_inputs; i++) clear_cotangent(inputs[i]);
+    for (int i = 0; i < n_inputs; i++) {
+        clear_cotangent(inputs[i]);
+        inputs[i]->wanted = false;
+    }
     for (int i = 0; i < n_inputs && well; i++)
         well = !found[i] || (found[i] = own_copy(&s, found[i]));
     tape->replay.mode = mode;
