@@ -596,21 +596,6 @@ TEST(taylor_asks_for_an_exponent_of_at_least_1_7)
     }
 }
 
-static double rectified(double x) { return x > 0.5 ? 1 : x > 0 ? x : 0; }
-static double flat(double x) { return (void)x, 0.0; }
-
-/* At order 1 a slope of 0 is right at the kink. At order 2 every derivative is 0. */
-TEST(a_gradient_that_is_0_throughout_tests_nothing_at_order_2)
-{
-    const pointwise f = {rectified, flat};
-    ng_check_report report = check_pointwise(f, 0, 1, (ng_check_options){0});
-    expect_passed(&report, "0 at a kink");
-    ck_assert_int_eq(report.kinks, 1);
-    report = check_pointwise(f, 0, 1, (ng_check_options){.order = 2});
-    expect_says(&report, "every derivative is 0");
-    ck_assert_int_eq(report.order, 2);
-}
-
 /* ---- Two orders, one report ----------------------------------------------------------------- */
 
 TEST(order_2_sees_what_is_wrong_at_order_1)
