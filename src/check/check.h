@@ -94,7 +94,6 @@ typedef struct {
     bool asks_dtype;      /* f calls ng_dtype_of */
     ng_tensor *cotangent; /* u */
     ng_tensor **targets, **gradients, **cotangents; /* per leaf: itself, its gradient, v */
-    ng_tensor **curved, **curved_cotangents; /* those of gradients and v that are no constants */
     int64_t n_gradient, n_values;            /* numbers in all leaves; in F */
     double *weights, *base, *plus, *minus;   /* w, and F at three points */
     double *analytic;                        /* d (sum w F) / d leaves */
