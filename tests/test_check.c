@@ -708,8 +708,8 @@ typedef struct {
     int passes;
 } moody;
 
-/* y = a b with a kernel that overwrites instead of adding, adds infinity, needs both gradients to be
- * wanted, or changes its result after two passes. */
+/* y = a b with a kernel that overwrites instead of adding, adds infinity, needs both gradients to
+ * be wanted, or changes its result after two passes. */
 static ng_status moody_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                 ng_slot *dx)
 {

@@ -359,8 +359,8 @@ TEST(distributions_have_their_moments)
     for (int i = 0; i < 7; i++) assert_near((double)counts[i], N / 7.0, 5 * sqrt(N * 6.0 / 49));
 }
 
-/* The bound is 3/8 of 2^64. A plain remainder would draw the lower two thirds of the range 3/4 of the
- * time. */
+/* The bound is 3/8 of 2^64. A plain remainder would draw the lower two thirds of the range 3/4 of
+ * the time. */
 TEST(numbers_below_a_large_bound_are_fair)
 {
     enum { DRAWS = 20000 };

@@ -550,8 +550,8 @@ TEST(statistics_of_ghost_batches_over_a_group_need_combined)
 
 /* ---- The checker ---------------------------------------------------------------------------- */
 
-/* The same function on all ranks: the mean of their inputs, which are equal, then BatchNorm of a part
- * on each rank, then a sum that puts the parts together. */
+/* The same function on all ranks: the mean of their inputs, which are equal, then BatchNorm of a
+ * part on each rank, then a sum that puts the parts together. */
 static ng_tensor *whole_function(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     ng_group *group = context;

@@ -576,8 +576,9 @@ TEST(a_tape_takes_only_what_is_yours)
     ng_module_free(layer), ng_tape_free(other), ng_tape_free(on_tape);
 }
 
-/* Every allocation of a backward pass fails in turn. The pass adds to one leaf's gradient and computes
- * the other's for the first time; or an optimizer has used both, and the pass may drop them. */
+/* Every allocation of a backward pass fails in turn. The pass adds to one leaf's gradient and
+ * computes the other's for the first time; or an optimizer has used both, and the pass may drop
+ * them. */
 LOOP_TEST(out_of_memory_shows_no_part_of_a_gradient, 2)
 {
     ng_tensor *leaves[] = {leaf_of(3), leaf_of(5)}, *before[2];

@@ -77,7 +77,8 @@ TEST(a_loop_inside_a_loop_is_done_once_per_call)
     for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
 }
 
-/* ---- A network whose step has loops of every kind --------------------------------------------- */
+/* ---- A network whose step has loops of every kind
+ * --------------------------------------------- */
 
 enum { BATCH = 384, WIDTH = 192, STEPS = 2 };
 
@@ -548,8 +549,8 @@ static void *set_threads_until(void *stop)
     return NULL;
 }
 
-/* The pool has no thread yet, and another thread may hold it at the fork. An alarm ends a child that
- * waits for it for ever. */
+/* The pool has no thread yet, and another thread may hold it at the fork. An alarm ends a child
+ * that waits for it for ever. */
 TEST(a_child_has_a_free_pool_whatever_held_it_at_the_fork)
 {
     atomic_bool stop = false;

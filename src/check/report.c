@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Prints with a point in numbers, whatever the program's locale. */
+/* Prints with a decimal point in any locale. */
 static void print_pointed(char *text, size_t bytes, const char *format, va_list arguments)
 {
     const locale_t locale = ng_c_locale_begin();
@@ -144,8 +144,9 @@ static bool follows(const hint_case *c, const grouping *g, hint_pattern kind)
     return true;
 }
 
-/* What is missing from a normalization's gradient is constant along what it normalizes over (the
- * mean's term) or a straight line in x (the variance's); a wrong rstd is a factor. */
+/* If a normalization's gradient lacks the mean's term, the difference is constant along the axes it
+ * normalizes over. If it lacks the variance's, the difference is a straight line in x. A wrong rstd
+ * is a factor. */
 static bool hint_missing_term(const hint_case *c)
 {
     static const char *const texts[] = {

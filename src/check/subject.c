@@ -187,8 +187,8 @@ static const char *leaf_without_gradient(ng_subject *subject, ng_tensor *y)
     return "the inputs";
 }
 
-/* The gradients of sum v g, where the first gradients g are on the tape. Those that are constant add
- * nothing. */
+/* The gradients of sum v g, where the first gradients g are on the tape. Those that are constant
+ * add nothing. */
 static bool second_gradients(ng_subject *subject, double *analytic)
 {
     if (ng_gradients(subject->tape, subject->gradients, subject->n_leaves, subject->targets,
@@ -234,7 +234,7 @@ static bool subject_probe(ng_subject *subject)
     return subject->cotangent || (y && ng_check_stop(subject->report));
 }
 
-/* Bitwise, but for NaN, whose bits say nothing. */
+/* Bitwise; any NaN equals any other. */
 static bool same_bits(const ng_subject *subject, const double *first, const double *again,
                       int64_t count, const char *what)
 {

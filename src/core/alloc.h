@@ -18,8 +18,8 @@ void *ng_allocate_quietly(size_t bytes);
  * failure NULL, and the array is as it was. */
 void *ng_grow(const char *function, void *array, int64_t count, int64_t more, size_t size);
 
-/* Asks the system for large pages behind memory that nobody has touched yet. They need fewer address
- * look-ups. */
+/* Asks the system for large pages behind memory that nobody has touched yet. They need fewer
+ * address look-ups. */
 void ng_prefer_huge_pages(void *memory, size_t bytes);
 
 char *ng_copy_text(const char *function, const char *text); /* free it with ng_free */

@@ -17,9 +17,9 @@ void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes);
  * of the same work allocates nothing. */
 void ng_arena_reset(ng_arena *arena);
 
-/* Defined under AddressSanitizer: a reset then frees all memory. The sanitizer does not reuse it for a
- * while. So it catches a use after the reset, also after later work, and reports the line of the
- * reset. */
+/* Defined under AddressSanitizer: a reset then frees all memory. The sanitizer does not reuse it
+ * for a while. So it catches a use after the reset, also after later work, and reports the line of
+ * the reset. */
 #if defined(__SANITIZE_ADDRESS__)
 #define NG_ARENA_FORGETS
 #elif defined(__has_feature)

@@ -6,8 +6,8 @@
 
 typedef struct ng_workspace ng_workspace;
 
-/* At least `bytes` bytes, aligned to 64, for the caller alone until ng_workspace_give. Without memory
- * the result and *memory are NULL; no error is recorded, and the caller does without. */
+/* At least `bytes` bytes, aligned to 64, for the caller alone until ng_workspace_give. Without
+ * memory the result and *memory are NULL; no error is recorded, and the caller does without. */
 ng_workspace *ng_workspace_take(size_t bytes, void **memory);
 void ng_workspace_give(ng_workspace *workspace); /* NULL: nothing */
 

@@ -2,10 +2,10 @@
  *
  * When all ranks of this process have begun the call, their data are added up along the tree
  * (route.c), each node in the place of its first rank. Then the process takes the steps of its
- * route, first with a frame: it holds the call, its status and, where they are few, the data. If
- * the data are many and all is well, a second round of steps carries the data alone. So every
- * process knows of a failure before it waits for data. Each frame that a process waits for is sent,
- * even if its sender has failed.
+ * route, first with a frame: it holds the call, its status and the data if they are few. Without a
+ * failure, a second round of steps carries many data alone. So every process knows of a failure
+ * before it waits for data. Each frame that a process waits for is sent, even if its sender has
+ * failed.
  *
  * Where the route is recursive doubling, many data are sent by halves (Rabenseifner 2004). In each
  * step two peers exchange the halves that the other is to add up. At the end each process has the

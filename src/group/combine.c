@@ -1,4 +1,4 @@
-/* How the values of two ranks become one, and what they have called. */
+/* Combines the values of two ranks, and what they have called. */
 #include "group/process_group.h"
 #include <stdio.h>
 #include <string.h>

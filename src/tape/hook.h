@@ -18,7 +18,7 @@ typedef struct ng_gradient_hook {
     const ng_node *last; /* the op of the pass that is the last to add to it; NULL if none does */
 } ng_gradient_hook;
 
-/* Sets a hook, whose first four fields the caller has filled in, on its leaf; removes it. */
+/* Sets a hook on its leaf, after the caller has set the first four fields; removes it. */
 void ng_hook(ng_gradient_hook *hook);
 void ng_unhook(ng_gradient_hook *hook);
 

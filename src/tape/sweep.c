@@ -167,8 +167,8 @@ static bool gradient_fits(const sweep *s, const ng_op *op, const ng_tensor *dx, 
     return false;
 }
 
-/* Runs the op's gradient rule, whose ops are recorded if the sweep records, and adds what it gives
- * to the inputs' gradients. */
+/* Runs the op's gradient rule and adds its results to the inputs' gradients. The rule's ops are
+ * recorded if the sweep records. */
 static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy)
 {
     const int64_t failures = ng_failures();
@@ -205,8 +205,8 @@ static void mark_from(const ng_node *oldest)
 
 static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary);
 
-/* The node for its definition: an input that was frozen when the op was recorded is a constant, even
- * if it was unfrozen since. */
+/* The node for its definition: an input that was frozen when the op was recorded is a constant,
+ * even if it was unfrozen since. */
 static bool copy_with_constants(ng_tape *tape, const ng_node *node, ng_node *copy)
 {
     *copy = *node;
