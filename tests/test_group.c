@@ -224,7 +224,7 @@ LOOP_TEST(a_failure_of_one_rank_is_an_error_on_all, FAULTS)
                                         [FAILS_A_CALL] = "spoilt data",
                                         [OTHER_SIZE] = "rank 4",
                                         [OTHER_SHAPE] = "ng_group_sum of (2, 3)",
-                                        [OTHER_CALL] = "0 words to pass on",
+                                        [OTHER_CALL] = "ng_group_agree with 0 words",
                                         [ENDS_EARLY] = "has ended"};
     fault f = {.who = 4, .what = _i};
     for (int processes = 1; processes <= 6; processes++) {
@@ -255,9 +255,10 @@ static ng_status crossing_program(ng_group *group, void *with)
 LOOP_TEST(different_calls_of_the_same_size_are_an_error, 2)
 {
     static const char *const words[] = {
-        "rank 1 of 2: it calls ng_group_gather, where rank 0 calls ng_group_broadcast from 0",
-        "rank 1 of 2: it calls ng_group_broadcast from 1, where rank 0 calls "
-        "ng_group_broadcast from 0"};
+        "rank 1 of 2: it calls ng_group_gather with 12 words, where rank 0 calls "
+        "ng_group_broadcast from 0 with 12 words",
+        "rank 1 of 2: it calls ng_group_broadcast from 1 with 12 words, where rank 0 calls "
+        "ng_group_broadcast from 0 with 12 words"};
     int which = _i;
     for (int processes = 1; processes <= 2; processes++) {
         const wire_outcome o = wire_run_members(processes, 2, crossing_program, &which);

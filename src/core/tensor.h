@@ -35,11 +35,10 @@ struct ng_tensor {
     ng_shape shape;
     int64_t size;
     void *data;
-    const ng_tensor
-        *base;       /* of a view: the tensor whose memory it shows, and whose version counts */
-    ng_tape *tape;   /* its owner; NULL for yours and a module's */
-    ng_node *node;   /* the op that made it; NULL for leaves and constants */
-    ng_tensor *grad; /* of a leaf, see above */
+    const ng_tensor *base; /* of a view: the tensor whose memory and version it shares */
+    ng_tape *tape;         /* its owner; NULL for yours and a module's */
+    ng_node *node;         /* the op that made it; NULL for leaves and constants */
+    ng_tensor *grad;       /* of a leaf, see above */
     ng_grad_state grad_state;
     uint32_t grad_epoch;
     ng_tensor *cotangent; /* during a sweep: the gradient so far */

@@ -208,9 +208,7 @@ ng_group_traffic ng_group_sent(const ng_group *group) { return group->pg->sent; 
 
 void ng_group_leave(ng_group *group, const char *function)
 {
-    if (ng_failed())
-        ng_group_end_failed(group, function);
-    else if (!group->pg->over)
+    if (!group->pg->over)
         ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_LEAVE, .call = ""});
 }
 

@@ -1,6 +1,7 @@
 /* ng_group_run: a program for each rank, on a thread of its own. */
 #include "core/alloc.h"
 #include "group/process_group.h"
+#include <stdio.h>
 
 /* One run of a program. */
 typedef struct {
@@ -75,20 +76,6 @@ static ng_status run_ranks(ng_process_group *pg, rank_thread *list, ng_group_pro
     return NG_OK;
 }
 
-/* Whether all processes ask for the same number of ranks. */
-static bool ranks_agreed(ng_group *group, int ranks)
-{
-    ng_moments m = {.n = 1, .mean = ranks};
-    if (ng_group_agree(group) ||
-        ng_group_combine(group, "ng_group_run",
-                         (ng_collective){.how = NG_COMBINE_MOMENTS, .data = &m, .count = 1}))
-        return false;
-    if (m.squares == 0) return true;
-    ng_fail(NG_EVALUE, "ng_group_run: %d ranks at process %d, and another number at others", ranks,
-            group->pg->link.rank);
-    return false;
-}
-
 ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with, int ranks)
 {
     static const char function[] = "ng_group_run";
@@ -105,8 +92,11 @@ ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with, i
     else
         pg = ng_process_group_new(function, &link, ranks);
     if (pg) list = ng_calloc(function, pg->route.count, sizeof *list);
-    const ng_status status =
-        ranks_agreed(group, ranks) ? run_ranks(pg, list, program, with) : ng_newest_status();
+    char call[48];
+    snprintf(call, sizeof call, "%s of %d ranks", function, ranks);
+    ng_status status =
+        ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_BITS, .call = call});
+    if (status == NG_OK) status = run_ranks(pg, list, program, with);
     ng_free(list);
     ng_process_group_free(pg);
     return status;
