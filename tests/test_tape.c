@@ -21,16 +21,6 @@ static ng_tensor *leaf_of(int n)
 
 FIXTURE(set_up, tear_down)
 
-TEST(backward_of_a_product_is_the_other_factor)
-{
-    ng_tape *on = ng_tape_new();
-    ng_tensor *a = leaf(3), *b = leaf(4);
-    assert_ok(ng_backward(on, ng_mul(on, a, b)));
-    assert_close(ng_item(ng_grad(a)), 4, 0);
-    assert_close(ng_item(ng_grad(b)), 3, 0);
-    ng_tape_free(on), ng_tensor_free(a), ng_tensor_free(b);
-}
-
 /* One op uses x twice. Several ops use h. */
 TEST(gradients_of_a_shared_tensor_add_up)
 {
