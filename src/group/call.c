@@ -42,6 +42,12 @@ static void call_receive(ng_process_group *pg, ng_call *c, int peer, void *data,
     pg->link.receive(pg->link.with, peer, call_tag(c), data, bytes, &c->request[1]);
 }
 
+/* Whether the messages of this stage carry the values. */
+static bool has_values(const ng_call *c)
+{
+    return c->head.status == NG_OK && (c->stage == NG_STAGE_DATA || in_frame(&c->head));
+}
+
 static void send_value(ng_process_group *pg, ng_call *c, const ng_step *step)
 {
     const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
@@ -49,10 +55,9 @@ static void send_value(ng_process_group *pg, ng_call *c, const ng_step *step)
         call_send(pg, c, step->peer, c->data[step->block], bytes);
         return;
     }
-    const bool takes = c->head.status == NG_OK && in_frame(&c->head);
     c->out->head = c->head;
-    if (takes && bytes) memcpy(c->out->data, c->data[step->block], bytes);
-    call_send(pg, c, step->peer, c->out, sizeof c->out->head + (takes ? bytes : 0));
+    if (has_values(c) && bytes) memcpy(c->out->data, c->data[step->block], bytes);
+    call_send(pg, c, step->peer, c->out, sizeof c->out->head + (has_values(c) ? bytes : 0));
 }
 
 static void begin_whole_step(ng_process_group *pg, ng_call *c, const ng_step *step)
@@ -122,20 +127,20 @@ static void begin_step(ng_process_group *pg, ng_call *c)
     c->begun = true;
 }
 
-/* Whether the messages of this stage carry the values. */
-static bool has_values(const ng_call *c)
+/* Adds numbers of the step's peer to those of this process. */
+static void add_theirs(const ng_call *c, const ng_step *step, int64_t count, void *mine,
+                       const void *theirs)
 {
-    return c->head.status == NG_OK && (c->stage == NG_STAGE_DATA || in_frame(&c->head));
+    ng_combine(c->head.how, count, step->left ? mine : theirs, step->left ? theirs : mine, mine);
 }
 
 static void add_received(ng_call *c, const ng_step *step)
 {
-    if (c->stage == NG_STAGE_FRAMES) ng_head_add(&c->head, &c->in->head);
-    if (!has_values(c)) return;
-    void *mine = c->data[step->block];
-    const void *theirs = c->stage == NG_STAGE_DATA ? c->theirs : c->in->data;
-    ng_combine(c->head.how, c->head.count, step->left ? mine : theirs, step->left ? theirs : mine,
-               mine);
+    const bool in_frames = c->stage == NG_STAGE_FRAMES;
+    if (in_frames) ng_head_add(&c->head, &c->in->head);
+    if (has_values(c))
+        add_theirs(c, step, c->head.count, c->data[step->block],
+                   in_frames ? (const void *)c->in->data : c->theirs);
 }
 
 /* Adds the half that this step has received. */
@@ -143,10 +148,7 @@ static void add_received_half(const ng_process_group *pg, const ng_call *c)
 {
     part_range others;
     const part_range mine = part_after(pg, c, c->step + 1, &others);
-    const bool left = pg->route.step[c->step].left;
-    void *here = part_place(c, mine);
-    ng_combine(c->head.how, mine.to - mine.from, left ? here : c->theirs, left ? c->theirs : here,
-               here);
+    add_theirs(c, &pg->route.step[c->step], mine.to - mine.from, part_place(c, mine), c->theirs);
 }
 
 static void finish_whole_step(ng_call *c, const ng_step *step)
