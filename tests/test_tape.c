@@ -367,6 +367,33 @@ TEST(a_recorded_gradient_computes_only_what_was_asked_for)
     for (int i = 0; i < 2; i++) ng_tensor_free(in[i]);
 }
 
+static ng_tensor *product_definition(ng_tape *on, const ng_node *node)
+{
+    return ng_mul(on, node->inputs[0], node->inputs[1]);
+}
+
+/* y = a b, whose gradient comes from the definition. */
+static ng_tensor *defined_product(ng_tape *on, ng_tensor *a, ng_tensor *b)
+{
+    static const ng_op op = {.name = "defined product", .definition = product_definition};
+    ng_tensor *y = ng_result_full(on, NG_F64, NG_SCALAR, ng_item(a) * ng_item(b));
+    return ng_record(on, &op, y, (ng_tensor *[]){a, b}, 2, NULL, 0);
+}
+
+TEST(definitions_give_gradients_to_what_required_them_when_recorded)
+{
+    ng_tensor *x = own(leaf(3)), *w = own(ng_full_new(NG_F64, NG_SCALAR, 4));
+    ng_tensor *square = defined_product(tape, x, x), *y = defined_product(tape, square, w);
+    ng_require_grad(w);
+    assert_ok(ng_backward(tape, y));
+    assert_close(ng_item(ng_grad(x)), 24, 0);
+    ck_assert(!ng_has_grad(w));
+    ng_tensor *first = ng_gradient(tape, y, x, .record = true);
+    assert_close(ng_item(first), 24, 0);
+    assert_close(ng_item(ng_gradient(tape, first, x)), 8, 0);
+    assert_fails(ng_gradient(tape, first, w), NG_EGRAD, "no output depends on input 1");
+}
+
 TEST(an_unused_input_is_an_error_or_zero)
 {
     ng_tensor *x = own(leaf_of(2)), *unused = own(leaf_of(2)),

@@ -292,7 +292,9 @@ void ng_call_begin(ng_process_group *pg, ng_call *c)
     c->stage = NG_STAGE_FRAMES;
     c->step = 0;
     c->begun = false;
-    if (c->head.status == NG_OK)
-        (c->head.fast && !in_frame(&c->head) ? add_up_any_order : add_up_tree)(pg, c);
+    if (c->head.status == NG_OK && c->head.fast && !in_frame(&c->head))
+        add_up_any_order(pg, c);
+    else if (c->head.status == NG_OK)
+        add_up_tree(pg, c);
     ng_call_go_on(pg, c);
 }
