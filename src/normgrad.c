@@ -53,10 +53,9 @@
 #include "group/collectives.c"
 #include "group/run.c"
 
-/* Recording, the reverse sweep, hooks, replay. */
+/* Recording, the reverse sweep, replay. */
 #include "tape/tape.c"
 #include "tape/sweep.c"
-#include "tape/hook.c"
 #include "tape/replay.c"
 
 /* Primitive ops. */
