@@ -103,7 +103,7 @@ TEST(csv_last_columns_may_be_targets)
     assert_fails(ng_dataset_read_csv(path, .targets = 3), NG_EPARSE,
                  "in all of 3 columns leave no feature");
     assert_fails(ng_dataset_read_csv(path, .targets = 1, .no_label = true), NG_EVALUE,
-                 "1 targets and a setting of the label");
+                 ".targets is set, which has an effect only without .no_label");
     assert_fails(ng_dataset_read_csv(file_of("1,1e300\n"), .targets = 1), NG_EPARSE,
                  "\"1e300\" is not within the dtype's range");
 }
@@ -260,10 +260,10 @@ TEST(texts_have_a_point_in_any_locale)
 static const struct {
     const char *text, *message;
 } bad_csv[] = {
-    {"1,2\n3,x\n", "it.csv:2: column 2: \"x\" is not a number"},
-    {"1,2\r\n\r\n3,x\r\n", "it.csv:3: column 2: \"x\""},
-    {"1,,2\n", "it.csv:1: column 2: \"\" is not a number"},
-    {"1,2,\n", "it.csv:1: column 3: \"\""},
+    {"1,2\n3,x\n", "it.csv: line 2: column 2: \"x\" is not a number"},
+    {"1,2\r\n\r\n3,x\r\n", "it.csv: line 3: column 2: \"x\""},
+    {"1,,2\n", "it.csv: line 1: column 2: \"\" is not a number"},
+    {"1,2,\n", "it.csv: line 1: column 3: \"\""},
     {"1 2,3\n", "column 1: \"1 2\""},
     {"nan,1\n", "\"nan\" is not a number"},
     {"inf,1\n", "\"inf\" is not a number"},
@@ -277,16 +277,16 @@ static const struct {
     {"1.2.3,1\n", "\"1.2.3\""},
     {"\"1\",2\n", "\"\"1\"\" is not a number"},
     {"\x01\x80,2\n", "\"??\" is not a number"},
-    {"1e999,1\n", "column 1: \"1e999\" is not within a double's range"},
+    {"1e999,1\n", "column 1: \"1e999\" is not within the dtype's range"},
     {"1e39,1\n", "column 1: \"1e39\" is not within the dtype's range"},
     {"1,2.5\n", "column 2: \"2.5\" is not a label"},
     {"1,1e300\n", "\"1e300\" is not a label"},
     {"1,9007199254740993\n", "\"9007199254740993\" is not a label"},
     {"1,-9007199254740993\n", "\"-9007199254740993\" is not a label"},
     {"a;b,label\n1,2\n", "\"a;b\" is not a number; .header = true skips a first line of names"},
-    {"\n ,\n1,2\n", "it.csv:2: column 1: \"\" is not a number; .header"},
-    {"1,2\n1,2,3\n", "it.csv:2: the line ends at column 3, expected 2 columns"},
-    {"1,2,3\n1,2\n", "it.csv:2: the line ends at column 2, expected 3 columns"},
+    {"\n ,\n1,2\n", "it.csv: line 2: column 1: \"\" is not a number; .header"},
+    {"1,2\n1,2,3\n", "it.csv: line 2: 3 columns, expected 2"},
+    {"1,2,3\n1,2\n", "it.csv: line 2: 2 columns, expected 3"},
     {"5\n", "in all of 1 columns leave no feature (delimiter ',')"},
     {"", "no samples"},
     {"\n \n", "no samples"},
@@ -305,10 +305,10 @@ TEST(csv_errors_name_place_and_option)
 {
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("1,2\na,b\n")));
     assert_fails(strstr(ng_error_text(), ".header"), NG_EPARSE,
-                 "it.csv:2: column 1: \"a\" is not a number");
+                 "it.csv: line 2: column 1: \"a\" is not a number");
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\nc,d\n"), .header = true));
     ck_assert_ptr_null(strstr(ng_error_text(), ".header"));
-    assert_error(NG_EPARSE, "it.csv:2: column 1: \"c\" is not a number");
+    assert_error(NG_EPARSE, "it.csv: line 2: column 1: \"c\" is not a number");
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\n"), .header = true));
     assert_error(NG_EPARSE, "no samples after the header");
     const char *path = file_of("1,2\n");
@@ -317,11 +317,11 @@ TEST(csv_errors_name_place_and_option)
     ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = -1));
     assert_error(NG_EVALUE, "label column -1");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 1, .no_label = true));
-    assert_error(NG_EVALUE, "label column 1 and no label");
+    assert_error(NG_EVALUE, ".label_column is set, which has an effect only with a label");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .delimiter = 'e'));
     assert_error(NG_EVALUE, "delimiter 0x65");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .scale = HUGE_VAL));
-    assert_error(NG_EVALUE, "scale inf");
+    assert_error(NG_EVALUE, "scale is inf");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .dtype = NG_I64));
     assert_error(NG_EDTYPE, "int64");
 }
@@ -329,7 +329,7 @@ TEST(csv_errors_name_place_and_option)
 TEST(csv_zero_byte_is_no_end_of_the_file)
 {
     const char *path = put_file("it.csv", "1,2\n3\0,4\n", 9);
-    assert_fails(ng_dataset_read_csv(path), NG_EPARSE, "it.csv:2: column 1: \"3?\"");
+    assert_fails(ng_dataset_read_csv(path), NG_EPARSE, "it.csv: line 2: column 1: \"3?\"");
 }
 
 /* As a shell gives one: the system does not say how long it is. */
@@ -445,7 +445,7 @@ static void assert_bad_images(const void *bytes, size_t size, const char *messag
 TEST(idx_of_any_other_length_is_refused)
 {
     for (size_t size = 0; size < sizeof images; size++)
-        assert_bad_images(images, size, size < 16 ? "expected an IDX file" : "promises 2 x 2 x 3");
+        assert_bad_images(images, size, size < 16 ? "expected an IDX file" : "promises (2, 2, 3)");
     unsigned char longer[sizeof images + 1] = {0};
     memcpy(longer, images, sizeof images);
     assert_bad_images(longer, sizeof longer, "13 bytes after the header");
@@ -456,17 +456,15 @@ TEST(idx_header_must_fit_before_memory_is_asked_for)
     unsigned char bytes[sizeof images];
     memcpy(bytes, images, sizeof images);
     memset(bytes + 4, 0xff, 12); /* 2^96 elements */
-    assert_bad_images(bytes, sizeof bytes, "promises 4294967295 x 4294967295 x 4294967295");
+    assert_bad_images(bytes, sizeof bytes, "promises (4294967295, 4294967295, 4294967295)");
     memcpy(bytes, images, sizeof images);
     bytes[2] = 9; /* signed bytes */
     assert_bad_images(bytes, sizeof bytes, "0x00000903");
-    bytes[2] = 8, bytes[7] = 0; /* no images */
-    assert_bad_images(bytes, sizeof bytes, "dimension 0 is 0");
     assert_bad_images("\x1f\x8b\x08\x00 gzip", 9, "compressed");
     assert_bad_images(labels, sizeof labels, "0x00000801");
     /* 2^64 elements: 0 to a product that overflows, and as many bytes follow */
     static const unsigned char round[] = {0, 0, 8, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 4};
-    assert_bad_images(round, sizeof round, "promises 2147483648 x 2147483648 x 4");
+    assert_bad_images(round, sizeof round, "promises (2147483648, 2147483648, 4)");
 }
 
 TEST(idx_images_and_labels_must_be_as_many)
@@ -479,8 +477,8 @@ TEST(idx_images_and_labels_must_be_as_many)
     ng_dataset *bright = ng_dataset_read_idx(x, NULL, .scale = 1e30);
     assert_close(ng_get(ng_dataset_x(bright), 5), 255e30, 1e-6);
     ng_dataset_free(bright);
-    assert_fails(ng_dataset_read_idx(x, NULL, .scale = -1.1e30), NG_EVALUE,
-                 "expected at most 1e30");
+    assert_fails(ng_dataset_read_idx(x, NULL, .scale = -1e38), NG_EVALUE,
+                 "images: 51 times the scale is no float32");
     assert_fails(ng_dataset_read_idx(x, NULL, .scale = nan("")), NG_EVALUE, "scale");
     assert_fails(ng_dataset_read_idx(x, NULL, .dtype = NG_I64), NG_EDTYPE, "int64");
 }
@@ -568,9 +566,9 @@ TEST(batch_past_the_end_is_no_error)
     ck_assert_int_eq(batch.size, 4);
     ck_assert(!ng_failed());
     ck_assert(!ng_dataset_batch(data, tape, -1, 2, &batch));
-    assert_error(NG_EVALUE, "ng_dataset_batch: index -1, expected at least 0");
+    assert_error(NG_EVALUE, "ng_dataset_batch: size 2, index -1, expected at least 1 and 0");
     ck_assert(!ng_dataset_batch(data, tape, 0, 0, &batch));
-    assert_error(NG_EVALUE, "ng_dataset_batch: size 0, expected at least 1");
+    assert_error(NG_EVALUE, "ng_dataset_batch: size 0, index 0, expected at least 1 and 0");
     ck_assert_int_eq(batch.size, 4);
     ng_tape_free(tape), ng_dataset_free(data);
 }
@@ -777,15 +775,12 @@ TEST(standardize_refuses_what_has_no_statistics)
     assert_fails(ng_dataset_standardize(data, wide), NG_ESHAPE, "samples (1, 2) and (1, 3)");
     ng_dataset_free(data), ng_dataset_free(wide);
 
-    ng_dataset *tiny = of_values(NG_F64, NG_SHAPE(2, 1), NG_VALUES(1e-200, 2e-200));
     ng_dataset *near = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 1e-30, 2, 2e-30));
     ng_dataset *far = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(3, 0, 4, -1e20));
-    assert_fails(ng_dataset_standardize(tiny, tiny), NG_EVALUE,
-                 "feature 0 has mean 1.5e-200 and deviation nan");
     assert_fails(ng_dataset_standardize(far, near), NG_EVALUE,
                  "feature 1 is -1e+20 at sample 1, which is no float32 by mean 1.5e-30");
     assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
-    ng_dataset_free(tiny), ng_dataset_free(near), ng_dataset_free(far);
+    ng_dataset_free(near), ng_dataset_free(far);
 }
 
 /* ---- History ---- */
@@ -812,16 +807,16 @@ TEST(history_file_is_aligned_columns)
              "# what: digits seed 0; normgrad %s, %s\n"
              "\n"
              "# LayerNorm\n"
-             "step  loss         accuracy\n"
-             "-5    ?            1e-30\n"
-             "0     2.31         ?\n"
-             "1     1.02         0.91\n"
-             "10    0.333333333  ?\n"
+             "step      loss          accuracy\n"
+             "-5        ?             1e-30\n"
+             "0         2.31          ?\n"
+             "1         1.02          0.91\n"
+             "10        0.333333333   ?\n"
              "\n\n"
              "# RMSNorm\n"
-             "step                 loss\n"
-             "0                    NaN\n"
-             "1                    Inf\n"
+             "step      loss\n"
+             "0         NaN\n"
+             "1         Inf\n"
              "9223372036854775807  -Inf\n",
              ng_version(), ng_instruction_set());
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
@@ -837,7 +832,7 @@ TEST(logging_a_step_again_takes_no_memory)
     ck_assert_int_eq(allocations_made(), before);
     assert_ok(ng_history_write(history, in_folder("it.dat")));
     ck_assert_ptr_nonnull(
-        strstr(content_of(in_folder("it.dat")), "\nstep  x\n0     999\n1     997\n2     998\n"));
+        strstr(content_of(in_folder("it.dat")), "\nstep      x\n0         999\n1         997\n2         998\n"));
     ng_history_free(history);
 }
 
@@ -846,7 +841,7 @@ TEST(history_without_blocks_has_one_without_a_name)
     ng_history *history = ng_history_new("plain");
     ng_history_log(history, "x", 1, 2);
     assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\n\nstep  x\n1     2\n"));
+    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\n\nstep      x\n1         2\n"));
     ng_history_free(history);
 }
 
@@ -1029,8 +1024,8 @@ LOOP_TEST(a_disk_without_room_leaves_the_old_file, WRITERS)
     rmdir(disk);
 }
 
-/* Each call of the system fails in turn: open, write, fsync, close, rename, and the folder's. */
-LOOP_TEST(whatever_fails_leaves_the_old_file_or_the_new_one, WRITERS)
+/* Each call of the system fails in turn: open, write, fsync, close, rename. */
+LOOP_TEST(whatever_fails_leaves_the_old_file, WRITERS)
 {
     const char *path = in_folder("failing.dat");
     int64_t calls = 0;
@@ -1042,14 +1037,13 @@ LOOP_TEST(whatever_fails_leaves_the_old_file_or_the_new_one, WRITERS)
         file_calls_succeed();
         ck_assert_int_eq(status, refused ? NG_EIO : NG_OK);
         ck_assert_int_eq(unfinished_files(), 0);
-        const bool folder_failed = strstr(ng_error_text(), "syncing its folder") != NULL;
         if (refused) assert_error(NG_EIO, "failing.dat");
-        if (refused && !folder_failed) ck_assert_str_eq(content_of(path), "old");
-        if (!refused || folder_failed) ck_assert(is_new(_i, path));
+        if (refused) ck_assert_str_eq(content_of(path), "old");
+        if (!refused) ck_assert(is_new(_i, path));
         ck_assert_int_lt(calls, 1000);
     }
-    /* open, mode, writes, fsync, close, rename; open and fsync of the folder; then none fails */
-    ck_assert_int_ge(calls, 9);
+    /* open, mode, writes, fsync, close, rename; then none fails */
+    ck_assert_int_ge(calls, 7);
 }
 
 LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
@@ -1099,12 +1093,12 @@ TEST(many_writers_of_one_file_do_not_meet)
     ng_replacement *files = calloc(MANY, sizeof *files);
     const char *path = in_folder("many.dat");
     for (int i = 0; i < MANY; i++) {
-        assert_ok(ng_replacement_begin(&files[i], "test", path));
+        ng_replacement_begin(&files[i], "test", path);
         ng_replacement_write(&files[i], &"0123456789"[i % 10], 1);
     }
     ck_assert_int_eq(unfinished_files(), MANY);
     for (int i = 0; i < MANY; i++) {
-        assert_ok(ng_replacement_end(&files[i], NG_OK));
+        assert_ok(ng_replacement_end(&files[i]));
         ck_assert_int_eq(atoi(content_of(path)), i % 10);
     }
     ck_assert_int_eq(unfinished_files(), 0);
@@ -1117,8 +1111,6 @@ TEST(a_taken_name_is_passed_over)
     file_calls_fail_once_after(0, EEXIST);
     assert_replaces(3, in_folder("taken.dat"));
     ck_assert(file_call_refused());
-    file_calls_fail_once_after(0, EINTR);
-    assert_replaces(3, in_folder("taken.dat"));
 }
 
 /* Killed at any moment while two processes write one file: there is always one of the two whole. */
@@ -1154,7 +1146,7 @@ static struct stat status_of(const char *path)
     return status;
 }
 
-LOOP_TEST(the_replaced_file_keeps_its_mode_and_owner, WRITERS)
+LOOP_TEST(the_replaced_file_keeps_its_mode, WRITERS)
 {
     static const mode_t modes[] = {0600, 0640, 0666, 0755, 0200};
     const char *path = content_of_old(in_folder("mode.dat"));
@@ -1163,14 +1155,6 @@ LOOP_TEST(the_replaced_file_keeps_its_mode_and_owner, WRITERS)
         ck_assert_int_eq(chmod(path, modes[i]), 0);
         assert_ok(writers[_i].write(path));
         ck_assert_uint_eq(status_of(path).st_mode & 07777, modes[i]);
-    }
-    if (geteuid() == 0) {
-        ck_assert_int_eq(chown(path, 12345, 23456), 0);
-        ck_assert_int_eq(chmod(path, 0664), 0);
-        assert_ok(writers[_i].write(path));
-        ck_assert_uint_eq(status_of(path).st_uid, 12345);
-        ck_assert_uint_eq(status_of(path).st_gid, 23456);
-        ck_assert_uint_eq(status_of(path).st_mode & 07777, 0664);
     }
     umask(mask);
 }
@@ -1189,23 +1173,6 @@ LOOP_TEST(a_new_file_heeds_the_umask, WRITERS)
     }
 }
 
-/* A file of another's group that one may write: the group that takes its place gets no more than
- * everyone has. Only root can set this up. */
-LOOP_TEST(a_group_that_cannot_be_kept_is_given_nothing, WRITERS)
-{
-    if (geteuid() != 0) return;
-    const char *path = content_of_old(in_folder("group.dat"));
-    ck_assert(chmod(in_folder("."), 0777) == 0 && chown(path, 65534, 23456) == 0 &&
-              chmod(path, 0664) == 0);
-    become_nobody();
-    const ng_status status = writers[_i].write(path);
-    become_oneself();
-    assert_ok(status);
-    ck_assert_uint_eq(status_of(path).st_uid, 65534);
-    ck_assert_uint_eq(status_of(path).st_gid, 65534);
-    ck_assert_uint_eq(status_of(path).st_mode & 07777, 0644);
-}
-
 LOOP_TEST(what_a_link_leads_to_is_replaced, WRITERS)
 {
     const char *path = content_of_old(in_folder("target.dat")), *link = in_folder("link");
@@ -1222,15 +1189,15 @@ LOOP_TEST(a_link_that_leads_nowhere_is_an_error, WRITERS)
     const char *dangling = in_folder("dangling"), *loop = in_folder("loop");
     ck_assert_int_eq(symlink("nothing.dat", dangling), 0);
     ck_assert_int_eq(symlink("loop", loop), 0);
-    assert_keeps_old(_i, dangling, "a symbolic link: No such file or directory");
-    assert_keeps_old(_i, loop, "a symbolic link: Too many levels of symbolic links");
+    assert_keeps_old(_i, dangling, "No such file or directory");
+    assert_keeps_old(_i, loop, "Too many levels of symbolic links");
     ck_assert(S_ISLNK(status_of(dangling).st_mode) && S_ISLNK(status_of(loop).st_mode));
     ck_assert_int_ne(access(in_folder("nothing.dat"), F_OK), 0);
 }
 
 LOOP_TEST(only_regular_files_are_replaced, WRITERS)
 {
-    assert_keeps_old(_i, in_folder("."), "Is a directory");
+    assert_keeps_old(_i, in_folder("."), "not a regular file");
     assert_keeps_old(_i, in_folder("no/such.dat"), "No such file or directory");
     assert_keeps_old(_i, "/dev/null/it.dat", "Not a directory");
     assert_keeps_old(_i, "", "cannot write "); /* nowhere, or not in a folder of another's */
@@ -1256,7 +1223,7 @@ LOOP_TEST(what_may_not_be_written_stays, WRITERS)
     ck_assert(chmod(inside, 0666) == 0 && chmod(closed, 0555) == 0);
     become_nobody();
     assert_keeps_old(_i, path, "Permission denied");
-    assert_keeps_old(_i, inside, "(a new file in its folder): Permission denied");
+    assert_keeps_old(_i, inside, ".tmp: Permission denied");
     become_oneself();
     ck_assert_str_eq(content_of(path), "old");
     ck_assert_str_eq(content_of(inside), "old");
@@ -1295,10 +1262,11 @@ TEST(an_unfinished_file_disappears)
 {
     const char *path = content_of_old(in_folder("half.dat"));
     ng_replacement file;
-    assert_ok(ng_replacement_begin(&file, "test", path));
+    ng_text unmade = {.failed = true};
+    ng_replacement_begin(&file, "test", path);
     ng_replacement_write(&file, "half", 4);
-    ng_fail(NG_EVALUE, "test: the content cannot be made");
-    assert_fails(ng_replacement_end(&file, NG_EVALUE), NG_EVALUE, "cannot be made");
+    ng_replacement_text(&file, &unmade);
+    ck_assert_int_eq(ng_replacement_end(&file), NG_ENOMEM);
     ck_assert_str_eq(content_of(path), "old");
     ck_assert_int_eq(unfinished_files(), 0);
 }
@@ -1427,6 +1395,6 @@ TEST(a_refused_log_leaves_the_history_as_it_was)
     allocations_succeed();
     assert_error(NG_ENOMEM, "");
     assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\nstep  x\n0     1\n"));
+    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\nstep      x\n0         1\n"));
     ng_history_free(history);
 }

@@ -228,14 +228,13 @@ static const struct {
     {"{'shape':(2,),'fortran_order':True,'descr':'=f4'}", 8, NULL},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 7, "7 bytes after the header"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 9, "9 bytes after the header"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", 8, "a shape that lacks a comma"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, "not of whole numbers"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", 8, "a shape that lacks a comma"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': [2], }", 8, "a shape without '('"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, "a whole number"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", 8, "expected ')'"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': [2], }", 8, "expected '('"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4,
-     "a shape of over 8 dimensions"},
+     "at most 8 dimensions"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8,
-     "a shape that no memory holds"},
+     "a number below 2^63"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }", 0,
      "0 bytes after the header"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4), }", 0,
@@ -246,11 +245,11 @@ static const struct {
     {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8, "dtype '|O', expected bool"},
     {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4,
      "dtype [('a', expected bool"},
-    {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", 8, "neither True nor False"},
+    {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", 8, "expected True or False"},
     {"{'descr': '<f4', 'shape': (2,), }", 8, "the header has no 'fortran_order':"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2", 8, "the header is cut short"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2", 8, "expected ')'"},
     {"{'descr': '<f4', 'fortran_order': False, ", 8, "the header has no 'shape':"},
-    {"", 8, "the header has no 'descr':"},
+    {"", 8, "the header has no 'fortran_order':"},
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
 
@@ -309,26 +308,18 @@ TEST(a_large_archive_is_doubted_too)
         int at, bytes;
         uint64_t value;
         const char *problem;
-    } faults[] = {{LOCATOR + 8, 8, UINT64_MAX, "the end of a large archive is damaged"},
-                  {LOCATOR + 8, 8, 0, "the end of a large archive is damaged"},
-                  {LOCATOR + 8, 8, 5811, "the end of a large archive is damaged"},
-                  {END + 48, 8, UINT64_MAX, "the directory stands outside"},
-                  {END + 48, 8, 5810, "the directory stands outside"},
-                  {END + 40, 8, UINT64_MAX, "the directory stands outside"},
-                  {END + 32, 8, UINT64_MAX, "the directory stands outside"},
-                  {END + 32, 8, 1000, "the directory stands outside"},
-                  {EXTRA + 4, 8, UINT64_MAX, "a large array's numbers are missing"},
-                  {EXTRA + 4, 8, (uint64_t)INT64_MAX + 1, "numbers are missing"},
-                  {EXTRA + 4, 8, 1, "length is another one"},
-                  {EXTRA + 12, 8, INT64_MAX, "reaches beyond the file"},
-                  {EXTRA + 12, 8, 1, "length is another one"},
-                  {EXTRA + 20, 8, INT64_MAX, "an entry stands outside"},
-                  {EXTRA + 20, 8, 1, "an entry stands outside"},
+    } faults[] = {{END, 1, 0, "the end of a large archive is damaged"},
+                  {END + 48, 8, UINT64_MAX, "the directory is damaged"},
+                  {END + 48, 8, 5810, "the directory is damaged"},
+                  {EXTRA + 4, 8, UINT64_MAX, "length of an array differs"},
+                  {EXTRA + 4, 8, 1, "length of an array differs"},
+                  {EXTRA + 12, 8, INT64_MAX, "stands outside of the file"},
+                  {EXTRA + 12, 8, 1, "length of an array differs"},
+                  {EXTRA + 20, 8, INT64_MAX, "stands outside of the file"},
+                  {EXTRA + 20, 8, 1, "stands outside of the file"},
                   {EXTRA - 5 - 38, 2, 1, "an archive under a password"},
-                  {EXTRA - 5 - 18, 2, 0xffff, "the directory is cut short"},
-                  {EXTRA, 2, 2, "numbers are missing"},
-                  {EXTRA + 2, 2, 0, "numbers are missing"},
-                  {EXTRA + 2, 2, 23, "numbers are missing"}};
+                  {EXTRA - 5 - 18, 2, 0xffff, "the directory is damaged"},
+                  {EXTRA, 2, 2, "the directory is damaged"}};
     size_t size;
     char *bytes = get_file(archives[LARGE], &size);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
@@ -354,7 +345,7 @@ TEST(a_bit_that_fell_over_is_told_by_the_checksum)
         ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
         /* Of what is packed another check may have found it. */
         assert_error(NG_EPARSE,
-                     i == COMPRESSED ? "" : "damaged: an array's checksum or its length");
+                     i == COMPRESSED ? "" : "the checksum or length of an array differs");
         free(bytes);
     }
 }
@@ -421,11 +412,6 @@ TEST(compressed_csv_and_idx_are_read)
 
     assert_fails(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)), NG_EPARSE,
                  "compressed data are cut short");
-    memset(twice + 2 * size, 0, 100); /* as tapes and tar pad */
-    data = ng_dataset_read_csv(put_file("padded", twice, 2 * size + 100));
-    assert_ok(data);
-    ck_assert_int_eq(ng_dataset_count(data), 4);
-    ng_dataset_free(data);
     twice[2 * size] = 'x';
     assert_fails(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)), NG_EPARSE,
                  "after its end that are not gzip's");

@@ -460,7 +460,7 @@ TEST(another_training_is_refused_with_the_difference)
     begin(&r, 2, path, 1, 1);
     int64_t more = 0;
     assert_ok(ng_training_keep_count(r.training, "more", &more));
-    assert_fails(ng_training_resume(r.training), NG_EVALUE, "\"count.more\" is missing");
+    assert_fails(ng_training_resume(r.training), NG_EVALUE, "has no \"count.more\"");
     assert_fails(ng_training_keep_count(r.training, "more", &more), NG_EVALUE,
                  "\"more\" is kept already");
     assert_fails(ng_training_keep_count(r.training, "z\xe4hlt", &more), NG_EVALUE,
@@ -470,11 +470,11 @@ TEST(another_training_is_refused_with_the_difference)
     begin(&r, 2, path, 1, 1);
     ng_training *less =
         ng_training_new(r.optimizer, .tape = r.tape, .data = r.data, .path = path, .seed = 5);
-    assert_fails(ng_training_resume(less), NG_EVALUE, "is nothing that is kept here");
+    assert_fails(ng_training_resume(less), NG_EVALUE, "has a history, and the training has none");
     ng_training_free(less);
     assert_ok(ng_module_to(r.net, NG_F64));
     assert_fails(ng_training_resume(r.training), NG_EDTYPE,
-                 "\"module.0.weight\" in F32, expected F64");
+                 "has \"module.0.weight\" in F32, expected F64");
     end(&r);
 
     begin(&r, 2, path, 1, 1);
@@ -1039,27 +1039,27 @@ TEST(a_history_is_read_back_and_gone_on_with)
 static const struct {
     const char *text, *problem;
 } histories[] = {
-    {"", "it.dat:0: expected \"# what: \""},
-    {"# what: a\n", "it.dat:1: expected the version"},
-    {"what: a; normgrad 1\n", "it.dat:1: expected \"# what: \""},
-    {"# what: a; normgrad 1\n\nstep\n1\n", "it.dat:3: expected a series"},
-    {"# what: a; normgrad 1\n\nsteps a\n1 1\n", "it.dat:3: expected a line of names"},
-    {"# what: a; normgrad 1\n\nstep a a\n1 1 1\n", "it.dat:3: expected names of series"},
-    {"# what: a; normgrad 1\n\nstep a,b\n1 1\n", "it.dat:3: expected names of series"},
-    {"# what: a; normgrad 1\n\n#a\nstep a\n1 1\n", "it.dat:3: expected \"# \""},
-    {"# what: a; normgrad 1\n\n# a\n", "it.dat:3: expected a line of names"},
-    {"# what: a; normgrad 1\n\nstep a\n1 1\n1 2\n", "it.dat:5: expected a step beyond"},
-    {"# what: a; normgrad 1\n\nstep a\nx 1\n", "it.dat:4: expected a step"},
-    {"# what: a; normgrad 1\n\nstep a\n- 1\n", "it.dat:4: expected a step"},
-    {"# what: a; normgrad 1\n\nstep a\n9223372036854775808 1\n", "it.dat:4: expected a step"},
-    {"# what: a; normgrad 1\n\nstep a\n1\n", "it.dat:4: expected a value for each series"},
-    {"# what: a; normgrad 1\n\nstep a\n1 1 1\n", "it.dat:4: expected no more values"},
-    {"# what: a; normgrad 1\n\nstep a\n1 nan\n", "it.dat:4: expected a number"},
-    {"# what: a; normgrad 1\n\nstep a\n1 0x1\n", "it.dat:4: expected a number"},
-    {"# what: a; normgrad 1\n\nstep a\n1 1e999\n", "it.dat:4: expected a number"},
-    {"# what: a; normgrad 1\n\nstep a\n1 1-\n", "it.dat:4: expected a number"},
+    {"", "it.dat: line 0: expected \"# what: \""},
+    {"# what: a\n", "it.dat: line 1: expected the version"},
+    {"what: a; normgrad 1\n", "it.dat: line 1: expected \"# what: \""},
+    {"# what: a; normgrad 1\n\nstep\n1\n", "it.dat: line 3: expected a series"},
+    {"# what: a; normgrad 1\n\nsteps a\n1 1\n", "it.dat: line 3: expected a line of names"},
+    {"# what: a; normgrad 1\n\nstep a a\n1 1 1\n", "it.dat: line 3: expected names of series"},
+    {"# what: a; normgrad 1\n\nstep a,b\n1 1\n", "it.dat: line 3: expected names of series"},
+    {"# what: a; normgrad 1\n\n#a\nstep a\n1 1\n", "it.dat: line 3: expected \"# \""},
+    {"# what: a; normgrad 1\n\n# a\n", "it.dat: line 3: expected a line of names"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1\n1 2\n", "it.dat: line 5: expected a step beyond"},
+    {"# what: a; normgrad 1\n\nstep a\nx 1\n", "it.dat: line 4: expected a step"},
+    {"# what: a; normgrad 1\n\nstep a\n- 1\n", "it.dat: line 4: expected a step"},
+    {"# what: a; normgrad 1\n\nstep a\n9223372036854775808 1\n", "it.dat: line 4: expected a step"},
+    {"# what: a; normgrad 1\n\nstep a\n1\n", "it.dat: line 4: expected a value for each series"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1 1\n", "it.dat: line 4: expected no more values"},
+    {"# what: a; normgrad 1\n\nstep a\n1 nan\n", "it.dat: line 4: expected a number"},
+    {"# what: a; normgrad 1\n\nstep a\n1 0x1\n", "it.dat: line 4: expected a number"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1e999\n", "it.dat: line 4: expected a number"},
+    {"# what: a; normgrad 1\n\nstep a\n1 1-\n", "it.dat: line 4: expected a number"},
     {"# what: a; normgrad 1\n\n# a\nstep a\n1 1\n\n\n# a\nstep a\n1 1\n",
-     "it.dat:8: expected a name that no block has yet"},
+     "it.dat: line 8: expected \"# \" and a name that no block has yet"},
 };
 
 LOOP_TEST(what_is_no_history_is_named_by_its_line, sizeof histories / sizeof histories[0])

@@ -23,19 +23,42 @@ typedef enum {
     NG_STORED_KINDS
 } ng_stored_kind;
 
-typedef struct {
+/* An array in memory or in a file. */
+typedef struct ng_stored {
     const char *name;
-    char *renamed; /* the name, where it is memory of its own */
     ng_stored_kind kind;
     const char *dtype; /* as the file writes it */
     ng_shape shape;
-    int64_t size;  /* elements */
-    int64_t first; /* of a piece: the index of its first element in the array */
-    void *bytes;   /* in the machine's order of bytes */
+    int64_t size;           /* elements */
+    int64_t first;          /* of a piece: the index of its first element in the array */
+    void *bytes;            /* in the machine's order of bytes */
+    ng_tensor *tensor;      /* whose elements these are, or NULL */
+    struct ng_stored *pair; /* of a program's array the file's, and of a file's the program's */
 } ng_stored;
 
-int ng_stored_width(ng_stored_kind kind);        /* bytes of an element */
-const char *ng_stored_name(ng_stored_kind kind); /* "F32" */
+/* A list of arrays, which owns their names. */
+typedef struct {
+    ng_stored *arrays;
+    int64_t count, room;
+} ng_stored_list;
+
+/* Adds an array with the name prefix + name; false with NG_ENOMEM. */
+bool ng_stored_add(const char *function, ng_stored_list *list, const char *prefix, const char *name,
+                   ng_stored array);
+void ng_stored_free(ng_stored_list *list);
+
+/* NULL if there is none. */
+ng_stored *ng_stored_find(const ng_stored_list *list, const char *name);
+
+/* A name that two arrays have, or NULL. */
+const char *ng_stored_twice(const ng_stored_list *list);
+
+int ng_stored_width(ng_stored_kind kind);         /* bytes of an element */
+const char *ng_stored_name(ng_stored_kind kind);  /* "F32" */
+const char *ng_stored_numpy(ng_stored_kind kind); /* "f4" */
+
+/* The kind with one of these names. */
+ng_stored_kind ng_stored_kind_named(const char *name);
 ng_stored_kind ng_stored_kind_of(ng_dtype dtype);
 
 /* Reverses the bytes of each element. */
@@ -51,8 +74,8 @@ static inline void ng_little_endian(void *bytes, int64_t count, int width)
 #endif
 }
 
-/* What is to be written of a tensor. */
-ng_stored ng_stored_of(const char *name, const ng_tensor *x);
+/* A tensor as an array without a name. */
+ng_stored ng_stored_of(const ng_tensor *x);
 
 /* Hands an array's elements, little-endian, to `take` in pieces of whole elements. */
 void ng_stored_pieces(const ng_stored *stored,

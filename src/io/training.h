@@ -3,18 +3,9 @@
 #define NG_IO_TRAINING_H
 
 #include "io/file.h"
-#include "io/json.h"
 #include "io/safetensors.h"
 #include <normgrad/training.h>
 #include <signal.h>
-
-/* Something of the user's that is saved and resumed. */
-typedef struct {
-    char *name;          /* "number.loss" */
-    ng_stored_kind kind; /* of what is no tensor: a number, a count, or U64 for a generator */
-    void *memory;
-    ng_tensor *tensor; /* or NULL */
-} ng_kept;
 
 struct ng_training {
     ng_training_new_options with;
@@ -29,8 +20,7 @@ struct ng_training {
     int64_t saved_step;
     double saved_time; /* seconds */
     volatile sig_atomic_t stop;
-    ng_kept *kept;
-    int64_t n_kept, room;
+    ng_stored_list kept; /* numbers, counts, generators and tensors of the user: "number.loss" */
 };
 
 /* Writes the file and those before it. */
