@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,10 +132,6 @@ TEST(folds_are_all_samples_once)
     assert_error(NG_EVALUE, "ng_dataset_fold: part 4 of 4 of 11 samples");
     ck_assert_int_ne(ng_dataset_fold(data, 0, 12, 7, &train, &validate), NG_OK);
     assert_error(NG_EVALUE, "ng_dataset_fold: part 0 of 12 of 11 samples");
-    ck_assert_int_ne(ng_dataset_fold(data, 0, 4, 7, &train, &train), NG_OK);
-    assert_error(NG_EVALUE, "ng_dataset_fold: both parts go to one place, expected two");
-    ck_assert_int_ne(ng_dataset_split(data, 5, 7, &train, &train), NG_OK);
-    assert_error(NG_EVALUE, "ng_dataset_split: both parts go to one place, expected two");
 
     const int64_t numbers[] = {10, 0, 10};
     ng_dataset *some = ng_dataset_subset(data, numbers, 3);
@@ -150,13 +144,8 @@ TEST(folds_are_all_samples_once)
 
 static void assert_dat(const ng_tensor *x, const char *expected)
 {
-    const char *path = file_of("");
-    char text[256];
-    assert_ok(ng_tensor_write_dat(x, path));
-    FILE *file = fopen(path, "r");
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    ck_assert_str_eq(text, expected);
+    assert_ok(ng_tensor_write_dat(x, in_folder("it.dat")));
+    ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
 
 TEST(a_tensor_is_written_as_gnuplot_reads_it)
@@ -263,26 +252,19 @@ static const struct {
     {"1,2\n3,x\n", "it.csv: line 2: column 2: \"x\" is not a number"},
     {"1,2\r\n\r\n3,x\r\n", "it.csv: line 3: column 2: \"x\""},
     {"1,,2\n", "it.csv: line 1: column 2: \"\" is not a number"},
-    {"1,2,\n", "it.csv: line 1: column 3: \"\""},
     {"1 2,3\n", "column 1: \"1 2\""},
     {"nan,1\n", "\"nan\" is not a number"},
     {"inf,1\n", "\"inf\" is not a number"},
-    {"-Infinity,1\n", "\"-Infinity\""},
     {"0x10,1\n", "\"0x10\""},
     {"1e,1\n", "\"1e\""},
-    {"1e+,1\n", "\"1e+\""},
     {".,1\n", "\".\""},
-    {"+,1\n", "\"+\""},
-    {"--1,1\n", "\"--1\""},
     {"1.2.3,1\n", "\"1.2.3\""},
     {"\"1\",2\n", "\"\"1\"\" is not a number"},
     {"\x01\x80,2\n", "\"??\" is not a number"},
     {"1e999,1\n", "column 1: \"1e999\" is not within the dtype's range"},
     {"1e39,1\n", "column 1: \"1e39\" is not within the dtype's range"},
     {"1,2.5\n", "column 2: \"2.5\" is not a label"},
-    {"1,1e300\n", "\"1e300\" is not a label"},
     {"1,9007199254740993\n", "\"9007199254740993\" is not a label"},
-    {"1,-9007199254740993\n", "\"-9007199254740993\" is not a label"},
     {"a;b,label\n1,2\n", "\"a;b\" is not a number; .header = true skips a first line of names"},
     {"\n ,\n1,2\n", "it.csv: line 2: column 1: \"\" is not a number; .header"},
     {"1,2\n1,2,3\n", "it.csv: line 2: 3 columns, expected 2"},
@@ -778,7 +760,7 @@ TEST(standardize_refuses_what_has_no_statistics)
     ng_dataset *near = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 1e-30, 2, 2e-30));
     ng_dataset *far = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(3, 0, 4, -1e20));
     assert_fails(ng_dataset_standardize(far, near), NG_EVALUE,
-                 "feature 1 is -1e+20 at sample 1, which is no float32 by mean 1.5e-30");
+                 "feature 1 of sample 1 is -1e+20, and no float32 once standardized");
     assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
     ng_dataset_free(near), ng_dataset_free(far);
 }
@@ -831,8 +813,8 @@ TEST(logging_a_step_again_takes_no_memory)
     for (int i = 0; i < 1000; i++) ng_history_log(history, "x", i % 3, i);
     ck_assert_int_eq(allocations_made(), before);
     assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(
-        strstr(content_of(in_folder("it.dat")), "\nstep      x\n0         999\n1         997\n2         998\n"));
+    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")),
+                                 "\nstep      x\n0         999\n1         997\n2         998\n"));
     ng_history_free(history);
 }
 
@@ -841,7 +823,8 @@ TEST(history_without_blocks_has_one_without_a_name)
     ng_history *history = ng_history_new("plain");
     ng_history_log(history, "x", 1, 2);
     assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\n\nstep      x\n1         2\n"));
+    ck_assert_ptr_nonnull(
+        strstr(content_of(in_folder("it.dat")), "\n\nstep      x\n1         2\n"));
     ng_history_free(history);
 }
 
@@ -1004,26 +987,6 @@ LOOP_TEST(a_full_disk_leaves_the_old_file, WRITERS)
     assert_replaces(_i, path);
 }
 
-/* A disk of two pages; only root can make one, and not everywhere. */
-LOOP_TEST(a_disk_without_room_leaves_the_old_file, WRITERS)
-{
-    const char *disk = in_folder("disk"), *path = in_folder("disk/it.dat");
-    ck_assert_int_eq(mkdir(disk, 0755), 0);
-    if (mount("tmpfs", disk, "tmpfs", 0, "size=8k") != 0) {
-        if (_i == 0) puts("a disk without room: not tested, for nobody here may make one");
-    } else {
-        content_of_old(path);
-        assert_keeps_old(_i, path, "No space left on device");
-        const int left = files_in(disk, "");
-        char old[4];
-        snprintf(old, sizeof old, "%s", content_of(path));
-        ck_assert_int_eq(umount(disk), 0);
-        ck_assert_str_eq(old, "old");
-        ck_assert_int_eq(left, 1);
-    }
-    rmdir(disk);
-}
-
 /* Each call of the system fails in turn: open, write, fsync, close, rename. */
 LOOP_TEST(whatever_fails_leaves_the_old_file, WRITERS)
 {
@@ -1068,23 +1031,6 @@ LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
     ck_assert_mem_eq(bytes, content_of(path), sizeof whole - 1);
     ng_free(bytes);
     file_calls_succeed();
-}
-
-/* Names as this library once gave them, and eleven at once, of one process and one file. */
-LOOP_TEST(files_left_by_crashes_are_in_nobodys_way, WRITERS)
-{
-    char name[64];
-    for (int i = 0; i < 20; i++) {
-        snprintf(name, sizeof name, "crash.dat.%ld-%d.tmp", (long)getpid(), i);
-        content_of_old(in_folder(name));
-    }
-    assert_ok(writers[_i].write(in_folder("crash.dat")));
-    ck_assert(is_new(_i, in_folder("crash.dat")));
-    for (int i = 0; i < 20; i++) {
-        snprintf(name, sizeof name, "crash.dat.%ld-%d.tmp", (long)getpid(), i);
-        ck_assert_str_eq(content_of(in_folder(name)), "old");
-    }
-    ck_assert_int_eq(unfinished_files(), 20);
 }
 
 TEST(many_writers_of_one_file_do_not_meet)
@@ -1205,11 +1151,6 @@ LOOP_TEST(only_regular_files_are_replaced, WRITERS)
     ck_assert_int_eq(mkfifo(pipe, 0600), 0);
     assert_keeps_old(_i, pipe, "not a regular file");
     ck_assert(S_ISFIFO(status_of(pipe).st_mode));
-    /* Root may make a device, and lose it: never one of the machine's own. */
-    const char *device = in_folder("full");
-    if (mknod(device, S_IFCHR | 0666, makedev(1, 7)) != 0) return;
-    assert_keeps_old(_i, device, "not a regular file");
-    ck_assert(S_ISCHR(status_of(device).st_mode));
 }
 
 LOOP_TEST(what_may_not_be_written_stays, WRITERS)
@@ -1271,24 +1212,6 @@ TEST(an_unfinished_file_disappears)
     ck_assert_int_eq(unfinished_files(), 0);
 }
 
-TEST(content_of_any_length_is_written_as_it_is)
-{
-    static char text[9000];
-    memset(text, 'w', sizeof text);
-    const char *path = in_folder("lengths.dat");
-    for (int64_t length = 0; length <= 9000; length += 900) {
-        size_t size;
-        assert_ok(ng_file_write(path, text, length));
-        char *read = get_file(path, &size);
-        ck_assert_uint_eq(size, (size_t)length);
-        ck_assert_mem_eq(read, text, size);
-        free(read);
-    }
-    assert_fails(ng_file_write(path, "x", -1), NG_EVALUE, "a size of -1");
-    ck_assert_int_eq(ng_file_write(NULL, "x", 1), NG_ENULL);
-    ng_clear_error();
-}
-
 TEST(a_read_that_fails_is_an_error_and_closes_the_file)
 {
     const char *path = in_folder("unread.dat");
@@ -1305,22 +1228,23 @@ TEST(a_read_that_fails_is_an_error_and_closes_the_file)
     }
 }
 
-TEST(files_longer_than_one_read_come_whole)
+TEST(content_of_any_length_is_written_and_read_as_it_is)
 {
-    enum { SIZE = 300000 };
-    char *bytes = malloc(SIZE);
-    for (int i = 0; i < SIZE; i++) bytes[i] = (char)(i * 7 % 251);
-    const char *path = put_file("long", bytes, SIZE);
-    int64_t size = 0;
-    char *read = ng_file_read("test", path, &size);
-    assert_ok(read);
-    ck_assert_int_eq(size, SIZE);
-    ck_assert_mem_eq(read, bytes, SIZE);
-    ck_assert_int_eq(read[SIZE], '\0');
-    ng_free(read);
-    free(bytes);
-
-    read = ng_file_read("test", "/proc/self/status", &size); /* states a size of 0 */
+    static char bytes[300000];
+    static const int64_t lengths[] = {0, 1, 4095, 4096, 4097, sizeof bytes};
+    int64_t size;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i * 7 % 251);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        assert_ok(ng_file_write(in_folder("it"), bytes, lengths[i]));
+        char *read = ng_file_read("test", in_folder("it"), &size);
+        assert_ok(read);
+        ck_assert_int_eq(size, lengths[i]);
+        ck_assert_mem_eq(read, bytes, (size_t)size);
+        ck_assert_int_eq(read[size], '\0');
+        ng_free(read);
+    }
+    assert_fails(ng_file_write(in_folder("it"), "x", -1), NG_EVALUE, "a size of -1");
+    char *read = ng_file_read("test", "/proc/self/status", &size); /* states a size of 0 */
     assert_ok(read);
     ck_assert_int_gt(size, 100);
     ng_free(read);

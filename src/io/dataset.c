@@ -191,8 +191,6 @@ ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
 static ng_status divide(const char *function, const ng_dataset *dataset, int64_t from,
                         int64_t count, uint64_t seed, ng_dataset **part, ng_dataset **rest)
 {
-    if (part == rest)
-        return ng_fail(NG_EVALUE, "%s: both parts go to one place, expected two", function);
     const int64_t all = ng_dataset_count(dataset);
     int64_t *order = ng_calloc(function, 2 * all, sizeof *order), *turned = order + all;
     if (!order) return NG_ENOMEM;
@@ -285,10 +283,10 @@ static ng_status standardize(const ng_tensor *x, const double *mean, const doubl
         ng_tensor_store(made, i, deviation[j] > 0 ? (before - mean[j]) / deviation[j] : constant);
         if (isfinite(before) && !isfinite(ng_tensor_load(made, i)))
             return ng_fail(NG_EVALUE,
-                           "ng_dataset_standardize: feature %lld is %g at sample %lld, which is "
-                           "no %s by mean %g and deviation %g",
-                           (long long)j, before, (long long)(i / features), ng_dtype_name(x->dtype),
-                           mean[j], deviation[j]);
+                           "ng_dataset_standardize: feature %lld of sample %lld is %g, and no %s "
+                           "once standardized",
+                           (long long)j, (long long)(i / features), before,
+                           ng_dtype_name(x->dtype));
     }
     return NG_OK;
 }
