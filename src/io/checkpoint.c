@@ -27,8 +27,8 @@ static size_t match_parts(const char *at, const char *from)
     return same && (at[length] == '.' || at[length] == '\0') ? length : 0;
 }
 
-/* A copy of `name` in which each run of parts that equals `from` is replaced by `to`; ng_free it.
- * *any is set if there was one. */
+/* Returns a copy of `name` with `to` in place of each run of parts that equals `from`, and sets
+ * *any if there was one. ng_free the copy. */
 static char *renamed(const char *name, const char *from, const char *to, bool *any)
 {
     ng_text text = {.function = module_load};
@@ -70,7 +70,7 @@ static bool rename_all(ng_safetensors *file, const char *const *rename)
 
 /* ---- Load ---------------------------------------------------------------------------------- */
 
-/* Adds the names of arrays without a pair; how many there are. */
+/* Adds the names of arrays without a pair to the report and returns how many there are. */
 static int64_t report_unpaired(ng_load_report *report, const char *heading,
                                const ng_stored_list *list)
 {
@@ -86,7 +86,7 @@ static int64_t report_unpaired(ng_load_report *report, const char *heading,
     return count;
 }
 
-/* Whether each array that has a pair can take its elements, and there is one. */
+/* Fills the report. False if an array cannot hold the elements of its pair, or no array has one. */
 static bool arrays_fit(const ng_safetensors *file, const ng_stored_list *list,
                        ng_load_report *report)
 {

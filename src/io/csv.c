@@ -12,14 +12,14 @@ typedef struct {
     ng_lines lines;
     int64_t rows, columns;
     int64_t label;        /* the label's column, from 1, or 0 for none */
-    int64_t first_target; /* the first target's column; behind the last one without targets */
+    int64_t first_target; /* its column, from 1; columns + 1 without targets */
     ng_tensor *x, *y;
-    int64_t x_stored, y_stored; /* how many elements */
+    int64_t x_stored, y_stored; /* elements so far */
 } csv_reader;
 
 static bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-/* The next line that is not blank. A tab that separates cells is no blank. */
+/* Goes to the next line that is not blank. A delimiter is not a blank. */
 static bool csv_next_row(csv_reader *csv)
 {
     while (ng_lines_next(&csv->lines))
@@ -36,7 +36,7 @@ static int64_t csv_columns_of(const csv_reader *csv)
     return columns;
 }
 
-/* Quotes a cell, printable, and cut if it is long. */
+/* Quotes at most 40 characters of a cell, with '?' for those that are not printable. */
 static bool csv_fail_cell(const csv_reader *csv, int64_t column, const char *at, const char *stop,
                           const char *expected)
 {

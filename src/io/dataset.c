@@ -7,7 +7,7 @@
 struct ng_dataset {
     ng_tensor *x, *y;  /* (count, ...) each; y may be NG_NONE */
     int64_t *order;    /* order[i] is the sample that is handed out as number i */
-    bool standardized; /* so that its statistics are not those of its samples as they were */
+    bool standardized; /* its samples, or those that they were taken from */
 };
 
 /* ---- Make ---------------------------------------------------------------------------------- */
@@ -124,7 +124,8 @@ static ng_shape rows_shape(const ng_tensor *x, int64_t count)
     return shape;
 }
 
-/* from[order[i]] for `count` samples: a tensor of the tape, or of the caller if it is NULL. */
+/* Copies from[order[i]] for `count` samples to a tensor of the tape or, if that is NULL, of
+ * yours. */
 static ng_tensor *gathered(const char *function, ng_tape *tape, const ng_tensor *from,
                            const int64_t *order, int64_t count)
 {
@@ -141,7 +142,7 @@ static ng_tensor *gathered(const char *function, ng_tape *tape, const ng_tensor 
 
 /* ---- Split and shuffle --------------------------------------------------------------------- */
 
-/* The samples of these numbers, copied. */
+/* Copies the samples of these numbers. */
 static ng_dataset *samples_new(const char *function, const ng_dataset *dataset,
                                const int64_t *numbers, int64_t count)
 {
@@ -186,8 +187,8 @@ ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
     return shard;
 }
 
-/* Copies the samples from..from + count - 1 of a random order to *part and all others to *rest, or
- * neither. */
+/* Copies the samples from..from + count - 1 of a random order to *part and the others to *rest.
+ * After an error neither is set. */
 static ng_status divide(const char *function, const ng_dataset *dataset, int64_t from,
                         int64_t count, uint64_t seed, ng_dataset **part, ng_dataset **rest)
 {

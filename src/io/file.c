@@ -99,9 +99,9 @@ void ng_text_number(ng_text *text, uint64_t value, int bytes)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* Adds all that a descriptor has; NULL, or why it cannot. The stated size is a first guess: it is 0
- * for pipes and in /proc. While an open pipe is empty, its first read fails with EAGAIN; then the
- * next one may wait. */
+/* Adds all bytes of a descriptor and returns NULL, or returns why it cannot. The size that the
+ * system states is a first guess: it is 0 for pipes and in /proc. Reading an empty pipe that has a
+ * writer fails with EAGAIN; from then on reads wait. */
 static const char *read_to_end(int fd, ng_text *text)
 {
     struct stat status;
@@ -144,8 +144,8 @@ static void replacement_fail(ng_replacement *file, const char *path, const char 
         file->status = ng_fail(NG_EIO, "%s: cannot write %s: %s", file->function, path, why);
 }
 
-/* Follows the links of `name`; if nothing stands there yet, the path is the name itself. False with
- * errno, also for a link that leads nowhere. */
+/* Writes the name with its links followed to `path`. If there is no such file yet, that is the name
+ * itself. False with errno, also for a link that leads nowhere. */
 static bool resolve(const char *name, char *path)
 {
     struct stat status;
@@ -155,8 +155,8 @@ static bool resolve(const char *name, char *path)
     return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
 }
 
-/* Opens a new file in the folder of the one to be replaced. O_EXCL passes over names that others
- * have, also those that a killed process left. A long name is cut. */
+/* Opens a new file beside the one to be replaced. With O_EXCL a name that exists is an error, and
+ * the next number is tried: another thread uses the file, or a killed process left it. */
 static int open_beside(ng_replacement *file, mode_t mode)
 {
     static atomic_int number;

@@ -1,8 +1,7 @@
 /* Named series of numbers by step, and the aligned columns that gnuplot reads.
  *
- * A block keeps its points in the order of steps, and of series at one step: the order in which
- * they are written. A point is mostly logged after those before it, so its place is found at
- * once. */
+ * A block keeps its points in the order in which they are written: by step, and then by series.
+ * Most points are logged in this order, so the search for a point's place begins at the end. */
 #include "io/history.h"
 #include <errno.h>
 #include <math.h>
@@ -29,7 +28,7 @@ struct ng_history {
     int64_t count, room;
 };
 
-/* A copy with spaces in place of new lines. */
+/* Copies a text with spaces in place of new lines. */
 static char *one_line_copy(const char *function, const char *text)
 {
     char *copy = ng_copy_text(function, text);
@@ -103,7 +102,7 @@ static bool is_series_name(const char *name)
     return *name && name[strspn(name, allowed)] == '\0' && strcmp(name, "step") != 0;
 }
 
-/* The index of a series; n_series if there is none of the name. */
+/* Returns the index of a series, or n_series if there is none of the name. */
 static int64_t find_series(const history_block *b, const char *name)
 {
     int64_t i = 0;
@@ -273,7 +272,7 @@ static bool parse_value(const char *word, double *value)
     return ng_parse_number(word, word + strlen(word), value) && isfinite(*value);
 }
 
-/* "step", and the names of the series. */
+/* Parses "step" and the names of the series. */
 static bool parse_names(const ng_lines *in, bool all, history_block *b)
 {
     char *at = in->at, *word = next_word(&at);
@@ -305,7 +304,7 @@ static bool parse_history_row(const ng_lines *in, history_block *b)
     return !next_word(&at) || history_expected(in, "no more values than series");
 }
 
-/* From its name, if it has one, to the blank line or the end behind it. */
+/* Parses a block from its name or first line to the blank line or the end after it. */
 static bool parse_history_block(ng_lines *in, bool all, ng_history *history)
 {
     if (in->at[0] == '#') {

@@ -63,8 +63,8 @@ bool ng_json_object(ng_json *json, bool (*member)(ng_json *json, const char *key
 
 static const char json_letters[] = "btnfr\"\\/", json_escaped[] = "\b\t\n\f\r\"\\/";
 
-/* Writes the character of four hexadecimal digits to `to` in UTF-8, which is not longer than the
- * escape; where it ends, or NULL. */
+/* Writes the character of four hexadecimal digits to `to` in UTF-8, which takes at most three
+ * bytes. Returns where it ends, or NULL. */
 static char *json_unicode(ng_json *json, char *to)
 {
     char digits[5] = "";

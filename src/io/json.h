@@ -19,13 +19,13 @@ bool ng_json_expected(const ng_json *json, const char *what);
 bool ng_json_take(ng_json *json, char c);
 bool ng_json_need(ng_json *json, char c);
 
-/* Whether only blanks are left; else an error. */
+/* An error if more than blanks is left. */
 bool ng_json_end(ng_json *json);
 
-/* A string, ended with a zero byte. An escaped character beyond U+FFFF, and \u0000, is an error. */
+/* Reads a string and ends it with a zero byte. \u0000 and escaped surrogates are errors. */
 bool ng_json_string(ng_json *json, const char **text);
 
-/* A whole number from 0 to 2^63 - 1. */
+/* Reads a whole number from 0 to 2^63 - 1. */
 bool ng_json_count(ng_json *json, int64_t *value);
 
 /* Calls `member` with the key of each member of an object, after the colon. */
@@ -34,7 +34,7 @@ bool ng_json_object(ng_json *json, bool (*member)(ng_json *json, const char *key
 
 void ng_json_print_string(ng_text *text, const char *string);
 
-/* Whether Python decodes a text as UTF-8: without surrogates and overlong forms. */
+/* Whether a text is UTF-8 as Python decodes it: without surrogates and overlong forms. */
 bool ng_is_utf8(const char *text);
 
 #endif

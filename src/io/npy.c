@@ -107,7 +107,7 @@ static bool parse_npy_header(ng_json *json, npy_header *h)
            parse_shape(json, &h->shape);
 }
 
-/* Reads the header; how many bytes it took with what stands before it, or -1. */
+/* Reads the file up to the elements. Returns how many bytes that took, or -1. */
 static int64_t read_header(ng_source *source, int64_t size, npy_header *h)
 {
     unsigned char head[12] = {0};
@@ -130,8 +130,8 @@ static int64_t read_header(ng_source *source, int64_t size, npy_header *h)
 
 /* ---- The elements -------------------------------------------------------------------------- */
 
-/* Goes to the next element of an array whose first dimension runs fastest: `at` is its place row by
- * row. */
+/* Goes to the next element in an order in which the first dimension runs fastest. `at` is the
+ * element's index in row-major order. */
 static int64_t next_in_columns(ng_shape shape, int64_t index[NG_MAX_RANK], int64_t at)
 {
     for (int axis = 0; axis < shape.rank; axis++) {
@@ -143,7 +143,7 @@ static int64_t next_in_columns(ng_shape shape, int64_t index[NG_MAX_RANK], int64
     return at;
 }
 
-/* Elements of x's dtype go straight into it, others by way of a small piece. */
+/* Reads elements of x's dtype straight into x, and converts others in pieces. */
 static bool read_elements(ng_source *source, const npy_header *h, const char *name, ng_tensor *x)
 {
     const int width = ng_stored_width(h->kind);

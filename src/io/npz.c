@@ -22,8 +22,8 @@ static void add_to_crc(void *crc, const void *bytes, int64_t count)
     *sum = ng_crc32(*sum, bytes, count);
 }
 
-/* Adds what the local header and the directory's entry have in common. The date is the first that
- * there is, so that equal tensors give equal files. */
+/* Adds the fields that the local header and the directory's entry share. The date is always the
+ * first one, so that equal tensors give equal files. */
 static void print_fields(ng_text *text, const char *name, uint32_t crc, int64_t size)
 {
     enum { VERSION = 20, UTF8 = 0x800, FIRST_DAY = 0x21 };
@@ -38,7 +38,7 @@ static void print_fields(ng_text *text, const char *name, uint32_t crc, int64_t 
     ng_text_number(text, 0, 2);
 }
 
-/* Writes one array and adds its entry to the directory; how many bytes it took. */
+/* Writes one array, adds its entry to the directory and returns how many bytes the array took. */
 static int64_t write_array(ng_replacement *file, const ng_npz_array *array, int64_t offset,
                            ng_text *directory)
 {
@@ -133,7 +133,7 @@ typedef struct {
     int64_t packed, size, offset;
 } zip_entry;
 
-/* A little-endian number; of 8 bytes at most 2^63 - 1, which no file has. */
+/* Reads a little-endian number. Numbers beyond int64 give INT64_MAX, which is refused later. */
 static int64_t zip_number(const unsigned char *bytes, int count)
 {
     uint64_t value = 0;
@@ -159,8 +159,8 @@ static bool find_directory(archive *a)
     return true;
 }
 
-/* Reads the numbers of an entry that their fields are too narrow for from the extra field, whose
- * id is 1: size, packed size and offset, those that are needed. */
+/* Reads the numbers that are too large for their fields from the extra field, whose id is 1. It has
+ * only those numbers, in this order. */
 static bool widen_numbers(zip_entry *e, const unsigned char *extra, int64_t length)
 {
     int64_t *const numbers[] = {&e->size, &e->packed, &e->offset};
@@ -198,14 +198,14 @@ static bool read_entry(const archive *a, int64_t *at, zip_entry *e)
     return true;
 }
 
-/* The length of an entry's name without ".npy". */
+/* Returns the length of an entry's name without ".npy". */
 static int base_length(const zip_entry *e)
 {
     const int base = e->name_length - 4;
     return base > 0 && memcmp(e->name + base, ".npy", 4) == 0 ? base : e->name_length;
 }
 
-/* The entry of an array; an error names those that are there. */
+/* Finds the entry of an array. The error names the arrays that are there. */
 static bool find_array(const archive *a, const char *name, zip_entry *found)
 {
     char names[256] = "";

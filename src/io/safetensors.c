@@ -44,7 +44,7 @@ typedef struct {
     char text[24];
 } digest_string;
 
-/* The digest of sorted arrays and of texts. */
+/* Returns the digest of sorted arrays and of texts. */
 static digest_string digest_of_all(const ng_stored_list *list, const ng_stored_text *texts,
                                    int64_t n_texts)
 {
@@ -179,8 +179,8 @@ static bool parse_text(ng_json *json, const char *key, void *data)
     return true;
 }
 
-/* The offsets must hold the bytes that the shape needs. For a dtype that is not read nobody knows
- * how many those are. */
+/* Reads an array's entry. Its offsets must hold the bytes that its shape needs, which is unknown
+ * for a dtype that is not read. */
 static bool parse_entry(ng_json *json, const char *key, void *data)
 {
     const reading *r = data;

@@ -5,10 +5,9 @@
  *      "0.weight":{"dtype":"F32","shape":[128,64],"data_offsets":[0,32768]},...}   and spaces
  *     the elements of all arrays, one after the other, without holes
  *
- * Everything is little-endian. As Python's package writes them, arrays stand in the order of their
- * dtypes, the last of ng_stored_kind first, and then by name, and the header is a multiple of 8
- * bytes long. Our files have a text "digest": an FNV-1a of names, shapes, elements and the other
- * texts in the file's order. */
+ * Everything is little-endian. As in the files of Python's package, arrays are sorted by dtype, the
+ * last of ng_stored_kind first, and then by name; and the header's length is a multiple of 8. Our
+ * files have a text "digest": an FNV-1a of names, shapes, elements and the other texts. */
 #ifndef NG_IO_SAFETENSORS_H
 #define NG_IO_SAFETENSORS_H
 

@@ -1,4 +1,4 @@
-/* Elements of the arrays in files, and how they become those of tensors. */
+/* Arrays in files and lists of them; their elements converted to those of tensors. */
 #include "io/stored.h"
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Arrays of numbers as files have them: of more dtypes than tensors, little-endian. */
+/* Arrays as files have them: little-endian, and of more dtypes than tensors. */
 #ifndef NG_IO_STORED_H
 #define NG_IO_STORED_H
 
@@ -33,7 +33,7 @@ typedef struct ng_stored {
     int64_t first;          /* of a piece: the index of its first element in the array */
     void *bytes;            /* in the machine's order of bytes */
     ng_tensor *tensor;      /* whose elements these are, or NULL */
-    struct ng_stored *pair; /* of a program's array the file's, and of a file's the program's */
+    struct ng_stored *pair; /* the file's array for a program's one, and the other way round */
 } ng_stored;
 
 /* A list of arrays, which owns their names. */
@@ -50,7 +50,7 @@ void ng_stored_free(ng_stored_list *list);
 /* NULL if there is none. */
 ng_stored *ng_stored_find(const ng_stored_list *list, const char *name);
 
-/* A name that two arrays have, or NULL. */
+/* Returns a name that two arrays have, or NULL. */
 const char *ng_stored_twice(const ng_stored_list *list);
 
 int ng_stored_width(ng_stored_kind kind);         /* bytes of an element */
@@ -77,24 +77,24 @@ static inline void ng_little_endian(void *bytes, int64_t count, int width)
 /* A tensor as an array without a name. */
 ng_stored ng_stored_of(const ng_tensor *x);
 
-/* Hands an array's elements, little-endian, to `take` in pieces of whole elements. */
+/* Calls `take` with pieces of an array's elements, little-endian. */
 void ng_stored_pieces(const ng_stored *stored,
                       void (*take)(void *to, const void *bytes, int64_t count), void *to);
 
 /* Writes the elements to a file. */
 void ng_stored_write(const ng_stored *stored, ng_replacement *file);
 
-/* How many bytes an array of this shape has; -1 if that is beyond int64. */
+/* Returns how many bytes an array of this shape has, or -1 if that is beyond int64. */
 int64_t ng_stored_bytes(ng_stored_kind kind, ng_shape shape);
 
-/* Whether x can hold each element: no float beyond its range, no integer that it would round. An
- * error names the array and the first element that does not fit. */
+/* Whether x can hold each element: a float must be within its range, an integer must not be
+ * rounded. The error names the array and the first element that does not fit. */
 bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *x);
 
-/* Writes element i to x[at], which can hold it. */
+/* Writes element i to x[at]. Call ng_stored_fits first. */
 void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t at);
 
-/* Fills x, which has the array's shape and can hold its elements. */
+/* Fills x, which has the array's shape. Call ng_stored_fits first. */
 void ng_stored_load(const ng_stored *stored, ng_tensor *x);
 
 #endif

@@ -71,7 +71,7 @@ void ng_training_free(ng_training *training)
 
 /* ---- What is kept for the user ------------------------------------------------------------- */
 
-/* Keeps an array under kind + name; NG_EVALUE if the name is taken. */
+/* Keeps an array under the name kind + name. */
 static ng_status keep_as(const char *function, ng_training *self, const char *kind,
                          const char *name, ng_stored array)
 {
@@ -139,7 +139,7 @@ static bool is_due(const ng_training *self)
     return self->with.minutes > 0 && seconds_now() - self->saved_time >= 60 * self->with.minutes;
 }
 
-/* Counts, and saves if it is time. False if the training ends here. */
+/* Counts the step that was begun, and saves if it is time. False if the training ends here. */
 static bool training_goes_on(const char *function, ng_training *self)
 {
     if (!ng_given(function, "training", self) || ng_failed() || self->over) return false;

@@ -1,4 +1,4 @@
-/* The file of a training: everything that the steps to come depend on, by name.
+/* The file of a training has everything that later steps depend on:
  *
  *     module.NAME                  parameters and buffers
  *     optimizer.K.NAME             the K-th state array of a parameter
@@ -29,10 +29,10 @@ typedef struct {
     const char *function;
     ng_safetensors *file; /* that is read, or NULL */
     ng_stored_list list;
-    int64_t copies; /* how many arrays, the first ones, lie below */
+    int64_t copies; /* the first so many arrays are the copies below */
     bool failed;
 
-    /* Copies of what does not lie in memory as it lies in the file. */
+    /* Copies of what has another form in memory than in the file. */
     int64_t position[POSITIONS];
     double rate;
     uint64_t streams[8];
@@ -104,7 +104,7 @@ static void add_copies(training_state *s, const ng_training *self)
     add_copy(s, "tape", NG_STORED_U64, NG_SHAPE(2, 4), s->streams);
 }
 
-/* Whether a parameter's gradient waits for a step: here, or in the file. */
+/* Whether a parameter's gradient waits for a step: in the file if one is read, else here. */
 static bool gradient_waits(training_state *s, const ng_moved *moved)
 {
     if (!s->file) return ng_has_new_gradient(moved);
@@ -276,7 +276,7 @@ static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, b
     }
 }
 
-/* Nothing fails from here on. */
+/* Cannot fail. */
 static void commit_state(const training_state *s, ng_training *self, ng_history *history,
                          bool changed)
 {
@@ -293,7 +293,7 @@ static void commit_state(const training_state *s, ng_training *self, ng_history 
     self->in_epoch = self->resumed = s->position[AT_IN_EPOCH];
 }
 
-/* The history of the file, from a copy of its text, which parsing changes. */
+/* Parses a copy of the file's history, because parsing changes the text. */
 static ng_history *read_history(training_state *s, const char *text)
 {
     ng_text_add(&s->history, text, (int64_t)strlen(text));

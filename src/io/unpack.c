@@ -133,7 +133,8 @@ static bool is_gzip(const char *at, const char *end)
     return end - at >= 2 && (unsigned char)at[0] == 0x1f && (unsigned char)at[1] == 0x8b;
 }
 
-/* Adds the content of one member, whose checksum zlib compares; where it ends, or NULL. */
+/* Adds the content of one member and returns where the member ends, or NULL. zlib compares the
+ * checksum. */
 static const char *gunzip_member(ng_origin origin, const char *at, const char *end, ng_text *out)
 {
     unsigned char piece[1 << 14];
@@ -146,7 +147,7 @@ static const char *gunzip_member(ng_origin origin, const char *at, const char *e
     return made == 0 && !out->failed ? (const char *)source.next : NULL;
 }
 
-/* The content of a gzip file: all its members, one after the other. */
+/* Returns the content of a gzip file: of all its members, one after the other. */
 static char *gunzip(ng_origin origin, const char *at, int64_t count, int64_t *size)
 {
     ng_text out = {.function = origin.function};
