@@ -64,6 +64,26 @@ char *get_file(const char *path, size_t *size)
     return bytes;
 }
 
+void read_damaged(const char *from, const char *name, size_t step,
+                  void (*read)(const char *path, bool is_cut))
+{
+    static const char values[] = {0, 1, ' ', '"', '}', '9', (char)0x80, (char)0xff};
+    size_t size;
+    char *bytes = get_file(from, &size);
+    for (size_t i = 0; i < size; i += step) {
+        const char was = bytes[i];
+        for (size_t k = 0; k < sizeof values; k++) {
+            bytes[i] = values[k];
+            if (bytes[i] != was) read(put_file(name, bytes, size), false);
+            ng_clear_error();
+        }
+        bytes[i] = was;
+        read(put_file(name, bytes, i), true);
+        ng_clear_error();
+    }
+    free(bytes);
+}
+
 int files_in(const char *path, const char *part)
 {
     int count = 0;

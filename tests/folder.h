@@ -2,6 +2,7 @@
 #ifndef NG_TESTS_FOLDER_H
 #define NG_TESTS_FOLDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Fixture: makes the folder, in $TMPDIR if it is set; removes it with all that is in it. */
@@ -17,6 +18,11 @@ const char *put_text(const char *name, const char *text);
 
 /* All bytes of a file, with a zero byte after them; free them. */
 char *get_file(const char *path, size_t *size);
+
+/* Calls `read` with damaged copies of a file, of the given name: each `step`-th byte is set to other
+ * values, and the file is cut before it. */
+void read_damaged(const char *from, const char *name, size_t step,
+                  void (*read)(const char *path, bool is_cut));
 
 /* How many files in the folder, or in another one, have names that contain `part`. */
 int files_named(const char *part);

@@ -1,7 +1,6 @@
 /* Networks in files: the safetensors format, from and for other programs. */
 #include "folder.h"
 #include "golden.h"
-#include "io/safetensors.h"
 #include "support.h"
 
 /* ---- Tools --------------------------------------------------------------------------------- */
@@ -191,23 +190,6 @@ TEST(a_name_may_be_any_text)
     assert_fails(ng_module_save(net, in_folder("it")), NG_EVALUE,
                  "ng_module_save: a tensor is named \"__metadata__\"");
     ng_module_free(net);
-}
-
-TEST(two_arrays_of_one_name_are_not_written)
-{
-    static const float values[2];
-    ng_stored arrays[3] = {{.name = "b"}, {.name = "a"}, {.name = "b"}};
-    ng_stored_list list = {.arrays = arrays, .count = 3};
-    for (int i = 0; i < 3; i++) {
-        arrays[i].kind = i == 2 ? NG_STORED_I32 : NG_STORED_F32;
-        arrays[i].shape = NG_SHAPE(2);
-        arrays[i].size = 2;
-        arrays[i].bytes = (void *)values;
-    }
-    const char *path = in_folder("twice");
-    assert_fails(ng_safetensors_write("it", path, &list, NULL, 0), NG_EVALUE,
-                 "it: two tensors are named \"b\"");
-    ck_assert_int_eq(files_named("twice"), 0);
 }
 
 TEST(what_a_dtype_cannot_hold_is_refused)
@@ -457,35 +439,23 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
     ng_module_free(net);
 }
 
-/* Each byte of a file in turn set to several values, and every length: it is refused and changes
- * nothing, or it is a file still, and a digest would have told. */
-TEST(nonsense_is_refused_without_harm)
+/* The digest and a strict header leave no byte that may differ. */
+static void load_damaged(const char *path, bool is_cut)
 {
     ng_module *net = ng_linear_new(1, 1), *twin = ng_linear_new(1, 1);
-    const char *path = in_folder("it.safetensors");
-    assert_ok(ng_module_save(net, path));
-    size_t size;
-    char *bytes = get_file(path, &size);
-    const char values[] = {0, 1, ' ', '"', '{', '}', ',', '9', 0x7f, (char)0x80, (char)0xff};
-    for (size_t i = 0; i < size; i++) {
-        const char was = bytes[i];
-        for (size_t k = 0; k < sizeof values; k++) {
-            if (values[k] == was) continue;
-            bytes[i] = values[k];
-            const ng_status status =
-                ng_module_load(net, put_file("bad", bytes, size), .verify = true);
-            /* A blank for a blank is nothing; all else is. */
-            ck_assert_int_ne(status, NG_OK);
-            ng_clear_error();
-            assert_same_bits(ng_module_find(net, "weight"), ng_module_find(twin, "weight"));
-        }
-        bytes[i] = was;
-    }
-    for (size_t length = 0; length < size; length++) {
-        ck_assert_int_eq(ng_module_load(net, put_file("bad", bytes, length)), NG_EPARSE);
-        ng_clear_error();
-    }
-    free(bytes), ng_module_free(net), ng_module_free(twin);
+    const ng_status status = ng_module_load(net, path, .verify = true);
+    ck_assert_int_ne(status, NG_OK);
+    if (is_cut) ck_assert_int_eq(status, NG_EPARSE);
+    assert_same_bits(ng_module_find(net, "weight"), ng_module_find(twin, "weight"));
+    ng_module_free(net), ng_module_free(twin);
+}
+
+TEST(a_damaged_network_is_refused_without_harm)
+{
+    ng_module *net = ng_linear_new(1, 1);
+    assert_ok(ng_module_save(net, in_folder("it.safetensors")));
+    ng_module_free(net);
+    read_damaged(in_folder("it.safetensors"), "damaged", 1, load_damaged);
 }
 
 TEST(memory_is_bounded_by_the_files_size)

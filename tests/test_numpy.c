@@ -268,35 +268,22 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
     }
 }
 
-/* Each byte of a file in turn another one, and every length: read in some form, or refused. */
-static void assert_survives(const char *from, const char *name, void (*read)(const char *path))
+static void read_npy(const char *path, bool is_cut)
 {
-    size_t size;
-    char *bytes = get_file(from, &size);
-    const size_t step = 1 + size / 700;
-    for (size_t i = 0; i < size; i += step) {
-        static const char values[] = {0, (char)0xff, (char)0x80, 1};
-        const char was = bytes[i];
-        for (size_t k = 0; k < sizeof values; k++) {
-            bytes[i] = values[k];
-            read(put_file(name, bytes, size));
-            ng_clear_error();
-        }
-        bytes[i] = was;
-        read(put_file(name, bytes, i));
-        ck_assert(ng_failed());
-        ng_clear_error();
-    }
-    free(bytes);
+    ng_tensor_free(ng_tensor_load_npy(path));
+    ck_assert(!is_cut || ng_failed());
 }
 
-static void read_npy(const char *path) { ng_tensor_free(ng_tensor_load_npy(path)); }
-static void read_npz(const char *path) { ng_tensor_free(ng_tensor_load_npz(path, "fortran")); }
+static void read_npz(const char *path, bool is_cut)
+{
+    ng_tensor_free(ng_tensor_load_npz(path, "fortran"));
+    ck_assert(!is_cut || ng_failed());
+}
 
 TEST(damaged_files_are_refused_without_harm)
 {
-    assert_survives("tests/golden/numpy3.npy", "it.npy", read_npy);
-    for (int i = 0; i < ARCHIVES; i++) assert_survives(archives[i], "it.npz", read_npz);
+    read_damaged("tests/golden/numpy3.npy", "it.npy", 1, read_npy);
+    for (int i = 0; i < ARCHIVES; i++) read_damaged(archives[i], "it.npz", 17, read_npz);
     ck_assert_int_eq(allocations_live(), 0);
 }
 

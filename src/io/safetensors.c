@@ -113,8 +113,6 @@ ng_status ng_safetensors_write(const char *function, const char *path, ng_stored
             return ng_fail(NG_EVALUE, "%s: a tensor is named \"%s\", expected UTF-8 and not that",
                            function, name);
     }
-    const char *twice = ng_stored_twice(list);
-    if (twice) return ng_fail(NG_EVALUE, "%s: two tensors are named \"%s\"", function, twice);
     sort_arrays(list);
 
     ng_text header = {.function = function}, length = header;
@@ -231,10 +229,8 @@ bool ng_safetensors_open(ng_safetensors *file, const char *function, const char 
     char *header = file->content + 8, *end = header + length;
     ng_json json = {file->origin, header, header, end};
     reading r = {.file = file, .data = end, .data_bytes = size - 8 - (int64_t)length};
-    if (!ng_json_object(&json, parse_entry, &r) || !ng_json_end(&json)) return false;
-    const char *twice = ng_stored_twice(&file->list);
-    if (twice) return ng_refuse(file->origin, NG_EPARSE, "\"%s\" stands in it twice", twice);
-    return digest_holds(file, verify);
+    return ng_json_object(&json, parse_entry, &r) && ng_json_end(&json) &&
+           digest_holds(file, verify);
 }
 
 void ng_safetensors_close(ng_safetensors *file)

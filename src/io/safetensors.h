@@ -18,12 +18,12 @@ typedef struct {
     const char *key, *text;
 } ng_stored_text;
 
-/* Replaces a file. The arrays are sorted; the digest is added to the texts. Two arrays of one name,
- * and a name that is not UTF-8 or is "__metadata__", are NG_EVALUE. */
+/* Replaces a file. The arrays, whose names differ, are sorted; the digest is added to the texts. A
+ * name that is not UTF-8 or is "__metadata__" is NG_EVALUE. */
 ng_status ng_safetensors_write(const char *function, const char *path, ng_stored_list *list,
                                const ng_stored_text *texts, int n_texts);
 
-/* A file in memory. Each array has the bytes that its shape needs, and all names differ. */
+/* A file in memory. Each array has the bytes that its shape needs. */
 typedef struct {
     ng_origin origin;
     char *content; /* the whole file */

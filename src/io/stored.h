@@ -47,7 +47,7 @@ bool ng_stored_add(const char *function, ng_stored_list *list, const char *prefi
                    ng_stored array);
 void ng_stored_free(ng_stored_list *list);
 
-/* NULL if there is none. */
+/* Returns the first array of this name, or NULL. */
 ng_stored *ng_stored_find(const ng_stored_list *list, const char *name);
 
 /* Returns a name that two arrays have, or NULL. */
