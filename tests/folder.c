@@ -10,7 +10,7 @@ static char folder[128];
 
 void make_test_folder(void)
 {
-    /* In memory where there is such a place: thousands of files are brought to the disk. */
+    /* In memory if possible, because each of thousands of files is synced. */
     const char *wanted = getenv("TMPDIR");
     const char *usual = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     const char *above = wanted && strlen(wanted) < 64 ? wanted : usual;

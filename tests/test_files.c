@@ -17,7 +17,7 @@ static void tear_down(void)
     remove_test_folder();
 }
 
-/* A file with this header, and `bytes` zero bytes after it. */
+/* Writes a file with this header and `bytes` zero bytes after it. */
 static const char *file_of(const char *header, size_t bytes)
 {
     static char content[4096];
@@ -107,7 +107,7 @@ LOOP_TEST(pytorchs_networks_give_pytorchs_outputs, NETWORKS)
                              .rename = networks[_i].rename));
     assert_computes_the_same(net, networks[_i].name);
 
-    /* What we save of it gives them too. */
+    /* So does the network after saving and loading. */
     const char *path = in_folder("again.safetensors");
     ng_module *again = in_double(networks[_i].make());
     assert_ok(ng_module_save(net, path));
@@ -134,7 +134,7 @@ LOOP_TEST(a_saved_network_has_the_bytes_that_python_writes, 2)
 
 /* ---- Other dtypes -------------------------------------------------------------------------- */
 
-/* A module of one buffer, named as it is told. */
+/* A module with one buffer of a given name. */
 typedef struct {
     ng_module base;
 } keeper;
@@ -194,7 +194,7 @@ TEST(a_name_may_be_any_text)
 
 TEST(what_a_dtype_cannot_hold_is_refused)
 {
-    /* -2^31 is a float, 2^31 - 1 is none. */
+    /* -2^31 is exact in float32, 2^31 - 1 is not. */
     ng_module *net = keeper_new("i32", NG_SHAPE(2));
     assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true), NG_EVALUE,
                  "\"i32\" (I32): element 1 is 2147483647, which is no float32");
@@ -255,12 +255,12 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     assert_same_bits(ng_module_find(other, "4.weight"), kept);
     assert_same_bits(ng_module_find(other, "0.weight"), ng_module_find(saved, "0.weight"));
 
-    /* A part with another shape is no part that is missing. */
+    /* A tensor of another shape is not a missing one. */
     assert_fails(ng_module_load(other, path, .partial = true, .rename = NG_RENAME("3", "4")),
                  NG_ESHAPE, "\"4.weight\" of shape (3, 7), expected (2, 7)");
     assert_same_bits(ng_module_find(other, "4.weight"), kept);
 
-    /* Nor is one of as many elements. */
+    /* Also not with the same number of elements. */
     ng_module *turned = keeper_new("x", NG_SHAPE(3, 2));
     assert_fails(ng_module_load(turned, file_of("{\"x\":{\"dtype\":\"F32\",\"shape\":[2,3],"
                                                 "\"data_offsets\":[0,24]}}",
@@ -269,7 +269,7 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     ng_module_free(turned);
     assert_ok(ng_module_save(saved, path));
 
-    /* Nothing at all is no part. */
+    /* A file with nothing for the module is an error. */
     ng_module *stranger = ng_sequential_new(ng_residual_new(ng_linear_new(2, 2)));
     assert_fails(ng_module_load(stranger, path, .partial = true), NG_EVALUE,
                  "nothing for the module; kept: 0.inner.weight, 0.inner.bias; unused: 1.");
@@ -281,7 +281,7 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     ng_module_free(saved), ng_module_free(other), ng_module_free(stranger);
 }
 
-/* Tensors of dtypes that the library does not read stand in the way of nothing. */
+/* Tensors of dtypes that the library does not read are ignored with .partial. */
 TEST(an_unused_tensor_may_have_any_dtype)
 {
     static const char *const dtypes[] = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "C64", "new"};
@@ -342,7 +342,7 @@ TEST(names_change_by_whole_parts)
     ng_module_free(net);
 }
 
-/* A pair may rename what an earlier one has made; one that renames nothing is a slip. */
+/* A pair may rename the result of an earlier one. A pair that renames nothing is an error. */
 TEST(a_pair_that_renames_nothing_is_refused)
 {
     ng_module *net = keeper_new("y", NG_SHAPE(12));

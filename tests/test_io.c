@@ -1,4 +1,4 @@
-/* Data in, figures out: readers, data sets, history, and files that are replaced whole. */
+/* Readers of data, data sets, histories, and the replacement of files. */
 #include "folder.h"
 #include "io/file.h"
 #include "support.h"
@@ -190,7 +190,7 @@ TEST(csv_every_spelling_of_a_number_is_read)
     ng_dataset_free(data);
 }
 
-/* What a program's locale calls a decimal point does not matter. */
+/* The program's locale has no effect on numbers in files. */
 TEST(csv_and_history_write_a_point_in_any_locale)
 {
     write_commas();
@@ -203,7 +203,7 @@ TEST(csv_and_history_write_a_point_in_any_locale)
     setlocale(LC_NUMERIC, "C");
 }
 
-/* What `print` writes to a stream. */
+/* Returns what `print` writes to a stream. */
 static const char *printed(void (*print)(FILE *stream))
 {
     FILE *file = fopen(in_folder("printed"), "w");
@@ -232,7 +232,7 @@ TEST(texts_have_a_point_in_any_locale)
     if (!write_commas()) return;
     char half[8];
     snprintf(half, sizeof half, "%.1f", 0.5);
-    ck_assert_str_eq(half, "0,5"); /* the program's own texts are its own */
+    ck_assert_str_eq(half, "0,5"); /* the program still has its locale */
     ck_assert_ptr_nonnull(strstr(printed(print_tensor), "[ 0.5  2.25]"));
     const char *summary = printed(print_summary);
     ck_assert_ptr_nonnull(strstr(summary, "0.25"));
@@ -245,7 +245,7 @@ TEST(texts_have_a_point_in_any_locale)
     setlocale(LC_NUMERIC, "C");
 }
 
-/* Text, and what the message says of it. Line and column count from 1. */
+/* Texts and a part of their error. Lines and columns are counted from 1. */
 static const struct {
     const char *text, *message;
 } bad_csv[] = {
@@ -314,7 +314,7 @@ TEST(csv_zero_byte_is_no_end_of_the_file)
     assert_fails(ng_dataset_read_csv(path), NG_EPARSE, "it.csv: line 2: column 1: \"3?\"");
 }
 
-/* As a shell gives one: the system does not say how long it is. */
+/* As in `program <(command)`: the size of a pipe is not known. */
 TEST(csv_is_read_from_a_pipe_to_its_end)
 {
     enum { ROWS_OF_PIPE = 20000 };
@@ -343,7 +343,7 @@ TEST(csv_is_read_from_a_pipe_to_its_end)
     close(ends[0]);
 }
 
-/* No reader waits for ever. */
+/* Otherwise a reader would wait for ever. */
 TEST(a_pipe_that_nobody_writes_to_is_an_error)
 {
     const char *path = in_folder("pipe");
@@ -483,7 +483,7 @@ static ng_dataset *numbered(int64_t count)
     return data;
 }
 
-/* Walks an epoch and writes down the samples' numbers in the order they come. */
+/* Writes the numbers of an epoch's samples to `order` and returns how many there are. */
 static int64_t epoch_of(ng_dataset *data, int64_t size, bool drop_last, int64_t *order)
 {
     ng_tape *tape = ng_tape_new();
@@ -614,7 +614,7 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
         epoch_of(a, 5, false, time ? again : order);
         epoch_of(b, 5, false, (time ? again : order) + 13);
         ng_dataset_free(a), ng_dataset_free(b);
-        ng_dataset_shuffle(data, 99); /* is nothing to a split */
+        ng_dataset_shuffle(data, 99); /* has no effect on a split */
     }
     assert_each_once(order, 20);
     ck_assert_mem_eq(order, again, sizeof order);
@@ -697,8 +697,8 @@ static ng_dataset *of_values(ng_dtype dtype, ng_shape shape, const double *value
     return data;
 }
 
-/* [1, 3, 5] has mean 3 and deviation sqrt(8/3); 0.1 is no binary fraction, so that the mean of
- * three is rounded and only an exact test finds the feature constant. */
+/* [1, 3, 5] has mean 3 and deviation sqrt(8/3). 0.1 is no binary fraction: the plain sum of three
+ * is rounded, and the feature must still be constant. */
 TEST(standardized_features_have_mean_0_and_deviation_1)
 {
     ng_dataset *data = of_values(NG_F64, NG_SHAPE(3, 2), NG_VALUES(1, .1, 3, .1, 5, .1));
@@ -719,8 +719,8 @@ TEST(standardized_features_have_mean_0_and_deviation_1)
     ng_dataset_free(three), ng_dataset_free(lost);
 }
 
-/* In the other order the test set would be moved by 0 and scaled by 1. Parts of what was
- * standardized may be so once more, by their own statistics. */
+/* A standardized reference has mean 0 and deviation 1, which would leave the test set as it is.
+ * Parts of a standardized data set may be standardized again. */
 TEST(standardize_wants_the_reference_to_be_the_last)
 {
     ng_dataset *train = of_values(NG_F64, NG_SHAPE(3, 1), NG_VALUES(1, 3, 5)), *part, *rest;
@@ -738,7 +738,7 @@ TEST(standardize_wants_the_reference_to_be_the_last)
     ng_dataset_free(train), ng_dataset_free(test), ng_dataset_free(part), ng_dataset_free(rest);
 }
 
-/* Mean 1e6 and deviation 1: exact in float, so that nothing but the last rounding is left. */
+/* Mean 1e6 and deviation 1 are exact, so the result is exact. */
 TEST(standardize_keeps_the_digits_of_a_shifted_feature)
 {
     ng_dataset *data =
@@ -804,7 +804,7 @@ TEST(history_file_is_aligned_columns)
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
 
-/* However often: a step has one point. */
+/* A step has one point. */
 TEST(logging_a_step_again_takes_no_memory)
 {
     ng_history *history = ng_history_new("again");
@@ -865,7 +865,7 @@ TEST(history_refuses_names_that_break_the_file)
 
 /* ---- Replacing files ---- */
 
-/* Everything that writes a file, with more than one buffer of content. */
+/* Each function that writes a file. */
 
 static ng_status write_history(const char *path)
 {
@@ -947,7 +947,7 @@ static bool is_new(int writer, const char *path)
     return strcmp(content, "old") != 0 && strncmp(content, begins, strlen(begins)) == 0;
 }
 
-/* Fails, says who could not write which file and why, and leaves no trace. */
+/* The writer fails, names function, file and reason, and leaves no temporary file. */
 static void assert_keeps_old(int writer, const char *path, const char *why)
 {
     ck_assert_int_eq(writers[writer].write(path), NG_EIO);
@@ -964,7 +964,7 @@ static void assert_replaces(int writer, const char *path)
     ck_assert_int_eq(unfinished_files(), 0);
 }
 
-/* Root may do everything; as nobody it sees what others see. */
+/* Root may write everywhere, so tests of permissions run as nobody. */
 static void become_nobody(void)
 {
     if (geteuid() == 0) ck_assert(setegid(65534) == 0 && seteuid(65534) == 0);
@@ -973,7 +973,7 @@ static void become_oneself(void) { ck_assert(seteuid(getuid()) == 0 && setegid(g
 
 LOOP_TEST(a_full_disk_leaves_the_old_file, WRITERS)
 {
-    /* The disk is full after 64 bytes, as far as this process can see. */
+    /* Writing more than 64 bytes to a file fails. */
     struct rlimit before;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
     const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
@@ -987,7 +987,7 @@ LOOP_TEST(a_full_disk_leaves_the_old_file, WRITERS)
     assert_replaces(_i, path);
 }
 
-/* Each call of the system fails in turn: open, write, fsync, close, rename. */
+/* Each system call fails in turn. */
 LOOP_TEST(whatever_fails_leaves_the_old_file, WRITERS)
 {
     const char *path = in_folder("failing.dat");
@@ -1022,7 +1022,7 @@ LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
     ck_assert_int_eq(stat(path, &after), 0);
     ck_assert_int_eq(before.st_size, after.st_size);
     if (_i != 2)
-        ck_assert_mem_eq(content_of(path), whole, sizeof whole); /* a graph has addresses */
+        ck_assert_mem_eq(content_of(path), whole, sizeof whole); /* a graph prints addresses */
 
     int64_t size = 0;
     char *bytes = ng_file_read("test", path, &size);
@@ -1051,7 +1051,7 @@ TEST(many_writers_of_one_file_do_not_meet)
     free(files);
 }
 
-/* A name that is taken is another's file: the next one is tried. */
+/* If the temporary name exists, the next one is tried. */
 TEST(a_taken_name_is_passed_over)
 {
     file_calls_fail_once_after(0, EEXIST);
@@ -1059,7 +1059,7 @@ TEST(a_taken_name_is_passed_over)
     ck_assert(file_call_refused());
 }
 
-/* Killed at any moment while two processes write one file: there is always one of the two whole. */
+/* Two processes write one file and are killed at any moment. The file is always whole. */
 TEST(a_reader_never_finds_a_piece)
 {
     static char bytes[2][40000];
@@ -1071,7 +1071,7 @@ TEST(a_reader_never_finds_a_piece)
         for (int i = 0; i < 2; i++) {
             if ((writer[i] = fork()) == 0)
                 for (;;) ng_file_write(path, bytes[i], sizeof bytes[i]);
-            ck_assert_int_gt(writer[i], 0); /* kill would take -1 for every process there is */
+            ck_assert_int_gt(writer[i], 0); /* kill(-1) would end every process */
         }
         usleep(1000 + 777 * (useconds_t)round);
         for (int i = 0; i < 2; i++) kill(writer[i], SIGKILL);
@@ -1143,10 +1143,10 @@ LOOP_TEST(a_link_that_leads_nowhere_is_an_error, WRITERS)
 
 LOOP_TEST(only_regular_files_are_replaced, WRITERS)
 {
-    assert_keeps_old(_i, in_folder("."), "not a regular file");
+    assert_keeps_old(_i, in_folder("."), "Is a directory");
     assert_keeps_old(_i, in_folder("no/such.dat"), "No such file or directory");
     assert_keeps_old(_i, "/dev/null/it.dat", "Not a directory");
-    assert_keeps_old(_i, "", "cannot write "); /* nowhere, or not in a folder of another's */
+    assert_keeps_old(_i, "", "cannot write ");
     const char *pipe = in_folder("pipe");
     ck_assert_int_eq(mkfifo(pipe, 0600), 0);
     assert_keeps_old(_i, pipe, "not a regular file");
@@ -1172,7 +1172,7 @@ LOOP_TEST(what_may_not_be_written_stays, WRITERS)
     ck_assert_int_eq(chmod(closed, 0755), 0);
 }
 
-/* As long a name as the system takes leaves no room for an ending: the temporary one is cut. */
+/* The longest name leaves no room for an ending, so the temporary name is cut. */
 LOOP_TEST(the_longest_names_are_written_too, WRITERS)
 {
     char name[256], path[512];
@@ -1187,7 +1187,7 @@ LOOP_TEST(the_longest_names_are_written_too, WRITERS)
     assert_fails(writers[_i].write(endless), NG_EIO, "cannot write");
 }
 
-/* In the current folder, too. */
+/* A file of the current folder. */
 LOOP_TEST(a_path_may_be_a_name_alone, WRITERS)
 {
     char here[PATH_MAX];
@@ -1252,7 +1252,7 @@ TEST(content_of_any_length_is_written_and_read_as_it_is)
 
 /* ---- Out of memory ---- */
 
-/* Runs work with each allocation failing in turn, until it needs no more of them. */
+/* Runs work with each allocation failing in turn, until it succeeds. */
 static void refuse_each_allocation(bool (*work)(void))
 {
     for (int64_t after = 0;; after++) {
@@ -1314,7 +1314,7 @@ TEST(a_refused_log_leaves_the_history_as_it_was)
 {
     ng_history *history = ng_history_new("memory");
     for (int step = 0; step < 8; step++) ng_history_log(history, "x", step, 1);
-    allocations_fail_after(1); /* the name is had, the points are not */
+    allocations_fail_after(1); /* the name is allocated, the points are not */
     ck_assert_int_eq(ng_history_log(history, "y", 0, 2), NG_ENOMEM);
     allocations_succeed();
     assert_error(NG_ENOMEM, "");

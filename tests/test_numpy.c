@@ -7,7 +7,7 @@
 
 /* ---- Tools --------------------------------------------------------------------------------- */
 
-/* What make_numpy.py puts at index i. */
+/* Element i of the arrays of make_numpy.py. */
 static double value_at(char kind, int64_t i)
 {
     switch (kind) {
@@ -158,7 +158,7 @@ TEST(what_is_saved_is_read_again)
                  "two arrays are named");
     assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE,
                  "0 arrays, expected");
-    arrays[0].name = "caf\xe9"; /* Latin-1, which numpy.load would fail at for all of them */
+    arrays[0].name = "caf\xe9"; /* Latin-1: numpy.load would fail for the whole archive */
     assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE, "expected UTF-8");
     for (int i = 0; i < 18; i++) ng_tensor_free((ng_tensor *)arrays[i].tensor);
 }
@@ -188,7 +188,7 @@ TEST(saving_and_loading_without_memory_is_an_error)
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-/* Beside the file and the arrays that are asked for there is no more than small buffers. */
+/* Reading takes the memory of the file, of the arrays that are read, and small buffers. */
 enum { ARRAY = 4 << 20, SMALL = 1 << 17 };
 
 static int64_t peak_of_reading(const char *path, const char *x, const char *y)
@@ -287,8 +287,8 @@ TEST(damaged_files_are_refused_without_harm)
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-/* What a large archive says of itself, put out of order: in its ends, in the last array's entry. */
-TEST(a_large_archive_is_doubted_too)
+/* Damages the ends of a large archive and the entry of its last array. */
+TEST(a_damaged_large_archive_is_refused)
 {
     enum { LAST = -22, LOCATOR = LAST - 20, END = LOCATOR - 56, EXTRA = END - 28 };
     static const struct {
@@ -320,9 +320,9 @@ TEST(a_large_archive_is_doubted_too)
     free(bytes);
 }
 
-/* The last bytes before the directory belong to the last array; of the packed one's very last, some
- * bits are no one's. */
-TEST(a_bit_that_fell_over_is_told_by_the_checksum)
+/* The last bytes before the directory belong to the last array. Some of the very last bits of a
+ * compressed one have no meaning. */
+TEST(a_flipped_bit_fails_the_checksum)
 {
     for (int i = 0; i < ARCHIVES; i++) {
         size_t size, at = 0;
@@ -330,14 +330,14 @@ TEST(a_bit_that_fell_over_is_told_by_the_checksum)
         while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++;
         bytes[at - (i == COMPRESSED ? 4 : 1)] ^= 0x40;
         ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
-        /* Of what is packed another check may have found it. */
+        /* In a compressed array zlib may have found it. */
         assert_error(NG_EPARSE,
                      i == COMPRESSED ? "" : "the checksum or length of an array differs");
         free(bytes);
     }
 }
 
-/* As zip adds a file that is not named so, and numpy.load reads it. */
+/* numpy.load reads such a file, which zip can add. */
 TEST(an_array_without_npy_in_its_name_is_read)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3));
@@ -370,7 +370,7 @@ TEST(what_does_not_fit_int64_is_refused)
 
 #ifdef NG_WITH_ZLIB
 
-/* Compresses a file of the folder; the path of the new one. */
+/* Compresses a file of the folder and returns the path of the new one. */
 static const char *gzipped(const char *name)
 {
     char command[512], result[200];
@@ -437,7 +437,7 @@ static char *put_number(char *to, uint64_t value, int bytes)
     return to;
 }
 
-/* A packed array of zeros is a thousandth of them. */
+/* Zeros are compressed to a thousandth. */
 TEST(a_packed_archive_is_unpacked_into_the_array_itself)
 {
     ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(16, ARRAY / 64));

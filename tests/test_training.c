@@ -1,4 +1,4 @@
-/* Trainings that are stopped, killed and taken up: the bits are those of one that never was. */
+/* Trainings that are stopped, killed and resumed end with the same bits as one that was not. */
 #include "folder.h"
 #include "support.h"
 #include <errno.h>
@@ -71,7 +71,7 @@ static ng_module *make_net(void)
                              ng_layer_norm_new(6), ng_linear_new(6, 3));
 }
 
-/* As a process begins: all is made anew. */
+/* Makes everything, as a new process does. */
 static void begin(run *r, int optimizer, const char *path, int64_t every, int64_t keep)
 {
     *r = (run){.net = make_net(), .tape = ng_tape_new(), .data = make_data()};
@@ -97,7 +97,8 @@ static void end(run *r)
     ng_tensor_free(r->average);
 }
 
-/* One batch; the optimizer moves after every second one, so that gradients wait in between. */
+/* Trains one batch. The optimizer steps after every second one, so that gradients wait in
+ * between. */
 static bool work(run *r, const ng_batch *batch)
 {
     ng_tensor *noise = ng_normal_new(NG_F32, ng_shape_of(batch->x), 0, 0.1, &r->noise);
@@ -116,9 +117,9 @@ static bool work(run *r, const ng_batch *batch)
     return true;
 }
 
-static int64_t stop_at = -1; /* the step after which a signal comes */
+static int64_t stop_at = -1; /* the step after which the training is stopped */
 
-/* Trains to the end, or for `steps` more. */
+/* Trains to the end, or for `steps` more steps. */
 static void train(run *r, int64_t steps)
 {
     ng_batch batch;
@@ -136,7 +137,7 @@ static void train(run *r, int64_t steps)
     }
 }
 
-/* The bytes of the file that a training leaves that nobody disturbs; free them. */
+/* Returns the bytes of the last file of a training that is not interrupted; free them. */
 static char *undisturbed(int optimizer, size_t *size)
 {
     run r;
@@ -158,7 +159,7 @@ static void assert_same_end(const char *path, const char *expected, size_t expec
     free(bytes);
 }
 
-/* Resumes from the file and trains to the end, which is that of the undisturbed training. */
+/* Resumes and trains to the end. The last file must be that of the undisturbed training. */
 static void finish(int optimizer, const char *path, int64_t step, const char *expected, size_t size)
 {
     run r;
@@ -192,7 +193,7 @@ LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, OPTIMIZERS)
     free(expected);
 }
 
-LOOP_TEST(what_is_taken_up_in_the_same_process_replaces_what_is_there, OPTIMIZERS)
+LOOP_TEST(resuming_in_the_same_process_replaces_its_state, OPTIMIZERS)
 {
     size_t size;
     char *expected = undisturbed(_i, &size);
@@ -209,7 +210,7 @@ LOOP_TEST(what_is_taken_up_in_the_same_process_replaces_what_is_there, OPTIMIZER
     free(expected);
 }
 
-LOOP_TEST(a_stopped_training_saves_and_goes_on, OPTIMIZERS)
+LOOP_TEST(a_stopped_training_saves_and_resumes, OPTIMIZERS)
 {
     size_t size;
     char *expected = undisturbed(_i, &size);
@@ -250,7 +251,7 @@ static void sleep_for(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Trains in a process of its own, which is killed after `seconds`; whether it came to its end. */
+/* Trains in another process, which is killed after `seconds`. Whether it came to its end. */
 static bool survives(int optimizer, const char *path, double seconds)
 {
     fflush(NULL);
@@ -284,7 +285,7 @@ LOOP_TEST(killed_at_random_moments_it_ends_with_the_same_bits, OPTIMIZERS)
         unlink(path);
         while (!survives(_i, path, longest * ng_rng_uniform(&rng))) {
             kills++;
-            longest *= 1.01; /* it ends on a slow machine, too */
+            longest *= 1.01; /* so that the loop ends on a slow machine */
             ng_module *net = make_net();
             ng_load_report report;
             if (access(path, F_OK) == 0)
@@ -327,8 +328,8 @@ static void save_at(const char *path, int64_t step)
     end(&r);
 }
 
-/* Each call in turn is refused: the training says so and ends, and the file is whole. */
-TEST(whatever_fails_leaves_a_file_to_go_on_from)
+/* Each system call fails in turn. The training ends with an error, and the file is whole. */
+TEST(whatever_fails_leaves_a_file_to_resume_from)
 {
     size_t size;
     char *expected = undisturbed(2, &size);
@@ -429,7 +430,7 @@ TEST(another_training_is_refused_with_the_difference)
     assert_fails(ng_training_keep_count(r.training, "more", &more), NG_EVALUE,
                  "\"more\" is kept already");
     assert_fails(ng_training_keep_count(r.training, "z\xe4hlt", &more), NG_EVALUE,
-                 "expected UTF-8"); /* and not when all of it is to be saved */
+                 "expected UTF-8"); /* and not only when the training is saved */
     end(&r);
 
     begin(&r, 2, path, 1, 1);
@@ -464,8 +465,8 @@ TEST(another_training_is_refused_with_the_difference)
     end(&r);
 }
 
-/* What `before` has saved it takes up again; `after` does not, for what `says` tells, and with
- * .changed only where `may_change`. All is freed. */
+/* `before` saves and resumes. `after` is refused with the error `says`; with .changed it resumes if
+ * `may_change`. Frees both. */
 static void expect_refused(const char *says, bool may_change, ng_training *before,
                            ng_training *after)
 {
@@ -478,7 +479,7 @@ static void expect_refused(const char *says, bool may_change, ng_training *befor
     ng_training_free(before), ng_training_free(after);
 }
 
-/* The same of trainings that differ by their optimizers, which are freed too. */
+/* The same for trainings with these optimizers, which it frees. */
 static void expect_refused_for(const char *says, bool may_change, ng_optimizer *saved,
                                ng_optimizer *other)
 {
@@ -550,8 +551,8 @@ TEST(every_setting_of_an_optimizer_is_compared)
     ng_module_free(net);
 }
 
-/* State of another kind cannot become what the setting wants. */
-TEST(a_setting_with_state_of_its_own_is_named_and_stays)
+/* Other state arrays cannot be used, also with .changed. */
+TEST(a_setting_with_state_of_its_own_cannot_change)
 {
     ng_module *net = ng_linear_new(2, 2);
     expect_refused_for("\"optimizer: SGD\"", false, ng_sgd_new(net),
@@ -585,7 +586,7 @@ TEST(every_setting_of_the_order_of_samples_is_compared)
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
 
-/* A layer without parameters more or less is another network, which .changed does not allow. */
+/* .changed does not allow one layer more or less, even without parameters. */
 TEST(another_number_of_layers_is_another_network)
 {
     ng_module *nets[] = {ng_sequential_new(ng_linear_new(5, 3)),
@@ -604,7 +605,7 @@ TEST(another_number_of_layers_is_another_network)
     ng_module_free(nets[0]), ng_module_free(nets[1]);
 }
 
-/* A data set of 0, 1, 2 ... */
+/* Makes a data set of 0, 1, 2 ... */
 static ng_dataset *numbered(int64_t count)
 {
     ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(count, 1));
@@ -623,7 +624,7 @@ static void save_after(ng_training *training, int batches)
     assert_ok(ng_training_save(training));
 }
 
-TEST(another_number_of_samples_may_be_gone_on_with)
+TEST(a_training_continues_with_another_number_of_samples)
 {
     const char *path = in_folder("state");
     ng_module *net = make_net();
@@ -662,7 +663,7 @@ TEST(another_number_of_samples_may_be_gone_on_with)
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
 
-/* Networks with the same tensors may still be two. */
+/* These networks have the same tensors and other settings. */
 TEST(every_setting_of_a_layer_is_compared)
 {
     ng_group *group = ng_group_alone();
@@ -765,8 +766,8 @@ TEST(every_setting_of_a_layer_is_compared)
     ng_group_free(group);
 }
 
-/* What a program's locale calls a decimal point is no setting. */
-TEST(a_training_is_taken_up_in_any_locale)
+/* The program's locale has no effect on settings. */
+TEST(a_training_is_resumed_in_any_locale)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1));
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -782,7 +783,7 @@ TEST(a_training_is_taken_up_in_any_locale)
     ng_training_free(training), ng_optimizer_free(sgd), ng_module_free(net);
 }
 
-TEST(batches_of_any_size_are_taken_up)
+TEST(a_batch_of_any_size_is_resumed)
 {
     ng_module *net = ng_linear_new(5, 3);
     ng_optimizer *sgd = ng_sgd_new(net);
@@ -820,7 +821,7 @@ TEST(each_epoch_has_an_order_of_its_own)
     end(&r);
 }
 
-/* However long it has been. */
+/* Also if .minutes have passed. */
 TEST(nothing_is_saved_before_a_step_is_done)
 {
     ng_module *net = ng_linear_new(1, 1);
@@ -924,7 +925,7 @@ TEST(a_training_of_steps_saves_at_its_end)
 
 /* ---- Histories that are read back ---------------------------------------------------------- */
 
-TEST(a_history_is_read_back_and_gone_on_with)
+TEST(a_history_is_read_back_and_continued)
 {
     ng_history *history = ng_history_new("what; normgrad and \"more\"");
     ng_history_block(history, "LayerNorm, 1e-5");

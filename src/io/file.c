@@ -180,7 +180,8 @@ void ng_replacement_begin(ng_replacement *file, const char *function, const char
     struct stat old;
     const bool exists = stat(path, &old) == 0;
     if (exists && !S_ISREG(old.st_mode))
-        replacement_fail(file, path, "not a regular file");
+        replacement_fail(file, path,
+                         S_ISDIR(old.st_mode) ? strerror(EISDIR) : "not a regular file");
     else if (!resolve(path, file->path) ||
              (exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0))
         replacement_fail(file, path, strerror(errno));
