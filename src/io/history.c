@@ -366,9 +366,9 @@ ng_history *ng_history_read(const char *path)
     return history;
 }
 
-void ng_history_swap(ng_history *a, ng_history *b)
+void ng_history_swap_blocks(ng_history *a, ng_history *b)
 {
     const ng_history was = *a;
-    *a = *b;
-    *b = was;
+    *a = (ng_history){a->what, b->blocks, b->count, b->room};
+    *b = (ng_history){b->what, was.blocks, was.count, was.room};
 }

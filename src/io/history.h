@@ -13,7 +13,7 @@ void ng_history_print(const ng_history *history, bool all, ng_text *text);
 ng_history *ng_history_parse(const char *function, const char *path, bool all, char *text,
                              int64_t size);
 
-/* Exchanges the contents of two histories. */
-void ng_history_swap(ng_history *a, ng_history *b);
+/* Exchanges the blocks of two histories. */
+void ng_history_swap_blocks(ng_history *a, ng_history *b);
 
 #endif

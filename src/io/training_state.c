@@ -287,7 +287,7 @@ static void commit_state(const training_state *s, ng_training *self, ng_history 
         memcpy(self->with.tape->seeded.state, s->streams, sizeof(ng_rng));
         memcpy(self->with.tape->rng.state, s->streams + 4, sizeof(ng_rng));
     }
-    if (history) ng_history_swap(self->with.history, history);
+    if (history) ng_history_swap_blocks(self->with.history, history);
     self->at = (ng_position){s->position[AT_EPOCH], s->position[AT_BATCH], s->position[AT_STEP]};
     self->size = s->position[AT_SIZE];
     self->in_epoch = self->resumed = s->position[AT_IN_EPOCH];
