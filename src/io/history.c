@@ -159,16 +159,10 @@ ng_status ng_history_log(ng_history *history, const char *series, int64_t step, 
 /* ---- Write --------------------------------------------------------------------------------- */
 
 /* Nine digits give a float back exactly. */
-typedef struct {
-    char text[32];
-} history_cell;
-static history_cell print_value(double value)
+static const char *value_text(double value, char text[32])
 {
-    history_cell cell;
-    snprintf(cell.text, sizeof cell.text, "%.9g", value);
-    if (isnan(value)) strcpy(cell.text, "NaN");
-    if (isinf(value)) strcpy(cell.text, value > 0 ? "Inf" : "-Inf");
-    return cell;
+    snprintf(text, 32, "%.9g", value);
+    return isnan(value) ? "NaN" : isfinite(value) ? text : value > 0 ? "Inf" : "-Inf";
 }
 
 /* Prints one column of a line. A column is as wide as its name and most numbers; the last one is
@@ -191,14 +185,14 @@ static void print_block(ng_text *text, const history_block *b)
     print_column(text, b, -1, "step");
     for (int64_t k = 0; k < b->n_series; k++) print_column(text, b, k, b->series[k]);
     for (int64_t i = 0; i < b->n_points && !text->failed;) {
-        char step[24];
+        char step[24], value[32];
         const int64_t present = b->points[i].step;
         snprintf(step, sizeof step, "%lld", (long long)present);
         print_column(text, b, -1, step);
         for (int64_t k = 0; k < b->n_series; k++) {
             const history_point *p = i < b->n_points ? &b->points[i] : NULL;
             const bool logged = p && p->step == present && p->series == k;
-            print_column(text, b, k, logged ? print_value(p->value).text : "?");
+            print_column(text, b, k, logged ? value_text(p->value, value) : "?");
             i += logged;
         }
     }

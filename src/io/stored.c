@@ -163,27 +163,20 @@ static double float_value(uint32_t bits)
 static stored_element stored_element_at(const ng_stored *stored, int64_t i)
 {
     const int width = ng_stored_width(stored->kind);
-    const char *at = (const char *)stored->bytes + i * width;
-    uint8_t one = 0;
-    uint16_t two = 0;
-    uint32_t four = 0;
-    uint64_t eight = 0;
-    switch (width) {
-    case 1: memcpy(&one, at, 1); break;
-    case 2: memcpy(&two, at, 2); break;
-    case 4: memcpy(&four, at, 4); break;
-    default: memcpy(&eight, at, 8); break;
-    }
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)stored->bytes + i * width, (size_t)width);
+    ng_little_endian(&bits, 1, width);
+    ng_little_endian(&bits, 1, sizeof bits);
     stored_element e = {.is_float = true};
     switch (stored->kind) {
-    case NG_STORED_F16: e.real = half_value(two); return e;
-    case NG_STORED_BF16: e.real = float_value((uint32_t)two << 16); return e;
-    case NG_STORED_F32: e.real = float_value(four); return e;
-    case NG_STORED_F64: memcpy(&e.real, &eight, sizeof e.real); return e;
-    case NG_STORED_I8: e.whole = (int8_t)one; break;
-    case NG_STORED_I16: e.whole = (int16_t)two; break;
-    case NG_STORED_I32: e.whole = (int32_t)four; break;
-    default: e.whole = (int64_t)(eight | four | two | one); break;
+    case NG_STORED_F16: e.real = half_value((uint32_t)bits); return e;
+    case NG_STORED_BF16: e.real = float_value((uint32_t)bits << 16); return e;
+    case NG_STORED_F32: e.real = float_value((uint32_t)bits); return e;
+    case NG_STORED_F64: memcpy(&e.real, &bits, sizeof e.real); return e;
+    case NG_STORED_I8: e.whole = (int8_t)bits; break;
+    case NG_STORED_I16: e.whole = (int16_t)bits; break;
+    case NG_STORED_I32: e.whole = (int32_t)bits; break;
+    default: e.whole = (int64_t)bits; break;
     }
     e.is_float = false;
     e.beyond = stored->kind == NG_STORED_U64 && e.whole < 0;
