@@ -136,7 +136,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tensor *const *w, int n)
 LOOP_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
           ((int)(sizeof norms / sizeof *norms)))
 {
-    ng_module *net = network(norms[_i]);
+    ng_module *net = own(network(norms[_i]));
     const int64_t size = ng_parameter_count(net);
     ng_tensor *theta = leaf(NG_SHAPE(size)), *v = vector(NG_SHAPE(size));
     ng_tensor *w[MOST], *vectors[MOST], *products[MOST];
@@ -151,7 +151,6 @@ LOOP_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
     ng_tensor *expected = ng_matmul(tape, ng_reshape(tape, v, NG_SHAPE(1, size)), h);
     for (int i = 0; i < n; i++) products[i] = ng_reshape(tape, products[i], NG_SHAPE(1, -1));
     assert_tensors_close(ng_concat(tape, products, n, 1), expected, 1e-9);
-    ng_module_free(net);
 }
 
 static ng_tensor *moved(ng_module *net, ng_tensor *x, ng_tensor *v, double h)
@@ -161,7 +160,7 @@ static ng_tensor *moved(ng_module *net, ng_tensor *x, ng_tensor *v, double h)
 
 LOOP_TEST(a_forward_derivative_is_that_of_differences, ((int)(sizeof norms / sizeof *norms)))
 {
-    ng_module *net = network(norms[_i]);
+    ng_module *net = own(network(norms[_i]));
     if (norms[_i] == detach_norm || norms[_i] == renorm) ng_eval(net);
     ng_tensor *x = leaf(NG_SHAPE(5, 3)), *v = vector(NG_SHAPE(5, 3));
     ng_tensor *forward = ng_jvp(tape, ng_forward(net, tape, x), &x, 1, &v);
@@ -176,7 +175,6 @@ LOOP_TEST(a_forward_derivative_is_that_of_differences, ((int)(sizeof norms / siz
     ng_tensor *flat = ng_reshape(tape, jacobian, NG_SHAPE(5, 15));
     ng_tensor *product = ng_matmul(tape, flat, ng_reshape(tape, v, NG_SHAPE(15, 1)));
     assert_tensors_close(ng_reshape(tape, forward, NG_SHAPE(5, 1)), product, 1e-12);
-    ng_module_free(net);
 }
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
@@ -204,15 +202,14 @@ TEST(a_gradient_that_was_not_recorded_is_asked_for)
     assert_fails(ng_gradient(tape, ng_sum(tape, g), x), NG_EGRAD,
                  "ng_gradients: no output depends on input 1: a gradient on this tape "
                  "was taken without .record");
-    ck_assert_int_ne(ng_backward(tape, ng_sum(tape, g)), NG_OK);
-    assert_error(NG_EGRAD,
+    assert_fails(ng_backward(tape, ng_sum(tape, g)), NG_EGRAD,
                  "requires a gradient: a gradient on this tape was taken without .record");
     assert_fails(ng_hessian(tape, y, g), NG_EGRAD,
                  "ng_hessian: x requires no gradient: a gradient on this tape was taken "
                  "without .record");
-    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, g), &x, 1, &g, &found), NG_OK);
-    assert_error(NG_EGRAD, "ng_hvp: y requires no gradient: a gradient on this tape was taken "
-                           "without .record");
+    assert_fails(ng_hvp(tape, ng_sum(tape, g), &x, 1, &g, &found), NG_EGRAD,
+                 "ng_hvp: y requires no gradient: a gradient on this tape was taken "
+                 "without .record");
     assert_fails(ng_jvp(tape, g, &x, 1, &g), NG_EGRAD,
                  "ng_jvp: y requires no gradient: a gradient on this tape was taken "
                  "without .record");
@@ -225,15 +222,15 @@ TEST(what_does_not_fit_is_told)
     ng_tensor *y = ng_exp(tape, x);
     assert_fails(ng_hessian(tape, y, x), NG_ESHAPE,
                  "ng_hessian: y has shape (3,), expected one element");
-    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_OK);
-    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,) as its input");
+    assert_fails(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_ESHAPE,
+                 "ng_hvp: vector 1 is float64 (2,), expected float64 (3,) as its input");
     ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
     assert_fails(ng_hvp(tape, ng_sum(tape, y), &x, 1, &floats, &found), NG_EDTYPE,
                  "ng_hvp: vector 1 is float32 (3,), expected float64 (3,)");
     assert_fails(ng_jvp(tape, y, &x, 1, &floats), NG_EDTYPE,
                  "ng_jvp: vector 1 is float32 (3,), expected float64 (3,)");
-    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 0, &v, &found), NG_OK);
-    assert_error(NG_EVALUE, "ng_hvp: 0 inputs, expected at least one");
+    assert_refused(ng_hvp(tape, ng_sum(tape, y), &x, 0, &v, &found),
+                   "ng_hvp: 0 inputs, expected at least one");
     ck_assert_ptr_null(found);
     ng_tensor *deep = ng_reshape(tape, y, NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 3));
     assert_fails(ng_jacobian(tape, deep, x), NG_ESHAPE, "gives 9 dimensions, expected at most 8");
@@ -333,23 +330,21 @@ TEST(constants_that_cannot_be_are_told)
 {
     assert_fails(ng_from(tape, NG_F32, NG_SHAPE(3), NG_VALUES(1, 2)), NG_ESHAPE,
                  "ng_from: 2 values, expected 3 for shape (3,)");
-    assert_fails(ng_normal(tape, NG_F32, NG_SHAPE(3), 0, -1), NG_EVALUE,
-                 "ng_normal: deviation -1, expected at least 0");
-    assert_fails(ng_uniform(tape, NG_F32, NG_SHAPE(3), 1, 0), NG_EVALUE,
-                 "ng_uniform: range [1, 0), expected low <= high");
-    assert_fails(ng_uniform(tape, NG_F64, NG_SHAPE(3), -DBL_MAX, DBL_MAX), NG_EVALUE,
-                 "a finite difference");
-    assert_fails(ng_arange(tape, NG_F32, 0, 1, 0), NG_EVALUE,
-                 "ng_arange: from 0 to 1 in steps of 0");
-    assert_fails(ng_arange(tape, NG_F32, 0, 1e18, 1), NG_EVALUE,
-                 "ng_arange: 1e+18 numbers from 0 to 1e+18 in steps of 1");
+    assert_refused(ng_normal(tape, NG_F32, NG_SHAPE(3), 0, -1),
+                   "ng_normal: deviation -1, expected at least 0");
+    assert_refused(ng_uniform(tape, NG_F32, NG_SHAPE(3), 1, 0),
+                   "ng_uniform: range [1, 0), expected low <= high");
+    assert_refused(ng_uniform(tape, NG_F64, NG_SHAPE(3), -DBL_MAX, DBL_MAX), "a finite difference");
+    assert_refused(ng_arange(tape, NG_F32, 0, 1, 0), "ng_arange: from 0 to 1 in steps of 0");
+    assert_refused(ng_arange(tape, NG_F32, 0, 1e18, 1),
+                   "ng_arange: 1e+18 numbers from 0 to 1e+18 in steps of 1");
     assert_fails(ng_eye(tape, NG_F32, -1), NG_ESHAPE, "ng_eye");
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
-    assert_fails(ng_one_hot(tape, NG_F64, labels, 3), NG_EVALUE,
-                 "ng_one_hot: label 3 at 1, expected 0 .. 2");
-    assert_fails(ng_one_hot(tape, NG_F64, labels, 0), NG_EVALUE, "ng_one_hot: classes is 0");
-    assert_fails(ng_one_hot(tape, NG_F64, labels, -1), NG_EVALUE,
-                 "ng_one_hot: -1 classes, expected 0 or more");
+    assert_refused(ng_one_hot(tape, NG_F64, labels, 3),
+                   "ng_one_hot: label 3 at 1, expected 0 .. 2");
+    assert_refused(ng_one_hot(tape, NG_F64, labels, 0), "ng_one_hot: classes is 0");
+    assert_refused(ng_one_hot(tape, NG_F64, labels, -1),
+                   "ng_one_hot: -1 classes, expected 0 or more");
 }
 
 /* In float the range has 16,384 numbers, and a draw that is rounded is `high` in 3 of 100,000. */
@@ -374,18 +369,17 @@ TEST(a_uniform_draw_is_never_the_end_of_its_range)
 /* What lies beside the range is not drawn in its place. */
 TEST(a_whole_number_is_drawn_only_where_there_is_one)
 {
-    assert_fails(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1), NG_EVALUE,
-                 "ng_uniform: range [0.5, 1) of int64, expected a whole number in it");
-    assert_fails(ng_uniform(tape, NG_I64, NG_SHAPE(3), -0.5, -0.5), NG_EVALUE,
-                 "ng_uniform: range [-0.5, -0.5) of int64");
+    assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1),
+                   "ng_uniform: range [0.5, 1) of int64, expected a whole number in it");
+    assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), -0.5, -0.5),
+                   "ng_uniform: range [-0.5, -0.5) of int64");
     rng = ng_rng_seeded(1);
-    assert_fails(ng_uniform_new(NG_I64, NG_SHAPE(3), 1.2, 1.8, &rng), NG_EVALUE,
-                 "ng_uniform_new: range [1.2, 1.8) of int64");
-    ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(3));
-    assert_fails(ng_fill_uniform(x, 1.2, 1.8, &rng), NG_EVALUE,
-                 "ng_fill_uniform: range [1.2, 1.8) of int64");
+    assert_refused(ng_uniform_new(NG_I64, NG_SHAPE(3), 1.2, 1.8, &rng),
+                   "ng_uniform_new: range [1.2, 1.8) of int64");
+    ng_tensor *x = own(ng_zeros_new(NG_I64, NG_SHAPE(3)));
+    assert_refused(ng_fill_uniform(x, 1.2, 1.8, &rng),
+                   "ng_fill_uniform: range [1.2, 1.8) of int64");
     assert_values(x, 0, 0, 0, 0);
-    ng_tensor_free(x);
 }
 
 /* The tape's stream: again the same with its seed, and others in the next call. */
@@ -426,8 +420,8 @@ TEST(a_cast_gives_its_gradient_back_in_the_dtype_it_came_from)
 
 TEST(a_gradient_that_is_set_moves_the_parameter)
 {
-    ng_module *net = ng_linear_new(2, 1, .no_bias = true);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = 0.5);
+    ng_module *net = own(ng_linear_new(2, 1, .no_bias = true));
+    ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 0.5));
     ng_tensor *w = ng_module_find(net, "weight");
     const double before = ng_get(w, 0);
     assert_ok(ng_set_grad(w, own(ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(2, -4)))));
@@ -437,13 +431,11 @@ TEST(a_gradient_that_is_set_moves_the_parameter)
     ck_assert_int_ne(ng_optimizer_step(sgd), NG_OK); /* it is spent */
     assert_error(NG_ESTATE, "ng_optimizer_step");
 
-    ck_assert_int_ne(ng_set_grad(w, own(ng_zeros_new(NG_F32, NG_SHAPE(2)))), NG_OK);
-    assert_error(NG_ESHAPE, "ng_set_grad: g is float32 (2,), expected float32 (1, 2)");
+    assert_fails(ng_set_grad(w, own(ng_zeros_new(NG_F32, NG_SHAPE(2)))), NG_ESHAPE,
+                 "ng_set_grad: g is float32 (2,), expected float32 (1, 2)");
     assert_fails(ng_set_grad(w, own(ng_zeros_new(NG_F64, NG_SHAPE(1, 2)))), NG_EDTYPE,
                  "ng_set_grad: g is float64 (1, 2), expected float32 (1, 2)");
     ng_tensor *y = ng_square(tape, w);
-    ck_assert_int_ne(ng_set_grad(y, y), NG_OK);
-    assert_error(NG_EGRAD, "ng_set_grad: the tensor of shape (1, 2) is no leaf");
+    assert_fails(ng_set_grad(y, y), NG_EGRAD, "ng_set_grad: the tensor of shape (1, 2) is no leaf");
     ng_tape_reset(tape);
-    ng_optimizer_free(sgd), ng_module_free(net);
 }

@@ -152,17 +152,7 @@ LOOP_TEST(values_and_gradients_of_both_orders_are_pytorchs, N_ROWS)
     for (int i = 0; i < r->inputs; i++) expect_figure(r, 'h', i, h[i]);
 }
 
-TEST(every_figure_has_a_row)
-{
-    const char *name;
-    for (int i = 0; (name = golden_name(i)); i++) {
-        const size_t length = strcspn(name, "/");
-        bool known = false;
-        for (int k = 0; k < N_ROWS && !known; k++)
-            known = strlen(rows[k].name) == length && !strncmp(rows[k].name, name, length);
-        ck_assert_msg(known, "%s is compared with nothing", name);
-    }
-}
+TEST(every_figure_has_a_row) { golden_expect_rows(rows, N_ROWS, sizeof *rows, NULL); }
 
 /* ---- Order --------------------------------------------------------------------------------- */
 
@@ -233,12 +223,12 @@ TEST(the_first_of_many_are_those_that_sorting_puts_first)
 TEST(order_tells_what_does_not_fit)
 {
     ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(1, 2, 3));
-    assert_fails(ng_top_k(tape, x, 4, 0), NG_EVALUE,
-                 "ng_top_k: k is 4, expected 0 .. 3 along axis 0 of (3,)");
+    assert_refused(ng_top_k(tape, x, 4, 0),
+                   "ng_top_k: k is 4, expected 0 .. 3 along axis 0 of (3,)");
     assert_fails(ng_sort(tape, x, 1), NG_ESHAPE, "ng_sort");
     ng_tensor *places = NULL;
-    assert_fails(ng_argsort(tape, x, 0, .index = &places), NG_EVALUE,
-                 "ng_argsort: .index is set, which has an effect only in ng_sort");
+    assert_refused(ng_argsort(tape, x, 0, .index = &places),
+                   "ng_argsort: .index is set, which has an effect only in ng_sort");
     ng_tensor *index = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 3));
     assert_fails(ng_take_along_axis(tape, x, index, 0), NG_ESHAPE,
                  "ng_take_along_axis: index[1] is 3, expected 0 .. 2");
@@ -329,8 +319,7 @@ TEST(parts_come_back_and_what_does_not_fit_is_told)
     assert_values(half[1], 0, 3, 4, 7, 8);
     assert_same_bits(ng_concat(tape, half, 2, 1), x);
     ng_tensor *kept[3] = {x, x, x};
-    ck_assert_int_ne(ng_chunk(tape, x, 3, 1, kept), NG_OK);
-    assert_error(NG_ESHAPE,
+    assert_fails(ng_chunk(tape, x, 3, 1, kept), NG_ESHAPE,
                  "ng_chunk: 3 parts of axis 1 of (2, 4), expected a number that divides");
     ck_assert_ptr_eq(kept[0], x);
     assert_fails(ng_stack(tape, NG_TENSORS(x, half[0]), 0), NG_ESHAPE,
@@ -425,20 +414,20 @@ TEST(functions_tell_what_they_cannot_be_applied_to)
     ng_tensor *x = values(NG_SHAPE(1, 3), NG_VALUES(1, 2, 3));
     assert_fails(ng_glu(tape, x), NG_ESHAPE,
                  "ng_glu: x is (1, 3), expected an even last dimension");
-    assert_fails(ng_celu(tape, x, 0), NG_EVALUE, "ng_celu: alpha is 0, expected a positive number");
+    assert_refused(ng_celu(tape, x, 0), "ng_celu: alpha is 0, expected a positive number");
     assert_fails(ng_prelu(tape, x, values(NG_SHAPE(2), NG_VALUES(1, 2))), NG_ESHAPE,
                  "ng_prelu: slope is (2,) and x (1, 3), expected slope (1,), or (C,)");
-    assert_fails(ng_local_response_norm(tape, x, 0), NG_EVALUE,
-                 "ng_local_response_norm: size is 0, expected a positive number");
+    assert_refused(ng_local_response_norm(tape, x, 0),
+                   "ng_local_response_norm: size is 0, expected a positive number");
     assert_fails(ng_local_response_norm(tape, values(NG_SHAPE(2), NG_VALUES(1, 2)), 3), NG_ESHAPE,
                  "ng_local_response_norm: x is (2,), expected (N, C, ...)");
-    assert_fails(ng_local_response_norm(tape, x, 3, .alpha = (double)NAN), NG_EVALUE,
-                 "ng_local_response_norm: alpha is nan, expected a finite number of at "
-                 "least 0");
-    assert_fails(ng_local_response_norm(tape, x, 3, .beta = HUGE_VAL), NG_EVALUE,
-                 "ng_local_response_norm: beta is inf, expected a finite number");
-    assert_fails(ng_local_response_norm(tape, x, 3, .k = -1), NG_EVALUE,
-                 "ng_local_response_norm: k is -1, expected a finite number");
+    assert_refused(ng_local_response_norm(tape, x, 3, .alpha = (double)NAN),
+                   "ng_local_response_norm: alpha is nan, expected a finite number of at "
+                   "least 0");
+    assert_refused(ng_local_response_norm(tape, x, 3, .beta = HUGE_VAL),
+                   "ng_local_response_norm: beta is inf, expected a finite number");
+    assert_refused(ng_local_response_norm(tape, x, 3, .k = -1),
+                   "ng_local_response_norm: k is -1, expected a finite number");
     ng_tensor *empty = ng_full(tape, NG_F64, NG_SHAPE(2, 3, 0), 1);
     ck_assert_int_eq(ng_size(ng_local_response_norm(tape, empty, 3)), 0);
 }
@@ -447,7 +436,7 @@ TEST(weights_and_labels_that_do_not_fit_are_told)
 {
     ng_tensor *x = values(NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4));
     ng_tensor *y = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 2));
-    assert_fails(ng_nll(tape, x, y), NG_EVALUE, "ng_nll: label 2 in row 1, expected 0 .. 1");
+    assert_refused(ng_nll(tape, x, y), "ng_nll: label 2 in row 1, expected 0 .. 1");
     ng_tensor *three = ng_full(tape, NG_F64, NG_SHAPE(3), 1);
     assert_fails(ng_cross_entropy(tape, x, y, .weights = three), NG_ESHAPE,
                  "ng_cross_entropy: weights is float64 (3,), expected float64 (2,)");

@@ -134,15 +134,14 @@ TEST(losses_say_what_is_wrong)
     assert_fails(ng_binary_cross_entropy(tape, x, t), NG_ESHAPE, "ng_binary_cross_entropy: target");
     assert_fails(ng_mse(tape, x, doubles), NG_EDTYPE,
                  "ng_mse: dtypes differ: operand 1 is float32, operand 2 is float64");
-    assert_fails(ng_huber(tape, x, x, .delta = -1), NG_EVALUE,
-                 "ng_huber: delta is -1, expected a positive number");
-    assert_fails(ng_huber(tape, x, x, .delta = NG_ZERO), NG_EVALUE,
-                 "ng_huber: delta is 0, expected a positive number");
-    assert_fails(ng_mse(tape, x, x, .reduction = (ng_reduction)7), NG_EVALUE,
-                 "ng_mse: reduction 7");
+    assert_refused(ng_huber(tape, x, x, .delta = -1),
+                   "ng_huber: delta is -1, expected a positive number");
+    assert_refused(ng_huber(tape, x, x, .delta = NG_ZERO),
+                   "ng_huber: delta is 0, expected a positive number");
+    assert_refused(ng_mse(tape, x, x, .reduction = (ng_reduction)7), "ng_mse: reduction 7");
     const char *of_huber = ".delta is set, which has an effect only in ng_huber";
-    assert_fails(ng_mse(tape, x, x, .delta = 2), NG_EVALUE, of_huber);
-    assert_fails(ng_kl_divergence(tape, x, x, .delta = NG_ZERO), NG_EVALUE, of_huber);
+    assert_refused(ng_mse(tape, x, x, .delta = 2), of_huber);
+    assert_refused(ng_kl_divergence(tape, x, x, .delta = NG_ZERO), of_huber);
 }
 
 static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *context)
@@ -164,13 +163,13 @@ LOOP_TEST(targets_that_are_no_probabilities_are_told, 2)
 {
     const ng_dtype dtype = _i ? NG_F64 : NG_F32;
     ng_tensor *x = normal(dtype, NG_SHAPE(4), 1);
-    assert_fails(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 1, 2, -1)),
-                 NG_EVALUE, "ng_binary_cross_entropy: target 2 at [2], expected 0 to 1");
-    assert_fails(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 1, 1, 1, -1),
-                                         .reduction = NG_EACH),
-                 NG_EVALUE, "ng_binary_cross_entropy: target -1 at [3], expected 0 to 1");
-    assert_fails(ng_kl_divergence(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 2, -0.5, 0)), NG_EVALUE,
-                 "ng_kl_divergence: target -0.5 at [2], expected 0 or more");
+    assert_refused(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 1, 2, -1)),
+                   "ng_binary_cross_entropy: target 2 at [2], expected 0 to 1");
+    assert_refused(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 1, 1, 1, -1),
+                                           .reduction = NG_EACH),
+                   "ng_binary_cross_entropy: target -1 at [3], expected 0 to 1");
+    assert_refused(ng_kl_divergence(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 2, -0.5, 0)),
+                   "ng_kl_divergence: target -0.5 at [2], expected 0 or more");
     ng_tensor *near = VALUES(dtype, NG_SHAPE(4), 1 + 1e-6, -1e-6, 1, 0);
     assert_ok(ng_binary_cross_entropy(tape, x, near));
     ng_tensor *unknown = VALUES(dtype, NG_SHAPE(4), 0, 1, (double)NAN, 1);
@@ -313,27 +312,26 @@ TEST(changed_labels_are_noticed)
 TEST(cross_entropy_says_what_is_wrong)
 {
     ng_tensor *x = known_logits(NG_F32);
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .ignored = 1), NG_EVALUE,
-                 "ng_cross_entropy: .ignored is set, which has an effect only with .ignore");
-    assert_fails(ng_nll(tape, x, LABELS(0, 1), .ignored = -1), NG_EVALUE,
-                 "ng_nll: .ignored is set, which has an effect only with .ignore");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 3)), NG_EVALUE,
-                 "ng_cross_entropy: label 3 in row 1, expected 0 .. 2");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(-1, 0)), NG_EVALUE,
-                 "ng_cross_entropy: label -1 in row 0");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .ignored = 1),
+                   "ng_cross_entropy: .ignored is set, which has an effect only with .ignore");
+    assert_refused(ng_nll(tape, x, LABELS(0, 1), .ignored = -1),
+                   "ng_nll: .ignored is set, which has an effect only with .ignore");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 3)),
+                   "ng_cross_entropy: label 3 in row 1, expected 0 .. 2");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(-1, 0)), "ng_cross_entropy: label -1 in row 0");
     assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1, 2)), NG_ESHAPE,
                  "ng_cross_entropy: labels is (3,), expected (2,)");
     assert_fails(ng_cross_entropy(tape, x, VALUES(NG_F32, NG_SHAPE(2), 0, 1)), NG_EDTYPE,
                  "float32");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = 1.5), NG_EVALUE,
-                 "ng_cross_entropy: smoothing is 1.5, expected 0 <= smoothing <= 1");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = (double)NAN), NG_EVALUE,
-                 "ng_cross_entropy: smoothing");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = 1.5),
+                   "ng_cross_entropy: smoothing is 1.5, expected 0 <= smoothing <= 1");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = (double)NAN),
+                   "ng_cross_entropy: smoothing");
     assert_fails(ng_cross_entropy(tape, VALUES(NG_F32, NG_SCALAR, 1), LABELS(0)), NG_ESHAPE,
                  "ng_cross_entropy: logits is (), expected (..., classes)");
     assert_fails(ng_cross_entropy(tape, LABELS(0, 1), LABELS(0, 1)), NG_EDTYPE, "int64");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1), NG_EVALUE,
-                 "ng_cross_entropy: reduction -1");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1),
+                   "ng_cross_entropy: reduction -1");
 }
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
@@ -385,6 +383,6 @@ TEST(dropout_says_what_is_wrong)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(3), 1);
     const double wrong[] = {1, 1.5, -0.1, (double)NAN};
     for (int i = 0; i < 4; i++) {
-        assert_fails(ng_dropout(tape, x, wrong[i]), NG_EVALUE, "expected 0 <= p < 1");
+        assert_refused(ng_dropout(tape, x, wrong[i]), "expected 0 <= p < 1");
     }
 }
