@@ -702,8 +702,8 @@ static double condition(double largest, long double rstd)
     return in_float ? 1 : fmax(1, largest * (double)rstd);
 }
 
-/* Forward and backward against the definition: dx by the Jacobian of xhat, term by term. Errors
- * are relative to the size of the summed terms. */
+/* Forward and backward against the definition. Errors are relative to the size of the summed
+ * terms. */
 static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool with_beta, bool add)
 {
     const int64_t rows = s.rows, n = s.n, size = rows * n;
@@ -726,21 +726,21 @@ static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool w
         const moments m = row_moments(&s, x, row);
         const double units = 16 * condition(largest, m.rstd);
         worst = fmax(worst, units);
+        long double mean_g = 0, mean_gx = 0;
         for (int64_t j = 0; j < n; j++) {
-            const long double xj = get(x, row * n + j) - m.mean, in = j < s.over;
-            long double slope = 0;
-            for (int64_t i = 0; i < n; i++) {
-                const long double g =
-                    (long double)get(dy, row * n + i) * (gamma ? get(gamma, i) : 1);
-                const long double xi = get(x, row * n + i) - m.mean;
-                slope += g * m.rstd * ((i == j) - in * s.center / (long double)s.over);
-                slope -= g * in * (xi * m.rstd) * (xj * m.rstd) * m.rstd / m.divisor;
-            }
-            const long double xhat = xj * m.rstd, g = gamma ? get(gamma, j) : 1;
-            expect("y", y, row * n + j, xhat * g + (beta ? get(beta, j) : 0), units, 1);
-            expect("dx", dx, row * n + j, slope + add, units, fmax((double)m.rstd, add));
-            sum[j] += get(dy, row * n + j) * xhat;
-            sum_b[j] += get(dy, row * n + j);
+            const long double g = get(dy, row * n + j) * (gamma ? get(gamma, j) : 1);
+            if (s.center) mean_g += g / (long double)s.over;
+            mean_gx += g * (get(x, row * n + j) - m.mean) * m.rstd / m.divisor;
+        }
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t at = row * n + j;
+            const long double xhat = (get(x, at) - m.mean) * m.rstd, g = gamma ? get(gamma, j) : 1;
+            const long double mean_part = j < s.over ? mean_g + xhat * mean_gx : 0;
+            const long double slope = m.rstd * (get(dy, at) * g - mean_part);
+            expect("y", y, at, xhat * g + (beta ? get(beta, j) : 0), units, 1);
+            expect("dx", dx, at, slope + add, units, fmax((double)m.rstd, add));
+            sum[j] += get(dy, at) * xhat;
+            sum_b[j] += get(dy, at);
         }
     }
     for (int64_t j = 0; j < n; j++) {

@@ -37,8 +37,8 @@
 
 /* ---- The gradient of a norm's gradient -------------------------------------------------- */
 
-/* Of n elements that are normalized together: v = dL/dg and the gradient to x, by the Jacobians of
- * xhat and rstd, term by term (dx of the formula at x + t e_j is too coarse a check). */
+/* Of n elements that are normalized together: v = dL/dg, and the gradient to x by the Jacobians of
+ * xhat and rstd. */
 typedef struct {
     int64_t n;
     bool center, unbiased;
@@ -75,15 +75,16 @@ static void refer_to_jacobians(second_reference *s)
         a += s->g[i] * xhat[i] / divisor;
         b += s->u[i] * xhat[i] / divisor;
     }
-    for (int64_t j = 0; j < n; j++) {
-        s->dx[j] = 0;
-        for (int64_t i = 0; i < n; i++) { /* through xhat_i, and through rstd */
-            const long double by_xhat = -r * (a * s->u[i] + b * s->g[i]);
-            const long double p = s->g[i] - mg - xhat[i] * a;
-            s->dx[j] += by_xhat * r * ((i == j) - s->center / m - xhat[i] * xhat[j] / divisor);
-            s->dx[j] -= s->u[i] * p * r * r * xhat[j] / divisor;
-        }
-        s->v[j] = r * (s->u[j] - mu - xhat[j] * b);
+    long double sum = 0, along = 0, by_rstd = 0; /* of what comes through xhat, and through rstd */
+    for (int64_t i = 0; i < n; i++) {
+        s->dx[i] = -r * (a * s->u[i] + b * s->g[i]);
+        sum += s->center ? s->dx[i] / m : 0;
+        along += s->dx[i] * xhat[i] / divisor;
+        by_rstd += s->u[i] * (s->g[i] - mg - xhat[i] * a) / divisor;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        s->dx[i] = r * (s->dx[i] - sum - xhat[i] * along) - by_rstd * r * r * xhat[i];
+        s->v[i] = r * (s->u[i] - mu - xhat[i] * b);
     }
 }
 
