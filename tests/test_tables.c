@@ -301,7 +301,7 @@ static group_arrays group_arrays_of(const ng_group_shape *s, bool with_gamma, bo
     for (int64_t r = 0; r < rows; r++) {
         a.statistics.mean[r] = 10 + 0.01 * (double)r;
         a.statistics.low[r] = in_float ? 0 : 1e-9 * (double)(r + 1);
-        a.statistics.rstd[r] = 1 + (double)r;
+        a.statistics.rstd[r] = 1 + (double)r / (double)rows;
     }
     return a;
 }
@@ -335,6 +335,7 @@ static void expect_group_gradients(const group_arrays *a, bool dx, bool dgamma, 
     const size_t bytes = sizeof(long double);
     const long double share = 1 / (long double)(s->channels / s->groups * s->inner);
     long double *g = keep(rows, bytes), *gx = keep(rows, bytes);
+    double *sizes_gx = doubles(rows); /* of the terms of gx */
     long double *sum = keep(s->channels, bytes), *sum_x = keep(s->channels, bytes);
     /* A term of dgamma is rounded twice and is added in float to at most 32 others (RUN in lanes.h),
      * which is at most 17 ulp of the sum of the terms' sizes. Roundings go both ways: 2 ulp hold. */
@@ -343,12 +344,14 @@ static void expect_group_gradients(const group_arrays *a, bool dx, bool dgamma, 
         const group_element e = group_element_at(a, i);
         g[e.row] += e.g * share, gx[e.row] += e.g * e.xhat * share;
         sum[e.channel] += e.dy, sum_x[e.channel] += e.dy * e.xhat;
+        sizes_gx[e.row] += (double)fabsl(e.g * e.xhat * share);
         sizes_x[e.channel] += (double)fabsl(e.dy * e.xhat);
     }
     for (int64_t i = 0; i < size; i++) {
         const group_element e = group_element_at(a, i);
         const long double value = e.rstd * (e.g - g[e.row] - e.xhat * gx[e.row]);
-        expect("dx", a->dx, i, dx ? value + a->add : 1, 20, 4 * (double)(e.rstd * e.rstd));
+        const double terms = (double)e.rstd * (3 + fabs((double)e.xhat) * sizes_gx[e.row]);
+        expect("dx", a->dx, i, dx ? value + a->add : 1, 4, terms);
     }
     const double terms = (double)(s->outer * s->inner);
     for (int64_t c = 0; c < s->channels; c++) {
