@@ -15,30 +15,65 @@ typedef struct {
     const char *inputs[GOLDEN_INPUTS];
 } golden_row;
 
-#define CALL(name, expression)                                                                     \
-    static ng_tensor *call_##name(ng_tensor *const *in) { return expression; }
-#define CONV(name, ...) CALL(name, ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__))
-
-CONV(plain, .groups = 1)
-CONV(same, .padding = 1)
-CONV(half, .stride = 2)
-CONV(stride, .stride = 2, .padding = 1)
-CONV(dilation, .dilation = 2, .padding = 2)
-CONV(groups, .groups = 3, .padding = 1)
-CONV(depthwise, .groups = 4, .padding = 1)
-CONV(all, .stride = 1, .stride_w = 2, .padding = 1, .padding_h = 2, .dilation_h = 3,
-     .dilation_w = 2, .groups = 2)
-CALL(no_bias, ng_conv2d(tape, in[0], in[1], NG_NONE))
-CALL(max_pool, ng_max_pool2d(tape, in[0], 2))
-CALL(max_pool_all, ng_max_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1,
-                                 .padding_h = 1, .dilation_w = 2))
-CALL(avg_pool, ng_avg_pool2d(tape, in[0], 2))
-CALL(avg_pool_all,
-     ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .padding_h = 1))
-CALL(global_avg_pool, ng_global_avg_pool(tape, in[0]))
+#define CONV(...) ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__)
+#define TRANSPOSED(...) ng_conv_transpose2d(tape, in[0], in[1], in[2], __VA_ARGS__)
 #define WINDOW 3, .kernel_w = 2, .stride_h = 2, .padding_h = 2, .padding_w = 1, .dilation_w = 2
-CALL(unfold, ng_unfold(tape, in[0], WINDOW))
-CALL(fold, ng_fold(tape, in[0], 7, 8, WINDOW))
+#define WITH_BIAS .inputs = {"x", "weight", "bias"}
+#define NO_BIAS .inputs = {"x", "weight"}
+#define ALONE .inputs = {"x"}
+
+/* X(name of the figures, operands, a call) */
+#define CASES(X)                                                                                   \
+    X(conv_plain, WITH_BIAS, CONV(.groups = 1))                                                    \
+    X(conv_same, WITH_BIAS, CONV(.padding = 1))                                                    \
+    X(conv_pointwise, WITH_BIAS, CONV(.groups = 1))                                                \
+    X(conv_pointwise_stride, WITH_BIAS, CONV(.stride = 2))                                         \
+    X(conv_stride, WITH_BIAS, CONV(.stride = 2, .padding = 1))                                     \
+    X(conv_dilation, WITH_BIAS, CONV(.dilation = 2, .padding = 2))                                 \
+    X(conv_groups, WITH_BIAS, CONV(.groups = 3, .padding = 1))                                     \
+    X(conv_depthwise, WITH_BIAS, CONV(.groups = 4, .padding = 1))                                  \
+    X(conv_all, WITH_BIAS,                                                                         \
+      CONV(.stride = 1, .stride_w = 2, .padding = 1, .padding_h = 2, .dilation_h = 3,              \
+           .dilation_w = 2, .groups = 2))                                                          \
+    X(conv_no_bias, NO_BIAS, ng_conv2d(tape, in[0], in[1], NG_NONE))                               \
+    X(max_pool, ALONE, ng_max_pool2d(tape, in[0], 2))                                              \
+    X(max_pool_all, ALONE,                                                                         \
+      ng_max_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .padding_h = 1,   \
+                    .dilation_w = 2))                                                              \
+    X(avg_pool, ALONE, ng_avg_pool2d(tape, in[0], 2))                                              \
+    X(avg_pool_all, ALONE,                                                                         \
+      ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .padding_h = 1))  \
+    X(global_avg_pool, ALONE, ng_global_avg_pool(tape, in[0]))                                     \
+    X(unfold, ALONE, ng_unfold(tape, in[0], WINDOW))                                               \
+    X(fold, ALONE, ng_fold(tape, in[0], 7, 8, WINDOW))                                             \
+    X(line_plain, WITH_BIAS, ng_conv1d(tape, in[0], in[1], in[2]))                                 \
+    X(line_all, WITH_BIAS,                                                                         \
+      ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 3, .dilation = 2, .groups = 2)) \
+    X(transposed_plain, WITH_BIAS, TRANSPOSED(.groups = 1))                                        \
+    X(transposed_pointwise, WITH_BIAS, TRANSPOSED(.groups = 1))                                    \
+    X(transposed_twice, WITH_BIAS, TRANSPOSED(.stride = 2, .padding = 1))                          \
+    X(transposed_groups, WITH_BIAS, TRANSPOSED(.groups = 3, .padding = 1))                         \
+    X(transposed_all, WITH_BIAS,                                                                   \
+      TRANSPOSED(.stride = 2, .stride_w = 3, .padding_h = 1, .padding_w = 2, .output_padding = 1,  \
+                 .output_padding_w = 2, .dilation_h = 3, .dilation_w = 2, .groups = 2))            \
+    X(transposed_no_bias, NO_BIAS, ng_conv_transpose2d(tape, in[0], in[1], NG_NONE, .stride = 2))  \
+    X(transposed_line, WITH_BIAS,                                                                  \
+      ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 2,                    \
+                          .output_padding = 1, .dilation = 2, .groups = 2))                        \
+    X(size_nearest, ALONE, ng_upsample(tape, in[0], 2))                                            \
+    X(size_nearest_size, ALONE, ng_interpolate(tape, in[0], NG_SHAPE(8, 3)))                       \
+    X(size_nearest_line, ALONE, ng_upsample(tape, in[0], 3))                                       \
+    X(size_linear, ALONE, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))                          \
+    X(size_linear_size, ALONE, ng_interpolate(tape, in[0], NG_SHAPE(9, 4), .mode = NG_LINEAR))     \
+    X(size_linear_line, ALONE, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR))                     \
+    X(size_corners, ALONE, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR, .align_corners = true))  \
+    X(size_corners_size, ALONE,                                                                    \
+      ng_interpolate(tape, in[0], NG_SHAPE(1, 10), .mode = NG_LINEAR, .align_corners = true))
+
+#define X(name, inputs, ...)                                                                       \
+    static ng_tensor *call_##name(ng_tensor *const *in) { return __VA_ARGS__; }
+CASES(X)
+#undef X
 
 /* Convolution, BatchNorm and a skip, as in make_conv.py. */
 static ng_tensor *call_residual(ng_tensor *const *in)
@@ -51,68 +86,11 @@ static ng_tensor *call_residual(ng_tensor *const *in)
     return ng_linear(tape, ng_global_avg_pool(tape, y), in[5], NG_NONE);
 }
 
-CALL(line, ng_conv1d(tape, in[0], in[1], in[2]))
-CALL(line_all,
-     ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 3, .dilation = 2, .groups = 2))
-#define TRANSPOSED(name, ...)                                                                      \
-    CALL(name, ng_conv_transpose2d(tape, in[0], in[1], in[2], __VA_ARGS__))
-TRANSPOSED(transposed, .groups = 1)
-TRANSPOSED(transposed_twice, .stride = 2, .padding = 1)
-TRANSPOSED(transposed_groups, .groups = 3, .padding = 1)
-TRANSPOSED(transposed_all, .stride = 2, .stride_w = 3, .padding_h = 1, .padding_w = 2,
-           .output_padding = 1, .output_padding_w = 2, .dilation_h = 3, .dilation_w = 2,
-           .groups = 2)
-CALL(transposed_no_bias, ng_conv_transpose2d(tape, in[0], in[1], NG_NONE, .stride = 2))
-CALL(transposed_line, ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 2,
-                                          .output_padding = 1, .dilation = 2, .groups = 2))
-CALL(nearest, ng_upsample(tape, in[0], 2))
-CALL(nearest_size, ng_interpolate(tape, in[0], NG_SHAPE(8, 3)))
-CALL(nearest_line, ng_upsample(tape, in[0], 3))
-CALL(linear, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))
-CALL(linear_size, ng_interpolate(tape, in[0], NG_SHAPE(9, 4), .mode = NG_LINEAR))
-CALL(linear_line, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR))
-CALL(corners, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR, .align_corners = true))
-CALL(corners_size,
-     ng_interpolate(tape, in[0], NG_SHAPE(1, 10), .mode = NG_LINEAR, .align_corners = true))
-
-#define X_WEIGHT_BIAS .inputs = {"x", "weight", "bias"}
-
 static const golden_row rows[] = {
-    {"conv_plain", call_plain, X_WEIGHT_BIAS},
-    {"conv_same", call_same, X_WEIGHT_BIAS},
-    {"conv_pointwise", call_plain, X_WEIGHT_BIAS},
-    {"conv_pointwise_stride", call_half, X_WEIGHT_BIAS},
-    {"conv_stride", call_stride, X_WEIGHT_BIAS},
-    {"conv_dilation", call_dilation, X_WEIGHT_BIAS},
-    {"conv_groups", call_groups, X_WEIGHT_BIAS},
-    {"conv_depthwise", call_depthwise, X_WEIGHT_BIAS},
-    {"conv_all", call_all, X_WEIGHT_BIAS},
-    {"conv_no_bias", call_no_bias, .inputs = {"x", "weight"}},
-    {"max_pool", call_max_pool, .inputs = {"x"}},
-    {"max_pool_all", call_max_pool_all, .inputs = {"x"}},
-    {"avg_pool", call_avg_pool, .inputs = {"x"}},
-    {"avg_pool_all", call_avg_pool_all, .inputs = {"x"}},
-    {"global_avg_pool", call_global_avg_pool, .inputs = {"x"}},
-    {"unfold", call_unfold, .inputs = {"x"}},
-    {"fold", call_fold, .inputs = {"x"}},
-    {"line_plain", call_line, X_WEIGHT_BIAS},
-    {"line_all", call_line_all, X_WEIGHT_BIAS},
-    {"transposed_plain", call_transposed, X_WEIGHT_BIAS},
-    {"transposed_pointwise", call_transposed, X_WEIGHT_BIAS},
-    {"transposed_twice", call_transposed_twice, X_WEIGHT_BIAS},
-    {"transposed_groups", call_transposed_groups, X_WEIGHT_BIAS},
-    {"transposed_all", call_transposed_all, X_WEIGHT_BIAS},
-    {"transposed_no_bias", call_transposed_no_bias, .inputs = {"x", "weight"}},
-    {"transposed_line", call_transposed_line, X_WEIGHT_BIAS},
-    {"size_nearest", call_nearest, .inputs = {"x"}},
-    {"size_nearest_size", call_nearest_size, .inputs = {"x"}},
-    {"size_nearest_line", call_nearest_line, .inputs = {"x"}},
-    {"size_linear", call_linear, .inputs = {"x"}},
-    {"size_linear_size", call_linear_size, .inputs = {"x"}},
-    {"size_linear_line", call_linear_line, .inputs = {"x"}},
-    {"size_corners", call_corners, .inputs = {"x"}},
-    {"size_corners_size", call_corners_size, .inputs = {"x"}},
-    {"residual", call_residual, .inputs = {"x", "first", "gamma", "beta", "second", "weight"}},
+#define X(name, inputs, ...) {#name, call_##name, inputs},
+    CASES(X)
+#undef X
+        {"residual", call_residual, .inputs = {"x", "first", "gamma", "beta", "second", "weight"}},
 };
 #define N_ROWS ((int)(sizeof rows / sizeof rows[0]))
 

@@ -32,37 +32,44 @@ static ng_tensor *weights(void)
     return ng_from(tape, NG_F64, NG_SHAPE(5), NG_VALUES(0.5, 2, 1, 0, 3));
 }
 
-CALL(elu, ng_elu(tape, in[0], 0.7))
-CALL(selu, ng_selu(tape, in[0]))
-CALL(celu, ng_celu(tape, in[0], 0.5))
-CALL(prelu, ng_prelu(tape, in[0], in[1]))
-CALL(glu, ng_glu(tape, in[0]))
-CALL(local_response, ng_local_response_norm(tape, in[0], 5, .alpha = 0.5, .k = 2))
-CALL(local_response_even, ng_local_response_norm(tape, in[0], 4, .alpha = 2, .beta = 0.5))
-CALL(local_response_wide, ng_local_response_norm(tape, in[0], 9))
-CALL(mish, ng_mish(tape, in[0]))
-CALL(softsign, ng_softsign(tape, in[0]))
-CALL(hardtanh, ng_hardtanh(tape, in[0]))
-CALL(hardsigmoid, ng_hardsigmoid(tape, in[0]))
-CALL(hardswish, ng_hardswish(tape, in[0]))
-CALL(atan, ng_atan(tape, in[0]))
-CALL(expm1, ng_expm1(tape, in[0]))
-CALL(sign, ng_mul(tape, in[0], ng_sign(tape, in[0])))
-CALL(floor, ng_mul(tape, in[0], ng_floor(tape, in[0])))
-CALL(log1p, ng_log1p(tape, in[0]))
-CALL(cumsum, ng_cumsum(tape, in[0], 1))
-CALL(prod, ng_prod(tape, in[0], .axes = NG_AXES(1)))
-CALL(min, ng_min(tape, in[0], .axes = NG_AXES(0, 2)))
-CALL(norm, ng_norm(tape, in[0], .axes = NG_AXES(0, 2)))
-CALL(cosine, ng_cosine_similarity(tape, in[0], in[1], 1))
-CALL(sort, ng_sort(tape, in[0], 1))
-CALL(sort_descending, ng_sort(tape, in[0], 0, .descending = true))
-CALL(top_k, ng_top_k(tape, in[0], 3, -1))
-CALL(smallest, ng_top_k(tape, in[0], 2, 0, .smallest = true))
-CALL(take, ng_take_along_axis(tape, in[0], ng_cast(tape, in[1], NG_I64), 1))
-CALL(stack, ng_stack(tape, NG_TENSORS(in[0], in[1], in[0]), 1))
-CALL(tril, ng_tril(tape, in[0], 1))
-CALL(triu, ng_triu(tape, in[0], -1))
+/* X(name of the figures, operands with gradients, a call) */
+#define FUNCTIONS(X)                                                                               \
+    X(elu, 1, ng_elu(tape, in[0], 0.7))                                                            \
+    X(selu, 1, ng_selu(tape, in[0]))                                                               \
+    X(celu, 1, ng_celu(tape, in[0], 0.5))                                                          \
+    X(prelu, 2, ng_prelu(tape, in[0], in[1]))                                                      \
+    X(glu, 1, ng_glu(tape, in[0]))                                                                 \
+    X(local_response, 1, ng_local_response_norm(tape, in[0], 5, .alpha = 0.5, .k = 2))             \
+    X(local_response_even, 1, ng_local_response_norm(tape, in[0], 4, .alpha = 2, .beta = 0.5))     \
+    X(local_response_wide, 1, ng_local_response_norm(tape, in[0], 9))                              \
+    X(mish, 1, ng_mish(tape, in[0]))                                                               \
+    X(softsign, 1, ng_softsign(tape, in[0]))                                                       \
+    X(hardtanh, 1, ng_hardtanh(tape, in[0]))                                                       \
+    X(hardsigmoid, 1, ng_hardsigmoid(tape, in[0]))                                                 \
+    X(hardswish, 1, ng_hardswish(tape, in[0]))                                                     \
+    X(atan, 1, ng_atan(tape, in[0]))                                                               \
+    X(expm1, 1, ng_expm1(tape, in[0]))                                                             \
+    X(sign, 1, ng_mul(tape, in[0], ng_sign(tape, in[0])))                                          \
+    X(floor, 1, ng_mul(tape, in[0], ng_floor(tape, in[0])))                                        \
+    X(log1p, 1, ng_log1p(tape, in[0]))                                                             \
+    X(cumsum, 1, ng_cumsum(tape, in[0], 1))                                                        \
+    X(prod, 1, ng_prod(tape, in[0], .axes = NG_AXES(1)))                                           \
+    X(min, 1, ng_min(tape, in[0], .axes = NG_AXES(0, 2)))                                          \
+    X(norm, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2)))                                        \
+    X(cosine, 2, ng_cosine_similarity(tape, in[0], in[1], 1))                                      \
+    X(sort, 1, ng_sort(tape, in[0], 1))                                                            \
+    X(sort_descending, 1, ng_sort(tape, in[0], 0, .descending = true))                             \
+    X(top_k, 1, ng_top_k(tape, in[0], 3, -1))                                                      \
+    X(smallest, 1, ng_top_k(tape, in[0], 2, 0, .smallest = true))                                  \
+    X(take, 1, ng_take_along_axis(tape, in[0], ng_cast(tape, in[1], NG_I64), 1))                   \
+    X(stack, 2, ng_stack(tape, NG_TENSORS(in[0], in[1], in[0]), 1))                                \
+    X(tril, 1, ng_tril(tape, in[0], 1))                                                            \
+    X(triu, 1, ng_triu(tape, in[0], -1))
+
+#define X(name, inputs, ...) CALL(name, __VA_ARGS__)
+FUNCTIONS(X)
+#undef X
+
 CALL(kl,
      ng_kl_divergence(tape, ng_log_softmax(tape, in[0], -1), in[1], .reduction = self->reduction))
 CALL(nll, ng_nll(tape, in[0], labels(), .reduction = self->reduction, .weights = weights(),
@@ -80,38 +87,10 @@ CALL(smooth,
     }
 
 static const row rows[] = {
-    {"elu", call_elu, 1, 0},
-    {"selu", call_selu, 1, 0},
-    {"celu", call_celu, 1, 0},
-    {"prelu", call_prelu, 2, 0},
-    {"prelu_one", call_prelu, 2, 0},
-    {"glu", call_glu, 1, 0},
-    {"local_response", call_local_response, 1, 0},
-    {"local_response_even", call_local_response_even, 1, 0},
-    {"local_response_wide", call_local_response_wide, 1, 0},
-    {"mish", call_mish, 1, 0},
-    {"softsign", call_softsign, 1, 0},
-    {"hardtanh", call_hardtanh, 1, 0},
-    {"hardsigmoid", call_hardsigmoid, 1, 0},
-    {"hardswish", call_hardswish, 1, 0},
-    {"atan", call_atan, 1, 0},
-    {"expm1", call_expm1, 1, 0},
-    {"sign", call_sign, 1, 0},
-    {"floor", call_floor, 1, 0},
-    {"log1p", call_log1p, 1, 0},
-    {"cumsum", call_cumsum, 1, 0},
-    {"prod", call_prod, 1, 0},
-    {"min", call_min, 1, 0},
-    {"norm", call_norm, 1, 0},
-    {"cosine", call_cosine, 2, 0},
-    {"sort", call_sort, 1, 0},
-    {"sort_descending", call_sort_descending, 1, 0},
-    {"top_k", call_top_k, 1, 0},
-    {"smallest", call_smallest, 1, 0},
-    {"take", call_take, 1, 0},
-    {"stack", call_stack, 2, 0},
-    {"tril", call_tril, 1, 0},
-    {"triu", call_triu, 1, 0},
+#define X(name, inputs, ...) {#name, call_##name, inputs, 0},
+    FUNCTIONS(X)
+#undef X
+        {"prelu_one", call_prelu, 2, 0},
     EACH_REDUCTION("kl", call_kl, 2),
     EACH_REDUCTION("nll", call_nll, 1),
     EACH_REDUCTION("weighted", call_weighted, 1),
