@@ -22,22 +22,11 @@ struct golden_row {
     bool ignore;
 };
 
-#define CALL(name) static ng_tensor *call_##name(ng_tensor *const *in, const golden_row *row)
-
-CALL(unary) { return row->unary(tape, in[0]); }
-CALL(softmax) { return ng_softmax(tape, in[0], row->axis); }
-CALL(log_softmax) { return ng_log_softmax(tape, in[0], row->axis); }
-CALL(mse) { return ng_mse(tape, in[0], in[1], .reduction = row->reduction); }
-CALL(l1) { return ng_l1(tape, in[0], in[1], .reduction = row->reduction); }
-CALL(huber) { return ng_huber(tape, in[0], in[1], .reduction = row->reduction, .delta = 0.7); }
-CALL(binary) { return ng_binary_cross_entropy(tape, in[0], in[1], .reduction = row->reduction); }
-
-CALL(cross_entropy)
-{
-    return ng_cross_entropy(tape, in[0], in[1], .reduction = row->reduction,
-                            .smoothing = row->smoothing, .ignore = row->ignore,
-                            .ignored = row->ignore ? 2 : 0);
-}
+#define CALL(name, ...)                                                                            \
+    static ng_tensor *call_##name(ng_tensor *const *in, const golden_row *row)                     \
+    {                                                                                              \
+        return (void)row, __VA_ARGS__;                                                             \
+    }
 
 static ng_tensor *leaky_relu(ng_tape *on, ng_tensor *x) { return ng_leaky_relu(on, x, 0.01); }
 
@@ -57,43 +46,29 @@ static ng_tensor *adanorm(ng_tape *on, ng_tensor *x, bool differentiate)
 static ng_tensor *adanorm_published(ng_tape *on, ng_tensor *x) { return adanorm(on, x, false); }
 static ng_tensor *adanorm_whole(ng_tape *on, ng_tensor *x) { return adanorm(on, x, true); }
 
-CALL(layer_norm) { return (void)row, ng_layer_norm(tape, in[0], in[1], in[2], 1e-5); }
-CALL(no_bias) { return (void)row, ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-3); }
-CALL(rms_norm) { return (void)row, ng_rms_norm(tape, in[0], in[1], 1e-6); }
-
-CALL(unbiased)
-{
-    (void)row;
-    return ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-5, .unbiased = true);
-}
-
-CALL(partial)
-{
-    (void)row;
-    return ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5);
-}
+CALL(unary, row->unary(tape, in[0]))
+CALL(softmax, ng_softmax(tape, in[0], row->axis))
+CALL(log_softmax, ng_log_softmax(tape, in[0], row->axis))
+CALL(mse, ng_mse(tape, in[0], in[1], .reduction = row->reduction))
+CALL(l1, ng_l1(tape, in[0], in[1], .reduction = row->reduction))
+CALL(huber, ng_huber(tape, in[0], in[1], .reduction = row->reduction, .delta = 0.7))
+CALL(binary, ng_binary_cross_entropy(tape, in[0], in[1], .reduction = row->reduction))
+CALL(cross_entropy,
+     ng_cross_entropy(tape, in[0], in[1], .reduction = row->reduction, .smoothing = row->smoothing,
+                      .ignore = row->ignore, .ignored = row->ignore ? 2 : 0))
+CALL(layer_norm, ng_layer_norm(tape, in[0], in[1], in[2], 1e-5))
+CALL(no_bias, ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-3))
+CALL(rms_norm, ng_rms_norm(tape, in[0], in[1], 1e-6))
+CALL(unbiased, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-5, .unbiased = true))
+CALL(partial, ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
+CALL(batch_norm,
+     ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .eps = 1e-5, .training = true))
+CALL(batch_norm_eval, ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5))
 
 /* AdaptiveLayerNorm's projected form, from x, W_g, b_g, W_b, b_b. */
-CALL(projected)
-{
-    (void)row;
-    ng_tensor *gamma = ng_linear(tape, in[0], in[1], in[2]);
-    ng_tensor *beta = ng_linear(tape, in[0], in[3], in[4]);
-    return ng_add(tape, ng_mul(tape, gamma, plain_layer_norm(tape, in[0])), beta);
-}
-
-CALL(batch_norm)
-{
-    (void)row;
-    return ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .eps = 1e-5,
-                         .training = true);
-}
-
-CALL(batch_norm_eval)
-{
-    (void)row;
-    return ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5);
-}
+CALL(projected,
+     ng_add(tape, ng_mul(tape, ng_linear(tape, in[0], in[1], in[2]), plain_layer_norm(tape, in[0])),
+            ng_linear(tape, in[0], in[3], in[4])))
 
 #define X_GAMMA_BETA .inputs = {"x", "gamma", "beta"}
 #define FIXED .inputs = {"x", "gamma", "beta", "mean", "var"}
