@@ -497,17 +497,20 @@ static void expect_at(const char *what, ng_rows x, int64_t r, int64_t i, long do
 static ng_cell_step cell_step(ng_cell cell, int64_t n, bool lengths)
 {
     const int64_t gates = ng_cell_gates(cell);
-    return (ng_cell_step){.cell = cell,
-                          .rows = CELL_ROWS,
-                          .hidden = n,
-                          .step = 1,
-                          .lengths = lengths ? cell_lengths : NULL,
-                          .gates = cell_rows(gates * n, -4, 4),
-                          .h = cell_rows(n, -1, 1),
-                          .h_after = cell_rows(n, -1, 1),
-                          .y = cell_rows(n, -1, 1),
-                          .dgates = cell_rows(gates * n, -1, 1),
-                          .dh = cell_rows(n, -1, 1)};
+    ng_cell_step s = {.cell = cell,
+                      .rows = CELL_ROWS,
+                      .hidden = n,
+                      .step = 1,
+                      .lengths = lengths ? cell_lengths : NULL,
+                      .gates = cell_rows(gates * n, -4, 4),
+                      .h = cell_rows(n, -1, 1),
+                      .h_after = cell_rows(n, -1, 1),
+                      .y = cell_rows(n, -1, 1),
+                      .dgates = cell_rows(gates * n, -1, 1),
+                      .dh = cell_rows(n, -1, 1)};
+    if (cell == NG_CELL_GRU) s.product = cell_rows(3 * n, -2, 2);
+    if (cell == NG_CELL_LSTM) s.c = cell_rows(n, -2, 2), s.c_after = cell_rows(n, -2, 2);
+    return s;
 }
 
 static bool has_ended(const ng_cell_step *s, int64_t r)
@@ -535,164 +538,126 @@ static void expect_ended_back(const ng_cell_step *s, const ng_cell_step *old, in
     if (s->dc.at) expect_at("dc of an ended row", s->dc, r, i, at(old->dc, r, i));
 }
 
-static void check_rnn_cell(int64_t n, bool lengths, bool relu)
+/* What element j of row r has after a step, or a step back; `old` is the step before it. */
+typedef void expect_cell(const ng_cell_step *s, const ng_cell_step *old, int64_t r, int64_t j);
+
+static void expect_rnn(const ng_cell_step *s, const ng_cell_step *old, int64_t r, int64_t j)
 {
-    ng_cell_step s = cell_step(relu ? NG_CELL_RELU : NG_CELL_TANH, n, lengths);
-    const ng_rows a = copy_of(s.gates);
-    k->step_cell(&s);
-    for (int64_t i = 0; i < CELL_ROWS * n; i++) {
-        const long double sum = at(a, i / n, i % n), h = relu ? fmaxl(sum, 0) : tanhl(sum);
-        if (has_ended(&s, i / n)) {
-            expect_ended(&s, i / n, i % n);
-            continue;
-        }
-        expect_at("h", s.h_after, i / n, i % n, h);
-        expect_at("y", s.y, i / n, i % n, h);
-    }
-    ng_cell_step old = s;
-    old.dh = copy_of(s.dh);
-    s.y = cell_rows(n, -1, 1);
-    k->step_cell_backward(&s);
-    for (int64_t i = 0; i < CELL_ROWS * n; i++) {
-        const int64_t r = i / n, j = i % n;
-        if (has_ended(&s, r)) {
-            expect_ended_back(&s, &old, 1, r, j);
-            continue;
-        }
-        const long double h = at(s.gates, r, j), slope = relu ? h > 0 : 1 - h * h;
-        expect_at("da", s.dgates, r, j, (at(old.dh, r, j) + at(s.y, r, j)) * slope);
-        expect_at("dh", s.dh, r, j, 0);
-    }
-    release();
+    const long double sum = at(old->gates, r, j);
+    const long double h = s->cell == NG_CELL_RELU ? fmaxl(sum, 0) : tanhl(sum);
+    expect_at("h", s->h_after, r, j, h);
+    expect_at("y", s->y, r, j, h);
 }
 
-static void compare_rnn_cells(void)
+static void expect_rnn_back(const ng_cell_step *s, const ng_cell_step *old, int64_t r, int64_t j)
 {
-    for (int i = 0; i < SIZES - 2; i++)
-        for (int mode = 0; mode < 4; mode++) check_rnn_cell(sizes[i], mode & 1, mode & 2);
+    const long double h = at(s->gates, r, j), slope = s->cell == NG_CELL_RELU ? h > 0 : 1 - h * h;
+    expect_at("da", s->dgates, r, j, (at(old->dh, r, j) + at(s->y, r, j)) * slope);
+    expect_at("dh", s->dh, r, j, 0);
 }
 
 static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
 
-static void check_gru_back(ng_cell_step s, int64_t n)
+static void expect_gru(const ng_cell_step *s, const ng_cell_step *old, int64_t row, int64_t j)
 {
-    ng_cell_step old = s;
+    const int64_t n = s->hidden;
+    const ng_rows a = old->gates, p = s->product;
+    const long double r = sigmoid(at(a, row, j) + at(p, row, j));
+    const long double z = sigmoid(at(a, row, j + n) + at(p, row, j + n));
+    const long double t = tanhl(at(a, row, j + 2 * n) + r * at(p, row, j + 2 * n));
+    const long double h = (1 - z) * t + z * at(s->h, row, j);
+    expect_at("r", s->gates, row, j, r);
+    expect_at("z", s->gates, row, j + n, z);
+    expect_at("n", s->gates, row, j + 2 * n, t);
+    expect_at("h", s->h_after, row, j, h);
+    expect_at("y", s->y, row, j, h);
+}
+
+static void expect_gru_back(const ng_cell_step *s, const ng_cell_step *old, int64_t row, int64_t j)
+{
+    const int64_t n = s->hidden;
+    const long double d = at(old->dh, row, j) + at(s->y, row, j), r = at(s->gates, row, j);
+    const long double z = at(s->gates, row, j + n), t = at(s->gates, row, j + 2 * n);
+    const long double dn = d * (1 - z) * (1 - t * t);
+    const long double dr = dn * at(s->product, row, j + 2 * n) * r * (1 - r);
+    const long double dz = d * (at(s->h, row, j) - t) * z * (1 - z);
+    expect_at("dr", s->dgates, row, j, dr);
+    expect_at("dr of the product", s->dproduct, row, j, dr);
+    expect_at("dz", s->dgates, row, j + n, dz);
+    expect_at("dz of the product", s->dproduct, row, j + n, dz);
+    expect_at("dn", s->dgates, row, j + 2 * n, dn);
+    expect_at("dn of the product", s->dproduct, row, j + 2 * n, dn * r);
+    expect_at("dh", s->dh, row, j, d * z);
+}
+
+static void expect_lstm(const ng_cell_step *s, const ng_cell_step *old, int64_t r, int64_t j)
+{
+    const int64_t n = s->hidden;
+    const ng_rows a = old->gates;
+    const long double i = sigmoid(at(a, r, j)), f = sigmoid(at(a, r, j + n));
+    const long double g = tanhl(at(a, r, j + 2 * n)), o = sigmoid(at(a, r, j + 3 * n));
+    const long double c = f * at(s->c, r, j) + i * g;
+    expect_at("i", s->gates, r, j, i);
+    expect_at("f", s->gates, r, j + n, f);
+    expect_at("g", s->gates, r, j + 2 * n, g);
+    expect_at("o", s->gates, r, j + 3 * n, o);
+    expect_at("c", s->c_after, r, j, c);
+    expect_at("h", s->h_after, r, j, o * tanhl(c));
+    expect_at("y", s->y, r, j, o * tanhl(c));
+}
+
+static void expect_lstm_back(const ng_cell_step *s, const ng_cell_step *old, int64_t r, int64_t j)
+{
+    const int64_t n = s->hidden;
+    const long double i = at(s->gates, r, j), f = at(s->gates, r, j + n);
+    const long double g = at(s->gates, r, j + 2 * n), o = at(s->gates, r, j + 3 * n);
+    const long double d = at(old->dh, r, j) + at(s->y, r, j), t = tanhl(at(s->c_after, r, j));
+    const long double e = at(old->dc, r, j) + d * o * (1 - t * t);
+    expect_at("di", s->dgates, r, j, e * g * i * (1 - i));
+    expect_at("df", s->dgates, r, j + n, e * at(s->c, r, j) * f * (1 - f));
+    expect_at("dg", s->dgates, r, j + 2 * n, e * i * (1 - g * g));
+    expect_at("do", s->dgates, r, j + 3 * n, d * t * o * (1 - o));
+    expect_at("dh", s->dh, r, j, 0);
+    expect_at("dc", s->dc, r, j, e * f);
+}
+
+static void check_cell(ng_cell cell, int64_t n, bool lengths, expect_cell *forward,
+                       expect_cell *back)
+{
+    const int64_t gates = ng_cell_gates(cell);
+    ng_cell_step s = cell_step(cell, n, lengths), old = s;
+    old.gates = copy_of(s.gates);
+    k->step_cell(&s);
+    for (int64_t i = 0; i < CELL_ROWS * n; i++)
+        if (has_ended(&s, i / n))
+            expect_ended(&s, i / n, i % n);
+        else
+            forward(&s, &old, i / n, i % n);
+
+    s.y = cell_rows(n, -1, 1);
+    if (gates > 1) s.gates = cell_rows(gates * n, 0.1, 0.9);
+    if (cell == NG_CELL_GRU) s.dproduct = cell_rows(3 * n, -1, 1);
+    if (cell == NG_CELL_LSTM) s.dc = cell_rows(n, -1, 1);
+    old = s;
     old.dh = copy_of(s.dh);
-    s.gates = cell_rows(3 * n, 0.1, 0.9);
-    s.y = cell_rows(n, -1, 1);
-    s.dproduct = cell_rows(3 * n, -1, 1);
+    if (s.dc.at) old.dc = copy_of(s.dc);
     k->step_cell_backward(&s);
-    for (int64_t i = 0; i < CELL_ROWS * n; i++) {
-        const int64_t row = i / n, j = i % n;
-        if (has_ended(&s, row)) {
-            expect_ended_back(&s, &old, 3, row, j);
-            continue;
-        }
-        const long double d = at(old.dh, row, j) + at(s.y, row, j), r = at(s.gates, row, j);
-        const long double z = at(s.gates, row, j + n), t = at(s.gates, row, j + 2 * n);
-        const long double dn = d * (1 - z) * (1 - t * t);
-        const long double dr = dn * at(s.product, row, j + 2 * n) * r * (1 - r);
-        const long double dz = d * (at(s.h, row, j) - t) * z * (1 - z);
-        expect_at("dr", s.dgates, row, j, dr);
-        expect_at("dr of the product", s.dproduct, row, j, dr);
-        expect_at("dz", s.dgates, row, j + n, dz);
-        expect_at("dz of the product", s.dproduct, row, j + n, dz);
-        expect_at("dn", s.dgates, row, j + 2 * n, dn);
-        expect_at("dn of the product", s.dproduct, row, j + 2 * n, dn * r);
-        expect_at("dh", s.dh, row, j, d * z);
-    }
-}
-
-static void compare_gru_cells(void)
-{
-    for (int mode = 0; mode < 2 * (SIZES - 2); mode++) {
-        const int64_t n = sizes[mode / 2];
-        ng_cell_step s = cell_step(NG_CELL_GRU, n, mode % 2);
-        const ng_rows a = copy_of(s.gates), p = s.product = cell_rows(3 * n, -2, 2);
-        k->step_cell(&s);
-        for (int64_t i = 0; i < CELL_ROWS * n; i++) {
-            const int64_t row = i / n, j = i % n;
-            if (has_ended(&s, row)) {
-                expect_ended(&s, row, j);
-                continue;
-            }
-            const long double r = sigmoid(at(a, row, j) + at(p, row, j));
-            const long double z = sigmoid(at(a, row, j + n) + at(p, row, j + n));
-            const long double t = tanhl(at(a, row, j + 2 * n) + r * at(p, row, j + 2 * n));
-            const long double h = (1 - z) * t + z * at(s.h, row, j);
-            expect_at("r", s.gates, row, j, r);
-            expect_at("z", s.gates, row, j + n, z);
-            expect_at("n", s.gates, row, j + 2 * n, t);
-            expect_at("h", s.h_after, row, j, h);
-            expect_at("y", s.y, row, j, h);
-        }
-        check_gru_back(s, n);
-        release();
-    }
-}
-
-static void check_lstm_back(ng_cell_step s, int64_t n)
-{
-    s.dc = cell_rows(n, -1, 1);
-    ng_cell_step old = s;
-    old.dh = copy_of(s.dh), old.dc = copy_of(s.dc);
-    s.gates = cell_rows(4 * n, 0.1, 0.9);
-    s.y = cell_rows(n, -1, 1);
-    k->step_cell_backward(&s);
-    for (int64_t x = 0; x < CELL_ROWS * n; x++) {
-        const int64_t r = x / n, j = x % n;
-        if (has_ended(&s, r)) {
-            expect_ended_back(&s, &old, 4, r, j);
-            continue;
-        }
-        const long double i = at(s.gates, r, j), f = at(s.gates, r, j + n);
-        const long double g = at(s.gates, r, j + 2 * n), o = at(s.gates, r, j + 3 * n);
-        const long double d = at(old.dh, r, j) + at(s.y, r, j), t = tanhl(at(s.c_after, r, j));
-        const long double e = at(old.dc, r, j) + d * o * (1 - t * t);
-        expect_at("di", s.dgates, r, j, e * g * i * (1 - i));
-        expect_at("df", s.dgates, r, j + n, e * at(s.c, r, j) * f * (1 - f));
-        expect_at("dg", s.dgates, r, j + 2 * n, e * i * (1 - g * g));
-        expect_at("do", s.dgates, r, j + 3 * n, d * t * o * (1 - o));
-        expect_at("dh", s.dh, r, j, 0);
-        expect_at("dc", s.dc, r, j, e * f);
-    }
-}
-
-static void compare_lstm_cells(void)
-{
-    for (int mode = 0; mode < 2 * (SIZES - 2); mode++) {
-        const int64_t n = sizes[mode / 2];
-        ng_cell_step s = cell_step(NG_CELL_LSTM, n, mode % 2);
-        const ng_rows a = copy_of(s.gates);
-        s.c = cell_rows(n, -2, 2), s.c_after = cell_rows(n, -2, 2);
-        k->step_cell(&s);
-        for (int64_t x = 0; x < CELL_ROWS * n; x++) {
-            const int64_t r = x / n, j = x % n;
-            if (has_ended(&s, r)) {
-                expect_ended(&s, r, j);
-                continue;
-            }
-            const long double i = sigmoid(at(a, r, j)), f = sigmoid(at(a, r, j + n));
-            const long double g = tanhl(at(a, r, j + 2 * n)), o = sigmoid(at(a, r, j + 3 * n));
-            const long double c = f * at(s.c, r, j) + i * g;
-            expect_at("i", s.gates, r, j, i);
-            expect_at("f", s.gates, r, j + n, f);
-            expect_at("g", s.gates, r, j + 2 * n, g);
-            expect_at("o", s.gates, r, j + 3 * n, o);
-            expect_at("c", s.c_after, r, j, c);
-            expect_at("h", s.h_after, r, j, o * tanhl(c));
-            expect_at("y", s.y, r, j, o * tanhl(c));
-        }
-        check_lstm_back(s, n);
-        release();
-    }
+    for (int64_t i = 0; i < CELL_ROWS * n; i++)
+        if (has_ended(&s, i / n))
+            expect_ended_back(&s, &old, gates, i / n, i % n);
+        else
+            back(&s, &old, i / n, i % n);
+    release();
 }
 
 static void compare_step_cell(void)
 {
-    compare_rnn_cells();
-    compare_gru_cells();
-    compare_lstm_cells();
+    for (int i = 0; i < 2 * (SIZES - 2); i++) {
+        check_cell(NG_CELL_TANH, sizes[i / 2], i % 2, expect_rnn, expect_rnn_back);
+        check_cell(NG_CELL_RELU, sizes[i / 2], i % 2, expect_rnn, expect_rnn_back);
+        check_cell(NG_CELL_GRU, sizes[i / 2], i % 2, expect_gru, expect_gru_back);
+        check_cell(NG_CELL_LSTM, sizes[i / 2], i % 2, expect_lstm, expect_lstm_back);
+    }
 }
 #define compare_step_cell_backward compare_step_cell
 
