@@ -14,8 +14,9 @@
  * _i = 0 .. count - 1. FIXTURE(begin, end) holds for the tests after it in the file: `begin` is
  * called before each of them and `end` after it; either may be NULL.
  *
- * Every test, in its own process or not (CK_FORK=no), begins with no error recorded and no allocation
- * counted or refused. At its end the library's threads are stopped, and all memory must be freed. */
+ * Every test, in its own process or not (CK_FORK=no), begins with no error recorded, and no
+ * allocation counted or refused. At its end the library's threads are stopped, and all its memory
+ * must have been freed. */
 #define TEST(name) LOOP_TEST(name, 1)
 #define LOOP_TEST(name, count)                                                                     \
     static void body_of_##name(int _i);                                                            \
@@ -127,8 +128,8 @@ int64_t allocations_made(void); /* since the test began */
 int64_t allocations_live(void); /* not yet freed */
 int64_t allocations_peak(void); /* most bytes at once since the last call */
 
-/* Nothing was allocated since allocations_made() returned `made`. Under AddressSanitizer, where a tape
- * keeps no memory (core/arena.h), nothing is asserted. */
+/* Nothing was allocated since allocations_made() returned `made`. Under AddressSanitizer, where a
+ * tape keeps no memory (core/arena.h), nothing is asserted. */
 #define assert_none_allocated_since(made) expect_none_allocated(__FILE__, __LINE__, made)
 
 /* From now on `count` more allocations succeed, then every one fails, or only the next one or two.
@@ -148,14 +149,15 @@ void threads_fail_after(int count);
 
 /* ---- Files --------------------------------------------------------------------------------
  *
- * Of the library's file calls (open, read, write, fsync, rename, close, fchmod) `count` more succeed,
- * then one fails with `error`, then all succeed. At a test's end every descriptor must be closed. */
+ * Of the library's file calls (open, read, write, fsync, rename, close, fchmod) `count` more
+ * succeed, then one fails with `error`, then all succeed. At a test's end every descriptor must be
+ * closed. */
 void file_calls_fail_once_after(int64_t count, int error);
 bool file_call_refused(void); /* whether one has failed since the last call of the above */
 void file_calls_succeed(void);
 
-/* From now on every other read and write is interrupted by a signal, and the others transfer at most
- * seven bytes. */
+/* From now on every other read and write is interrupted by a signal, and the others transfer at
+ * most seven bytes. */
 void file_calls_come_in_pieces(void);
 
 /* ---- Functions behind the macros ---------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* Convolution and pooling: against PyTorch and plain loops, their errors, and what they learn. */
+/* Convolution, pooling and interpolation: PyTorch's values, worked values, threads, errors,
+ * layers. */
 #include "fixture.h"
 #include "golden.h"
 
@@ -213,8 +214,8 @@ TEST(no_images_give_no_outputs_and_no_gradient)
 
 /* ---- Large images, many images --------------------------------------------------------------- */
 
-/* Sizes that are shared by images, that are one block for the library's product, and that are
- * their own columns: each against its definition. */
+/* Shapes of which images, or blocks of the matrix product, are shared by threads, and 1 x 1
+ * kernels: each against its definition. */
 static const struct {
     ng_shape x, weight;
     int64_t stride, padding;
@@ -242,8 +243,8 @@ LOOP_TEST(fused_convolution_is_its_definition, N_SIZES)
     for (int i = 0; i < 3; i++) assert_tensors_close(fused[i], expected[i], 1e-11);
 }
 
-/* Everything a small residual network does but its last product, with so many threads; its
- * convolution in so many groups. */
+/* Convolution, pooling, unfold and fold, forward and backward, with this many threads and
+ * groups. */
 static void run_network(ng_dtype dtype, int64_t groups, int threads, ng_tensor **kept)
 {
     ng_set_threads(threads);
@@ -276,7 +277,7 @@ LOOP_TEST(same_bits_for_any_number_of_threads, 4)
     }
 }
 
-/* <conv(x), u> = <x, transposed(u)>, whatever stride leaves over. */
+/* <conv(x), u> = <x, transposed(u)>, also where the stride leaves a remainder. */
 TEST(a_transposed_convolution_is_the_adjoint)
 {
     for (int64_t h = 5; h < 9; h++) {
@@ -292,7 +293,7 @@ TEST(a_transposed_convolution_is_the_adjoint)
     }
 }
 
-/* Rows repeated; and a straight line stays one between its ends. */
+/* Nearest repeats elements; linear interpolation keeps a straight line. */
 TEST(upsampling_repeats_and_interpolates)
 {
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(1, -2, 5));
@@ -307,8 +308,8 @@ TEST(upsampling_repeats_and_interpolates)
         1e-15);
 }
 
-/* An element between its neighbours knows of no others; one upon another is that one. */
-TEST(infinity_stays_where_it_is_seen)
+/* An interpolated element depends on its two neighbours only, or on one where it falls on it. */
+TEST(infinity_reaches_only_its_neighbours)
 {
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 4), NG_VALUES(1, 2, HUGE_VAL, 4));
     ng_tensor *y = ng_interpolate(tape, x, NG_SHAPE(7), .mode = NG_LINEAR, .align_corners = true);
@@ -501,7 +502,7 @@ LOOP_TEST(weights_are_drawn_within_their_bound, 3)
     }
 }
 
-/* With settings of its own for everything. */
+/* With every setting. */
 LOOP_TEST(a_layer_is_its_op, 3)
 {
     ng_module *layer = own(
@@ -568,7 +569,7 @@ static ng_module *tiny_network(void)
         ng_global_avg_pool_new(), ng_linear_new(6, 2));
 }
 
-/* Bars that lie (0) or stand (1), of random place and brightness, in noise. */
+/* Horizontal (0) or vertical (1) bars of random place and brightness, with noise. */
 static void draw_bars(ng_tensor *x, ng_tensor *labels, ng_rng *rng)
 {
     assert_ok(ng_fill_normal(x, 0, 0.3, rng));
@@ -589,7 +590,7 @@ static double share_right(const ng_tensor *logits, const ng_tensor *labels)
     return right / (double)ng_size(labels);
 }
 
-TEST(a_tiny_residual_network_tells_lying_from_standing_bars)
+TEST(a_tiny_residual_network_learns_horizontal_from_vertical_bars)
 {
     ng_rng rng = ng_rng_seeded(4);
     ng_tensor *x = image(NG_SHAPE(32, 1, 8, 8));

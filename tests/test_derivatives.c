@@ -1,4 +1,5 @@
-/* Jacobians, Hessians and their products with vectors; leaves and constants on the tape. */
+/* Jacobians, Hessians and their products with vectors; leaves, constants and random tensors on the
+ * tape. */
 #include "core/shape.h"
 #include "fixture.h"
 #include "support.h"
@@ -55,7 +56,7 @@ TEST(the_hessian_of_ten_variables_is_its_closed_form)
         }
 }
 
-/* d^3 f / dx^3 of f = sum x^4 is 24 x on the diagonal: a Hessian that is differentiated again. */
+/* f = sum x^4: the Jacobian of its Hessian is 24 x on the diagonal. */
 TEST(a_recorded_hessian_has_a_jacobian)
 {
     ng_tensor *x = leaf(NG_SHAPE(3));
@@ -69,7 +70,7 @@ TEST(a_recorded_hessian_has_a_jacobian)
                 assert_near(ng_at(third, i, j, k), i == j && j == k ? 24 * ng_get(x, i) : 0, 1e-12);
 }
 
-/* y = A x: J = A, whatever the shapes; a row for each element of y. */
+/* y = A x: J = A, a row for each element of y. */
 TEST(the_jacobian_of_a_product_is_its_matrix)
 {
     ng_tensor *a = vector(NG_SHAPE(2, 3)), *x = leaf(NG_SHAPE(3, 4));
@@ -116,7 +117,7 @@ static ng_module *network(ng_norm_maker *norm)
 
 enum { MOST = 16 };
 
-/* Parts of a vector in the shapes of the parameters; how many. */
+/* Slices of `flat` in the shapes of the parameters; returns how many. */
 static int parts_of(ng_module *net, ng_tensor *flat, ng_tensor **parts)
 {
     ng_named_tensor p;
@@ -216,7 +217,7 @@ TEST(a_gradient_that_was_not_recorded_is_asked_for)
     assert_values(ng_jacobian(tape, g, x, .allow_unused = true), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
-TEST(what_does_not_fit_is_told)
+TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
 {
     ng_tensor *x = leaf(NG_SHAPE(3)), *v = vector(NG_SHAPE(2)), *found = NULL;
     ng_tensor *y = ng_exp(tape, x);
@@ -236,7 +237,7 @@ TEST(what_does_not_fit_is_told)
     assert_fails(ng_jacobian(tape, deep, x), NG_ESHAPE, "gives 9 dimensions, expected at most 8");
 }
 
-/* Each allocation is refused in turn: an error, and the products are as they were. */
+/* Every allocation is refused in turn. */
 TEST(without_memory_there_is_an_error)
 {
     bool refused = true;
@@ -274,7 +275,7 @@ TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
     ck_assert(!ng_has_grad(x));
 }
 
-/* A loop with variables allocates nothing once the tape has its memory. */
+/* A loop that makes variables allocates nothing once the tape has its memory. */
 TEST(variables_and_constants_come_out_of_the_tapes_memory)
 {
     ng_tensor *x = leaf(NG_SHAPE(8, 8));
@@ -297,7 +298,7 @@ static ng_tensor *cut_in_two(ng_tape *on, ng_tensor *const *in, void *context)
     return ng_mul(on, ng_gradient(on, ng_sum(on, ng_exp(on, v)), v, .record = true), in[0]);
 }
 
-TEST(the_checker_tells_of_a_variable_as_of_a_detached_value)
+TEST(the_checker_reports_a_variable_as_a_detached_value)
 {
     ng_tensor *x = leaf(NG_SHAPE(3));
     ng_check_report report = ng_check_function(cut_in_two, &x, 1, .order = 1);
@@ -326,7 +327,7 @@ TEST(constants_are_what_their_names_say)
     ck_assert(!ng_requires_grad(hot));
 }
 
-TEST(constants_that_cannot_be_are_told)
+TEST(impossible_constants_are_errors)
 {
     assert_fails(ng_from(tape, NG_F32, NG_SHAPE(3), NG_VALUES(1, 2)), NG_ESHAPE,
                  "ng_from: 2 values, expected 3 for shape (3,)");
@@ -347,7 +348,8 @@ TEST(constants_that_cannot_be_are_told)
                    "ng_one_hot: -1 classes, expected 0 or more");
 }
 
-/* In float the range has 16,384 numbers, and a draw that is rounded is `high` in 3 of 100,000. */
+/* In float [1000, 1001) has 16,384 numbers; a draw rounded to the nearest would be 1001 in 3 of
+ * 100,000. */
 TEST(a_uniform_draw_is_never_the_end_of_its_range)
 {
     const int64_t n = 300000;
@@ -366,7 +368,7 @@ TEST(a_uniform_draw_is_never_the_end_of_its_range)
     ck_assert_double_eq(ng_item(ng_uniform(tape, NG_I64, NG_SHAPE(1), 3, 3)), 3);
 }
 
-/* What lies beside the range is not drawn in its place. */
+/* A range of int64 without a whole number is an error. */
 TEST(a_whole_number_is_drawn_only_where_there_is_one)
 {
     assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1),
@@ -382,7 +384,7 @@ TEST(a_whole_number_is_drawn_only_where_there_is_one)
     assert_values(x, 0, 0, 0, 0);
 }
 
-/* The tape's stream: again the same with its seed, and others in the next call. */
+/* The same draws for the same seed, and others in the next call. */
 TEST(what_is_drawn_on_a_tape_follows_its_seed)
 {
     ng_tape_seed(tape, 4);

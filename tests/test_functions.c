@@ -1,5 +1,5 @@
-/* Functions of elements, reductions, order and likelihoods: against PyTorch in double, at both
- * orders, and where they have edges. */
+/* Elementwise functions, reductions, sorting and likelihoods: PyTorch's values and gradients of
+ * both orders; edge cases. */
 #include "core/shape.h"
 #include "fixture.h"
 #include "golden.h"
@@ -158,7 +158,7 @@ TEST(sorting_is_stable_and_a_nan_is_above_every_number)
     assert_values(index, 0, 5, 2);
 }
 
-/* Against a count of what is smaller: of many lengths, many of them equal. */
+/* An element's place is the number of smaller elements, and of equal ones before it. */
 TEST(every_length_is_sorted)
 {
     ng_rng rng = ng_rng_seeded(3);
@@ -176,7 +176,7 @@ TEST(every_length_is_sorted)
     }
 }
 
-/* However many they are; among equals and NaNs too, along either axis. */
+/* For any k, along either axis, with equal elements and NaNs. */
 TEST(the_first_of_many_are_those_that_sorting_puts_first)
 {
     static const int64_t counts[] = {0, 1, 2, 31, 32, 33, 49, 50};
@@ -199,7 +199,7 @@ TEST(the_first_of_many_are_those_that_sorting_puts_first)
     }
 }
 
-TEST(order_tells_what_does_not_fit)
+TEST(sorting_reports_what_does_not_fit)
 {
     ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(1, 2, 3));
     assert_refused(ng_top_k(tape, x, 4, 0),
@@ -291,7 +291,7 @@ TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
                  "ng_tril: x is (2,), expected (..., rows, columns)");
 }
 
-TEST(parts_come_back_and_what_does_not_fit_is_told)
+TEST(chunks_and_stacks_reverse_each_other_and_report_what_does_not_fit)
 {
     ng_tensor *x = values(NG_SHAPE(2, 4), NG_VALUES(1, 2, 3, 4, 5, 6, 7, 8)), *half[2] = {x, x};
     assert_ok(ng_chunk(tape, x, 2, 1, half));
@@ -349,7 +349,7 @@ TEST(a_distribution_has_no_divergence_from_itself)
     }
 }
 
-/* y and its first two derivatives at x, in double and in float, to `bound` of each. */
+/* y and its first two derivatives at x, in double and in float. */
 static void expect_slopes(ng_tensor *(*function)(ng_tape *, ng_tensor *), double at, double y,
                           double slope, double second)
 {
@@ -388,7 +388,7 @@ TEST(activations_hold_to_the_ends_of_the_range)
     ck_assert(isnan(ng_item(ng_celu(tape, ng_full(tape, NG_F32, NG_SCALAR, (double)NAN), 0.1))));
 }
 
-TEST(functions_tell_what_they_cannot_be_applied_to)
+TEST(functions_report_wrong_operands)
 {
     ng_tensor *x = values(NG_SHAPE(1, 3), NG_VALUES(1, 2, 3));
     assert_fails(ng_glu(tape, x), NG_ESHAPE,
@@ -411,7 +411,7 @@ TEST(functions_tell_what_they_cannot_be_applied_to)
     ck_assert_int_eq(ng_size(ng_local_response_norm(tape, empty, 3)), 0);
 }
 
-TEST(weights_and_labels_that_do_not_fit_are_told)
+TEST(weights_and_labels_that_do_not_fit_are_errors)
 {
     ng_tensor *x = values(NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4));
     ng_tensor *y = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 2));

@@ -1,12 +1,12 @@
-/* Against PyTorch in double: the figures in tests/golden, which make_golden.py has written. */
+/* Norms, activations, losses and 50 steps of training against PyTorch in double (tests/golden). */
 #include "fixture.h"
 #include "golden.h"
 #include "support.h"
 
 /* ---- Ops ------------------------------------------------------------------------------------ */
 
-/* Both sides round differently in a few dozen operations on values of order 1: 1e-12 leaves them
- * some thousand units in the last place. */
+/* The two systems round a few dozen operations on values of order 1 in different order: some
+ * 1e-15. */
 #define OP_TOLERANCE 1e-12
 
 /* One case: an op of the inputs named, or an elementwise function of x. */
@@ -197,8 +197,8 @@ TEST(projected_layer_is_pytorchs)
 #define STEPS 50
 #define BATCHES 4
 
-/* Each step carries the rounding of the ones before and multiplies it by about 1 + lr times the
- * curvature; over fifty steps that stays far below 1e-10. */
+/* A step multiplies earlier roundings by about 1 + lr times the curvature: far below 1e-10 after
+ * 50. */
 #define TRAINING_TOLERANCE 1e-10
 
 static ng_optimizer *momentum(ng_module *net)
@@ -234,8 +234,8 @@ static const struct {
                   {"rmsprop", rmsprop},   {"rmsprop_centered", rmsprop_centered}};
 #define N_OPTIMIZERS ((int)(sizeof optimizers / sizeof optimizers[0]))
 
-/* A bias before BatchNorm would have a gradient of pure rounding, which Adam and RMSprop would
- * scale up to a step. */
+/* Without biases before BatchNorm: their gradient is rounding only, which Adam and RMSprop would
+ * scale up. */
 static ng_module *network(const char *norm)
 {
     bool batch = strcmp(norm, "batch_norm") == 0;

@@ -1,5 +1,5 @@
-/* Kernels of every table (instruction set and dtype) against plain long-double loops, and their
- * hard cases. test_tables.c runs the comparisons, compare_...; the others stand there. */
+/* Comparisons of kernels with plain long-double loops, which test_tables.c runs for every table
+ * (instruction set and dtype), and their hard cases. */
 #include "kernels/parallel.h"
 #include "table.h"
 
@@ -88,7 +88,7 @@ static bool only_positive(int map)
            map == NG_MAP_LOG1P;
 }
 
-/* Those of which kernels.def says that they have a fast slope. */
+/* Maps with a fast slope (kernels.def). */
 static bool has_slope(int map)
 {
     static const int sloped[] = {NG_MAP_ABS,  NG_MAP_SQUARE,     NG_MAP_EXP,   NG_MAP_LOG,
@@ -146,14 +146,14 @@ LOOP_TEST(a_nan_stays_a_nan_in_every_map, TABLES)
         }
 }
 
-/* Elements first .. first + count - 1 alone have the bits that they have among `n`. */
+/* Elements first .. first + count - 1 computed alone have the bits that they have among all. */
 static void expect_alone(const char *what, const char *all, const char *alone, int64_t first,
                          int64_t count)
 {
     expect_bits(what, all + (size_t)first * ng_dtype_bytes(dtype), alone, count);
 }
 
-/* In every place of a run, beside others or alone: an element's bits depend on its value only. */
+/* At any place in a run and for any length: the bits of an element depend on its value only. */
 LOOP_TEST(an_element_has_the_same_bits_in_any_place, TABLES)
 {
     enum { N = 70, PLACES = 20, LENGTHS = 36 };
@@ -253,7 +253,7 @@ LOOP_TEST(activations_have_their_limits_and_tails, TABLES)
     }
 }
 
-/* Those that are ours in float are good to the last digits, in the left tail too; in double gelu
+/* Our own functions in float are right to the last digits, in the left tail too. In double gelu
  * goes through erfc(x / sqrt 2), whose condition x^2 multiplies the rounding of the quotient. */
 LOOP_TEST(exponentials_are_right_to_the_last_digits, TABLES)
 {
@@ -404,7 +404,7 @@ void compare_small_pointwise(void)
 
 /* ---- Reductions --------------------------------------------------------------------------- */
 
-/* Calls check for every way to see sizes as (outer, n, inner). */
+/* Calls check with the sizes as outer, n and inner. */
 static void for_each_split(void (*check)(int64_t outer, int64_t n, int64_t inner))
 {
     for (int s = 0; s < SIZES; s++) {
@@ -448,7 +448,7 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
     release();
 }
 
-/* Threads share out columns in pieces that need not end where a kernel's own blocks do. */
+/* Pieces of columns that threads take need not end where a kernel's blocks do. */
 LOOP_TEST(sums_of_columns_are_added_once_for_any_number_of_threads, TABLES)
 {
     if (!use_table(_i)) return;
@@ -483,7 +483,7 @@ static void check_running_sums(int64_t outer, int64_t n, int64_t inner)
     release();
 }
 
-/* Each place in turn is the first, and others are outside behind it. */
+/* The first element outside is at each place in turn, with others behind it. */
 static void check_range(int64_t n)
 {
     char *x = uniform(n, -1, 1);
@@ -560,7 +560,7 @@ static long double log_sum_exp(const char *x, int64_t first, int64_t n)
     return logl(sum);
 }
 
-/* Of x (outer, n, inner) over its middle. */
+/* Over the middle of x (outer, n, inner). */
 static void check_softmaxes(int64_t outer, int64_t n, int64_t inner)
 {
     const int64_t size = outer * n * inner;
@@ -680,8 +680,8 @@ static moments row_moments(const ng_row_norm_shape *s, const char *x, int64_t ro
     return m;
 }
 
-/* By how much rounding of statistics in double is magnified by the subtraction of the mean; in a
- * float table they are exact enough for this to vanish. */
+/* The factor by which subtracting the mean magnifies the rounding of statistics in double. In a
+ * float table they are exact enough for it to vanish. */
 static double condition(double largest, long double rstd)
 {
     return in_float ? 1 : fmax(1, largest * (double)rstd);
@@ -753,8 +753,8 @@ void compare_row_norms(void)
         }
 }
 
-/* Blocks of rows, whose sums are settled before a block's end; rows longer than a run of a float sum,
- * that go together and one that is left; statistics over all elements or the first 300. */
+/* Blocks of many rows; rows longer than a run of a float sum, in groups and with one left over;
+ * statistics over all elements or the first 300. */
 LOOP_TEST(row_norm_takes_many_rows_and_long_ones, TABLES)
 {
     if (!use_table(_i)) return;
@@ -769,8 +769,8 @@ LOOP_TEST(row_norm_takes_many_rows_and_long_ones, TABLES)
     }
 }
 
-/* The elements that float's statistics take for typical are not: their mean is 3000 deviations of
- * the others away. In the second row squares overflow float, in the third they underflow. */
+/* Every fourth part begins with an outlier, so that the first estimate of the mean is 3000
+ * deviations off; squares overflow float; squares underflow. */
 LOOP_TEST(row_norm_takes_long_rows_that_begin_badly, TABLES)
 {
     if (!use_table(_i)) return;
@@ -785,7 +785,7 @@ LOOP_TEST(row_norm_takes_long_rows_that_begin_badly, TABLES)
     check_row_norm((ng_row_norm_shape){1, N, N, 0, true, false}, x, true, true, false);
 }
 
-/* Well within the promised 1e-5 in float, which is 84 ulp. */
+/* Far below the promised 1e-5 in float, which is 84 ulp. */
 LOOP_TEST(row_norm_keeps_its_digits_far_from_zero, TABLES)
 {
     if (!use_table(_i)) return;
@@ -814,7 +814,7 @@ LOOP_TEST(row_norm_takes_rows_near_the_ends_of_the_range, TABLES)
     }
 }
 
-/* One of them, among others that go beside each other. */
+/* One row near the smallest numbers among others. */
 LOOP_TEST(row_norm_takes_a_row_near_the_ends_among_others, TABLES)
 {
     if (!use_table(_i)) return;
@@ -900,7 +900,7 @@ LOOP_TEST(a_bad_element_spoils_its_own_row_only, TABLES)
 
 /* ---- Column normalization ----------------------------------------------------------------- */
 
-/* Element i of channel c, of all its elements in all outer slices. */
+/* The place of element i of channel c. */
 static int64_t in_channel(const ng_column_norm_shape *s, int64_t c, int64_t i)
 {
     return (i / s->inner * s->channels + c) * s->inner + i % s->inner;
@@ -1038,7 +1038,7 @@ static void expect_normal_or_zero(const char *state, int64_t n)
     for (int64_t i = 0; i < n; i++) ck_assert(get(state, i) == 0 || fabsl(get(state, i)) >= least);
 }
 
-/* Numbers below the smallest normal one take many processors a hundred times as long. */
+/* Many processors are a hundred times slower on numbers below the smallest normal one. */
 LOOP_TEST(states_of_what_gets_no_gradient_end_at_zero, TABLES)
 {
     if (!use_table(_i)) return;
@@ -1074,7 +1074,7 @@ LOOP_TEST(states_of_what_gets_no_gradient_end_at_zero, TABLES)
     release();
 }
 
-/* Gradients that stay the same have a variance of 0, which rounding may put below it. */
+/* Constant gradients have a variance of 0, which rounding may make negative. */
 LOOP_TEST(a_variance_of_gradients_that_is_below_zero_is_zero, TABLES)
 {
     if (!use_table(_i)) return;
@@ -1327,8 +1327,8 @@ LOOP_TEST(one_and_two_threads_give_the_same_bits, TABLES)
     release();
 }
 
-/* Where NaNs of both signs meet the sum is one of them: which one is the processor's choice, by the
- * order of the operands, which a loop of vectors need not share with its tail. */
+/* The sum of NaNs of both signs is one of them. Which one depends on the order of the operands,
+ * which may differ between a loop of vectors and its tail. */
 LOOP_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads, TABLES)
 {
     if (!use_table(_i)) return;
@@ -1352,8 +1352,8 @@ LOOP_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads, TABLES)
     release();
 }
 
-/* Enough to be stored past the caches, of two arrays of float; and as much in wider rows, whose
- * columns are done in blocks of other lengths. */
+/* Two arrays of floats large enough to be stored past the caches, and as large ones with wider
+ * rows, whose columns are in blocks of other lengths. */
 enum {
     PAST_ROWS = 3100,
     PAST_COLUMNS = 1024,
@@ -1371,7 +1371,7 @@ static ng_column_norm_shape past_columns(int kind)
                                   1, 1e-5};
 }
 
-/* The backward pass of rows, or columns, by the statistics at hand. */
+/* The backward pass of rows or columns with given statistics. */
 static void run_past_backward(int kind, const char *x, const char *dy, char *y)
 {
     static double mean[PAST_ROWS], rstd[PAST_ROWS], scratch[2 * PAST_COLUMNS * 64];
@@ -1421,7 +1421,7 @@ static void run_past(int kind, const char *x, const char *z, char *y)
     }
 }
 
-/* Stores past the caches want whole vectors of aligned memory; elsewhere they are plain ones. */
+/* Non-temporal stores need whole vectors of aligned memory; unaligned results use plain stores. */
 LOOP_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not, TABLES)
 {
     if (!use_table(_i)) return;

@@ -1,4 +1,4 @@
-/* Softmax, losses and dropout: closed forms, extremes, options, errors. */
+/* Softmax, losses and dropout: closed forms, extreme values, options, errors. */
 #include "fixture.h"
 #include "support.h"
 
@@ -61,8 +61,7 @@ TEST(softmax_keeps_nan_in_its_row)
     }
 }
 
-/* Against the formula in double, up to the rounding of x - max; the gradient of the large one is
- * stored past the caches. */
+/* Against the formula in double; the gradient of the largest is stored past the caches. */
 LOOP_TEST(softmax_of_floats_keeps_its_digits, 6)
 {
     static const int64_t shapes[][2] = {{3, 1}, {3, 7}, {5, 63}, {4, 1000}, {3, 5000}, {4352, 768}};
@@ -116,7 +115,7 @@ TEST(huber_by_hand)
     assert_values(ng_grad(x), 0, 0.5, -1, 1, 0);
 }
 
-/* Where prediction and target are equal the parabola still bends. */
+/* The second derivative of the parabola, where prediction and target are equal. */
 TEST(huber_has_curvature_at_zero)
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1), 0), *t = VALUES(NG_F64, NG_SHAPE(1), 0);
@@ -150,7 +149,7 @@ static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *co
     return ng_binary_cross_entropy(t, in[0], ng_mul_scalar(t, in[1], 0.5));
 }
 
-/* The checker moves them beyond 0 and 1. */
+/* The checker moves targets below 0 and above 1. */
 TEST(targets_at_the_ends_of_their_range_are_checked)
 {
     ng_tensor *in[] = {normal(NG_F64, NG_SHAPE(2), 1), VALUES(NG_F64, NG_SHAPE(2), 0, 2)};
@@ -158,8 +157,8 @@ TEST(targets_at_the_ends_of_their_range_are_checked)
     ck_assert_msg(report.passed, "%s", report.message);
 }
 
-/* What is 0 or 1 but for rounding is let through, and so is a NaN, which shows in the loss. */
-LOOP_TEST(targets_that_are_no_probabilities_are_told, 2)
+/* Targets within rounding of 0 and 1 are accepted, and so is a NaN, which shows in the loss. */
+LOOP_TEST(targets_that_are_no_probabilities_are_errors, 2)
 {
     const ng_dtype dtype = _i ? NG_F64 : NG_F32;
     ng_tensor *x = normal(dtype, NG_SHAPE(4), 1);
@@ -187,8 +186,8 @@ static ng_tensor *known_logits(ng_dtype dtype)
     return LEAF(dtype, NG_SHAPE(2, 3), log(1), log(2), log(5), 4, 4, 4);
 }
 
-/* Of three rows the middle one is ignored: the loss, its gradient and that of the gradient's
- * square, 0 in that row, whatever it holds. */
+/* The loss of three rows of which the middle one is ignored, its gradient, and the gradient of that
+ * gradient's squares: both 0 in the ignored row. */
 static void ignore_the_middle(double held, ng_cross_entropy_options options, ng_tensor *results[3])
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3, 2), 1, 2, held, -held, 4, 3), *dx;
@@ -250,7 +249,7 @@ TEST(mean_over_no_row_is_nan_and_sum_is_zero)
     ck_assert(!ng_failed());
 }
 
-/* Weights of 0: a mean over nothing but these is one over no row; their terms count for nothing. */
+/* A mean over rows of weight 0 is a mean over no row; a class of weight 0 adds nothing. */
 TEST(what_has_no_weight_counts_for_nothing)
 {
     ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 0);
@@ -278,7 +277,7 @@ LOOP_TEST(extreme_logits_are_finite, 2)
     assert_values(ng_grad(x), 1e-7, 0, 0, 1, -1, -0.5, 0.5);
 }
 
-/* A logit of minus infinity rules its class out, and harms nothing else. */
+/* A logit of minus infinity gives its class probability 0. */
 TEST(a_class_may_be_ruled_out)
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1, 3), 0, 0, -(double)INFINITY);
@@ -336,8 +335,8 @@ TEST(cross_entropy_says_what_is_wrong)
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
 
-/* Of 40000 draws the share of zeros has deviation sqrt(p (1 - p) / 40000) = 0.0023; five of them
- * are allowed. What is kept grows by 1 / (1 - p), and so does its gradient. */
+/* The share of zeros of 40,000 draws has deviation sqrt(p (1 - p) / 40000) = 0.0023; five are
+ * allowed. The others, and their gradient, are scaled by 1 / (1 - p). */
 TEST(dropout_drops_its_share_and_scales_the_rest)
 {
     ng_tensor *x = ng_require_grad(own(ng_ones_new(NG_F64, NG_SHAPE(200, 200))));

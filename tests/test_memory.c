@@ -1,5 +1,5 @@
-/* Memory of training: none is allocated once warm, every refusal is an error without a leak; and the
- * same bits for any number of threads. */
+/* Memory of training: nothing is allocated once warm, a refused allocation is an error without a
+ * leak. A step has the same bits for any number of threads. */
 #include "fixture.h"
 #include "support.h"
 
@@ -11,7 +11,7 @@
 #define CONDITION 3
 #define CLASSES 3
 
-/* Norms of rows, of columns and with a condition, and dropout. */
+/* With norms of rows and columns, a conditioned norm, and dropout. */
 static ng_module *network(int64_t width)
 {
     return ng_sequential_new(
@@ -31,7 +31,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tape *on, ng_tensor *x, ng_tensor *
     return ng_cross_entropy(on, ng_forward_conditioned(net, on, x, condition), labels);
 }
 
-/* `count` samples drawn from a seed, labelled by the index of their largest feature, modulo. */
+/* `count` random samples with random labels. */
 static ng_dataset *samples(int64_t count)
 {
     ng_rng rng = ng_rng_seeded(7);
@@ -102,7 +102,7 @@ LOOP_TEST(training_with_each_optimizer_allocates_nothing_once_warm, 4)
 
 #define MAX_WEIGHTS 512
 
-/* What a run leaves: the loss of its step and the weights and buffers after it. */
+/* The result of a run: the loss of its last step, the weights and buffers after it. */
 typedef struct {
     double loss;
     int count;
@@ -160,16 +160,16 @@ static ng_status check_gradients(ng_module *net)
     return report.passed ? NG_OK : ng_failed() ? ng_error_status() : NG_EGRAD;
 }
 
-/* A pointer or a status of a call, which is made again if it was refused memory, `tries` times. */
+/* Makes a call up to `tries` times while it is refused memory. */
 #define TRY_MAKING(pointer, call)                                                                  \
     for (int try = 0; try < tries && !(pointer); try++) pointer = (call)
 #define TRY(status, call)                                                                          \
     for (int try = 0; try < tries && (try == 0 || status == NG_ENOMEM); try++) status = (call)
 
-/* Builds a network, trains it for two steps, checks its gradients, converts and saves it, writes a
- * history. The first failure ends it; whatever was made is freed. A call that was refused memory has
- * changed nothing, so with two tries the run goes on to the same bits; but in training mode BatchNorm
- * and dropout move state of their own in a forward pass that may fail later. */
+/* Builds a network, trains it for two steps, checks its gradients, converts it, writes a history,
+ * saves and loads it. The first failure ends the run. A call that is refused memory changes
+ * nothing, so a second try gives the same bits; in evaluation mode only, because in training
+ * BatchNorm and dropout change state in a forward pass that fails later. */
 static ng_status run(outcome *result, int tries)
 {
     *result = (outcome){.loss = 0};
@@ -218,8 +218,8 @@ static void expect_same_outcome(const outcome *a, const outcome *b)
                   b->loss);
 }
 
-/* Refuses the n-th allocation, for n = 0, 1, 2... until a run is refused nothing: all from it on, or
- * it alone, and there also where calls are made again. */
+/* Refuses the n-th allocation, n = 0, 1, ... until a run is refused none: that and all later ones;
+ * that one; that one, with calls made again. */
 LOOP_TEST(a_run_that_is_refused_memory_leaks_nothing_and_can_go_on, 3)
 {
     const int tries = _i == 2 ? 2 : 1;
@@ -269,7 +269,7 @@ LOOP_TEST(a_layer_is_built_whole_or_not_at_all, case_count(ng_layer_case))
     }
 }
 
-/* A case's layer and its inputs, ready to be trained. */
+/* A layer of the table and its inputs, ready for training. */
 typedef struct {
     ng_module *net;
     ng_optimizer *adam; /* NULL if the layer has no parameters */
@@ -301,7 +301,8 @@ static ng_tensor *sum_of_squares(trainee t, ng_tape *on)
     return ng_sum(on, ng_square(on, ng_forward_conditioned(t.net, on, t.x, condition)));
 }
 
-/* A training step. A call that is refused memory is made again, at most twice. Returns the loss. */
+/* A training step, in which a call that is refused memory is made again at most twice. Returns the
+ * loss. */
 static double step_with_retries(trainee t, ng_tape *on)
 {
     ng_tensor *loss = NULL;
@@ -330,8 +331,8 @@ LOOP_TEST(training_a_layer_allocates_nothing_once_warm, case_count(ng_layer_case
     trainee_free(t), ng_tape_free(on);
 }
 
-/* In evaluation mode: in training, BatchNorm and dropout move state of their own in a forward pass
- * that may fail later. */
+/* In evaluation mode: in training, BatchNorm and dropout change state in a forward pass that may
+ * fail later. */
 LOOP_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits, case_count(ng_layer_case))
 {
     static outcome first, result;

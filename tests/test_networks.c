@@ -1,4 +1,4 @@
-/* Networks as functions of their parameters, their values copied and averaged, and functions as
+/* Networks as functions of their parameters; copies, averages and clones of networks; functions as
  * layers. */
 #include "fixture.h"
 #include "support.h"
@@ -15,7 +15,7 @@ static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
 
 enum { MOST = 64 };
 
-/* Tensors that could stand for the parameters; how many. */
+/* Random tensors in the shapes of the parameters; returns how many. */
 static int draw_parameters(ng_module *module, ng_tensor **values)
 {
     ng_named_tensor p;
@@ -38,7 +38,7 @@ static ng_module *layer_of(const ng_case *spec)
 
 FIXTURE(set_up, tear_down)
 
-/* Output and gradients are those of a layer that has the tensors for parameters. */
+/* Output and gradients are those of the layer whose parameters are the tensors. */
 LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(ng_layer_case))
 {
     const ng_case *spec = ng_layer_case(_i);
@@ -72,8 +72,8 @@ LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(ng_layer_case)
     }
 }
 
-/* The loss after two steps of gradient descent on other samples, as a function of where they
- * start. */
+/* The loss after two steps of gradient descent on other samples, as a function of the initial
+ * parameters. */
 typedef struct {
     ng_module *net;
     ng_tensor *support, *query;
@@ -133,7 +133,7 @@ TEST(a_parameter_may_stand_for_itself)
     ck_assert(ng_has_grad(w[0]) && ng_has_grad(w[2]));
 }
 
-/* A parameter counts in all that its module stands in, however late it came. */
+/* Parameters that are added to a child later count in every module that contains it. */
 TEST(what_a_layer_gets_later_is_the_networks_too)
 {
     static const ng_module_class plain = {.name = "Plain", .size = sizeof(ng_module)};
@@ -149,7 +149,7 @@ TEST(what_a_layer_gets_later_is_the_networks_too)
                    "2 tensors, expected 4: the parameters of the Sequential");
 }
 
-TEST(what_cannot_stand_for_a_parameter_is_told_by_its_name)
+TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(2, 3), ng_layer_norm_new(3)));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 2), 1), *w[4];
@@ -191,7 +191,7 @@ TEST(what_cannot_stand_for_a_parameter_is_told_by_its_name)
     ng_tape_free(other);
 }
 
-/* A layer that reads its weight itself. */
+/* A layer that reads its parameter without ng_parameter_value. */
 typedef struct {
     ng_module base;
     ng_tensor *weight;
@@ -212,7 +212,7 @@ static ng_module *headstrong_new(void)
     return ng_module_built(&self->base);
 }
 
-TEST(a_layer_that_reads_its_parameter_itself_is_told_so)
+TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 3), 1), *w[1] = {normal(NG_F32, NG_SHAPE(3), 2)};
     ng_module *net = own(ng_sequential_new(headstrong_new())),
@@ -240,7 +240,7 @@ TEST(weight_norm_takes_a_norm)
 
 /* ---- ng_module_copy, ng_module_average ------------------------------------------------------- */
 
-/* With running statistics, a count and parameters of all kinds, that stand anywhere. */
+/* With running statistics, a counter, and parameters at several depths. */
 static ng_module *trained(uint64_t seed)
 {
     ng_module *net =
@@ -274,8 +274,8 @@ TEST(a_copied_network_gives_the_same_bits)
     assert_same_module(back, net);
 }
 
-/* Every layer, in either mode: output, gradients and buffers after it have the same bits, and what
- * is written to one is not in the other. */
+/* For every layer, in training and evaluation: output, gradients and buffers have the same bits,
+ * and the clone shares no tensor. */
 LOOP_TEST(a_clone_gives_the_same_bits_and_shares_nothing, case_count(ng_layer_case))
 {
     const ng_case *spec = ng_layer_case(_i);
@@ -349,7 +349,8 @@ TEST(a_list_is_called_one_by_one)
 
 static void destroy_nothing(ng_module *self) { (void)self; }
 
-/* y = factors[0] weight x, the factors in memory of the module's own, which may be refused. */
+/* y = factors[0] weight x; the factors are in memory of the module's own, whose allocation may
+ * fail. */
 typedef struct {
     ng_module base;
     ng_tensor *weight;
@@ -413,7 +414,7 @@ TEST(a_class_clones_memory_of_its_own)
     ck_assert_int_eq(scalers_living, 0);
 }
 
-TEST(a_clone_that_cannot_be_is_told)
+TEST(a_clone_that_cannot_be_made_is_an_error)
 {
     static const ng_module_class keeper = {
         .name = "Keeper", .size = sizeof(ng_module), .destroy = destroy_nothing};
@@ -473,7 +474,7 @@ TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
     }
 }
 
-/* As in ng_module_load. What was Inf or NaN before stays so. */
+/* Infinities and NaNs stay as they are. */
 TEST(a_value_beyond_float_is_not_converted)
 {
     ng_module *wide = own(ng_sequential_new(ng_linear_new(2, 2))),
@@ -496,7 +497,7 @@ TEST(a_value_beyond_float_is_not_converted)
     ng_module_free(narrow);
 }
 
-TEST(networks_that_differ_are_told_apart_and_left_alone)
+TEST(networks_that_differ_are_an_error_and_unchanged)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4)));
     ng_module *twin = own(ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4)));

@@ -1,5 +1,5 @@
-/* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, wrong
- * use, conversion and checkpoints. */
+/* Modules: names, summaries, initial weights, modes, layers against their formulas, wrong use,
+ * conversion, checkpoints. */
 #include "core/tensor.h"
 #include "fixture.h"
 #include "nn/module.h"
@@ -372,7 +372,7 @@ TEST(eval_uses_running_statistics_and_does_not_move_them)
                      1e-13);
 }
 
-TEST(a_frozen_batch_norm_is_not_thawed_by_train)
+TEST(ng_train_does_not_unfreeze_a_frozen_batch_norm)
 {
     ng_module *option = own(ng_batch_norm_new(2, .frozen = true)),
               *frozen = own(ng_batch_norm_new(2));
@@ -875,9 +875,9 @@ TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
     ck_assert(ng_has_grad(first) && !ng_has_grad(ng_module_find(net, "1.weight")));
 }
 
-/* Of two uses of the weights only that of h, which requires a gradient, is on the tape: what there
- * is of the weights' gradient is not theirs. */
-TEST(what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient)
+/* Of the two uses of the weights only that with h, which requires a gradient, is recorded: the
+ * gradient through it is not that of the weights, and is not given. */
+TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
 {
     ng_module *net = own(ng_linear_new(4, 4));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1),
@@ -899,8 +899,8 @@ TEST(what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient)
     ck_assert(ng_has_grad(weight));
 }
 
-/* A condition gets no gradient, by the rule of ng_where, whoever asks. */
-TEST(what_another_loss_of_the_tape_reaches_excuses_nothing)
+/* ng_where passes no gradient to its condition. */
+TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
 {
     ng_module *net = own(ng_linear_new(4, 2)), *other = own(ng_linear_new(4, 2));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
@@ -1013,7 +1013,7 @@ static ng_module *saved_convolution(void)
         ng_flatten_new(), ng_weight_norm_new(ng_linear_new(16, 7)));
 }
 
-/* Three steps of training, or one more; the last loss. */
+/* Trains for so many steps; returns the last loss. */
 static double train_on(ng_module *net, bool convolution, int steps)
 {
     ng_rng rng = ng_rng_seeded(3);
@@ -1129,7 +1129,7 @@ static ng_status convert(ng_module *net) { return ng_module_to(net, NG_F64); }
 static ng_status save(ng_module *net) { return ng_module_save(net, checkpoint_path); }
 static ng_status load(ng_module *net) { return ng_module_load(net, checkpoint_path); }
 
-/* The layer is freed where it is not added. */
+/* A layer that cannot be added is freed. */
 static ng_status add_layer(ng_module *net)
 {
     return ng_sequential_add(net, ng_residual_new(ng_linear_new(2, 2)));

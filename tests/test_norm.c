@@ -1,5 +1,5 @@
-/* The norms: worked numbers, closed forms, hard numbers, running statistics, errors. Fused
- * against composed and finite differences are the op table's and the checker's. */
+/* LayerNorm, RMSNorm and BatchNorm as ops: worked numbers, closed forms, running statistics,
+ * threads, masks, errors. */
 #include "fixture.h"
 #include "support.h"
 #include "tape/tape.h"
@@ -146,7 +146,7 @@ LOOP_TEST(one_feature_gives_beta_and_no_gradient, 6)
     assert_close(ng_item(ng_grad(beta)), 1.5 - 0.3 + 7, 1e-6);
 }
 
-/* Shifting by a small integer keeps every digit of these x, scaling by 4 as well. */
+/* Adding 16 and multiplying by 4 round none of these numbers. */
 TEST(without_eps_layer_norm_ignores_shift_and_scale)
 {
     ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 4), 1, -2, 0.5, 4, 0, 8, -0.25, 3);
@@ -166,7 +166,7 @@ TEST(without_eps_rms_norm_ignores_scale_but_not_shift)
     ck_assert_double_gt(fabs(ng_get(shifted, 0) - ng_get(y, 0)), 0.01);
 }
 
-/* As y stays where x moves along 1 or along xhat, dx is orthogonal to both. 1e-14: rounding of a
+/* y does not change when x moves along 1 or xhat, so dx is orthogonal to both. 1e-14: rounding of a
  * sum of 16 numbers near 1. */
 TEST(layer_norm_gradient_is_orthogonal_to_shift_and_scale)
 {
@@ -204,7 +204,7 @@ TEST(batch_norm_of_training_has_mean_beta_and_deviation_gamma)
     assert_values(ng_variance(tape, y, .axes = NG_AXES(0, 2)), 1e-13, 1, 4, 9);
 }
 
-/* Scales of 0, and at the ends of what rstd gamma may be in float. */
+/* gamma of 0, and at the ends of the range in which rstd gamma is a float. */
 TEST(long_columns_of_unusual_scales)
 {
     static const double scales[] = {0, -1, 1e-36, 1e30};
@@ -239,7 +239,8 @@ LOOP_TEST(nan_stays_in_its_channel, 2)
 
 /* ---- What overflows on the way to a finite gradient --------------------------------------- */
 
-/* xhat is Inf where statistics are those of others, and dx is rstd g. */
+/* Elements outside the share have no part in the statistics: their xhat may be Inf, and dx is rstd
+ * g. */
 TEST(gradients_beyond_the_share_are_finite)
 {
     const int64_t n = 1024;
@@ -380,7 +381,7 @@ TEST(statistics_changed_before_backward_are_noticed)
 
 /* ---- Second order ------------------------------------------------------------------------- */
 
-/* Of t beside 0, normalized with eps = 1/4 and weighed with 1 and 2, is left -t / sqrt(1 + t^2). */
+/* LayerNorm of (t, 0) with eps = 1/4, weighted with 1 and 2, is -t / sqrt(1 + t^2). */
 LOOP_TEST(layer_norm_and_batch_norm_have_a_third_derivative, 2)
 {
     const double at = 0.7, u = 1 + at * at;
@@ -418,7 +419,7 @@ TEST(second_derivative_of_rms_norm)
 
 /* ---- Dtypes and threads ------------------------------------------------------------------- */
 
-/* Enough for the kernels to share; the last three store y or dx past the caches. */
+/* Large enough to be shared by threads; the last three store y or dx past the caches. */
 static const struct {
     int64_t rows, n;
     int threads;
@@ -430,7 +431,7 @@ typedef struct {
     ng_tensor *y, *dx, *dgamma, *dbeta;
 } outcome;
 
-/* One row in 50 is so large or so small that it is treated in another way. */
+/* One row in 50 is near an end of the range and is computed in double. */
 static outcome run_with_threads(norm_kind kind, int64_t rows, int64_t n, int threads, bool twice)
 {
     ng_set_threads(threads);
@@ -462,7 +463,7 @@ LOOP_TEST(same_bits_with_any_number_of_threads, 4 * SHARED)
     }
 }
 
-/* dx of BatchNorm in double, the first `left_out` columns of x, dy and gamma left out. */
+/* dx of BatchNorm in double without the first `left_out` columns. */
 static ng_tensor *dx_of_columns(ng_tensor *const given[3], int64_t left_out)
 {
     enum { WIDTH = 37 };
@@ -473,8 +474,8 @@ static ng_tensor *dx_of_columns(ng_tensor *const given[3], int64_t left_out)
     return ng_gradient(tape, y, x, .cotangent = part[1]);
 }
 
-/* Threads cut the columns anywhere, and one that is out of range parts those beside it, so that any
- * column may be one of a vector or one that is left over. */
+/* Any column may be in a vector or left over, depending on the number of threads and on columns out
+ * of range beside it. */
 TEST(a_column_has_the_same_bits_wherever_it_stands)
 {
     ng_rng rng = ng_rng_seeded(5);
@@ -500,7 +501,7 @@ TEST(nothing_is_recorded_for_constants)
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
 }
 
-/* gamma alone may be trained. */
+/* With a gradient to gamma only. */
 LOOP_TEST(gradients_reach_only_what_requires_them, 3)
 {
     ng_tensor *x = own(ng_copy_new(normal(NG_F64, NG_SHAPE(6, 3), 1, 2, 1), NG_F64));
@@ -639,7 +640,7 @@ static masked_results masked_run(bool renorm, ng_tensor *x, ng_tensor *const sta
     return (masked_results){y, g[0], ng_gradient(tape, all, x), g[1], g[2]};
 }
 
-/* Rows of `whole` that the mask leaves are those of `gathered`, the others exactly 0. */
+/* Rows of `whole` that the mask keeps are those of `gathered`; the others are exactly 0. */
 static void expect_gathered(const ng_tensor *whole, const ng_tensor *gathered,
                             const ng_tensor *mask, double tolerance)
 {
@@ -699,7 +700,7 @@ LOOP_TEST(masked_batch_norm_is_that_of_the_gathered_positions, 2 * N_MASKED)
     assert_same_bits(state[0][3], state[1][3]);
 }
 
-/* Refused at each allocation in turn, on a tape that has none yet. */
+/* Each allocation on a new tape is refused in turn. */
 LOOP_TEST(masked_batch_norm_without_memory_leaves_running_statistics_alone, 2)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(64, 512, 9), 1, 2, 1);
@@ -753,7 +754,7 @@ TEST(masked_batch_norm_says_what_is_wrong)
         NG_ESHAPE, "ng_batch_renorm: training needs more than one value per channel");
 }
 
-/* What a sequence of a batch gives does not depend on what pads it. */
+/* The output of a sequence does not depend on the padding of others. */
 TEST(norms_of_a_transformer_pass_over_what_its_mask_hides)
 {
     ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(3, 4)));
@@ -817,7 +818,7 @@ TEST(batch_norm_says_what_is_wrong)
                  NG_ENULL, "ng_batch_norm: beta is NULL");
 }
 
-/* Memory runs out wherever it may: the statistics are as before, and a second try succeeds. */
+/* After a refused allocation the statistics are as before, and a second call succeeds. */
 TEST(out_of_memory_leaves_running_statistics_alone)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(64, 512), 1, 2, 1);

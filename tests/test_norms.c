@@ -1,6 +1,5 @@
-/* The family of norms: against PyTorch and the papers' formulas (tests/golden/norms.txt), what each
- * is invariant to, what training leaves behind, and errors. Derivatives are the op table's and the
- * checker's. */
+/* The family of norms and its layers: PyTorch's and the papers' values, invariances, relations
+ * between norms, running statistics, errors. */
 #include "core/tensor.h"
 #include "fixture.h"
 #include "golden.h"
@@ -444,7 +443,7 @@ TEST(one_value_a_group_gives_beta)
     assert_values(ng_grad(gamma), 0, 0, 0);
 }
 
-/* Deviations that the mean's own rounding would drown: they are exact, and so is the result. */
+/* The deviations are exact, although the mean is rounded by more. */
 TEST(rows_of_double_keep_the_digits_that_their_elements_have)
 {
     const double far = 0x1p50;
@@ -467,7 +466,7 @@ TEST(frozen_spectral_norm_leaves_its_vectors)
     ck_assert_double_gt(difference(ng_module_find(layer, "u"), u), 1e-3);
 }
 
-/* What ops.h promises of a norm in float: 1e-5 of the result, or 1e-6 of terms that cancel, which
+/* The promise of ops.h for norms in float: 1e-5 of the result, or 1e-6 of terms that cancel, which
  * are taken to be of the size of the largest result. */
 static void assert_as_promised(const ng_tensor *x, const ng_tensor *exact)
 {
@@ -481,7 +480,7 @@ typedef struct {
     ng_tensor *y, *dx, *dgamma, *dbeta;
 } outcome;
 
-/* In float at full size, against the rows of x with its channels last. */
+/* In float, against LayerNorm of x with its channels last. */
 TEST(channel_norm_is_layer_norm_of_channels_last)
 {
     const ng_shape image = NG_SHAPE(3, 16, 9, 7), channels = NG_SHAPE(16);
@@ -502,7 +501,7 @@ TEST(channel_norm_is_layer_norm_of_channels_last)
 
 /* ---- Constants in the gradient -------------------------------------------------------------- */
 
-/* dx = dy / sqrt(var + eps): neither is centred, nor is what lies along xhat taken out. */
+/* dx = dy / sqrt(var + eps): not centred, and with its part along xhat. */
 TEST(detach_norm_only_scales_the_gradient)
 {
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 6)));
@@ -558,8 +557,8 @@ TEST(dynamic_tanh_at_full_size)
 
 /* ---- BatchRenorm ---------------------------------------------------------------------------- */
 
-/* While it warms up it is BatchNorm; then the limits open, evenly; by then the output leans on the
- * running statistics. */
+/* During its warm-up it is BatchNorm; then its limits open, and the output depends on the running
+ * statistics. */
 TEST(batch_renorm_warms_up_as_batch_norm)
 {
     ng_module *renorm = in_double(ng_batch_renorm_new(4, .warmup = 2, .ramp = 2, .d_max = 1));
@@ -578,8 +577,8 @@ TEST(batch_renorm_warms_up_as_batch_norm)
     assert_close(ng_item(ng_module_find(renorm, "num_batches_tracked")), 4, 0);
 }
 
-/* Far from its limits r and d turn the batch's statistics into the running ones: training gives
- * what evaluation would have given. */
+/* Within its limits r and d turn the batch's statistics into the running ones: training gives the
+ * output of evaluation. */
 TEST(batch_renorm_trains_as_it_evaluates)
 {
     ng_module *renorm = in_double(ng_batch_renorm_new(4, .r_max = 1e3, .d_max = 1e3));
@@ -605,8 +604,8 @@ static ng_tensor *add_weighted(ng_tensor *sum, ng_tensor *x, double weight)
     return sum ? ng_add(tape, sum, weighted) : weighted;
 }
 
-/* (x - mean) / sqrt(var + 1e-5), both put together from those of sub-batches of `size` samples:
- * mean = sum w_i mean_i, var = sum w_i (var_i + (mean_i - mean)^2), w_i = n_i / n. */
+/* (x - mean) / sqrt(var + 1e-5) with the statistics of sub-batches of `size` samples combined: mean
+ * = sum w_i mean_i, var = sum w_i (var_i + (mean_i - mean)^2), w_i = n_i / n. */
 static ng_tensor *put_together(ng_tensor *x, int64_t size)
 {
     const ng_axes axes = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
@@ -670,7 +669,7 @@ static ng_tensor *weight_row_lengths(ng_tensor *w)
     return ng_sqrt(tape, ng_sum(tape, ng_square(tape, w), .axes = NG_AXES(1)));
 }
 
-/* Also after it was given to another module, and drawn anew: g follows the weight. */
+/* g follows the weight, also when the layer is added to another module and initialized again. */
 TEST(weight_norm_starts_as_its_inner_layer)
 {
     ng_module *net = own(ng_sequential_new(
@@ -686,7 +685,7 @@ TEST(weight_norm_starts_as_its_inner_layer)
     }
 }
 
-/* A step along v changes its direction alone: the gradient is orthogonal to v. */
+/* A step along v changes its length only: the gradient is orthogonal to v. */
 TEST(weight_norm_separates_direction_from_length)
 {
     ng_module *layer = in_double(ng_weight_norm_new(ng_linear_new(6, 4)));
@@ -698,7 +697,7 @@ TEST(weight_norm_separates_direction_from_length)
     ck_assert_double_gt(difference(ng_grad(v), ng_zeros_like(tape, v)), 1e-3);
 }
 
-/* W = diag(3, 2): after some passes sigma is 3, and stays in evaluation. */
+/* W = diag(3, 2): after some passes sigma is 3, and does not change in evaluation. */
 TEST(spectral_norm_divides_by_the_largest_singular_value)
 {
     ng_module *layer = in_double(ng_spectral_norm_new(ng_linear_new(2, 2, .no_bias = true)));
@@ -733,7 +732,7 @@ TEST(spectral_norm_is_saved_and_keeps_its_vectors_when_adopted)
     remove(path);
 }
 
-/* A layer of one's own. */
+/* A user's layer. */
 typedef struct {
     ng_module base;
     double scale;
@@ -771,7 +770,7 @@ TEST(a_weight_without_rows_is_refused)
     }
 }
 
-/* The largest singular value of a matrix (out, n), by a power iteration of the test's own. */
+/* The largest singular value of a matrix (out, n), by power iteration in double. */
 static double spectral_norm_of(const ng_tensor *w)
 {
     enum { MOST = 64 };
@@ -799,7 +798,7 @@ static ng_tensor *weight_in_use(ng_module *layer, ng_dtype dtype, int64_t in)
     return ng_forward(layer, tape, eye);
 }
 
-/* Alone, in a network, and drawn anew: u and v belong to the weight that was drawn. */
+/* Alone, in a network, and initialized again: u and v belong to the current weight. */
 TEST(spectral_norm_works_in_evaluation_before_any_training)
 {
     for (int i = 0; i < 50; i++) {
@@ -811,8 +810,8 @@ TEST(spectral_norm_works_in_evaluation_before_any_training)
     }
 }
 
-/* A weight of zeros, and the ends of the dtype's range: the weight in use is finite, and the layer
- * is as good as new once the weight is ordinary again. */
+/* With a weight of zeros or at the ends of the dtype's range the weight in use is finite. With an
+ * ordinary weight the layer works again. */
 LOOP_TEST(spectral_norm_recovers_from_any_weight, 9)
 {
     static const double scales[] = {0, 1e-30, 1e-44, 1e30, 3e37, 1e200, 1e300, 1e-300, 5e-324};
@@ -839,7 +838,7 @@ LOOP_TEST(spectral_norm_recovers_from_any_weight, 9)
     }
 }
 
-/* Rows of zeros, one or all: they stay 0, and the others are those of the inner layer. */
+/* Rows of zeros stay 0, and the others are those of the inner layer. */
 TEST(weight_norm_of_a_row_of_zeros_is_zero)
 {
     for (int k = 0; k < 3; k++) {
@@ -859,7 +858,7 @@ TEST(weight_norm_of_a_row_of_zeros_is_zero)
     }
 }
 
-/* When it is given to a network its length follows the weight that was set. */
+/* When the layer is added to a network, g is the length of the weight that was set. */
 TEST(weight_norm_starts_from_a_weight_of_any_size)
 {
     const double scales[] = {1e200, 1e-200};
@@ -896,7 +895,7 @@ typedef struct {
     int wrong;
 } reader;
 
-/* Forward passes on a tape of the thread's own; counts those that differ. */
+/* Runs forward passes on a tape of its own; counts results that differ. */
 static void *read_often(void *argument)
 {
     reader *r = argument;

@@ -1,5 +1,5 @@
-/* NULL in the place of every pointer that a public function takes: an error that names the
- * function, and nothing else. */
+/* NULL in place of each pointer that a public function takes is an error that names the
+ * function. */
 #include "fixture.h"
 #include "headers.h"
 #include "support.h"

@@ -1,5 +1,5 @@
-/* Numbers far from 0 and far from 1: every norm in float and in double against long double, fused
- * and recorded; attention, softmax and losses over the whole range of scores and logits. */
+/* Numbers near the ends of the range and far from zero: norms against long double, attention,
+ * softmax, losses and activations. */
 #include "core/shape.h"
 #include "fixture.h"
 #include "support.h"
@@ -217,9 +217,9 @@ static double largest_of(const figure *x, int64_t count)
     return largest;
 }
 
-/* Each element within the tolerance of its terms. Where `strict`, gradients are also within it of the
- * largest of all; and elements of dx, whose terms cancel most, within 30 times of their own size or a
- * thousandth of the largest. */
+/* Each element within the tolerance of its terms. Where `strict`, gradients are also within it of
+ * the largest of all; and elements of dx, whose terms cancel most, within 30 times of their own
+ * size or a thousandth of the largest. */
 static void assert_figures(const norm_case *norm, const char *what, const ng_tensor *actual,
                            const figure *expected, double tolerance, bool strict)
 {
@@ -276,8 +276,8 @@ static problem pose(const norm_case *norm, place size, const range *of)
 /* A few roundings, of double a dozen: sums here are of up to 12,000 terms. */
 static double tolerance_of(ng_dtype dtype) { return dtype == NG_F32 ? 1e-6 : 3e-15; }
 
-/* Result and gradients, computed by kernels and recorded, of a random x that `change` may change. Where
- * `strict`, the mean of up to 2048 floats counts as exact. */
+/* Result and gradients, computed by kernels and recorded, of a random x that `change` may change.
+ * Where `strict`, the mean of up to 2048 floats counts as exact. */
 static void check_norm(const norm_case *norm, place size, const range *of,
                        void (*change)(ng_tensor *x), bool strict)
 {
@@ -393,7 +393,7 @@ LOOP_TEST(unusual_elements_cost_the_others_no_digits, (sizeof unusual / sizeof *
     check_norm(&norms[unusual[_i].norm], unusual[_i].size, &of, unusual[_i].change, true);
 }
 
-/* The gradient of a gradient of rows of mean 1e6 in float is that in double. */
+/* For rows of mean 1e6. */
 LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NOT_DETACHED)
 {
     const norm_case *norm = &norms[_i];
@@ -420,7 +420,7 @@ LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NOT_DETACHED)
     assert_near(error, 0, 2e-6 * largest);
 }
 
-/* The sum of a million products, which float would lose five digits of. */
+/* Float would lose five digits of a sum of a million products. */
 TEST(spectral_norm_takes_sigma_in_double)
 {
     const int64_t n = 1000;
@@ -441,7 +441,7 @@ TEST(spectral_norm_takes_sigma_in_double)
 
 /* ---- Softmax, losses, activations ------------------------------------------------------------ */
 
-/* The gradient is the softmax, whatever digits the value has left for ln sum e^(x - max). */
+/* The gradient is the softmax, however much the value was rounded. */
 LOOP_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 8)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
@@ -457,7 +457,7 @@ LOOP_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 8)
                   -exp(1) / sum / sum, -exp(0.5) / sum / sum);
 }
 
-/* Gelu by tanh, and silu: the gradient of the gradient in float is that in double. */
+/* For x from -10 to 10. */
 LOOP_TEST(second_order_of_activations_in_float_agrees_with_double, 5)
 {
     static ng_tensor *(*const calls[])(ng_tape *, ng_tensor *) = {ng_gelu_tanh, ng_silu, ng_sigmoid,
@@ -474,7 +474,7 @@ LOOP_TEST(second_order_of_activations_in_float_agrees_with_double, 5)
         assert_near(ng_get(second[0], i), ng_get(second[1], i), 5 * (double)FLT_EPSILON);
 }
 
-/* The gradient is softmax - onehot, whatever digits the sum of max x and ln sum e^(x - max) has. */
+/* The gradient is softmax - onehot, however much the value was rounded. */
 LOOP_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones, 8)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
@@ -499,7 +499,7 @@ static ng_tensor *huber_of(ng_tape *t, ng_tensor *x)
     return ng_huber(t, x, ng_zeros_like(t, x), .reduction = NG_EACH);
 }
 
-/* Functions that run out along a line through 0 or at a constant, on either side. */
+/* Functions whose ends are a line through 0 or a constant. */
 static const struct {
     const char *name;
     ng_tensor *(*call)(ng_tape *, ng_tensor *);
@@ -521,7 +521,7 @@ static const struct {
 };
 enum { ENDS = sizeof ends / sizeof *ends };
 
-/* Far out, times any dy; the gradient of the gradient is 0. */
+/* At a large x, with a dy; the gradient of the gradient is 0. */
 static void check_end(int i, ng_dtype dtype, double at, double dy)
 {
     const double slope = at < 0 ? ends[i].left_slope : ends[i].right_slope;
@@ -554,7 +554,7 @@ LOOP_TEST(functions_keep_their_limits_in_gradients_of_any_kind, ENDS)
         }
 }
 
-/* A slope has no part in what is not multiplied by it. */
+/* Positive elements have no part in the gradient to the slope. */
 TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
 {
     ng_tensor *slope = ng_require_grad(own(ng_full_new(NG_F32, NG_SHAPE(1), 0.25)));
@@ -565,7 +565,6 @@ TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
             -2);
 }
 
-/* The left branch's, as the slope is: alpha e^0, and of celu 1 / alpha. */
 TEST(prelu_of_a_scalar_is_a_scalar)
 {
     ng_tensor *x = own(ng_require_grad(ng_full_new(NG_F64, NG_SCALAR, -3)));
@@ -577,6 +576,7 @@ TEST(prelu_of_a_scalar_is_a_scalar)
     assert_values(ng_gradient(tape, y, x), 0, 0.5);
 }
 
+/* The second derivative of the left branch: alpha e^0, and of celu 1 / alpha. */
 TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
 {
     ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(1))));
@@ -630,14 +630,14 @@ LOOP_TEST(binary_cross_entropy_of_any_logit, 2 * LOGISTIC)
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
-/* Around the smallest x whose e^x is a normal number, and multiples; and to the ends. */
+/* Around the smallest x whose e^x is normal, its multiples, and up to the ends of the range. */
 static const double scores[] = {
     0,    1,    -1,    88.5,    -88.375,  -88.5, -89,     -90,   -265.875, -266, -443.25,
     300,  -300, -708,  -709.75, -709.875, -710,  -745.25, -1490, 1e4,      -1e4, 1e8,
     -1e8, 1e10, -1e10, -1e11,   1e20,     -1e20, 1e30,    -1e30, 3e38,     -3e38};
 enum { SCORES = sizeof scores / sizeof *scores };
 
-/* Equal scores, whatever they are: each key has its share of each query. */
+/* With equal scores all keys have the same share. */
 LOOP_TEST(equal_scores_share_alike, 2 * SCORES)
 {
     enum { KEYS = 130, QUERIES = 35 };

@@ -1,5 +1,5 @@
-/* Ops against closed forms and worked values, their errors, and every case of them in each of the
- * ways in which the library computes it. */
+/* Ops: worked values, closed forms, edge cases and errors; and every case of the op table in double
+ * and float, fused and composed, recorded or not. */
 #include "fixture.h"
 #include "ops/op.h"
 #include "support.h"
@@ -22,8 +22,7 @@ static ng_tensor *normal(ng_shape shape, uint64_t seed)
     return ng_require_grad(own(ng_normal_new(NG_F64, shape, 0, 1, &rng)));
 }
 
-/* The gradient of sum(y) as the backward kernel gives it, where there is one, and as the gradient
- * rule or the definition does. */
+/* The gradient of sum(y), computed by kernels and recorded. */
 #define assert_gradient(y, x, relative, ...)                                                       \
     do {                                                                                           \
         assert_values(ng_gradient(tape, y, x), relative, __VA_ARGS__);                             \
@@ -231,7 +230,7 @@ static double d_gelu(double x)
     return erfc(-x / sqrt(2.0)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
 }
 
-/* Also where the function itself has rounded to its limit. */
+/* Also where the value has rounded to its limit. */
 TEST(slopes_of_elu_keep_their_digits_far_from_zero)
 {
     static const double far[] = {-1e-9, -3, -20, -50, -85, 1e-9, 30, 1000};
@@ -250,7 +249,7 @@ TEST(slopes_of_elu_keep_their_digits_far_from_zero)
     }
 }
 
-/* Recorded, of which a second gradient is taken: phi(x) (2 - x^2). The condition of erfc and of the
+/* The recorded slope and its derivative phi(x) (2 - x^2). The condition of erfc and of the
  * exponential is x^2. */
 TEST(slopes_of_gelu_keep_their_digits_in_the_tails)
 {
@@ -296,7 +295,7 @@ TEST(infinities_have_their_limits)
     ck_assert(ng_get(ng_reciprocal(tape, edge), 0) == inf);
 }
 
-/* Where sigmoid(x) is below the normal numbers, which are not 0. */
+/* Values of sigmoid below the smallest normal number are not 0. */
 TEST(small_sigmoids_are_not_zero)
 {
     static const struct {
@@ -347,7 +346,7 @@ TEST(gradients_of_nan_are_the_same_recorded_or_not)
 
 /* ---- Reductions ---------------------------------------------------------------------------- */
 
-/* Which result an element of x (2, 3, 4, 5) goes into, where the axes in `set` are reduced. */
+/* The result to which element `index` of x (2, 3, 4, 5) is reduced over the axes in `set`. */
 static int64_t target_of(int64_t index, int set)
 {
     static const int64_t dims[] = {2, 3, 4, 5};
@@ -465,7 +464,7 @@ TEST(logsumexp_neither_overflows_nor_vanishes)
                     1);
 }
 
-/* Nor has one without elements, whose value is that of no term, -Inf. */
+/* A row without elements has the value -Inf and no slope either. */
 TEST(a_row_of_minus_infinity_has_a_logsumexp_without_slope)
 {
     const double inf = (double)INFINITY;
@@ -489,7 +488,7 @@ TEST(a_row_of_minus_infinity_has_a_logsumexp_without_slope)
     assert_values(ng_logsumexp(tape, none), 0, -inf);
 }
 
-/* Beside an infinity nothing has a share, however many rows there are. */
+/* In a row with an infinity the other elements have the slope 0, for any number of rows. */
 TEST(an_infinite_logsumexp_asks_nothing_of_the_others)
 {
     const int64_t rows[] = {1, 16, 40};
@@ -905,7 +904,7 @@ TEST(cast_keeps_values_and_hands_its_gradient_back)
     assert_fails(ng_full(tape, (ng_dtype)9, NG_SCALAR, 0), NG_EDTYPE, "ng_full: dtype 9");
 }
 
-/* A float holds neither 1e8 + 1 nor 6e38, which are on the way. */
+/* The partial sums 1e8 + 1 and 6e38 cannot be held in float. */
 TEST(sums_over_axes_apart_are_in_double_on_the_way)
 {
     const double values[] = {1e8, 1, 3e38, 3e38, -1e8, 2, -3e38, -3e38};
@@ -935,7 +934,7 @@ TEST(nothing_sums_to_zero)
     assert_shape(ng_gradient(tape, ng_sum(tape, x), x), 0, 3);
 }
 
-/* A loss may be made of them, as of a sum. */
+/* Empty products and norms have empty gradients. */
 TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
 {
     ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(3, 0)));
@@ -959,7 +958,7 @@ TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
     }
 }
 
-/* Whichever axis comes first: without the zeros there are too many elements. */
+/* For any order of the axes: without the zeros there are too many elements. */
 TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
 {
     const int64_t huge = INT64_C(1) << 40;
@@ -998,7 +997,7 @@ TEST(empty_operands_give_empty_results)
     assert_gradient(ng_linear(tape, x, rows, NG_NONE), rows, 0, 0, 0, 0);
 }
 
-/* Of nothing the mean is NaN, and so much does it depend on what is not there: not at all. */
+/* The mean of no element is NaN, but its gradient has no elements. */
 TEST(a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients)
 {
     ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(0, 3))), *dy = LEAF(NG_SCALAR, 2);
@@ -1085,7 +1084,7 @@ static run run_case(const ng_case *spec, ng_dtype dtype)
     return r;
 }
 
-/* Fused against composed. Both round some tens of times in double, at values up to a few tens. */
+/* Kernels and definition round some tens of times in double, at values up to a few tens. */
 LOOP_TEST(every_case_agrees_with_its_definition, case_count(ng_op_case))
 {
     const double near = 1e-11;
@@ -1104,7 +1103,7 @@ LOOP_TEST(every_case_agrees_with_its_definition, case_count(ng_op_case))
     }
 }
 
-/* The gradient as kernels give it, against the recorded one, of rules and definitions. */
+/* The gradient computed by kernels, and recorded by rules and definitions. */
 LOOP_TEST(every_case_has_the_same_gradient_recorded_or_not, case_count(ng_op_case))
 {
     run r = run_case(ng_op_case(_i), NG_F64);
@@ -1113,7 +1112,7 @@ LOOP_TEST(every_case_has_the_same_gradient_recorded_or_not, case_count(ng_op_cas
     for (int i = 0; i < r.n_wanted; i++) assert_tensors_close(r.gradients[i], gradients[i], 1e-11);
 }
 
-/* The op twice on the same inputs: the second of the two kernels adds to what the first left. */
+/* The op twice on the same inputs: the second backward kernel adds to the first one's gradients. */
 LOOP_TEST(every_case_adds_to_gradients_that_are_there, case_count(ng_op_case))
 {
     const ng_case *spec = ng_op_case(_i);
@@ -1167,7 +1166,7 @@ LOOP_TEST(every_case_gives_the_same_bits_again, case_count(ng_op_case))
     }
 }
 
-/* Memory of the tape is as the step before has left it: here full of NaN. */
+/* The tape's memory is full of NaN. */
 LOOP_TEST(every_case_has_the_same_bits_in_memory_that_was_used, case_count(ng_op_case))
 {
     enum { BYTES = 1 << 20 };
@@ -1189,7 +1188,7 @@ LOOP_TEST(every_case_has_the_same_bits_in_memory_that_was_used, case_count(ng_op
     }
 }
 
-/* y is asked for itself: nothing before it is wanted, and its op is not run. */
+/* The gradient to y itself: nothing before y is needed. */
 static void assert_stops_at_itself(const run *r, bool record)
 {
     ng_tensor *y = r->y, *tripled = ng_mul_scalar(tape, y, 3);
@@ -1198,7 +1197,7 @@ static void assert_stops_at_itself(const run *r, bool record)
     assert_same_bits(ng_gradient(tape, tripled, y, .cotangent = r->dy, .record = record), expected);
 }
 
-/* y beside the inputs that it is made of. */
+/* The gradients to y and to the inputs that it is made of. */
 static void assert_goes_on_from_itself(const char *name, const run *r, bool record)
 {
     ng_tensor *inputs[NG_CASE_INPUTS + 1] = {r->y}, *found[NG_CASE_INPUTS + 1];
@@ -1232,8 +1231,8 @@ LOOP_TEST(every_case_gives_each_gradient_alone, case_count(ng_op_case))
     }
 }
 
-/* Frozen after it was recorded, a leaf is passed over as if it had never required a gradient; where
- * none is left, the pass says so. */
+/* A leaf that was frozen after it was recorded gets no gradient; where all are frozen, the pass is
+ * an error. */
 LOOP_TEST(every_case_passes_over_leaves_that_were_frozen_since, case_count(ng_op_case))
 {
     const run r = run_case(ng_op_case(_i), NG_F64);

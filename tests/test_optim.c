@@ -1,9 +1,9 @@
-/* Optimizers against their formulas, which parameters they move, schedules, clipping and groups. */
+/* Optimizers: their formulas, which parameters they move, schedules, clipping, groups. */
 #include "core/tensor.h"
 #include "fixture.h"
 #include "support.h"
 
-/* One parameter of three weights, whose gradient is whatever a test wants: sum(w c) has c. */
+/* One parameter of three weights, whose gradient a test chooses: sum(w c) has the gradient c. */
 enum { N = 3 };
 static const double start[N] = {0.5, -1.25, 2};
 
@@ -20,7 +20,7 @@ typedef struct {
     ng_tensor *weight;
 } bench;
 
-/* One whose module will be another's. */
+/* A bench whose module will belong to another module. */
 static bench part_new(ng_dtype dtype)
 {
     bench b = {.module = ng_linear_new(N, 1, .no_bias = true)};
@@ -37,7 +37,7 @@ static bench bench_new(ng_dtype dtype)
     return b;
 }
 
-/* A backward pass that brings these gradients. */
+/* A backward pass with these gradients. */
 static void reach(bench *b, const double *g)
 {
     ng_tensor *c = ng_tensor_from(ng_dtype_of(b->weight), NG_SHAPE(1, N), g, N);
@@ -183,7 +183,7 @@ static ng_optimizer *that_squares(int kind, ng_module *module)
     return ng_rmsprop_new(module, .lr = lr, .alpha = 0.5, .centered = kind == 3);
 }
 
-/* A finite gradient whose square overflows, then ordinary ones: training goes on. */
+/* After a finite gradient whose square overflows, training goes on with ordinary ones. */
 TEST(a_huge_gradient_stops_nothing)
 {
     for (int i = 0; i < 8; i++) {
@@ -252,7 +252,7 @@ TEST(two_backward_passes_add_and_a_step_spends)
     for (int i = 0; i < N; i++) ck_assert(ng_get(ng_grad(b.weight), i) == gradients[2][i]);
 }
 
-/* y = sum of w times its own gradient, which is a constant: what changes it makes y stale. */
+/* y = sum of w times its own gradient, a constant: changing that gradient makes y stale. */
 TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
 {
     bench b = bench_new(NG_F64);
@@ -286,8 +286,8 @@ TEST(what_no_backward_pass_has_reached_is_not_moved)
     ck_assert(ng_get(reached, 0) != ng_get(before, 0));
 }
 
-/* Adam's correction counts the steps of each parameter: one that is reached late begins at t = 1
- * and moves by lr. */
+/* Adam's bias correction counts the steps of each parameter: one that is reached late begins at t =
+ * 1 and moves by lr. */
 TEST(a_parameter_reached_late_takes_its_first_step_then)
 {
     bench b = part_new(NG_F64), other = part_new(NG_F64);
@@ -319,7 +319,7 @@ TEST(two_optimizers_of_a_network_both_move_it)
     ng_clear_error();
 }
 
-/* Not that it is none: an optimizer made since moves by its decay. */
+/* It is a gradient of 0, not none: an optimizer made afterwards moves by its weight decay. */
 TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
 {
     bench b = bench_new(NG_F64);
@@ -333,7 +333,7 @@ TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
     assert_close(ng_get(b.weight, 0), 0.75 * before, tolerance);
 }
 
-TEST(a_layer_that_is_added_later_is_taken_up)
+TEST(an_optimizer_moves_a_layer_that_is_added_later)
 {
     bench grown = part_new(NG_F64), alone = bench_new(NG_F64), added = part_new(NG_F64);
     ng_module *net = own(ng_sequential_new(grown.module));
@@ -356,7 +356,7 @@ TEST(a_layer_that_is_added_later_is_taken_up)
     assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
 }
 
-TEST(a_layer_that_is_added_deep_inside_is_taken_up)
+TEST(an_optimizer_moves_a_layer_that_is_added_deep_inside)
 {
     bench first = part_new(NG_F64), added = part_new(NG_F64);
     ng_module *inner = ng_sequential_new(first.module), *net = own(ng_sequential_new(inner));

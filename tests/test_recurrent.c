@@ -1,5 +1,5 @@
-/* RNN, GRU and LSTM: against PyTorch and the formulas of the paper, what lengths, directions and
- * states mean, norms in the cell, their errors. */
+/* RNN, GRU and LSTM: PyTorch's values, lengths, directions, states, norms in the cell, threads,
+ * errors. */
 #include "fixture.h"
 #include "golden.h"
 
@@ -147,7 +147,7 @@ static ng_tensor *lengths_of_rows(void)
 
 FIXTURE(set_up, tear_down)
 
-/* A row's results are those of its own steps alone, whatever stands behind them. */
+/* The results of a row with a length are those of its own steps alone. */
 LOOP_TEST(a_row_with_a_length_is_that_sequence_alone, (MAKERS * MANNERS))
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
@@ -177,7 +177,7 @@ static void fill_behind(ng_tensor *x, double value)
 
 enum { MOST_LEAVES = 64 };
 
-/* x, then the net's parameters; how many. */
+/* x and the net's parameters; returns how many. */
 static int leaves_of(ng_module *net, ng_tensor *x, ng_tensor *leaves[MOST_LEAVES])
 {
     int count = 1;
@@ -202,8 +202,8 @@ static int both_orders(ng_module *net, ng_tensor *x, ng_tensor *results[2 * MOST
     return 2 * count;
 }
 
-/* Whatever x holds behind the rows' lengths, y, its gradients and theirs are the same: there dx is 0,
- * and a NaN does not reach the weights' gradients. */
+/* Whatever x holds behind the rows' lengths, y, its gradients and theirs are the same: there dx is
+ * 0, and a NaN does not reach the weights' gradients. */
 LOOP_TEST(elements_behind_a_rows_length_are_not_read, (MAKERS * MANNERS))
 {
     static const double behind[] = {1e30, -1e308, (double)INFINITY, (double)NAN};
@@ -245,7 +245,8 @@ static void expect_same_buffers(ng_module *a, ng_module *b)
 static const ng_recurrent_new_options batch_normed = {
     .hidden = 5, .bidirectional = true, .norm = ng_norm_batch};
 
-/* BatchNorm in the cell: rows that all end early are the shorter batch, in its statistics too. */
+/* BatchNorm in the cell: a batch whose rows all end early has the statistics of the shorter
+ * batch. */
 LOOP_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take, MAKERS)
 {
     const int64_t steps = 4;
@@ -262,7 +263,7 @@ LOOP_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take, MAKERS)
     expect_same_buffers(net, other);
 }
 
-/* Where rows end apart, what stands behind them moves nothing. */
+/* Elements behind the lengths change no statistics. */
 LOOP_TEST(statistics_of_a_batch_do_not_know_the_padding, MAKERS)
 {
     ng_module *net = in_double(&makers[_i], batch_normed);
@@ -291,7 +292,7 @@ LOOP_TEST(a_state_that_is_handed_on_continues_the_sequence, 2 * MAKERS)
     assert_same_bits(y, ng_forward(net, tape, x));
 }
 
-/* The second direction is the first of the sequence from its end, with its own weights. */
+/* The second direction is the first one, with its own weights, on the reversed sequence. */
 LOOP_TEST(the_reverse_direction_reads_from_the_end, MAKERS)
 {
     const maker *m = &makers[_i];
@@ -350,7 +351,7 @@ LOOP_TEST(rows_that_take_no_step_have_gradients_of_0, (MAKERS * MANNERS))
 
 /* ---- The fused op --------------------------------------------------------------------------- */
 
-/* Several blocks of rows, vectors with a rest. */
+/* Sizes of several blocks of rows, and vectors with a remainder. */
 typedef struct {
     ng_tensor *y, *dx, *dw;
 } outcome;
@@ -381,8 +382,8 @@ LOOP_TEST(bits_do_not_depend_on_the_number_of_threads, MAKERS)
     }
 }
 
-/* A row of a large batch has the values that it has alone: blocks, and the packing of large
- * weights, are right. */
+/* A row of a large batch has the values that it has alone, for small and for packed large
+ * weights. */
 LOOP_TEST(a_row_of_a_batch_is_that_row_alone, 2 * MAKERS)
 {
     const int64_t hidden = _i % 2 ? 70 : 9;

@@ -1,5 +1,5 @@
-/* Every kernel on the list, in every table (instruction set and dtype), against plain long-double
- * loops, because it is on the list: one without a comparison does not compile. */
+/* Every kernel of kernels.def, in every table (instruction set and dtype), against plain
+ * long-double loops. A kernel without a comparison does not compile. */
 #include "kernels/dropout.h"
 #include "table.h"
 #include <setjmp.h>
@@ -88,7 +88,7 @@ static void refer_to_jacobians(second_reference *s)
     }
 }
 
-/* The operands and gradients of one comparison; what is added to is 1 before. */
+/* The operands and gradients of one comparison. Gradients that are added to are 1 before. */
 typedef struct {
     char *x, *gamma, *dy, *u, *dx, *ddy, *dgamma;
     bool add;
@@ -113,7 +113,7 @@ static ng_second_gradients gradients_in(const second_arrays *a)
     return (ng_second_gradients){{a->dx, a->add}, {a->dgamma, a->add}, {a->ddy, a->add}};
 }
 
-/* The elements at[0 .. n - 1], which are normalized together; weight[i] is what gamma is theirs. */
+/* Elements at[0 .. n - 1] are normalized together; weight[i] is the index of their gamma. */
 static void expect_second(second_arrays *a, second_reference *s, const int64_t *at,
                           const int64_t *weight)
 {
@@ -204,8 +204,8 @@ static void compare_column_norm_second(void)
         }
 }
 
-/* A column near the ends of the range makes all go by themselves, of which the others see nothing
- * but rounding. */
+/* A column near the ends of the range makes all columns be computed alone, which changes the others
+ * by rounding only. */
 LOOP_TEST(columns_beside_one_out_of_range_keep_their_second_gradient, TABLES)
 {
     if (!use_table(_i) || in_float) return;
@@ -245,7 +245,7 @@ static void compare_move_toward(void)
     }
 }
 
-/* Calls check with groups of channels, of one element each and of runs. */
+/* Calls check with groups of channels of one element each, and of runs. */
 static void for_each_group_shape(void (*check)(const ng_group_shape *shape))
 {
     for (int s = 0; s < SIZES - 2; s++) {
@@ -277,7 +277,7 @@ static void check_channel_affine(const ng_group_shape *s)
     }
 }
 
-/* What group_norm_backward takes, and where it writes; what is added to is 1 before. */
+/* Arguments and results of group_norm_backward. Gradients that are added to are 1 before. */
 typedef struct {
     const ng_group_shape *shape;
     const char *x, *gamma, *dy;
@@ -306,7 +306,7 @@ static group_arrays group_arrays_of(const ng_group_shape *s, bool with_gamma, bo
     return a;
 }
 
-/* Which row the element is of, and its g and xhat. */
+/* An element's row and channel, its g and xhat. */
 typedef struct {
     int64_t row, channel;
     long double dy, g, xhat, rstd;
@@ -337,8 +337,8 @@ static void expect_group_gradients(const group_arrays *a, bool dx, bool dgamma, 
     long double *g = keep(rows, bytes), *gx = keep(rows, bytes);
     double *sizes_gx = doubles(rows); /* of the terms of gx */
     long double *sum = keep(s->channels, bytes), *sum_x = keep(s->channels, bytes);
-    /* A term of dgamma is rounded twice and is added in float to at most 32 others (RUN in lanes.h),
-     * which is at most 17 ulp of the sum of the terms' sizes. Roundings go both ways: 2 ulp hold. */
+    /* A term of dgamma is rounded twice and added in float to at most 32 others (RUN in lanes.h):
+     * at most 17 ulp of the sum of the terms' sizes. Roundings go both ways: 2 ulp suffice. */
     double *sizes_x = doubles(s->channels);
     for (int64_t i = 0; i < size; i++) {
         const group_element e = group_element_at(a, i);
@@ -450,7 +450,7 @@ static void compare_swiglu(void)
 }
 #define compare_swiglu_backward compare_swiglu
 
-/* Any bits, which need be no number; and nothing beside the matrix is touched. */
+/* Any bits are moved, also those of signalling NaNs, and nothing beside the matrix is written. */
 static void compare_transpose(void)
 {
     const int64_t bytes = (int64_t)ng_dtype_bytes(dtype);
@@ -518,7 +518,7 @@ static bool has_ended(const ng_cell_step *s, int64_t r)
     return s->lengths && s->step >= s->lengths[r];
 }
 
-/* What an ended row has after a step forward, and after one back. */
+/* State and results of an ended row after a step forward, and after a step back. */
 static void expect_ended(const ng_cell_step *s, int64_t r, int64_t i)
 {
     expect_at("h of an ended row", s->h_after, r, i, at(s->h, r, i));
@@ -538,7 +538,7 @@ static void expect_ended_back(const ng_cell_step *s, const ng_cell_step *old, in
     if (s->dc.at) expect_at("dc of an ended row", s->dc, r, i, at(old->dc, r, i));
 }
 
-/* What element j of row r has after a step, or a step back; `old` is the step before it. */
+/* Checks element j of row r after a step, or a step back; `old` is the state before. */
 typedef void expect_cell(const ng_cell_step *s, const ng_cell_step *old, int64_t r, int64_t j);
 
 static void expect_rnn(const ng_cell_step *s, const ng_cell_step *old, int64_t r, int64_t j)
@@ -675,7 +675,7 @@ static const ng_windows windows[] = {
 };
 enum { WINDOWS = sizeof windows / sizeof windows[0] };
 
-/* The element of its plane that element t of window (r, c) sees; -1 where that is outside. */
+/* The place in its plane of element t of window (r, c); -1 outside the plane. */
 static int64_t seen(const ng_windows *w, int64_t t, int64_t r, int64_t c)
 {
     const int64_t i = t / w->kernel[1], j = t % w->kernel[1];
@@ -745,7 +745,7 @@ typedef struct {
     long double *y, *dx, *dweight; /* what is expected */
 } tapped_arrays;
 
-/* Every product of a convolution where it belongs; to y also those with the padding's zeros. */
+/* Every product of a convolution, added where it belongs; y also has the products with padding. */
 static void refer_to_taps(const ng_conv_shape *s, const tapped_arrays *a)
 {
     const ng_windows *w = &s->windows;
@@ -777,8 +777,7 @@ static void expect_sum(const char *what, const char *y, int64_t i, long double s
         expect(what, y, i, sum, 4, terms);
 }
 
-/* With an infinity in x, of which dweight is not asked: elsewhere nothing is less than a number for
- * it. */
+/* With an infinity in x dweight is not compared. */
 static void check_taps(const ng_conv_shape *s, bool infinite, bool add)
 {
     const ng_windows *w = &s->windows;
@@ -815,7 +814,7 @@ static void compare_conv_taps(void)
 }
 #define compare_conv_taps_backward compare_conv_taps
 
-/* Elements are of a few values, so that several of a window are its largest. */
+/* Elements have few different values, so that several of a window are its largest. */
 static void check_pools(const ng_windows *w, bool add)
 {
     const int64_t taps = w->kernel[0] * w->kernel[1], out = w->out[0] * w->out[1];
@@ -867,8 +866,8 @@ static void compare_max_pool(void)
 
 /* ---- Another size ------------------------------------------------------------------------- */
 
-/* Along an axis `from` -> `to`: the places, and unless there are no shares some of them 0, as that
- * of the last element is. */
+/* Places and shares along an axis `from` -> `to`. Some shares are 0, and that of the last element
+ * is. */
 static void spread_over(ng_resizing *s, int axis, bool shared)
 {
     const int64_t from = s->size[axis], to = s->out[axis];
@@ -882,7 +881,7 @@ static void spread_over(ng_resizing *s, int axis, bool shared)
     s->share[axis] = shared ? share : NULL;
 }
 
-/* What y[o] of a plane has of its x[i]. */
+/* The factor of x[i] in y[o] of a plane. */
 static long double part_of(const ng_resizing *s, int64_t o, int64_t i)
 {
     long double part = 1;
@@ -938,7 +937,7 @@ static void compare_resize(void)
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
-/* One head of one batch and the memory it stands in. */
+/* One head of one batch, and its memory. */
 typedef struct {
     const ng_attention_shape *shape;
     int64_t batch, head;
@@ -953,7 +952,7 @@ static int64_t place(const ng_head_strides *s, const attention_case *c, int64_t 
     return c->batch * s->batch + c->head * s->head + row * s->row + d;
 }
 
-/* The share of key j in dropout's result for query i: 0, or 1 / (1 - p). */
+/* The factor of key j in dropout's result for query i: 0, or 1 / (1 - p). */
 static long double kept(const attention_case *c, int64_t i, int64_t j)
 {
     const ng_attention_shape *s = c->shape;
@@ -987,7 +986,7 @@ static long double weights_of(const attention_case *c, int64_t i, long double *p
     return sum == 0 ? 0 : most + logl(sum);
 }
 
-/* y and dq of each query against their formulas (attention.inc); dk and dv are gathered. */
+/* Compares y and dq of each query with their formulas (attention.inc); sums dk and dv. */
 static void check_head(const attention_case *c, long double *dk, long double *dv)
 {
     const ng_attention_shape *s = c->shape;
@@ -1139,7 +1138,7 @@ LOOP_TEST(every_kernel_matches_long_double_in_every_table, (KERNELS * TABLES))
     list[kernel].compare();
 }
 
-/* Or else one could be on the list without being compared. */
+/* A kernel cannot be on the list without being compared. */
 LOOP_TEST(every_comparison_calls_its_kernel, KERNELS)
 {
     ck_assert(use_table(2 * ISAS - 2) || use_table(0)); /* baseline, or what there is */

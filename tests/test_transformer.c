@@ -1,5 +1,5 @@
-/* The transformer: attention against its definition, every module against PyTorch in double, masks,
- * positions, placements, threads and errors. */
+/* Attention and the transformer: definitions, PyTorch's values, masks, positions, placements,
+ * threads, errors. */
 #include "fixture.h"
 #include "golden.h"
 #include "support.h"
@@ -35,7 +35,7 @@ LOOP_TEST(attention_is_its_definition, 2)
     assert_tensors_close(fast, slow, 1e-11);
 }
 
-/* Whatever stands in the memory that it is put into. */
+/* The tape's memory is not zero. */
 TEST(no_gradient_flows_to_the_mask)
 {
     ng_tensor *x = own(normal(NG_F64, NG_SHAPE(2, 5, 6), 3));
@@ -49,7 +49,7 @@ TEST(no_gradient_flows_to_the_mask)
     }
 }
 
-/* The weights of attention themselves, (2, 2, T, T): of equal scores, against the identity. */
+/* The weights of attention (2, 2, T, T) for equal scores, as attention to the identity. */
 static ng_tensor *dropped_weights(ng_tape *on, int64_t length, double dropout)
 {
     const ng_shape shape = NG_SHAPE(2, 2, length, length);
@@ -85,7 +85,7 @@ TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
     assert_near(ng_item(ng_mean(tape, weights)) * LENGTH, 1, 0.01); /* as without dropout */
 }
 
-/* Of the next query, key, head and batch; and of the same in the next pass. */
+/* Neighbours: the next query, key, head, batch; and the same weight in the next call. */
 TEST(dropped_weights_are_independent_of_their_neighbours)
 {
     enum { LENGTH = 100 };
@@ -168,7 +168,7 @@ TEST(attention_passes_nan_on)
     for (int t = 1; t < 4; t++) ck_assert(isnan(ng_at(y, 0, t, 0)));
 }
 
-/* Attention of one query, 1, to keys of one feature, which are its scores. */
+/* Attention of one query, 1, to keys of one feature: the scores are the keys. */
 static ng_tensor *of_scores(ng_tape *on, ng_tensor *scores, ng_tensor *values)
 {
     ng_tensor *q = ng_full(on, ng_dtype_of(scores), NG_SHAPE(1, 1, 1, 1), 1);
@@ -176,7 +176,7 @@ static ng_tensor *of_scores(ng_tape *on, ng_tensor *scores, ng_tensor *values)
     return ng_attention(on, q, ng_reshape(on, scores, keys), ng_reshape(on, values, keys), NG_NONE);
 }
 
-/* e^-1000 is 0 in either dtype: a value of that weight counts for nothing, however large it is. */
+/* A weight of e^-1000 is 0 in both dtypes: its value adds nothing, however large it is. */
 LOOP_TEST(a_value_without_weight_counts_for_nothing, 2)
 {
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
@@ -190,8 +190,8 @@ LOOP_TEST(a_value_without_weight_counts_for_nothing, 2)
     }
 }
 
-/* Where no score is above -Inf, as where they have left the dtype's range, there is no largest to
- * weigh them by: that is not a query without keys. A later key may still have all the weight. */
+/* If all scores are -Inf, as after an overflow, there is no largest to subtract: the result is NaN,
+ * not that of a query without keys. With a later finite score that key has all the weight. */
 TEST(attention_to_scores_of_minus_infinity_is_nan)
 {
     ng_tensor *scores = own(ng_full_new(NG_F32, NG_SHAPE(100), -(double)INFINITY));
@@ -439,7 +439,7 @@ static ng_tensor *branch(ng_module *block, ng_tape *on, ng_tensor *x, const char
     return first ? y : ng_forward(n, on, y);
 }
 
-/* Without dropout, and with it on what each branch adds. */
+/* Without dropout, and with dropout on what each branch adds. */
 LOOP_TEST(a_block_is_the_formula_of_its_placement, 8)
 {
     const ng_norm_placement placement = (ng_norm_placement)(_i / 2);
