@@ -849,30 +849,6 @@ LOOP_TEST(a_constant_row_gives_exactly_beta, TABLES)
         }
 }
 
-LOOP_TEST(one_feature_gives_beta_and_no_gradient, TABLES)
-{
-    if (!use_table(_i)) return;
-    for (int mode = 0; mode < 4; mode++) {
-        const ng_row_norm_shape shape = {2, 1, 1, mode & 1 ? 1e-5 : 0, true, mode & 2};
-        const char *x = uniform(2, 1, 9), *gamma = uniform(1, 1, 2), *beta = uniform(1, 1, 2);
-        const char *dy = uniform(2, 1, 2);
-        char *y = make(2), *dx = constant(2, 5), *dgamma = constant(1, 5), *dbeta = make(1);
-        double mean[2], low[2], rstd[2];
-        const ng_statistics statistics = {mean, low, rstd};
-        k->row_norm(&shape, x, gamma, beta, y, statistics);
-        k->row_norm_backward(&shape, x, gamma, statistics, dy,
-                             (ng_norm_gradients){{dx, false}, {dgamma, false}, {dbeta, false}},
-                             doubles(ng_row_norm_scratch(&shape)));
-        for (int i = 0; i < 2; i++) {
-            ck_assert(get(y, i) == get(beta, 0));
-            ck_assert(get(dx, i) == 0);
-        }
-        ck_assert(get(dgamma, 0) == 0);
-        expect("dbeta", dbeta, 0, (long double)get(dy, 0) + get(dy, 1), 1, 0);
-        release();
-    }
-}
-
 LOOP_TEST(a_bad_element_spoils_its_own_row_only, TABLES)
 {
     if (!use_table(_i)) return;

@@ -221,10 +221,7 @@ TEST(swiglu_is_silu_of_one_half_times_the_other)
               *odd = own(normal(NG_F64, NG_SHAPE(4, 3), 2));
     ng_tensor *y = ng_swiglu(tape, x);
     ng_tensor *a = ng_slice(tape, x, -1, 0, 13), *b = ng_slice(tape, x, -1, 13, NG_END);
-    ng_tensor *composed = ng_mul(tape, ng_silu(tape, a), b);
-    assert_tensors_close(y, composed, 1e-15);
-    assert_tensors_close(ng_gradient(tape, ng_sum(tape, ng_square(tape, y)), x),
-                         ng_gradient(tape, ng_sum(tape, ng_square(tape, composed)), x), 1e-14);
+    assert_tensors_close(y, ng_mul(tape, ng_silu(tape, a), b), 1e-15);
     ng_set(x, 13, (double)NAN); /* b of the first */
     y = ng_swiglu(tape, x);
     ck_assert(isnan(ng_get(y, 0)) && !isnan(ng_get(y, 1)));
