@@ -36,9 +36,9 @@ static ng_tensor *a_definition(ng_tape *on, const ng_node *node)
 {
     return ng_square(on, node->inputs[0]);
 }
-static ng_status a_program(ng_group *member, void *with)
+static ng_status a_program(ng_group *of_ranks, void *with)
 {
-    (void)member, (void)with;
+    (void)of_ranks, (void)with;
     return NG_OK;
 }
 
