@@ -1,4 +1,4 @@
-/* How the files of ops and layers write their cases down.
+/* How the files of ops and layers list their cases.
  *
  *     NG_CASE_CALL(case_exp, ng_exp(tape, in[0]))
  *     const ng_case ng_op_cases_file[] = {
@@ -6,8 +6,7 @@
  *     };
  *     const int ng_op_cases_file_count = NG_CASE_COUNT(ng_op_cases_file);
  *
- * after the name of the file; ng_layer_cases_file where it is a layer's. The Makefile finds them,
- * so that whatever stands there is tested.
+ * `file` is the name of the file. A layer's list is ng_layer_cases_file.
  */
 #ifndef NG_TAPE_CASE_H
 #define NG_TAPE_CASE_H
@@ -27,8 +26,8 @@
         .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ }  \
     }
 
-/* Inputs by name and shape: of normal values; of such away from 0; of values in [0.5, 2); of
- * indices from 0 to below a number. */
+/* Inputs by name and shape: normal values; normal values away from 0; values in [0.5, 2); indices
+ * from 0 up to a limit. */
 #define NG_CASE_ANY(label, ...)                                                                    \
     {                                                                                              \
         .name = label, .shape = NG_CASE_SHAPE(__VA_ARGS__)                                         \
