@@ -1066,6 +1066,55 @@ TEST(a_failure_inside_a_check_is_not_left_on_record)
     ng_module_free(module), ng_tensor_free(x);
 }
 
+/* ---- Hints by input -------------------------------------------------------------------------- */
+
+/* y = layer_norm(x) gamma + beta with the gradient of a norm that forgot gamma or took its means
+ * along the wrong axis. */
+typedef enum { FORGOT_GAMMA, MEAN_ALONG_0, BOTH_ALONG_0 } norm_fault;
+
+static void faulty_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const norm_fault kind = *(const norm_fault *)node->attributes;
+    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
+    const int over_mean = kind == FORGOT_GAMMA ? 1 : 0, over = kind == BOTH_ALONG_0 ? 0 : 1;
+    ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, x, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, 1e-5));
+    ng_tensor *xhat = ng_mul(tape, ng_sub(tape, x, mean), rstd);
+    ng_tensor *g = kind == FORGOT_GAMMA ? dy : ng_mul(tape, dy, gamma);
+    ng_tensor *first = ng_mean(tape, g, .axes = NG_AXES(over_mean), .keepdim = true);
+    ng_tensor *second =
+        ng_mean(tape, ng_mul(tape, g, xhat), .axes = NG_AXES(over), .keepdim = true);
+    dx[0] = ng_mul(tape, rstd, ng_sub(tape, ng_sub(tape, g, first), ng_mul(tape, xhat, second)));
+    dx[1] = ng_sum(tape, ng_mul(tape, dy, xhat), .axes = NG_AXES(0));
+    dx[2] = ng_sum(tape, dy, .axes = NG_AXES(0));
+}
+
+static ng_tensor *faulty_norm(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    static const ng_op op = {.name = "faulty norm", .gradient = faulty_norm_gradient};
+    const bool was = ng_tape_set_recording(tape, false);
+    ng_tensor *y = ng_layer_norm(tape, in[0], in[1], in[2], 1e-5);
+    ng_tape_set_recording(tape, was);
+    return ng_record(tape, &op, y, in, 3, context, sizeof(norm_fault));
+}
+
+LOOP_TEST(a_forgotten_gamma_and_a_wrong_axis_are_named, 3)
+{
+    static const char *const says[] = {"it does not depend on gamma", "axis", "axis"};
+    static const char *const names[] = {"x", "gamma", "beta"};
+    norm_fault kind = (norm_fault)_i;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        ng_tensor *in[] = {normal(seed, NG_SHAPE(3, 5), 1), normal(seed + 9, NG_SHAPE(5), 1),
+                           normal(seed + 5, NG_SHAPE(5), 1)};
+        ng_check_report report =
+            ng_check_function(faulty_norm, in, 3, .context = &kind, .names = names, .seed = seed);
+        expect_says(&report, says[kind]);
+        ck_assert_str_eq(report.counts, "x: 15 of 15 wrong; gamma, beta: right");
+        for (int i = 0; i < 3; i++) ng_tensor_free(in[i]);
+    }
+}
+
 /* ---- Kinks --------------------------------------------------------------------------------- */
 
 LOOP_TEST(a_kink_is_told_from_an_error, 2)

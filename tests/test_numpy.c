@@ -404,6 +404,11 @@ TEST(compressed_csv_and_idx_are_read)
 
     assert_fails(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)), NG_EPARSE,
                  "compressed data are cut short");
+    memset(twice + 2 * size, 0, 100); /* as tar and tapes pad */
+    data = ng_dataset_read_csv(put_file("padded", twice, 2 * size + 100));
+    assert_ok(data);
+    ck_assert_int_eq(ng_dataset_count(data), 4);
+    ng_dataset_free(data);
     twice[2 * size] = 'x';
     assert_fails(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)), NG_EPARSE,
                  "after its end that are not gzip's");

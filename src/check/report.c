@@ -212,6 +212,45 @@ static bool hint_axis(const hint_case *c)
     return false;
 }
 
+/* Returns whether the numeric derivative depends on the values of another leaf and the gradient
+ * does not. */
+static bool ignores_leaf(const hint_case *c, const ng_check_leaf *other)
+{
+    ng_subject *subject = c->worst->subject;
+    double *x = other->tensor->data, size = 0, change = 0;
+    const double h = ldexp(c->worst->length, -10);
+    ng_sides before, after;
+    bool same = ng_line_sides(c->worst, h, &before);
+    ng_touch(other->tensor);
+    for (int64_t i = 0; i < other->tensor->size; i++) x[i] = 1.5 * other->origin[i] + 0.25;
+    same = same && ng_line_sides(c->worst, h, &after) &&
+           ng_subject_evaluate(subject, subject->plus, subject->other);
+    ng_touch(other->tensor);
+    memcpy(x, other->origin, (size_t)other->tensor->size * sizeof *x);
+    if (!same || !(fabs(after.slope - before.slope) > 1e-6 * fabs(before.slope))) return false;
+    for (int64_t i = c->leaf->offset; i < c->leaf->offset + c->count; i++) {
+        size = fmax(size, fabs(subject->analytic[i]));
+        change = fmax(change, fabs(subject->other[i] - subject->analytic[i]));
+    }
+    return change <= 1e-9 * size;
+}
+
+/* A norm's gradient that forgets gamma, for example. A failure on the way is not reported. */
+static bool hint_forgotten(const hint_case *c)
+{
+    ng_subject *subject = c->worst->subject;
+    ng_check_report *report = subject->report, unused = {0};
+    const ng_check_leaf *forgotten = NULL;
+    subject->report = &unused;
+    for (int i = 0; i < subject->n_leaves && !forgotten; i++)
+        if (&subject->leaves[i] != c->leaf && ignores_leaf(c, &subject->leaves[i]))
+            forgotten = &subject->leaves[i];
+    subject->report = report;
+    return forgotten &&
+           hint(report, "it does not depend on %.40s, and should: a factor is forgotten",
+                forgotten->name);
+}
+
 void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_t count, bool each)
 {
     ng_check_report *report = worst->subject->report;
@@ -229,7 +268,8 @@ void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_
         hint(report, "it is NaN");
     else if (each && wrong == 1 && count > 1)
         hint(report, "only this element is wrong");
-    else if (known && !hint_factor(&c) && each && !hint_transposed(&c) && !hint_missing_term(&c))
+    else if (known && !hint_factor(&c) && !hint_forgotten(&c) && each && !hint_transposed(&c) &&
+             !hint_missing_term(&c))
         hint_axis(&c);
 }
 

@@ -147,14 +147,17 @@ static const char *gunzip_member(ng_origin origin, const char *at, const char *e
     return made == 0 && !out->failed ? (const char *)source.next : NULL;
 }
 
-/* Returns the content of a gzip file: of all its members, one after the other. */
+/* Returns the content of a gzip file: of all its members, one after the other. Zero bytes at the
+ * end are padding. */
 static char *gunzip(ng_origin origin, const char *at, int64_t count, int64_t *size)
 {
     ng_text out = {.function = origin.function};
     ng_text_add(&out, "", 0);
     const char *const end = at + count;
-    do at = gunzip_member(origin, at, end, &out);
-    while (at && is_gzip(at, end));
+    do {
+        at = gunzip_member(origin, at, end, &out);
+        while (at && at < end && *at == '\0') at++;
+    } while (at && is_gzip(at, end));
     if (at && at < end) ng_refuse(origin, NG_EPARSE, "bytes after its end that are not gzip's");
     *size = out.count;
     if (at == end) return out.bytes;
