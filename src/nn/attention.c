@@ -318,73 +318,44 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_attention(void) { return ng_multi_head_attention_new(4, 2); }
-static ng_module *layer_case_attention_causal(void)
-{
-    return ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true);
-}
-static ng_module *layer_case_attention_dropout(void)
-{
-    return ng_multi_head_attention_new(4, 2, .dropout = 0.3);
-}
-static ng_module *layer_case_attention_qk_norm(void)
-{
-    return ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
-                                       .qk_norm = ng_norm_rms);
-}
-static ng_module *layer_case_attention_qk_layer_norm(void)
-{
-    return ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer);
-}
-static ng_module *layer_case_attention_shared(void)
-{
-    return ng_multi_head_attention_new(8, 4, .kv_heads = 2, .causal = true, .rotary = true);
-}
-static ng_module *layer_case_attention_shared_qk_norm(void)
-{
-    return ng_multi_head_attention_new(6, 3, .kv_heads = 1, .qk_norm = ng_norm_rms);
-}
-static ng_module *layer_case_attention_cross(void)
-{
-    return ng_multi_head_attention_new(4, 2, .context = 3);
-}
-static ng_module *layer_case_attention_cross_shared(void)
-{
-    return ng_multi_head_attention_new(4, 2, .context = 3, .kv_heads = 1, .causal = true,
-                                       .no_bias = true, .qk_norm = ng_norm_layer);
-}
+NG_CASE_MODULE(layer_case_attention, ng_multi_head_attention_new(4, 2))
+NG_CASE_MODULE(layer_case_attention_causal,
+               ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true))
+NG_CASE_MODULE(layer_case_attention_dropout, ng_multi_head_attention_new(4, 2, .dropout = 0.3))
+NG_CASE_MODULE(layer_case_attention_qk_norm,
+               ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
+                                           .qk_norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_attention_qk_layer_norm,
+               ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer))
+NG_CASE_MODULE(layer_case_attention_shared,
+               ng_multi_head_attention_new(8, 4, .kv_heads = 2, .causal = true, .rotary = true))
+NG_CASE_MODULE(layer_case_attention_shared_qk_norm,
+               ng_multi_head_attention_new(6, 3, .kv_heads = 1, .qk_norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_attention_cross, ng_multi_head_attention_new(4, 2, .context = 3))
+NG_CASE_MODULE(layer_case_attention_cross_shared,
+               ng_multi_head_attention_new(4, 2, .context = 3, .kv_heads = 1, .causal = true,
+                                           .no_bias = true, .qk_norm = ng_norm_layer))
 
 const ng_case ng_layer_cases_attention[] = {
-    {.name = "MultiHeadAttention",
-     .module = layer_case_attention,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (causal, rotary)",
-     .module = layer_case_attention_causal,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (dropout)",
-     .module = layer_case_attention_dropout,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (dropout, eval)",
-     .module = layer_case_attention_dropout,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (QK-RMSNorm, causal, rotary)",
-     .module = layer_case_attention_qk_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (QK-LayerNorm)",
-     .module = layer_case_attention_qk_layer_norm,
-     .inputs = {NG_CASE_ANY("x", 1, 3, 6)}},
-    {.name = "MultiHeadAttention (shared keys and values, causal, rotary)",
-     .module = layer_case_attention_shared,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 8)}},
-    {.name = "MultiHeadAttention (one head of keys and values, QK-RMSNorm)",
-     .module = layer_case_attention_shared_qk_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 6)}},
-    {.name = "MultiHeadAttention (cross)",
-     .module = layer_case_attention_cross,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("context", 2, 2, 3)}},
-    {.name = "MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
-     .module = layer_case_attention_cross_shared,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 4), NG_CASE_ANY("context", 1, 3, 3)}},
+    NG_CASE_LAYER("MultiHeadAttention", layer_case_attention, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (causal, rotary)", layer_case_attention_causal,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (dropout)", layer_case_attention_dropout,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_EVAL("MultiHeadAttention (dropout, eval)", layer_case_attention_dropout,
+                 NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (QK-RMSNorm, causal, rotary)", layer_case_attention_qk_norm,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (QK-LayerNorm)", layer_case_attention_qk_layer_norm,
+                  NG_CASE_ANY("x", 1, 3, 6)),
+    NG_CASE_LAYER("MultiHeadAttention (shared keys and values, causal, rotary)",
+                  layer_case_attention_shared, NG_CASE_ANY("x", 2, 3, 8)),
+    NG_CASE_LAYER("MultiHeadAttention (one head of keys and values, QK-RMSNorm)",
+                  layer_case_attention_shared_qk_norm, NG_CASE_ANY("x", 2, 3, 6)),
+    NG_CASE_LAYER("MultiHeadAttention (cross)", layer_case_attention_cross,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("context", 2, 2, 3)),
+    NG_CASE_LAYER("MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
+                  layer_case_attention_cross_shared, NG_CASE_ANY("x", 1, 2, 4),
+                  NG_CASE_ANY("context", 1, 3, 3)),
 };
 const int ng_layer_cases_attention_count = NG_CASE_COUNT(ng_layer_cases_attention);

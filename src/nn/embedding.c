@@ -109,18 +109,13 @@ ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_option
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_embedding(void) { return ng_embedding_new(5, 3); }
-static ng_module *layer_case_learned_positions(void) { return ng_learned_positions_new(4, 2); }
+NG_CASE_MODULE(layer_case_embedding, ng_embedding_new(5, 3))
+NG_CASE_MODULE(layer_case_learned_positions, ng_learned_positions_new(4, 2))
 
 const ng_case ng_layer_cases_embedding[] = {
-    {.name = "Embedding",
-     .module = layer_case_embedding,
-     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
-    {.name = "LearnedPositions",
-     .module = layer_case_learned_positions,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 2)}},
-    {.name = "LearnedPositions (shorter)",
-     .module = layer_case_learned_positions,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    NG_CASE_LAYER("Embedding", layer_case_embedding, NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("LearnedPositions", layer_case_learned_positions, NG_CASE_ANY("x", 2, 4, 2)),
+    NG_CASE_LAYER("LearnedPositions (shorter)", layer_case_learned_positions,
+                  NG_CASE_ANY("x", 2, 3, 2)),
 };
 const int ng_layer_cases_embedding_count = NG_CASE_COUNT(ng_layer_cases_embedding);

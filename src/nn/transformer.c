@@ -254,67 +254,40 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_block_pre(void)
-{
-    return ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,
-                                    .activation = NG_FEED_FORWARD_SWIGLU);
-}
-static ng_module *layer_case_block_post(void)
-{
-    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST, .dropout = 0.2);
-}
-static ng_module *layer_case_block_sandwich(void)
-{
-    return ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3, .placement = NG_NORM_SANDWICH,
-                                    .qk_norm = ng_norm_rms);
-}
-static ng_module *layer_case_block_deep(void)
-{
-    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3);
-}
-static ng_module *layer_case_block_batch(void)
-{
-    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch);
-}
-static ng_module *layer_case_block_no_norm(void)
-{
-    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none);
-}
-static ng_module *layer_case_transformer(void)
-{
-    return ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3);
-}
-static ng_module *layer_case_transformer_rotary(void)
-{
-    return ng_transformer_new(5, .dim = 4, .heads = 1, .layers = 1, .hidden = 3,
-                              .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
-                              .positions = NG_POSITIONS_ROTARY, .bidirectional = true);
-}
+NG_CASE_MODULE(layer_case_block_pre,
+               ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,
+                                        .activation = NG_FEED_FORWARD_SWIGLU))
+NG_CASE_MODULE(layer_case_block_post,
+               ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST,
+                                        .dropout = 0.2))
+NG_CASE_MODULE(layer_case_block_sandwich,
+               ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3,
+                                        .placement = NG_NORM_SANDWICH, .qk_norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_block_deep,
+               ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3))
+NG_CASE_MODULE(layer_case_block_batch,
+               ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch))
+NG_CASE_MODULE(layer_case_block_no_norm,
+               ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none))
+NG_CASE_MODULE(layer_case_transformer,
+               ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3))
+NG_CASE_MODULE(layer_case_transformer_rotary,
+               ng_transformer_new(5, .dim = 4, .heads = 1, .layers = 1, .hidden = 3,
+                                  .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
+                                  .positions = NG_POSITIONS_ROTARY, .bidirectional = true))
 
 const ng_case ng_layer_cases_transformer[] = {
-    {.name = "TransformerBlock (pre)",
-     .module = layer_case_block_pre,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (post)",
-     .module = layer_case_block_post,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (sandwich)",
-     .module = layer_case_block_sandwich,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (DeepNorm)",
-     .module = layer_case_block_deep,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (BatchNorm)",
-     .module = layer_case_block_batch,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (no norm)",
-     .module = layer_case_block_no_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 4)}},
-    {.name = "Transformer",
-     .module = layer_case_transformer,
-     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
-    {.name = "Transformer (rotary, DeepNorm)",
-     .module = layer_case_transformer_rotary,
-     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
+    NG_CASE_LAYER("TransformerBlock (pre)", layer_case_block_pre, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (post)", layer_case_block_post, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (sandwich)", layer_case_block_sandwich,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (DeepNorm)", layer_case_block_deep, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (BatchNorm)", layer_case_block_batch,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (no norm)", layer_case_block_no_norm,
+                  NG_CASE_ANY("x", 2, 2, 4)),
+    NG_CASE_LAYER("Transformer", layer_case_transformer, NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Transformer (rotary, DeepNorm)", layer_case_transformer_rotary,
+                  NG_CASE_INDEX("ids", 5, 2, 3)),
 };
 const int ng_layer_cases_transformer_count = NG_CASE_COUNT(ng_layer_cases_transformer);

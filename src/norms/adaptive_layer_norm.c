@@ -164,53 +164,32 @@ ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options op
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_adaptive_projected(void) { return ng_adaptive_layer_norm_new(4); }
-static ng_module *case_adaptive_conditioned(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3);
-}
-static ng_module *case_adaptive_gated(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3,
-                                      .gate = true);
-}
-static ng_module *case_adanorm(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM);
-}
-static ng_module *case_adanorm_differentiated(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
-                                      .differentiate = true);
-}
-static ng_module *case_adanorm_raw(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true);
-}
-static ng_module *case_adanorm_raw_differentiated(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
-                                      .differentiate = true);
-}
+NG_CASE_MODULE(case_adaptive_projected, ng_adaptive_layer_norm_new(4))
+NG_CASE_MODULE(case_adaptive_conditioned,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3))
+NG_CASE_MODULE(case_adaptive_gated, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
+                                                               .condition = 3, .gate = true))
+NG_CASE_MODULE(case_adanorm, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM))
+NG_CASE_MODULE(case_adanorm_differentiated,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
+                                          .differentiate = true))
+NG_CASE_MODULE(case_adanorm_raw,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true))
+NG_CASE_MODULE(case_adanorm_raw_differentiated,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
+                                          .differentiate = true))
 
 const ng_case ng_layer_cases_adaptive_layer_norm[] = {
-    {.name = "AdaptiveLayerNorm (projected)",
-     .module = case_adaptive_projected,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaptiveLayerNorm (conditioned)",
-     .module = case_adaptive_conditioned,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 1, 3)}},
-    {.name = "AdaptiveLayerNorm (gated)",
-     .module = case_adaptive_gated,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("condition", 3, 3)}},
-    {.name = "AdaNorm", .module = case_adanorm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaNorm (differentiated)",
-     .module = case_adanorm_differentiated,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaNorm (raw)", .module = case_adanorm_raw, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaNorm (raw, differentiated)",
-     .module = case_adanorm_raw_differentiated,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    NG_CASE_LAYER("AdaptiveLayerNorm (projected)", case_adaptive_projected, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaptiveLayerNorm (conditioned)", case_adaptive_conditioned,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 1, 3)),
+    NG_CASE_LAYER("AdaptiveLayerNorm (gated)", case_adaptive_gated, NG_CASE_ANY("x", 3, 4),
+                  NG_CASE_ANY("condition", 3, 3)),
+    NG_CASE_LAYER("AdaNorm", case_adanorm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaNorm (differentiated)", case_adanorm_differentiated, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaNorm (raw)", case_adanorm_raw, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaNorm (raw, differentiated)", case_adanorm_raw_differentiated,
+                  NG_CASE_ANY("x", 3, 4)),
 };
 const int ng_layer_cases_adaptive_layer_norm_count =
     NG_CASE_COUNT(ng_layer_cases_adaptive_layer_norm);

@@ -153,15 +153,9 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_batch_norm(void) { return ng_batch_norm_new(3); }
-static ng_module *case_batch_norm_cumulative(void)
-{
-    return ng_batch_norm_new(3, .cumulative = true);
-}
-static ng_module *case_batch_norm_no_affine(void)
-{
-    return ng_batch_norm_new(3, .no_affine = true);
-}
+NG_CASE_MODULE(case_batch_norm, ng_batch_norm_new(3))
+NG_CASE_MODULE(case_batch_norm_cumulative, ng_batch_norm_new(3, .cumulative = true))
+NG_CASE_MODULE(case_batch_norm_no_affine, ng_batch_norm_new(3, .no_affine = true))
 
 /* Running statistics away from 0 and 1, where they would hide a mistake. */
 static ng_module *with_statistics(ng_module *module)
@@ -171,65 +165,32 @@ static ng_module *with_statistics(ng_module *module)
     ng_fill(ng_module_find(module, "running_var"), 2.3);
     return module;
 }
-static ng_module *case_batch_norm_seen(void) { return with_statistics(ng_batch_norm_new(3)); }
-static ng_module *case_batch_norm_frozen(void)
-{
-    return with_statistics(ng_batch_norm_new(3, .frozen = true));
-}
-static ng_module *case_batch_norm_no_running_stats(void)
-{
-    return ng_batch_norm_new(3, .no_running_stats = true);
-}
-static ng_module *case_batch_norm_ghost(void) { return ng_batch_norm_new(3, .ghost = 3); }
-static ng_module *case_batch_norm_combined(void)
-{
-    return ng_batch_norm_new(3, .ghost = 3, .combined = true);
-}
-static ng_module *case_batch_norm_masked(void) { return ng_batch_norm_new(3, .masked = true); }
-static ng_module *case_batch_norm_masked_frozen(void)
-{
-    return with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true));
-}
+NG_CASE_MODULE(case_batch_norm_seen, with_statistics(ng_batch_norm_new(3)))
+NG_CASE_MODULE(case_batch_norm_frozen, with_statistics(ng_batch_norm_new(3, .frozen = true)))
+NG_CASE_MODULE(case_batch_norm_no_running_stats, ng_batch_norm_new(3, .no_running_stats = true))
+NG_CASE_MODULE(case_batch_norm_ghost, ng_batch_norm_new(3, .ghost = 3))
+NG_CASE_MODULE(case_batch_norm_combined, ng_batch_norm_new(3, .ghost = 3, .combined = true))
+NG_CASE_MODULE(case_batch_norm_masked, ng_batch_norm_new(3, .masked = true))
+NG_CASE_MODULE(case_batch_norm_masked_frozen,
+               with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true)))
 
 const ng_case ng_layer_cases_batch_norm[] = {
-    {.name = "BatchNorm", .module = case_batch_norm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (N, C, L)",
-     .module = case_batch_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchNorm (N, C, H, W)",
-     .module = case_batch_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
-    {.name = "BatchNorm (cumulative)",
-     .module = case_batch_norm_cumulative,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (no affine)",
-     .module = case_batch_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (eval)",
-     .module = case_batch_norm_seen,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchNorm (frozen)",
-     .module = case_batch_norm_frozen,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (eval, no running stats)",
-     .module = case_batch_norm_no_running_stats,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (ghost)",
-     .module = case_batch_norm_ghost,
-     .inputs = {NG_CASE_ANY("x", 8, 3)}},
-    {.name = "BatchNorm (ghost, combined)",
-     .module = case_batch_norm_combined,
-     .inputs = {NG_CASE_ANY("x", 7, 3)}},
-    {.name = "BatchNorm (masked)",
-     .module = case_batch_norm_masked,
-     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("mask", 2, 7)}},
-    {.name = "BatchNorm (masked, N, C, L)",
-     .module = case_batch_norm_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)}},
-    {.name = "BatchNorm (masked, frozen, N, C, L)",
-     .module = case_batch_norm_masked_frozen,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_INDEX("mask", 2, 2, 4)}},
+    NG_CASE_LAYER("BatchNorm", case_batch_norm, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchNorm (N, C, L)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("BatchNorm (N, C, H, W)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("BatchNorm (cumulative)", case_batch_norm_cumulative, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchNorm (no affine)", case_batch_norm_no_affine, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_EVAL("BatchNorm (eval)", case_batch_norm_seen, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("BatchNorm (frozen)", case_batch_norm_frozen, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_EVAL("BatchNorm (eval, no running stats)", case_batch_norm_no_running_stats,
+                 NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchNorm (ghost)", case_batch_norm_ghost, NG_CASE_ANY("x", 8, 3)),
+    NG_CASE_LAYER("BatchNorm (ghost, combined)", case_batch_norm_combined, NG_CASE_ANY("x", 7, 3)),
+    NG_CASE_LAYER("BatchNorm (masked)", case_batch_norm_masked, NG_CASE_ANY("x", 7, 3),
+                  NG_CASE_INDEX("mask", 2, 7)),
+    NG_CASE_LAYER("BatchNorm (masked, N, C, L)", case_batch_norm_masked, NG_CASE_ANY("x", 2, 3, 6),
+                  NG_CASE_INDEX("mask", 2, 2, 6)),
+    NG_CASE_LAYER("BatchNorm (masked, frozen, N, C, L)", case_batch_norm_masked_frozen,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_INDEX("mask", 2, 2, 4)),
 };
 const int ng_layer_cases_batch_norm_count = NG_CASE_COUNT(ng_layer_cases_batch_norm);

@@ -100,15 +100,9 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_batch_renorm(void)
-{
-    return ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4);
-}
-static ng_module *case_batch_renorm_warming_up(void) { return ng_batch_renorm_new(3, .warmup = 5); }
-static ng_module *case_batch_renorm_no_affine(void)
-{
-    return ng_batch_renorm_new(3, .no_affine = true);
-}
+NG_CASE_MODULE(case_batch_renorm, ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4))
+NG_CASE_MODULE(case_batch_renorm_warming_up, ng_batch_renorm_new(3, .warmup = 5))
+NG_CASE_MODULE(case_batch_renorm_no_affine, ng_batch_renorm_new(3, .no_affine = true))
 static ng_module *case_batch_renorm_seen(void)
 {
     ng_module *module = ng_batch_renorm_new(3);
@@ -117,31 +111,19 @@ static ng_module *case_batch_renorm_seen(void)
     return module;
 }
 
-static ng_module *case_batch_renorm_masked(void)
-{
-    return ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4, .masked = true);
-}
+NG_CASE_MODULE(case_batch_renorm_masked,
+               ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4, .masked = true))
 
 const ng_case ng_layer_cases_batch_renorm[] = {
-    {.name = "BatchRenorm", .module = case_batch_renorm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchRenorm (N, C, H, W)",
-     .module = case_batch_renorm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
-    {.name = "BatchRenorm (warming up)",
-     .module = case_batch_renorm_warming_up,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchRenorm (no affine)",
-     .module = case_batch_renorm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchRenorm (eval)",
-     .module = case_batch_renorm_seen,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchRenorm (masked)",
-     .module = case_batch_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("mask", 2, 7)}},
-    {.name = "BatchRenorm (masked, N, C, L)",
-     .module = case_batch_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)}},
+    NG_CASE_LAYER("BatchRenorm", case_batch_renorm, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchRenorm (N, C, H, W)", case_batch_renorm, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("BatchRenorm (warming up)", case_batch_renorm_warming_up, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchRenorm (no affine)", case_batch_renorm_no_affine,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_EVAL("BatchRenorm (eval)", case_batch_renorm_seen, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("BatchRenorm (masked)", case_batch_renorm_masked, NG_CASE_ANY("x", 7, 3),
+                  NG_CASE_INDEX("mask", 2, 7)),
+    NG_CASE_LAYER("BatchRenorm (masked, N, C, L)", case_batch_renorm_masked,
+                  NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)),
 };
 const int ng_layer_cases_batch_renorm_count = NG_CASE_COUNT(ng_layer_cases_batch_renorm);

@@ -108,36 +108,18 @@ ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_group_norm_features(void) { return ng_group_norm_new(2, 6); }
-static ng_module *case_group_norm(void) { return ng_group_norm_new(2, 4); }
-static ng_module *case_group_norm_no_affine(void)
-{
-    return ng_group_norm_new(2, 4, .no_affine = true);
-}
-static ng_module *case_instance_norm(void) { return ng_instance_norm_new(3); }
-static ng_module *case_instance_norm_affine(void)
-{
-    return ng_instance_norm_new(3, .affine = true);
-}
+NG_CASE_MODULE(case_group_norm_features, ng_group_norm_new(2, 6))
+NG_CASE_MODULE(case_group_norm, ng_group_norm_new(2, 4))
+NG_CASE_MODULE(case_group_norm_no_affine, ng_group_norm_new(2, 4, .no_affine = true))
+NG_CASE_MODULE(case_instance_norm, ng_instance_norm_new(3))
+NG_CASE_MODULE(case_instance_norm_affine, ng_instance_norm_new(3, .affine = true))
 
 const ng_case ng_layer_cases_group_norm[] = {
-    {.name = "GroupNorm (N, C)",
-     .module = case_group_norm_features,
-     .inputs = {NG_CASE_ANY("x", 3, 6)}},
-    {.name = "GroupNorm (N, C, L)",
-     .module = case_group_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
-    {.name = "GroupNorm (N, C, H, W)",
-     .module = case_group_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 2, 2)}},
-    {.name = "GroupNorm (no affine)",
-     .module = case_group_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
-    {.name = "InstanceNorm (N, C, L)",
-     .module = case_instance_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "InstanceNorm (affine)",
-     .module = case_instance_norm_affine,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
+    NG_CASE_LAYER("GroupNorm (N, C)", case_group_norm_features, NG_CASE_ANY("x", 3, 6)),
+    NG_CASE_LAYER("GroupNorm (N, C, L)", case_group_norm, NG_CASE_ANY("x", 2, 4, 3)),
+    NG_CASE_LAYER("GroupNorm (N, C, H, W)", case_group_norm, NG_CASE_ANY("x", 2, 4, 2, 2)),
+    NG_CASE_LAYER("GroupNorm (no affine)", case_group_norm_no_affine, NG_CASE_ANY("x", 2, 4, 3)),
+    NG_CASE_LAYER("InstanceNorm (N, C, L)", case_instance_norm, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("InstanceNorm (affine)", case_instance_norm_affine, NG_CASE_ANY("x", 2, 3, 2, 2)),
 };
 const int ng_layer_cases_group_norm_count = NG_CASE_COUNT(ng_layer_cases_group_norm);

@@ -57,17 +57,13 @@ ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_rms_norm(void) { return ng_rms_norm_new(5); }
-static ng_module *case_rms_norm_no_affine(void) { return ng_rms_norm_new(5, .no_affine = true); }
-static ng_module *layer_case_rms_norm_partial(void) { return ng_rms_norm_new(5, .partial = 0.6); }
+NG_CASE_MODULE(layer_case_rms_norm, ng_rms_norm_new(5))
+NG_CASE_MODULE(case_rms_norm_no_affine, ng_rms_norm_new(5, .no_affine = true))
+NG_CASE_MODULE(layer_case_rms_norm_partial, ng_rms_norm_new(5, .partial = 0.6))
 
 const ng_case ng_layer_cases_rms_norm[] = {
-    {.name = "RMSNorm", .module = layer_case_rms_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "RMSNorm (no affine)",
-     .module = case_rms_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "RMSNorm (partial)",
-     .module = layer_case_rms_norm_partial,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    NG_CASE_LAYER("RMSNorm", layer_case_rms_norm, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (no affine)", case_rms_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (partial)", layer_case_rms_norm_partial, NG_CASE_ANY("x", 3, 5)),
 };
 const int ng_layer_cases_rms_norm_count = NG_CASE_COUNT(ng_layer_cases_rms_norm);

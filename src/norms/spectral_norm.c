@@ -167,28 +167,15 @@ static ng_module *layer_case_spectral_norm(void)
     if (module) ng_fill(ng_module_find(module, "u"), 0.5);
     return module;
 }
-static ng_module *case_spectral_norm_iterated(void)
-{
-    return ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3);
-}
-static ng_module *case_spectral_norm_conv2d(void)
-{
-    return ng_spectral_norm_new(ng_conv2d_new(2, 3, 2));
-}
+NG_CASE_MODULE(case_spectral_norm_iterated,
+               ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3))
+NG_CASE_MODULE(case_spectral_norm_conv2d, ng_spectral_norm_new(ng_conv2d_new(2, 3, 2)))
 
 const ng_case ng_layer_cases_spectral_norm[] = {
-    {.name = "SpectralNorm",
-     .module = layer_case_spectral_norm,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "SpectralNorm (3 iterations)",
-     .module = case_spectral_norm_iterated,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "SpectralNorm (eval)",
-     .module = layer_case_spectral_norm,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "SpectralNorm (Conv2d)",
-     .module = case_spectral_norm_conv2d,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    NG_CASE_LAYER("SpectralNorm", layer_case_spectral_norm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("SpectralNorm (3 iterations)", case_spectral_norm_iterated,
+                  NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_EVAL("SpectralNorm (eval)", layer_case_spectral_norm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("SpectralNorm (Conv2d)", case_spectral_norm_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
 };
 const int ng_layer_cases_spectral_norm_count = NG_CASE_COUNT(ng_layer_cases_spectral_norm);

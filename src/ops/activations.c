@@ -261,34 +261,28 @@ NG_CASE_CALL(case_hardsigmoid, ng_hardsigmoid(tape, in[0]))
 NG_CASE_CALL(case_hardswish, ng_hardswish(tape, in[0]))
 
 /* Values on both sides of the kinks of the hard activations, and between them. */
-#define WIDE                                                                                       \
-    {                                                                                              \
-        .name = "x", .shape = NG_CASE_SHAPE(5, 6), .low = -7.03, .high = 7.01                      \
-    }
+#define WIDE NG_CASE_BETWEEN("x", -7.03, 7.01, 5, 6)
 
 const ng_case ng_op_cases_activations[] = {
-    {.name = "tanh", .call = case_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "sigmoid", .call = case_sigmoid, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "relu", .call = case_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "leaky_relu", .call = case_leaky_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "gelu", .call = case_gelu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "gelu_tanh", .call = case_gelu_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "silu", .call = case_silu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "softplus", .call = case_softplus, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "elu", .call = case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "selu", .call = case_selu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "celu", .call = case_celu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "prelu",
-     .call = case_prelu,
-     .inputs = {NG_CASE_NOT_ZERO("x", 3, 4), NG_CASE_ANY("slope", 1)}},
-    {.name = "prelu (channels)",
-     .call = case_prelu,
-     .inputs = {NG_CASE_NOT_ZERO("x", 2, 3, 2), NG_CASE_ANY("slope", 3)}},
-    {.name = "glu", .call = case_glu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "mish", .call = case_mish, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "softsign", .call = case_softsign, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "hardtanh", .call = case_hardtanh, .inputs = {WIDE}},
-    {.name = "hardsigmoid", .call = case_hardsigmoid, .inputs = {WIDE}},
-    {.name = "hardswish", .call = case_hardswish, .inputs = {WIDE}},
+    NG_CASE("tanh", case_tanh, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("sigmoid", case_sigmoid, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("relu", case_relu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("leaky_relu", case_leaky_relu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("gelu", case_gelu, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("gelu_tanh", case_gelu_tanh, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("silu", case_silu, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("softplus", case_softplus, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("elu", case_elu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("selu", case_selu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("celu", case_celu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("prelu", case_prelu, NG_CASE_NOT_ZERO("x", 3, 4), NG_CASE_ANY("slope", 1)),
+    NG_CASE("prelu (channels)", case_prelu, NG_CASE_NOT_ZERO("x", 2, 3, 2),
+            NG_CASE_ANY("slope", 3)),
+    NG_CASE("glu", case_glu, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("mish", case_mish, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("softsign", case_softsign, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("hardtanh", case_hardtanh, WIDE),
+    NG_CASE("hardsigmoid", case_hardsigmoid, WIDE),
+    NG_CASE("hardswish", case_hardswish, WIDE),
 };
 const int ng_op_cases_activations_count = NG_CASE_COUNT(ng_op_cases_activations);

@@ -234,71 +234,26 @@ NG_CASE_CALL(case_masked, ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_N
 NG_CASE_CALL(case_masked_eval,
              ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5, .mask = in[5]))
 
-#define CHANNEL_INPUT(label)                                                                       \
-    {                                                                                              \
-        .name = label, .shape = NG_CASE_SHAPE(3)                                                   \
-    }
-#define RUNNING_MEAN                                                                               \
-    {                                                                                              \
-        .name = "running_mean", .shape = NG_CASE_SHAPE(3), .constant = true                        \
-    }
-#define RUNNING_VAR                                                                                \
-    {                                                                                              \
-        .name = "running_var", .shape = NG_CASE_SHAPE(3), .low = 0.5, .high = 2, .constant = true  \
-    }
+#define AFFINE NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)
+#define RUNNING NG_CASE_CONSTANT("running_mean", 3), NG_CASE_POSITIVE_CONSTANT("running_var", 3)
 
 const ng_case ng_op_cases_batch_norm[] = {
-    {.name = "batch_norm",
-     .call = case_training,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta")}},
-    {.name = "batch_norm (N, C, L)",
-     .call = case_training,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 4)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta")}},
-    {.name = "batch_norm (N, C, H, W)",
-     .call = case_training,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 2, 2)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta")}},
-    {.name = "batch_norm (no affine)",
-     .call = case_training_plain,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)}}},
-    {.name = "batch_norm (eval)",
-     .call = case_eval,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta"),
-                RUNNING_MEAN,
-                RUNNING_VAR}},
-    {.name = "batch_norm (eval, N, C, L)",
-     .call = case_eval,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 4)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta"),
-                RUNNING_MEAN,
-                RUNNING_VAR}},
-    {.name = "batch_norm (eval, no affine)",
-     .call = case_eval_plain,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)}, RUNNING_MEAN, RUNNING_VAR}},
-    {.name = "batch_norm (mask)",
-     .call = case_masked,
-     .inputs = {NG_CASE_ANY("x", 7, 3), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                NG_CASE_INDEX("mask", 2, 7)}},
-    {.name = "batch_norm (mask, N, C, L)",
-     .call = case_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                NG_CASE_INDEX("mask", 2, 2, 5)}},
-    {.name = "batch_norm (mask of samples, N, C, H, W)",
-     .call = case_masked,
-     .inputs = {NG_CASE_ANY("x", 4, 3, 2, 1), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                NG_CASE_INDEX("mask", 2, 4)}},
-    {.name = "batch_norm (mask, eval, N, C, H, W)",
-     .call = case_masked_eval,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                RUNNING_MEAN, RUNNING_VAR, NG_CASE_INDEX("mask", 2, 2, 2, 2)}},
+    NG_CASE("batch_norm", case_training, NG_CASE_ANY("x", 5, 3), AFFINE),
+    NG_CASE("batch_norm (N, C, L)", case_training, NG_CASE_ANY("x", 2, 3, 4), AFFINE),
+    NG_CASE("batch_norm (N, C, H, W)", case_training, NG_CASE_ANY("x", 2, 3, 2, 2), AFFINE),
+    NG_CASE("batch_norm (no affine)", case_training_plain, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE("batch_norm (eval)", case_eval, NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING),
+    NG_CASE("batch_norm (eval, N, C, L)", case_eval, NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING),
+    NG_CASE("batch_norm (eval, no affine)", case_eval_plain, NG_CASE_ANY("x", 5, 3), RUNNING),
+    NG_CASE("batch_norm (mask)", case_masked, NG_CASE_ANY("x", 7, 3), AFFINE,
+            NG_CASE_INDEX("mask", 2, 7)),
+    NG_CASE("batch_norm (mask, N, C, L)", case_masked, NG_CASE_ANY("x", 2, 3, 5), AFFINE,
+            NG_CASE_INDEX("mask", 2, 2, 5)),
+    NG_CASE("batch_norm (mask of samples, N, C, H, W)", case_masked, NG_CASE_ANY("x", 4, 3, 2, 1),
+            AFFINE, NG_CASE_INDEX("mask", 2, 4)),
+    NG_CASE("batch_norm (mask, eval, N, C, H, W)", case_masked_eval, NG_CASE_ANY("x", 2, 3, 2, 2),
+            AFFINE, RUNNING, NG_CASE_INDEX("mask", 2, 2, 2, 2)),
 };
 const int ng_op_cases_batch_norm_count = NG_CASE_COUNT(ng_op_cases_batch_norm);
-#undef RUNNING_MEAN
+#undef RUNNING
+#undef AFFINE

@@ -252,52 +252,27 @@ NG_CASE_CALL(case_combined,
              ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3,
                                  .eps = 1e-5, .training = true, .combine = true))
 
-#define RUNNING_MEAN                                                                               \
-    {                                                                                              \
-        .name = "running_mean", .shape = NG_CASE_SHAPE(3), .constant = true                        \
-    }
-#define RUNNING_DEVIATION                                                                          \
-    {                                                                                              \
-        .name = "running_deviation", .shape = NG_CASE_SHAPE(3), .low = 0.5, .high = 2,             \
-        .constant = true                                                                           \
-    }
+#define RUNNING                                                                                    \
+    NG_CASE_CONSTANT("running_mean", 3), NG_CASE_POSITIVE_CONSTANT("running_deviation", 3)
 #define AFFINE NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)
 
 const ng_case ng_op_cases_batch_variants[] = {
-    {.name = "batch_renorm",
-     .call = case_renorm,
-     .inputs = {NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (N, C, L)",
-     .call = case_renorm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (no affine)",
-     .call = case_renorm_plain,
-     .inputs = {NG_CASE_ANY("x", 5, 3), RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (eval)",
-     .call = case_renorm_eval,
-     .inputs = {NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (mask)",
-     .call = case_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 12, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
-                NG_CASE_INDEX("mask", 2, 12)}},
-    {.name = "batch_renorm (mask, N, C, L)",
-     .call = case_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
-                NG_CASE_INDEX("mask", 2, 2, 5)}},
-    {.name = "batch_renorm (mask, eval, N, C, L)",
-     .call = case_renorm_masked_eval,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
-                NG_CASE_INDEX("mask", 2, 2, 4)}},
-    {.name = "ghost_batch_norm", .call = case_ghost, .inputs = {NG_CASE_ANY("x", 8, 3), AFFINE}},
-    {.name = "ghost_batch_norm (N, C, L)",
-     .call = case_ghost,
-     .inputs = {NG_CASE_ANY("x", 4, 3, 3), AFFINE}},
-    {.name = "ghost_batch_norm (combined)",
-     .call = case_combined,
-     .inputs = {NG_CASE_ANY("x", 8, 3), AFFINE}},
-    {.name = "ghost_batch_norm (combined, N, C, H, W)",
-     .call = case_combined,
-     .inputs = {NG_CASE_ANY("x", 4, 3, 2, 2), AFFINE}},
+    NG_CASE("batch_renorm", case_renorm, NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING),
+    NG_CASE("batch_renorm (N, C, L)", case_renorm, NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING),
+    NG_CASE("batch_renorm (no affine)", case_renorm_plain, NG_CASE_ANY("x", 5, 3), RUNNING),
+    NG_CASE("batch_renorm (eval)", case_renorm_eval, NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING),
+    NG_CASE("batch_renorm (mask)", case_renorm_masked, NG_CASE_ANY("x", 12, 3), AFFINE, RUNNING,
+            NG_CASE_INDEX("mask", 2, 12)),
+    NG_CASE("batch_renorm (mask, N, C, L)", case_renorm_masked, NG_CASE_ANY("x", 2, 3, 5), AFFINE,
+            RUNNING, NG_CASE_INDEX("mask", 2, 2, 5)),
+    NG_CASE("batch_renorm (mask, eval, N, C, L)", case_renorm_masked_eval,
+            NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING, NG_CASE_INDEX("mask", 2, 2, 4)),
+    NG_CASE("ghost_batch_norm", case_ghost, NG_CASE_ANY("x", 8, 3), AFFINE),
+    NG_CASE("ghost_batch_norm (N, C, L)", case_ghost, NG_CASE_ANY("x", 4, 3, 3), AFFINE),
+    NG_CASE("ghost_batch_norm (combined)", case_combined, NG_CASE_ANY("x", 8, 3), AFFINE),
+    NG_CASE("ghost_batch_norm (combined, N, C, H, W)", case_combined, NG_CASE_ANY("x", 4, 3, 2, 2),
+            AFFINE),
 };
 const int ng_op_cases_batch_variants_count = NG_CASE_COUNT(ng_op_cases_batch_variants);
-#undef RUNNING_MEAN
+#undef RUNNING
+#undef AFFINE

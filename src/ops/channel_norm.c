@@ -163,15 +163,12 @@ NG_CASE_CALL(case_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], 1e-5))
 NG_CASE_CALL(case_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
 
 const ng_case ng_op_cases_channel_norm[] = {
-    {.name = "channel_norm (N, C)",
-     .call = case_both,
-     .inputs = {NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("gamma", 5), NG_CASE_ANY("beta", 5)}},
-    {.name = "channel_norm (N, C, H, W)",
-     .call = case_both,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 3), NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)}},
-    {.name = "channel_norm (no gamma)",
-     .call = case_no_gamma,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("beta", 3)}},
-    {.name = "channel_norm (no affine)", .call = case_plain, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    NG_CASE("channel_norm (N, C)", case_both, NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("gamma", 5),
+            NG_CASE_ANY("beta", 5)),
+    NG_CASE("channel_norm (N, C, H, W)", case_both, NG_CASE_ANY("x", 2, 3, 2, 3),
+            NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)),
+    NG_CASE("channel_norm (no gamma)", case_no_gamma, NG_CASE_ANY("x", 2, 3, 4),
+            NG_CASE_ANY("beta", 3)),
+    NG_CASE("channel_norm (no affine)", case_plain, NG_CASE_ANY("x", 2, 3, 4)),
 };
 const int ng_op_cases_channel_norm_count = NG_CASE_COUNT(ng_op_cases_channel_norm);

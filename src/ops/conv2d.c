@@ -252,36 +252,27 @@ NG_CASE_CALL(case_line_no_bias, ng_conv1d(tape, in[0], in[1], NG_NONE, .padding 
 NG_CASE_CALL(case_line_all, ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 2,
                                       .dilation = 2, .groups = 2))
 
-#define CASE(text, function, bias, x_shape, weight_shape)                                          \
-    {                                                                                              \
-        .name = text, .call = function,                                                            \
-        .inputs = {{.name = "x", .shape = x_shape},                                                \
-                   {.name = "weight", .shape = weight_shape},                                      \
-                   {.name = bias, .shape = NG_CASE_SHAPE(2)}},                                     \
-    }
+#define X(...) NG_CASE_ANY("x", __VA_ARGS__)
+#define WEIGHT(...) NG_CASE_ANY("weight", __VA_ARGS__)
+#define BIAS NG_CASE_ANY("bias", 2)
 
 const ng_case ng_op_cases_conv2d[] = {
-    CASE("conv2d", case_conv, "bias", NG_CASE_SHAPE(2, 2, 3, 4), NG_CASE_SHAPE(2, 2, 2, 3)),
-    CASE("conv2d (no bias)", case_conv_no_bias, NULL, NG_CASE_SHAPE(2, 1, 3, 3),
-         NG_CASE_SHAPE(2, 1, 2, 2)),
-    CASE("conv2d (1 x 1)", case_conv, "bias", NG_CASE_SHAPE(2, 3, 2, 2), NG_CASE_SHAPE(2, 3, 1, 1)),
-    CASE("conv2d (padding)", case_conv_same, "bias", NG_CASE_SHAPE(1, 2, 3, 4),
-         NG_CASE_SHAPE(2, 2, 3, 3)),
-    CASE("conv2d (stride)", case_conv_stride, "bias", NG_CASE_SHAPE(2, 1, 4, 5),
-         NG_CASE_SHAPE(2, 1, 3, 3)),
-    CASE("conv2d (dilation)", case_conv_dilation, "bias", NG_CASE_SHAPE(1, 2, 4, 4),
-         NG_CASE_SHAPE(2, 2, 2, 2)),
-    CASE("conv2d (groups)", case_conv_groups, "bias", NG_CASE_SHAPE(1, 4, 3, 3),
-         NG_CASE_SHAPE(2, 2, 2, 2)),
-    CASE("conv2d (depthwise)", case_conv_groups, "bias", NG_CASE_SHAPE(2, 2, 3, 3),
-         NG_CASE_SHAPE(2, 1, 2, 2)),
-    CASE("conv2d (stride, padding, dilation, groups)", case_conv_all, "bias",
-         NG_CASE_SHAPE(1, 2, 3, 5), NG_CASE_SHAPE(2, 1, 2, 3)),
-    CASE("conv1d", case_line, "bias", NG_CASE_SHAPE(2, 3, 5), NG_CASE_SHAPE(2, 3, 2)),
-    CASE("conv1d (no bias, padding)", case_line_no_bias, NULL, NG_CASE_SHAPE(1, 2, 4),
-         NG_CASE_SHAPE(3, 2, 3)),
-    CASE("conv1d (stride, padding, dilation, groups)", case_line_all, "bias",
-         NG_CASE_SHAPE(2, 2, 6), NG_CASE_SHAPE(2, 1, 3)),
+    NG_CASE("conv2d", case_conv, X(2, 2, 3, 4), WEIGHT(2, 2, 2, 3), BIAS),
+    NG_CASE("conv2d (no bias)", case_conv_no_bias, X(2, 1, 3, 3), WEIGHT(2, 1, 2, 2)),
+    NG_CASE("conv2d (1 x 1)", case_conv, X(2, 3, 2, 2), WEIGHT(2, 3, 1, 1), BIAS),
+    NG_CASE("conv2d (padding)", case_conv_same, X(1, 2, 3, 4), WEIGHT(2, 2, 3, 3), BIAS),
+    NG_CASE("conv2d (stride)", case_conv_stride, X(2, 1, 4, 5), WEIGHT(2, 1, 3, 3), BIAS),
+    NG_CASE("conv2d (dilation)", case_conv_dilation, X(1, 2, 4, 4), WEIGHT(2, 2, 2, 2), BIAS),
+    NG_CASE("conv2d (groups)", case_conv_groups, X(1, 4, 3, 3), WEIGHT(2, 2, 2, 2), BIAS),
+    NG_CASE("conv2d (depthwise)", case_conv_groups, X(2, 2, 3, 3), WEIGHT(2, 1, 2, 2), BIAS),
+    NG_CASE("conv2d (stride, padding, dilation, groups)", case_conv_all, X(1, 2, 3, 5),
+            WEIGHT(2, 1, 2, 3), BIAS),
+    NG_CASE("conv1d", case_line, X(2, 3, 5), WEIGHT(2, 3, 2), BIAS),
+    NG_CASE("conv1d (no bias, padding)", case_line_no_bias, X(1, 2, 4), WEIGHT(3, 2, 3)),
+    NG_CASE("conv1d (stride, padding, dilation, groups)", case_line_all, X(2, 2, 6),
+            WEIGHT(2, 1, 3), BIAS),
 };
 const int ng_op_cases_conv2d_count = NG_CASE_COUNT(ng_op_cases_conv2d);
-#undef CASE
+#undef X
+#undef WEIGHT
+#undef BIAS

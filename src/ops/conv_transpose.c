@@ -157,27 +157,22 @@ NG_CASE_CALL(case_transpose_line_all,
              ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 1,
                                  .dilation = 2, .output_padding = 1, .groups = 2))
 
-#define CASE(text, function, bias, x_shape, weight_shape)                                          \
-    {                                                                                              \
-        .name = text, .call = function,                                                            \
-        .inputs = {{.name = "x", .shape = x_shape},                                                \
-                   {.name = "weight", .shape = weight_shape},                                      \
-                   {.name = bias, .shape = NG_CASE_SHAPE(2)}},                                     \
-    }
+#define X(...) NG_CASE_ANY("x", __VA_ARGS__)
+#define WEIGHT(...) NG_CASE_ANY("weight", __VA_ARGS__)
+#define BIAS NG_CASE_ANY("bias", 2)
 
 const ng_case ng_op_cases_conv_transpose[] = {
-    CASE("conv_transpose2d", case_transpose_plain, "bias", NG_CASE_SHAPE(2, 3, 2, 3),
-         NG_CASE_SHAPE(3, 2, 2, 2)),
-    CASE("conv_transpose2d (no bias)", case_no_bias, NULL, NG_CASE_SHAPE(2, 1, 2, 2),
-         NG_CASE_SHAPE(1, 2, 3, 2)),
-    CASE("conv_transpose2d (stride, padding, output padding)", case_stride, "bias",
-         NG_CASE_SHAPE(1, 2, 2, 3), NG_CASE_SHAPE(2, 2, 3, 3)),
-    CASE("conv_transpose2d (stride, padding, dilation, groups)", case_all, "bias",
-         NG_CASE_SHAPE(1, 4, 3, 2), NG_CASE_SHAPE(4, 1, 2, 2)),
-    CASE("conv_transpose1d", case_transpose_line, "bias", NG_CASE_SHAPE(2, 3, 3),
-         NG_CASE_SHAPE(3, 2, 2)),
-    CASE("conv_transpose1d (stride, padding, dilation, groups)", case_transpose_line_all, "bias",
-         NG_CASE_SHAPE(2, 2, 3), NG_CASE_SHAPE(2, 1, 3)),
+    NG_CASE("conv_transpose2d", case_transpose_plain, X(2, 3, 2, 3), WEIGHT(3, 2, 2, 2), BIAS),
+    NG_CASE("conv_transpose2d (no bias)", case_no_bias, X(2, 1, 2, 2), WEIGHT(1, 2, 3, 2)),
+    NG_CASE("conv_transpose2d (stride, padding, output padding)", case_stride, X(1, 2, 2, 3),
+            WEIGHT(2, 2, 3, 3), BIAS),
+    NG_CASE("conv_transpose2d (stride, padding, dilation, groups)", case_all, X(1, 4, 3, 2),
+            WEIGHT(4, 1, 2, 2), BIAS),
+    NG_CASE("conv_transpose1d", case_transpose_line, X(2, 3, 3), WEIGHT(3, 2, 2), BIAS),
+    NG_CASE("conv_transpose1d (stride, padding, dilation, groups)", case_transpose_line_all,
+            X(2, 2, 3), WEIGHT(2, 1, 3), BIAS),
 };
 const int ng_op_cases_conv_transpose_count = NG_CASE_COUNT(ng_op_cases_conv_transpose);
-#undef CASE
+#undef X
+#undef WEIGHT
+#undef BIAS

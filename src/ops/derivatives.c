@@ -252,19 +252,11 @@ NG_CASE_CALL(case_hessian, ng_hessian(tape, ng_sum(tape, curved(tape, in)), in[1
 NG_CASE_CALL(case_jvp, ng_jvp(tape, curved(tape, in), in, 2, in + 2, .record = true))
 
 const ng_case ng_op_cases_derivatives[] = {
-    {.name = "jacobian",
-     .call = case_jacobian,
-     .inputs = {NG_CASE_ANY("x", 2, 2), NG_CASE_ANY("w", 2, 2)}},
-    {.name = "hessian",
-     .call = case_hessian,
-     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2)}},
-    {.name = "hvp",
-     .call = case_hvp,
-     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2), NG_CASE_ANY("vx", 3, 2),
-                NG_CASE_ANY("vw", 2, 2)}},
-    {.name = "jvp",
-     .call = case_jvp,
-     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2), NG_CASE_ANY("vx", 3, 2),
-                NG_CASE_ANY("vw", 2, 2)}},
+    NG_CASE("jacobian", case_jacobian, NG_CASE_ANY("x", 2, 2), NG_CASE_ANY("w", 2, 2)),
+    NG_CASE("hessian", case_hessian, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2)),
+    NG_CASE("hvp", case_hvp, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2),
+            NG_CASE_ANY("vx", 3, 2), NG_CASE_ANY("vw", 2, 2)),
+    NG_CASE("jvp", case_jvp, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2),
+            NG_CASE_ANY("vx", 3, 2), NG_CASE_ANY("vw", 2, 2)),
 };
 const int ng_op_cases_derivatives_count = NG_CASE_COUNT(ng_op_cases_derivatives);

@@ -29,8 +29,6 @@ ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p)
 NG_CASE_CALL(case_dropout, ng_dropout(tape, in[0], 0.3))
 
 const ng_case ng_op_cases_dropout[] = {
-    {.name = "dropout",
-     .call = case_dropout,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 7)}}},
+    NG_CASE("dropout", case_dropout, NG_CASE_ANY("x", 5, 7)),
 };
 const int ng_op_cases_dropout_count = NG_CASE_COUNT(ng_op_cases_dropout);

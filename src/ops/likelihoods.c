@@ -189,27 +189,17 @@ NG_CASE_CALL(case_kl, ng_kl_divergence(tape, in[0], in[1]))
 NG_CASE_CALL(case_kl_each, ng_kl_divergence(tape, in[0], in[1], .reduction = NG_EACH))
 
 #define OF_CLASSES                                                                                 \
-    {                                                                                              \
-        NG_CASE_ANY("logits", 6, 4), NG_CASE_INDEX("labels", 4, 6),                                \
-        {                                                                                          \
-            .name = "weights", .shape = NG_CASE_SHAPE(4), .low = 0.5, .high = 2, .constant = true  \
-        }                                                                                          \
-    }
+    NG_CASE_ANY("logits", 6, 4), NG_CASE_INDEX("labels", 4, 6),                                    \
+        NG_CASE_POSITIVE_CONSTANT("weights", 4)
 
 const ng_case ng_op_cases_likelihoods[] = {
-    {.name = "nll",
-     .call = case_nll,
-     .inputs = {NG_CASE_ANY("x", 6, 4), NG_CASE_INDEX("labels", 4, 6)}},
-    {.name = "nll (each, weights, ignored label)", .call = case_nll_each, .inputs = OF_CLASSES},
-    {.name = "cross_entropy (weights)", .call = case_weighted, .inputs = OF_CLASSES},
-    {.name = "cross_entropy (sum, weights, smoothing, ignored label)",
-     .call = case_weighted_all,
-     .inputs = OF_CLASSES},
-    {.name = "kl_divergence",
-     .call = case_kl,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)}},
-    {.name = "kl_divergence (each)",
-     .call = case_kl_each,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)}},
+    NG_CASE("nll", case_nll, NG_CASE_ANY("x", 6, 4), NG_CASE_INDEX("labels", 4, 6)),
+    NG_CASE("nll (each, weights, ignored label)", case_nll_each, OF_CLASSES),
+    NG_CASE("cross_entropy (weights)", case_weighted, OF_CLASSES),
+    NG_CASE("cross_entropy (sum, weights, smoothing, ignored label)", case_weighted_all,
+            OF_CLASSES),
+    NG_CASE("kl_divergence", case_kl, NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)),
+    NG_CASE("kl_divergence (each)", case_kl_each, NG_CASE_ANY("x", 3, 4),
+            NG_CASE_POSITIVE("t", 3, 4)),
 };
 const int ng_op_cases_likelihoods_count = NG_CASE_COUNT(ng_op_cases_likelihoods);

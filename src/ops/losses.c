@@ -399,58 +399,35 @@ NG_CASE_CALL(case_cross_entropy_all,
              ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH, .smoothing = 0.1,
                               .ignore = true, .ignored = -1))
 
-#define PAIR                                                                                       \
-    {                                                                                              \
-        {.name = "x", .shape = NG_CASE_SHAPE(3, 4)}, { .name = "t", .shape = NG_CASE_SHAPE(3, 4) } \
-    }
-#define LOGITS_AND_PROBABILITIES                                                                   \
-    {                                                                                              \
-        {.name = "logits", .shape = NG_CASE_SHAPE(3, 4)},                                          \
-        {                                                                                          \
-            .name = "t", .shape = NG_CASE_SHAPE(3, 4), .low = 0, .high = 1                         \
-        }                                                                                          \
-    }
+#define PAIR NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("t", 3, 4)
+#define LOGITS_AND_PROBABILITIES NG_CASE_ANY("logits", 3, 4), NG_CASE_BETWEEN("t", 0, 1, 3, 4)
 #define LOGITS_AND_LABELS(rows, lowest, highest)                                                   \
+    NG_CASE_ANY("logits", rows, 4),                                                                \
     {                                                                                              \
-        {.name = "logits", .shape = NG_CASE_SHAPE(rows, 4)},                                       \
-        {                                                                                          \
-            .name = "labels", .shape = NG_CASE_SHAPE(rows), .low = (lowest),                       \
-            .high = (highest) + 1, .index = true                                                   \
-        }                                                                                          \
+        .name = "labels", .shape = NG_CASE_SHAPE(rows), .low = (lowest), .high = (highest) + 1,    \
+        .index = true                                                                              \
     }
 
 const ng_case ng_op_cases_losses[] = {
-    {.name = "mse", .call = case_mse, .inputs = PAIR},
-    {.name = "mse (sum)", .call = case_mse_sum, .inputs = PAIR},
-    {.name = "mse (each)", .call = case_mse_each, .inputs = PAIR},
-    {.name = "l1", .call = case_l1, .inputs = PAIR},
-    {.name = "l1 (sum)", .call = case_l1_sum, .inputs = PAIR},
-    {.name = "l1 (each)", .call = case_l1_each, .inputs = PAIR},
-    {.name = "huber", .call = case_huber, .inputs = PAIR},
-    {.name = "huber (sum, delta 0.6)", .call = case_huber_sum, .inputs = PAIR},
-    {.name = "huber (each, delta 2)", .call = case_huber_each, .inputs = PAIR},
-    {.name = "binary_cross_entropy", .call = case_bce, .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "binary_cross_entropy (sum)",
-     .call = case_bce_sum,
-     .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "binary_cross_entropy (each)",
-     .call = case_bce_each,
-     .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "cross_entropy", .call = case_cross_entropy, .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (sum)",
-     .call = case_cross_entropy_sum,
-     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (each)",
-     .call = case_cross_entropy_each,
-     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (smoothing)",
-     .call = case_cross_entropy_smoothing,
-     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (ignored label)",
-     .call = case_cross_entropy_ignored,
-     .inputs = LOGITS_AND_LABELS(12, 1, 3)},
-    {.name = "cross_entropy (each, smoothing, ignored label)",
-     .call = case_cross_entropy_all,
-     .inputs = LOGITS_AND_LABELS(12, -1, 1)},
+    NG_CASE("mse", case_mse, PAIR),
+    NG_CASE("mse (sum)", case_mse_sum, PAIR),
+    NG_CASE("mse (each)", case_mse_each, PAIR),
+    NG_CASE("l1", case_l1, PAIR),
+    NG_CASE("l1 (sum)", case_l1_sum, PAIR),
+    NG_CASE("l1 (each)", case_l1_each, PAIR),
+    NG_CASE("huber", case_huber, PAIR),
+    NG_CASE("huber (sum, delta 0.6)", case_huber_sum, PAIR),
+    NG_CASE("huber (each, delta 2)", case_huber_each, PAIR),
+    NG_CASE("binary_cross_entropy", case_bce, LOGITS_AND_PROBABILITIES),
+    NG_CASE("binary_cross_entropy (sum)", case_bce_sum, LOGITS_AND_PROBABILITIES),
+    NG_CASE("binary_cross_entropy (each)", case_bce_each, LOGITS_AND_PROBABILITIES),
+    NG_CASE("cross_entropy", case_cross_entropy, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (sum)", case_cross_entropy_sum, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (each)", case_cross_entropy_each, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (smoothing)", case_cross_entropy_smoothing, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (ignored label)", case_cross_entropy_ignored,
+            LOGITS_AND_LABELS(12, 1, 3)),
+    NG_CASE("cross_entropy (each, smoothing, ignored label)", case_cross_entropy_all,
+            LOGITS_AND_LABELS(12, -1, 1)),
 };
 const int ng_op_cases_losses_count = NG_CASE_COUNT(ng_op_cases_losses);

@@ -199,17 +199,13 @@ NG_CASE_CALL(case_top_k, ng_top_k(tape, in[0], 2, -1))
 NG_CASE_CALL(case_smallest, ng_top_k(tape, in[0], 3, 0, .smallest = true))
 
 const ng_case ng_op_cases_order[] = {
-    {.name = "take_along_axis",
-     .call = case_take,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3), NG_CASE_INDEX("index", 4, 2, 5, 3)}},
-    {.name = "scatter_add_along_axis",
-     .call = case_scatter,
-     .inputs = {NG_CASE_ANY("x", 2, 5, 3), NG_CASE_INDEX("index", 4, 2, 5, 3)}},
-    {.name = "sort", .call = case_sort, .inputs = {NG_CASE_ANY("x", 2, 5, 3)}},
-    {.name = "sort (descending, first axis)",
-     .call = case_sort_descending,
-     .inputs = {NG_CASE_ANY("x", 6, 2)}},
-    {.name = "top_k", .call = case_top_k, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "top_k (smallest)", .call = case_smallest, .inputs = {NG_CASE_ANY("x", 5, 2)}},
+    NG_CASE("take_along_axis", case_take, NG_CASE_ANY("x", 2, 4, 3),
+            NG_CASE_INDEX("index", 4, 2, 5, 3)),
+    NG_CASE("scatter_add_along_axis", case_scatter, NG_CASE_ANY("x", 2, 5, 3),
+            NG_CASE_INDEX("index", 4, 2, 5, 3)),
+    NG_CASE("sort", case_sort, NG_CASE_ANY("x", 2, 5, 3)),
+    NG_CASE("sort (descending, first axis)", case_sort_descending, NG_CASE_ANY("x", 6, 2)),
+    NG_CASE("top_k", case_top_k, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("top_k (smallest)", case_smallest, NG_CASE_ANY("x", 5, 2)),
 };
 const int ng_op_cases_order_count = NG_CASE_COUNT(ng_op_cases_order);

@@ -96,9 +96,7 @@ NG_CASE_CALL(case_rotary, ng_rotary(tape, in[0]))
 NG_CASE_CALL(case_rotary_part, ng_rotary(tape, in[0], .dim = 2, .over = 4, .base = 50, .start = 3))
 
 const ng_case ng_op_cases_rotary[] = {
-    {.name = "rotary", .call = case_rotary, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "rotary (heads, part of the features)",
-     .call = case_rotary_part,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5)}},
+    NG_CASE("rotary", case_rotary, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("rotary (heads, part of the features)", case_rotary_part, NG_CASE_ANY("x", 2, 3, 5)),
 };
 const int ng_op_cases_rotary_count = NG_CASE_COUNT(ng_op_cases_rotary);

@@ -50,7 +50,7 @@ ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
 NG_CASE_CALL(case_swiglu, ng_swiglu(tape, in[0]))
 
 const ng_case ng_op_cases_swiglu[] = {
-    {.name = "swiglu", .call = case_swiglu, .inputs = {NG_CASE_ANY("x", 2, 3, 8)}},
-    {.name = "swiglu (one row)", .call = case_swiglu, .inputs = {NG_CASE_ANY("x", 6)}},
+    NG_CASE("swiglu", case_swiglu, NG_CASE_ANY("x", 2, 3, 8)),
+    NG_CASE("swiglu (one row)", case_swiglu, NG_CASE_ANY("x", 6)),
 };
 const int ng_op_cases_swiglu_count = NG_CASE_COUNT(ng_op_cases_swiglu);

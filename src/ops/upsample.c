@@ -179,20 +179,12 @@ NG_CASE_CALL(case_to_size, ng_interpolate(tape, in[0], NG_SHAPE(5, 2)))
 NG_CASE_CALL(case_linear_to_size, ng_interpolate(tape, in[0], NG_SHAPE(2, 5), .mode = NG_LINEAR))
 
 const ng_case ng_op_cases_upsample[] = {
-    {.name = "upsample", .call = case_nearest, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 3)}},
-    {.name = "upsample (lines)", .call = case_nearest, .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
-    {.name = "upsample (bilinear)",
-     .call = case_upsample_linear,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
-    {.name = "upsample (linear, lines)",
-     .call = case_upsample_linear,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
-    {.name = "upsample (bilinear, corners)",
-     .call = case_corners,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
-    {.name = "interpolate", .call = case_to_size, .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
-    {.name = "interpolate (bilinear)",
-     .call = case_linear_to_size,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
+    NG_CASE("upsample", case_nearest, NG_CASE_ANY("x", 2, 2, 2, 3)),
+    NG_CASE("upsample (lines)", case_nearest, NG_CASE_ANY("x", 2, 2, 3)),
+    NG_CASE("upsample (bilinear)", case_upsample_linear, NG_CASE_ANY("x", 1, 2, 2, 3)),
+    NG_CASE("upsample (linear, lines)", case_upsample_linear, NG_CASE_ANY("x", 2, 2, 3)),
+    NG_CASE("upsample (bilinear, corners)", case_corners, NG_CASE_ANY("x", 1, 2, 2, 3)),
+    NG_CASE("interpolate", case_to_size, NG_CASE_ANY("x", 1, 2, 3, 4)),
+    NG_CASE("interpolate (bilinear)", case_linear_to_size, NG_CASE_ANY("x", 1, 2, 3, 4)),
 };
 const int ng_op_cases_upsample_count = NG_CASE_COUNT(ng_op_cases_upsample);

@@ -100,26 +100,14 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
 NG_CASE_CALL(case_weight_norm, ng_weight_norm(tape, in[0], in[1]))
 NG_CASE_CALL(case_spectral_norm, ng_spectral_norm(tape, in[0], in[1], in[2]))
 
-#define CONSTANT(label, n)                                                                         \
-    {                                                                                              \
-        .name = label, .shape = NG_CASE_SHAPE(n), .low = 0.5, .high = 2, .constant = true          \
-    }
-
 const ng_case ng_op_cases_weight_norm[] = {
-    {.name = "weight_norm",
-     .call = case_weight_norm,
-     .inputs = {NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 3)}},
-    {.name = "weight_norm (kernel)",
-     .call = case_weight_norm,
-     .inputs = {NG_CASE_ANY("v", 2, 3, 2, 2), NG_CASE_ANY("g", 2)}},
-    {.name = "weight_norm (whole)",
-     .call = case_weight_norm,
-     .inputs = {NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 1)}},
-    {.name = "spectral_norm",
-     .call = case_spectral_norm,
-     .inputs = {NG_CASE_POSITIVE("w", 3, 4), CONSTANT("u", 3), CONSTANT("v", 4)}},
-    {.name = "spectral_norm (kernel)",
-     .call = case_spectral_norm,
-     .inputs = {NG_CASE_POSITIVE("w", 2, 2, 1, 2), CONSTANT("u", 2), CONSTANT("v", 4)}},
+    NG_CASE("weight_norm", case_weight_norm, NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 3)),
+    NG_CASE("weight_norm (kernel)", case_weight_norm, NG_CASE_ANY("v", 2, 3, 2, 2),
+            NG_CASE_ANY("g", 2)),
+    NG_CASE("weight_norm (whole)", case_weight_norm, NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 1)),
+    NG_CASE("spectral_norm", case_spectral_norm, NG_CASE_POSITIVE("w", 3, 4),
+            NG_CASE_POSITIVE_CONSTANT("u", 3), NG_CASE_POSITIVE_CONSTANT("v", 4)),
+    NG_CASE("spectral_norm (kernel)", case_spectral_norm, NG_CASE_POSITIVE("w", 2, 2, 1, 2),
+            NG_CASE_POSITIVE_CONSTANT("u", 2), NG_CASE_POSITIVE_CONSTANT("v", 4)),
 };
 const int ng_op_cases_weight_norm_count = NG_CASE_COUNT(ng_op_cases_weight_norm);
