@@ -471,7 +471,7 @@ TEST(another_size_says_what_is_wrong)
     assert_fails(ng_interpolate(tape, line, NG_SHAPE(0)), NG_ESHAPE, "expected a positive length");
     assert_fails(ng_upsample_new(0), NG_EVALUE, "ng_upsample_new: scale is 0");
     assert_fails(ng_upsample_new(2, .align_corners = true), NG_EVALUE,
-                 "ng_upsample_new: mode is 0");
+                 "ng_upsample_new: .align_corners with NG_NEAREST");
 }
 
 TEST(pooling_and_folding_say_what_is_wrong)
@@ -611,8 +611,8 @@ TEST(layers_refuse_options_without_sense)
                  "ng_avg_pool2d_new: padding is 2, expected at most half of the kernel's 2");
     ng_module *layer = ng_conv2d_new(3, 2, 1);
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE,
-                 "Conv2d: x is (2, 4, 5, 5), expected (N, 3, H, W)");
-    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "ng_conv2d: x is (3,)");
+                 "Conv2d: x is (2, 4, 5, 5), expected (N, 3, ...)");
+    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "Conv2d: x is (3,)");
     ng_module_free(layer);
 }
 

@@ -978,8 +978,8 @@ TEST(row_norm_says_what_is_wrong)
                  "ng_layer_norm: rows of 1 dimension,");
     assert_fails(ng_layer_norm(tape, NG_NONE, NG_NONE, NG_NONE, 1e-5), NG_EVALUE, "ng_layer_norm");
     assert_fails(ng_layer_norm(tape, x, NG_NONE, NG_NONE, -1), NG_EVALUE,
-                 "ng_layer_norm: eps = -1");
-    assert_fails(ng_rms_norm(tape, x, NG_NONE, (double)NAN), NG_EVALUE, "ng_rms_norm: eps = ");
+                 "ng_layer_norm: eps is -1");
+    assert_fails(ng_rms_norm(tape, x, NG_NONE, (double)NAN), NG_EVALUE, "ng_rms_norm: eps is ");
 }
 
 TEST(row_norm_options_say_what_is_wrong)
@@ -992,11 +992,11 @@ TEST(row_norm_options_say_what_is_wrong)
     assert_fails(ng_row_norm(tape, x, NG_NONE, NG_NONE, .dims = -1), NG_ESHAPE,
                  "ng_row_norm: rows of -1 dimensions");
     assert_fails(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = 1.5), NG_EVALUE,
-                 "ng_row_norm: partial = 1.5, expected 0 < partial <= 1");
+                 "ng_row_norm: partial is 1.5, expected 0 < partial <= 1");
     assert_fails(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = -0.5), NG_EVALUE,
-                 "ng_row_norm: partial = -0.5");
+                 "ng_row_norm: partial is -0.5");
     assert_fails(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .partial = NG_ZERO), NG_EVALUE,
-                 "ng_row_norm: partial = 0");
+                 "ng_row_norm: partial is 0");
     assert_fails(ng_row_norm(tape, x, NG_NONE, NG_NONE, .partial = 0.5), NG_EVALUE,
                  "ng_row_norm: partial statistics are for .rms");
     assert_fails(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true, .unbiased = true), NG_EVALUE,
@@ -1221,10 +1221,10 @@ TEST(batch_norm_says_what_is_wrong)
                  NG_EVALUE, "ng_batch_renorm: running_mean and running_deviation are needed");
     assert_fails(
         ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .eps = -1, .training = true),
-        NG_EVALUE, "ng_batch_norm: eps = -1");
+        NG_EVALUE, "ng_batch_norm: eps is -1");
     assert_fails(
         ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .momentum = 2, .training = true),
-        NG_EVALUE, "ng_batch_norm: momentum = 2");
+        NG_EVALUE, "ng_batch_norm: momentum is 2");
     assert_fails(ng_batch_norm(tape, x, NG_NONE, NG_NONE, moving, four), NG_EGRAD,
                  "ng_batch_norm: running_mean requires a gradient, expected a buffer");
     ng_tensor *one = ng_ones_new(NG_F32, NG_SHAPE(4));

@@ -599,7 +599,7 @@ TEST(row_norms_have_the_eps_that_is_theirs)
     for (int i = 0; i < 3; i++) {
         assert_fails(ng_layer_norm(tape, x, NG_NONE, NG_NONE, wrong[i]), NG_EVALUE,
                      "expected a finite number of at least 0");
-        assert_fails(ng_rms_norm(tape, x, NG_NONE, wrong[i]), NG_EVALUE, "ng_rms_norm: eps = ");
+        assert_fails(ng_rms_norm(tape, x, NG_NONE, wrong[i]), NG_EVALUE, "ng_rms_norm: eps is ");
     }
 }
 

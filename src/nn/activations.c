@@ -90,10 +90,7 @@ ng_module *ng_elu_new(double alpha)
 
 ng_module *ng_celu_new(double alpha)
 {
-    if (!(alpha > 0 && isfinite(alpha))) {
-        ng_fail(NG_EVALUE, "ng_celu_new: alpha is %g, expected a positive number", alpha);
-        return NULL;
-    }
+    if (!ng_above_zero("ng_celu_new", "alpha", alpha)) return NULL;
     return numbered_new(&celu_class, alpha);
 }
 

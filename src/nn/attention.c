@@ -238,37 +238,21 @@ static bool attention_options_accepted(int64_t dim, const ng_multi_head_attentio
 {
     static const char name[] = "ng_multi_head_attention_new";
     if (!ng_option_positive(name, "dim", dim, "features") ||
-        !ng_option_positive(name, "heads", o->heads, "heads") ||
+        !ng_heads_divide(name, o->heads, dim) || !ng_kv_heads_divide(name, o->kv_heads, o->heads) ||
         !ng_option_range(name, "dropout", o->dropout, 0, 1) ||
         !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
-        !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL) ||
         !ng_option_idle(name, "rotary_base", !o->rotary && ng_option_given(o->rotary_base),
                         "with .rotary"))
         return false;
-    if (o->rotary_base == 0 && ng_option_given(o->rotary_base)) {
-        ng_fail(NG_EVALUE, "%s: rotary_base is 0, expected a number above 0", name);
+    if (ng_option_given(o->rotary_base) && !ng_above_zero(name, "rotary_base", o->rotary_base))
         return false;
-    }
-    const long long heads = o->heads, shared = o->kv_heads;
-    if (dim % heads != 0) {
-        ng_fail(NG_EVALUE, "%s: %lld heads, expected a number that divides dim %lld", name, heads,
-                (long long)dim);
+    const bool cross = o->context != 0 || o->value_context != 0;
+    if (cross && (!ng_option_positive(name, "context", o->context, "features") ||
+                  !ng_option_positive(name, "value_context", o->value_context, "features")))
         return false;
-    }
-    if (shared < 0 || (shared > 0 && heads % shared != 0)) {
-        ng_fail(NG_EVALUE, "%s: kv_heads is %lld, expected a divisor of %lld heads", name, shared,
-                heads);
-        return false;
-    }
-    if (o->context != 0 && !ng_option_positive(name, "context", o->context, "features"))
-        return false;
-    if (o->value_context != 0 &&
-        (!ng_option_positive(name, "value_context", o->value_context, "features") ||
-         !ng_option_positive(name, "context", o->context, "features")))
-        return false;
-    if (!o->rotary || dim / heads % 2 == 0) return true;
+    if (!o->rotary || dim / o->heads % 2 == 0) return true;
     ng_fail(NG_EVALUE, "%s: heads of %lld features, expected an even number for rotary positions",
-            name, dim / heads);
+            name, (long long)(dim / o->heads));
     return false;
 }
 
@@ -292,9 +276,9 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
                                             ng_multi_head_attention_new_options options)
 {
     options.gain = ng_option(options.gain, 1);
-    if (!attention_options_accepted(dim, &options)) return NULL;
     if (options.kv_heads == 0) options.kv_heads = options.heads;
     if (options.value_context == 0) options.value_context = options.context;
+    if (!attention_options_accepted(dim, &options)) return NULL;
     options.rotary_base = ng_option(options.rotary_base, usual_base);
     attention_layer *self = (attention_layer *)ng_module_new(&attention_class);
     if (!self) return NULL;

@@ -8,6 +8,7 @@
 typedef struct {
     ng_module_class base;
     const char *maker; /* the constructor, for messages */
+    const char *op;    /* what it calls, likewise */
     int axes;          /* 2 of images, 1 of lines */
     bool transposed;
 } conv_class;
@@ -29,53 +30,22 @@ static const conv_class *class_of(const conv *layer)
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-static bool conv_channels_fit(const conv *layer, const ng_tensor *x)
-{
-    const conv_class *type = class_of(layer);
-    if (ng_rank(x) != type->axes + 2 || ng_dim(x, 1) == layer->in) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, %s)", type->base.name,
-            ng_shape_print(x->shape).text, (long long)layer->in, type->axes == 2 ? "H, W" : "L");
-    return false;
-}
-
-static ng_tensor *images_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
-{
-    const ng_window_options *w = &layer->window;
-    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
-              *bias = ng_parameter_value(tape, layer->bias);
-    if (!class_of(layer)->transposed)
-        return ng_conv2d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
-                         .dilation = w->dilation, .groups = layer->groups, .stride_h = w->stride_h,
-                         .stride_w = w->stride_w, .padding_h = w->padding_h,
-                         .padding_w = w->padding_w, .dilation_h = w->dilation_h,
-                         .dilation_w = w->dilation_w);
-    return ng_conv_transpose2d(
-        tape, x, weight, bias, .stride = w->stride, .padding = w->padding, .dilation = w->dilation,
-        .groups = layer->groups, .stride_h = w->stride_h, .stride_w = w->stride_w,
-        .padding_h = w->padding_h, .padding_w = w->padding_w, .dilation_h = w->dilation_h,
-        .dilation_w = w->dilation_w, .output_padding_h = layer->output_padding_h,
-        .output_padding_w = layer->output_padding_w);
-}
-
-static ng_tensor *lines_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
-{
-    const ng_window_options *w = &layer->window;
-    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
-              *bias = ng_parameter_value(tape, layer->bias);
-    if (!class_of(layer)->transposed)
-        return ng_conv1d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
-                         .dilation = w->dilation, .groups = layer->groups);
-    return ng_conv_transpose1d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
-                               .output_padding = layer->output_padding_w, .dilation = w->dilation,
-                               .groups = layer->groups);
-}
-
 static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const conv *layer = (const conv *)self;
-    if (!conv_channels_fit(layer, x)) return NULL;
-    return class_of(layer)->axes == 2 ? images_forward(layer, tape, x)
-                                      : lines_forward(layer, tape, x);
+    const conv_class *type = class_of(layer);
+    const bool images = type->axes == 2;
+    if (!ng_channels_fit(self, x, layer->in)) return NULL;
+    const ng_conv_call call = {
+        .function = type->op,
+        .x = x,
+        .weight = ng_parameter_value(tape, layer->weight),
+        .bias = ng_parameter_value(tape, layer->bias),
+        .axes = type->axes,
+        .groups = layer->groups,
+        .window = images ? layer->window : (ng_window_options)NG_CONV_LINE(layer->window),
+        .output_padding = {images ? layer->output_padding_h : 0, layer->output_padding_w}};
+    return type->transposed ? ng_transposed_convolution(tape, call) : ng_convolution(tape, call);
 }
 
 /* ---- Weights, settings ---------------------------------------------------------------------- */
@@ -104,45 +74,35 @@ static void conv_describe(const ng_module *self, char *text, size_t bytes)
              ng_window_text(&layer->window).text, more, groups, layer->no_bias ? ", no bias" : "");
 }
 
-#define CONV_CLASS(label, function, length, turned)                                                \
+#define CONV_CLASS(label, op_name, length, turned)                                                 \
     {                                                                                              \
         {.name = label,                                                                            \
          .size = sizeof(conv),                                                                     \
          .forward = conv_forward,                                                                  \
          .init = conv_init,                                                                        \
          .describe = conv_describe},                                                               \
-            function, length, turned                                                               \
+            op_name "_new", op_name, length, turned                                                \
     }
 
-static const conv_class conv2d_class = CONV_CLASS("Conv2d", "ng_conv2d_new", 2, false);
-static const conv_class conv1d_class = CONV_CLASS("Conv1d", "ng_conv1d_new", 1, false);
+static const conv_class conv2d_class = CONV_CLASS("Conv2d", "ng_conv2d", 2, false);
+static const conv_class conv1d_class = CONV_CLASS("Conv1d", "ng_conv1d", 1, false);
 static const conv_class transposed2d_class =
-    CONV_CLASS("ConvTranspose2d", "ng_conv_transpose2d_new", 2, true);
+    CONV_CLASS("ConvTranspose2d", "ng_conv_transpose2d", 2, true);
 static const conv_class transposed1d_class =
-    CONV_CLASS("ConvTranspose1d", "ng_conv_transpose1d_new", 1, true);
+    CONV_CLASS("ConvTranspose1d", "ng_conv_transpose1d", 1, true);
 
 /* ---- Constructors --------------------------------------------------------------------------- */
 
-static bool output_padding_fits(const char *maker, int64_t own, int64_t stride, int64_t both)
-{
-    const int64_t step = stride != 0 ? stride : both != 0 ? both : 1;
-    if (own >= 0 && own < step) return true;
-    ng_fail(NG_EVALUE, "%s: output_padding is %lld, expected 0 to stride - 1 = %lld", maker,
-            (long long)own, (long long)step - 1);
-    return false;
-}
-
 static bool settings_accepted(const char *maker, const conv *asked)
 {
-    const ng_window_options *w = &asked->window;
     ng_windows settings;
     const int64_t in = asked->in, out = asked->out, groups = asked->groups;
     if (!ng_option_positive(maker, "in", in, "channels") ||
         !ng_option_positive(maker, "out", out, "channels") ||
         !ng_option_positive(maker, "groups", groups, "groups") ||
-        !ng_window_settings(maker, w, &settings) ||
-        !output_padding_fits(maker, asked->output_padding_h, w->stride_h, w->stride) ||
-        !output_padding_fits(maker, asked->output_padding_w, w->stride_w, w->stride))
+        !ng_window_settings(maker, &asked->window, &settings) ||
+        !ng_output_padding_ok(maker, asked->output_padding_h, settings.stride[0]) ||
+        !ng_output_padding_ok(maker, asked->output_padding_w, settings.stride[1]))
         return false;
     if (in % groups == 0 && out % groups == 0) return true;
     ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of in = %lld and out = %lld", maker,

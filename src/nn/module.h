@@ -4,6 +4,7 @@
 
 #include "core/number.h"
 #include "core/tensor.h"
+#include "ops/settings.h"
 #include "tape/case.h"
 #include "tape/tape.h"
 #include <normgrad/nn.h>
@@ -34,6 +35,7 @@ struct ng_registry {
     const ng_path *path; /* from the root; NULL for the root itself */
     ng_entry *entries;   /* in the order of registration */
     int count, capacity;
+    int place;          /* of the module among its parent's entries */
     int height;         /* levels of children below */
     int64_t parameters; /* registered in the whole tree */
     bool failed;        /* something could not be registered or drawn */
@@ -48,6 +50,20 @@ static inline uint64_t ng_digest(uint64_t digest, const void *bytes, size_t coun
     for (size_t i = 0; i < count; i++) digest = (digest ^ byte[i]) * UINT64_C(0x100000001b3);
     return digest;
 }
+
+/* A walk over the entries of a tree, in the order of registration, a child before what it holds:
+ *
+ *     for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) use(w.owner, w.entry);
+ */
+typedef struct {
+    const ng_module *root;
+    ng_module *at; /* whose entry `next` comes next */
+    int next;
+    ng_module *owner; /* of the entry */
+    ng_entry *entry;
+} ng_tree_walk;
+ng_tree_walk ng_tree_begin(const ng_module *root);
+bool ng_tree_next(ng_tree_walk *w);
 
 /* The path of an entry as `root`, the module or one above it, names it. */
 const char *ng_entry_path(const ng_module *root, const ng_entry *entry);
@@ -95,5 +111,8 @@ void ng_module_refuse(ng_module *self, ng_module *child);
 
 /* Whether x's last dimension is `dim`; else an error of the layer. */
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim);
+
+/* Whether x is (N, channels, ...); else an error of the layer. */
+bool ng_channels_fit(const ng_module *self, const ng_tensor *x, int64_t channels);
 
 #endif

@@ -112,12 +112,9 @@ static const ng_module_class upsample_class = {.name = "Upsample",
 ng_module *ng_upsample_new_with(ng_upsample_options options)
 {
     static const char name[] = "ng_upsample_new";
-    if (!ng_option_positive(name, "scale", options.scale, "elements for each")) return NULL;
-    if (options.mode != NG_LINEAR && (options.mode != NG_NEAREST || options.align_corners)) {
-        ng_fail(NG_EVALUE, "%s: mode is %d%s, expected NG_NEAREST, or NG_LINEAR", name,
-                (int)options.mode, options.align_corners ? " with .align_corners" : "");
+    if (!ng_option_positive(name, "scale", options.scale, "elements for each") ||
+        !ng_resize_mode_ok(name, options.mode, options.align_corners))
         return NULL;
-    }
     upsample *self = (upsample *)ng_module_new(&upsample_class);
     if (self) self->options = options;
     return self ? ng_module_built(&self->base) : NULL;

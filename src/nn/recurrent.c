@@ -115,19 +115,7 @@ static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor
 static ng_tensor *recurrent_state_at(ng_tape *tape, ng_tensor *states, int64_t which)
 {
     if (ng_is_none(states)) return NG_NONE;
-    ng_tensor *state = ng_slice(tape, states, 0, which, which + 1);
-    return ng_reshape(tape, state, NG_SHAPE(ng_dim(states, 1), ng_dim(states, 2)));
-}
-
-/* Stacks the states of all layers and directions. */
-static ng_tensor *stacked(ng_tape *tape, ng_tensor **states, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (!states[i]) return NULL;
-        states[i] =
-            ng_reshape(tape, states[i], NG_SHAPE(1, ng_dim(states[i], 0), ng_dim(states[i], 1)));
-    }
-    return ng_concat(tape, states, (int)count, 0);
+    return ng_squeeze(tape, ng_slice(tape, states, 0, which, which + 1), 0);
 }
 
 static bool state_fits(const recurrent *layer, const char *name, const ng_tensor *state,
@@ -154,7 +142,7 @@ static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x,
     return drops && l + 1 < layer->options.layers ? ng_dropout(tape, y, layer->options.dropout) : y;
 }
 
-/* Runs all layers; *state becomes the last states. */
+/* *state becomes the states of all layers and directions, stacked. */
 static bool join_states(const recurrent *layer, ng_tape *tape, const ng_recurrent_state *states,
                         ng_recurrent_state *state)
 {
@@ -162,13 +150,14 @@ static bool join_states(const recurrent *layer, ng_tape *tape, const ng_recurren
     ng_tensor **one = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
     if (!one) return false;
     for (int64_t i = 0; i < count; i++) one[i] = states[i].h;
-    state->h = stacked(tape, one, count);
+    state->h = ng_stack(tape, one, (int)count, 0);
     if (layer->cell != NG_CELL_LSTM) return state->h != NULL;
     for (int64_t i = 0; i < count; i++) one[i] = states[i].c;
-    state->c = stacked(tape, one, count);
+    state->c = ng_stack(tape, one, (int)count, 0);
     return state->h && state->c;
 }
 
+/* Runs all layers; *state becomes the last states, unless it is NULL. */
 static ng_tensor *run_layers(const recurrent *layer, ng_tape *tape, ng_tensor *x,
                              ng_tensor *lengths, ng_recurrent_state *state)
 {

@@ -71,20 +71,17 @@ static const ng_module_class block_class = {.name = "TransformerBlock",
                                             .forward_conditioned = block_forward_conditioned,
                                             .describe = block_describe};
 
-static bool block_options_accepted(const char *function, int64_t dim,
-                                   const ng_transformer_block_new_options *o)
+/* The attention checks the other settings. */
+static bool block_options_accepted(const char *function, const ng_transformer_block_new_options *o)
 {
     if ((unsigned)o->placement > NG_NORM_DEEP) {
         ng_fail(NG_EVALUE, "%s: placement is %d, expected an ng_norm_placement", function,
                 (int)o->placement);
         return false;
     }
-    return ng_option_positive(function, "dim", dim, "features") &&
-           ng_option_positive(function, "heads", o->heads, "heads") &&
-           ng_option_idle(function, "layers", o->placement != NG_NORM_DEEP && o->layers != 0,
+    return ng_option_idle(function, "layers", o->placement != NG_NORM_DEEP && o->layers != 0,
                           "with NG_NORM_DEEP") &&
-           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers")) &&
-           ng_option_range(function, "dropout", o->dropout, 0, 1);
+           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers"));
 }
 
 /* Registers f as `name`, and its norms and dropout as <name>_norm and so on. */
@@ -107,7 +104,7 @@ static branch branch_around(transformer_block *self, const char *name, ng_module
 ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_options options)
 {
     if (!options.norm) options.norm = ng_norm_layer;
-    if (!block_options_accepted("ng_transformer_block_new", dim, &options)) return NULL;
+    if (!block_options_accepted("ng_transformer_block_new", &options)) return NULL;
     if (options.layers == 0) options.layers = 1;
     transformer_block *self = (transformer_block *)ng_module_new(&block_class);
     if (!self) return NULL;
@@ -203,6 +200,7 @@ static ng_module *transformer_blocks(const ng_transformer_new_options *o)
 
 static int64_t or_count(int64_t value, int64_t standard) { return value == 0 ? standard : value; }
 
+/* The blocks check the other settings. */
 static bool transformer_options_accepted(const ng_transformer_new_options *o)
 {
     static const char name[] = "ng_transformer_new";

@@ -39,16 +39,15 @@ static bool using_fits(const char *path, const ng_tensor *own, const ng_tape *ta
     return false;
 }
 
-/* Collects the parameters of the tree in own[*n] and after; false if a value does not fit. */
-static bool using_collect(const ng_module *root, const ng_module *self, const ng_tape *tape,
-                          ng_tensor *const *values, ng_tensor **own, int *n)
+/* Collects the parameters of the tree in `own`; false if a value does not fit. */
+static bool using_collect(const ng_module *root, const ng_tape *tape, ng_tensor *const *values,
+                          ng_tensor **own)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        const ng_entry *entry = &self->registry->entries[i];
-        if (entry->child && !using_collect(root, entry->child, tape, values, own, n)) return false;
-        if (entry->kind != NG_ENTRY_PARAMETER) continue;
-        if (!using_fits(ng_entry_path(root, entry), entry->tensor, tape, values[*n])) return false;
-        own[(*n)++] = entry->tensor;
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
+        if (w.entry->kind != NG_ENTRY_PARAMETER) continue;
+        if (!using_fits(ng_entry_path(root, w.entry), w.entry->tensor, tape, *values++))
+            return false;
+        *own++ = w.entry->tensor;
     }
     return true;
 }
@@ -68,8 +67,7 @@ ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
     }
     tape->function = using_name;
     ng_tensor **own = ng_tape_memory(tape, ((size_t)count + 1) * sizeof(ng_tensor *));
-    int n = 0;
-    if (!own || !using_collect(module, module, tape, parameters, own, &n)) return NULL;
+    if (!own || !using_collect(module, tape, parameters, own)) return NULL;
     return ng_forward_replaced(
         module, tape, x, options.condition ? options.condition : NG_NONE,
         (ng_replaced){.parameters = own, .values = parameters, .count = count});

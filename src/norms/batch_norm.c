@@ -1,6 +1,5 @@
 /* BatchNorm: each channel normalized over the batch, or by running statistics. */
 #include "norms/batch_state.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -42,7 +41,7 @@ static ng_tensor *batch_norm_masked(ng_module *self, ng_tape *tape, ng_tensor *x
     const bool training = uses_batch(layer), counts = training && !options->no_running_stats;
     const ng_batch_state *state = &layer->state;
     const double seen = counts ? ng_item(state->batches) : 0;
-    if (!ng_batch_channels_fit("BatchNorm", x, options->channels)) return NULL;
+    if (!ng_channels_fit(self, x, options->channels)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     const bool parts = options->ghost && !options->group;
     ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
@@ -103,37 +102,23 @@ static bool options_count(const char *name, const ng_batch_norm_new_options *opt
 static bool batch_norm_options_accepted(const ng_batch_norm_new_options *options)
 {
     static const char name[] = "ng_batch_norm_new";
-    if (options->cumulative && ng_option_given(options->momentum)) {
-        ng_fail(NG_EVALUE, "%s: both .cumulative and .momentum, expected one of them", name);
-        return false;
-    }
-    if (options->frozen && options->no_running_stats) {
-        ng_fail(NG_EVALUE, "%s: .frozen with .no_running_stats leaves no statistics", name);
-        return false;
-    }
+    const bool apart = options->ghost && !options->combined; /* each part has its own statistics */
     if (options->ghost < 0 || (options->combined && !options->ghost)) {
         ng_fail(NG_EVALUE, "%s: ghost is %lld%s, expected a number of samples", name,
                 (long long)options->ghost, options->combined ? " with .combined" : "");
         return false;
     }
-    if (options->ghost && options->group && !options->combined) {
-        ng_fail(NG_EVALUE,
-                "%s: .ghost has statistics of parts, .group those of all: expected one "
-                "of them, or .combined",
-                name);
+    if (!ng_option_apart(name, "cumulative", options->cumulative, "momentum",
+                         ng_option_given(options->momentum)) ||
+        !ng_option_apart(name, "frozen", options->frozen, "no_running_stats",
+                         options->no_running_stats) ||
+        !ng_option_apart(name, "ghost", apart, "group", options->group) ||
+        !ng_option_apart(name, "ghost", options->ghost, "masked", options->masked) ||
+        !ng_option_apart(name, "ghost", apart, "cumulative", options->cumulative))
         return false;
-    }
-    if (options->ghost && options->masked) {
-        ng_fail(NG_EVALUE, "%s: both .ghost and .masked, expected one of them", name);
-        return false;
-    }
-    if (options->ghost && options->cumulative && !options->combined) {
-        ng_fail(NG_EVALUE, "%s: both .ghost and .cumulative, expected one of them", name);
-        return false;
-    }
-    return options_count(name, options) && ng_option_momentum(name, options->momentum) &&
+    return options_count(name, options) &&
            ng_option_positive(name, "channels", options->channels, "channels") &&
-           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
+           ng_batch_settings_ok(name, options->eps, options->momentum);
 }
 
 ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)

@@ -23,7 +23,7 @@ static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor 
     const bool training = self->training && !self->frozen;
     const ng_batch_state *state = &layer->state;
     const double open = opening(options, ng_item(state->batches));
-    if (!ng_batch_channels_fit("BatchRenorm", x, options->channels)) return NULL;
+    if (!ng_channels_fit(self, x, options->channels)) return NULL;
     ng_tensor *y = ng_batch_renorm(
         tape, x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
         state->mean, state->spread, .eps = options->eps, .momentum = options->momentum,
@@ -74,9 +74,8 @@ static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *opt
                 (long long)options->warmup, (long long)options->ramp);
         return false;
     }
-    return ng_option_momentum(name, options->momentum) &&
-           ng_option_positive(name, "channels", options->channels, "channels") &&
-           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
+    return ng_option_positive(name, "channels", options->channels, "channels") &&
+           ng_batch_settings_ok(name, options->eps, options->momentum) &&
            ng_option_range(name, "r_max", options->r_max, 1, HUGE_VAL) &&
            ng_option_range(name, "d_max", options->d_max, 0, HUGE_VAL);
 }

@@ -1,6 +1,5 @@
 /* DetachNorm: y = (x - mean) / sqrt(var + eps), the statistics constants in the gradient. */
 #include "nn/module.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -32,7 +31,7 @@ ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-5);
     if (!ng_option_positive("ng_detach_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_option_range("ng_detach_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
+    if (!ng_norm_eps_ok("ng_detach_norm_new", options.eps)) return NULL;
 
     detach_norm *self = (detach_norm *)ng_module_new(&detach_norm_class);
     if (!self) return NULL;

@@ -1,7 +1,6 @@
 /* LayerNorm: y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions, or over the
  * channels. */
 #include "nn/module.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -25,12 +24,7 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
 /* Over the channels of x (N, C, ...), at each position. */
 static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tensor *x)
 {
-    const int64_t channels = layer->options.shape.dim[0];
-    if (ng_rank(x) < 2 || ng_dim(x, 1) != channels) {
-        ng_fail(NG_ESHAPE, "LayerNorm: x is %s, expected (N, %lld, ...)",
-                ng_shape_print(x->shape).text, (long long)channels);
-        return NULL;
-    }
+    if (!ng_channels_fit(&layer->base, x, layer->options.shape.dim[0])) return NULL;
     return ng_channel_norm(tape, x, ng_parameter_value(tape, layer->gamma),
                            ng_parameter_value(tape, layer->beta), layer->options.eps);
 }
@@ -71,8 +65,7 @@ static ng_module *layer_norm_create(const char *function, ng_layer_norm_over_new
     options.eps = ng_option(options.eps, 1e-5);
     for (int i = 0; i < options.shape.rank && i < NG_MAX_RANK; i++)
         if (!ng_option_positive(function, "dim", options.shape.dim[i], "features")) return NULL;
-    if (!ng_option_range(function, "eps", options.eps, 0, HUGE_VAL) ||
-        ng_shape_size(function, options.shape) < 0)
+    if (!ng_norm_eps_ok(function, options.eps) || ng_shape_size(function, options.shape) < 0)
         return NULL;
     if (options.shape.rank == 0) {
         ng_fail(NG_EVALUE, "%s: the shape has no dimension, expected at least one", function);
@@ -98,10 +91,9 @@ ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options)
 ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 {
     static const char name[] = "ng_layer_norm_new";
-    if (options.channels_first && options.unbiased) {
-        ng_fail(NG_EVALUE, "%s: both .channels_first and .unbiased, expected one of them", name);
+    if (!ng_option_apart(name, "channels_first", options.channels_first, "unbiased",
+                         options.unbiased))
         return NULL;
-    }
     return layer_norm_create(name,
                              (ng_layer_norm_over_new_options){.eps = options.eps,
                                                               .no_bias = options.no_bias,

@@ -1,6 +1,5 @@
 /* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. */
 #include "nn/module.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -32,20 +31,14 @@ static const ng_module_class rms_norm_class = {.name = "RMSNorm",
                                                .forward = rms_norm_forward,
                                                .describe = rms_norm_describe};
 
-static bool partial_accepted(double partial)
-{
-    if (partial > 0 && partial <= 1) return true;
-    ng_fail(NG_EVALUE, "ng_rms_norm_new: partial is %g, expected 0 < partial <= 1", partial);
-    return false;
-}
-
 ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-6);
     options.partial = ng_option(options.partial, 1);
-    if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_option_range("ng_rms_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
-    if (!partial_accepted(options.partial)) return NULL;
+    const ng_row_norm_options of_op = {.eps = options.eps, .rms = true, .partial = options.partial};
+    if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features") ||
+        !ng_row_norm_settings_ok("ng_rms_norm_new", &of_op))
+        return NULL;
 
     rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
     if (!self) return NULL;

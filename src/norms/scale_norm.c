@@ -31,7 +31,7 @@ ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-10);
     if (!ng_option_positive("ng_scale_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_option_range("ng_scale_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
+    if (!ng_norm_eps_ok("ng_scale_norm_new", options.eps)) return NULL;
 
     scale_norm *self = (scale_norm *)ng_module_new(&scale_norm_class);
     if (!self) return NULL;

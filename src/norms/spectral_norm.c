@@ -133,8 +133,7 @@ static spectral_norm *spectral_norm_create(const ng_spectral_norm_new_options *o
     static const char name[] = "ng_spectral_norm_new";
     const bool accepted =
         ng_option_positive(name, "iterations", options->iterations, "iterations") &&
-        ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
-        ng_reparameterize(name, options->inner, r);
+        ng_norm_eps_ok(name, options->eps) && ng_reparameterize(name, options->inner, r);
     return accepted ? (spectral_norm *)ng_module_new(&spectral_norm_class) : NULL;
 }
 

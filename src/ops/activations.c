@@ -144,10 +144,7 @@ ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha)
 ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
 {
     if (!ng_accepts("ng_celu", tape, 1, &x)) return NULL;
-    if (!(alpha > 0 && isfinite(alpha))) {
-        ng_fail(NG_EVALUE, "ng_celu: alpha is %g, expected a positive number", alpha);
-        return NULL;
-    }
+    if (!ng_above_zero("ng_celu", "alpha", alpha)) return NULL;
     return ng_map_record("ng_celu", tape, &elu_op, x, NG_MAP_ELU, alpha, 1 / alpha);
 }
 

@@ -42,47 +42,27 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
-static ng_axes all_but_channel(const ng_tensor *x)
-{
-    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-}
-
-/* x less the mean, and 1 / deviation, in training both times powers of 2 (near): `scale` is what
- * 1 / deviation lacks. */
-typedef struct {
-    ng_tensor *centred, *rstd, *scale;
-} composed_channels;
-
-static composed_channels compose_fixed(ng_tape *tape, const ng_node *node, double eps)
+/* By the running statistics, inputs 3 and 4. */
+static ng_composed_norm compose_fixed(ng_tape *tape, const ng_node *node, double eps)
 {
     ng_tensor *x = node->inputs[0], *mean = ng_per_channel(tape, node->inputs[3], x);
     ng_tensor *var = ng_add_scalar(tape, ng_per_channel(tape, node->inputs[4], x), eps);
-    return (composed_channels){ng_sub(tape, x, mean), ng_rsqrt(tape, var), NULL};
+    return (ng_composed_norm){ng_sub(tape, x, mean), ng_rsqrt(tape, var), NULL};
 }
 
-static composed_channels compose_channels(ng_tape *tape, ng_tensor *x,
-                                          const batch_norm_attributes *saved)
+static ng_composed_norm compose_channels(ng_tape *tape, ng_tensor *x,
+                                         const batch_norm_attributes *saved)
 {
-    const ng_axes axes = all_but_channel(x);
-    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
-                                                        &saved->statistics, saved->shape.eps);
-    ng_tensor *z = ng_norm_near(tape, x, near);
-    ng_tensor *mean = ng_mean(tape, z, .axes = axes, .keepdim = true);
-    ng_tensor *var = ng_variance(tape, z, .axes = axes, .keepdim = true);
-    var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
-    return (composed_channels){ng_sub(tape, z, mean), ng_rsqrt(tape, var), near.scale};
+    return ng_compose_norm(tape, x, ng_all_but_channel(x), &saved->statistics, saved->shape.eps);
 }
 
 static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const batch_norm_attributes *saved = node->attributes;
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    const composed_channels c = saved->fixed ? compose_fixed(tape, node, saved->shape.eps)
-                                             : compose_channels(tape, x, saved);
-    ng_tensor *y = ng_mul(tape, c.centred, c.rstd);
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    ng_tensor *x = node->inputs[0];
+    const ng_composed_norm c = saved->fixed ? compose_fixed(tape, node, saved->shape.eps)
+                                            : compose_channels(tape, x, saved);
+    return ng_composed_output(tape, c, node->inputs[1], node->inputs[2], x);
 }
 
 /* ---- The gradient of the gradient ---------------------------------------------------------- */
@@ -91,8 +71,8 @@ static ng_tensor *batch_norm_dx_definition(ng_tape *tape, const ng_node *node)
 {
     const batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
-    const ng_axes axes = all_but_channel(x);
-    const composed_channels c = compose_channels(tape, x, saved);
+    const ng_axes axes = ng_all_but_channel(x);
+    const ng_composed_norm c = compose_channels(tape, x, saved);
     ng_tensor *xhat = ng_mul(tape, c.centred, c.rstd);
     ng_tensor *g = gamma == NG_NONE ? dy : ng_mul(tape, dy, ng_per_channel(tape, gamma, x));
     ng_tensor *a = ng_mean(tape, ng_mul(tape, g, xhat), .axes = axes, .keepdim = true);
@@ -132,7 +112,7 @@ static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
 {
     const batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0];
-    const ng_axes axes = all_but_channel(x);
+    const ng_axes axes = ng_all_but_channel(x);
     if (ng_wants(dx, 0)) dx[0] = batch_norm_dx(tape, node, dy);
     if (ng_wants(dx, 1)) {
         ng_tensor *xhat = ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE,
@@ -167,12 +147,13 @@ static void read_running(const ng_batch_call *o, double *mean, double *var)
     }
 }
 
-ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *o)
+ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *o, ng_batch_moments *moments)
 {
+    *moments = (ng_batch_moments){NULL, NULL, 0};
     batch_norm_attributes saved = {.fixed = !o->training};
     if (!ng_batch_accepts(tape, o, &saved.shape) || !has_statistics(o)) return NULL;
 
-    if (ng_is_joint(o)) return ng_group_batch_norm(tape, o, &saved.shape);
+    if (ng_is_joint(o)) return ng_group_batch_norm(tape, o, &saved.shape, moments);
     const ng_tensor *x = o->x;
     const int64_t channels = saved.shape.channels, count = saved.shape.outer * saved.shape.inner;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
@@ -196,27 +177,30 @@ ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *o)
     y = ng_record(tape, op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
     const double unbiased = (double)count / (double)(count - 1);
     if (y && o->training && ng_tape_is_live(tape))
-        ng_batch_moved(o, (ng_batch_moments){saved.statistics.mean, var, unbiased});
+        *moments = (ng_batch_moments){saved.statistics.mean, var, unbiased};
+    return y;
+}
+
+/* The running statistics move last, when nothing can fail any more. */
+ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call)
+{
+    ng_batch_call rows;
+    ng_batch_moments moments;
+    ng_tensor *index;
+    if (!ng_batch_unpad(tape, call, &rows, &index)) return NULL;
+    ng_tensor *y = ng_batch_norm_run(tape, &rows, &moments);
+    y = ng_batch_pad(tape, y, index, call->x);
+    if (y) ng_batch_move(call, &moments);
     return y;
 }
 
 ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                               ng_tensor *running_mean, ng_batch_norm_options options)
 {
-    const ng_batch_call call = {.function = "ng_batch_norm",
-                                .x = x,
-                                .gamma = gamma,
-                                .beta = beta,
-                                .running_mean = running_mean,
-                                .running_spread = options.running_var,
-                                .spread = "running_var",
-                                .eps = ng_option(options.eps, 1e-5),
-                                .momentum = ng_option(options.momentum, 0.1),
-                                .training = options.training,
-                                .group = options.group};
-    const bool masked = options.mask && !ng_is_none(options.mask);
-    return masked ? ng_masked_batch_norm(tape, &call, options.mask)
-                  : ng_batch_norm_called(tape, &call);
+    ng_batch_call call = NG_BATCH_CALL("ng_batch_norm", options, running_var);
+    call.group = options.group;
+    call.mask = options.mask;
+    return ng_batch_norm_called(tape, &call);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -103,20 +103,11 @@ static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const
 
 static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
 {
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
     const channel_norm_attributes *saved = node->attributes;
-    ng_shape positions = x->shape;
-    positions.dim[1] = 1;
-    const ng_norm_constants near =
-        ng_norm_constants_of(tape, x->dtype, positions, &saved->statistics, saved->eps);
-    ng_tensor *z = ng_norm_near(tape, x, near);
-    ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
-    ng_tensor *y = ng_mul(tape, ng_sub(tape, z, mean), rstd);
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    ng_tensor *x = node->inputs[0];
+    const ng_composed_norm norm =
+        ng_compose_norm(tape, x, NG_AXES(1), &saved->statistics, saved->eps);
+    return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
 static const ng_op channel_norm_op = {.name = "channel_norm",
@@ -139,9 +130,9 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
 {
     static const char name[] = "ng_channel_norm";
     ng_tensor *inputs[] = {x, gamma, beta};
-    if (!ng_accepts(name, tape, 1, inputs) || !ng_accepts_optional(name, tape, 3, inputs) ||
-        !ng_norm_eps_ok(name, eps) || !ng_has_channels(name, x) ||
-        !ng_channels_fit(name, "gamma", gamma, x) || !ng_channels_fit(name, "beta", beta, x))
+    if (!ng_norm_accepts(name, tape, inputs) || !ng_norm_eps_ok(name, eps) ||
+        !ng_has_channels(name, x) ||
+        !ng_affine_fits(name, gamma, beta, NG_SHAPE(x->shape.dim[1]), x))
         return NULL;
     const int64_t samples = x->shape.dim[0], channels = x->shape.dim[1];
     const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);

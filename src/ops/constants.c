@@ -10,24 +10,25 @@ static bool is_dtype(const char *function, ng_dtype dtype)
     return false;
 }
 
-/* A constant with uninitialised elements. */
-static ng_tensor *constant(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
+static bool constant_ok(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
     if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
         ng_shape_size(function, shape) < 0)
-        return NULL;
+        return false;
     tape->function = function;
-    return ng_result(tape, dtype, shape);
+    return true;
+}
+
+/* A constant with uninitialised elements. */
+static ng_tensor *constant(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
+{
+    return constant_ok(function, tape, dtype, shape) ? ng_result(tape, dtype, shape) : NULL;
 }
 
 ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
 {
-    static const char function[] = "ng_full";
-    if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
-        ng_shape_size(function, shape) < 0)
-        return NULL;
-    tape->function = function;
-    return ng_result_full(tape, dtype, shape, value);
+    return constant_ok("ng_full", tape, dtype, shape) ? ng_result_full(tape, dtype, shape, value)
+                                                      : NULL;
 }
 
 static ng_tensor *full_like(const char *function, ng_tape *tape, const ng_tensor *x, double value)

@@ -165,10 +165,8 @@ bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs)
 {
     ng_tensor *const inputs[] = {call->x, call->weight, call->bias};
     const char *function = call->function;
-    if (!ng_given(function, "x", call->x) || !ng_given(function, "weight", call->weight) ||
-        !ng_norm_given(function, "bias", call->bias) || !ng_accepts(function, tape, 2, inputs) ||
-        !ng_accepts_optional(function, tape, 3, inputs) || !is_of_rank(call))
-        return false;
+    static const char *const names[] = {"x", "weight", "bias"};
+    if (!ng_accepts_named(function, tape, 2, 3, inputs, names) || !is_of_rank(call)) return false;
     if (call->groups == 0) call->groups = 1;
     if (!weight_fits(call, outputs) || !bias_fits(call, outputs)) return false;
     const ng_shape weight = call->weight->shape;
@@ -189,7 +187,7 @@ ng_tensor *ng_conv_as_given(ng_tape *tape, ng_tensor *y, const ng_conv_call *cal
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *convolution(ng_tape *tape, ng_conv_call call)
+ng_tensor *ng_convolution(ng_tape *tape, ng_conv_call call)
 {
     ng_conv_shape shape;
     if (!ng_conv_accepts(tape, &call, 0) ||
@@ -216,24 +214,24 @@ static ng_tensor *convolution(ng_tape *tape, ng_conv_call call)
 ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv2d_options options)
 {
     const ng_conv2d_options *o = &options;
-    return convolution(tape, (ng_conv_call){.function = "ng_conv2d",
-                                            .x = x,
-                                            .weight = weight,
-                                            .bias = o->bias,
-                                            .axes = 2,
-                                            .groups = o->groups,
-                                            .window = NG_CONV_WINDOW(*o)});
+    return ng_convolution(tape, (ng_conv_call){.function = "ng_conv2d",
+                                               .x = x,
+                                               .weight = weight,
+                                               .bias = o->bias,
+                                               .axes = 2,
+                                               .groups = o->groups,
+                                               .window = NG_CONV_WINDOW(*o)});
 }
 
 ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv1d_options options)
 {
-    return convolution(tape, (ng_conv_call){.function = "ng_conv1d",
-                                            .x = x,
-                                            .weight = weight,
-                                            .bias = options.bias,
-                                            .axes = 1,
-                                            .groups = options.groups,
-                                            .window = NG_CONV_LINE(options)});
+    return ng_convolution(tape, (ng_conv_call){.function = "ng_conv1d",
+                                               .x = x,
+                                               .weight = weight,
+                                               .bias = options.bias,
+                                               .axes = 1,
+                                               .groups = options.groups,
+                                               .window = NG_CONV_LINE(options)});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

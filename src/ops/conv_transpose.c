@@ -40,6 +40,14 @@ static const ng_op transposed_op = {.name = "conv_transpose2d",
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
+bool ng_output_padding_ok(const char *function, int64_t output_padding, int64_t stride)
+{
+    if (output_padding >= 0 && output_padding < stride) return true;
+    ng_fail(NG_EVALUE, "%s: output_padding is %lld, expected 0 to stride - 1 = %lld", function,
+            (long long)output_padding, (long long)stride - 1);
+    return false;
+}
+
 /* (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1 along one axis. */
 static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, int64_t *length)
 {
@@ -47,11 +55,7 @@ static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, i
     const int64_t n = call->axes == 2 ? x.dim[2 + axis] : axis == 0 ? 1 : x.dim[2];
     const int64_t more = call->output_padding[axis], stride = w->stride[axis];
     const int64_t reach = w->dilation[axis] * (w->kernel[axis] - 1) + 1;
-    if (more < 0 || more >= stride) {
-        ng_fail(NG_EVALUE, "%s: output_padding is %lld, expected 0 to stride - 1 = %lld",
-                call->function, (long long)more, (long long)stride - 1);
-        return false;
-    }
+    if (!ng_output_padding_ok(call->function, more, stride)) return false;
     if (ng_shape_size(call->function, NG_SHAPE(n, stride)) < 0) return false;
     *length = n == 0 ? 0 : (n - 1) * stride - 2 * w->padding[axis] + reach + more;
     if (*length > 0) return true;
@@ -103,7 +107,7 @@ static ng_tensor *transposed(ng_tape *tape, const ng_conv_call *call, const ng_c
     return ng_record(tape, &transposed_op, y, inputs, 2, shape, sizeof *shape);
 }
 
-static ng_tensor *transposed_convolution(ng_tape *tape, ng_conv_call call)
+ng_tensor *ng_transposed_convolution(ng_tape *tape, ng_conv_call call)
 {
     ng_conv_shape shape;
     if (!ng_conv_accepts(tape, &call, 1) || !shape_of(&call, &shape)) return NULL;
@@ -118,7 +122,7 @@ ng_tensor *ng_conv_transpose2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
 {
     const ng_conv_transpose2d_options *o = &options;
     const int64_t more_h = o->output_padding_h, more_w = o->output_padding_w;
-    return transposed_convolution(
+    return ng_transposed_convolution(
         tape, (ng_conv_call){.function = "ng_conv_transpose2d",
                              .x = x,
                              .weight = weight,
@@ -133,15 +137,15 @@ ng_tensor *ng_conv_transpose2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
 ng_tensor *ng_conv_transpose1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
                                     ng_conv_transpose1d_options options)
 {
-    return transposed_convolution(tape,
-                                  (ng_conv_call){.function = "ng_conv_transpose1d",
-                                                 .x = x,
-                                                 .weight = weight,
-                                                 .bias = options.bias,
-                                                 .axes = 1,
-                                                 .groups = options.groups,
-                                                 .window = NG_CONV_LINE(options),
-                                                 .output_padding = {0, options.output_padding}});
+    return ng_transposed_convolution(tape,
+                                     (ng_conv_call){.function = "ng_conv_transpose1d",
+                                                    .x = x,
+                                                    .weight = weight,
+                                                    .bias = options.bias,
+                                                    .axes = 1,
+                                                    .groups = options.groups,
+                                                    .window = NG_CONV_LINE(options),
+                                                    .output_padding = {0, options.output_padding}});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

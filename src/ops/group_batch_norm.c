@@ -13,7 +13,6 @@
  */
 #include "group/collective.h"
 #include "ops/op.h"
-#include <string.h>
 
 typedef struct {
     ng_column_norm_shape shape;
@@ -52,7 +51,7 @@ bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, const ng_column_
     if (channels > 0 && *count < 2) {
         ng_fail(NG_ESHAPE,
                 "%s: training needs more than one value per channel, got %g of %d "
-                "members together",
+                "ranks together",
                 o->function, *count, ng_group_size(o->group));
         return false;
     }
@@ -136,11 +135,8 @@ static bool group_batch_propagate(ng_tape *tape, const ng_node *node, const ng_t
 
 static void put_total(const ng_tensor *sum, ng_slot slot)
 {
-    if (!slot.data) return;
-    if (slot.accumulate)
-        ng_kernels_for(sum->dtype)->add_to(sum->data, slot.data, sum->size);
-    else
-        memcpy(slot.data, sum->data, (size_t)sum->size * ng_dtype_bytes(sum->dtype));
+    if (slot.data)
+        ng_kernels_for(sum->dtype)->axpy(1, sum->data, slot.data, sum->size, slot.accumulate);
 }
 
 static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -161,25 +157,22 @@ static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, c
 /* The mean over the channels of all ranks. */
 static ng_tensor *mean_of_all(ng_tape *tape, ng_tensor *x, const group_batch_norm_attributes *saved)
 {
-    const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-    ng_tensor *sum = ng_sum(tape, x, .axes = all_but_channel, .keepdim = true);
+    ng_tensor *sum = ng_sum(tape, x, .axes = ng_all_but_channel(x), .keepdim = true);
     return ng_mul_scalar(tape, ng_group_sum(tape, sum, saved->group), 1 / saved->count);
 }
 
 static ng_tensor *group_batch_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const group_batch_norm_attributes *saved = node->attributes;
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    ng_tensor *x = node->inputs[0];
     const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
                                                         &saved->statistics, saved->shape.eps);
     ng_tensor *z = ng_norm_near(tape, x, near);
     ng_tensor *centred = ng_sub(tape, z, mean_of_all(tape, z, saved));
     ng_tensor *var = mean_of_all(tape, ng_square(tape, centred), saved);
     var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
-    ng_tensor *y = ng_mul(tape, centred, ng_rsqrt(tape, var));
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    const ng_composed_norm norm = {centred, ng_rsqrt(tape, var), near.scale};
+    return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
 static const ng_op group_batch_norm_op = {.name = "group_batch_norm",
@@ -190,7 +183,7 @@ static const ng_op group_batch_norm_op = {.name = "group_batch_norm",
 /* ---- Forward -------------------------------------------------------------------------------- */
 
 ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *o,
-                               const ng_column_norm_shape *shape)
+                               const ng_column_norm_shape *shape, ng_batch_moments *moments)
 {
     group_batch_norm_attributes saved = {.shape = *shape, .group = o->group};
     double *var;
@@ -204,6 +197,6 @@ ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *o,
     y = ng_record(tape, &group_batch_norm_op, y, inputs, 3, &saved, sizeof saved);
     const double unbiased = saved.count / (saved.count - 1);
     if (y && ng_tape_is_live(tape))
-        ng_batch_moved(o, (ng_batch_moments){saved.statistics.mean, var, unbiased});
+        *moments = (ng_batch_moments){saved.statistics.mean, var, unbiased};
     return y;
 }

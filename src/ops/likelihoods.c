@@ -25,14 +25,21 @@ static bool label_weights_fit(const char *function, const ng_tape *tape, const n
     return false;
 }
 
-/* Whether x is (..., classes) and the labels (...). */
-static bool labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)
+bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)
 {
     ng_shape leading = x->shape;
     if (leading.rank > 0) leading.rank--;
     if (x->shape.rank > 0 && ng_shape_equal(leading, labels->shape)) return true;
     ng_fail(NG_ESHAPE, "%s: labels is %s and x %s, expected labels (...) for x (..., classes)",
             function, ng_shape_print(labels->shape).text, ng_shape_print(x->shape).text);
+    return false;
+}
+
+bool ng_label_ok(const char *function, int64_t label, int64_t row, int64_t classes)
+{
+    if (label >= 0 && label < classes) return true;
+    ng_fail(NG_EVALUE, "%s: label %lld in row %lld, expected 0 .. %lld", function, (long long)label,
+            (long long)row, (long long)classes - 1);
     return false;
 }
 
@@ -50,11 +57,7 @@ static bool select_labels(const char *function, ng_tape *tape, const ng_tensor *
     int64_t *const index = s->index->data;
     for (int64_t r = 0; r < o->labels->size; r++) {
         const bool ignored = o->ignore && label[r] == o->ignored;
-        if (!ignored && (label[r] < 0 || label[r] >= classes)) {
-            ng_fail(NG_EVALUE, "%s: label %lld in row %lld, expected 0 .. %lld", function,
-                    (long long)label[r], (long long)r, (long long)(classes - 1));
-            return false;
-        }
+        if (!ignored && !ng_label_ok(function, label[r], r, classes)) return false;
         const double weight = o->weights && !ignored ? ng_tensor_load(o->weights, label[r]) : 1;
         index[r] = ignored ? 0 : label[r];
         ng_tensor_store(s->factors, r, ignored ? 0 : weight);
@@ -87,7 +90,8 @@ ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options)
     selection s;
     if (!ng_accepts(function, tape, 1, &x) ||
         !ng_accepts_index(function, tape, "labels", options.labels) ||
-        !ng_reduction_ok(function, options.reduction) || !labels_fit(function, x, options.labels) ||
+        !ng_reduction_ok(function, options.reduction) ||
+        !ng_labels_fit(function, x, options.labels) ||
         !ng_option_idle(function, "ignored", !options.ignore && options.ignored, "with .ignore") ||
         !select_labels(function, tape, x, &options, &s))
         return NULL;
@@ -162,7 +166,7 @@ double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels)
     static const char function[] = "ng_accuracy";
     if (!ng_given(function, "logits", logits) || !ng_given(function, "labels", labels) ||
         !ng_readable(function, logits) || !ng_readable(function, labels) ||
-        !labels_fit(function, logits, labels))
+        !ng_labels_fit(function, logits, labels))
         return nan("");
     if (labels->dtype != NG_I64 || logits->dtype == NG_I64) {
         ng_fail(NG_EDTYPE, "%s: logits %s and labels %s, expected floating ones and int64",

@@ -1,6 +1,7 @@
-/* What the op files share: checks of operands, and the recording of functions of each element. */
+/* What the op files share: checks of operands and settings, functions of each element. */
 #include "ops/op.h"
 #include <float.h>
+#include <math.h>
 
 /* ---- Operands ----------------------------------------------------------------------------- */
 
@@ -25,6 +26,39 @@ bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *c
     for (int i = 0; i < count; i++)
         if (!ng_accepts_index(function, tape, "an operand", inputs[i])) return false;
     return true;
+}
+
+bool ng_given_or_none(const char *function, const char *name, const ng_tensor *operand)
+{
+    if (!operand && !ng_failed())
+        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, name);
+    return operand != NULL;
+}
+
+bool ng_accepts_named(const char *function, ng_tape *tape, int required, int count,
+                      ng_tensor *const *inputs, const char *const *names)
+{
+    for (int i = 0; i < count; i++)
+        if (i < required ? !ng_given(function, names[i], inputs[i])
+                         : !ng_given_or_none(function, names[i], inputs[i]))
+            return false;
+    return ng_accepts(function, tape, required, inputs) &&
+           ng_accepts_optional(function, tape, count, inputs);
+}
+
+bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
+                     bool has_other)
+{
+    if (!has_one || !has_other) return true;
+    ng_fail(NG_EVALUE, "%s: both .%s and .%s, expected one of them", function, one, other);
+    return false;
+}
+
+bool ng_above_zero(const char *function, const char *name, double value)
+{
+    if (value > 0 && isfinite(value)) return true;
+    ng_fail(NG_EVALUE, "%s: %s is %g, expected a positive number", function, name, value);
+    return false;
 }
 
 /* ---- Element by element ------------------------------------------------------------------- */

@@ -13,14 +13,7 @@ static bool index_fits(const char *function, ng_shape x, int axis, const ng_tens
                 function, ng_shape_print(index->shape).text, ng_shape_print(x).text, axis);
         return false;
     }
-    const int64_t *at = index->data, length = x.dim[axis];
-    for (int64_t i = 0; i < index->size; i++) {
-        if (at[i] >= 0 && at[i] < length) continue;
-        ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected 0 .. %lld", function, (long long)i,
-                (long long)at[i], (long long)length - 1);
-        return false;
-    }
-    return true;
+    return ng_index_within(function, index, x.dim[axis]);
 }
 
 /* Converts indices along an axis to offsets among all elements of a tensor of this shape. */

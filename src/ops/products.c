@@ -59,21 +59,12 @@ static ng_tensor *product_along(ng_tape *tape, ng_tensor *x, int axis)
     return x;
 }
 
-/* A shape without its marked axes, or with length 1 for each. */
-static ng_shape without(ng_shape shape, const bool *reduced, bool keepdim)
-{
-    ng_shape left = NG_SCALAR;
-    for (int i = 0; i < shape.rank; i++)
-        if (!reduced[i] || keepdim) left.dim[left.rank++] = reduced[i] ? 1 : shape.dim[i];
-    return left;
-}
-
 ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options)
 {
     bool reduced[NG_MAX_RANK];
     if (!ng_accepts_reduction("ng_prod", tape, &options, reduced)) return NULL;
     ng_tensor *y = options.x;
-    const ng_shape shape = without(y->shape, reduced, options.keepdim);
+    const ng_shape shape = ng_reduced_shape(y->shape, reduced, options.keepdim);
     for (int i = 0; y && i < options.x->shape.rank; i++) {
         if (!reduced[i]) continue;
         if (y->shape.dim[i] == 0) /* of nothing: 1 */
@@ -94,7 +85,7 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 {
     const norm_axes *axes = node->attributes;
     ng_tensor *x = node->inputs[0];
-    const ng_shape kept = without(x->shape, axes->reduced, true);
+    const ng_shape kept = ng_reduced_shape(x->shape, axes->reduced, true);
     ng_tensor *y = ng_reshape(tape, node->output, kept);
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
@@ -135,10 +126,10 @@ ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
     norm_axes axes;
     ng_tensor *x = options.x;
     if (!ng_accepts_reduction("ng_norm", tape, &options, axes.reduced)) return NULL;
-    const ng_shape shape = without(x->shape, axes.reduced, options.keepdim);
+    const ng_shape shape = ng_reduced_shape(x->shape, axes.reduced, options.keepdim);
     if (x->size == 0) return ng_sum_with(tape, options);
     const bool was = ng_tape_set_recording(tape, false);
-    const ng_shape ones = without(x->shape, axes.reduced, true);
+    const ng_shape ones = ng_reduced_shape(x->shape, axes.reduced, true);
     ng_tensor *kept = x->dtype == NG_F32 ? norm_of_floats(tape, x, axes.reduced)
                                          : scaled_norm(tape, x, options.axes, ones);
     ng_tensor *y = kept ? ng_result_view(tape, kept, shape) : NULL;

@@ -60,14 +60,7 @@ static ng_tensor *without_padding(ng_tape *tape, ng_tensor *x, const ng_tensor *
 /* Step t of x (N, T, n): (N, n) */
 static ng_tensor *at_step(ng_tape *tape, ng_tensor *x, int64_t t)
 {
-    ng_tensor *part = ng_slice(tape, x, 1, t, t + 1);
-    return part ? ng_reshape(tape, part, NG_SHAPE(x->shape.dim[0], x->shape.dim[2])) : NULL;
-}
-
-/* The i-th of the gates (N, G H). */
-static ng_tensor *gate(ng_tape *tape, ng_tensor *gates, int64_t i, int64_t hidden)
-{
-    return ng_slice(tape, gates, -1, i * hidden, (i + 1) * hidden);
+    return ng_squeeze(tape, ng_slice(tape, x, 1, t, t + 1), 1);
 }
 
 static ng_tensor *with_bias(ng_tape *tape, ng_tensor *x, ng_tensor *bias)
@@ -110,8 +103,9 @@ static ng_tensor *gru_step(ng_tape *tape, const ng_recurrent_composition *of, ng
     ng_tensor *open =
         ng_add(tape, ng_slice(tape, a, -1, 0, 2 * n), ng_slice(tape, p, -1, 0, 2 * n));
     open = ng_sigmoid(tape, open);
-    ng_tensor *r = gate(tape, open, 0, n), *z = gate(tape, open, 1, n);
-    ng_tensor *new = ng_add(tape, gate(tape, a, 2, n), ng_mul(tape, r, gate(tape, p, 2, n)));
+    ng_tensor *r = ng_features(tape, open, 0, n), *z = ng_features(tape, open, 1, n);
+    ng_tensor *new =
+        ng_add(tape, ng_features(tape, a, 2, n), ng_mul(tape, r, ng_features(tape, p, 2, n)));
     new = ng_tanh(tape, new);
     return ng_add(tape, new, ng_mul(tape, z, ng_sub(tape, h, new)));
 }
@@ -124,10 +118,10 @@ static ng_tensor *lstm_step(ng_tape *tape, const ng_recurrent_composition *of, n
     const int64_t n = h->shape.dim[1];
     ng_tensor *gates = ng_add(tape, a, recurrent_product(tape, of, NG_PLACE_HIDDEN, h, mask));
     ng_tensor *open = ng_sigmoid(tape, ng_slice(tape, gates, -1, 0, 2 * n)); /* i and f */
-    ng_tensor *g = ng_tanh(tape, gate(tape, gates, 2, n));
-    ng_tensor *o = ng_sigmoid(tape, gate(tape, gates, 3, n));
-    *c = ng_add(tape, ng_mul(tape, gate(tape, open, 1, n), *c),
-                ng_mul(tape, gate(tape, open, 0, n), g));
+    ng_tensor *g = ng_tanh(tape, ng_features(tape, gates, 2, n));
+    ng_tensor *o = ng_sigmoid(tape, ng_features(tape, gates, 3, n));
+    *c = ng_add(tape, ng_mul(tape, ng_features(tape, open, 1, n), *c),
+                ng_mul(tape, ng_features(tape, open, 0, n), g));
     ng_tensor *seen = of->norm ? of->norm(of->layer, tape, NG_PLACE_STATE, *c, mask) : *c;
     return ng_mul(tape, o, ng_tanh(tape, seen));
 }
@@ -183,7 +177,7 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
     x = without_padding(tape, x, of->lengths);
     ng_tensor *a = recurrent_product(tape, of, NG_PLACE_INPUT, x, taken);
     if (!a || !taken || !last->h || !last->c) return NULL;
-    if (rows == 0 || steps == 0) return gate(tape, a, 0, hidden); /* empty, as y is */
+    if (rows == 0 || steps == 0) return ng_features(tape, a, 0, hidden); /* empty, as y is */
     ng_tensor **y = ng_tape_memory(tape, (size_t)steps * sizeof(ng_tensor *));
     if (!y) return NULL;
     for (int64_t i = 0; i < steps; i++) {
@@ -265,7 +259,7 @@ static const ng_op lstm_op = {
 bool ng_lengths_ok(const char *function, ng_tape *tape, ng_tensor *lengths, int64_t rows,
                    int64_t steps)
 {
-    if (!ng_norm_given(function, "lengths", lengths)) return false;
+    if (!ng_given_or_none(function, "lengths", lengths)) return false;
     if (ng_is_none(lengths)) return true;
     if (!ng_accepts_index(function, tape, "lengths", lengths)) return false;
     if (!ng_has_shape(function, "lengths", lengths, NG_SHAPE(rows))) return false;
@@ -297,26 +291,15 @@ static bool recurrent_weights_fit(const char *function, const ng_tensor *x, int6
            ng_has_shape(function, "bias_hh", w->bias_hh, NG_SHAPE(hh.dim[0]));
 }
 
-/* Whether none of x, W_ih, W_hh, b_ih, b_hh, h0, c0 is NULL. */
-static bool all_given(const char *function, ng_tensor *const *in)
-{
-    static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
-                                        "bias_hh", "h",         "c"};
-    for (int i = 0; i < LENGTHS; i++)
-        if (i < BIAS_IH ? !ng_given(function, names[i], in[i])
-                        : !ng_norm_given(function, names[i], in[i]))
-            return false;
-    return true;
-}
-
 bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cell cell,
                        const ng_recurrent_composition *of)
 {
     const ng_recurrent_weights *w = &of->weights;
     ng_tensor *const in[] = {x,          w->weight_ih, w->weight_hh, w->bias_ih,
                              w->bias_hh, of->first.h,  of->first.c};
-    if (!all_given(function, in) || !ng_accepts(function, tape, BIAS_IH, in) ||
-        !ng_accepts_optional(function, tape, LENGTHS, in) ||
+    static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
+                                        "bias_hh", "h",         "c"};
+    if (!ng_accepts_named(function, tape, BIAS_IH, LENGTHS, in, names) ||
         !recurrent_weights_fit(function, x, ng_cell_gates(cell), w))
         return false;
     const ng_shape state = NG_SHAPE(x->shape.dim[0], w->weight_hh->shape.dim[1]);
@@ -349,8 +332,7 @@ static bool recurrent_keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_sha
 /* The i-th of the last states, which follow the steps of y: (N, H) */
 static ng_tensor *last_state(ng_tape *tape, ng_tensor *y, const ng_recurrent_shape *s, int64_t i)
 {
-    ng_tensor *state = ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1);
-    return ng_reshape(tape, state, NG_SHAPE(s->rows, s->hidden));
+    return ng_squeeze(tape, ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1), 1);
 }
 
 static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,

@@ -30,22 +30,23 @@ static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options
     return ng_accepts_reduction(function, tape, options, r->reduced);
 }
 
+ng_shape ng_reduced_shape(ng_shape shape, const bool *reduced, bool keepdim)
+{
+    ng_shape left = NG_SCALAR;
+    for (int i = 0; i < shape.rank; i++)
+        if (!reduced[i] || keepdim) left.dim[left.rank++] = reduced[i] ? 1 : shape.dim[i];
+    return left;
+}
+
 /* x's shape with length 1 for every reduced axis, which broadcasts to x. */
 static ng_shape kept_shape(ng_shape shape, const reduction *r)
 {
-    for (int i = 0; i < shape.rank; i++)
-        if (r->reduced[i]) shape.dim[i] = 1;
-    return shape;
+    return ng_reduced_shape(shape, r->reduced, true);
 }
 
-static ng_shape reduced_shape(const ng_reduce_options *options, const reduction *r)
+static ng_shape result_shape(const ng_reduce_options *options, const reduction *r)
 {
-    const ng_shape shape = options->x->shape;
-    if (options->keepdim) return kept_shape(shape, r);
-    ng_shape left = NG_SCALAR;
-    for (int i = 0; i < shape.rank; i++)
-        if (!r->reduced[i]) left.dim[left.rank++] = shape.dim[i];
-    return left;
+    return ng_reduced_shape(options->x->shape, r->reduced, options->keepdim);
 }
 
 /* The number of elements per result. */
@@ -190,7 +191,7 @@ ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
     if (!accepts("ng_sum", tape, &options, &r)) return NULL;
-    return reduce(tape, &sum_op, sum_pass, options.x, r, reduced_shape(&options, &r));
+    return reduce(tape, &sum_op, sum_pass, options.x, r, result_shape(&options, &r));
 }
 
 ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options)
@@ -198,7 +199,7 @@ ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options)
     reduction r;
     if (!accepts("ng_mean", tape, &options, &r)) return NULL;
     r.scale = 1 / (double)reduced_count(options.x->shape, &r);
-    return reduce(tape, &mean_op, sum_pass, options.x, r, reduced_shape(&options, &r));
+    return reduce(tape, &mean_op, sum_pass, options.x, r, result_shape(&options, &r));
 }
 
 /* x -> shape: sums over leading axes, and over axes that were repeated. */
@@ -266,7 +267,7 @@ ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
     reduction r;
     if (!accepts("ng_max", tape, &options, &r) || !has_elements("ng_max", options.x, &r))
         return NULL;
-    return reduce(tape, &max_op, max_pass, options.x, r, reduced_shape(&options, &r));
+    return reduce(tape, &max_op, max_pass, options.x, r, result_shape(&options, &r));
 }
 
 /* min x = -max -x, also for NaN and equal elements. */
@@ -342,7 +343,7 @@ ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
     if (!accepts("ng_logsumexp", tape, &options, &r)) return NULL;
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y =
-        ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), reduced_shape(&options, &r));
+        ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), result_shape(&options, &r));
     ng_tape_set_recording(tape, was);
     return ng_record(tape, &logsumexp_op, y, &options.x, 1, &r, sizeof r);
 }
@@ -396,8 +397,7 @@ static ng_tensor *reduce_argmax(const char *function, ng_tape *tape, ng_tensor *
     reduction r = {.reduced = {false}};
     r.reduced[along] = true;
     if (!has_elements(function, x, &r)) return NULL;
-    const ng_reduce_options options = {.x = x};
-    ng_tensor *y = ng_result(tape, NG_I64, reduced_shape(&options, &r));
+    ng_tensor *y = ng_result(tape, NG_I64, ng_reduced_shape(x->shape, r.reduced, false));
     if (!y || y->size == 0) return y;
     ng_kernels_for(x->dtype)->argmax(x->data, y->data, ng_shape_span(x->shape, 0, along),
                                      x->shape.dim[along],

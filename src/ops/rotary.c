@@ -83,10 +83,7 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
                 (long long)a.dim, (long long)a.over, (long long)features);
         return NULL;
     }
-    if (!(a.base > 0 && isfinite(a.base))) {
-        ng_fail(NG_EVALUE, "ng_rotary: base is %g, expected a finite number above 0", a.base);
-        return NULL;
-    }
+    if (!ng_above_zero("ng_rotary", "base", a.base)) return NULL;
     return rotary_rotate(tape, x, &a);
 }
 

@@ -3,7 +3,7 @@
 
 /* ---- Index operands ----------------------------------------------------------------------- */
 
-static bool within(const char *function, const ng_tensor *index, int64_t bound)
+bool ng_index_within(const char *function, const ng_tensor *index, int64_t bound)
 {
     const int64_t *at = index->data;
     for (int64_t i = 0; i < index->size; i++) {
@@ -97,7 +97,7 @@ ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index)
     if (!ng_accepts_any("ng_gather_rows", tape, 1, &table) ||
         !ng_accepts_index("ng_gather_rows", tape, "index", index) ||
         !gathered_shape(table, index, &shape) ||
-        !within("ng_gather_rows", index, table->shape.dim[0]))
+        !ng_index_within("ng_gather_rows", index, table->shape.dim[0]))
         return NULL;
     ng_tensor *y = ng_result(tape, table->dtype, shape);
     if (!y) return NULL;
@@ -134,7 +134,7 @@ ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, in
         shape.rank++;
     }
     if (ng_shape_size("ng_scatter_add_rows", shape) < 0 ||
-        !within("ng_scatter_add_rows", index, rows))
+        !ng_index_within("ng_scatter_add_rows", index, rows))
         return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y ||

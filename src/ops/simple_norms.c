@@ -81,51 +81,39 @@ static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
     return ng_reshape(tape, ng_avg_pool2d(tape, x, size, .kernel_w = 1, .stride = 1), s);
 }
 
-static bool is_amount(const char *function, const char *option, double value)
+bool ng_local_response_settings_ok(const char *function, const ng_local_response_norm_options *o)
 {
-    if (isfinite(value) && value >= 0) return true;
-    ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number of at least 0", function, option,
-            value);
-    return false;
+    if (o->size < 1 || o->size > INT32_MAX) {
+        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of channels", function,
+                (long long)o->size);
+        return false;
+    }
+    return ng_option_range(function, "alpha", o->alpha, 0, HUGE_VAL) &&
+           ng_option_range(function, "beta", o->beta, 0, HUGE_VAL) &&
+           ng_option_range(function, "k", o->k, 0, HUGE_VAL);
 }
 
 ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
                                        ng_local_response_norm_options options)
 {
     static const char name[] = "ng_local_response_norm";
-    const double alpha = ng_option(options.alpha, 1e-4), beta = ng_option(options.beta, 0.75);
-    const double k = ng_option(options.k, 1);
+    options.alpha = ng_option(options.alpha, 1e-4);
+    options.beta = ng_option(options.beta, 0.75);
+    options.k = ng_option(options.k, 1);
     if (!ng_accepts(name, tape, 1, &x)) return NULL;
     if (x->shape.rank < 2) {
         ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, ...)", name,
                 ng_shape_print(x->shape).text);
         return NULL;
     }
-    if (options.size < 1 || options.size > INT32_MAX) {
-        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of channels", name,
-                (long long)options.size);
-        return NULL;
-    }
-    if (!is_amount(name, "alpha", alpha) || !is_amount(name, "beta", beta) ||
-        !is_amount(name, "k", k))
-        return NULL;
+    if (!ng_local_response_settings_ok(name, &options)) return NULL;
     if (x->size == 0) return ng_mul_scalar(tape, x, 1);
     ng_tensor *near = mean_of_neighbours(tape, ng_square(tape, x), options.size);
-    ng_tensor *base = ng_add_scalar(tape, ng_mul_scalar(tape, near, alpha), k);
-    return ng_mul(tape, x, ng_pow_scalar(tape, base, -beta));
+    ng_tensor *base = ng_add_scalar(tape, ng_mul_scalar(tape, near, options.alpha), options.k);
+    return ng_mul(tape, x, ng_pow_scalar(tape, base, -options.beta));
 }
 
 /* ---- DynamicTanh: y = gamma tanh(alpha x) + beta. Zhu et al. 2025 --------------------------- */
-
-static bool row_fits(const char *function, const char *name, const ng_tensor *c, const ng_tensor *x)
-{
-    const ng_shape expected = NG_SHAPE(x->shape.dim[x->shape.rank - 1]);
-    if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
-            ng_shape_print(c->shape).text, ng_shape_print(expected).text,
-            ng_shape_print(x->shape).text);
-    return false;
-}
 
 static ng_tanh_shape tanh_shape_of(const ng_tensor *x, const ng_tensor *alpha)
 {
@@ -168,10 +156,11 @@ ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_ten
                            ng_tensor *beta)
 {
     static const char name[] = "ng_dynamic_tanh";
+    static const char *const names[] = {"x", "alpha", "gamma", "beta"};
     ng_tensor *inputs[] = {x, alpha, gamma, beta};
-    if (!ng_accepts(name, tape, 2, inputs) || !ng_accepts_optional(name, tape, 4, inputs) ||
-        !ng_has_rows(name, x) || !one_number(name, "alpha", alpha) ||
-        !row_fits(name, "gamma", gamma, x) || !row_fits(name, "beta", beta, x))
+    if (!ng_accepts_named(name, tape, 2, 4, inputs, names) || !ng_has_rows(name, x) ||
+        !one_number(name, "alpha", alpha) ||
+        !ng_affine_fits(name, gamma, beta, NG_SHAPE(ng_dim(x, -1)), x))
         return NULL;
     const ng_tanh_shape shape = tanh_shape_of(x, alpha);
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);

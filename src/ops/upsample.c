@@ -99,24 +99,27 @@ static bool places_of(ng_tape *tape, ng_dtype dtype, const ng_interpolate_option
     return true;
 }
 
+bool ng_resize_mode_ok(const char *function, ng_interpolation mode, bool align_corners)
+{
+    if (mode != NG_NEAREST && mode != NG_LINEAR)
+        ng_fail(NG_EVALUE, "%s: mode is %d, expected NG_NEAREST or NG_LINEAR", function, (int)mode);
+    else if (align_corners && mode != NG_LINEAR)
+        ng_fail(NG_EVALUE, "%s: .align_corners with NG_NEAREST, expected it with NG_LINEAR only",
+                function);
+    else
+        return true;
+    return false;
+}
+
 static bool settings_fit(const char *function, const ng_tensor *x, const ng_interpolate_options *o)
 {
     const ng_shape shape = x->shape;
-    const bool linear = o->mode == NG_LINEAR;
     if ((shape.rank != 3 && shape.rank != 4) || ng_shape_span(shape, 2, shape.rank) == 0) {
         ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, L) or (N, C, H, W) with elements in each",
                 function, ng_shape_print(shape).text);
         return false;
     }
-    if (o->mode != NG_NEAREST && !linear) {
-        ng_fail(NG_EVALUE, "%s: mode is %d, expected NG_NEAREST or NG_LINEAR", function,
-                (int)o->mode);
-        return false;
-    }
-    if (!o->align_corners || linear) return true;
-    ng_fail(NG_EVALUE, "%s: .align_corners with NG_NEAREST, expected it with NG_LINEAR only",
-            function);
-    return false;
+    return ng_resize_mode_ok(function, o->mode, o->align_corners);
 }
 
 /* o->size has one length for each axis of x after the channels. */
