@@ -346,7 +346,7 @@ TEST(constants_that_cannot_be_are_told)
     assert_fails(ng_eye(tape, NG_F32, -1), NG_ESHAPE, "ng_eye");
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
     assert_fails(ng_one_hot(tape, NG_F64, labels, 3), NG_EVALUE,
-                 "ng_one_hot: label 3 at 1, expected 0 .. 2");
+                 "ng_one_hot: label 3 in row 1, expected 0 .. 2");
     assert_fails(ng_one_hot(tape, NG_F64, labels, 0), NG_EVALUE, "ng_one_hot: classes is 0");
     assert_fails(ng_one_hot(tape, NG_F64, labels, -1), NG_EVALUE,
                  "ng_one_hot: -1 classes, expected 0 or more");

@@ -153,6 +153,7 @@ static ng_status fill_struct(const ng_module *from, ng_module *to, const twin *t
     memcpy(to, from, from->type->size);
     to->registry = registry;
     registry->seeded = from->registry->seeded;
+    registry->drawn = from->registry->drawn;
     redirect(to, twins, count);
     const ng_status status = from->type->clone ? from->type->clone(to, from) : NG_OK;
     if (status != NG_OK) memset((char *)to + sizeof *to, 0, from->type->size - sizeof *to);
@@ -172,7 +173,7 @@ static ng_status fill_in(const ng_module *from, ng_module *to, const twin *twins
         ng_copy_values(b.entry->tensor, x);
         b.entry->tensor->requires_grad = x->requires_grad;
         b.entry->tensor->version = x->version;
-        b.entry->initial = a.entry->initial, b.entry->drawn = a.entry->drawn;
+        b.entry->initial = a.entry->initial;
     }
     return status;
 }

@@ -238,23 +238,14 @@ static ng_rng stream_of(uint64_t seed, const char *path)
     return ng_rng_seeded(hash ^ (seed * 0x9e3779b97f4a7c15u));
 }
 
-static void note_drawn(ng_module *self)
+static uint32_t versions_of(const ng_module *self)
 {
+    uint32_t sum = 0;
     for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        if (entry->tensor) entry->drawn = entry->tensor->version;
+        const ng_tensor *tensor = self->registry->entries[i].tensor;
+        if (tensor) sum += tensor->version;
     }
-}
-
-/* Whether no value was set since initialization. */
-static bool is_as_drawn(const ng_module *self)
-{
-    if (self->registry->seeded) return false;
-    for (int i = 0; i < self->registry->count; i++) {
-        const ng_entry *entry = &self->registry->entries[i];
-        if (entry->tensor && entry->drawn != entry->tensor->version) return false;
-    }
-    return true;
+    return sum;
 }
 
 /* Initializes a module after its children, whose values it may use. */
@@ -264,18 +255,20 @@ static void draw_module(ng_module *self, uint64_t seed, const char *path)
         ng_rng rng = stream_of(seed, path);
         self->type->init(self, &rng);
     }
-    note_drawn(self);
+    self->registry->drawn = versions_of(self);
 }
 
-/* After adoption: what nobody has set yet follows its new path, so that equal layers of one
- * network start with different weights. */
+/* After adoption: a module of which no value was set since it was drawn is drawn again by its new
+ * path, so that equal layers of one network start with different weights. */
 static bool draw_again(const ng_module *root, ng_module *self)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_module *child = self->registry->entries[i].child;
         if (child && !draw_again(root, child)) return false;
     }
-    if (is_as_drawn(self)) draw_module(self, 0, ng_module_path(root, self));
+    const struct ng_registry *registry = self->registry;
+    if (!registry->seeded && registry->drawn == versions_of(self))
+        draw_module(self, 0, ng_module_path(root, self));
     return !self->registry->failed;
 }
 
@@ -666,7 +659,7 @@ static void drop_converted(ng_module *root)
 }
 
 /* Exchanges the elements with those of `converted`, so that pointers to the tensor stay valid. */
-static void trade_converted(ng_entry *entry)
+static void trade_converted(ng_module *owner, ng_entry *entry)
 {
     ng_tensor *x = entry->tensor, *converted = entry->converted;
     void *data = x->data;
@@ -676,7 +669,7 @@ static void trade_converted(ng_entry *entry)
     ng_tensor_destroy(x->grad);
     x->grad = NULL;
     x->grad_state = NG_GRAD_NONE;
-    ng_touch(x), entry->drawn++; /* the conversion sets no value */
+    ng_touch(x), owner->registry->drawn++; /* the conversion sets no value */
 }
 
 ng_status ng_module_to(ng_module *module, ng_dtype dtype)
@@ -687,7 +680,7 @@ ng_status ng_module_to(ng_module *module, ng_dtype dtype)
                        ng_dtype_name(dtype));
     const bool converted = convert_tree(module, dtype);
     for (ng_tree_walk w = ng_tree_begin(module); converted && ng_tree_next(&w);)
-        if (w.entry->converted) trade_converted(w.entry);
+        if (w.entry->converted) trade_converted(w.owner, w.entry);
     drop_converted(module);
     return converted ? NG_OK : ng_newest_status();
 }

@@ -27,7 +27,6 @@ typedef struct {
     ng_tensor *tensor;
     ng_tensor *converted; /* during ng_module_to: the converted tensor */
     double initial;       /* the initial value of all elements */
-    uint32_t drawn;       /* the tensor's version at initialization */
 } ng_entry;
 
 struct ng_registry {
@@ -38,6 +37,7 @@ struct ng_registry {
     int place;          /* of the module among its parent's entries */
     int height;         /* levels of children below */
     int64_t parameters; /* registered in the whole tree */
+    uint32_t drawn;     /* the sum of its tensors' versions at initialization */
     bool failed;        /* something could not be registered or drawn */
     bool seeded;        /* initialized by ng_module_init: adoption keeps the values */
 };

@@ -34,6 +34,7 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
+/* The condition that a container hands to all its children is a mask if the layer is .masked. */
 static ng_tensor *batch_norm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     batch_norm *layer = (batch_norm *)self;
@@ -44,6 +45,7 @@ static ng_tensor *batch_norm_masked(ng_module *self, ng_tape *tape, ng_tensor *x
     if (!ng_channels_fit(self, x, options->channels)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     const bool parts = options->ghost && !options->group;
+    if (!options->masked) mask = NG_NONE;
     ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
                          : at_once(layer, tape, x, mask, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
@@ -78,14 +80,8 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .size = sizeof(batch_norm),
                                                  .forward = batch_norm_forward,
+                                                 .forward_conditioned = batch_norm_masked,
                                                  .describe = batch_norm_describe};
-
-/* Its own class, for a container hands the condition to each child that takes one. */
-static const ng_module_class masked_batch_norm_class = {.name = "BatchNorm",
-                                                        .size = sizeof(batch_norm),
-                                                        .forward = batch_norm_forward,
-                                                        .forward_conditioned = batch_norm_masked,
-                                                        .describe = batch_norm_describe};
 
 /* Whether nothing is set of what moves running statistics that there are not, or takes statistics
  * of batches that are never asked. */
@@ -127,8 +123,7 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
 
-    batch_norm *self =
-        (batch_norm *)ng_module_new(options.masked ? &masked_batch_norm_class : &batch_norm_class);
+    batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_var",

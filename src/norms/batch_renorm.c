@@ -16,6 +16,7 @@ static double opening(const ng_batch_renorm_new_options *options, double seen)
     return past < (double)options->ramp ? past / (double)options->ramp : 1;
 }
 
+/* The condition that a container hands to all its children is a mask if the layer is .masked. */
 static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     batch_renorm_layer *layer = (batch_renorm_layer *)self;
@@ -24,6 +25,7 @@ static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor 
     const ng_batch_state *state = &layer->state;
     const double open = opening(options, ng_item(state->batches));
     if (!ng_channels_fit(self, x, options->channels)) return NULL;
+    if (!options->masked) mask = NG_NONE;
     ng_tensor *y = ng_batch_renorm(
         tape, x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
         state->mean, state->spread, .eps = options->eps, .momentum = options->momentum,
@@ -56,15 +58,8 @@ static void batch_renorm_describe(const ng_module *self, char *text, size_t byte
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .size = sizeof(batch_renorm_layer),
                                                    .forward = batch_renorm_forward,
+                                                   .forward_conditioned = batch_renorm_masked,
                                                    .describe = batch_renorm_describe};
-
-/* Its own class, for a container hands the condition to each child that takes one. */
-static const ng_module_class masked_batch_renorm_class = {.name = "BatchRenorm",
-                                                          .size = sizeof(batch_renorm_layer),
-                                                          .forward = batch_renorm_forward,
-                                                          .forward_conditioned =
-                                                              batch_renorm_masked,
-                                                          .describe = batch_renorm_describe};
 
 static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *options)
 {
@@ -88,8 +83,7 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
     options.d_max = ng_option(options.d_max, 5);
     if (!batch_renorm_options_accepted(&options)) return NULL;
 
-    batch_renorm_layer *self = (batch_renorm_layer *)ng_module_new(
-        options.masked ? &masked_batch_renorm_class : &batch_renorm_class);
+    batch_renorm_layer *self = (batch_renorm_layer *)ng_module_new(&batch_renorm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_deviation",

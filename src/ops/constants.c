@@ -148,11 +148,7 @@ ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t 
         return NULL;
     }
     for (int64_t i = 0; i < labels->size; i++)
-        if (label[i] < 0 || label[i] >= classes) {
-            ng_fail(NG_EVALUE, "%s: label %lld at %lld, expected 0 .. %lld", function,
-                    (long long)label[i], (long long)i, (long long)classes - 1);
-            return NULL;
-        }
+        if (!ng_label_ok(function, label[i], i, classes)) return NULL;
     ng_tensor *x = constant(function, tape, dtype, shape);
     if (!x) return NULL;
     memset(x->data, 0, (size_t)x->size * ng_dtype_bytes(dtype));

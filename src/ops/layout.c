@@ -190,7 +190,8 @@ static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, bloc
     const ng_kernels *kernels = ng_kernels_for(dtype);
     const size_t bytes = ng_dtype_bytes(dtype);
     for (int64_t i = 0; i < from.count; i++)
-        kernels->add_to(element_block(x, &from, i, bytes), element_block(y, &to, i, bytes), from.length);
+        kernels->add_to(element_block(x, &from, i, bytes), element_block(y, &to, i, bytes),
+                        from.length);
 }
 
 /* The part of the input that a slice takes, or of the output that the input of a pad fills. */

@@ -9,25 +9,12 @@ typedef struct {
     double scale;
 } reduction;
 
-static bool accepts_unbiased(const char *function, ng_tape *tape, const ng_reduce_options *options,
-                             bool *reduced)
-{
-    return ng_accepts(function, tape, 1, &options->x) &&
-           ng_axes_mark(function, options->axes, options->x->shape.rank, reduced);
-}
-
 bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_options *options,
                           bool *reduced)
 {
-    return accepts_unbiased(function, tape, options, reduced) &&
+    return ng_accepts(function, tape, 1, &options->x) &&
+           ng_axes_mark(function, options->axes, options->x->shape.rank, reduced) &&
            ng_option_idle(function, "unbiased", options->unbiased, "in ng_variance");
-}
-
-static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options *options,
-                    reduction *r)
-{
-    r->scale = 1;
-    return ng_accepts_reduction(function, tape, options, r->reduced);
 }
 
 ng_shape ng_reduced_shape(ng_shape shape, const bool *reduced, bool keepdim)
@@ -189,15 +176,15 @@ static const ng_op sum_to_op = {.name = "sum_to", .gradient = sum_gradient};
 
 ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_sum", tape, &options, &r)) return NULL;
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_sum", tape, &options, r.reduced)) return NULL;
     return reduce(tape, &sum_op, sum_pass, options.x, r, result_shape(&options, &r));
 }
 
 ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_mean", tape, &options, &r)) return NULL;
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_mean", tape, &options, r.reduced)) return NULL;
     r.scale = 1 / (double)reduced_count(options.x->shape, &r);
     return reduce(tape, &mean_op, sum_pass, options.x, r, result_shape(&options, &r));
 }
@@ -236,7 +223,9 @@ static ng_tensor *near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes)
 ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
-    if (!accepts_unbiased("ng_variance", tape, &options, r.reduced)) return NULL;
+    ng_reduce_options biased = options;
+    biased.unbiased = false;
+    if (!ng_accepts_reduction("ng_variance", tape, &biased, r.reduced)) return NULL;
     const int64_t count = reduced_count(options.x->shape, &r);
     const double n = (double)(options.unbiased && count > 0 ? count - 1 : count);
     ng_tensor *x = near_zero(tape, options.x, options.axes);
@@ -264,8 +253,9 @@ static const ng_op max_op = {.name = "max", .gradient = max_gradient};
 
 ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_max", tape, &options, &r) || !has_elements("ng_max", options.x, &r))
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_max", tape, &options, r.reduced) ||
+        !has_elements("ng_max", options.x, &r))
         return NULL;
     return reduce(tape, &max_op, max_pass, options.x, r, result_shape(&options, &r));
 }
@@ -273,8 +263,9 @@ ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
 /* min x = -max -x, also for NaN and equal elements. */
 ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_min", tape, &options, &r) || !has_elements("ng_min", options.x, &r))
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_min", tape, &options, r.reduced) ||
+        !has_elements("ng_min", options.x, &r))
         return NULL;
     options.x = ng_neg(tape, options.x);
     return ng_neg(tape, ng_max_with(tape, options));
@@ -339,8 +330,8 @@ static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction
 
 ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_logsumexp", tape, &options, &r)) return NULL;
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_logsumexp", tape, &options, r.reduced)) return NULL;
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y =
         ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), result_shape(&options, &r));
