@@ -45,21 +45,16 @@ static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidua
                                                             adaptive_residual_forward,
                                                         .describe = adaptive_residual_describe};
 
-static adaptive_residual *self_new(const ng_adaptive_residual_new_options *options)
-{
-    static const char name[] = "ng_adaptive_residual_new";
-    if (!ng_option_positive(name, "dim", options->dim, "features") ||
-        !ng_option_positive(name, "condition", options->condition, "features") ||
-        !ng_norm_eps_ok(name, options->eps))
-        return NULL;
-    return (adaptive_residual *)ng_module_new(&adaptive_residual_class);
-}
-
 ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)
 {
-    if (!ng_given("ng_adaptive_residual_new", "inner", options.inner)) return NULL;
+    static const char name[] = "ng_adaptive_residual_new";
     options.eps = ng_option(options.eps, 1e-6);
-    adaptive_residual *self = self_new(&options);
+    const bool accepted = ng_given(name, "inner", options.inner) &&
+                          ng_option_positive(name, "dim", options.dim, "features") &&
+                          ng_option_positive(name, "condition", options.condition, "features") &&
+                          ng_norm_eps_ok(name, options.eps);
+    adaptive_residual *self =
+        accepted ? (adaptive_residual *)ng_module_new(&adaptive_residual_class) : NULL;
     if (!self) {
         ng_module_free(options.inner);
         return NULL;

@@ -23,17 +23,12 @@ typedef struct {
     ng_tensor *bias;   /* (out), or NG_NONE */
 } conv;
 
-static const conv_class *class_of(const conv *layer)
-{
-    return (const conv_class *)layer->base.type;
-}
-
 /* ---- Forward ------------------------------------------------------------------------------- */
 
 static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const conv *layer = (const conv *)self;
-    const conv_class *type = class_of(layer);
+    const conv_class *type = (const conv_class *)self->type;
     const bool images = type->axes == 2;
     if (!ng_channels_fit(self, x, layer->in)) return NULL;
     const ng_conv_call call = {

@@ -70,7 +70,8 @@ static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place plac
     return parts[0] && parts[1] ? ng_concat(tape, parts, 2, -1) : NULL;
 }
 
-static ng_recurrent_weights standing_in(ng_tape *tape, const ng_recurrent_weights *w)
+/* The weights, or what replaces them in this pass. */
+static ng_recurrent_weights weights_in_use(ng_tape *tape, const ng_recurrent_weights *w)
 {
     return (ng_recurrent_weights){
         ng_parameter_value(tape, w->weight_ih), ng_parameter_value(tape, w->weight_hh),
@@ -83,12 +84,12 @@ static ng_tensor *composed(const recurrent *layer, ng_tape *tape, ng_tensor *x, 
 {
     const ng_recurrent_composition of = {.cell = layer->cell,
                                          .reverse = reverse,
-                                         .weights = standing_in(tape, &d->weights),
+                                         .weights = weights_in_use(tape, &d->weights),
                                          .first = *state,
                                          .lengths = lengths,
                                          .norm = normalized,
                                          .layer = d};
-    if (!ng_recurrent_fits(layer->base.type->name, tape, x, layer->cell, &of)) return NULL;
+    if (!ng_recurrent_fits(layer->base.type->name, tape, x, &of)) return NULL;
     return ng_recurrent_composed(tape, x, &of, state);
 }
 
@@ -99,7 +100,7 @@ static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor
     direction d = direction_at(layer, which);
     const bool reverse = which % directions_in(layer);
     if (layer->options.norm) return composed(layer, tape, x, &d, reverse, lengths, state);
-    const ng_recurrent_weights weights = standing_in(tape, &d.weights);
+    const ng_recurrent_weights weights = weights_in_use(tape, &d.weights);
     const ng_recurrent_options options = {.reverse = reverse,
                                           .relu = layer->cell == NG_CELL_RELU,
                                           .last = wanted ? state : NULL,

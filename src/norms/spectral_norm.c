@@ -127,22 +127,16 @@ static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",
                                                     .init = spectral_norm_init,
                                                     .describe = spectral_norm_describe};
 
-static spectral_norm *spectral_norm_create(const ng_spectral_norm_new_options *options,
-                                           ng_reparameterized *r)
-{
-    static const char name[] = "ng_spectral_norm_new";
-    const bool accepted =
-        ng_option_positive(name, "iterations", options->iterations, "iterations") &&
-        ng_norm_eps_ok(name, options->eps) && ng_reparameterize(name, options->inner, r);
-    return accepted ? (spectral_norm *)ng_module_new(&spectral_norm_class) : NULL;
-}
-
 ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
 {
+    static const char name[] = "ng_spectral_norm_new";
     ng_reparameterized r;
     if (options.iterations == 0) options.iterations = 1;
     options.eps = ng_option(options.eps, 1e-12);
-    spectral_norm *self = spectral_norm_create(&options, &r);
+    const bool accepted =
+        ng_option_positive(name, "iterations", options.iterations, "iterations") &&
+        ng_norm_eps_ok(name, options.eps) && ng_reparameterize(name, options.inner, &r);
+    spectral_norm *self = accepted ? (spectral_norm *)ng_module_new(&spectral_norm_class) : NULL;
     if (!self) {
         ng_module_free(options.inner);
         return NULL;

@@ -22,17 +22,15 @@ static ng_shape weight_shape(const ng_conv_shape *s)
     return NG_SHAPE(s->outputs, s->channels / s->groups, w->kernel[0], w->kernel[1]);
 }
 
-ng_conv2d_options ng_conv2d_settings(const ng_conv_shape *shape)
+ng_conv_call ng_conv_call_of(ng_tensor *x, ng_tensor *weight, const ng_conv_shape *shape)
 {
-    const ng_windows *w = &shape->windows;
-    return (ng_conv2d_options){.stride_h = w->stride[0],
-                               .stride_w = w->stride[1],
-                               .padding_h = w->padding[0],
-                               .padding_w = w->padding[1],
-                               .dilation_h = w->dilation[0],
-                               .dilation_w = w->dilation[1],
-                               .groups = shape->groups,
-                               .bias = NG_NONE};
+    return (ng_conv_call){.function = "conv2d",
+                          .x = x,
+                          .weight = weight,
+                          .bias = NG_NONE,
+                          .axes = 2,
+                          .groups = shape->groups,
+                          .window = ng_window_of(&shape->windows)};
 }
 
 /* dx of a convolution whose images have the rows and columns of `windows`: what stride leaves over
@@ -41,15 +39,12 @@ static ng_tensor *conv2d_dx(ng_tape *tape, ng_tensor *dy, ng_tensor *weight,
                             const ng_conv_shape *shape)
 {
     const ng_windows *w = &shape->windows;
-    int64_t left[2];
+    ng_conv_call call = ng_conv_call_of(dy, weight, shape);
     for (int i = 0; i < 2; i++)
-        left[i] = w->size[i] + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1 -
-                  (w->out[i] - 1) * w->stride[i];
-    return ng_conv_transpose2d(tape, dy, weight, NG_NONE, .stride_h = w->stride[0],
-                               .stride_w = w->stride[1], .padding_h = w->padding[0],
-                               .padding_w = w->padding[1], .dilation_h = w->dilation[0],
-                               .dilation_w = w->dilation[1], .output_padding_h = left[0],
-                               .output_padding_w = left[1], .groups = shape->groups);
+        call.output_padding[i] = w->size[i] + 2 * w->padding[i] -
+                                 w->dilation[i] * (w->kernel[i] - 1) - 1 -
+                                 (w->out[i] - 1) * w->stride[i];
+    return ng_transposed_convolution(tape, call);
 }
 
 /* The gradients of the weight's gradient; its cotangent u has the weight's shape. */
@@ -58,7 +53,7 @@ static void dweight_gradient(ng_tape *tape, const ng_node *node, ng_tensor *u, n
     const ng_conv_shape *shape = node->attributes;
     ng_tensor *x = node->inputs[0], *dy = node->inputs[1];
     if (ng_wants(dx, 0)) dx[0] = conv2d_dx(tape, dy, u, shape);
-    if (ng_wants(dx, 1)) dx[1] = ng_conv2d_with(tape, x, u, ng_conv2d_settings(shape));
+    if (ng_wants(dx, 1)) dx[1] = ng_convolution(tape, ng_conv_call_of(x, u, shape));
 }
 
 static const ng_op dweight_op = {.name = "conv2d_dweight", .gradient = dweight_gradient};

@@ -15,7 +15,7 @@ static void transposed_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
 {
     const ng_conv_shape *shape = node->attributes;
     ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    if (ng_wants(dx, 0)) dx[0] = ng_conv2d_with(tape, dy, weight, ng_conv2d_settings(shape));
+    if (ng_wants(dx, 0)) dx[0] = ng_convolution(tape, ng_conv_call_of(dy, weight, shape));
     if (ng_wants(dx, 1)) dx[1] = ng_conv2d_dweight(tape, dy, x, shape);
 }
 

@@ -291,7 +291,7 @@ ng_tensor *ng_conv_as_given(ng_tape *tape, ng_tensor *y, const ng_conv_call *cal
 ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy,
                              const ng_conv_shape *shape);
 
-/* The settings of a convolution of that shape, for rules. */
-ng_conv2d_options ng_conv2d_settings(const ng_conv_shape *shape);
+/* A call of a convolution of that shape, or of its transposed one, for rules. */
+ng_conv_call ng_conv_call_of(ng_tensor *x, ng_tensor *weight, const ng_conv_shape *shape);
 
 #endif

@@ -291,7 +291,7 @@ static bool recurrent_weights_fit(const char *function, const ng_tensor *x, int6
            ng_has_shape(function, "bias_hh", w->bias_hh, NG_SHAPE(hh.dim[0]));
 }
 
-bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cell cell,
+bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x,
                        const ng_recurrent_composition *of)
 {
     const ng_recurrent_weights *w = &of->weights;
@@ -300,10 +300,10 @@ bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cel
     static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
                                         "bias_hh", "h",         "c"};
     if (!ng_accepts_named(function, tape, BIAS_IH, LENGTHS, in, names) ||
-        !recurrent_weights_fit(function, x, ng_cell_gates(cell), w))
+        !recurrent_weights_fit(function, x, ng_cell_gates(of->cell), w))
         return false;
     const ng_shape state = NG_SHAPE(x->shape.dim[0], w->weight_hh->shape.dim[1]);
-    if (cell != NG_CELL_LSTM && !ng_is_none(of->first.c)) {
+    if (of->cell != NG_CELL_LSTM && !ng_is_none(of->first.c)) {
         ng_fail(NG_EVALUE, "%s: c is %s, expected NG_NONE: only an LSTM has one", function,
                 ng_shape_print(of->first.c->shape).text);
         return false;
@@ -335,24 +335,33 @@ static ng_tensor *last_state(ng_tape *tape, ng_tensor *y, const ng_recurrent_sha
     return ng_squeeze(tape, ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1), 1);
 }
 
-static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
-                        const ng_recurrent_composition *of, ng_recurrent_state *last)
+static ng_tensor *recur(const char *function, const ng_op *op, ng_cell cell, ng_tape *tape,
+                        ng_tensor *x, const ng_recurrent_weights *w, ng_recurrent_state first,
+                        const ng_recurrent_options *options)
 {
-    if (!ng_recurrent_fits(function, tape, x, of->cell, of)) return NULL;
-    x = without_padding(tape, x, of->lengths);
+    const ng_recurrent_composition of = {.cell = cell,
+                                         .reverse = options->reverse,
+                                         .weights = *w,
+                                         .first = first,
+                                         .lengths = options->lengths};
+    const bool relu = options->relu && ng_cell_gates(cell) > 1;
+    if (!ng_option_idle(function, "relu", relu, "in ng_rnn") ||
+        !ng_recurrent_fits(function, tape, x, &of))
+        return NULL;
+    x = without_padding(tape, x, of.lengths);
     if (!x) return NULL;
-    const ng_recurrent_weights *w = &of->weights;
     ng_tensor *const in[INPUTS] = {x,          w->weight_ih, w->weight_hh, w->bias_ih,
-                                   w->bias_hh, of->first.h,  of->first.c,  of->lengths};
-    const int64_t states = of->cell == NG_CELL_LSTM ? 2 : 1;
-    recurrent_attributes saved = {.shape = {.cell = of->cell,
+                                   w->bias_hh, first.h,      first.c,      of.lengths};
+    ng_recurrent_state *last = options->last;
+    const int64_t states = cell == NG_CELL_LSTM ? 2 : 1;
+    recurrent_attributes saved = {.shape = {.cell = cell,
                                             .rows = x->shape.dim[0],
                                             .steps = x->shape.dim[1],
                                             .features = x->shape.dim[2],
                                             .hidden = w->weight_hh->shape.dim[1],
                                             .last = last ? states : 0,
-                                            .lengths = of->lengths->data,
-                                            .reverse = of->reverse}};
+                                            .lengths = of.lengths->data,
+                                            .reverse = of.reverse}};
     const ng_recurrent_shape *s = &saved.shape;
     if (ng_shape_size(function, NG_SHAPE(s->rows, s->steps, w->weight_hh->shape.dim[0])) < 0)
         return NULL;
@@ -367,39 +376,23 @@ static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng
     return last->h && last->c ? ng_slice(tape, y, 1, 0, s->steps) : NULL;
 }
 
-static ng_recurrent_composition composition(ng_cell cell, ng_recurrent_weights weights,
-                                            ng_recurrent_state state,
-                                            const ng_recurrent_options *options)
-{
-    return (ng_recurrent_composition){.cell = cell,
-                                      .reverse = options->reverse,
-                                      .weights = weights,
-                                      .first = state,
-                                      .lengths = options->lengths};
-}
-
 ng_tensor *ng_rnn_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
                        ng_recurrent_state state, ng_recurrent_options options)
 {
-    const ng_recurrent_composition of =
-        composition(options.relu ? NG_CELL_RELU : NG_CELL_TANH, weights, state, &options);
-    return recur("ng_rnn", tape, &rnn_op, x, &of, options.last);
+    const ng_cell cell = options.relu ? NG_CELL_RELU : NG_CELL_TANH;
+    return recur("ng_rnn", &rnn_op, cell, tape, x, &weights, state, &options);
 }
 
 ng_tensor *ng_gru_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
                        ng_recurrent_state state, ng_recurrent_options options)
 {
-    const ng_recurrent_composition of = composition(NG_CELL_GRU, weights, state, &options);
-    if (!ng_option_idle("ng_gru", "relu", options.relu, "in ng_rnn")) return NULL;
-    return recur("ng_gru", tape, &gru_op, x, &of, options.last);
+    return recur("ng_gru", &gru_op, NG_CELL_GRU, tape, x, &weights, state, &options);
 }
 
 ng_tensor *ng_lstm_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
                         ng_recurrent_state state, ng_recurrent_options options)
 {
-    const ng_recurrent_composition of = composition(NG_CELL_LSTM, weights, state, &options);
-    if (!ng_option_idle("ng_lstm", "relu", options.relu, "in ng_rnn")) return NULL;
-    return recur("ng_lstm", tape, &lstm_op, x, &of, options.last);
+    return recur("ng_lstm", &lstm_op, NG_CELL_LSTM, tape, x, &weights, state, &options);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
