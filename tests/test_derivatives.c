@@ -226,7 +226,7 @@ TEST(what_does_not_fit_is_told)
     assert_fails(ng_hessian(tape, y, x), NG_ESHAPE,
                  "ng_hessian: y has shape (3,), expected one element");
     ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_OK);
-    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,) as its input");
+    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,)");
     ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
     assert_fails(ng_hvp(tape, ng_sum(tape, y), &x, 1, &floats, &found), NG_EDTYPE,
                  "ng_hvp: vector 1 is float32 (3,), expected float64 (3,)");
@@ -342,7 +342,7 @@ TEST(constants_that_cannot_be_are_told)
     assert_fails(ng_arange(tape, NG_F32, 0, 1, 0), NG_EVALUE,
                  "ng_arange: from 0 to 1 in steps of 0");
     assert_fails(ng_arange(tape, NG_F32, 0, 1e18, 1), NG_EVALUE,
-                 "ng_arange: 1e+18 numbers from 0 to 1e+18 in steps of 1");
+                 "ng_arange: from 0 to 1e+18 in steps of 1, expected finite");
     assert_fails(ng_eye(tape, NG_F32, -1), NG_ESHAPE, "ng_eye");
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
     assert_fails(ng_one_hot(tape, NG_F64, labels, 3), NG_EVALUE,

@@ -30,13 +30,8 @@ static bool using_fits(const char *path, const ng_tensor *own, const ng_tape *ta
 {
     char role[160];
     snprintf(role, sizeof role, "the tensor for %s", path);
-    if (!ng_given(using_name, role, value) || !ng_usable(using_name, role, 0, tape, value))
-        return false;
-    if (!ng_has_shape(using_name, role, value, own->shape)) return false;
-    if (value->dtype == own->dtype) return true;
-    ng_fail(NG_EDTYPE, "%s: %s is %s, expected %s", using_name, role, ng_dtype_name(value->dtype),
-            ng_dtype_name(own->dtype));
-    return false;
+    return ng_given(using_name, role, value) && ng_usable(using_name, role, 0, tape, value) &&
+           ng_has_type(using_name, role, value, own->dtype, own->shape);
 }
 
 /* Collects the parameters of the tree in `own`; false if a value does not fit. */

@@ -158,13 +158,7 @@ ACTIVATION(selu, NG_MAP_SELU, NULL, selu_definition)
 
 /* ---- Composed ------------------------------------------------------------------------------ */
 
-/* y = x > 0 ? x : left */
-static ng_tensor *where_positive(ng_tape *tape, ng_tensor *x, ng_tensor *left)
-{
-    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
-    return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
-}
-
+/* y = x > 0 ? x : slope x */
 ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
 {
     if (!ng_accepts("ng_prelu", tape, 2, (ng_tensor *[]){x, slope})) return NULL;
@@ -179,7 +173,8 @@ ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
     if (x->shape.rank == 0) slope = ng_reshape(tape, slope, NG_SCALAR);
     ng_tensor *low = ng_clamp(tape, x, -(double)INFINITY, 0); /* no infinity that does not count */
     ng_tensor *left = ng_mul(tape, low, one ? slope : ng_per_channel(tape, slope, x));
-    return where_positive(tape, x, left);
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
 }
 
 /* y = a sigmoid(b) */

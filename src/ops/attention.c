@@ -10,7 +10,6 @@
  * computed again, a block at a time. Dao et al. 2022. So is the mask of dropout, from its seed. */
 #include "kernels/dropout.h"
 #include "ops/op.h"
-#include <float.h>
 #include <math.h>
 
 typedef struct {
@@ -72,9 +71,6 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
     return mask;
 }
 
-/* A lower bound of all finite scores. */
-static double lowest(ng_dtype dtype) { return dtype == NG_F32 ? -(double)FLT_MAX : -DBL_MAX; }
-
 /* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
  * place a 1 divides. */
 static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
@@ -88,7 +84,7 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 
     ng_tensor *scores = ng_matmul(tape, q, k, .transpose_b = true);
     scores = ng_mul_scalar(tape, scores, saved->shape.scale);
-    scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, lowest(dtype)));
+    scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, -ng_largest(dtype)));
     ng_tensor *weights = ng_exp(tape, ng_shifted(tape, scores));
     weights = ng_where(tape, sees, weights, zero);
     ng_tensor *sum = ng_sum(tape, weights, .axes = NG_AXES(-1), .keepdim = true);

@@ -39,12 +39,9 @@ static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *i
         if (!derivatives_has_gradient(function, "input", i + 1, tape, x) ||
             !ng_usable(function, "vector", i + 1, tape, v))
             return false;
-        if (v->dtype == x->dtype && ng_shape_equal(v->shape, x->shape)) continue;
-        ng_fail(v->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
-                "%s: vector %d is %s %s, expected %s %s as its input", function, i + 1,
-                ng_dtype_name(v->dtype), ng_shape_print(v->shape).text, ng_dtype_name(x->dtype),
-                ng_shape_print(x->shape).text);
-        return false;
+        char name[24];
+        snprintf(name, sizeof name, "vector %d", i + 1);
+        if (!ng_has_type(function, name, v, x->dtype, x->shape)) return false;
     }
     return true;
 }

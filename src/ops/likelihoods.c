@@ -14,15 +14,9 @@ typedef struct {
 static bool label_weights_fit(const char *function, const ng_tape *tape, const ng_tensor *x,
                               const ng_tensor *weights)
 {
-    if (!weights) return true;
-    if (!ng_usable(function, "weights", 0, tape, weights)) return false;
-    const ng_shape expected = {.rank = 1, .dim = {ng_dim(x, -1)}};
-    if (weights->dtype == x->dtype && ng_shape_equal(weights->shape, expected)) return true;
-    ng_fail(weights->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
-            "%s: weights is %s %s, expected %s %s", function, ng_dtype_name(weights->dtype),
-            ng_shape_print(weights->shape).text, ng_dtype_name(x->dtype),
-            ng_shape_print(expected).text);
-    return false;
+    return !weights ||
+           (ng_usable(function, "weights", 0, tape, weights) &&
+            ng_has_type(function, "weights", weights, x->dtype, NG_SHAPE(ng_dim(x, -1))));
 }
 
 bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)

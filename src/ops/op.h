@@ -49,7 +49,8 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
         dx[0] = formula;                                                                           \
     }
 
-/* x, and the largest numbers of its dtype for the infinities. */
+/* The largest number of a floating dtype; x, and these for the infinities. */
+double ng_largest(ng_dtype dtype);
 ng_tensor *ng_finite(ng_tape *tape, ng_tensor *x);
 
 /* y = binary(a, b), broadcasting, recorded as `op`. */

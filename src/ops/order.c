@@ -142,6 +142,16 @@ static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, boo
     return y;
 }
 
+/* The first k elements along an axis, and their indices. */
+static ng_tensor *taken(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending,
+                        ng_tensor **indices)
+{
+    ng_tensor *index = ordered(tape, x, along, k, descending);
+    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, along) : NULL;
+    if (y && indices) *indices = index;
+    return y;
+}
+
 ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
 {
     static const char function[] = "ng_argsort";
@@ -159,10 +169,7 @@ ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
     const int along = ng_axis_index(function, options.axis, x->shape.rank);
     if (along < 0) return NULL;
-    ng_tensor *index = ordered(tape, x, along, x->shape.dim[along], options.descending);
-    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, options.axis) : NULL;
-    if (y && options.index) *options.index = index;
-    return y;
+    return taken(tape, x, along, x->shape.dim[along], options.descending, options.index);
 }
 
 ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_options options)
@@ -176,10 +183,7 @@ ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_option
                 (long long)k, (long long)x->shape.dim[along], along, ng_shape_print(x->shape).text);
         return NULL;
     }
-    ng_tensor *index = ordered(tape, x, along, k, !options.smallest);
-    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, along) : NULL;
-    if (y && options.index) *options.index = index;
-    return y;
+    return taken(tape, x, along, k, !options.smallest, options.index);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

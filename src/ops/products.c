@@ -154,7 +154,7 @@ ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
     const double eps = ng_option(options.eps, 1e-8);
     if (axis < 0) return NULL;
     if (!ng_option_range(function, "eps", eps, 0, HUGE_VAL)) return NULL;
-    const double most = a->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    const double most = ng_largest(a->dtype);
     const ng_axes along = {.count = 1, .axis = {axis}};
     ng_tensor *of[2];
     for (int i = 0; i < 2; i++) {
