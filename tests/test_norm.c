@@ -968,9 +968,9 @@ TEST(row_norm_says_what_is_wrong)
               *scalar = own(ng_ones_new(NG_F32, NG_SCALAR));
 
     assert_fails(ng_layer_norm(tape, x, three, NG_NONE, 1e-5), NG_ESHAPE,
-                 "ng_layer_norm: gamma of shape (3,), expected (4,) for x of shape (2, 4)");
+                 "ng_layer_norm: gamma of shape (3,), expected (4,) for a tensor of shape (2, 4)");
     assert_fails(ng_layer_norm(tape, x, NG_NONE, three, 1e-5), NG_ESHAPE,
-                 "ng_layer_norm: beta of shape (3,), expected (4,) for x of shape (2, 4)");
+                 "ng_layer_norm: beta of shape (3,), expected (4,) for a tensor of shape (2, 4)");
     assert_fails(ng_rms_norm(tape, x, three, 1e-5), NG_ESHAPE, "ng_rms_norm: gamma of shape (3,)");
     assert_fails(ng_layer_norm(tape, x, doubles, NG_NONE, 1e-5), NG_EDTYPE,
                  "ng_layer_norm: dtypes differ: operand 1 is float32, operand 2 is float64");
@@ -1210,7 +1210,7 @@ TEST(batch_norm_says_what_is_wrong)
                  "ng_batch_norm: x of shape (8,), expected (N, C), (N, C, L) or (N, C, H, W)");
     assert_fails(ng_batch_norm(tape, x, vector, NG_NONE, NG_NONE, NG_NONE, .training = true),
                  NG_ESHAPE,
-                 "ng_batch_norm: gamma of shape (8,), expected (4,) for x of shape (8, 4)");
+                 "ng_batch_norm: gamma of shape (8,), expected (4,) for a tensor of shape (8, 4)");
     assert_fails(ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, vector, .training = true),
                  NG_ESHAPE, "ng_batch_norm: running_var of shape (8,)");
     assert_fails(ng_batch_norm(tape, x, NG_NONE, NG_NONE, doubles, NG_NONE, .training = true),

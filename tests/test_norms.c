@@ -1185,7 +1185,7 @@ TEST(ops_say_what_is_wrong)
                  NG_EVALUE,
                  "ng_ghost_batch_norm: size is 0, expected a positive number of samples");
     assert_fails(ng_weight_norm(tape, x, six), NG_ESHAPE,
-                 "ng_weight_norm: g of shape (6,), expected (2,) for a weight of shape (2, 6, 3)");
+                 "ng_weight_norm: g of shape (6,), expected (2,) for a tensor of shape (2, 6, 3)");
     assert_fails(ng_spectral_norm(tape, x, six, two), NG_ESHAPE,
                  "ng_spectral_norm: u of shape (6,)");
 }

@@ -78,29 +78,24 @@ static ng_recurrent_weights weights_in_use(ng_tape *tape, const ng_recurrent_wei
         ng_parameter_value(tape, w->bias_ih), ng_parameter_value(tape, w->bias_hh)};
 }
 
-/* The steps of one direction as ops. */
-static ng_tensor *composed(const recurrent *layer, ng_tape *tape, ng_tensor *x, direction *d,
-                           bool reverse, ng_tensor *lengths, ng_recurrent_state *state)
-{
-    const ng_recurrent_composition of = {.cell = layer->cell,
-                                         .reverse = reverse,
-                                         .weights = weights_in_use(tape, &d->weights),
-                                         .first = *state,
-                                         .lengths = lengths,
-                                         .norm = normalized,
-                                         .layer = d};
-    if (!ng_recurrent_fits(layer->base.type->name, tape, x, &of)) return NULL;
-    return ng_recurrent_composed(tape, x, &of, state);
-}
-
 /* Runs one direction of one layer from *state, which becomes the last state if that is wanted. */
 static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t which,
                                 ng_tensor *lengths, ng_recurrent_state *state, bool wanted)
 {
     direction d = direction_at(layer, which);
     const bool reverse = which % directions_in(layer);
-    if (layer->options.norm) return composed(layer, tape, x, &d, reverse, lengths, state);
     const ng_recurrent_weights weights = weights_in_use(tape, &d.weights);
+    if (layer->options.norm) {
+        const ng_recurrent_composition of = {.cell = layer->cell,
+                                             .reverse = reverse,
+                                             .weights = weights,
+                                             .first = *state,
+                                             .lengths = lengths,
+                                             .norm = normalized,
+                                             .layer = &d};
+        const bool fits = ng_recurrent_fits(layer->base.type->name, tape, x, &of);
+        return fits ? ng_recurrent_composed(tape, x, &of, state) : NULL;
+    }
     const ng_recurrent_options options = {.reverse = reverse,
                                           .relu = layer->cell == NG_CELL_RELU,
                                           .last = wanted ? state : NULL,

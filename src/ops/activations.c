@@ -180,16 +180,9 @@ ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
 /* y = a sigmoid(b) */
 ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
 {
-    if (!ng_accepts("ng_glu", tape, 1, &x)) return NULL;
-    const int last = x->shape.rank - 1;
-    if (last < 0 || x->shape.dim[last] % 2 != 0) {
-        ng_fail(NG_ESHAPE, "ng_glu: x is %s, expected an even last dimension",
-                ng_shape_print(x->shape).text);
-        return NULL;
-    }
-    const int64_t n = x->shape.dim[last] / 2;
-    ng_tensor *a = ng_slice(tape, x, last, 0, n), *b = ng_slice(tape, x, last, n, 2 * n);
-    return ng_mul(tape, a, ng_sigmoid(tape, b));
+    if (!ng_accepts("ng_glu", tape, 1, &x) || !ng_has_halves("ng_glu", x)) return NULL;
+    const int64_t n = ng_dim(x, -1) / 2;
+    return ng_mul(tape, ng_features(tape, x, 0, n), ng_sigmoid(tape, ng_features(tape, x, 1, n)));
 }
 
 /* y = x / (1 + |x|), beyond 1 as sign(x) (1 - 1 / (1 + |x|)): its slope 1 / (1 + |x|)^2 is no

@@ -45,10 +45,7 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
 {
     const ng_attention_shape *s = &saved->shape;
     ng_tensor *sees = ng_result_full(tape, dtype, NG_SHAPE(s->queries, s->keys), 1);
-    const int64_t rows = sees && sees->size > 0 && s->causal ? s->queries : 0;
-    for (int64_t t = 0; t < rows; t++)
-        for (int64_t j = 0; j < s->keys; j++)
-            if (j > t + s->keys - s->queries) ng_tensor_store(sees, t * s->keys + j, 0);
+    if (s->causal) sees = ng_tril(tape, sees, s->keys - s->queries);
     if (ng_is_none(mask)) return sees;
     ng_tensor *keys = ng_reshape(tape, mask, NG_SHAPE(s->batches, 1, 1, s->keys));
     ng_tensor *zero = ng_full(tape, dtype, NG_SCALAR, 0);
@@ -85,7 +82,7 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *scores = ng_matmul(tape, q, k, .transpose_b = true);
     scores = ng_mul_scalar(tape, scores, saved->shape.scale);
     scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, -ng_largest(dtype)));
-    ng_tensor *weights = ng_exp(tape, ng_shifted(tape, scores));
+    ng_tensor *weights = ng_exp(tape, ng_shifted(tape, scores, -1));
     weights = ng_where(tape, sees, weights, zero);
     ng_tensor *sum = ng_sum(tape, weights, .axes = NG_AXES(-1), .keepdim = true);
     sum = ng_where(tape, ng_detach(tape, sum), sum, one);

@@ -170,6 +170,23 @@ static ng_status zeros_for(ng_tape *tape, ng_tensor *const *inputs, int count, n
     return NG_OK;
 }
 
+/* g . v, recorded, where g is the gradient of y, or of y . cotangent unless that is NULL. */
+static ng_tensor *gradient_along(const char *function, ng_tape *tape, ng_tensor *y,
+                                 ng_tensor *cotangent, ng_tensor *const *inputs,
+                                 ng_tensor *const *vectors, int count, bool allow_unused)
+{
+    ng_tensor **g = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
+    const ng_gradients_options options = {.gradients = g,
+                                          .cotangents = cotangent ? &cotangent : NULL,
+                                          .record = true,
+                                          .allow_unused = allow_unused};
+    if (!g || ng_gradients_for(function, tape, &y, 1, inputs, count, options) != NG_OK) return NULL;
+    const bool was = ng_tape_set_recording(tape, true);
+    ng_tensor *along = dot_of_lists(tape, g, vectors, count);
+    ng_tape_set_recording(tape, was);
+    return along;
+}
+
 /* The gradient of g . v, where g is the gradient. */
 ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
                       ng_tensor *const *vectors, ng_hvp_options options)
@@ -180,21 +197,15 @@ ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int
         return ng_newest_status();
     if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y))
         return ng_newest_status();
-    ng_tensor **g = ng_tape_memory(tape, 2 * (size_t)n_inputs * sizeof(ng_tensor *));
-    if (!g) return ng_newest_status();
-    ng_tensor **products = g + n_inputs;
-    ng_status status =
-        ng_gradients_for(function, tape, &y, 1, inputs, n_inputs,
-                         (ng_gradients_options){
-                             .gradients = g, .record = true, .allow_unused = options.allow_unused});
-    if (status != NG_OK) return status;
-    const bool was = ng_tape_set_recording(tape, true);
-    ng_tensor *along = dot_of_lists(tape, g, vectors, n_inputs);
-    ng_tape_set_recording(tape, was);
+    ng_tensor **products = ng_tape_memory(tape, (size_t)n_inputs * sizeof(ng_tensor *));
+    ng_tensor *along = products ? gradient_along(function, tape, y, NULL, inputs, vectors, n_inputs,
+                                                 options.allow_unused)
+                                : NULL;
     if (!along) return ng_newest_status();
-    status = ng_is_none(along) ? zeros_for(tape, inputs, n_inputs, products)
-                               : ng_gradients(tape, &along, 1, inputs, n_inputs, products,
-                                              .record = options.record, .allow_unused = true);
+    const ng_status status = ng_is_none(along)
+                                 ? zeros_for(tape, inputs, n_inputs, products)
+                                 : ng_gradients(tape, &along, 1, inputs, n_inputs, products,
+                                                .record = options.record, .allow_unused = true);
     if (status == NG_OK) memcpy(options.products, products, (size_t)n_inputs * sizeof(ng_tensor *));
     return status;
 }
@@ -207,19 +218,11 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
         !vectors_fit(function, tape, inputs, options.vectors, n_inputs))
         return NULL;
     if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y)) return NULL;
-    ng_tensor **g = ng_tape_memory(tape, (size_t)n_inputs * sizeof(ng_tensor *));
     ng_tensor *ones = ng_ones_like(tape, y);
     ng_tensor *cotangent = ones ? ng_variable(tape, ones, .by_definition = true) : NULL;
-    if (!g || !cotangent) return NULL;
-    if (ng_gradients_for(function, tape, &y, 1, inputs, n_inputs,
-                         (ng_gradients_options){.gradients = g,
-                                                .cotangents = &cotangent,
-                                                .record = true,
-                                                .allow_unused = options.allow_unused}) != NG_OK)
-        return NULL;
-    const bool was = ng_tape_set_recording(tape, true);
-    ng_tensor *along = dot_of_lists(tape, g, options.vectors, n_inputs);
-    ng_tape_set_recording(tape, was);
+    if (!cotangent) return NULL;
+    ng_tensor *along = gradient_along(function, tape, y, cotangent, inputs, options.vectors,
+                                      n_inputs, options.allow_unused);
     if (!along) return NULL;
     if (ng_is_none(along)) return ng_zeros_like(tape, y);
     ng_tensor *product =

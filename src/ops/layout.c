@@ -259,6 +259,14 @@ ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t
     return ng_record(tape, &slice_op, y, &x, 1, &attributes, sizeof attributes);
 }
 
+bool ng_has_halves(const char *function, const ng_tensor *x)
+{
+    if (x->shape.rank >= 1 && ng_dim(x, -1) % 2 == 0) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected an even last dimension", function,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
 ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n)
 {
     return ng_slice(tape, x, -1, i * n, (i + 1) * n);

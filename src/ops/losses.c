@@ -273,7 +273,7 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
     if (!zero || !label_places(a, labels, place, counts)) return NULL;
     if (a->shape.ignore) x = ng_where(tape, ng_unsqueeze(tape, counts, -1), x, zero);
 
-    ng_tensor *z = ng_shifted(tape, x); /* a shift changes no loss */
+    ng_tensor *z = ng_shifted(tape, x, -1); /* a shift changes no loss */
     ng_tensor *lse = ng_logsumexp(tape, z, .axes = NG_AXES(-1));
     ng_tensor *flat = ng_reshape(tape, z, NG_SHAPE(a->shape.rows * a->shape.n));
     ng_tensor *of_label = ng_gather_rows(tape, flat, place);

@@ -36,7 +36,7 @@ bool ng_operand_fits(const char *function, const char *name, const ng_tensor *c,
                      const ng_tensor *x)
 {
     if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for a tensor of shape %s", function, name,
             ng_shape_print(c->shape).text, ng_shape_print(expected).text,
             ng_shape_print(x->shape).text);
     return false;

@@ -256,12 +256,15 @@ ng_window_options ng_window_of(const ng_windows *windows);
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);
 
+/* Whether the last dimension of x has two halves. */
+bool ng_has_halves(const char *function, const ng_tensor *x);
+
 /* The i-th of the parts of n features each of x (..., k n). */
 ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n);
 
-/* x - max x along the last axis, x itself where there is nothing along it. The maximum is a
+/* x - max x along an axis, x itself where there is nothing along it. The maximum is a
  * constant: what follows does not depend on a shift, and so it adds nothing to the gradient. */
-ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x);
+ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x, int axis);
 
 /* A call of a convolution, or of a transposed one, over images or lines. */
 typedef struct {

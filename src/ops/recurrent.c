@@ -19,14 +19,10 @@ typedef struct {
 /* Whether all elements are finite, and so small that what is computed from them is finite too. */
 static bool is_harmless(const ng_tensor *x, int64_t begin, int64_t end)
 {
-    bool harmless = true;
-    if (x->dtype == NG_F32)
-        for (int64_t i = begin; i < end; i++)
-            harmless &= fabsf(((const float *)x->data)[i]) < 0x1p60F;
-    else
-        for (int64_t i = begin; i < end; i++)
-            harmless &= fabs(((const double *)x->data)[i]) < 0x1p500;
-    return harmless;
+    const double most = x->dtype == NG_F32 ? 0x1p60 : 0x1p500;
+    for (int64_t i = begin; i < end; i++)
+        if (!(fabs(ng_tensor_load(x, i)) < most)) return false;
+    return true;
 }
 
 /* (N, T): 1 at the steps before the length of a row. */

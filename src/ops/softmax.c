@@ -12,15 +12,12 @@ static axis_span span_of(const ng_tensor *x, int axis)
                        ng_shape_span(x->shape, axis + 1, x->shape.rank)};
 }
 
-/* x - max x along an axis, as ng_shifted. */
-static ng_tensor *shifted(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x, int axis)
 {
     if (!x || ng_dim(x, axis) == 0) return x;
     ng_tensor *max = ng_max(tape, ng_detach(tape, x), .axes = NG_AXES(axis), .keepdim = true);
     return ng_sub(tape, x, max);
 }
-
-ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x) { return shifted(tape, x, -1); }
 
 /* What a node keeps. */
 typedef struct {
@@ -47,7 +44,7 @@ static ng_status softmax_op_backward(ng_tape *tape, const ng_node *node, const n
 static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
 {
     const softmax_attributes *a = node->attributes;
-    ng_tensor *z = shifted(tape, node->inputs[0], a->axis), *e = ng_exp(tape, z);
+    ng_tensor *z = ng_shifted(tape, node->inputs[0], a->axis), *e = ng_exp(tape, z);
     ng_tensor *sum = ng_sum(tape, e, .axes = NG_AXES(a->axis), .keepdim = true);
     return a->log ? ng_sub(tape, z, ng_log(tape, sum)) : ng_div(tape, e, sum);
 }

@@ -11,16 +11,6 @@ static bool weight_has_rows(const char *function, const char *name, const ng_ten
     return false;
 }
 
-static bool fits(const char *function, const char *name, const ng_tensor *c, int64_t expected,
-                 const ng_tensor *w)
-{
-    if (c->shape.rank == 1 && c->size == expected) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (%lld,) for a weight of shape %s", function,
-            name, ng_shape_print(c->shape).text, (long long)expected,
-            ng_shape_print(w->shape).text);
-    return false;
-}
-
 /* ---- w = g v / ||v||. Salimans & Kingma 2016 ------------------------------------------------ */
 
 /* Whether a row (n) of v is all 0. */
@@ -60,7 +50,8 @@ ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g)
     if (!ng_accepts(name, tape, 2, (ng_tensor *[]){v, g}) || !weight_has_rows(name, "v", v))
         return NULL;
     const int64_t rows = g->size == 1 ? 1 : v->shape.dim[0], n = v->size / rows;
-    if (!fits(name, "g", g, rows, v) || !replace_zero_rows(tape, &v, &g)) return NULL;
+    if (!ng_operand_fits(name, "g", g, NG_SHAPE(rows), v) || !replace_zero_rows(tape, &v, &g))
+        return NULL;
     ng_tensor *direction = ng_rms_norm(tape, ng_reshape(tape, v, NG_SHAPE(rows, n)), NG_NONE, 0);
     ng_tensor *length =
         ng_mul_scalar(tape, ng_reshape(tape, g, NG_SHAPE(rows, 1)), 1 / sqrt((double)n));
@@ -81,7 +72,9 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
     if (!ng_accepts(name, tape, 3, (ng_tensor *[]){w, u, v}) || !weight_has_rows(name, "w", w))
         return NULL;
     const int64_t out = w->shape.dim[0], n = w->size / out;
-    if (!fits(name, "u", u, out, w) || !fits(name, "v", v, n, w)) return NULL;
+    if (!ng_operand_fits(name, "u", u, NG_SHAPE(out), w) ||
+        !ng_operand_fits(name, "v", v, NG_SHAPE(n), w))
+        return NULL;
     if (u->requires_grad || v->requires_grad) {
         ng_fail(NG_EGRAD, "%s: u and v have no gradient, but one of them requires it", name);
         return NULL;
