@@ -50,7 +50,7 @@ static void average(ng_tensor *to, const ng_tensor *from, double decay)
     ng_touch(to);
 }
 
-/* Buffers are always copied. */
+/* Averages parameters if decay is above 0, and copies everything else. */
 static ng_status copy_or_average(const char *function, ng_module *to, const ng_module *from,
                                  double decay)
 {
@@ -90,8 +90,7 @@ typedef struct {
     void *new;
 } twin;
 
-/* Everything is registered as in `from`; the struct behind the base, and values, are still to
- * come. */
+/* A module with the entries of `from`, without its values and the struct after the base. */
 static ng_module *structure_of(const ng_module *from)
 {
     if (from->type->destroy && !from->type->clone) {
@@ -132,8 +131,8 @@ static void pair_up(const ng_module *from, const ng_module *to, twin *next)
                                  : (twin){a.entry->tensor, b.entry->tensor};
 }
 
-/* A word of the struct that is an address in the old tree becomes that of its like. A word may be
- * padding, which nobody has written: harmless, and passed over by name in tests/valgrind.supp. */
+/* Replaces each word of the struct that is an address in the old tree by that of its counterpart. A
+ * word may be padding, which is not initialized; tests/valgrind.supp names this function. */
 __attribute__((noinline)) static void redirect(ng_module *self, const twin *twins, int64_t count)
 {
     for (size_t at = sizeof(ng_module); at + sizeof(void *) <= self->type->size;
@@ -145,8 +144,8 @@ __attribute__((noinline)) static void redirect(ng_module *self, const twin *twin
     }
 }
 
-/* The struct as in `from`. Where the class finds no memory, its part is zeroed again, for destroy:
- * what it may have got by then it has given back. */
+/* Copies the struct. If the class's clone fails, it has freed what it had made, and its part of the
+ * struct is zeroed for destroy. */
 static ng_status fill_struct(const ng_module *from, ng_module *to, const twin *twins, int64_t count)
 {
     struct ng_registry *registry = to->registry;

@@ -131,7 +131,7 @@ static bool name_accepted(const char *function, const ng_module *self, const cha
     return true;
 }
 
-/* Prepares the entry after the last one, with its path. The caller adds it by counting it. */
+/* The entry after the last one, with its path; the caller adds it by counting it. NULL on error. */
 static ng_entry *entry_prepare(const char *function, ng_module *self, const char *name)
 {
     struct ng_registry *registry = self->registry;
@@ -163,6 +163,16 @@ static void count_parameters(ng_module *self, int64_t more)
     for (; self; self = self->registry->parent) self->registry->parameters += more;
 }
 
+/* Adds the prepared entry, whose tensor the module owns from now on. */
+static void add_entry(ng_module *self, ng_entry *entry, ng_entry_kind kind, ng_tensor *tensor)
+{
+    entry->kind = kind;
+    entry->tensor = tensor;
+    tensor->module_owned = true;
+    self->registry->count++;
+    if (kind == NG_ENTRY_PARAMETER) count_parameters(self, 1);
+}
+
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
                                ng_entry_kind kind, ng_dtype dtype, ng_shape shape)
 {
@@ -173,11 +183,7 @@ ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char
         path_free(entry->path);
         return remember_failure(self);
     }
-    tensor->module_owned = true;
-    entry->kind = kind;
-    entry->tensor = tensor;
-    self->registry->count++;
-    if (kind == NG_ENTRY_PARAMETER) count_parameters(self, 1);
+    add_entry(self, entry, kind, tensor);
     return entry;
 }
 
@@ -186,11 +192,8 @@ bool ng_module_take_parameter(const char *function, ng_module *self, const char 
 {
     ng_entry *entry = entry_prepare(function, self, name);
     if (!entry) return false;
-    entry->kind = NG_ENTRY_PARAMETER;
-    entry->tensor = tensor;
-    tensor->module_owned = tensor->requires_grad = true;
-    self->registry->count++;
-    count_parameters(self, 1);
+    add_entry(self, entry, NG_ENTRY_PARAMETER, tensor);
+    tensor->requires_grad = true;
     return true;
 }
 
@@ -448,7 +451,7 @@ const ng_module *ng_module_layer(const ng_module *root, int index)
     return NULL;
 }
 
-/* Doubles the buffer until the text fits. */
+/* What describe writes, in a buffer that is doubled until the text fits. */
 static char *describe_whole(const char *function, const ng_module *module)
 {
     enum { MOST = 1 << 20 };

@@ -1,4 +1,4 @@
-/* Parameters: tensors of the user's as a module. */
+/* Parameters: a module of the user's tensors. */
 #include "nn/module.h"
 
 static const char parameters_function[] = "ng_parameters_new";

@@ -1,5 +1,5 @@
-/* RNN, GRU and LSTM: layers of the recurrent ops on each other, in one direction or in both; with
- * norms in the cell, as LayerNorm's paper has them (Ba, Kiros & Hinton 2016), composed of ops. */
+/* RNN, GRU and LSTM: stacked recurrent ops, in one direction or both; with norms in the cell (Ba,
+ * Kiros & Hinton 2016) they are composed of ops. */
 #include "ops/recurrent.h"
 #include "nn/module.h"
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The transformer: blocks of attention and feed-forward around which norms are placed, and a stack
- * of them that reads ids and gives logits. */
+/* TransformerBlock: attention and feed-forward with norms. Transformer: a stack of blocks from ids
+ * to logits. */
 #include "nn/module.h"
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* BatchRenorm: batch normalization whose training is corrected towards its evaluation. */
+/* BatchRenorm: batch normalization, corrected in training by the running statistics. */
 #include "norms/batch_state.h"
 #include <math.h>
 

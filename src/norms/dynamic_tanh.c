@@ -1,4 +1,4 @@
-/* DynamicTanh: y = gamma tanh(alpha x) + beta, a norm's stand-in without statistics. */
+/* DynamicTanh: y = gamma tanh(alpha x) + beta, in place of a norm, without statistics. */
 #include "nn/module.h"
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* Norms as makers, ng_module *(*)(int64_t dim), for the modules that hold norms of any kind. */
+/* Constructors of norms, all ng_module *(int64_t dim), for modules that contain norms. */
 #include "nn/module.h"
 
 ng_module *ng_norm_layer(int64_t dim) { return ng_layer_norm_new(dim); }

@@ -1,5 +1,4 @@
-/* Relatives of batch normalization: batch renormalization, and normalization in sub-batches. Both
- * are ng_batch_norm with other statistics, scales and shifts. */
+/* Batch renormalization, and batch normalization in sub-batches; both call ng_batch_norm. */
 #include "ops/op.h"
 #include <math.h>
 

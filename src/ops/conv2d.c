@@ -16,12 +16,6 @@
 
 /* ---- The gradient to the weight ------------------------------------------------------------ */
 
-static ng_shape weight_shape(const ng_conv_shape *s)
-{
-    const ng_windows *w = &s->windows;
-    return NG_SHAPE(s->outputs, s->channels / s->groups, w->kernel[0], w->kernel[1]);
-}
-
 ng_conv_call ng_conv_call_of(ng_tensor *x, ng_tensor *weight, const ng_conv_shape *shape)
 {
     return (ng_conv_call){.function = "conv2d",
@@ -62,7 +56,9 @@ ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy, const n
 {
     ng_tensor *const inputs[] = {x, dy};
     if (!ng_accepts("conv2d_dweight", tape, 2, inputs)) return NULL;
-    ng_tensor *dweight = ng_result(tape, x->dtype, weight_shape(shape));
+    const ng_shape weight = NG_SHAPE(shape->outputs, shape->channels / shape->groups,
+                                     shape->windows.kernel[0], shape->windows.kernel[1]);
+    ng_tensor *dweight = ng_result(tape, x->dtype, weight);
     void *scratch =
         dweight ? ng_tape_memory(tape, (size_t)ng_conv_scratch(x->dtype, shape, true)) : NULL;
     if (!scratch) return NULL;

@@ -1,6 +1,5 @@
 /* dropout: y = x * mask, where each element of mask is 0 with probability p, else 1 / (1 - p).
- * Srivastava et al. 2014. The mask is a constant, so the product's own gradients are all there is
- * to it. */
+ * Srivastava et al. 2014. The mask is a constant; the gradients are those of the product. */
 #include "ops/op.h"
 
 static void draw_mask(ng_tensor *mask, double p, ng_rng *rng)

@@ -1,5 +1,4 @@
-/* Where elements stand: reshape, permute, broadcast, slice, pad, concat. Any dtype; int64 has no
- * gradient. */
+/* Reshape, permute, broadcast, slice, pad, concat: elements of any dtype in another place. */
 #include "ops/op.h"
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* Losses: how far a prediction is from its target, each element or row for itself, summed, or
- * averaged. */
+/* Losses of predictions and targets: for each element or row, or their sum or mean. */
 #include "ops/op.h"
 #include <math.h>
 

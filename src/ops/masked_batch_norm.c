@@ -1,5 +1,4 @@
-/* Batch normalization where some positions are padding: that of the others, gathered as rows
- * (M, C),
+/* Batch normalization where some positions are padding. The others are gathered as rows (M, C):
  *
  *     y = scatter(batch_norm(gather(x)))
  *

@@ -1,9 +1,9 @@
-/* What the norms share: checks of operands, how a tensor per channel meets x, the numbers that a
- * definition treats in its place, and the operands of those that normalize over the batch. */
+/* What the norms share: checks of operands and settings, statistics, composition of ops, running
+ * statistics. */
 #include "ops/op.h"
 #include <math.h>
 
-/* ---- Operands and settings ----------------------------------------------------------------------------- */
+/* ---- Operands and settings ---------------------------------------------------------------- */
 
 bool ng_norm_accepts(const char *function, ng_tape *tape, ng_tensor *const inputs[3])
 {
@@ -160,7 +160,8 @@ static bool is_batch(const char *function, const ng_tensor *x)
     return false;
 }
 
-/* Running statistics are constants that training writes to: neither differentiated nor a tape's. */
+/* Whether running statistics have the right shape and no gradient. Training writes to them, so that
+ * they may not be a tape's. */
 static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor *running)
 {
     if (!ng_operand_fits(o->function, name, running, NG_SHAPE(o->x->shape.dim[1]), o->x))
@@ -178,7 +179,7 @@ static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor
     return true;
 }
 
-/* One memory cannot be both. */
+/* Whether the running mean and the running spread are two tensors, which training needs. */
 static bool running_apart(const ng_batch_call *o)
 {
     if (!o->training || ng_is_none(o->running_mean) || o->running_mean != o->running_spread)

@@ -1,4 +1,4 @@
-/* What the op files share: checks of operands and settings, functions of each element. */
+/* What the files of ops share: checks of operands and settings, functions of each element. */
 #include "ops/op.h"
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What the op files share. */
+/* What the files of ops share. */
 #ifndef NG_OPS_OP_H
 #define NG_OPS_OP_H
 
@@ -21,7 +21,7 @@ bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *c
  * the message, "index" or "labels". */
 bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index);
 
-/* ng_accepts for operands of these names, of which those from number `required` on may be NG_NONE. */
+/* ng_accepts for operands of these names; those from number `required` on may be NG_NONE. */
 bool ng_accepts_named(const char *function, ng_tape *tape, int required, int count,
                       ng_tensor *const *inputs, const char *const *names);
 

@@ -138,8 +138,8 @@ static ng_tensor *moved(ng_tape *tape, const ng_recurrent_composition *of, ng_te
     return rnn_step(tape, of, a, state->h, mask);
 }
 
-/* The state, moved by step t, which the rows take whose column of taken (N, T) says so; the step's
- * y. Step 0 is computed also if no row takes it: then y is 0, with gradients of 0. */
+/* The y of step t, and *state after it, for the rows that taken (N, T) has 1 for; the others keep
+ * their state and have y = 0. Step 0 is computed also if no row takes it: the gradients are 0. */
 static ng_tensor *step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
                        ng_tensor *taken, int64_t t, ng_recurrent_state *state)
 {

@@ -59,7 +59,7 @@ static bool has_elements(const char *function, const ng_tensor *x, const reducti
 typedef void axis_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
                        int64_t inner, double scale);
 
-/* Between two passes sums are in double, and so not scaled yet where x is not. */
+/* Sums between two passes are in double, and are scaled in the last pass only. */
 static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
                      int64_t inner, double scale)
 {
@@ -69,7 +69,7 @@ static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t
         ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner, false);
 }
 
-/* Of floats; between two passes they are squared already. */
+/* Squares floats in the first pass; later passes only add. */
 static void square_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer,
                         int64_t n, int64_t inner, double scale)
 {
@@ -283,9 +283,8 @@ static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
     return shift;
 }
 
-/* The axis along which ng_softmax is e^(x - y) and takes less time than the ops that are the same:
- * if only one is reduced, to so many y that threads have enough rows, all of them finite. Else
- * -1. */
+/* The axis along which e^(x - y) is ng_softmax, which takes less time than the other ops if there
+ * are many y: the only reduced one, where all y are finite. -1 if there is none. */
 static int softmax_axis(const ng_node *node)
 {
     const reduction *r = node->attributes;

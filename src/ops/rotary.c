@@ -1,5 +1,5 @@
 /* Rotary positions: each pair of features of a head is turned by an angle that grows with the
- * position, so that a product of two rotated heads depends on how far they are apart alone.
+ * position, so that a product of two rotated heads depends on their distance only.
  *
  *     y[t, 2i]     = x[t, 2i] cos a - x[t, 2i + 1] sin a
  *     y[t, 2i + 1] = x[t, 2i] sin a + x[t, 2i + 1] cos a,   a = (start + t) base^(-2i / dim)

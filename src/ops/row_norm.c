@@ -1,4 +1,4 @@
-/* Row-wise normalization: LayerNorm, RMSNorm and what lies between.
+/* Row-wise normalization: LayerNorm, RMSNorm, pRMSNorm.
  *
  * x is seen as (rows, n), a row being the last `dims` dimensions; gamma and beta are (n).
  *

@@ -1,5 +1,4 @@
-/* Norms of a line or two: ScaleNorm, DetachNorm and LocalResponseNorm, composed of other ops;
- * DynamicTanh, fused. */
+/* ScaleNorm, DetachNorm and LocalResponseNorm, composed of other ops; DynamicTanh, fused. */
 #include "ops/op.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* Weights that are functions of other weights: their direction and length apart (weight
- * normalization), or divided by their largest singular value (spectral normalization). */
+/* Weight normalization, a weight of given direction and length; spectral normalization, a weight
+ * divided by its largest singular value. */
 #include "ops/op.h"
 #include <math.h>
 
