@@ -1,6 +1,6 @@
 /* SpectralNorm: any module with a parameter "weight", which is divided by an estimate of its
- * largest singular value: w = W / sigma, sigma = u^T W v. Miyato et al. 2018. The module stays whole, as a
- * child named inner. */
+ * largest singular value: w = W / sigma, sigma = u^T W v. Miyato et al. 2018. The module is a child
+ * named inner. */
 #include "norms/reparameterized.h"
 #include "tape/tape.h"
 #include <math.h>

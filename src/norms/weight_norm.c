@@ -1,6 +1,6 @@
-/* WeightNorm: any module with a parameter "weight", used with a length and a direction of its own:
- * w = g v / ||v||, where v is the module's weight. Salimans & Kingma 2016. The module stays whole,
- * as a child named inner. */
+/* WeightNorm: any module with a parameter "weight", which gets a length and a direction of its own:
+ * w = g v / ||v||, where v is the module's weight. Salimans & Kingma 2016. The module is a child
+ * named inner. */
 #include "norms/reparameterized.h"
 #include <math.h>
 #include <string.h>

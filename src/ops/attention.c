@@ -214,14 +214,6 @@ static bool shape_packed(const ng_tensor *qkv, int64_t heads, ng_attention_shape
     return true;
 }
 
-static bool attention_settings_fit(const char *function, const ng_attention_shape *s,
-                                   const ng_tensor *mask)
-{
-    return ng_option_range(function, "scale", s->scale, -HUGE_VAL, HUGE_VAL) &&
-           ng_option_range(function, "dropout", s->dropout, 0, 1) &&
-           ng_has_shape(function, "mask", mask, NG_SHAPE(s->batches, s->keys));
-}
-
 /* ---- Heads that share keys and values ------------------------------------------------------ */
 
 /* Whether k and v have kv_heads heads as wide as q's, and these divide `heads`. */
@@ -267,7 +259,10 @@ static ng_tensor *attention_record(const char *function, ng_tape *tape, ng_tenso
     s->scale = ng_option(options->scale, s->dim > 0 ? 1 / sqrt((double)s->dim) : 1);
     s->dropout = options->dropout;
     const int64_t rows = ng_shape_size(function, NG_SHAPE(s->batches, s->heads, s->queries));
-    if (rows < 0 || !attention_settings_fit(function, s, inputs[3])) return NULL;
+    if (rows < 0 || !ng_option_range(function, "scale", s->scale, -HUGE_VAL, HUGE_VAL) ||
+        !ng_option_range(function, "dropout", s->dropout, 0, 1) ||
+        !ng_has_shape(function, "mask", inputs[3], NG_SHAPE(s->batches, s->keys)))
+        return NULL;
     ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
     if (s->dropout > 0) s->seed = ng_rng_next(&rng);
 

@@ -116,15 +116,6 @@ static const ng_op channel_norm_op = {.name = "channel_norm",
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* var: scratch, (positions) */
-static void take_statistics(const ng_tensor *x, const channel_norm_attributes *saved, double *var)
-{
-    const ng_column_norm_shape shape = sample_of(saved);
-    for (int64_t n = 0; n < saved->shape.outer; n++)
-        ng_kernels_for(x->dtype)->column_statistics(&shape, at_sample(x, x->data, saved, n),
-                                                    statistics_at(saved, n), var);
-}
-
 ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                            double eps)
 {
@@ -141,7 +132,10 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
     double *var = y ? ng_tape_memory(tape, (size_t)positions * sizeof *var) : NULL;
     if (!var || !ng_statistics_new(tape, x, samples * positions, true, &saved.statistics))
         return NULL;
-    take_statistics(x, &saved, var);
+    const ng_column_norm_shape sample = sample_of(&saved);
+    for (int64_t n = 0; n < samples; n++)
+        ng_kernels_for(x->dtype)->column_statistics(&sample, at_sample(x, x->data, &saved, n),
+                                                    statistics_at(&saved, n), var);
     normalize(x, &saved, y->data);
     if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);

@@ -191,10 +191,9 @@ ng_tensor *ng_convolution(ng_tape *tape, ng_conv_call call)
     ng_tensor *const inputs[] = {ng_conv_as_images(tape, call.x, &call),
                                  ng_conv_as_images(tape, call.weight, &call), call.bias};
     const ng_dtype dtype = call.x->dtype;
+    if (!inputs[0] || !inputs[1]) return NULL;
     ng_tensor *y =
-        inputs[0] && inputs[1]
-            ? ng_result(tape, dtype, NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]))
-            : NULL;
+        ng_result(tape, dtype, NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]));
     void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, &shape, false)) : NULL;
     if (!scratch) return NULL;
     ng_conv(dtype, &shape, inputs[0]->data, inputs[1]->data, call.bias->data, y->data, scratch);

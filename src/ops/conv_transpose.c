@@ -90,28 +90,22 @@ static bool shape_of(const ng_conv_call *call, ng_conv_shape *shape)
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *transposed(ng_tape *tape, const ng_conv_call *call, const ng_conv_shape *shape)
-{
-    const ng_windows *w = &shape->windows;
-    const ng_dtype dtype = call->x->dtype;
-    ng_tensor *const inputs[] = {ng_conv_as_images(tape, call->x, call),
-                                 ng_conv_as_images(tape, call->weight, call)};
-    ng_tensor *y = inputs[0] && inputs[1]
-                       ? ng_result(tape, dtype,
-                                   NG_SHAPE(shape->images, shape->channels, w->size[0], w->size[1]))
-                       : NULL;
-    void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, shape, true)) : NULL;
-    if (!scratch) return NULL;
-    ng_conv_backward(dtype, shape, NULL, inputs[1]->data, inputs[0]->data,
-                     (ng_conv_gradients){.dx.data = y->data}, scratch);
-    return ng_record(tape, &transposed_op, y, inputs, 2, shape, sizeof *shape);
-}
-
 ng_tensor *ng_transposed_convolution(ng_tape *tape, ng_conv_call call)
 {
     ng_conv_shape shape;
     if (!ng_conv_accepts(tape, &call, 1) || !shape_of(&call, &shape)) return NULL;
-    ng_tensor *y = transposed(tape, &call, &shape);
+    const ng_windows *w = &shape.windows;
+    const ng_dtype dtype = call.x->dtype;
+    ng_tensor *const inputs[] = {ng_conv_as_images(tape, call.x, &call),
+                                 ng_conv_as_images(tape, call.weight, &call)};
+    if (!inputs[0] || !inputs[1]) return NULL;
+    ng_tensor *y =
+        ng_result(tape, dtype, NG_SHAPE(shape.images, shape.channels, w->size[0], w->size[1]));
+    void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, &shape, true)) : NULL;
+    if (!scratch) return NULL;
+    ng_conv_backward(dtype, &shape, NULL, inputs[1]->data, inputs[0]->data,
+                     (ng_conv_gradients){.dx.data = y->data}, scratch);
+    y = ng_record(tape, &transposed_op, y, inputs, 2, &shape, sizeof shape);
     if (!ng_is_none(call.bias))
         y = ng_add(tape, y, ng_reshape(tape, call.bias, NG_SHAPE(shape.channels, 1, 1)));
     return ng_conv_as_given(tape, y, &call);

@@ -19,12 +19,6 @@ bool ng_index_within(const char *function, const ng_tensor *index, int64_t bound
     return true;
 }
 
-/* Rows of a tensor: the dimensions after the first `leading` ones. */
-static int64_t row_width(ng_shape shape, int leading)
-{
-    return ng_shape_span(shape, leading, shape.rank);
-}
-
 /* ---- gather_rows: y[i, :] = table[index[i], :] --------------------------------------------- */
 
 static void select_gather_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
@@ -50,7 +44,8 @@ static ng_status gather_backward(ng_tape *tape, const ng_node *node, const ng_te
                                  ng_slot *dx)
 {
     const ng_shape table = node->inputs[0]->shape;
-    const bool done = scatter(tape, dy, node->inputs[1], dx[0], table.dim[0], row_width(table, 1));
+    const bool done = scatter(tape, dy, node->inputs[1], dx[0], table.dim[0],
+                              ng_shape_span(table, 1, table.rank));
     return done ? NG_OK : NG_ENOMEM;
 }
 
@@ -79,7 +74,7 @@ static bool gathered_shape(const ng_tensor *table, const ng_tensor *index, ng_sh
 
 static void gather_any(const ng_tensor *table, const ng_tensor *index, ng_tensor *y)
 {
-    const int64_t width = row_width(table->shape, 1);
+    const int64_t width = ng_shape_span(table->shape, 1, table->shape.rank);
     if (table->dtype != NG_I64) {
         ng_kernels_for(table->dtype)
             ->gather_rows(table->data, index->data, y->data, index->size, width);
@@ -137,8 +132,8 @@ ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, in
         !ng_index_within("ng_scatter_add_rows", index, rows))
         return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, shape);
-    if (!y ||
-        !scatter(tape, x, index, (ng_slot){y->data, false}, rows, row_width(x->shape, leading)))
+    if (!y || !scatter(tape, x, index, (ng_slot){y->data, false}, rows,
+                       ng_shape_span(x->shape, leading, x->shape.rank)))
         return NULL;
     ng_tensor *const inputs[] = {x, index};
     return ng_record(tape, &scatter_op, y, inputs, 2, NULL, 0);
