@@ -41,17 +41,10 @@ static ng_tensor *by_rows_forward_conditioned(ng_module *self, ng_tape *tape, ng
     const int last = x->shape.rank - 1;
     if (last < 1) return ng_forward(norm, tape, x);
     const int64_t rows = ng_shape_span(x->shape, 0, last);
-    if (!ng_is_none(mask)) {
-        ng_shape expected = x->shape;
-        expected.rank = last;
-        if (!ng_shape_equal(mask->shape, expected)) {
-            ng_fail(NG_ESHAPE, "ByRows: mask is %s and x %s, expected mask %s",
-                    ng_shape_print(mask->shape).text, ng_shape_print(x->shape).text,
-                    ng_shape_print(expected).text);
-            return NULL;
-        }
-        mask = ng_reshape(tape, mask, NG_SHAPE(rows));
-    }
+    ng_shape expected = x->shape;
+    expected.rank = last;
+    if (!ng_has_shape("ByRows", "mask", mask, expected)) return NULL;
+    if (!ng_is_none(mask)) mask = ng_reshape(tape, mask, NG_SHAPE(rows));
     ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(rows, x->shape.dim[last]));
     return ng_reshape(tape, ng_forward_conditioned(norm, tape, flat, mask), x->shape);
 }

@@ -43,8 +43,8 @@
         .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ }  \
     }
 
-/* Inputs by name and shape: of normal values, of such away from 0, of values in [0.5, 2) or between
- * two others, of indices from 0 to below a number; and constants of normal values or in [0.5, 2). */
+/* Inputs by name and shape: normal values, the same away from 0, values in [0.5, 2) or between two
+ * numbers, indices from 0 to below a number; and constants, normal ones or in [0.5, 2). */
 #define NG_CASE_ANY(label, ...)                                                                    \
     {                                                                                              \
         .name = label, .shape = NG_CASE_SHAPE(__VA_ARGS__)                                         \
