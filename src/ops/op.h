@@ -11,14 +11,14 @@
 
 #define ng_record(...) ng_record_library(__VA_ARGS__)
 
-/* Whether a gradient rule has to find the gradient of input i. */
+/* Whether a gradient rule must compute the gradient of input i. */
 static inline bool ng_wants(ng_tensor *const *dx, int i) { return dx[i] != NG_NONE; }
 
-/* ng_accepts for ops that only move elements about: all of one dtype, int64 included. */
+/* ng_accepts for ops that only move elements: operands of one dtype, which may be int64. */
 bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
 
-/* Whether `index` is there, lives on this tape or on none, and is int64; `what` is its role in
- * the message, "index" or "labels". */
+/* Whether `index` is not NULL, belongs to this tape or to none, and is int64; `what` is its name in
+ * the error, "index" or "labels". */
 bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index);
 
 /* ng_accepts for operands of these names; those from number `required` on may be NG_NONE. */
@@ -28,7 +28,7 @@ bool ng_accepts_named(const char *function, ng_tape *tape, int required, int cou
 /* ng_given for an operand that NG_NONE may leave out. */
 bool ng_given_or_none(const char *function, const char *name, const ng_tensor *operand);
 
-/* Whether all of an int64 index are from 0 to below the bound. */
+/* Whether all elements of an int64 index are from 0 to bound - 1; else an error. */
 bool ng_index_within(const char *function, const ng_tensor *index, int64_t bound);
 
 /* ---- Element by element ------------------------------------------------------------------- */
@@ -57,18 +57,25 @@ ng_tensor *ng_finite(ng_tape *tape, ng_tensor *x);
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary);
 
+/* ---- Parts of the last dimension ----------------------------------------------------------- */
+
+/* Whether the last dimension of x is even; else an error. */
+bool ng_has_halves(const char *function, const ng_tensor *x);
+
+/* Features i n .. (i + 1) n - 1 of x (..., features). */
+ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n);
+
 /* ---- Reductions ---------------------------------------------------------------------------- */
 
-/* Whether x can be reduced as the options say, of which .unbiased is for ng_variance alone; then
- * the axes that go are marked. */
+/* Whether x and the options are in order, without .unbiased; then marks the reduced axes. */
 bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_options *options,
                           bool *reduced);
 
 /* A shape without its reduced axes, or with length 1 for each. */
 ng_shape ng_reduced_shape(ng_shape shape, const bool *reduced, bool keepdim);
 
-/* sum x^2 of float x, in double, which they neither overflow nor vanish in; reduced axes are kept
- * with length 1. */
+/* sum x^2 of float x in double, in which squares neither overflow nor vanish; reduced axes have
+ * length 1. */
 ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *reduced);
 
 /* ---- What the norms share ----------------------------------------------------------------- */
@@ -82,7 +89,7 @@ bool ng_has_channels(const char *function, const ng_tensor *x);
 /* Whether x has a last axis of at least 1 element; there may be no rows. */
 bool ng_has_rows(const char *function, const ng_tensor *x);
 
-/* Whether c is NG_NONE or of the shape that x asks of it; likewise gamma and beta. */
+/* Whether c is NG_NONE or has the shape that x requires; the same for gamma and beta. */
 bool ng_operand_fits(const char *function, const char *name, const ng_tensor *c, ng_shape expected,
                      const ng_tensor *x);
 bool ng_affine_fits(const char *function, const ng_tensor *gamma, const ng_tensor *beta,
@@ -205,15 +212,19 @@ ng_tensor *ng_batch_pad(ng_tape *tape, ng_tensor *y, ng_tensor *index, const ng_
 
 /* ---- Softmax and losses ------------------------------------------------------------------- */
 
-/* Whether the reduction is one of the three; the losses reduced as it says. */
-bool ng_reduction_ok(const char *function, ng_reduction reduction);
+/* x - max x along an axis; x itself if it has no element. The maximum has no gradient, which is
+ * right in functions of x that a shift does not change. */
+ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x, int axis);
 
-/* Whether x and its target can be compared element by element, with options that count. */
-bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o);
+/* Whether the reduction is one of the three; the losses reduced by it. */
+bool ng_reduction_ok(const char *function, ng_reduction reduction);
 ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction);
 
-/* Whether no target is outside [low, high] by more than rounding, 1e-5. One that requires a
- * gradient may be, for finite differences go beyond both ends. */
+/* Whether x and its target have one shape, and the options have an effect. */
+bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o);
+
+/* Whether all targets are in [low, high], give or take 1e-5 for rounding. A tensor that requires a
+ * gradient is not checked: finite differences go beyond both ends. */
 bool ng_targets_ok(const char *function, const ng_tensor *target, double low, double high);
 
 /* Whether x is (..., classes) and the labels (...); whether a row's label is a class. */
@@ -235,10 +246,10 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
 /* The settings alone: kernel, stride, padding and dilation. */
 bool ng_window_settings(const char *function, const ng_window_options *window, ng_windows *windows);
 
-/* Whether no window of a pooling is of padding alone; else an error. */
+/* Whether each window of a pooling has an element that is no padding; else an error. */
 bool ng_pool_padding_fits(const char *function, const ng_windows *windows);
 
-/* Settled windows by name, for the definitions. */
+/* Windows as options, for the definitions. */
 ng_window_options ng_window_of(const ng_windows *windows);
 
 /* The window of a convolution, whose kernel its weight has, from options of these names. */
@@ -256,23 +267,13 @@ ng_window_options ng_window_of(const ng_windows *windows);
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);
 
-/* Whether the last dimension of x has two halves. */
-bool ng_has_halves(const char *function, const ng_tensor *x);
-
-/* The i-th of the parts of n features each of x (..., k n). */
-ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n);
-
-/* x - max x along an axis, x itself where there is nothing along it. The maximum is a
- * constant: what follows does not depend on a shift, and so it adds nothing to the gradient. */
-ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x, int axis);
-
 /* A call of a convolution, or of a transposed one, over images or lines. */
 typedef struct {
     const char *function;
     ng_tensor *x, *weight, *bias; /* bias may be NG_NONE */
     int axes;                     /* 2 of images, 1 of lines */
     int64_t groups;
-    ng_window_options window;  /* but for the kernel; of lines only what ends in _w */
+    ng_window_options window;  /* without the kernel; for lines the settings that end in _w */
     int64_t output_padding[2]; /* transposed: of rows and columns */
 } ng_conv_call;
 
@@ -280,18 +281,16 @@ typedef struct {
 ng_tensor *ng_convolution(ng_tape *tape, ng_conv_call call);
 ng_tensor *ng_transposed_convolution(ng_tape *tape, ng_conv_call call);
 
-/* Whether operands are there, of one dtype and of the call's rank, the groups divide both x's
- * channels and weight's first dimension, and bias fits its `outputs`, 0 for weight's first
- * dimension or 1 for groups times the second; then the window has its kernel, groups their
- * default. */
+/* Whether operands and groups are in order; then fills in the window's kernel and the default of
+ * groups. The result has as many channels as weight's dimension `outputs`: 0, or of a transposed
+ * convolution 1, times the groups. */
 bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs);
 
 /* Lines (N, C, L) as images (N, C, 1, L) and back; images as they are. */
 ng_tensor *ng_conv_as_images(ng_tape *tape, ng_tensor *x, const ng_conv_call *call);
 ng_tensor *ng_conv_as_given(ng_tape *tape, ng_tensor *y, const ng_conv_call *call);
 
-/* The convolution's product of the columns of x (N, C, H, W) and dy (N, O, OH, OW), summed over the
- * images, in the shape of weight: the gradient to it. */
+/* The gradient to the weight of a convolution of x (N, C, H, W), from dy (N, O, OH, OW). */
 ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy,
                              const ng_conv_shape *shape);
 
