@@ -29,7 +29,7 @@ typedef struct {
 
 static int64_t head_dim(const attention_layer *layer) { return layer->dim / layer->options.heads; }
 
-/* q or k (N, T, heads D) with QK-norm and rotary positions, if the layer has them. */
+/* q or k (N, T, heads D) after QK-norm and rotary positions, if the layer has them. */
 static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
 {
     const int64_t head = head_dim(layer);
@@ -53,8 +53,7 @@ static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
                         .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0);
 }
 
-/* QK-norm takes q and k out of the packed tensor; without it they stay where the product left
- * them. */
+/* Attention of the packed q, k and v (N, T, features); for QK-norm they are sliced out of it. */
 static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_tensor *qkv,
                                 ng_tensor *mask)
 {
@@ -135,7 +134,7 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
                      ng_parameter_value(tape, layer->out_bias));
 }
 
-/* The condition is the mask of self-attention, and the other sequence of cross-attention. */
+/* The condition is the mask in self-attention, and the other sequence in cross-attention. */
 static ng_tensor *attention_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
                                                 ng_tensor *condition)
 {
@@ -162,8 +161,8 @@ static void scale_from(ng_tensor *weight, int64_t first, double factor)
     for (int64_t i = first; i < ng_size(weight); i++) ng_set(weight, i, factor * ng_get(weight, i));
 }
 
-/* Each matrix as Xavier has it, v's and the last one times the gain. k and v have fewer rows than q
- * where heads share them. */
+/* Draws each matrix by Xavier's rule, v's and the last one times the gain. k and v have fewer rows
+ * than q where heads share them. */
 static void attention_init(ng_module *self, ng_rng *rng)
 {
     attention_layer *layer = (attention_layer *)self;

@@ -105,7 +105,7 @@ static bool settings_accepted(const char *maker, const conv *asked)
     return false;
 }
 
-/* Makes a layer with the settings of `asked`, whose base is not set. */
+/* A layer with the settings of `asked`, whose base is not set. */
 static ng_module *conv_create(const conv_class *type, conv asked)
 {
     if (asked.groups == 0) asked.groups = 1;

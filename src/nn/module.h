@@ -81,16 +81,16 @@ bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, n
  * the last. */
 const ng_module *ng_module_layer(const ng_module *root, int index);
 
-/* What its class says of its settings, "128, eps=1e-05", whole and with a decimal point in any
- * locale; to be given back with ng_free. NULL on error, in the name of `function`. */
+/* The text of the class's describe, "128, eps=1e-05", with a decimal point in any locale; the
+ * caller frees it with ng_free. NULL with an error of `function`. */
 char *ng_module_settings(const char *function, const ng_module *module);
 
-/* Registers a parameter or buffer of zeros, in any dtype; NULL where that fails, which is
- * remembered for ng_module_built. */
+/* Registers a parameter or buffer of zeros, in any dtype. NULL with an error, after which
+ * ng_module_built fails. */
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
                                ng_entry_kind kind, ng_dtype dtype, ng_shape shape);
 
-/* Registers a tensor that is the caller's as a parameter; whether that has worked. */
+/* Registers a tensor of the caller's as a parameter; false with an error. */
 bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,
                               ng_tensor *tensor);
 
@@ -102,11 +102,11 @@ ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
                                ng_replaced replaced);
 
-/* NULL, after saying where in the network a failure was that came up since there were as many as
- * given, none: the innermost module is the first to return. */
+/* NULL, after putting the module's path before the error, if there was no failure before this pass.
+ * The innermost module returns first, so that the path is its own. */
 ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before);
 
-/* Frees a child that `self` refuses, unless it belongs to another module or contains self. */
+/* Frees a child that `self` does not take, unless it belongs to another module or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);
 
 /* Whether x's last dimension is `dim`; else an error of the layer. */

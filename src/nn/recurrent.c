@@ -24,7 +24,7 @@ static int64_t directions_in(const recurrent *layer)
     return layer->options.bidirectional ? 2 : 1;
 }
 
-/* What the which-th direction of the stack, (layers, 1 or 2), has registered: in the order of
+/* The entries of direction `which` of the stack (layers, 1 or 2), which are in the order of
  * add_direction. */
 static direction direction_at(const recurrent *layer, int64_t which)
 {
@@ -47,7 +47,7 @@ static direction direction_at(const recurrent *layer, int64_t which)
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-/* The norm of the part of a product that begins at feature `from`. */
+/* The norm of features `from` .. `to` - 1 of x. */
 static ng_tensor *part_normalized(ng_tape *tape, ng_module *norm, ng_tensor *x, int64_t from,
                                   int64_t to, ng_tensor *mask)
 {

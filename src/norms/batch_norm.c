@@ -7,7 +7,7 @@ typedef struct {
     ng_batch_state state; /* with a running variance */
 } batch_norm;
 
-/* Freezing and .frozen both hold the running statistics, whatever ng_train says. */
+/* Whether the statistics are the batch's: not if the layer is frozen, by ng_freeze or .frozen. */
 static bool uses_batch(const batch_norm *layer)
 {
     if (layer->options.no_running_stats) return true;
@@ -83,8 +83,8 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .forward_conditioned = batch_norm_masked,
                                                  .describe = batch_norm_describe};
 
-/* Whether nothing is set of what moves running statistics that there are not, or takes statistics
- * of batches that are never asked. */
+/* Whether no setting is without effect, because no running statistics move, or because those of the
+ * batch are never used. */
 static bool options_count(const char *name, const ng_batch_norm_new_options *options)
 {
     const char *moves = "where running statistics move", *batches = "where batches give statistics";
@@ -137,7 +137,7 @@ NG_CASE_MODULE(case_batch_norm, ng_batch_norm_new(3))
 NG_CASE_MODULE(case_batch_norm_cumulative, ng_batch_norm_new(3, .cumulative = true))
 NG_CASE_MODULE(case_batch_norm_no_affine, ng_batch_norm_new(3, .no_affine = true))
 
-/* Running statistics away from 0 and 1, where they would hide a mistake. */
+/* Sets running statistics that are not 0 and 1, which would hide a mistake. */
 static ng_module *with_statistics(ng_module *module)
 {
     if (!module) return NULL;

@@ -8,7 +8,7 @@ typedef struct {
     ng_batch_state state; /* with a running deviation */
 } batch_renorm_layer;
 
-/* How far the limits are open after `seen` batches: 0 during the warm-up, then rising to 1. */
+/* The share of r_max - 1 and d_max after `seen` batches: 0 during the warm-up, then rising to 1. */
 static double opening(const ng_batch_renorm_new_options *options, double seen)
 {
     const double past = seen - (double)options->warmup;

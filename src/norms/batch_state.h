@@ -11,7 +11,7 @@ typedef struct {
     ng_tensor *batches;      /* (): how many the running statistics have seen, or NULL */
 } ng_batch_state;
 
-/* Registers weight, bias, running_mean, `spread` and num_batches_tracked, but those left out. */
+/* Registers weight, bias, running_mean, `spread` and num_batches_tracked, unless left out. */
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
                                   bool no_affine, bool no_running_stats);
 

@@ -9,7 +9,7 @@ typedef struct {
     ng_tensor *gamma, *beta; /* of options.shape, or NG_NONE */
 } layer_norm;
 
-/* Whether x ends in the normalized shape; without gamma and beta nobody else would ask. */
+/* Whether x ends in the normalized shape, which the op checks only against gamma and beta. */
 static bool ends_in(const ng_tensor *x, ng_shape shape)
 {
     const int leading = ng_rank(x) - shape.rank;
@@ -21,7 +21,7 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
     return same;
 }
 
-/* Over the channels of x (N, C, ...), at each position. */
+/* The norm over the channels of x (N, C, ...), at each position. */
 static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tensor *x)
 {
     if (!ng_channels_fit(&layer->base, x, layer->options.shape.dim[0])) return NULL;

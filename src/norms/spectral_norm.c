@@ -39,8 +39,8 @@ static ng_tensor *spectral_unit(ng_tape *tape, ng_tensor *x, double eps, bool *u
     return *usable ? ng_mul_scalar(tape, x, 1 / length) : x;
 }
 
-/* v = W^T u / ||W^T u||, then u = W v / ||W v||, `count` times, from *u on. Where a length is 0, or
- * not finite, *u and *v stay what they are. */
+/* v = W^T u / ||W^T u||, then u = W v / ||W v||, `count` times, starting with *u. If a length is 0
+ * or not finite, *u and *v do not change. */
 static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int count, ng_tensor **u,
                              ng_tensor **v)
 {
@@ -64,7 +64,7 @@ static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int c
 
 /* ---- The layer ------------------------------------------------------------------------------ */
 
-/* The layer's own u and v move once the pass has succeeded. */
+/* The layer's own u and v change only if the pass succeeds. */
 static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const spectral_norm *layer = (const spectral_norm *)self;
@@ -96,7 +96,7 @@ static void spectral_draw(ng_tensor *x, ng_rng *rng)
     for (int64_t i = 0; i < x->size; i++) ng_set(x, i, ng_tensor_load(x, i) / length);
 }
 
-/* Random directions, then so many iterations that evaluation works before any training. */
+/* Draws random directions, and iterates until evaluation works without training. */
 static void spectral_norm_init(ng_module *self, ng_rng *rng)
 {
     enum { AT_FIRST = 50 };

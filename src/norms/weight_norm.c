@@ -7,7 +7,7 @@
 
 /* ---- A module with another weight ----------------------------------------------------------- */
 
-/* The parameter "weight" of the module itself; the names of a child's have a '.'. */
+/* The parameter "weight" of the module itself: names of parameters of a child have a '.'. */
 static ng_tensor *weight_of(ng_module *module)
 {
     ng_named_tensor parameter;
@@ -55,7 +55,7 @@ static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, ng_tensor 
     return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, x);
 }
 
-/* g = ||v||: the layer starts as its inner one. */
+/* g = ||v||: at first the output is that of the inner module. */
 static void weight_norm_init(ng_module *self, ng_rng *rng)
 {
     (void)rng;

@@ -121,8 +121,8 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
     return ng_map_record("ng_leaky_relu", tape, &leaky_relu_op, x, NG_MAP_LEAKY_RELU, slope, 0);
 }
 
-/* y = x > 0 ? x : a (e^bx - 1): the slope is 1, or a b e^bx, of which y + a has lost digits; e^bx
- * of what is not on the left has no infinity where it does not count. */
+/* y = x > 0 ? x : a (e^bx - 1): the slope is 1, or a b e^bx, which has more digits than b (y + a).
+ * For x > 0 the exponent is 0, so that no infinity arises in the branch that is not used. */
 static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_mapping *const f = node->attributes;
@@ -185,8 +185,8 @@ ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
     return ng_mul(tape, ng_features(tape, x, 0, n), ng_sigmoid(tape, ng_features(tape, x, 1, n)));
 }
 
-/* y = x / (1 + |x|), beyond 1 as sign(x) (1 - 1 / (1 + |x|)): its slope 1 / (1 + |x|)^2 is no
- * difference of equals, nor has an infinity one that is NaN. */
+/* y = x / (1 + |x|), for |x| > 1 as sign(x) (1 - 1 / (1 + |x|)): so its slope 1 / (1 + |x|)^2 keeps
+ * its digits, and is 0 for infinite x. */
 ng_tensor *ng_softsign(ng_tape *tape, ng_tensor *x)
 {
     if (!ng_accepts("ng_softsign", tape, 1, &x)) return NULL;

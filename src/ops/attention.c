@@ -1,13 +1,13 @@
 /* Attention: y = dropout(softmax(scale q k^T)) v for each head, the softmax over the keys that a
  * query sees.
  *
- * Heads stand either in a dimension of their own, q (N, H, T, D), or beside each other in the
- * features, q (N, T, H D), as a Linear leaves them; ng_self_attention reads q, k and v from one
- * tensor (N, T, 3 H D). The kernels take strides, so that none of these is copied into another.
+ * Heads have either a dimension of their own, q (N, H, T, D), or are parts of the features, q
+ * (N, T, H D), as a Linear computes them; ng_self_attention reads q, k and v from one tensor
+ * (N, T, 3 H D). The kernels take strides, so that no layout is copied to another.
  *
- * Kept for the backward pass: y, and of each row of scores its maximum and sum e^(score - max).
- * The T x T weights are
- * computed again, a block at a time. Dao et al. 2022. So is the mask of dropout, from its seed. */
+ * Saved for the backward pass: y, and of each row of scores its maximum and sum e^(score - max). It
+ * computes the T x T weights again, a block at a time (Dao et al. 2022), and the mask of dropout
+ * from its seed. */
 #include "kernels/dropout.h"
 #include "ops/op.h"
 #include <math.h>
@@ -68,8 +68,8 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
     return mask;
 }
 
-/* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
- * place a 1 divides. */
+/* A query that sees no key has output 0: its weights are all 0, and their sum, 0, is replaced by 1
+ * before the division. */
 static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 {
     const attention_attributes *saved = node->attributes;
@@ -233,7 +233,7 @@ static bool kv_heads_fit(const ng_tensor *q, const ng_tensor *k, const ng_tensor
     return false;
 }
 
-/* k or v with each of its heads as often as q has heads for it, next to each other:
+/* k or v with each head repeated H / G times, for the heads of q that share it:
  * (N, G, S, D) -> (N, H, S, D), or (N, S, G D) -> (N, S, H D). */
 static ng_tensor *repeated(ng_tape *tape, ng_tensor *x, int64_t heads, int64_t kv_heads)
 {

@@ -16,8 +16,8 @@
  *     dgamma = sum over the channel of dy xhat
  *     dbeta  = sum over the channel of dy
  *
- * A gradient in training that must itself have one is recorded as the op batch_norm_dx, whose own
- * gradient stands in kernels/norm_second.inc; that of fixed statistics is the definition's.
+ * A recorded gradient in training is the op batch_norm_dx, whose own gradient is in
+ * kernels/norm_second.inc. With fixed statistics it is the gradient of the definition.
  */
 #include "ops/op.h"
 #include <math.h>
@@ -42,7 +42,7 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
-/* By the running statistics, inputs 3 and 4. */
+/* x normalized by the running statistics, which are inputs 3 and 4. */
 static ng_composed_norm compose_fixed(ng_tape *tape, const ng_node *node, double eps)
 {
     ng_tensor *x = node->inputs[0], *mean = ng_per_channel(tape, node->inputs[3], x);

@@ -54,7 +54,7 @@ static double clip(double value, double low, double high)
     return value < low ? low : value > high ? high : value; /* a NaN stays */
 }
 
-/* r and d (C), detached: what the checker's replay holds fixed. */
+/* r and d (C), detached; the checker holds them fixed. */
 static bool corrections(ng_tape *tape, const renorm_call *o, const batch_statistics *batch,
                         ng_tensor **r, ng_tensor **d)
 {
@@ -130,8 +130,7 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, n
 
 /* ---- In sub-batches: ghost batch normalization, Hoffer, Hubara & Soudry 2017 ----------------
  *
- * Put together, the statistics of the sub-batches are those of the whole batch, which one process
- * takes at once. */
+ * The combined statistics of the sub-batches are those of the whole batch: ng_batch_norm. */
 
 /* Each sub-batch by itself; the running statistics move once for each, when all have succeeded. */
 static ng_tensor *in_sub_batches(ng_tape *tape, const ng_batch_call *o, int64_t size)

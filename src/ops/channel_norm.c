@@ -38,7 +38,7 @@ static void *at_sample(const ng_tensor *x, void *data, const channel_norm_attrib
     return (char *)data + (size_t)elements * ng_dtype_bytes(x->dtype);
 }
 
-/* Those of a sample's columns. */
+/* The statistics of a sample's columns. */
 static ng_statistics statistics_at(const channel_norm_attributes *saved, int64_t sample)
 {
     const ng_statistics *s = &saved->statistics;
@@ -46,7 +46,7 @@ static ng_statistics statistics_at(const channel_norm_attributes *saved, int64_t
     return (ng_statistics){s->mean + first, s->low ? s->low + first : NULL, s->rstd + first};
 }
 
-/* y = xhat, by the statistics at hand. */
+/* y = xhat, by the saved statistics. */
 static void normalize(const ng_tensor *x, const channel_norm_attributes *saved, void *y)
 {
     const ng_column_norm_shape shape = sample_of(saved);
@@ -69,7 +69,7 @@ static void channel_norm_propagate(const ng_tensor *x, const channel_norm_attrib
             (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate}});
 }
 
-/* dgamma and dbeta are a column norm's whose statistics are fixed, with xhat for x. */
+/* dgamma and dbeta: those of a column norm of xhat with fixed statistics. */
 static void affine_sums(const ng_tensor *x, const channel_norm_attributes *saved,
                         const ng_tensor *dy, ng_slot *dx, void *xhat)
 {

@@ -90,8 +90,7 @@ ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
 
 /* ---- Of indices --------------------------------------------------------------------------- */
 
-/* How many numbers there are before `to`; what a quotient that rounds up counts besides is left
- * out. */
+/* How many numbers there are before `to`, also where the quotient is rounded up. */
 static double steps_before(double from, double to, double step)
 {
     const double count = ceil((to - from) / step), last = from + (count - 1) * step;

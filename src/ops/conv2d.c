@@ -27,8 +27,8 @@ ng_conv_call ng_conv_call_of(ng_tensor *x, ng_tensor *weight, const ng_conv_shap
                           .window = ng_window_of(&shape->windows)};
 }
 
-/* dx of a convolution whose images have the rows and columns of `windows`: what stride leaves over
- * of them is output_padding. */
+/* dx of a convolution. Rows and columns at the end that no window reaches, because of the stride,
+ * are output_padding of the transposed convolution. */
 static ng_tensor *conv2d_dx(ng_tape *tape, ng_tensor *dy, ng_tensor *weight,
                             const ng_conv_shape *shape)
 {

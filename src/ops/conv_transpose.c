@@ -4,8 +4,8 @@
  *
  *     y = fold(W^T x) + b
  *
- * each element of x lays a window of weights, times itself, over the result (ng_fold). Here `shape`
- * is that convolution's: its channels are O, its outputs C. */
+ * that is, each element of x adds a window of weights, times itself, to the result (ng_fold). Here
+ * `shape` is that of the convolution: its channels are O, its outputs C. */
 #include "ops/op.h"
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, i
     return false;
 }
 
-/* Runs the kernels. */
+/* *shape as the kernels see it; false with an error. */
 static bool shape_of(const ng_conv_call *call, ng_conv_shape *shape)
 {
     const ng_shape x = call->x->shape, weight = call->weight->shape;

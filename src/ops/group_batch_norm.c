@@ -23,7 +23,7 @@ typedef struct {
 
 /* ---- Statistics ----------------------------------------------------------------------------- */
 
-/* Of this rank's samples. */
+/* The moments of this rank's samples. */
 static ng_moments *own_moments(ng_tape *tape, const ng_batch_call *o,
                                const ng_column_norm_shape *shape, ng_statistics to, double *var)
 {
@@ -115,7 +115,7 @@ static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums 
     return true;
 }
 
-/* dx = rstd g, as of fixed statistics, and what these means add to it. */
+/* dx = rstd g, as with fixed statistics, plus what the means of all ranks add to it. */
 static bool group_batch_propagate(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                   const channel_sums *all, ng_slot dx)
 {

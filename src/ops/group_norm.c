@@ -82,7 +82,7 @@ static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, 
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* o->eps is 0 for 0. */
+/* The op; o->eps has no default any more. */
 static ng_tensor *group_norm(const char *function, ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                              const ng_group_norm_options *o)
 {

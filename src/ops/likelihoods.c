@@ -2,8 +2,7 @@
 #include "ops/op.h"
 #include <math.h>
 
-/* What a row of labels selects: where its element stands, by what that is multiplied, and by what a
- * mean is divided. */
+/* For each row the element of its label, that element's factor, and whether the row counts. */
 typedef struct {
     ng_tensor *index;   /* int64 (..., 1); 0 for a row that is ignored */
     ng_tensor *factors; /* (...): the label's weight; 0 for a row that is ignored */

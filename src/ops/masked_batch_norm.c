@@ -3,7 +3,7 @@
  *     y = scatter(batch_norm(gather(x)))
  *
  * so that statistics, gradients of any order, running statistics and groups are those of a batch
- * that never had the padding. y is 0 there, and so is the gradient to x. */
+ * without the padding. At padding y is 0, and so is the gradient to x. */
 #include "ops/op.h"
 
 /* Whether the mask has a number for each sample of x (N, C, ...), or for each position. */

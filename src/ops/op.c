@@ -102,8 +102,8 @@ ng_tensor *ng_finite(ng_tape *tape, ng_tensor *x)
     return ng_clamp(tape, x, -largest, largest);
 }
 
-/* y = f(a, b): a (...), b (...) -> their broadcast shape. Operands of one shape take the short
- * way, on which nothing is copied that small tensors would notice. */
+/* y = f(a, b): a (...), b (...) -> their broadcast shape. For operands of one shape the walk is
+ * set up directly, which saves time with small tensors. */
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary)
 {

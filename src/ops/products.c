@@ -43,8 +43,8 @@ ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis)
 
 /* ---- prod: halves are multiplied until one element is left --------------------------------- */
 
-/* The product along an axis, which keeps length 1. No division: what a factor is multiplied with
- * stands on the tape, so that a zero has its gradient, and two have theirs of second order. */
+/* The product along an axis, which keeps length 1. It is made of multiplications on the tape, so
+ * that gradients are right where a factor is 0, and those of second order where two are. */
 static ng_tensor *product_along(ng_tape *tape, ng_tensor *x, int axis)
 {
     for (int64_t n; x && (n = x->shape.dim[axis]) > 1;) {

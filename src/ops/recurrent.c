@@ -1,8 +1,8 @@
 /* Recurrent layers, all steps of one direction: rnn, gru, lstm.
  *
- * The kernels (kernels/recurrent.c) leave h, and of an LSTM c, after the last step behind the steps
- * of y where they are wanted: y (N, T + 2, H), of which the results are slices. So the gradients of
- * all of them arrive as one. */
+ * Where last states are wanted, the kernels (kernels/recurrent.c) append h, and of an LSTM c, to
+ * the steps of y: y (N, T + 2, H), of which the results are slices. So one tensor has all
+ * gradients. */
 #include "ops/recurrent.h"
 #include "ops/op.h"
 #include <math.h>
@@ -36,8 +36,8 @@ static ng_tensor *taken_steps(ng_tape *tape, const ng_tensor *lengths, ng_dtype 
     return mask;
 }
 
-/* x (N, T, F) with 0 behind the rows' lengths where something stands there, Inf or NaN, that would
- * show in the weights' gradients. */
+/* x (N, T, F) with 0 after the rows' lengths if it has Inf, NaN or huge numbers there, which would
+ * spoil the weights' gradients. */
 static ng_tensor *without_padding(ng_tape *tape, ng_tensor *x, const ng_tensor *lengths)
 {
     if (ng_is_none(lengths)) return x;
@@ -122,7 +122,7 @@ static ng_tensor *lstm_step(ng_tape *tape, const ng_recurrent_composition *of, n
     return ng_mul(tape, o, ng_tanh(tape, seen));
 }
 
-/* Whether a row takes step t. */
+/* Whether any row takes step t. */
 static bool is_taken(const ng_tensor *lengths, int64_t t)
 {
     bool taken = false;

@@ -160,8 +160,8 @@ ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *redu
 
 /* ---- Sum and mean: y = scale sum x -------------------------------------------------------- */
 
-/* dx = scale dy, repeated along the reduced axes. Of a mean of nothing scale is infinite, and dx
- * has no element that could depend on dy. */
+/* dx = scale dy, repeated along the reduced axes. The scale of a mean of no elements is infinite;
+ * dx has no elements then. */
 static void sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const reduction *r = node->attributes;

@@ -17,8 +17,8 @@
  *
  * where D is what the variance divides by. Elements past the first `over` have dx = rstd g.
  *
- * A gradient that must itself have one is recorded as the op row_norm_dx, whose own gradient stands
- * in kernels/norm_second.inc; where `over` < n, it is that of the definition.
+ * A recorded gradient is the op row_norm_dx, whose own gradient is in kernels/norm_second.inc;
+ * where `over` < n, it is the gradient of the definition.
  */
 #include "ops/op.h"
 
@@ -223,7 +223,7 @@ static bool rows_of(const char *function, ng_shape x, const ng_row_norm_options 
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* o->eps and o->partial are 0 for 0. */
+/* The op; o->eps and o->partial have no default any more. */
 static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tensor *x,
                                     ng_tensor *gamma, const ng_row_norm_options *o)
 {

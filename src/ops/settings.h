@@ -8,13 +8,13 @@
 /* Whether eps is finite and at least 0. */
 bool ng_norm_eps_ok(const char *function, double eps);
 
-/* Whether eps is so, and 0 <= momentum <= 1. */
+/* Whether eps is finite and at least 0, and 0 <= momentum <= 1. */
 bool ng_batch_settings_ok(const char *function, double eps, double momentum);
 
-/* Whether eps, .partial, .rms and .unbiased go together; none of them is 0 for a default. */
+/* Whether eps, .partial, .rms and .unbiased go together; eps and .partial have no default here. */
 bool ng_row_norm_settings_ok(const char *function, const ng_row_norm_options *options);
 
-/* Whether alpha, beta and k are amounts, and size a number of channels; none is 0 for a default. */
+/* Whether alpha, beta and k are at least 0 and size is positive; they have no default here. */
 bool ng_local_response_settings_ok(const char *function,
                                    const ng_local_response_norm_options *options);
 
@@ -29,14 +29,14 @@ bool ng_kv_heads_divide(const char *function, int64_t kv_heads, int64_t heads);
 bool ng_has_type(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype,
                  ng_shape shape);
 
-/* Whether no more than one of two settings is there. */
+/* Whether at most one of two settings is given. */
 bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
                      bool has_other);
 
 /* Whether a setting of this name is finite and above 0. */
 bool ng_above_zero(const char *function, const char *name, double value);
 
-/* Whether the mode of upsampling is one, and .align_corners has a meaning in it. */
+/* Whether the mode is known, and .align_corners is given only with NG_LINEAR. */
 bool ng_resize_mode_ok(const char *function, ng_interpolation mode, bool align_corners);
 
 /* Whether a transposed convolution's output_padding is from 0 to stride - 1. */
