@@ -22,19 +22,13 @@
 #include "ops/op.h"
 #include <math.h>
 
-typedef struct {
-    ng_column_norm_shape shape;
-    bool fixed;               /* the statistics are constants */
-    ng_statistics statistics; /* (channels), the tape's */
-} batch_norm_attributes;
-
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
 static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                      ng_slot *dx)
 {
     (void)tape;
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
     const ng_norm_gradients gradients = {dx[0], dx[1], dx[2]};
     ng_kernels_for(x->dtype)->column_norm_backward(
@@ -51,14 +45,14 @@ static ng_composed_norm compose_fixed(ng_tape *tape, const ng_node *node, double
 }
 
 static ng_composed_norm compose_channels(ng_tape *tape, ng_tensor *x,
-                                         const batch_norm_attributes *saved)
+                                         const ng_batch_norm_attributes *saved)
 {
     return ng_compose_norm(tape, x, ng_all_but_channel(x), &saved->statistics, saved->shape.eps);
 }
 
 static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
 {
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0];
     const ng_composed_norm c = saved->fixed ? compose_fixed(tape, node, saved->shape.eps)
                                             : compose_channels(tape, x, saved);
@@ -69,7 +63,7 @@ static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
 
 static ng_tensor *batch_norm_dx_definition(ng_tape *tape, const ng_node *node)
 {
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
     const ng_axes axes = ng_all_but_channel(x);
     const ng_composed_norm c = compose_channels(tape, x, saved);
@@ -84,7 +78,7 @@ static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, cons
                                         ng_slot *to)
 {
     (void)tape;
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
     ng_kernels_for(x->dtype)->column_norm_second(&saved->shape, x->data, gamma->data,
                                                  saved->statistics, dy->data, u->data,
@@ -98,7 +92,7 @@ static const ng_op batch_norm_dx_op = {.name = "batch_norm_dx",
 
 static ng_tensor *batch_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
 {
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *inputs[] = {x, node->inputs[1], dy};
     ng_tensor *dx = ng_result(tape, x->dtype, x->shape);
     if (!dx) return NULL;
@@ -110,7 +104,7 @@ static ng_tensor *batch_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *d
 
 static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0];
     const ng_axes axes = ng_all_but_channel(x);
     if (ng_wants(dx, 0)) dx[0] = batch_norm_dx(tape, node, dy);
@@ -139,45 +133,50 @@ static bool has_statistics(const ng_batch_call *o)
     return false;
 }
 
-static void read_running(const ng_batch_call *o, double *mean, double *var)
+bool ng_batch_statistics(ng_tape *tape, const ng_batch_call *o, ng_batch_norm_attributes *saved,
+                         double **var)
 {
-    for (int64_t c = 0; c < o->running_mean->size; c++) {
-        mean[c] = ng_tensor_load(o->running_mean, c);
-        var[c] = ng_tensor_load(o->running_spread, c);
+    const int64_t channels = saved->shape.channels;
+    ng_statistics *to = &saved->statistics;
+    *var = ng_tape_memory(tape, (size_t)channels * sizeof **var);
+    if (!*var || !ng_statistics_new(tape, o->x, channels, true, to)) return false;
+    saved->fixed = !o->training;
+    saved->count = (double)(saved->shape.outer * saved->shape.inner);
+    if (o->training) {
+        ng_kernels_for(o->x->dtype)->column_statistics(&saved->shape, o->x->data, *to, *var);
+        return !ng_is_joint(o) || ng_group_statistics(tape, o, saved, *var);
     }
+    to->low = NULL;
+    for (int64_t c = 0; c < channels; c++) {
+        to->mean[c] = ng_tensor_load(o->running_mean, c);
+        (*var)[c] = ng_tensor_load(o->running_spread, c);
+    }
+    ng_inverse_deviation(to->rstd, *var, o->eps, channels);
+    return true;
 }
 
 ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *o, ng_batch_moments *moments)
 {
     *moments = (ng_batch_moments){NULL, NULL, 0};
-    batch_norm_attributes saved = {.fixed = !o->training};
+    ng_batch_norm_attributes saved = {.group = NULL};
+    double *var;
     if (!ng_batch_accepts(tape, o, &saved.shape) || !has_statistics(o)) return NULL;
-
-    if (ng_is_joint(o)) return ng_group_batch_norm(tape, o, &saved.shape, moments);
     const ng_tensor *x = o->x;
-    const int64_t channels = saved.shape.channels, count = saved.shape.outer * saved.shape.inner;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    double *var = y ? ng_tape_memory(tape, (size_t)channels * sizeof *var) : NULL;
-    if (!var || !ng_statistics_new(tape, x, channels, true, &saved.statistics)) return NULL;
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    if (o->training) {
-        kernels->column_statistics(&saved.shape, x->data, saved.statistics, var);
-    } else {
-        saved.statistics.low = NULL;
-        read_running(o, saved.statistics.mean, var);
-        ng_inverse_deviation(saved.statistics.rstd, var, o->eps, channels);
-    }
-    kernels->column_norm(&saved.shape, x->data, saved.statistics, o->gamma->data, o->beta->data,
-                         y->data);
+    if (!y || !ng_batch_statistics(tape, o, &saved, &var)) return NULL;
+    if (y->size)
+        ng_kernels_for(x->dtype)->column_norm(&saved.shape, x->data, saved.statistics,
+                                              o->gamma->data, o->beta->data, y->data);
 
     /* The batch's own statistics are functions of x; running ones are inputs, so that a backward
      * pass after they were changed is noticed. */
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
-    const ng_op *op = o->training ? &batch_norm_op : &fixed_batch_norm_op;
-    y = ng_record(tape, op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
-    const double unbiased = (double)count / (double)(count - 1);
-    if (y && o->training && ng_tape_is_live(tape))
-        *moments = (ng_batch_moments){saved.statistics.mean, var, unbiased};
+    const ng_op *op = saved.group   ? &ng_group_batch_norm_op
+                      : saved.fixed ? &fixed_batch_norm_op
+                                    : &batch_norm_op;
+    y = ng_record(tape, op, y, inputs, saved.fixed ? 5 : 3, &saved, sizeof saved);
+    if (y && !saved.fixed && ng_tape_is_live(tape))
+        *moments = (ng_batch_moments){saved.statistics.mean, var, saved.count / (saved.count - 1)};
     return y;
 }
 

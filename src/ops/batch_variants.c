@@ -32,20 +32,11 @@ typedef struct {
 static bool statistics_of(ng_tape *tape, const ng_batch_call *b, const ng_column_norm_shape *shape,
                           batch_statistics *batch)
 {
-    const size_t channels = (size_t)shape->channels;
-    ng_statistics to;
-    if (ng_is_joint(b)) {
-        double *var, count;
-        if (!ng_group_statistics(tape, b, shape, &to, &var, &count)) return false;
-    } else {
-        double *memory = ng_tape_memory(tape, 3 * channels * sizeof *memory);
-        if (!memory) return false;
-        to = (ng_statistics){.mean = memory, .rstd = memory + channels};
-        ng_kernels_for(b->x->dtype)
-            ->column_statistics(shape, b->x->data, to, memory + 2 * channels);
-    }
-    *batch = (batch_statistics){to.mean, to.rstd};
-    for (size_t c = 0; c < channels; c++) batch->deviation[c] = 1 / batch->deviation[c];
+    ng_batch_norm_attributes saved = {.shape = *shape};
+    double *var;
+    if (!ng_batch_statistics(tape, b, &saved, &var)) return false;
+    *batch = (batch_statistics){saved.statistics.mean, saved.statistics.rstd};
+    for (int64_t c = 0; c < shape->channels; c++) batch->deviation[c] = 1 / batch->deviation[c];
     return true;
 }
 

@@ -192,14 +192,26 @@ ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call);
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
-/* ng_batch_norm_run where ng_is_joint; `shape` is from ng_batch_accepts. */
-ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *call,
-                               const ng_column_norm_shape *shape, ng_batch_moments *moments);
+/* What a node of batch normalization keeps. */
+typedef struct {
+    ng_column_norm_shape shape;
+    ng_statistics statistics; /* (channels), the tape's */
+    double count;             /* values per channel */
+    bool fixed;               /* the statistics are running ones, constants */
+    ng_group *group;          /* whose ranks share the batch, or NULL */
+} ng_batch_norm_attributes;
 
-/* The statistics of the batch of all ranks, and its numbers per channel: the same on each. */
-bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call,
-                         const ng_column_norm_shape *shape, ng_statistics *statistics, double **var,
-                         double *count);
+/* Takes the statistics of a call whose shape is in *saved, and *var (channels), the tape's; false
+ * with an error. */
+bool ng_batch_statistics(ng_tape *tape, const ng_batch_call *call, ng_batch_norm_attributes *saved,
+                         double **var);
+
+/* Makes the statistics of this rank those of all ranks of the call's group, and var and count. */
+bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call, ng_batch_norm_attributes *saved,
+                         double *var);
+
+/* Batch normalization over the samples of all ranks. */
+extern const ng_op ng_group_batch_norm_op;
 
 /* *rows is the call with rows (M, C) for x (N, C, ...), the positions that its mask leaves, and
  * *index their numbers (M); without a mask it is the call, and *index NULL. False with an error
