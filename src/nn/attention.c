@@ -135,8 +135,8 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
 }
 
 /* The condition is the mask in self-attention, and the other sequence in cross-attention. */
-static ng_tensor *attention_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                ng_tensor *condition)
+static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                    ng_tensor *condition)
 {
     const attention_layer *layer = (const attention_layer *)self;
     if (!is_cross(layer)) return attention_run(layer, tape, &(sequences){x, x, x, condition});
@@ -146,11 +146,6 @@ static ng_tensor *attention_forward_conditioned(ng_module *self, ng_tape *tape, 
             "MultiHeadAttention: it was made with .context, expected ng_forward_conditioned or "
             "ng_forward_attention");
     return NULL;
-}
-
-static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return attention_forward_conditioned(self, tape, x, NG_NONE);
 }
 
 /* ---- Weights, settings ---------------------------------------------------------------------- */
@@ -204,9 +199,8 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .size = sizeof(attention_layer),
-                                                .forward = attention_forward,
-                                                .forward_conditioned =
-                                                    attention_forward_conditioned,
+                                                .forward = ng_forward_unconditioned,
+                                                .forward_conditioned = attention_forward,
                                                 .init = attention_init,
                                                 .describe = attention_describe};
 

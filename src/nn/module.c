@@ -572,6 +572,11 @@ ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x
     return y ? y : ng_failed_in(module, x, failures);
 }
 
+ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return self->type->forward_conditioned(self, tape, x, NG_NONE);
+}
+
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)
 {
     if (ng_rank(x) >= 1 && ng_dim(x, -1) == dim) return true;

@@ -97,6 +97,9 @@ bool ng_module_take_parameter(const char *function, ng_module *self, const char 
 /* Registers a counter: a buffer of one int64, from 0, that ng_module_to does not convert. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 
+/* The forward of a class whose forward_conditioned takes NG_NONE. */
+ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x);
+
 /* ng_forward_conditioned with other tensors in place of parameters, for this call on this tape. It
  * does not change the modules, so several threads may use them. */
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,

@@ -178,13 +178,8 @@ static ng_tensor *run_layers(const recurrent *layer, ng_tape *tape, ng_tensor *x
     return x && (!state || join_states(layer, tape, states, state)) ? x : NULL;
 }
 
-static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return run_layers((const recurrent *)self, tape, x, NG_NONE, NULL);
-}
-
-static ng_tensor *recurrent_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                ng_tensor *lengths)
+static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                    ng_tensor *lengths)
 {
     return run_layers((const recurrent *)self, tape, x, lengths, NULL);
 }
@@ -218,8 +213,8 @@ static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
 
 #define RECURRENT_CLASS(text)                                                                      \
     {                                                                                              \
-        .name = text, .size = sizeof(recurrent), .forward = recurrent_forward,                     \
-        .forward_conditioned = recurrent_forward_conditioned, .init = recurrent_init,              \
+        .name = text, .size = sizeof(recurrent), .forward = ng_forward_unconditioned,              \
+        .forward_conditioned = recurrent_forward, .init = recurrent_init,                          \
         .describe = recurrent_describe                                                             \
     }
 static const ng_module_class rnn_class = RECURRENT_CLASS("RNN");
@@ -235,7 +230,7 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
         !ng_given(function, "state", state) || !ng_given(function, "h", state->h) ||
         !ng_given(function, "c", state->c) || !ng_usable(function, "x", 0, tape, x))
         return NULL;
-    if (module->type->forward != recurrent_forward) {
+    if (module->type->forward_conditioned != recurrent_forward) {
         ng_fail(NG_EVALUE, "%s: the module is a %s, expected an RNN, a GRU or an LSTM", function,
                 module->type->name);
         return NULL;

@@ -6,8 +6,10 @@ typedef struct {
     ng_module *inner;
 } residual;
 
-static ng_tensor *add_back(ng_tape *tape, ng_tensor *x, ng_tensor *y)
+static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                   ng_tensor *condition)
 {
+    ng_tensor *y = ng_forward_conditioned(((residual *)self)->inner, tape, x, condition);
     if (!y) return NULL;
     if (!ng_shape_equal(x->shape, y->shape)) {
         ng_fail(NG_ESHAPE, "Residual: inner turned %s into %s, expected the same shape",
@@ -17,21 +19,10 @@ static ng_tensor *add_back(ng_tape *tape, ng_tensor *x, ng_tensor *y)
     return ng_add(tape, x, y);
 }
 
-static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return add_back(tape, x, ng_forward(((residual *)self)->inner, tape, x));
-}
-
-static ng_tensor *residual_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                               ng_tensor *condition)
-{
-    return add_back(tape, x, ng_forward_conditioned(((residual *)self)->inner, tape, x, condition));
-}
-
 static const ng_module_class residual_class = {.name = "Residual",
                                                .size = sizeof(residual),
-                                               .forward = residual_forward,
-                                               .forward_conditioned = residual_forward_conditioned};
+                                               .forward = ng_forward_unconditioned,
+                                               .forward_conditioned = residual_forward};
 
 ng_module *ng_residual_new(ng_module *inner)
 {

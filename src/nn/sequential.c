@@ -1,15 +1,8 @@
 /* Sequential: one module after the other; and List, whose children their owner calls. */
 #include "nn/module.h"
 
-static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    ng_module *child;
-    for (int i = 0; x && (child = ng_module_child(self, i)); i++) x = ng_forward(child, tape, x);
-    return x;
-}
-
-static ng_tensor *sequential_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                 ng_tensor *condition)
+static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                     ng_tensor *condition)
 {
     ng_module *child;
     for (int i = 0; x && (child = ng_module_child(self, i)); i++)
@@ -19,9 +12,8 @@ static ng_tensor *sequential_forward_conditioned(ng_module *self, ng_tape *tape,
 
 static const ng_module_class sequential_class = {.name = "Sequential",
                                                  .size = sizeof(ng_module),
-                                                 .forward = sequential_forward,
-                                                 .forward_conditioned =
-                                                     sequential_forward_conditioned};
+                                                 .forward = ng_forward_unconditioned,
+                                                 .forward_conditioned = sequential_forward};
 
 static const ng_module_class list_class = {.name = "List", .size = sizeof(ng_module)};
 

@@ -41,17 +41,11 @@ static ng_tensor *through(const transformer_block *layer, const branch *b, ng_ta
     return first ? y : ng_forward_conditioned(b->norm, tape, y, mask);
 }
 
-static ng_tensor *block_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                            ng_tensor *mask)
+static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     const transformer_block *layer = (const transformer_block *)self;
     x = through(layer, &layer->attention, tape, x, mask);
     return through(layer, &layer->feed_forward, tape, x, mask);
-}
-
-static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return block_forward_conditioned(self, tape, x, NG_NONE);
 }
 
 static void block_describe(const ng_module *self, char *text, size_t bytes)
@@ -67,8 +61,8 @@ static void block_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class block_class = {.name = "TransformerBlock",
                                             .size = sizeof(transformer_block),
-                                            .forward = block_forward,
-                                            .forward_conditioned = block_forward_conditioned,
+                                            .forward = ng_forward_unconditioned,
+                                            .forward_conditioned = block_forward,
                                             .describe = block_describe};
 
 /* The attention checks the other settings. */
@@ -149,8 +143,8 @@ static bool ids_fit(const transformer *net, const ng_tensor *ids)
     return false;
 }
 
-static ng_tensor *transformer_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *ids,
-                                                  ng_tensor *mask)
+static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids,
+                                      ng_tensor *mask)
 {
     const transformer *net = (const transformer *)self;
     if (!ids_fit(net, ids)) return NULL;
@@ -162,11 +156,6 @@ static ng_tensor *transformer_forward_conditioned(ng_module *self, ng_tape *tape
     return ng_forward(net->head, tape, x);
 }
 
-static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
-{
-    return transformer_forward_conditioned(self, tape, ids, NG_NONE);
-}
-
 static void transformer_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_transformer_new_options *o = &((const transformer *)self)->options;
@@ -176,9 +165,8 @@ static void transformer_describe(const ng_module *self, char *text, size_t bytes
 
 static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .size = sizeof(transformer),
-                                                  .forward = transformer_forward,
-                                                  .forward_conditioned =
-                                                      transformer_forward_conditioned,
+                                                  .forward = ng_forward_unconditioned,
+                                                  .forward_conditioned = transformer_forward,
                                                   .describe = transformer_describe};
 
 static ng_module *transformer_blocks(const ng_transformer_new_options *o)

@@ -35,7 +35,7 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
 }
 
 /* The condition that a container hands to all its children is a mask if the layer is .masked. */
-static ng_tensor *batch_norm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     batch_norm *layer = (batch_norm *)self;
     const ng_batch_norm_new_options *options = &layer->options;
@@ -50,11 +50,6 @@ static ng_tensor *batch_norm_masked(ng_module *self, ng_tape *tape, ng_tensor *x
                          : at_once(layer, tape, x, mask, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
     return y;
-}
-
-static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return batch_norm_masked(self, tape, x, NG_NONE);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -79,8 +74,8 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .size = sizeof(batch_norm),
-                                                 .forward = batch_norm_forward,
-                                                 .forward_conditioned = batch_norm_masked,
+                                                 .forward = ng_forward_unconditioned,
+                                                 .forward_conditioned = batch_norm_forward,
                                                  .describe = batch_norm_describe};
 
 /* Whether no setting is without effect, because no running statistics move, or because those of the

@@ -17,7 +17,8 @@ static double opening(const ng_batch_renorm_new_options *options, double seen)
 }
 
 /* The condition that a container hands to all its children is a mask if the layer is .masked. */
-static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                       ng_tensor *mask)
 {
     batch_renorm_layer *layer = (batch_renorm_layer *)self;
     const ng_batch_renorm_new_options *options = &layer->options;
@@ -33,11 +34,6 @@ static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor 
         .training = training, .group = options->group, .mask = mask);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
-}
-
-static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return batch_renorm_masked(self, tape, x, NG_NONE);
 }
 
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
@@ -57,8 +53,8 @@ static void batch_renorm_describe(const ng_module *self, char *text, size_t byte
 
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .size = sizeof(batch_renorm_layer),
-                                                   .forward = batch_renorm_forward,
-                                                   .forward_conditioned = batch_renorm_masked,
+                                                   .forward = ng_forward_unconditioned,
+                                                   .forward_conditioned = batch_renorm_forward,
                                                    .describe = batch_renorm_describe};
 
 static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *options)

@@ -34,8 +34,7 @@ typedef struct {
     ng_module *norm;
 } by_rows;
 
-static ng_tensor *by_rows_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                              ng_tensor *mask)
+static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     ng_module *norm = ((by_rows *)self)->norm;
     const int last = x->shape.rank - 1;
@@ -49,15 +48,10 @@ static ng_tensor *by_rows_forward_conditioned(ng_module *self, ng_tape *tape, ng
     return ng_reshape(tape, ng_forward_conditioned(norm, tape, flat, mask), x->shape);
 }
 
-static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return by_rows_forward_conditioned(self, tape, x, NG_NONE);
-}
-
 static const ng_module_class by_rows_class = {.name = "ByRows",
                                               .size = sizeof(by_rows),
-                                              .forward = by_rows_forward,
-                                              .forward_conditioned = by_rows_forward_conditioned};
+                                              .forward = ng_forward_unconditioned,
+                                              .forward_conditioned = by_rows_forward};
 
 ng_module *ng_norm_batch(int64_t dim)
 {
