@@ -159,8 +159,8 @@ $(OUT)/places: FORCE | $(OUT)/tests/
 
 # ---- The library and the examples ---------------------------------------------------------------
 
-# libnormgrad-mpi, its examples and its tests, where mpicc is found.
-include src/mpi/mpi.mk
+# libnormgrad-mpi, its examples and its tests, where mpicc is found; the library as two files.
+include src/mpi/mpi.mk src/dist.mk
 ## all: the library, static and shared, and the examples
 all: $(STATIC) $(SHARED) $(CONFIGS) $(EXAMPLES) $(EXPERIMENTS) $(WITH_MPI)
 $(filter-out $(TABLES),$(OBJECTS)) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LAB): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
@@ -368,11 +368,11 @@ STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.[ch] src/*/*.inc $(
 # All but ops.h, whose formulas are aligned by hand.
 FORMATTED = $(filter-out include/normgrad/ops.h,$(STYLED))
 
-## lint: the headers in C and C++, a comment for each declaration; format; lines and budgets
-lint: headers $(MAN_PAGES)
+## lint: the headers in C and C++, a comment for each declaration; exported names; format; lines
+lint: headers $(MAN_PAGES) $(SHARED)
 	$(Q)case "$$(clang-format --version 2>/dev/null)" in *' 14.'*) clang-format --dry-run -Werror $(FORMATTED) ;; \
 	*) echo 'skipped: the format, for there is no clang-format 14' ;; esac
-	$(Q)tests/map.sh
+	$(Q)tests/map.sh && tests/symbols.sh $(SHARED)
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 	$(Q)tests/budget.sh
 ## format: the sources through clang-format (14: others break some lines elsewhere)
@@ -383,7 +383,7 @@ clean:
 	rm -rf $(BUILD)
 ## help: this list
 help:
-	@sed -n 's/^## //p' Makefile src/mpi/mpi.mk | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
+	@sed -n 's/^## //p' Makefile src/mpi/mpi.mk src/dist.mk | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
 	@echo
 	@echo 'Every processor is used; -j1 and so on say how many. VARIANT=asan, ubsan, tsan or coverage builds'
 	@echo 'for these, in build/asan and so on. V=1 shows commands, WERROR=1 makes warnings errors,'

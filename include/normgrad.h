@@ -1,28 +1,29 @@
 /* normgrad: a small reverse-mode autodiff engine with one subject, normalization.
  *
- *     core.h       errors, threads, random numbers      nn.h         layers and networks
- *     tensor.h     arrays of numbers                    optim.h      optimizers and schedules
- *     tape.h       recording and gradients              gradcheck.h  the gradient checker
- *     ops.h        differentiable operations            cases.h      ops and layers to try out
- *     data.h       data in, in batches                  training.h   saved, and taken up again
- *     history.h    figures out                          derivatives.h  Jacobians, Hessians
- *     group.h      many threads and machines            parallel.h   training on a group
+ *     core.h       errors, threads, random numbers      nn.h           layers and networks
+ *     tensor.h     arrays of numbers                    optim.h        optimizers and schedules
+ *     tape.h       recording and gradients              gradcheck.h    the gradient checker
+ *     ops.h        differentiable operations            cases.h        samples of ops and layers
+ *     data.h       data sets and batches                training.h     saving and resuming
+ *     history.h    curves in files                      derivatives.h  Jacobians, Hessians
+ *     group.h      groups of processes                  parallel.h     training on a group
  *
- * How names and calls are made:
+ * Names and calls:
  *
- *     ng_exp(tape, x)               an operation: the tape that owns the result, then the operands
- *     ng_linear_new(64, 128)        an object of yours, as from _read, _from; _free gives it back
- *     ng_module_save(net, path)     what is done with an object: its noun, then the verb
- *     ng_tape_set_recording(t, on)  _set changes a state, which ng_tape_recording(t) tells
- *     ng_forward_conditioned(net, t, x, c)   _given: with a condition
- *     ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true)     settings: named, last, optional
- *     ng_sum_with(tape, options)    what that macro calls: the last argument and the settings in a
- *                                   struct, ng_sum_options or that of its family, ng_reduce_options
- *     0, or nothing, in a setting is its default; NG_ZERO is 0; an argument is taken as it is
+ *     ng_exp(tape, x)               an operation: first the tape that owns the result
+ *     ng_linear_new(64, 128)        makes an object that is yours (also _read and _from);
+ *                                   ng_module_free frees it
+ *     ng_module_save(net, path)     a call on an object: its noun, then the verb
+ *     ng_tape_set_recording(t, on)  sets a state, which ng_tape_recording(t) returns
+ *     ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true)    settings: named, optional, last
+ *     ng_sum_with(tape, options)    the function behind that macro; the struct of settings is
+ *                                   ng_sum_options, or that of its family, ng_reduce_options
  *
- * Three owners. What a _new, _read or _from function gives is yours, and goes back with _free
- * (which takes NULL). A module owns its parameters. A tape owns all that is computed on it, until
- * ng_tape_reset; till then its operands must live: see tensor.h. Errors pass through: see core.h.
+ * A setting of 0 selects the default. To pass zero, write NG_ZERO. Arguments are used as given.
+ *
+ * Three owners. You own what a _new, _read or _from function returns, and free it with _free, which
+ * takes NULL. A module owns its parameters. A tape owns everything computed on it until
+ * ng_tape_reset; the operands must live as long (tensor.h). Errors pass through (core.h).
  *
  *     ng_module *net = ng_sequential_new(
  *         ng_linear_new(64, 128), ng_layer_norm_new(128), ng_relu_new(), ng_linear_new(128, 10));

@@ -3,17 +3,23 @@
  *     cc -O2 -c src/normgrad.c -Iinclude -Isrc
  *
  * builds it without make. Compressed files need -DNG_WITH_ZLIB and zlib. A program links it with
- * -lm -pthread. Results have the bits of the library that make builds with the same compiler. */
+ * -lm -pthread. Results have the bits of the library that make builds with the same compiler.
+ *
+ *     -DNG_NO_IO       leaves out data sets, histories and files
+ *     -DNG_NO_SIMD     leaves out all kernels but those for any processor of the architecture
+ *     -DNG_NO_THREADS  leaves out the thread pool: a kernel runs on the thread that calls it */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #define NG_ONE_FILE
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #else
 #pragma GCC optimize("fp-contract=off")
 #endif
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(NG_NO_SIMD)
 #define NG_ISAS(X) X(avx512) X(avx2) X(baseline)
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(NG_NO_SIMD)
 #define NG_ISAS(X) X(neon) X(baseline)
 #else
 #define NG_ISAS(X) X(baseline)
@@ -47,10 +53,9 @@
 #include "group/collectives.c"
 #include "group/run.c"
 
-/* Recording, the reverse sweep, hooks, replay. */
+/* Recording, the reverse sweep, replay. */
 #include "tape/tape.c"
 #include "tape/sweep.c"
-#include "tape/hook.c"
 #include "tape/replay.c"
 
 /* Primitive ops. */
@@ -158,6 +163,7 @@
 #include "check/sweep.c"
 
 /* Files. */
+#ifndef NG_NO_IO
 #include "io/file.c"
 #include "io/stored.c"
 #include "io/json.c"
@@ -175,6 +181,7 @@
 #include "io/training.c"
 #include "io/training_settings.c"
 #include "io/training_state.c"
+#endif
 
 /* The tables of kernels, with the instruction set and the dtype in each of their names. */
 #include "kernels/names.h"
@@ -184,12 +191,12 @@
 #define ISA baseline
 #include "kernels/dtypes.inc"
 #undef ISA
-#if defined(__aarch64__)
+#if defined(__aarch64__) && !defined(NG_NO_SIMD)
 #define ISA neon
 #include "kernels/dtypes.inc"
 #undef ISA
 #endif
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(NG_NO_SIMD)
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((__target__("avx2,fma"))), apply_to = function)
 #else
@@ -205,7 +212,8 @@
 #pragma GCC pop_options
 #endif
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((__target__("avx512f,avx512vl,avx512dq,avx512bw,fma"))), apply_to = function)
+#pragma clang attribute push(                                                                      \
+    __attribute__((__target__("avx512f,avx512vl,avx512dq,avx512bw,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,fma,prefer-vector-width=512")

@@ -10,7 +10,7 @@ static char folder[128];
 
 void make_test_folder(void)
 {
-    /* In memory where there is such a place: thousands of files are brought to the disk. */
+    /* In memory if possible, because each of thousands of files is synced. */
     const char *wanted = getenv("TMPDIR");
     const char *usual = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     const char *above = wanted && strlen(wanted) < 64 ? wanted : usual;
@@ -62,6 +62,26 @@ char *get_file(const char *path, size_t *size)
     ck_assert_uint_eq(fread(bytes, 1, *size, file), *size);
     fclose(file);
     return bytes;
+}
+
+void read_damaged(const char *from, const char *name, size_t step,
+                  void (*read)(const char *path, bool is_cut))
+{
+    static const char values[] = {0, 1, ' ', '"', '}', '9', (char)0x80, (char)0xff};
+    size_t size;
+    char *bytes = get_file(from, &size);
+    for (size_t i = 0; i < size; i += step) {
+        const char was = bytes[i];
+        for (size_t k = 0; k < sizeof values; k++) {
+            bytes[i] = values[k];
+            if (bytes[i] != was) read(put_file(name, bytes, size), false);
+            ng_clear_error();
+        }
+        bytes[i] = was;
+        read(put_file(name, bytes, i), true);
+        ng_clear_error();
+    }
+    free(bytes);
 }
 
 int files_in(const char *path, const char *part)

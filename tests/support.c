@@ -380,7 +380,7 @@ int counted_open(const char *path, int flags, ...)
     va_start(arguments, flags);
     const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    const int fd = refuse_file_call() || interrupt() ? -1 : open(path, flags, mode);
+    const int fd = refuse_file_call() ? -1 : open(path, flags, mode);
     descriptors += fd >= 0;
     return fd;
 }
@@ -409,7 +409,7 @@ ssize_t counted_write(int fd, const void *bytes, size_t count)
     return write(fd, bytes, piece_of(count));
 }
 
-int counted_fsync(int fd) { return refuse_file_call() || interrupt() ? -1 : fsync(fd); }
+int counted_fsync(int fd) { return refuse_file_call() ? -1 : fsync(fd); }
 int counted_fchmod(int fd, mode_t mode) { return refuse_file_call() ? -1 : fchmod(fd, mode); }
 int counted_rename(const char *from, const char *to)
 {

@@ -49,8 +49,8 @@ static void expect_case(const ng_case *spec, const char *side, ng_check_mode mod
     ck_assert_int_eq(report.detached, 0);
 }
 
-/* Both orders in every mode; and nothing that is detached by mistake, so that it may move. Every
- * element is compared with `all` seeds; a few directions suffice for more. */
+/* Both orders in every mode, with `all` seeds for every element and three for directions. Detached
+ * values move: there is none by mistake. */
 static void expect_in_every_mode(const ng_case *spec, const char *side, uint64_t all)
 {
     for (uint64_t seed = 0; seed < all; seed++) expect_case(spec, side, NG_CHECK_ELEMENTS, seed);
@@ -82,7 +82,6 @@ LOOP_TEST(every_layer_has_right_gradients, case_count(ng_layer_case))
 
 CALL(layer_norm, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
 CALL(gelu, ng_gelu(tape, in[0]))
-CALL(softmax, ng_softmax(tape, in[0], 1))
 CALL(square, ng_square(tape, in[0]))
 CALL(relu, ng_relu(tape, in[0]))
 CALL(absolute, ng_abs(tape, in[0]))
@@ -90,25 +89,9 @@ CALL(exponential, ng_exp(tape, in[0]))
 
 FIXTURE(NULL, NULL)
 
-LOOP_TEST(right_gradients_pass_for_any_seed, 3)
-{
-    static ng_check_call *const calls[] = {layer_norm, gelu, softmax};
-    static const char *const names[] = {"layer_norm", "gelu", "softmax"};
-    for (uint64_t seed = 0; seed < 50; seed++) {
-        ng_tensor *x = normal(seed, NG_SHAPE(3, 4), 1);
-        for (int mode = 0; mode < 3; mode++) {
-            ng_check_report report =
-                ng_check_function(calls[_i], &x, 1, .mode = modes[mode], .order = 2, .seed = seed);
-            expect_passed(&report, names[_i]);
-        }
-        ng_tensor_free(x);
-    }
-}
-
 CALL(fast_sine, ng_sin(tape, ng_mul_scalar(tape, in[0], 1000)))
 CALL(root, ng_sqrt(tape, in[0]))
 CALL(logarithm, ng_log(tape, in[0]))
-CALL(inverse, ng_reciprocal(tape, in[0]))
 CALL(saturated, ng_tanh(tape, ng_mul(tape, in[0], in[1])))
 CALL(linear_then_norm,
      ng_layer_norm(tape, ng_add(tape, ng_reshape(tape, in[0], NG_SHAPE(3, 1)), in[1]), NG_NONE,
@@ -116,7 +99,7 @@ CALL(linear_then_norm,
 CALL(waves, ng_add(tape, ng_mul_scalar(tape, in[0], 3),
                    ng_sin(tape, ng_mul_scalar(tape, in[0], 128 * 3.14159265358979323846))))
 
-/* Functions at three points each; a second input, where there is one, is near 1. */
+/* Functions at three points each. Those of two inputs have a second one near 1. */
 static const struct {
     const char *what;
     ng_check_call *call;
@@ -126,9 +109,7 @@ static const struct {
     {.what = "sin(1000 x)", fast_sine, {0.3, 1.2, -0.8}},
     {.what = "exp of what rounds to 1", exponential, {1e-17, -2e-17, 5e-18}},
     {.what = "log of small beside large", logarithm, {0.7, 1e-6, 0.3}},
-    {.what = "1/x of small beside large", inverse, {0.7, 1e-6, 0.3}},
     {.what = "sqrt of small beside large", root, {0.7, 1e-6, 0.3}},
-    {.what = "sqrt of small", root, {1e-6, 3e-6, 2e-6}},
     {.what = "sqrt of large", root, {1e100, 3e100, 2e100}},
     {.what = "tanh(25) beside tanh(0.5)", saturated, {0.5, 25, -18}, .two = true},
     {.what = "a shift of rows before their norm", linear_then_norm, {0.5, 2, -1}, .two = true},
@@ -143,7 +124,7 @@ LOOP_TEST(right_gradients_pass_for_difficult_functions, (int)(sizeof(sound) / si
 {
     for (int mode = 0; mode < 3; mode++) {
         const bool in_elements = strstr(sound[_i].what, "beside large") != NULL;
-        if (in_elements && mode > 0) continue; /* no step along a direction suits both */
+        if (in_elements && mode > 0) continue; /* no step along a direction fits both */
         ng_rng rng = ng_rng_seeded(1);
         ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(3), sound[_i].x, 3),
                            ng_normal_new(NG_F64, NG_SHAPE(3), 1, 0.1, &rng)};
@@ -158,8 +139,8 @@ LOOP_TEST(right_gradients_pass_for_difficult_functions, (int)(sizeof(sound) / si
 
 /* ---- Planted faults ------------------------------------------------------------------------
  *
- * An op whose value is x and whose gradient is off; in front of any function it spoils that
- * function's gradient. */
+ * An op whose value is x and whose gradient is wrong. A function of its result has a wrong gradient
+ * too. */
 
 typedef enum {
     FLIPPED,
@@ -333,7 +314,7 @@ TEST(the_report_names_the_worst_element)
     ng_tensor_free(x);
 }
 
-/* y = 1e6 a + 1e-4 b (1 + parameter in the gradient alone). */
+/* y = 1e6 a + 1e-4 b. The gradient of b is too large by the factor 1 + *context. */
 static void unequal_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const double *off = node->attributes;
@@ -357,15 +338,17 @@ TEST(each_input_has_its_own_scale)
     double off = 0;
     ng_check_report report = ng_check_function(unequal, in, 2, .context = &off);
     expect_passed(&report, "1e6 and 1e-4");
+    ck_assert_str_eq(report.counts, "input 1, input 2: right");
     off = 1e-3; /* 1e-7: less than 1e-12 of 1e6 */
     report = ng_check_function(unequal, in, 2, .context = &off);
     expect_says(&report, "the worst in input 2");
+    ck_assert_str_eq(report.counts, "input 1: right; input 2: 2 of 2 wrong");
     ng_tensor_free(in[0]), ng_tensor_free(in[1]);
 }
 
-/* ---- What passes and what does not, from both sides -----------------------------------------
+/* ---- Limits, from both sides -----------------------------------------------------------------
  *
- * y = value(x), element by element, with a gradient dy slope(x) that is the test's own. */
+ * y = value(x), element by element, with the gradient dy slope(x). */
 
 typedef struct {
     double (*value)(double x);
@@ -444,13 +427,10 @@ static const struct {
 } figures[] = {
     {.what = "half the default tolerance", {squared, nearly_twice}, {1, -0.7}, 0.5e-9},
     {.what = "twice the default tolerance", {squared, nearly_twice}, {1, -0.7}, -2e-9, "are wrong"},
-    {.what = "half of 1e-4", {squared, nearly_twice}, {1, -0.7}, 0.5e-4, .tolerance = 1e-4},
-    {.what = "twice 1e-4", {squared, nearly_twice}, {1, -0.7}, -2e-4, "are wrong", 1e-4},
     {.what = "no tolerance, no error", {squared, nearly_twice}, {1, -0.7}, 0, .tolerance = NG_ZERO},
     {.what = "no tolerance, an error", {squared, nearly_twice}, {1, -0.7}, 5e-10, "wrong", NG_ZERO},
     {.what = "2^12 eps of 1e6 + x", {far_away, nearly_one}, {1, 1}, 5e-7},
     {.what = "more than 2^12 eps of 1e6 + x", {far_away, nearly_one}, {1, 1}, 2e-6, "2 of 2"},
-    {.what = "1 beside 1e-8", {large_and_small, small_one_off}, {1, 2}, 0},
     {.what = "1 beside 1e-8 off by 1e-14", {large_and_small, small_one_off}, {1, 2}, 1e-14},
     {.what = "1 beside 1e-8 off by 1e-9", {large_and_small, small_one_off}, {1, 2}, 1e-9, "1 of 2"},
     {.what = "a jump beside x^2", {jump_and_square, one_and_nearly_twice}, {0, 1}, 0, .kinks = 1},
@@ -462,14 +442,10 @@ static const struct {
      0,
      1},
     {.what = "|x| with slope -1", {fabs, kink_slope}, {0, 1}, -1, .kinks = 1},
-    {.what = "|x| with slope 0", {fabs, kink_slope}, {0, 1}, 0, .kinks = 1},
     {.what = "|x| with slope 0.3", {fabs, kink_slope}, {0, 1}, 0.3, .kinks = 1},
-    {.what = "|x| with slope 1.001", {fabs, kink_slope}, {0, 1}, 1.001, .kinks = 1},
     {.what = "|x| with slope 1.01", {fabs, kink_slope}, {0, 1}, 1.01, "1 of 2"},
-    {.what = "|x| with slope -1.5", {fabs, kink_slope}, {0, 1}, -1.5, "1 of 2"},
     {.what = "a kink above rounding", {slight_kink, of_its_right_side}, {0, 1.2}, 3e-5, .kinks = 1},
     {.what = "a kink below rounding", {slight_kink, of_its_right_side}, {0, 1.2}, 3e-6, "1 of 2"},
-    {.what = "a jump of 1e-7", {jump, jump_slope}, {0, 1.2}, 0, .kinks = 1},
     {.what = "a slope between those of a jump", {jump, jump_slope}, {0, 1.2}, 0.01, .kinks = 1},
     {.what = "a jump of 5e-9, which is noise", {low_jump, jump_slope}, {0, 1.2}, 0.01, "1 of 2"},
     {.what = "sqrt|x| at 0 is no kink", {power_of_half, its_slope}, {0, 1.2}, 1, "1 of 2"},
@@ -479,7 +455,6 @@ static const struct {
      {0, 1.2},
      1e-8,
      "1 of 2"},
-    {.what = "a tight bend", {hyperbola, hyperbola_slope}, {0, 1}, 0},
     {.what = "a tight bend is no kink", {hyperbola, hyperbola_slope}, {0, 1}, 0.5, "2 of 2"},
     {.what = "values near the largest", {nearly_largest, the_parameter}, {1, 1.2}, 2e300, "wrong"},
     {.what = "values near the largest, Inf",
@@ -487,25 +462,13 @@ static const struct {
      {1, 1.2},
      (double)INFINITY,
      "wrong"},
-    {.what = "values near the largest, 1e305",
-     {nearly_largest, the_parameter},
-     {1, 1.2},
-     1e305,
-     "wrong"},
-    {.what = "values near the largest, NaN",
-     {nearly_largest, the_parameter},
-     {1, 1.2},
-     (double)NAN,
-     "wrong"},
     {.what = "|x|^1.5 at 0 is no kink", {power_1_5, slope_1_5}, {0, 1.2}, 1e-4, "1 of 2"},
-    {.what = "|x| with slope 1", {fabs, kink_slope}, {0, 1}, 1, .kinks = 1},
     {.what = "|x| with slope -1.001", {fabs, kink_slope}, {0, 1}, -1.001, .kinks = 1},
     {.what = "|x| with slope -1.01", {fabs, kink_slope}, {0, 1}, -1.01, "1 of 2"},
     {.what = "half of 1e-7", {squared, nearly_twice}, {1, -0.7}, 0.5e-7, .tolerance = 1e-7},
     {.what = "a kink at a fifth", {far_kink, far_kink_slope}, {1, 1.3}, 0.1 - 0.2 * 0x1p-6},
     {.what = "waves of period 1/64", {line_in_waves, the_parameter}, {0.3, 1.1}, 3, "are wrong"},
     {.what = "0 beside a kink at 1e-2", {dead_zone, square_slope_alone}, {0.3, 1.1}, 0.31},
-    {.what = "0 beside a kink at 1e-5", {dead_zone, square_slope_alone}, {0.3, 1.1}, 0.30001},
     {.what = "0 beside a kink at 1e-8", {dead_zone, square_slope_alone}, {0.3, 1.1}, 0.30000001},
 };
 
@@ -551,7 +514,7 @@ TEST(a_factor_is_named_with_its_sign_and_in_full)
 
 static double slope_off; /* by which a slope is wrong, as a share of it */
 
-/* One number of [-1, 1) for each x, as if drawn. */
+/* Noise: a number of [-1, 1) for each x. */
 static double drawn(double x)
 {
     ng_rng rng = ng_rng_seeded((uint64_t)llround(ldexp(x, 60)));
@@ -567,12 +530,12 @@ static bool is_sure(const ng_check_report *report)
            !strstr(report->message, "cannot be told from rounding");
 }
 
-/* Each at many points: how many may be called wrong for sure, and how many have to be. */
+/* Of 200 points, `most` may be called wrong without doubt, and `least` must be. */
 static const struct {
     const char *what;
     double (*value)(double x);
     double noise, slope_off;
-    int most, least; /* of 200 */
+    int most, least;
 } noisy[] = {
     {"right, noise 1e-13", drawn_sine, 1e-13, 0, 0, 0},
     {"right, noise 1e-10", drawn_sine, 1e-10, 0, 0, 0},
@@ -630,40 +593,11 @@ TEST(taylor_asks_for_an_exponent_of_at_least_1_7)
     }
 }
 
-TEST(noise_hides_no_fault_from_taylor)
-{
-    static const double off[] = {0, 1e-2, -1, -2};
-    for (parameter = 1e-6; parameter < 2; parameter *= 100) {
-        for (int i = 0; i < 4; i++) {
-            slope_off = off[i];
-            ng_check_report report = check_pointwise((pointwise){drawn_sine, drawn_slope}, 0.4, 1.1,
-                                                     (ng_check_options){.mode = NG_CHECK_TAYLOR});
-            ck_assert(i == 0 ? !is_sure(&report) : !report.passed);
-        }
-    }
-    slope_off = 0;
-}
-
-static double rectified(double x) { return x > 0.5 ? 1 : x > 0 ? x : 0; }
-static double flat(double x) { return (void)x, 0.0; }
-
-/* At order 1 the 0 is one of the slopes that a kink allows; the gradient is 0 everywhere. */
-TEST(a_gradient_that_is_0_throughout_tests_nothing_at_order_2)
-{
-    const pointwise f = {rectified, flat};
-    ng_check_report report = check_pointwise(f, 0, 1, (ng_check_options){0});
-    expect_passed(&report, "0 at a kink");
-    ck_assert_int_eq(report.kinks, 1);
-    report = check_pointwise(f, 0, 1, (ng_check_options){.order = 2});
-    expect_says(&report, "every derivative is 0");
-    ck_assert_int_eq(report.order, 2);
-}
-
 /* ---- Two orders, one report ----------------------------------------------------------------- */
 
 TEST(order_2_sees_what_is_wrong_at_order_1)
 {
-    /* The gradient of a negated gradient is the second derivative, negated: right by itself. */
+    /* The second derivative is the right one of the wrong gradient. */
     for (int mode = 0; mode < 3; mode++) {
         ng_check_options options = {.order = 2, .mode = modes[mode]};
         ng_check_report report = check_spoiled(square, FLIPPED, options);
@@ -696,14 +630,14 @@ TEST(order_2_compares_the_derivatives_of_both_orders)
 
 /* ---- Faults of the second order ------------------------------------------------------------ */
 
-/* y = x^2 with dx = 2 x dy, but x is cut off in it: right until it is differentiated again. */
+/* y = x^2 with dx = 2 x dy, where x is detached: right at order 1, wrong at order 2. */
 static void cut_off(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     dx[0] = ng_mul(tape, dy, ng_mul_scalar(tape, ng_detach(tape, node->inputs[0]), 2));
 }
 
-/* y = x^2, by a kernel that is off by the factor 1 + parameter, and the definition of another
- * function or the right one. */
+/* y = x^2 with a kernel that is wrong by the factor 1 + parameter. One op has the right definition,
+ * one that of x^3. */
 static ng_status square_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                  ng_slot *dx)
 {
@@ -771,8 +705,8 @@ typedef struct {
     int passes;
 } moody;
 
-/* y = a b, by a kernel that forgets to add, adds infinity, needs the other's place too, or is off
- * later on. */
+/* y = a b with a kernel that overwrites instead of adding, adds infinity, needs both gradients to
+ * be wanted, or changes its result after two passes. */
 static ng_status moody_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                 ng_slot *dx)
 {
@@ -827,7 +761,7 @@ LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS - NEVER)
     ng_tensor_free(in[0]), ng_tensor_free(in[1]);
 }
 
-/* And by a rule that needs the other's gradient too. */
+/* The same with a rule that needs both gradients to be wanted. */
 static void leaning_rule(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const bool alone = dx[0] == NG_NONE || dx[1] == NG_NONE;
@@ -842,7 +776,7 @@ static ng_tensor *leaning_product(ng_tape *tape, ng_tensor *const *in, void *con
     return product_by(tape, &op, in, context);
 }
 
-/* What a gradient penalty asks for. */
+/* As in a gradient penalty. */
 TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
 {
     ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
@@ -867,7 +801,7 @@ TEST(backward_and_definition_agree_to_1e_9)
     ng_check_report report =
         ng_check_function(large_and_nearly_square, in, 2, .order = 2, .tolerance = 1e-4);
     expect_passed(&report, "half of 1e-9");
-    parameter = 2e-9; /* and no more beside a gradient 10^4 times as large */
+    parameter = 2e-9; /* also beside a gradient 10^4 times as large */
     report = ng_check_function(large_and_nearly_square, in, 2, .order = 2, .tolerance = 1e-4);
     expect_says(&report, "backward and definition differ");
     expect_says(&report, "the gradient of input 2");
@@ -948,7 +882,7 @@ TEST(what_cannot_be_checked_says_why)
         expect_says(&report, rows[i].says);
         ng_clear_error();
     }
-    /* Steps that no number notices tell nothing of what is wrong. */
+    /* Steps below rounding: nothing is known about the derivative. */
     ng_check_report report = ng_check_function(square, x, 1, .step = 1e-300);
     expect_says(&report, "are wrong or cannot be told from rounding");
     ck_assert_str_eq(report.hint, "");
@@ -958,13 +892,6 @@ TEST(what_cannot_be_checked_says_why)
     ng_module *module = ng_relu_new();
     report = ng_check_module(module, x, 1, .context = x);
     expect_says(&report, "there is a .context");
-    ng_case both = *ng_op_case(0);
-    both.eval = true;
-    report = ng_check_case(&both, (ng_check_options){0});
-    expect_says(&report, "the case is an op, and has a mode, which only a layer has");
-    both.module = ng_layer_case(0)->module;
-    report = ng_check_case(&both, (ng_check_options){0});
-    expect_says(&report, "the case is an op, and has a constructor, which only a layer has");
     report = ng_check_case(NULL, (ng_check_options){0});
     expect_says(&report, "no case");
     ng_tensor *const all[] = {x[0], x[1], negative, infinite, labels, single, empty};
@@ -1023,7 +950,7 @@ TEST(options_without_meaning_are_refused)
 
 typedef enum { FLOAT_RIGHT, FLOAT_VALUE_OFF, FLOAT_GRADIENT_OFF, DOUBLE_ONLY } own_fault;
 
-/* y = 3 x by kernels for both dtypes, of which the float ones may be wrong. */
+/* y = 3 x with kernels for both dtypes. Those for float may be wrong. */
 static ng_status triple_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                  ng_slot *dx)
 {
@@ -1139,89 +1066,6 @@ TEST(a_failure_inside_a_check_is_not_left_on_record)
     ng_module_free(module), ng_tensor_free(x);
 }
 
-static ng_tensor *renorm_call(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    ng_module *const *layer = context;
-    return ng_forward(*layer, tape, in[0]);
-}
-
-/* As a function, whose buffers the checker does not know. */
-TEST(no_check_of_a_function_moves_running_statistics)
-{
-    ng_module *layers[] = {ng_batch_norm_new(3), ng_batch_renorm_new(3),
-                           ng_spectral_norm_new(ng_linear_new(3, 3))};
-    ng_tensor *x = normal(3, NG_SHAPE(6, 3), 1);
-    for (int i = 0; i < 3; i++) {
-        ng_tensor *before[16];
-        ng_named_tensor named;
-        int n = 0;
-        ng_module_to(layers[i], NG_F64);
-        for (; n < 16 && ng_module_buffer(layers[i], n, &named); n++)
-            before[n] = ng_copy_new(named.tensor, ng_dtype_of(named.tensor));
-        ck_assert_int_gt(n, 0);
-        for (int mode = 0; mode < 3; mode++) {
-            ng_check_report report = ng_check_function(renorm_call, &x, 1, .context = &layers[i],
-                                                       .order = 2, .mode = modes[mode]);
-            expect_passed(&report, "a layer with statistics");
-        }
-        for (int k = 0; k < n && ng_module_buffer(layers[i], k, &named); k++) {
-            assert_same_bits(named.tensor, before[k]);
-            ng_tensor_free(before[k]);
-        }
-        ng_module_free(layers[i]);
-    }
-    ng_tensor_free(x);
-}
-
-/* ---- Hints by input -------------------------------------------------------------------------- */
-
-/* y = layer_norm(x) gamma + beta with the gradient of a norm that forgot gamma or took its means
- * along the wrong axis. */
-typedef enum { FORGOT_GAMMA, MEAN_ALONG_0, BOTH_ALONG_0 } norm_fault;
-
-static void faulty_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
-{
-    const norm_fault kind = *(const norm_fault *)node->attributes;
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
-    const int over_mean = kind == FORGOT_GAMMA ? 1 : 0, over = kind == BOTH_ALONG_0 ? 0 : 1;
-    ng_tensor *mean = ng_mean(tape, x, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *var = ng_variance(tape, x, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, 1e-5));
-    ng_tensor *xhat = ng_mul(tape, ng_sub(tape, x, mean), rstd);
-    ng_tensor *g = kind == FORGOT_GAMMA ? dy : ng_mul(tape, dy, gamma);
-    ng_tensor *first = ng_mean(tape, g, .axes = NG_AXES(over_mean), .keepdim = true);
-    ng_tensor *second =
-        ng_mean(tape, ng_mul(tape, g, xhat), .axes = NG_AXES(over), .keepdim = true);
-    dx[0] = ng_mul(tape, rstd, ng_sub(tape, ng_sub(tape, g, first), ng_mul(tape, xhat, second)));
-    dx[1] = ng_sum(tape, ng_mul(tape, dy, xhat), .axes = NG_AXES(0));
-    dx[2] = ng_sum(tape, dy, .axes = NG_AXES(0));
-}
-
-static ng_tensor *faulty_norm(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    static const ng_op op = {.name = "faulty norm", .gradient = faulty_norm_gradient};
-    const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *y = ng_layer_norm(tape, in[0], in[1], in[2], 1e-5);
-    ng_tape_set_recording(tape, was);
-    return ng_record(tape, &op, y, in, 3, context, sizeof(norm_fault));
-}
-
-LOOP_TEST(a_forgotten_gamma_and_a_wrong_axis_are_named, 3)
-{
-    static const char *const says[] = {"it does not depend on gamma", "axis", "axis"};
-    static const char *const names[] = {"x", "gamma", "beta"};
-    norm_fault kind = (norm_fault)_i;
-    for (uint64_t seed = 0; seed < 5; seed++) {
-        ng_tensor *in[] = {normal(seed, NG_SHAPE(3, 5), 1), normal(seed + 9, NG_SHAPE(5), 1),
-                           normal(seed + 5, NG_SHAPE(5), 1)};
-        ng_check_report report =
-            ng_check_function(faulty_norm, in, 3, .context = &kind, .names = names, .seed = seed);
-        expect_says(&report, says[kind]);
-        ck_assert_str_eq(report.counts, "x: 15 of 15 wrong; gamma, beta: right");
-        for (int i = 0; i < 3; i++) ng_tensor_free(in[i]);
-    }
-}
-
 /* ---- Kinks --------------------------------------------------------------------------------- */
 
 LOOP_TEST(a_kink_is_told_from_an_error, 2)
@@ -1259,27 +1103,11 @@ LOOP_TEST(a_kink_near_by_is_stepped_around, 6)
     ng_tensor_free(x);
 }
 
-TEST(ties_are_kinks)
-{
-    ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 2, 3)),
-                       ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 5, 0))};
-    ng_case spec = {0};
-    const ng_case *each;
-    for (int i = 0; (each = ng_op_case(i)); i++) {
-        if (!strcmp(each->name, "maximum")) spec = *each;
-    }
-    ck_assert_ptr_nonnull(spec.call);
-    ng_check_report report = ng_check_function(spec.call, in, 2);
-    expect_passed(&report, "maximum with a tie");
-    ck_assert_int_eq(report.kinks, 2);
-    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
-}
-
 CALL(rectified_product, ng_mul(tape, ng_relu(tape, spoil_gradient(tape, in[0], ZEROED)), in[1]))
 CALL(right_rectified_product, ng_mul(tape, ng_relu(tape, in[0]), in[1]))
 
-/* Every direction moves a 0 off its kink, where a gradient of 0 is between the sides now and then;
- * of the other input it says nothing. */
+/* Every direction moves the first input off its kink. Its wrong gradient of 0 may lie between the
+ * slopes of the two sides. The second input's right gradient must not hide that. */
 TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
 {
     ng_tensor *in[] = {ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0.5)),
@@ -1295,7 +1123,7 @@ TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
         else
             expect_says(&report, "input 1 stands at a kink");
     }
-    /* What is tiny beside it is tested along every direction, but not the rest. */
+    /* An element of 1e-9 beside them is tested by itself, but not along directions. */
     ng_set(in[0], 1, 1e-9);
     for (int mode = 1; mode < 3; mode++) {
         ng_check_report report =
@@ -1305,51 +1133,15 @@ TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
     ng_tensor_free(in[0]), ng_tensor_free(in[1]);
 }
 
-/* relu of an x whose gradient is spoiled. */
-static ng_tensor *kinked_and_wrong(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    const fault *kind = context;
-    return ng_relu(tape, spoil_gradient(tape, in[0], *kind));
-}
-
-TEST(a_kink_excuses_no_slope_outside_its_sides)
-{
-    /* At 0 relu's slope is 0, negated or not, and lies within its sides 0 and 1; right of 0, near
-     * or far, a negated 1 does not. */
-    fault kind = FLIPPED;
-    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1e-3, 1, 0));
-    ng_check_report report = ng_check_function(kinked_and_wrong, &x, 1, .context = &kind);
-    expect_says(&report, "the sign is flipped");
-    ck_assert_int_eq(report.failed, 2);
-    ck_assert_int_eq(report.kinks, 2);
-    ng_tensor_free(x);
-}
-
 /* ---- What is held fixed -------------------------------------------------------------------- */
 
-CALL(dropped, ng_dropout(tape, in[0], 0.5))
-CALL(half_detached, ng_mul(tape, ng_detach(tape, ng_square(tape, in[0])), in[0]))
-
-TEST(masks_and_detached_values_stay)
-{
-    ng_tensor *x = normal(3, NG_SHAPE(4, 5), 1);
-    for (int mode = 0; mode < 3; mode++) {
-        ng_check_options options = {
-            .inputs = &x, .n_inputs = 1, .mode = modes[mode], .order = 2, .seed = 5};
-        ng_check_report report = ng_check_function_with(dropped, options);
-        expect_passed(&report, "dropout");
-        ck_assert_int_eq(report.detached + report.constants, 0);
-        report = ng_check_function_with(half_detached, options);
-        expect_passed(&report, "detach(x^2) x");
-    }
-    ng_tensor_free(x);
-}
-
-/* A norm of the user's own that moves its statistics without asking anybody. */
+/* A norm of the user's own that updates its statistics in every run. */
 typedef struct {
     ng_module base;
     ng_tensor *gain, *running;
 } user_norm;
+
+static double gain_seen;
 
 static ng_tensor *user_norm_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 {
@@ -1357,6 +1149,7 @@ static ng_tensor *user_norm_forward(ng_module *module, ng_tape *tape, ng_tensor 
     for (int64_t i = 0; i < ng_size(self->running); i++) {
         ng_set(self->running, i, 0.9 * ng_get(self->running, i) + 0.1 * ng_get(x, i));
     }
+    gain_seen = ng_get(self->gain, 0);
     ng_tensor *shifted = ng_sub(tape, x, ng_detach(tape, self->running));
     return ng_mul(tape, shifted, self->gain);
 }
@@ -1364,24 +1157,30 @@ static ng_tensor *user_norm_forward(ng_module *module, ng_tape *tape, ng_tensor 
 static const ng_module_class user_norm_class = {
     .name = "UserNorm", .size = sizeof(user_norm), .forward = user_norm_forward};
 
-TEST(buffers_that_move_are_put_back_before_each_run)
+/* A gain of 1 would hide that a gradient lacks it. */
+TEST(buffers_are_put_back_before_each_run_and_parameters_of_1_are_drawn)
 {
     user_norm *self = (user_norm *)ng_module_new(&user_norm_class);
     self->gain = ng_module_add_parameter(&self->base, "gain", NG_SHAPE(3));
     self->running = ng_module_add_buffer(&self->base, "running", NG_SHAPE(3), 0);
     ng_module *module = ng_module_built(&self->base);
     assert_ok(module);
+    ng_fill(self->gain, 1);
     ng_tensor *x = normal(3, NG_SHAPE(4, 3), 1);
     ng_check_report report = ng_check_module(module, &x, 1);
     expect_passed(&report, "a module with statistics");
-    for (int i = 0; i < 3; i++) ck_assert_double_eq(ng_get(self->running, i), 0);
+    ck_assert_double_ne(gain_seen, 1);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_double_eq(ng_get(self->running, i), 0);
+        ck_assert_double_eq(ng_get(self->gain, i), 1);
+    }
     ng_module_free(module);
     ng_tensor_free(x);
 }
 
 /* ---- What is detached ---------------------------------------------------------------------- */
 
-/* LayerNorm as it is first written, with the deviation detached, by mistake or by definition. */
+/* LayerNorm made of primitives, with parts detached by mistake or by definition. */
 typedef struct {
     bool deviation, mean, by_definition;
 } detached_parts;
@@ -1409,7 +1208,7 @@ static ng_check_report check_naive(detached_parts parts, ng_check_options option
     return report;
 }
 
-TEST(a_value_detached_by_mistake_is_told)
+TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
 {
     for (int i = 0; i < 6; i++) {
         ng_check_options options = {.mode = modes[i % 3], .order = 1 + i / 3};
@@ -1425,15 +1224,8 @@ TEST(a_value_detached_by_mistake_is_told)
         report = check_naive((detached_parts){0}, options);
         ck_assert_int_eq(report.detached, 0);
         ck_assert_str_eq(report.detached_value, "");
-    }
-}
-
-TEST(a_value_detached_by_mistake_fails_where_it_moves)
-{
-    for (int i = 0; i < 6; i++) {
-        ng_check_options options = {
-            .mode = modes[i % 3], .order = 1 + i / 3, .detached_moves = true};
-        ng_check_report report = check_naive((detached_parts){.deviation = true}, options);
+        options.detached_moves = true;
+        report = check_naive((detached_parts){.deviation = true}, options);
         expect_says(&report, "rsqrt (3, 1) at test_check.c:");
         ck_assert_int_gt(report.failed, 0);
         report = check_naive((detached_parts){0}, options);
@@ -1482,14 +1274,14 @@ TEST(what_is_only_compared_or_cancels_does_not_count_as_held_fixed)
             ng_tensor_free(x);
         }
     }
-    ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1); /* without the division nothing cancels */
+    ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1); /* it does not cancel without the division */
     ng_check_report report = ng_check_function(stable_softmax, &x, 1);
     expect_passed(&report, "half a softmax");
     ck_assert_int_eq(report.detached, 1);
     ng_tensor_free(x);
 }
 
-/* A value computed while nothing is recorded, then detached; and one not even detached. */
+/* A value that was not recorded: detached, and not. */
 static ng_tensor *square_in_the_dark(ng_tape *tape, ng_tensor *x)
 {
     bool was = ng_tape_set_recording(tape, false);
@@ -1579,7 +1371,7 @@ TEST(a_gradient_penalty_checks_at_both_orders)
                               .mode = modes[i / 2], .order = 2, .detached_moves = true);
         expect_passed(&report, i % 2 ? "through BatchNorm" : "through LayerNorm");
         ck_assert_int_eq(report.order, 2);
-        ck_assert_int_eq(report.detached, 0); /* what gradient rules detach is their own matter */
+        ck_assert_int_eq(report.detached, 0); /* what gradient rules detach does not count */
     }
     for (int i = 0; i < PENALTY_INPUTS; i++) ng_tensor_free(in[i]);
 }
@@ -1599,7 +1391,7 @@ TEST(a_gradient_that_is_not_recorded_is_named)
     for (int i = 0; i < PENALTY_INPUTS; i++) ng_tensor_free(in[i]);
 }
 
-/* u'' + u of u(x) = tanh(x w + b) v, whose zero is the harmonic oscillator. */
+/* u'' + u for u(x) = tanh(x w + b) v: the residual of the harmonic oscillator. */
 static ng_tensor *oscillator(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     (void)context;
@@ -1621,62 +1413,6 @@ TEST(the_residual_of_a_differential_equation_checks_at_both_orders)
         ck_assert_int_eq(report.order, 2);
     }
     for (int i = 0; i < 4; i++) ng_tensor_free(in[i]);
-}
-
-/* A module with a gradient in its forward pass: a linear map after a step of gradient descent on
- * its first rows. */
-typedef struct {
-    ng_module base;
-    ng_tensor *weight, *bias;
-    bool unrecorded;
-} learner;
-
-static ng_tensor *linear_map(ng_tape *tape, ng_tensor *x, ng_tensor *const *parameters)
-{
-    return ng_tanh(tape, ng_add(tape, ng_matmul(tape, x, parameters[0]), parameters[1]));
-}
-
-static ng_tensor *adapted_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
-{
-    const learner *self = (const learner *)module;
-    ng_tensor *parameters[] = {self->weight, self->bias}, *gradients[2], *adapted[2];
-    ng_tensor *support = linear_map(tape, ng_slice(tape, x, 0, 0, 3), parameters);
-    ng_tensor *loss = ng_mean(tape, ng_square(tape, ng_add_scalar(tape, support, -0.5)));
-    if (ng_gradients(tape, &loss, 1, parameters, 2, gradients, .record = !self->unrecorded)) {
-        return NULL;
-    }
-    for (int i = 0; i < 2; i++) {
-        adapted[i] = ng_sub(tape, parameters[i], ng_mul_scalar(tape, gradients[i], 0.3));
-    }
-    return linear_map(tape, ng_slice(tape, x, 0, 3, NG_END), adapted);
-}
-
-static const ng_module_class adapted_class = {
-    .name = "Adapted", .size = sizeof(learner), .forward = adapted_forward};
-
-static ng_module *adapted_new(void)
-{
-    learner *self = (learner *)ng_module_new(&adapted_class);
-    self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(3, 2));
-    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(2));
-    return ng_module_built(&self->base);
-}
-
-LOOP_TEST(a_module_that_takes_gradients_checks_at_both_orders, 3)
-{
-    ng_module *module = adapted_new();
-    ng_tensor *x = normal(1, NG_SHAPE(5, 3), 1);
-    for (int mode = 0; mode < 3; mode++) {
-        ng_check_report report =
-            ng_check_module(module, &x, 1, .mode = modes[mode], .order = 2, .detached_moves = true);
-        expect_passed(&report, "a module that takes gradients");
-        ck_assert_int_eq(report.order, 2);
-        ck_assert_int_eq(report.detached, 0);
-    }
-    ((learner *)module)->unrecorded = true;
-    ng_check_report report = ng_check_module(module, &x, 1);
-    expect_says(&report, "takes a gradient without .record = true");
-    ng_module_free(module), ng_tensor_free(x);
 }
 
 /* ---- Modules ------------------------------------------------------------------------------- */
@@ -1728,7 +1464,7 @@ static void free_snapshot(snapshot *s)
     }
 }
 
-/* Trains one step's backward pass, so that there are gradients and running statistics. */
+/* Leaves gradients and running statistics in the module. */
 static void run_backward(ng_module *module)
 {
     ng_rng rng = ng_rng_seeded(8);
@@ -1764,6 +1500,33 @@ TEST(a_module_is_given_back_bit_for_bit)
     ng_tensor_free(x), ng_tensor_free(narrow);
 }
 
+static ng_tensor *layer_call(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    ng_module *const *layer = context;
+    return ng_forward(*layer, tape, in[0]);
+}
+
+/* The layer is checked as a function: the checker does not know its buffers. */
+TEST(no_check_of_a_function_moves_running_statistics)
+{
+    ng_module *layers[] = {ng_batch_norm_new(3), ng_batch_renorm_new(3),
+                           ng_spectral_norm_new(ng_linear_new(3, 3))};
+    ng_tensor *x = normal(3, NG_SHAPE(6, 3), 1);
+    for (int i = 0; i < 3; i++) {
+        ng_module_to(layers[i], NG_F64);
+        snapshot before = take_snapshot(layers[i]);
+        for (int mode = 0; mode < 3; mode++) {
+            ng_check_report report = ng_check_function(layer_call, &x, 1, .context = &layers[i],
+                                                       .order = 2, .mode = modes[mode]);
+            expect_passed(&report, "a layer with statistics");
+        }
+        expect_unchanged(&before);
+        free_snapshot(&before);
+        ng_module_free(layers[i]);
+    }
+    ng_tensor_free(x);
+}
+
 TEST(a_module_is_checked_parameter_by_parameter)
 {
     ng_module *module = small_network();
@@ -1775,106 +1538,41 @@ TEST(a_module_is_checked_parameter_by_parameter)
     ng_tensor_free(x);
 }
 
-/* y = x gamma, with the gradient of a gamma of 1: right only where gamma is not moved away. */
-typedef struct {
-    ng_module base;
-    ng_tensor *gamma;
-} unit_gain;
-
-static void unit_gain_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
-{
-    dx[0] = dy;
-    dx[1] = ng_sum_to(tape, ng_mul(tape, dy, node->inputs[0]), ng_shape_of(node->inputs[1]));
-}
-
-static ng_tensor *unit_gain_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
-{
-    static const ng_op op = {.name = "unit gain", .gradient = unit_gain_gradient};
-    ng_tensor *inputs[] = {x, ((unit_gain *)module)->gamma};
-    bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *y = ng_mul(tape, inputs[0], inputs[1]);
-    ng_tape_set_recording(tape, was);
-    return ng_record(tape, &op, y, inputs, 2, NULL, 0);
-}
-
-static void unit_gain_init(ng_module *module, ng_rng *rng)
-{
-    (void)rng;
-    ng_fill(((unit_gain *)module)->gamma, 1);
-}
-
-static const ng_module_class unit_gain_class = {.name = "UnitGain",
-                                                .size = sizeof(unit_gain),
-                                                .forward = unit_gain_forward,
-                                                .init = unit_gain_init};
-
-TEST(parameters_at_one_are_moved_so_that_they_hide_nothing)
-{
-    unit_gain *self = (unit_gain *)ng_module_new(&unit_gain_class);
-    self->gamma = ng_module_add_parameter(&self->base, "gamma", NG_SHAPE(3));
-    ng_module *module = ng_module_built(&self->base);
-    ng_tensor *x = normal(1, NG_SHAPE(4, 3), 1);
-    ng_check_report report = ng_check_module(module, &x, 1);
-    ck_assert(!report.passed);
-    ck_assert_str_eq(report.worst_name, "x");
-    ng_module_free(module);
-    ng_tensor_free(x);
-}
-
-TEST(inputs_are_left_alone)
-{
-    ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1);
-    ng_tensor *before = ng_copy_new(x, NG_F64);
-    for (int mode = 0; mode < 3; mode++) {
-        ng_check_report report = ng_check_function(gelu, &x, 1, .mode = modes[mode]);
-        expect_passed(&report, "gelu");
-    }
-    assert_same_bits(x, before);
-    ck_assert(!ng_requires_grad(x));
-    ng_tensor_free(x), ng_tensor_free(before);
-}
-
 CALL(weighted, ng_mul(tape, in[0], in[1]))
 
-TEST(constants_are_handed_on_unchecked)
+TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
 {
     ng_tensor *in[] = {normal(1, NG_SHAPE(5), 1), normal(2, NG_SHAPE(5), 1)};
+    ng_tensor *before = ng_copy_new(in[0], NG_F64);
     const bool constants[] = {false, true};
     ng_check_report report = ng_check_function(weighted, in, 2, .constant = constants);
     expect_passed(&report, "x times a constant");
     ck_assert_int_eq(report.compared, 5);
-    ng_tensor_free(in[0]), ng_tensor_free(in[1]);
+    assert_same_bits(in[0], before);
+    ck_assert(!ng_requires_grad(in[0]));
+    ng_tensor_free(in[0]), ng_tensor_free(in[1]), ng_tensor_free(before);
 }
 
 /* ---- Taylor, sweep, print ------------------------------------------------------------------ */
 
-TEST(the_remainder_falls_as_the_square_where_the_gradient_is_right)
+CALL(doubled, ng_mul_scalar(tape, in[0], 2))
+
+TEST(the_remainder_falls_as_the_square_if_the_gradient_is_right)
 {
     for (uint64_t seed = 0; seed < 10; seed++) {
+        const ng_check_options options = {.mode = NG_CHECK_TAYLOR, .seed = seed};
         ng_tensor *x = normal(seed, NG_SHAPE(4, 4), 1);
         ng_check_report report =
             ng_check_function(layer_norm, &x, 1, .mode = NG_CHECK_TAYLOR, .seed = seed);
         expect_passed(&report, "layer_norm");
         assert_near(report.slope, 2, 0.1);
-        report = check_spoiled(layer_norm, SCALED,
-                               (ng_check_options){.mode = NG_CHECK_TAYLOR, .seed = seed});
+        report = check_spoiled(layer_norm, SCALED, options);
         assert_near(report.slope, 1, 0.1);
+        report = ng_check_function(doubled, &x, 1, .mode = NG_CHECK_TAYLOR, .seed = seed);
+        expect_passed(&report, "2 x");
+        ck_assert_double_eq(report.slope, 0);
         ng_tensor_free(x);
     }
-}
-
-CALL(doubled, ng_mul_scalar(tape, in[0], 2))
-
-TEST(lines_and_parabolas_pass_taylor)
-{
-    ng_tensor *x = normal(1, NG_SHAPE(5), 1);
-    ng_check_report report = ng_check_function(doubled, &x, 1, .mode = NG_CHECK_TAYLOR);
-    expect_passed(&report, "2 x");
-    ck_assert_double_eq(report.slope, 0);
-    report = ng_check_function(square, &x, 1, .mode = NG_CHECK_TAYLOR);
-    expect_passed(&report, "x^2");
-    assert_near(report.slope, 2, 0.01);
-    ng_tensor_free(x);
 }
 
 TEST(a_sweep_shows_truncation_and_rounding)
@@ -1898,7 +1596,7 @@ TEST(a_sweep_shows_truncation_and_rounding)
 
 CALL(cube, ng_pow_scalar(tape, in[0], 3))
 
-/* Of x^3 a difference is off by h^2 / 3 x^2 of it, and h is 2 s where x is 1 and 2. */
+/* The relative error of a difference of x^3 is h^2 / (3 x^2); h is 2 s at x = 1 and 2. */
 TEST(a_sweep_tells_the_median_of_what_is_not_0)
 {
     const double step = 1e-2;
@@ -1996,7 +1694,7 @@ static bool check_short_of_memory(ng_module *module, ng_tensor *x, int64_t allow
     bool refused = allocations_refused();
     allocations_succeed();
     ck_assert_int_eq(allocations_live(), live);
-    if (!refused || (once && report.passed)) { /* a tape that cannot tidy its memory goes on */
+    if (!refused || (once && report.passed)) { /* a tape that cannot join its blocks goes on */
         expect_passed(&report, "with all the memory it wants");
     } else {
         ck_assert(!report.passed);

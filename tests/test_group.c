@@ -1,38 +1,13 @@
-/* Groups: sums along one tree, whoever holds its members; failures that reach all; BatchNorm over
- * the batch of all. Members are threads, and processes are threads with messages in memory. */
+/* Groups: sums along one tree, failures that reach all ranks, BatchNorm over the batches of all
+ * ranks. Ranks are threads. Processes are threads too, with messages in memory. */
 #include "group/collective.h"
-#include "support.h"
-#include "wire.h"
-#include <stdatomic.h>
+#include "ranks.h"
 
-/* What goes wrong in a member is its failure: only the test's own thread asserts. */
-#define expect(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) ng_fail(NG_EVALUE, "line %d: not so: " #condition, __LINE__);            \
-    } while (0)
-
-static void assert_all_well(const wire_outcome *o, int count)
-{
-    for (int i = 0; i < count; i++)
-        ck_assert_msg(o->status[i] == NG_OK && !o->text[i][0], "process %d of %d: %s", i, count,
-                      o->text[i]);
-    ck_assert_int_eq(o->left, 0);
-}
-
-/* Every process failed, and says so in these words. */
-static void assert_all_failed(const wire_outcome *o, int count, const char *words)
-{
-    for (int i = 0; i < count; i++)
-        ck_assert_msg(o->status[i] != NG_OK && strstr(o->text[i], words), "process %d: %d, %s", i,
-                      (int)o->status[i], o->text[i]);
-    ck_assert_int_eq(o->left, 0);
-}
-
-/* As many threads as members, in this process alone. */
-static ng_status run_threads(int members, ng_group_program *program, void *with)
+/* One process, whose ranks are threads. */
+static ng_status run_threads(int ranks, ng_group_program *program, void *with)
 {
     ng_group *alone = ng_group_alone();
-    const ng_status status = ng_group_run(alone, program, with, members);
+    const ng_status status = ng_group_run(alone, program, with, ranks);
     ng_group_free(alone);
     return status;
 }
@@ -41,26 +16,24 @@ static ng_status run_threads(int members, ng_group_program *program, void *with)
 
 enum { FEW = 37, MANY = 3001, MOST = 17 };
 
-static double drawn(int member, int64_t i)
+static double drawn(int rank, int64_t i)
 {
-    ng_rng rng = ng_rng_seeded((uint64_t)(member * 100003 + i));
+    ng_rng rng = ng_rng_seeded((uint64_t)(rank * 100003 + i));
     return ng_rng_normal(&rng) * pow(10, (double)(i % 9) - 4);
 }
 
-/* The tree of group.h, written down anew. */
-static double tree_f64(int begin, int span, int members, int64_t i)
+/* The tree of group.h. */
+static double tree_f64(int begin, int span, int ranks, int64_t i)
 {
     if (span == 1) return drawn(begin, i);
-    const double left = tree_f64(begin, span / 2, members, i);
-    return begin + span / 2 < members ? left + tree_f64(begin + span / 2, span / 2, members, i)
-                                      : left;
+    const double left = tree_f64(begin, span / 2, ranks, i);
+    return begin + span / 2 < ranks ? left + tree_f64(begin + span / 2, span / 2, ranks, i) : left;
 }
-static float tree_f32(int begin, int span, int members, int64_t i)
+static float tree_f32(int begin, int span, int ranks, int64_t i)
 {
     if (span == 1) return (float)drawn(begin, i);
-    const float left = tree_f32(begin, span / 2, members, i);
-    return begin + span / 2 < members ? left + tree_f32(begin + span / 2, span / 2, members, i)
-                                      : left;
+    const float left = tree_f32(begin, span / 2, ranks, i);
+    return begin + span / 2 < ranks ? left + tree_f32(begin + span / 2, span / 2, ranks, i) : left;
 }
 
 typedef struct {
@@ -68,43 +41,42 @@ typedef struct {
     int64_t count;
 } sum_plan;
 
-static ng_status sum_member(ng_group *group, void *with)
+static ng_status sum_program(ng_group *group, void *with)
 {
     const sum_plan *plan = with;
-    const int members = ng_group_size(group);
+    const int ranks = ng_group_size(group);
     int span = 1;
-    while (span < members) span *= 2;
+    while (span < ranks) span *= 2;
     ng_tensor *x = ng_zeros_new(plan->dtype, NG_SHAPE(plan->count));
     for (int64_t i = 0; i < plan->count; i++) ng_set(x, i, drawn(ng_group_rank(group), i));
     ng_tape *tape = ng_tape_new();
     for (int again = 0; again < 2; again++) {
         ng_tensor *y = ng_group_sum(tape, x, group);
         for (int64_t i = 0; i < plan->count && y; i++)
-            expect(ng_get(y, i) == (plan->dtype == NG_F64 ? tree_f64(0, span, members, i)
-                                                          : (double)tree_f32(0, span, members, i)));
+            expect(ng_get(y, i) == (plan->dtype == NG_F64 ? tree_f64(0, span, ranks, i)
+                                                          : (double)tree_f32(0, span, ranks, i)));
     }
     ng_tape_free(tape), ng_tensor_free(x);
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
-LOOP_TEST(sums_have_the_bits_of_one_tree_whoever_holds_its_members, MOST)
+LOOP_TEST(sums_have_the_bits_of_one_tree_for_any_number_of_processes, MOST)
 {
     const sum_plan plans[] = {{NG_F64, FEW}, {NG_F32, FEW}, {NG_F64, MANY}, {NG_F32, MANY}};
-    const int members = _i + 1;
-    for (int processes = 1; processes <= members; processes++) {
-        if (members > 12 && processes > 3 && processes < members - 1) continue;
+    const int ranks = _i + 1;
+    for (int processes = 1; processes <= ranks; processes++) {
+        if (ranks > 12 && processes > 3 && processes < ranks - 1) continue;
         for (int more = 0; more <= 2; more += 2) {
-            const sum_plan plan = plans[(members + processes + more) % 4];
-            if (more && members % processes) continue;
-            const wire_outcome o = wire_run_members(processes, members, sum_member, (void *)&plan);
+            const sum_plan plan = plans[(ranks + processes + more) % 4];
+            if (more && ranks % processes) continue;
+            const wire_outcome o = wire_run_members(processes, ranks, sum_program, (void *)&plan);
             assert_all_well(&o, processes);
         }
     }
 }
 
-/* Four processes that add up 4096 doubles hand on 2 (4 - 1) / 4 of them, and a head at each of two
- * steps, in 2 messages for each step and one for each head. */
-static ng_status traffic_member(ng_group *group, void *with)
+/* Each of four processes sends 2 (4 - 1) / 4 of the 4096 doubles in 4 messages, and 2 heads. */
+static ng_status traffic_program(ng_group *group, void *with)
 {
     (void)with;
     ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(4096));
@@ -122,19 +94,12 @@ static ng_status traffic_member(ng_group *group, void *with)
 
 TEST(a_long_sum_sends_less_than_twice_its_bytes)
 {
-    const wire_outcome o = wire_run_members(4, 4, traffic_member, NULL);
+    const wire_outcome o = wire_run_members(4, 4, traffic_program, NULL);
     assert_all_well(&o, 4);
 }
 
-TEST(sums_of_threads_are_the_same)
-{
-    sum_plan plan = {NG_F64, FEW};
-    for (int members = 1; members <= 9; members++)
-        assert_ok(run_threads(members, sum_member, &plan));
-}
-
-/* y = S(x^2), z = y x, L = the sum of z over the members; dL/dx_r = y + 2 x_r S(x), and so on. */
-static ng_status derivative_member(ng_group *group, void *with)
+/* y = S(x^2), z = y x, L = the sum of z over the ranks; dL/dx_r = y + 2 x_r S(x), and so on. */
+static ng_status derivative_program(ng_group *group, void *with)
 {
     (void)with;
     const int rank = ng_group_rank(group), size = ng_group_size(group);
@@ -149,7 +114,7 @@ static ng_status derivative_member(ng_group *group, void *with)
     /* d/dx_r of the sum over s of (S(x^2) + 2 x_s S(x)): 2 n x_r + 2 S(x) + 2 S(x) */
     ng_tensor *second = ng_gradient(tape, first, x, .record = true);
     expect(fabs(ng_item(second) - (2 * size * (rank + 1) + 4 * total)) < 1e-12);
-    /* and of the sum over s of that: 2 n + 4 n */
+    /* d/dx_r of the sum over s of that: 2 n + 4 n */
     ng_tensor *third = ng_gradient(tape, second, x);
     expect(fabs(ng_item(third) - 6 * size) < 1e-12);
     ng_tape_free(tape), ng_tensor_free(x);
@@ -159,14 +124,14 @@ static ng_status derivative_member(ng_group *group, void *with)
 TEST(a_sum_has_gradients_of_any_order)
 {
     for (int processes = 1; processes <= 3; processes++) {
-        const wire_outcome o = wire_run_members(processes, 3, derivative_member, NULL);
+        const wire_outcome o = wire_run_members(processes, 3, derivative_program, NULL);
         assert_all_well(&o, processes);
     }
 }
 
-/* ---- Broadcast and gathering ----------------------------------------------------------------- */
+/* ---- Broadcast and gather -------------------------------------------------------------------- */
 
-static ng_status handing_member(ng_group *group, void *with)
+static ng_status handing_program(ng_group *group, void *with)
 {
     (void)with;
     const int rank = ng_group_rank(group), size = ng_group_size(group), from = size - 1;
@@ -187,16 +152,16 @@ static ng_status handing_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(broadcast_and_gathering_hand_on_bits)
+TEST(broadcast_and_gather_keep_all_bits)
 {
     for (int processes = 1; processes <= 5; processes++) {
-        const wire_outcome o = wire_run_members(processes, 5, handing_member, NULL);
+        const wire_outcome o = wire_run_members(processes, 5, handing_program, NULL);
         assert_all_well(&o, processes);
     }
 }
 
-/* Each pair takes as many words. */
-static ng_status misfit_member(ng_group *group, void *with)
+/* The tensors of a pair take equally many words. */
+static ng_status misfit_program(ng_group *group, void *with)
 {
     (void)with;
     const bool other = ng_group_rank(group) == 1;
@@ -206,9 +171,9 @@ static ng_status misfit_member(ng_group *group, void *with)
         other ? ng_full_new(NG_F32, NG_SHAPE(2, 3), 7) : ng_full_new(NG_F32, NG_SHAPE(3, 2), 2)};
     for (int i = 0; i < 3; i++) {
         const ng_status status = ng_group_broadcast(group, misfits[i], 0);
-        const bool told = strstr(ng_error_text(), "another dtype or shape on rank 0");
-        ng_clear_error(); /* what is expected from here on stays on record */
-        expect(status == (!other ? NG_OK : i == 1 ? NG_EDTYPE : NG_ESHAPE) && told == other);
+        const bool named = strstr(ng_error_text(), "another dtype or shape on rank 0");
+        ng_clear_error();
+        expect(status == (!other ? NG_OK : i == 1 ? NG_EDTYPE : NG_ESHAPE) && named == other);
         expect(ng_get(misfits[i], 0) == (other ? 7 : 2));
         if (ng_failed()) return NG_ESTATE;
         ng_tensor_free(misfits[i]);
@@ -216,10 +181,10 @@ static ng_status misfit_member(ng_group *group, void *with)
     return ng_group_agree(group);
 }
 
-TEST(a_broadcast_to_another_dtype_or_shape_is_refused)
+TEST(a_broadcast_to_another_dtype_or_shape_is_an_error)
 {
     for (int processes = 1; processes <= 2; processes++) {
-        const wire_outcome o = wire_run_members(processes, 2, misfit_member, NULL);
+        const wire_outcome o = wire_run_members(processes, 2, misfit_program, NULL);
         assert_all_well(&o, processes);
     }
 }
@@ -231,7 +196,7 @@ typedef struct {
 } fault;
 enum { RETURNS, FAILS_A_CALL, OTHER_SIZE, OTHER_SHAPE, OTHER_CALL, ENDS_EARLY, FAULTS };
 
-static ng_status faulty_member(ng_group *group, void *with)
+static ng_status faulty_program(ng_group *group, void *with)
 {
     const fault *f = with;
     const bool mine = f->who == ng_group_rank(group);
@@ -253,17 +218,17 @@ static ng_status faulty_member(ng_group *group, void *with)
     return status;
 }
 
-LOOP_TEST(a_failure_of_one_is_an_error_on_all, FAULTS)
+LOOP_TEST(a_failure_of_one_rank_is_an_error_on_all, FAULTS)
 {
     static const char *const words[] = {[RETURNS] = "the program of rank 4 returned NG_EIO",
                                         [FAILS_A_CALL] = "spoilt data",
                                         [OTHER_SIZE] = "rank 4",
                                         [OTHER_SHAPE] = "ng_group_sum of (2, 3)",
-                                        [OTHER_CALL] = "0 words to pass on",
+                                        [OTHER_CALL] = "ng_group_agree with 0 words",
                                         [ENDS_EARLY] = "has ended"};
     fault f = {.who = 4, .what = _i};
     for (int processes = 1; processes <= 6; processes++) {
-        const wire_outcome o = wire_run_members(processes, 6, faulty_member, &f);
+        const wire_outcome o = wire_run_members(processes, 6, faulty_program, &f);
         assert_all_failed(&o, processes, words[_i]);
         if (_i != RETURNS && _i != FAILS_A_CALL) continue;
         for (int i = 0; i < processes; i++)
@@ -272,14 +237,14 @@ LOOP_TEST(a_failure_of_one_is_an_error_on_all, FAULTS)
     assert_ok(!ng_failed());
 }
 
-/* Calls that take as many words are told apart by their names and settings. */
-static ng_status crossing_member(ng_group *group, void *with)
+/* Calls with equally many words differ in name or settings. */
+static ng_status crossing_program(ng_group *group, void *with)
 {
     const bool other = ng_group_rank(group) == 1;
     const int *which = with;
     const double mine[6] = {0};
     double all[12];
-    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(2)); /* 10 words go before its own 2 */
+    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(2)); /* 12 words with dtype and shape */
     const ng_status status = *which == 0 && other
                                  ? ng_group_gather(group, mine, 6, all)
                                  : ng_group_broadcast(group, x, *which == 1 && other);
@@ -287,20 +252,21 @@ static ng_status crossing_member(ng_group *group, void *with)
     return status;
 }
 
-LOOP_TEST(calls_of_the_same_size_are_told_apart, 2)
+LOOP_TEST(different_calls_of_the_same_size_are_an_error, 2)
 {
     static const char *const words[] = {
-        "rank 1 of 2: it calls ng_group_gather, where rank 0 calls ng_group_broadcast from 0",
-        "rank 1 of 2: it calls ng_group_broadcast from 1, where rank 0 calls "
-        "ng_group_broadcast from 0"};
+        "rank 1 of 2: it calls ng_group_gather with 12 words, where rank 0 calls "
+        "ng_group_broadcast from 0 with 12 words",
+        "rank 1 of 2: it calls ng_group_broadcast from 1 with 12 words, where rank 0 calls "
+        "ng_group_broadcast from 0 with 12 words"};
     int which = _i;
     for (int processes = 1; processes <= 2; processes++) {
-        const wire_outcome o = wire_run_members(processes, 2, crossing_member, &which);
+        const wire_outcome o = wire_run_members(processes, 2, crossing_program, &which);
         assert_all_failed(&o, processes, words[_i]);
     }
 }
 
-static ng_status late_member(ng_group *group, void *with)
+static ng_status late_program(ng_group *group, void *with)
 {
     (void)with;
     const double mine = 1;
@@ -316,14 +282,14 @@ static ng_status late_member(ng_group *group, void *with)
 TEST(a_group_that_has_failed_has_ended)
 {
     for (int processes = 1; processes <= 4; processes++) {
-        const wire_outcome o = wire_run_members(processes, 4, late_member, NULL);
+        const wire_outcome o = wire_run_members(processes, 4, late_program, NULL);
         assert_all_failed(&o, processes, "torn");
     }
 }
 
 TEST(wrong_settings_are_errors)
 {
-    assert_fails(run_threads(0, faulty_member, NULL), NG_EVALUE,
+    assert_fails(run_threads(0, faulty_program, NULL), NG_EVALUE,
                  "ng_group_run: 0 ranks for 1 processes, expected at least one");
     const ng_group_link bad = {.rank = 2, .size = 2};
     assert_fails(ng_group_over(&bad), NG_EVALUE, "process 2 of 2");
@@ -335,12 +301,12 @@ TEST(wrong_settings_are_errors)
     ng_tensor_free(x), ng_group_free(group), ng_group_free(NULL);
 }
 
-LOOP_TEST(too_few_threads_are_an_error_and_no_program_begins, 2)
+LOOP_TEST(too_few_threads_are_an_error, 2)
 {
     static const int give[] = {0, 2};
     sum_plan plan = {NG_F64, FEW};
     threads_fail_after(give[_i]);
-    ck_assert_int_eq(run_threads(6, sum_member, &plan), NG_ENOMEM);
+    ck_assert_int_eq(run_threads(6, sum_program, &plan), NG_ENOMEM);
     char text[64];
     snprintf(text, sizeof text, "the system gives %d of 5 threads", give[_i]);
     assert_error(NG_ENOMEM, text);
@@ -348,7 +314,7 @@ LOOP_TEST(too_few_threads_are_an_error_and_no_program_begins, 2)
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-static ng_status hungry_member(ng_group *group, void *with)
+static ng_status hungry_program(ng_group *group, void *with)
 {
     (void)with;
     ng_tape *tape = ng_tape_new();
@@ -364,19 +330,17 @@ static ng_status hungry_member(ng_group *group, void *with)
     return ng_error_status();
 }
 
-/* Whichever allocation is refused: all members go on, or all have the error; nobody waits, and all
- * memory is given back. */
-TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(3, hungry_member); }
+TEST(out_of_memory_on_one_rank_is_an_error_on_all) { wire_refuse_each(3, hungry_program); }
 
 /* ---- BatchNorm with padding ------------------------------------------------------------------ */
 
-enum { MEMBERS = 3, PADDED = 5 };
+enum { RANKS = 3, PADDED = 5 };
 
-/* Member m's samples from row PADDED m on; what is padding: of the last member, everything. */
+/* Rank r has the rows from PADDED r on. The last rank has padding only. */
 static double padded_value(int64_t row, int64_t c) { return sin((double)(7 * row + 3 * c)); }
-static bool padded_real(int64_t row) { return row < PADDED * (MEMBERS - 1) && row % 3 != 1; }
+static bool padded_real(int64_t row) { return row < PADDED * (RANKS - 1) && row % 3 != 1; }
 
-/* y of some rows and running_mean of all, with dx to compare. */
+/* y + running_mean, and dx, of some rows. */
 static void run_padded(ng_group *group, int64_t first, int64_t rows, double *y, double *dx)
 {
     ng_tape *tape = ng_tape_new();
@@ -397,10 +361,10 @@ static void run_padded(ng_group *group, int64_t first, int64_t rows, double *y, 
 }
 
 typedef struct {
-    double y[2 * MEMBERS * PADDED], dx[2 * MEMBERS * PADDED];
+    double y[2 * RANKS * PADDED], dx[2 * RANKS * PADDED];
 } padded_results;
 
-static ng_status padded_member(ng_group *group, void *with)
+static ng_status padded_program(ng_group *group, void *with)
 {
     padded_results *of = with;
     run_padded(group, PADDED * ng_group_rank(group), PADDED, of->y, of->dx);
@@ -410,9 +374,9 @@ static ng_status padded_member(ng_group *group, void *with)
 TEST(masked_batch_norm_of_a_group_is_that_of_all_real_positions)
 {
     padded_results one, all;
-    run_padded(NULL, 0, MEMBERS * PADDED, one.y, one.dx);
-    assert_ok(run_threads(MEMBERS, padded_member, &all));
-    for (int i = 0; i < 2 * MEMBERS * PADDED; i++) {
+    run_padded(NULL, 0, RANKS * PADDED, one.y, one.dx);
+    assert_ok(run_threads(RANKS, padded_program, &all));
+    for (int i = 0; i < 2 * RANKS * PADDED; i++) {
         assert_near(all.y[i], one.y[i], 1e-12);
         assert_near(all.dx[i], one.dx[i], 1e-12);
     }
@@ -422,7 +386,7 @@ TEST(masked_batch_norm_of_a_group_is_that_of_all_real_positions)
 
 enum { CHANNELS = 3, SAMPLES = 12, LENGTH = 2, RENORM = 4 };
 
-/* Shares of the samples: uneven ones, and empty ones. */
+/* How many samples each rank has. */
 static const int shares[][4] = {
     {3, 3, 3, 3}, {1, 2, 4, 5}, {0, 12, 0, 0}, {1, 0, 11, 0}, {0, 0, 0, 12}};
 
@@ -432,7 +396,7 @@ typedef struct {
     bool renorm;
     double tolerance;
     ng_tensor *x, *cotangent, *u;             /* (SAMPLES, CHANNELS, LENGTH) */
-    ng_tensor *y, *dx, *dgamma, *dbeta, *ddx; /* of the whole batch, by one process */
+    ng_tensor *y, *dx, *dgamma, *dbeta, *ddx; /* of the whole batch, on one rank */
     ng_tensor *mean, *spread;
 } batch_plan;
 
@@ -478,7 +442,7 @@ static bool near(const ng_tensor *a, const ng_tensor *all, int64_t first, double
     return true;
 }
 
-static ng_status norm_member(ng_group *group, void *with)
+static ng_status norm_program(ng_group *group, void *with)
 {
     const batch_plan *plan = with;
     const double t = plan->tolerance;
@@ -505,7 +469,7 @@ static ng_status norm_member(ng_group *group, void *with)
     const char *spread = plan->renorm ? "running_deviation" : "running_var";
     ng_tensor *mean = ng_module_find(norm, "running_mean"), *moved = ng_module_find(norm, spread);
     expect(near(mean, plan->mean, 0, t) && near(moved, plan->spread, 0, t));
-    /* the same bits on all members */
+    /* The same bits on all ranks. */
     double numbers[2 * CHANNELS], others[4 * 2 * CHANNELS];
     for (int c = 0; c < CHANNELS; c++)
         numbers[c] = ng_get(mean, c), numbers[CHANNELS + c] = ng_get(moved, c);
@@ -533,7 +497,7 @@ static void check_norm(ng_dtype dtype, double tolerance, int share, bool renorm,
     plan.spread = ng_module_find(norm, renorm ? "running_deviation" : "running_var");
     assert_ok(!ng_failed());
     for (int processes = 1; processes <= 4; processes++) {
-        const wire_outcome o = wire_run_members(processes, 4, norm_member, &plan);
+        const wire_outcome o = wire_run_members(processes, 4, norm_program, &plan);
         assert_all_well(&o, processes);
     }
     ng_tape_free(tape), ng_module_free(norm);
@@ -556,7 +520,7 @@ TEST(batch_norm_of_a_group_keeps_the_digits_of_a_batch_far_from_zero)
     check_norm(NG_F64, 1e-9, 1, false, 1e6);
 }
 
-static ng_status lonely_member(ng_group *group, void *with)
+static ng_status lonely_program(ng_group *group, void *with)
 {
     (void)with;
     ng_tape *tape = ng_tape_new();
@@ -569,13 +533,13 @@ static ng_status lonely_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(one_value_per_channel_of_all_members_is_an_error)
+TEST(one_value_per_channel_of_all_ranks_is_an_error)
 {
-    const wire_outcome o = wire_run_members(2, 3, lonely_member, NULL);
+    const wire_outcome o = wire_run_members(2, 3, lonely_program, NULL);
     assert_all_failed(&o, 2, "training needs more than one value per channel, got 1 of 3 ranks");
 }
 
-TEST(ghost_batches_and_a_group_are_told_apart)
+TEST(statistics_of_ghost_batches_over_a_group_need_combined)
 {
     ng_group *group = ng_group_alone();
     assert_fails(ng_batch_norm_new(3, .group = group, .ghost = 4), NG_EVALUE,
@@ -587,9 +551,8 @@ TEST(ghost_batches_and_a_group_are_told_apart)
 
 /* ---- The checker ---------------------------------------------------------------------------- */
 
-/* Every member has the whole input. The mean of the members' copies is it again, of which each
- * takes its part; what they make of the parts is put together in a sum, so that all have one
- * function, whose gradient to each copy is the whole one. */
+/* The same function on all ranks: the mean of their inputs, which are equal, then BatchNorm of a
+ * part on each rank, then a sum that puts the parts together. */
 static ng_tensor *whole_function(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     ng_group *group = context;
@@ -610,7 +573,7 @@ static ng_tensor *whole_function(ng_tape *tape, ng_tensor *const *in, void *cont
     return ng_group_sum(tape, ng_concat(tape, parts, n, 0), group);
 }
 
-static ng_status checking_member(ng_group *group, void *with)
+static ng_status checking_program(ng_group *group, void *with)
 {
     (void)with;
     ng_rng rng = ng_rng_seeded(3);
@@ -624,8 +587,8 @@ static ng_status checking_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-LOOP_TEST(the_checker_passes_on_members, 2)
+LOOP_TEST(the_checker_passes_on_two_ranks, 2)
 {
-    const wire_outcome o = wire_run_members(1 + _i, 2, checking_member, NULL);
+    const wire_outcome o = wire_run_members(1 + _i, 2, checking_program, NULL);
     assert_all_well(&o, 1 + _i);
 }

@@ -1,14 +1,12 @@
-/* Data in, figures out: readers, data sets, history, and files that are replaced whole. */
+/* Readers of data, data sets, histories, and the replacement of files. */
 #include "folder.h"
 #include "io/file.h"
 #include "support.h"
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,7 +101,7 @@ TEST(csv_last_columns_may_be_targets)
     assert_fails(ng_dataset_read_csv(path, .targets = 3), NG_EPARSE,
                  "in all of 3 columns leave no feature");
     assert_fails(ng_dataset_read_csv(path, .targets = 1, .no_label = true), NG_EVALUE,
-                 "1 targets and a setting of the label");
+                 ".targets is set, which has an effect only without .no_label");
     assert_fails(ng_dataset_read_csv(file_of("1,1e300\n"), .targets = 1), NG_EPARSE,
                  "\"1e300\" is not within the dtype's range");
 }
@@ -134,10 +132,6 @@ TEST(folds_are_all_samples_once)
     assert_error(NG_EVALUE, "ng_dataset_fold: part 4 of 4 of 11 samples");
     ck_assert_int_ne(ng_dataset_fold(data, 0, 12, 7, &train, &validate), NG_OK);
     assert_error(NG_EVALUE, "ng_dataset_fold: part 0 of 12 of 11 samples");
-    ck_assert_int_ne(ng_dataset_fold(data, 0, 4, 7, &train, &train), NG_OK);
-    assert_error(NG_EVALUE, "ng_dataset_fold: both parts go to one place, expected two");
-    ck_assert_int_ne(ng_dataset_split(data, 5, 7, &train, &train), NG_OK);
-    assert_error(NG_EVALUE, "ng_dataset_split: both parts go to one place, expected two");
 
     const int64_t numbers[] = {10, 0, 10};
     ng_dataset *some = ng_dataset_subset(data, numbers, 3);
@@ -150,13 +144,8 @@ TEST(folds_are_all_samples_once)
 
 static void assert_dat(const ng_tensor *x, const char *expected)
 {
-    const char *path = file_of("");
-    char text[256];
-    assert_ok(ng_tensor_write_dat(x, path));
-    FILE *file = fopen(path, "r");
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    ck_assert_str_eq(text, expected);
+    assert_ok(ng_tensor_write_dat(x, in_folder("it.dat")));
+    ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
 
 TEST(a_tensor_is_written_as_gnuplot_reads_it)
@@ -201,7 +190,7 @@ TEST(csv_every_spelling_of_a_number_is_read)
     ng_dataset_free(data);
 }
 
-/* What a program's locale calls a decimal point does not matter. */
+/* The program's locale has no effect on numbers in files. */
 TEST(csv_and_history_write_a_point_in_any_locale)
 {
     write_commas();
@@ -214,7 +203,7 @@ TEST(csv_and_history_write_a_point_in_any_locale)
     setlocale(LC_NUMERIC, "C");
 }
 
-/* What `print` writes to a stream. */
+/* Returns what `print` writes to a stream. */
 static const char *printed(void (*print)(FILE *stream))
 {
     FILE *file = fopen(in_folder("printed"), "w");
@@ -243,7 +232,7 @@ TEST(texts_have_a_point_in_any_locale)
     if (!write_commas()) return;
     char half[8];
     snprintf(half, sizeof half, "%.1f", 0.5);
-    ck_assert_str_eq(half, "0,5"); /* the program's own texts are its own */
+    ck_assert_str_eq(half, "0,5"); /* the program still has its locale */
     ck_assert_ptr_nonnull(strstr(printed(print_tensor), "[ 0.5  2.25]"));
     const char *summary = printed(print_summary);
     ck_assert_ptr_nonnull(strstr(summary, "0.25"));
@@ -256,37 +245,30 @@ TEST(texts_have_a_point_in_any_locale)
     setlocale(LC_NUMERIC, "C");
 }
 
-/* Text, and what the message says of it. Line and column count from 1. */
+/* Texts and a part of their error. Lines and columns are counted from 1. */
 static const struct {
     const char *text, *message;
 } bad_csv[] = {
-    {"1,2\n3,x\n", "it.csv:2: column 2: \"x\" is not a number"},
-    {"1,2\r\n\r\n3,x\r\n", "it.csv:3: column 2: \"x\""},
-    {"1,,2\n", "it.csv:1: column 2: \"\" is not a number"},
-    {"1,2,\n", "it.csv:1: column 3: \"\""},
+    {"1,2\n3,x\n", "it.csv: line 2: column 2: \"x\" is not a number"},
+    {"1,2\r\n\r\n3,x\r\n", "it.csv: line 3: column 2: \"x\""},
+    {"1,,2\n", "it.csv: line 1: column 2: \"\" is not a number"},
     {"1 2,3\n", "column 1: \"1 2\""},
     {"nan,1\n", "\"nan\" is not a number"},
     {"inf,1\n", "\"inf\" is not a number"},
-    {"-Infinity,1\n", "\"-Infinity\""},
     {"0x10,1\n", "\"0x10\""},
     {"1e,1\n", "\"1e\""},
-    {"1e+,1\n", "\"1e+\""},
     {".,1\n", "\".\""},
-    {"+,1\n", "\"+\""},
-    {"--1,1\n", "\"--1\""},
     {"1.2.3,1\n", "\"1.2.3\""},
     {"\"1\",2\n", "\"\"1\"\" is not a number"},
     {"\x01\x80,2\n", "\"??\" is not a number"},
-    {"1e999,1\n", "column 1: \"1e999\" is not within a double's range"},
+    {"1e999,1\n", "column 1: \"1e999\" is not within the dtype's range"},
     {"1e39,1\n", "column 1: \"1e39\" is not within the dtype's range"},
     {"1,2.5\n", "column 2: \"2.5\" is not a label"},
-    {"1,1e300\n", "\"1e300\" is not a label"},
     {"1,9007199254740993\n", "\"9007199254740993\" is not a label"},
-    {"1,-9007199254740993\n", "\"-9007199254740993\" is not a label"},
     {"a;b,label\n1,2\n", "\"a;b\" is not a number; .header = true skips a first line of names"},
-    {"\n ,\n1,2\n", "it.csv:2: column 1: \"\" is not a number; .header"},
-    {"1,2\n1,2,3\n", "it.csv:2: the line ends at column 3, expected 2 columns"},
-    {"1,2,3\n1,2\n", "it.csv:2: the line ends at column 2, expected 3 columns"},
+    {"\n ,\n1,2\n", "it.csv: line 2: column 1: \"\" is not a number; .header"},
+    {"1,2\n1,2,3\n", "it.csv: line 2: 3 columns, expected 2"},
+    {"1,2,3\n1,2\n", "it.csv: line 2: 2 columns, expected 3"},
     {"5\n", "in all of 1 columns leave no feature (delimiter ',')"},
     {"", "no samples"},
     {"\n \n", "no samples"},
@@ -305,10 +287,10 @@ TEST(csv_errors_name_place_and_option)
 {
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("1,2\na,b\n")));
     assert_fails(strstr(ng_error_text(), ".header"), NG_EPARSE,
-                 "it.csv:2: column 1: \"a\" is not a number");
+                 "it.csv: line 2: column 1: \"a\" is not a number");
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\nc,d\n"), .header = true));
     ck_assert_ptr_null(strstr(ng_error_text(), ".header"));
-    assert_error(NG_EPARSE, "it.csv:2: column 1: \"c\" is not a number");
+    assert_error(NG_EPARSE, "it.csv: line 2: column 1: \"c\" is not a number");
     ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\n"), .header = true));
     assert_error(NG_EPARSE, "no samples after the header");
     const char *path = file_of("1,2\n");
@@ -317,11 +299,11 @@ TEST(csv_errors_name_place_and_option)
     ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = -1));
     assert_error(NG_EVALUE, "label column -1");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 1, .no_label = true));
-    assert_error(NG_EVALUE, "label column 1 and no label");
+    assert_error(NG_EVALUE, ".label_column is set, which has an effect only with a label");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .delimiter = 'e'));
     assert_error(NG_EVALUE, "delimiter 0x65");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .scale = HUGE_VAL));
-    assert_error(NG_EVALUE, "scale inf");
+    assert_error(NG_EVALUE, "scale is inf");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .dtype = NG_I64));
     assert_error(NG_EDTYPE, "int64");
 }
@@ -329,10 +311,10 @@ TEST(csv_errors_name_place_and_option)
 TEST(csv_zero_byte_is_no_end_of_the_file)
 {
     const char *path = put_file("it.csv", "1,2\n3\0,4\n", 9);
-    assert_fails(ng_dataset_read_csv(path), NG_EPARSE, "it.csv:2: column 1: \"3?\"");
+    assert_fails(ng_dataset_read_csv(path), NG_EPARSE, "it.csv: line 2: column 1: \"3?\"");
 }
 
-/* As a shell gives one: the system does not say how long it is. */
+/* As in `program <(command)`: the size of a pipe is not known. */
 TEST(csv_is_read_from_a_pipe_to_its_end)
 {
     enum { ROWS_OF_PIPE = 20000 };
@@ -361,7 +343,7 @@ TEST(csv_is_read_from_a_pipe_to_its_end)
     close(ends[0]);
 }
 
-/* No reader waits for ever. */
+/* Otherwise a reader would wait for ever. */
 TEST(a_pipe_that_nobody_writes_to_is_an_error)
 {
     const char *path = in_folder("pipe");
@@ -445,7 +427,7 @@ static void assert_bad_images(const void *bytes, size_t size, const char *messag
 TEST(idx_of_any_other_length_is_refused)
 {
     for (size_t size = 0; size < sizeof images; size++)
-        assert_bad_images(images, size, size < 16 ? "expected an IDX file" : "promises 2 x 2 x 3");
+        assert_bad_images(images, size, size < 16 ? "expected an IDX file" : "promises (2, 2, 3)");
     unsigned char longer[sizeof images + 1] = {0};
     memcpy(longer, images, sizeof images);
     assert_bad_images(longer, sizeof longer, "13 bytes after the header");
@@ -456,17 +438,15 @@ TEST(idx_header_must_fit_before_memory_is_asked_for)
     unsigned char bytes[sizeof images];
     memcpy(bytes, images, sizeof images);
     memset(bytes + 4, 0xff, 12); /* 2^96 elements */
-    assert_bad_images(bytes, sizeof bytes, "promises 4294967295 x 4294967295 x 4294967295");
+    assert_bad_images(bytes, sizeof bytes, "promises (4294967295, 4294967295, 4294967295)");
     memcpy(bytes, images, sizeof images);
     bytes[2] = 9; /* signed bytes */
     assert_bad_images(bytes, sizeof bytes, "0x00000903");
-    bytes[2] = 8, bytes[7] = 0; /* no images */
-    assert_bad_images(bytes, sizeof bytes, "dimension 0 is 0");
     assert_bad_images("\x1f\x8b\x08\x00 gzip", 9, "compressed");
     assert_bad_images(labels, sizeof labels, "0x00000801");
     /* 2^64 elements: 0 to a product that overflows, and as many bytes follow */
     static const unsigned char round[] = {0, 0, 8, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 4};
-    assert_bad_images(round, sizeof round, "promises 2147483648 x 2147483648 x 4");
+    assert_bad_images(round, sizeof round, "promises (2147483648, 2147483648, 4)");
 }
 
 TEST(idx_images_and_labels_must_be_as_many)
@@ -479,8 +459,8 @@ TEST(idx_images_and_labels_must_be_as_many)
     ng_dataset *bright = ng_dataset_read_idx(x, NULL, .scale = 1e30);
     assert_close(ng_get(ng_dataset_x(bright), 5), 255e30, 1e-6);
     ng_dataset_free(bright);
-    assert_fails(ng_dataset_read_idx(x, NULL, .scale = -1.1e30), NG_EVALUE,
-                 "expected at most 1e30");
+    assert_fails(ng_dataset_read_idx(x, NULL, .scale = -1e38), NG_EVALUE,
+                 "images: 51 times the scale is no float32");
     assert_fails(ng_dataset_read_idx(x, NULL, .scale = nan("")), NG_EVALUE, "scale");
     assert_fails(ng_dataset_read_idx(x, NULL, .dtype = NG_I64), NG_EDTYPE, "int64");
 }
@@ -503,7 +483,7 @@ static ng_dataset *numbered(int64_t count)
     return data;
 }
 
-/* Walks an epoch and writes down the samples' numbers in the order they come. */
+/* Writes the numbers of an epoch's samples to `order` and returns how many there are. */
 static int64_t epoch_of(ng_dataset *data, int64_t size, bool drop_last, int64_t *order)
 {
     ng_tape *tape = ng_tape_new();
@@ -568,9 +548,9 @@ TEST(batch_past_the_end_is_no_error)
     ck_assert_int_eq(batch.size, 4);
     ck_assert(!ng_failed());
     ck_assert(!ng_dataset_batch(data, tape, -1, 2, &batch));
-    assert_error(NG_EVALUE, "ng_dataset_batch: index -1, expected at least 0");
+    assert_error(NG_EVALUE, "ng_dataset_batch: size 2, index -1, expected at least 1 and 0");
     ck_assert(!ng_dataset_batch(data, tape, 0, 0, &batch));
-    assert_error(NG_EVALUE, "ng_dataset_batch: size 0, expected at least 1");
+    assert_error(NG_EVALUE, "ng_dataset_batch: size 0, index 0, expected at least 1 and 0");
     ck_assert_int_eq(batch.size, 4);
     ng_tape_free(tape), ng_dataset_free(data);
 }
@@ -634,7 +614,7 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
         epoch_of(a, 5, false, time ? again : order);
         epoch_of(b, 5, false, (time ? again : order) + 13);
         ng_dataset_free(a), ng_dataset_free(b);
-        ng_dataset_shuffle(data, 99); /* is nothing to a split */
+        ng_dataset_shuffle(data, 99); /* has no effect on a split */
     }
     assert_each_once(order, 20);
     ck_assert_mem_eq(order, again, sizeof order);
@@ -717,8 +697,8 @@ static ng_dataset *of_values(ng_dtype dtype, ng_shape shape, const double *value
     return data;
 }
 
-/* [1, 3, 5] has mean 3 and deviation sqrt(8/3); 0.1 is no binary fraction, so that the mean of
- * three is rounded and only an exact test finds the feature constant. */
+/* [1, 3, 5] has mean 3 and deviation sqrt(8/3). 0.1 is no binary fraction: the plain sum of three
+ * is rounded, and the feature must still be constant. */
 TEST(standardized_features_have_mean_0_and_deviation_1)
 {
     ng_dataset *data = of_values(NG_F64, NG_SHAPE(3, 2), NG_VALUES(1, .1, 3, .1, 5, .1));
@@ -739,8 +719,8 @@ TEST(standardized_features_have_mean_0_and_deviation_1)
     ng_dataset_free(three), ng_dataset_free(lost);
 }
 
-/* In the other order the test set would be moved by 0 and scaled by 1. Parts of what was
- * standardized may be so once more, by their own statistics. */
+/* A standardized reference has mean 0 and deviation 1, which would leave the test set as it is.
+ * Parts of a standardized data set may be standardized again. */
 TEST(standardize_wants_the_reference_to_be_the_last)
 {
     ng_dataset *train = of_values(NG_F64, NG_SHAPE(3, 1), NG_VALUES(1, 3, 5)), *part, *rest;
@@ -758,7 +738,7 @@ TEST(standardize_wants_the_reference_to_be_the_last)
     ng_dataset_free(train), ng_dataset_free(test), ng_dataset_free(part), ng_dataset_free(rest);
 }
 
-/* Mean 1e6 and deviation 1: exact in float, so that nothing but the last rounding is left. */
+/* Mean 1e6 and deviation 1 are exact, so the result is exact. */
 TEST(standardize_keeps_the_digits_of_a_shifted_feature)
 {
     ng_dataset *data =
@@ -777,15 +757,12 @@ TEST(standardize_refuses_what_has_no_statistics)
     assert_fails(ng_dataset_standardize(data, wide), NG_ESHAPE, "samples (1, 2) and (1, 3)");
     ng_dataset_free(data), ng_dataset_free(wide);
 
-    ng_dataset *tiny = of_values(NG_F64, NG_SHAPE(2, 1), NG_VALUES(1e-200, 2e-200));
     ng_dataset *near = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 1e-30, 2, 2e-30));
     ng_dataset *far = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(3, 0, 4, -1e20));
-    assert_fails(ng_dataset_standardize(tiny, tiny), NG_EVALUE,
-                 "feature 0 has mean 1.5e-200 and deviation nan");
     assert_fails(ng_dataset_standardize(far, near), NG_EVALUE,
-                 "feature 1 is -1e+20 at sample 1, which is no float32 by mean 1.5e-30");
+                 "feature 1 of sample 1 is -1e+20, and no float32 once standardized");
     assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
-    ng_dataset_free(tiny), ng_dataset_free(near), ng_dataset_free(far);
+    ng_dataset_free(near), ng_dataset_free(far);
 }
 
 /* ---- History ---- */
@@ -812,22 +789,22 @@ TEST(history_file_is_aligned_columns)
              "# what: digits seed 0; normgrad %s, %s\n"
              "\n"
              "# LayerNorm\n"
-             "step  loss         accuracy\n"
-             "-5    ?            1e-30\n"
-             "0     2.31         ?\n"
-             "1     1.02         0.91\n"
-             "10    0.333333333  ?\n"
+             "step      loss          accuracy\n"
+             "-5        ?             1e-30\n"
+             "0         2.31          ?\n"
+             "1         1.02          0.91\n"
+             "10        0.333333333   ?\n"
              "\n\n"
              "# RMSNorm\n"
-             "step                 loss\n"
-             "0                    NaN\n"
-             "1                    Inf\n"
+             "step      loss\n"
+             "0         NaN\n"
+             "1         Inf\n"
              "9223372036854775807  -Inf\n",
              ng_version(), ng_instruction_set());
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
 
-/* However often: a step has one point. */
+/* A step has one point. */
 TEST(logging_a_step_again_takes_no_memory)
 {
     ng_history *history = ng_history_new("again");
@@ -836,8 +813,8 @@ TEST(logging_a_step_again_takes_no_memory)
     for (int i = 0; i < 1000; i++) ng_history_log(history, "x", i % 3, i);
     ck_assert_int_eq(allocations_made(), before);
     assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(
-        strstr(content_of(in_folder("it.dat")), "\nstep  x\n0     999\n1     997\n2     998\n"));
+    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")),
+                                 "\nstep      x\n0         999\n1         997\n2         998\n"));
     ng_history_free(history);
 }
 
@@ -846,7 +823,8 @@ TEST(history_without_blocks_has_one_without_a_name)
     ng_history *history = ng_history_new("plain");
     ng_history_log(history, "x", 1, 2);
     assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\n\nstep  x\n1     2\n"));
+    ck_assert_ptr_nonnull(
+        strstr(content_of(in_folder("it.dat")), "\n\nstep      x\n1         2\n"));
     ng_history_free(history);
 }
 
@@ -887,7 +865,7 @@ TEST(history_refuses_names_that_break_the_file)
 
 /* ---- Replacing files ---- */
 
-/* Everything that writes a file, with more than one buffer of content. */
+/* Each function that writes a file. */
 
 static ng_status write_history(const char *path)
 {
@@ -969,7 +947,7 @@ static bool is_new(int writer, const char *path)
     return strcmp(content, "old") != 0 && strncmp(content, begins, strlen(begins)) == 0;
 }
 
-/* Fails, says who could not write which file and why, and leaves no trace. */
+/* The writer fails, names function, file and reason, and leaves no temporary file. */
 static void assert_keeps_old(int writer, const char *path, const char *why)
 {
     ck_assert_int_eq(writers[writer].write(path), NG_EIO);
@@ -986,7 +964,7 @@ static void assert_replaces(int writer, const char *path)
     ck_assert_int_eq(unfinished_files(), 0);
 }
 
-/* Root may do everything; as nobody it sees what others see. */
+/* Root may write everywhere, so tests of permissions run as nobody. */
 static void become_nobody(void)
 {
     if (geteuid() == 0) ck_assert(setegid(65534) == 0 && seteuid(65534) == 0);
@@ -995,7 +973,7 @@ static void become_oneself(void) { ck_assert(seteuid(getuid()) == 0 && setegid(g
 
 LOOP_TEST(a_full_disk_leaves_the_old_file, WRITERS)
 {
-    /* The disk is full after 64 bytes, as far as this process can see. */
+    /* Writing more than 64 bytes to a file fails. */
     struct rlimit before;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
     const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
@@ -1009,28 +987,8 @@ LOOP_TEST(a_full_disk_leaves_the_old_file, WRITERS)
     assert_replaces(_i, path);
 }
 
-/* A disk of two pages; only root can make one, and not everywhere. */
-LOOP_TEST(a_disk_without_room_leaves_the_old_file, WRITERS)
-{
-    const char *disk = in_folder("disk"), *path = in_folder("disk/it.dat");
-    ck_assert_int_eq(mkdir(disk, 0755), 0);
-    if (mount("tmpfs", disk, "tmpfs", 0, "size=8k") != 0) {
-        if (_i == 0) puts("a disk without room: not tested, for nobody here may make one");
-    } else {
-        content_of_old(path);
-        assert_keeps_old(_i, path, "No space left on device");
-        const int left = files_in(disk, "");
-        char old[4];
-        snprintf(old, sizeof old, "%s", content_of(path));
-        ck_assert_int_eq(umount(disk), 0);
-        ck_assert_str_eq(old, "old");
-        ck_assert_int_eq(left, 1);
-    }
-    rmdir(disk);
-}
-
-/* Each call of the system fails in turn: open, write, fsync, close, rename, and the folder's. */
-LOOP_TEST(whatever_fails_leaves_the_old_file_or_the_new_one, WRITERS)
+/* Each system call fails in turn. */
+LOOP_TEST(whatever_fails_leaves_the_old_file, WRITERS)
 {
     const char *path = in_folder("failing.dat");
     int64_t calls = 0;
@@ -1042,14 +1000,13 @@ LOOP_TEST(whatever_fails_leaves_the_old_file_or_the_new_one, WRITERS)
         file_calls_succeed();
         ck_assert_int_eq(status, refused ? NG_EIO : NG_OK);
         ck_assert_int_eq(unfinished_files(), 0);
-        const bool folder_failed = strstr(ng_error_text(), "syncing its folder") != NULL;
         if (refused) assert_error(NG_EIO, "failing.dat");
-        if (refused && !folder_failed) ck_assert_str_eq(content_of(path), "old");
-        if (!refused || folder_failed) ck_assert(is_new(_i, path));
+        if (refused) ck_assert_str_eq(content_of(path), "old");
+        if (!refused) ck_assert(is_new(_i, path));
         ck_assert_int_lt(calls, 1000);
     }
-    /* open, mode, writes, fsync, close, rename; open and fsync of the folder; then none fails */
-    ck_assert_int_ge(calls, 9);
+    /* open, mode, writes, fsync, close, rename; then none fails */
+    ck_assert_int_ge(calls, 7);
 }
 
 LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
@@ -1065,7 +1022,7 @@ LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
     ck_assert_int_eq(stat(path, &after), 0);
     ck_assert_int_eq(before.st_size, after.st_size);
     if (_i != 2)
-        ck_assert_mem_eq(content_of(path), whole, sizeof whole); /* a graph has addresses */
+        ck_assert_mem_eq(content_of(path), whole, sizeof whole); /* a graph prints addresses */
 
     int64_t size = 0;
     char *bytes = ng_file_read("test", path, &size);
@@ -1076,52 +1033,33 @@ LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
     file_calls_succeed();
 }
 
-/* Names as this library once gave them, and eleven at once, of one process and one file. */
-LOOP_TEST(files_left_by_crashes_are_in_nobodys_way, WRITERS)
-{
-    char name[64];
-    for (int i = 0; i < 20; i++) {
-        snprintf(name, sizeof name, "crash.dat.%ld-%d.tmp", (long)getpid(), i);
-        content_of_old(in_folder(name));
-    }
-    assert_ok(writers[_i].write(in_folder("crash.dat")));
-    ck_assert(is_new(_i, in_folder("crash.dat")));
-    for (int i = 0; i < 20; i++) {
-        snprintf(name, sizeof name, "crash.dat.%ld-%d.tmp", (long)getpid(), i);
-        ck_assert_str_eq(content_of(in_folder(name)), "old");
-    }
-    ck_assert_int_eq(unfinished_files(), 20);
-}
-
 TEST(many_writers_of_one_file_do_not_meet)
 {
     enum { MANY = 30 };
     ng_replacement *files = calloc(MANY, sizeof *files);
     const char *path = in_folder("many.dat");
     for (int i = 0; i < MANY; i++) {
-        assert_ok(ng_replacement_begin(&files[i], "test", path));
+        ng_replacement_begin(&files[i], "test", path);
         ng_replacement_write(&files[i], &"0123456789"[i % 10], 1);
     }
     ck_assert_int_eq(unfinished_files(), MANY);
     for (int i = 0; i < MANY; i++) {
-        assert_ok(ng_replacement_end(&files[i], NG_OK));
+        assert_ok(ng_replacement_end(&files[i]));
         ck_assert_int_eq(atoi(content_of(path)), i % 10);
     }
     ck_assert_int_eq(unfinished_files(), 0);
     free(files);
 }
 
-/* A name that is taken is another's file: the next one is tried. */
+/* If the temporary name exists, the next one is tried. */
 TEST(a_taken_name_is_passed_over)
 {
     file_calls_fail_once_after(0, EEXIST);
     assert_replaces(3, in_folder("taken.dat"));
     ck_assert(file_call_refused());
-    file_calls_fail_once_after(0, EINTR);
-    assert_replaces(3, in_folder("taken.dat"));
 }
 
-/* Killed at any moment while two processes write one file: there is always one of the two whole. */
+/* Two processes write one file and are killed at any moment. The file is always whole. */
 TEST(a_reader_never_finds_a_piece)
 {
     static char bytes[2][40000];
@@ -1133,7 +1071,7 @@ TEST(a_reader_never_finds_a_piece)
         for (int i = 0; i < 2; i++) {
             if ((writer[i] = fork()) == 0)
                 for (;;) ng_file_write(path, bytes[i], sizeof bytes[i]);
-            ck_assert_int_gt(writer[i], 0); /* kill would take -1 for every process there is */
+            ck_assert_int_gt(writer[i], 0); /* kill(-1) would end every process */
         }
         usleep(1000 + 777 * (useconds_t)round);
         for (int i = 0; i < 2; i++) kill(writer[i], SIGKILL);
@@ -1154,7 +1092,7 @@ static struct stat status_of(const char *path)
     return status;
 }
 
-LOOP_TEST(the_replaced_file_keeps_its_mode_and_owner, WRITERS)
+LOOP_TEST(the_replaced_file_keeps_its_mode, WRITERS)
 {
     static const mode_t modes[] = {0600, 0640, 0666, 0755, 0200};
     const char *path = content_of_old(in_folder("mode.dat"));
@@ -1163,14 +1101,6 @@ LOOP_TEST(the_replaced_file_keeps_its_mode_and_owner, WRITERS)
         ck_assert_int_eq(chmod(path, modes[i]), 0);
         assert_ok(writers[_i].write(path));
         ck_assert_uint_eq(status_of(path).st_mode & 07777, modes[i]);
-    }
-    if (geteuid() == 0) {
-        ck_assert_int_eq(chown(path, 12345, 23456), 0);
-        ck_assert_int_eq(chmod(path, 0664), 0);
-        assert_ok(writers[_i].write(path));
-        ck_assert_uint_eq(status_of(path).st_uid, 12345);
-        ck_assert_uint_eq(status_of(path).st_gid, 23456);
-        ck_assert_uint_eq(status_of(path).st_mode & 07777, 0664);
     }
     umask(mask);
 }
@@ -1189,23 +1119,6 @@ LOOP_TEST(a_new_file_heeds_the_umask, WRITERS)
     }
 }
 
-/* A file of another's group that one may write: the group that takes its place gets no more than
- * everyone has. Only root can set this up. */
-LOOP_TEST(a_group_that_cannot_be_kept_is_given_nothing, WRITERS)
-{
-    if (geteuid() != 0) return;
-    const char *path = content_of_old(in_folder("group.dat"));
-    ck_assert(chmod(in_folder("."), 0777) == 0 && chown(path, 65534, 23456) == 0 &&
-              chmod(path, 0664) == 0);
-    become_nobody();
-    const ng_status status = writers[_i].write(path);
-    become_oneself();
-    assert_ok(status);
-    ck_assert_uint_eq(status_of(path).st_uid, 65534);
-    ck_assert_uint_eq(status_of(path).st_gid, 65534);
-    ck_assert_uint_eq(status_of(path).st_mode & 07777, 0644);
-}
-
 LOOP_TEST(what_a_link_leads_to_is_replaced, WRITERS)
 {
     const char *path = content_of_old(in_folder("target.dat")), *link = in_folder("link");
@@ -1222,8 +1135,8 @@ LOOP_TEST(a_link_that_leads_nowhere_is_an_error, WRITERS)
     const char *dangling = in_folder("dangling"), *loop = in_folder("loop");
     ck_assert_int_eq(symlink("nothing.dat", dangling), 0);
     ck_assert_int_eq(symlink("loop", loop), 0);
-    assert_keeps_old(_i, dangling, "a symbolic link: No such file or directory");
-    assert_keeps_old(_i, loop, "a symbolic link: Too many levels of symbolic links");
+    assert_keeps_old(_i, dangling, "No such file or directory");
+    assert_keeps_old(_i, loop, "Too many levels of symbolic links");
     ck_assert(S_ISLNK(status_of(dangling).st_mode) && S_ISLNK(status_of(loop).st_mode));
     ck_assert_int_ne(access(in_folder("nothing.dat"), F_OK), 0);
 }
@@ -1233,16 +1146,11 @@ LOOP_TEST(only_regular_files_are_replaced, WRITERS)
     assert_keeps_old(_i, in_folder("."), "Is a directory");
     assert_keeps_old(_i, in_folder("no/such.dat"), "No such file or directory");
     assert_keeps_old(_i, "/dev/null/it.dat", "Not a directory");
-    assert_keeps_old(_i, "", "cannot write "); /* nowhere, or not in a folder of another's */
+    assert_keeps_old(_i, "", "cannot write ");
     const char *pipe = in_folder("pipe");
     ck_assert_int_eq(mkfifo(pipe, 0600), 0);
     assert_keeps_old(_i, pipe, "not a regular file");
     ck_assert(S_ISFIFO(status_of(pipe).st_mode));
-    /* Root may make a device, and lose it: never one of the machine's own. */
-    const char *device = in_folder("full");
-    if (mknod(device, S_IFCHR | 0666, makedev(1, 7)) != 0) return;
-    assert_keeps_old(_i, device, "not a regular file");
-    ck_assert(S_ISCHR(status_of(device).st_mode));
 }
 
 LOOP_TEST(what_may_not_be_written_stays, WRITERS)
@@ -1256,7 +1164,7 @@ LOOP_TEST(what_may_not_be_written_stays, WRITERS)
     ck_assert(chmod(inside, 0666) == 0 && chmod(closed, 0555) == 0);
     become_nobody();
     assert_keeps_old(_i, path, "Permission denied");
-    assert_keeps_old(_i, inside, "(a new file in its folder): Permission denied");
+    assert_keeps_old(_i, inside, ".tmp: Permission denied");
     become_oneself();
     ck_assert_str_eq(content_of(path), "old");
     ck_assert_str_eq(content_of(inside), "old");
@@ -1264,7 +1172,7 @@ LOOP_TEST(what_may_not_be_written_stays, WRITERS)
     ck_assert_int_eq(chmod(closed, 0755), 0);
 }
 
-/* As long a name as the system takes leaves no room for an ending: the temporary one is cut. */
+/* The longest name leaves no room for an ending, so the temporary name is cut. */
 LOOP_TEST(the_longest_names_are_written_too, WRITERS)
 {
     char name[256], path[512];
@@ -1279,7 +1187,7 @@ LOOP_TEST(the_longest_names_are_written_too, WRITERS)
     assert_fails(writers[_i].write(endless), NG_EIO, "cannot write");
 }
 
-/* In the current folder, too. */
+/* A file of the current folder. */
 LOOP_TEST(a_path_may_be_a_name_alone, WRITERS)
 {
     char here[PATH_MAX];
@@ -1295,30 +1203,13 @@ TEST(an_unfinished_file_disappears)
 {
     const char *path = content_of_old(in_folder("half.dat"));
     ng_replacement file;
-    assert_ok(ng_replacement_begin(&file, "test", path));
+    ng_text unmade = {.failed = true};
+    ng_replacement_begin(&file, "test", path);
     ng_replacement_write(&file, "half", 4);
-    ng_fail(NG_EVALUE, "test: the content cannot be made");
-    assert_fails(ng_replacement_end(&file, NG_EVALUE), NG_EVALUE, "cannot be made");
+    ng_replacement_text(&file, &unmade);
+    ck_assert_int_eq(ng_replacement_end(&file), NG_ENOMEM);
     ck_assert_str_eq(content_of(path), "old");
     ck_assert_int_eq(unfinished_files(), 0);
-}
-
-TEST(content_of_any_length_is_written_as_it_is)
-{
-    static char text[9000];
-    memset(text, 'w', sizeof text);
-    const char *path = in_folder("lengths.dat");
-    for (int64_t length = 0; length <= 9000; length += 900) {
-        size_t size;
-        assert_ok(ng_file_write(path, text, length));
-        char *read = get_file(path, &size);
-        ck_assert_uint_eq(size, (size_t)length);
-        ck_assert_mem_eq(read, text, size);
-        free(read);
-    }
-    assert_fails(ng_file_write(path, "x", -1), NG_EVALUE, "a size of -1");
-    ck_assert_int_eq(ng_file_write(NULL, "x", 1), NG_ENULL);
-    ng_clear_error();
 }
 
 TEST(a_read_that_fails_is_an_error_and_closes_the_file)
@@ -1337,22 +1228,23 @@ TEST(a_read_that_fails_is_an_error_and_closes_the_file)
     }
 }
 
-TEST(files_longer_than_one_read_come_whole)
+TEST(content_of_any_length_is_written_and_read_as_it_is)
 {
-    enum { SIZE = 300000 };
-    char *bytes = malloc(SIZE);
-    for (int i = 0; i < SIZE; i++) bytes[i] = (char)(i * 7 % 251);
-    const char *path = put_file("long", bytes, SIZE);
-    int64_t size = 0;
-    char *read = ng_file_read("test", path, &size);
-    assert_ok(read);
-    ck_assert_int_eq(size, SIZE);
-    ck_assert_mem_eq(read, bytes, SIZE);
-    ck_assert_int_eq(read[SIZE], '\0');
-    ng_free(read);
-    free(bytes);
-
-    read = ng_file_read("test", "/proc/self/status", &size); /* states a size of 0 */
+    static char bytes[300000];
+    static const int64_t lengths[] = {0, 1, 4095, 4096, 4097, sizeof bytes};
+    int64_t size;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i * 7 % 251);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        assert_ok(ng_file_write(in_folder("it"), bytes, lengths[i]));
+        char *read = ng_file_read("test", in_folder("it"), &size);
+        assert_ok(read);
+        ck_assert_int_eq(size, lengths[i]);
+        ck_assert_mem_eq(read, bytes, (size_t)size);
+        ck_assert_int_eq(read[size], '\0');
+        ng_free(read);
+    }
+    assert_fails(ng_file_write(in_folder("it"), "x", -1), NG_EVALUE, "a size of -1");
+    char *read = ng_file_read("test", "/proc/self/status", &size); /* states a size of 0 */
     assert_ok(read);
     ck_assert_int_gt(size, 100);
     ng_free(read);
@@ -1360,7 +1252,7 @@ TEST(files_longer_than_one_read_come_whole)
 
 /* ---- Out of memory ---- */
 
-/* Runs work with each allocation failing in turn, until it needs no more of them. */
+/* Runs work with each allocation failing in turn, until it succeeds. */
 static void refuse_each_allocation(bool (*work)(void))
 {
     for (int64_t after = 0;; after++) {
@@ -1422,11 +1314,11 @@ TEST(a_refused_log_leaves_the_history_as_it_was)
 {
     ng_history *history = ng_history_new("memory");
     for (int step = 0; step < 8; step++) ng_history_log(history, "x", step, 1);
-    allocations_fail_after(1); /* the name is had, the points are not */
+    allocations_fail_after(1); /* the name is allocated, the points are not */
     ck_assert_int_eq(ng_history_log(history, "y", 0, 2), NG_ENOMEM);
     allocations_succeed();
     assert_error(NG_ENOMEM, "");
     assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\nstep  x\n0     1\n"));
+    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\nstep      x\n0         1\n"));
     ng_history_free(history);
 }

@@ -1287,7 +1287,7 @@ TEST(what_does_not_fit_is_named)
     assert_same_module(full, kept);
     assert_ok(ng_module_save(full, checkpoint_path));
     assert_fails(ng_module_load(plain, checkpoint_path), NG_EVALUE,
-                 "has \"bias\", which the module has not");
+                 "has \"bias\", which is not used here");
     assert_fails(ng_module_load(plain, "/nowhere/at/all.ng"), NG_EIO,
                  "ng_module_load: cannot open /nowhere/at/all.ng");
     assert_fails(ng_module_save(plain, "/nowhere/at/all.ng"), NG_EIO,

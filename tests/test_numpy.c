@@ -7,7 +7,7 @@
 
 /* ---- Tools --------------------------------------------------------------------------------- */
 
-/* What make_numpy.py puts at index i. */
+/* Element i of the arrays of make_numpy.py. */
 static double value_at(char kind, int64_t i)
 {
     switch (kind) {
@@ -158,7 +158,7 @@ TEST(what_is_saved_is_read_again)
                  "two arrays are named");
     assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE,
                  "0 arrays, expected");
-    arrays[0].name = "caf\xe9"; /* Latin-1, which numpy.load would fail at for all of them */
+    arrays[0].name = "caf\xe9"; /* Latin-1: numpy.load would fail for the whole archive */
     assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE, "expected UTF-8");
     for (int i = 0; i < 18; i++) ng_tensor_free((ng_tensor *)arrays[i].tensor);
 }
@@ -188,7 +188,7 @@ TEST(saving_and_loading_without_memory_is_an_error)
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-/* Beside the file and the arrays that are asked for there is no more than small buffers. */
+/* Reading takes the memory of the file, of the arrays that are read, and small buffers. */
 enum { ARRAY = 4 << 20, SMALL = 1 << 17 };
 
 static int64_t peak_of_reading(const char *path, const char *x, const char *y)
@@ -228,14 +228,13 @@ static const struct {
     {"{'shape':(2,),'fortran_order':True,'descr':'=f4'}", 8, NULL},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 7, "7 bytes after the header"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 9, "9 bytes after the header"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", 8, "a shape that lacks a comma"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, "not of whole numbers"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", 8, "a shape that lacks a comma"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': [2], }", 8, "a shape without '('"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, "a whole number"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 2), }", 8, "expected ')'"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': [2], }", 8, "expected '('"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4,
-     "a shape of over 8 dimensions"},
+     "at most 8 dimensions"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8,
-     "a shape that no memory holds"},
+     "a number below 2^63"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }", 0,
      "0 bytes after the header"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4), }", 0,
@@ -246,11 +245,11 @@ static const struct {
     {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8, "dtype '|O', expected bool"},
     {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4,
      "dtype [('a', expected bool"},
-    {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", 8, "neither True nor False"},
+    {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", 8, "expected True or False"},
     {"{'descr': '<f4', 'shape': (2,), }", 8, "the header has no 'fortran_order':"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2", 8, "the header is cut short"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2", 8, "expected ')'"},
     {"{'descr': '<f4', 'fortran_order': False, ", 8, "the header has no 'shape':"},
-    {"", 8, "the header has no 'descr':"},
+    {"", 8, "the header has no 'fortran_order':"},
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
 
@@ -269,66 +268,45 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
     }
 }
 
-/* Each byte of a file in turn another one, and every length: read in some form, or refused. */
-static void assert_survives(const char *from, const char *name, void (*read)(const char *path))
+static void read_npy(const char *path, bool is_cut)
 {
-    size_t size;
-    char *bytes = get_file(from, &size);
-    const size_t step = 1 + size / 700;
-    for (size_t i = 0; i < size; i += step) {
-        static const char values[] = {0, (char)0xff, (char)0x80, 1};
-        const char was = bytes[i];
-        for (size_t k = 0; k < sizeof values; k++) {
-            bytes[i] = values[k];
-            read(put_file(name, bytes, size));
-            ng_clear_error();
-        }
-        bytes[i] = was;
-        read(put_file(name, bytes, i));
-        ck_assert(ng_failed());
-        ng_clear_error();
-    }
-    free(bytes);
+    ng_tensor_free(ng_tensor_load_npy(path));
+    ck_assert(!is_cut || ng_failed());
 }
 
-static void read_npy(const char *path) { ng_tensor_free(ng_tensor_load_npy(path)); }
-static void read_npz(const char *path) { ng_tensor_free(ng_tensor_load_npz(path, "fortran")); }
+static void read_npz(const char *path, bool is_cut)
+{
+    ng_tensor_free(ng_tensor_load_npz(path, "fortran"));
+    ck_assert(!is_cut || ng_failed());
+}
 
 TEST(damaged_files_are_refused_without_harm)
 {
-    assert_survives("tests/golden/numpy3.npy", "it.npy", read_npy);
-    for (int i = 0; i < ARCHIVES; i++) assert_survives(archives[i], "it.npz", read_npz);
+    read_damaged("tests/golden/numpy3.npy", "it.npy", 1, read_npy);
+    for (int i = 0; i < ARCHIVES; i++) read_damaged(archives[i], "it.npz", 17, read_npz);
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-/* What a large archive says of itself, put out of order: in its ends, in the last array's entry. */
-TEST(a_large_archive_is_doubted_too)
+/* Damages the ends of a large archive and the entry of its last array. */
+TEST(a_damaged_large_archive_is_refused)
 {
     enum { LAST = -22, LOCATOR = LAST - 20, END = LOCATOR - 56, EXTRA = END - 28 };
     static const struct {
         int at, bytes;
         uint64_t value;
         const char *problem;
-    } faults[] = {{LOCATOR + 8, 8, UINT64_MAX, "the end of a large archive is damaged"},
-                  {LOCATOR + 8, 8, 0, "the end of a large archive is damaged"},
-                  {LOCATOR + 8, 8, 5811, "the end of a large archive is damaged"},
-                  {END + 48, 8, UINT64_MAX, "the directory stands outside"},
-                  {END + 48, 8, 5810, "the directory stands outside"},
-                  {END + 40, 8, UINT64_MAX, "the directory stands outside"},
-                  {END + 32, 8, UINT64_MAX, "the directory stands outside"},
-                  {END + 32, 8, 1000, "the directory stands outside"},
-                  {EXTRA + 4, 8, UINT64_MAX, "a large array's numbers are missing"},
-                  {EXTRA + 4, 8, (uint64_t)INT64_MAX + 1, "numbers are missing"},
-                  {EXTRA + 4, 8, 1, "length is another one"},
-                  {EXTRA + 12, 8, INT64_MAX, "reaches beyond the file"},
-                  {EXTRA + 12, 8, 1, "length is another one"},
-                  {EXTRA + 20, 8, INT64_MAX, "an entry stands outside"},
-                  {EXTRA + 20, 8, 1, "an entry stands outside"},
+    } faults[] = {{END, 1, 0, "the end of a large archive is damaged"},
+                  {END + 48, 8, UINT64_MAX, "the directory is damaged"},
+                  {END + 48, 8, 5810, "the directory is damaged"},
+                  {EXTRA + 4, 8, UINT64_MAX, "length of an array differs"},
+                  {EXTRA + 4, 8, 1, "length of an array differs"},
+                  {EXTRA + 12, 8, INT64_MAX, "stands outside of the file"},
+                  {EXTRA + 12, 8, 1, "length of an array differs"},
+                  {EXTRA + 20, 8, INT64_MAX, "stands outside of the file"},
+                  {EXTRA + 20, 8, 1, "stands outside of the file"},
                   {EXTRA - 5 - 38, 2, 1, "an archive under a password"},
-                  {EXTRA - 5 - 18, 2, 0xffff, "the directory is cut short"},
-                  {EXTRA, 2, 2, "numbers are missing"},
-                  {EXTRA + 2, 2, 0, "numbers are missing"},
-                  {EXTRA + 2, 2, 23, "numbers are missing"}};
+                  {EXTRA - 5 - 18, 2, 0xffff, "the directory is damaged"},
+                  {EXTRA, 2, 2, "the directory is damaged"}};
     size_t size;
     char *bytes = get_file(archives[LARGE], &size);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
@@ -342,9 +320,9 @@ TEST(a_large_archive_is_doubted_too)
     free(bytes);
 }
 
-/* The last bytes before the directory belong to the last array; of the packed one's very last, some
- * bits are no one's. */
-TEST(a_bit_that_fell_over_is_told_by_the_checksum)
+/* The last bytes before the directory belong to the last array. Some of the very last bits of a
+ * compressed one have no meaning. */
+TEST(a_flipped_bit_fails_the_checksum)
 {
     for (int i = 0; i < ARCHIVES; i++) {
         size_t size, at = 0;
@@ -352,14 +330,14 @@ TEST(a_bit_that_fell_over_is_told_by_the_checksum)
         while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++;
         bytes[at - (i == COMPRESSED ? 4 : 1)] ^= 0x40;
         ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
-        /* Of what is packed another check may have found it. */
+        /* In a compressed array zlib may have found it. */
         assert_error(NG_EPARSE,
-                     i == COMPRESSED ? "" : "damaged: an array's checksum or its length");
+                     i == COMPRESSED ? "" : "the checksum or length of an array differs");
         free(bytes);
     }
 }
 
-/* As zip adds a file that is not named so, and numpy.load reads it. */
+/* numpy.load reads such a file, which zip can add. */
 TEST(an_array_without_npy_in_its_name_is_read)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3));
@@ -392,15 +370,20 @@ TEST(what_does_not_fit_int64_is_refused)
 
 #ifdef NG_WITH_ZLIB
 
+/* Compresses a file of the folder and returns the path of the new one. */
+static const char *gzipped(const char *name)
+{
+    char command[512], result[200];
+    snprintf(command, sizeof command, "gzip -nkf '%s'", in_folder(name));
+    ck_assert_int_eq(system(command), 0);
+    snprintf(result, sizeof result, "%s.gz", name);
+    return in_folder(result);
+}
+
 static const char *packed(const char *name, const char *content)
 {
-    char command[512];
-    const char *path = put_text(name, content);
-    snprintf(command, sizeof command, "gzip -kf '%s'", path);
-    ck_assert_int_eq(system(command), 0);
-    static char result[200];
-    snprintf(result, sizeof result, "%s.gz", path);
-    return result;
+    put_text(name, content);
+    return gzipped(name);
 }
 
 TEST(compressed_csv_and_idx_are_read)
@@ -421,102 +404,36 @@ TEST(compressed_csv_and_idx_are_read)
 
     assert_fails(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)), NG_EPARSE,
                  "compressed data are cut short");
-    memset(twice + 2 * size, 0, 100); /* as tapes and tar pad */
-    data = ng_dataset_read_csv(put_file("padded", twice, 2 * size + 100));
-    assert_ok(data);
-    ck_assert_int_eq(ng_dataset_count(data), 4);
-    ng_dataset_free(data);
     twice[2 * size] = 'x';
     assert_fails(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)), NG_EPARSE,
                  "after its end that are not gzip's");
-    for (size_t i = 0; i < size; i++)
-        for (int bit = 0; bit < 8; bit++) {
-            if (i >= 4 && i < 10) continue; /* the time, and from which system */
-            bytes[i] ^= (char)(1 << bit);
-            ng_dataset *read = ng_dataset_read_csv(put_file("bad", bytes, size));
-            bytes[i] ^= (char)(1 << bit);
-            /* A name is a name, whatever its letters; some of the flags say nothing, and so do the
-             * bits that fill the last byte. */
-            if (read) ck_assert(i == 3 || (i >= 10 && i < 17) || i == size - 9);
-            ng_dataset_free(read);
-            ng_clear_error();
-        }
     free(bytes);
 
     static const char images[] = "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2\0\377\377\0";
-    const char *plain = put_file("images", images, 20);
-    char command[512];
-    snprintf(command, sizeof command, "gzip -kf '%s'", plain);
-    ck_assert_int_eq(system(command), 0);
-    data = ng_dataset_read_idx(in_folder("images.gz"), NULL);
+    put_file("images", images, 20);
+    data = ng_dataset_read_idx(gzipped("images"), NULL);
     assert_ok(data);
     assert_values(ng_dataset_x(data), 0, 0, 1, 1, 0);
     ng_dataset_free(data);
 }
 
-TEST(what_deflate_makes_is_inflated_at_every_level)
+TEST(a_long_compressed_file_is_read)
 {
     static char content[300000];
-    for (int level = 1; level <= 9; level += 4)
-        for (int kind = 0; kind < 3; kind++) {
-            ng_rng rng = ng_rng_seeded((uint64_t)kind);
-            size_t used = 0;
-            for (int row = 0; row < 20000; row++)
-                used += (size_t)snprintf(content + used, sizeof content - used, "%lld,%d\n",
-                                         kind == 0   ? 0LL
-                                         : kind == 1 ? (long long)ng_rng_below(&rng, 3)
-                                                     : (long long)ng_rng_below(&rng, 99999999),
-                                         row % 10);
-            char command[512];
-            snprintf(command, sizeof command, "gzip -%d -kf '%s'", level,
-                     put_text("it.csv", content));
-            ck_assert_int_eq(system(command), 0);
-            ng_dataset *a = ng_dataset_read_csv(in_folder("it.csv"));
-            ng_dataset *b = ng_dataset_read_csv(in_folder("it.csv.gz"));
-            assert_same_bits(ng_dataset_x(a), ng_dataset_x(b));
-            assert_same_bits(ng_dataset_y(a), ng_dataset_y(b));
-            ng_dataset_free(a), ng_dataset_free(b);
-        }
+    ng_rng rng = ng_rng_seeded(1);
+    for (size_t row = 0, used = 0; row < 20000; row++)
+        used += (size_t)snprintf(content + used, sizeof content - used, "%lld,%zu\n",
+                                 (long long)ng_rng_below(&rng, 99999999), row % 10);
+    ng_dataset *b = ng_dataset_read_csv(packed("it.csv", content));
+    ng_dataset *a = ng_dataset_read_csv(in_folder("it.csv"));
+    assert_same_bits(ng_dataset_x(a), ng_dataset_x(b));
+    assert_same_bits(ng_dataset_y(a), ng_dataset_y(b));
+    ng_dataset_free(a), ng_dataset_free(b);
 }
 
-static char *put_number(char *to, uint64_t value, int bytes)
+TEST(a_compressed_array_is_unpacked_into_the_tensor)
 {
-    for (int i = 0; i < bytes; i++) *to++ = (char)(value >> 8 * i);
-    return to;
-}
-
-/* A packed array of zeros is a thousandth of them. */
-TEST(a_packed_archive_is_unpacked_into_the_array_itself)
-{
-    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(16, ARRAY / 64));
-    char command[512], *content = NULL, *bytes;
-    assert_ok(ng_tensor_save_npy(x, in_folder("it.npy")));
-    ng_tensor_free(x);
-    snprintf(command, sizeof command, "gzip -nkf '%s'", in_folder("it.npy"));
-    ck_assert_int_eq(system(command), 0);
-    size_t size, whole;
-    bytes = get_file(in_folder("it.npy.gz"), &size); /* 10 bytes, deflated ones, a checksum */
-    free(get_file(in_folder("it.npy"), &whole));
-    char *at = content = calloc(1, size + 200), *directory;
-    for (int entry = 0; entry < 2; entry++) {
-        directory = at;
-        memcpy(at, entry ? "PK\1\2\24\0\24\0\0\0\10\0\0\0\0\0" : "PK\3\4\24\0\0\0\10\0\0\0\0\0",
-               entry ? 16 : 14);
-        at += entry ? 16 : 14;
-        memcpy(at, bytes + size - 8, 4); /* the checksum */
-        at = put_number(put_number(at + 4, size - 18, 4), whole, 4);
-        at = put_number(at, 5, 2) + (entry ? 16 : 2);
-        memcpy(at, "x.npy", 5);
-        if (!entry) memcpy(at + 5, bytes + 10, size - 18);
-        at += 5 + (entry ? 0 : size - 18);
-    }
-    const size_t length = (size_t)(at - directory), begin = (size_t)(directory - content);
-    memcpy(at, "PK\5\6\0\0\0\0\1\0\1", 11);
-    at = put_number(put_number(at + 12, length, 4), begin, 4) + 2;
-    const char *path = put_file("it.npz", content, (size_t)(at - content));
-    ck_assert_int_lt(at - content, ARRAY / 100);
-    ck_assert_int_le(peak_of_reading(path, "x", NULL), ARRAY + (at - content) + SMALL);
-    free(bytes), free(content);
+    ck_assert_int_le(peak_of_reading("tests/golden/numpy_zeros.npz", "x", NULL), ARRAY + SMALL);
 }
 
 #else

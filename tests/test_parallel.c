@@ -1,31 +1,15 @@
-/* Data-parallel training: the same bits on any number of processes, and those gradients that one
- * process has of the whole batch. */
-#include "core/tensor.h"
+/* Data-parallel training: the same bits on any number of processes, and the gradients that one
+ * process computes of the whole batch. */
 #include "folder.h"
+#include "group/collective.h"
 #include "labelled.h"
-#include "support.h"
-#include "tape/hook.h"
-#include "tape/tape.h"
-#include "wire.h"
+#include "ranks.h"
 #include <locale.h>
 #include <stdatomic.h>
 
-#define expect(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) ng_fail(NG_EVALUE, "line %d: not so: " #condition, __LINE__);            \
-    } while (0)
-
-static void assert_all_well(const wire_outcome *o, int count)
-{
-    for (int i = 0; i < count; i++)
-        ck_assert_msg(o->status[i] == NG_OK && !o->text[i][0], "process %d of %d: %s", i, count,
-                      o->text[i]);
-    ck_assert_int_eq(o->left, 0);
-}
-
 /* ---- Training ------------------------------------------------------------------------------ */
 
-enum { MEMBERS = 8, STEPS = 40, FEATURES = 6, CLASSES = 3, SAMPLES = 333, BATCH = 5 };
+enum { RANKS = 8, STEPS = 40, FEATURES = 6, CLASSES = 3, SAMPLES = 333, BATCH = 5 };
 
 /* What rank 0 ends with. */
 typedef struct {
@@ -47,14 +31,14 @@ static ng_module *make_network(ng_group *group)
                              ng_layer_norm_new(24), ng_gelu_new(), ng_linear_new(24, CLASSES));
 }
 
-static ng_status training_member(ng_group *group, void *with)
+static ng_status training_program(ng_group *group, void *with)
 {
     const training_plan *plan = with;
     const int rank = ng_group_rank(group);
     ng_dataset *all = labelled_data(NG_F32, SAMPLES, FEATURES),
                *mine = ng_dataset_shard(all, rank, ng_group_size(group));
     ng_module *net = make_network(group);
-    ng_module_init(net, (uint64_t)rank); /* rank 0's are everybody's */
+    ng_module_init(net, (uint64_t)rank); /* ng_parallel_new copies rank 0's values */
     ng_parallel *parallel = ng_parallel_new(net, group, .fast = plan->fast, .bucket = plan->bucket);
     ng_optimizer *adam = ng_adam_new(net, .lr = 0.01);
     ng_tape *tape = ng_tape_new();
@@ -67,9 +51,9 @@ static ng_status training_member(ng_group *group, void *with)
         if (ng_parallel_backward(parallel, tape, loss)) break;
         if (plan->clip > 0) ng_clip_grad_norm(net, plan->clip);
         if (ng_optimizer_step(adam)) break;
-        double value = ng_item(loss), values[MEMBERS], sum = 0;
+        double value = ng_item(loss), values[RANKS], sum = 0;
         if (ng_group_gather(group, &value, 1, values)) break;
-        for (int r = 0; r < MEMBERS; r++) sum += values[r];
+        for (int r = 0; r < RANKS; r++) sum += values[r];
         if (rank == 0) plan->end->losses[step] = sum;
         ng_tape_reset(tape);
     }
@@ -90,7 +74,7 @@ static ending train(int processes, training_plan plan)
     static ending end;
     end = (ending){.numbers = 0};
     plan.end = &end;
-    const wire_outcome o = wire_run_members(processes, MEMBERS, training_member, &plan);
+    const wire_outcome o = wire_run_members(processes, RANKS, training_program, &plan);
     assert_all_well(&o, processes);
     return end;
 }
@@ -167,7 +151,7 @@ static bool same_gradients(ng_module *net, ng_module *whole, double factor)
     return true;
 }
 
-static ng_status gradient_member(ng_group *group, void *with)
+static ng_status gradient_program(ng_group *group, void *with)
 {
     const gradient_plan *plan = with;
     const int rank = ng_group_rank(group);
@@ -203,7 +187,7 @@ LOOP_TEST(gradients_are_those_of_the_whole_batch, 4)
     ng_tape *tape = ng_tape_new();
     assert_ok(ng_backward(tape, loss_of(tape, plan.whole, &plan, 0, ROWS)));
     for (int processes = 1; processes <= 3; processes++) {
-        const wire_outcome o = wire_run_members(processes, 3, gradient_member, &plan);
+        const wire_outcome o = wire_run_members(processes, 3, gradient_program, &plan);
         assert_all_well(&o, processes);
     }
     ng_tape_free(tape), ng_module_free(plan.whole);
@@ -211,7 +195,7 @@ LOOP_TEST(gradients_are_those_of_the_whole_batch, 4)
 }
 
 /* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */
-static ng_status unused_member(ng_group *group, void *with)
+static ng_status unused_program(ng_group *group, void *with)
 {
     const int64_t bucket = *(const int64_t *)with;
     ng_module *layers[] = {ng_linear_new(2, 2), ng_linear_new(2, 2), ng_linear_new(2, 2)};
@@ -230,17 +214,8 @@ static ng_status unused_member(ng_group *group, void *with)
     return NG_OK;
 }
 
-LOOP_TEST(a_parameter_that_nobody_reaches_is_left_alone, 2)
-{
-    for (int processes = 1; processes <= 3; processes++) {
-        int64_t bucket = 8 * _i;
-        const wire_outcome o = wire_run_members(processes, 3, unused_member, &bucket);
-        assert_all_well(&o, processes);
-    }
-}
-
 /* Layer 0 is used by the first piece alone. */
-static ng_status earlier_member(ng_group *group, void *with)
+static ng_status earlier_program(ng_group *group, void *with)
 {
     const int64_t bucket = *(const int64_t *)with;
     ng_module *layers[] = {ng_linear_new(2, 2), ng_linear_new(2, 2)};
@@ -252,82 +227,67 @@ static ng_status earlier_member(ng_group *group, void *with)
     expect(ng_parallel_backward(parallel, tape, ng_sum(tape, both), .later = true) == NG_OK);
     expect(ng_parallel_backward(parallel, tape, ng_sum(tape, ng_forward(layers[1], tape, x))) ==
            NG_OK);
-    const double one = ng_get(ng_grad(ng_module_find(net, "0.weight")), 3);
-    expect(fabs(one - 1) < 1e-6);
+    expect(fabs(ng_get(ng_grad(ng_module_find(net, "0.weight")), 3) - 1) < 1e-6);
     expect(fabs(ng_get(ng_grad(ng_module_find(net, "1.weight")), 3) - 2) < 1e-6);
     ng_tape_free(tape), ng_tensor_free(x), ng_parallel_free(parallel), ng_module_free(net);
     return NG_OK;
 }
 
-LOOP_TEST(what_only_an_earlier_piece_reached_has_its_gradient, 2)
+LOOP_TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients, 2)
 {
     for (int processes = 1; processes <= 3; processes++) {
         int64_t bucket = 8 * _i;
-        const wire_outcome o = wire_run_members(processes, 3, earlier_member, &bucket);
+        wire_outcome o = wire_run_members(processes, 3, unused_program, &bucket);
+        assert_all_well(&o, processes);
+        o = wire_run_members(processes, 3, earlier_program, &bucket);
         assert_all_well(&o, processes);
     }
 }
 
-/* A link that counts what is sent before the sweep has completed `last`. */
+/* y = x. Its backward pass notes how many messages the group has sent. */
 typedef struct {
-    ng_group_link link;
-    const ng_tensor *last;
-    int early;
-} counted;
+    ng_group *group;
+    int64_t sent;
+} message_count;
 
-static void counted_send(void *with, int to, int tag, const void *data, size_t bytes,
-                         ng_group_request *request)
+static ng_status message_count_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
+                                        ng_slot *dx)
 {
-    counted *c = with;
-    if (c->last && c->last->hook && !c->last->hook->reached) c->early++;
-    c->link.send(c->link.with, to, tag, data, bytes, request);
+    (void)tape;
+    message_count *count = *(message_count *const *)node->attributes;
+    count->sent = ng_group_sent(count->group).messages;
+    memcpy(dx[0].data, ng_data_f32(dy), (size_t)ng_size(dy) * sizeof(float));
+    return NG_OK;
 }
-static void counted_receive(void *with, int from, int tag, void *data, size_t bytes,
-                            ng_group_request *request)
+
+static ng_tensor *count_messages(ng_tape *tape, ng_tensor *x, message_count *count)
 {
-    const counted *c = with;
-    c->link.receive(c->link.with, from, tag, data, bytes, request);
-}
-static bool counted_test(void *with, ng_group_request *request)
-{
-    const counted *c = with;
-    return c->link.test(c->link.with, request);
-}
-static void counted_sum(void *with, void *data, int64_t count, ng_dtype dtype,
-                        ng_group_request *request)
-{
-    const counted *c = with;
-    c->link.sum(c->link.with, data, count, dtype, request);
+    static const ng_op op = {.name = "message count", .backward = message_count_backward};
+    ng_tensor *y = ng_result(tape, NG_F32, ng_shape_of(x));
+    memcpy(ng_data_f32(y), ng_data_f32(x), (size_t)ng_size(x) * sizeof(float));
+    return ng_record(tape, &op, y, &x, 1, &count, sizeof(message_count *));
 }
 
 enum { CHAIN = 4 };
 
-/* The sweep completes the first layer last; by then the sums of the others have begun. */
-static ng_status ordered_process(const ng_group_link *link, void *with)
+/* The first layer is completed last. The sums of the others have begun by then. */
+static ng_status ordered_program(ng_group *group, void *with)
 {
     (void)with;
-    counted c = {.link = *link};
-    ng_group *group = ng_group_over(&(ng_group_link){.rank = link->rank,
-                                                     .size = link->size,
-                                                     .with = &c,
-                                                     .send = counted_send,
-                                                     .receive = counted_receive,
-                                                     .test = counted_test,
-                                                     .sum = counted_sum});
+    message_count count = {.group = group};
     ng_module *layers[CHAIN];
     for (int i = 0; i < CHAIN; i++) layers[i] = ng_linear_new(3, 3, .no_bias = true);
     ng_module *net = ng_sequential_from(layers, CHAIN);
     ng_parallel *parallel = ng_parallel_new(net, group, .bucket = 8);
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_full_new(NG_F32, NG_SHAPE(2, 3), ng_group_rank(group) + 1);
-    c.last = ng_module_find(net, "0.weight");
     double first[CHAIN] = {0};
     for (int pass = 1; pass <= 3; pass++) {
-        ng_tensor *y = x;
-        for (int i = 0; i < CHAIN; i++) y = ng_forward(layers[i], tape, y);
-        c.early = 0;
+        ng_tensor *y = count_messages(tape, ng_forward(layers[0], tape, x), &count);
+        for (int i = 1; i < CHAIN; i++) y = ng_forward(layers[i], tape, y);
+        const int64_t before = ng_group_sent(group).messages;
         expect(ng_parallel_backward(parallel, tape, ng_sum(tape, y)) == NG_OK);
-        expect(c.early >= CHAIN - 1);
+        expect(count.sent - before >= CHAIN - 1);
         ng_named_tensor w;
         for (int i = 0; ng_module_parameter(net, i, &w); i++) {
             const double sum = ng_get(ng_grad(w.tensor), 5);
@@ -337,14 +297,13 @@ static ng_status ordered_process(const ng_group_link *link, void *with)
         ng_tape_reset(tape);
     }
     ng_parallel_free(parallel);
-    ng_group_free(group); /* before the weight that counted_send looks at */
     ng_tape_free(tape), ng_tensor_free(x), ng_module_free(net);
     return ng_error_status();
 }
 
 TEST(sums_begin_before_the_sweep_has_ended)
 {
-    const wire_outcome o = wire_run(2, ordered_process, NULL);
+    const wire_outcome o = wire_run_members(2, 2, ordered_program, NULL);
     assert_all_well(&o, 2);
 }
 
@@ -353,15 +312,15 @@ TEST(sums_begin_before_the_sweep_has_ended)
 enum {
     OTHER_WIDTH,
     OTHER_EPS,
-    OTHER_DIGIT, /* of eps, the last */
+    OTHER_DIGIT, /* the last digit of eps */
     OTHER_LAYER,
-    OTHER_RATE, /* of a layer without parameters */
+    OTHER_RATE, /* in a layer without parameters */
     FROZEN,
     OTHER_DTYPE,
     DIFFERENCES
 };
 
-static ng_status different_member(ng_group *group, void *with)
+static ng_status different_program(ng_group *group, void *with)
 {
     const int what = ng_group_rank(group) == 2 ? *(const int *)with : DIFFERENCES;
     const double eps = what == OTHER_EPS ? 1e-3 : what == OTHER_DIGIT ? nextafter(1e-5, 1) : 1e-5;
@@ -379,20 +338,17 @@ static ng_status different_member(ng_group *group, void *with)
 
 FIXTURE(make_test_folder, remove_test_folder)
 
-LOOP_TEST(a_member_with_another_network_is_named_on_all, DIFFERENCES)
+LOOP_TEST(a_rank_with_another_network_is_named_on_all, DIFFERENCES)
 {
     int what = _i;
     for (int processes = 1; processes <= 4; processes++) {
-        const wire_outcome o = wire_run_members(processes, 4, different_member, &what);
-        for (int i = 0; i < processes; i++) {
-            ck_assert_int_eq(o.status[i], NG_ESTATE);
-            ck_assert_msg(strstr(o.text[i], "ng_parallel_new: rank 2"), "%s", o.text[i]);
-        }
-        ck_assert_int_eq(o.left, 0);
+        const wire_outcome o = wire_run_members(processes, 4, different_program, &what);
+        assert_all_failed(&o, processes, "ng_parallel_new: rank 2 differs");
+        for (int i = 0; i < processes; i++) ck_assert_int_eq(o.status[i], NG_ESTATE);
     }
 }
 
-static ng_status local_member(ng_group *group, void *with)
+static ng_status local_program(ng_group *group, void *with)
 {
     if (ng_group_rank(group) == 1) uselocale(*(locale_t *)with);
     ng_module *net = ng_sequential_new(ng_layer_norm_new(4, .eps = 0.5), ng_dropout_new(0.1));
@@ -407,13 +363,13 @@ TEST(a_network_is_the_same_in_any_locale)
     write_commas();
     locale_t commas = duplocale(LC_GLOBAL_LOCALE);
     setlocale(LC_NUMERIC, "C");
-    const wire_outcome o = wire_run_members(2, 2, local_member, &commas);
+    const wire_outcome o = wire_run_members(2, 2, local_program, &commas);
     freelocale(commas);
     assert_all_well(&o, 2);
 }
 
-enum { PARAMETERS = 10 }; /* of make_network */
-static atomic_int torn;   /* gradients that are neither as they were nor gone */
+enum { PARAMETERS = 10 };  /* of make_network */
+static atomic_int changed; /* gradients that are neither as they were nor gone */
 
 static bool same_values(const ng_tensor *a, const ng_tensor *b)
 {
@@ -422,7 +378,7 @@ static bool same_values(const ng_tensor *a, const ng_tensor *b)
     return true;
 }
 
-static ng_status spoilt_member(ng_group *group, void *with)
+static ng_status bad_data_program(ng_group *group, void *with)
 {
     const int where = *(const int *)with;
     ng_named_tensor p;
@@ -456,7 +412,7 @@ static ng_status spoilt_member(ng_group *group, void *with)
     expect(status != NG_OK);
     for (int i = 0; i < PARAMETERS; i++) {
         ng_module_parameter(net, i, &p);
-        if (ng_has_grad(p.tensor) && !same_values(ng_grad(p.tensor), before[i])) torn++;
+        if (ng_has_grad(p.tensor) && !same_values(ng_grad(p.tensor), before[i])) changed++;
         ng_tensor_free(before[i]);
     }
     ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
@@ -464,22 +420,20 @@ static ng_status spoilt_member(ng_group *group, void *with)
     return status;
 }
 
-/* In the first layer; in the loss; in the middle of the sweep, with some buckets under way. */
-LOOP_TEST(bad_data_on_one_are_an_error_on_all_within_the_step, 3)
+/* In the first layer, in the loss, and in the middle of the sweep when some sums have begun. */
+LOOP_TEST(bad_data_on_one_rank_is_an_error_on_all_within_the_step, 3)
 {
     static const char *const words[] = {"expected x (..., 6)", "99", "was changed after"};
     int where = _i;
-    torn = 0;
+    changed = 0;
     for (int processes = 1; processes <= 3; processes++) {
-        const wire_outcome o = wire_run_members(processes, 3, spoilt_member, &where);
-        for (int i = 0; i < processes; i++)
-            ck_assert_msg(o.status[i] != NG_OK && strstr(o.text[i], words[_i]), "%s", o.text[i]);
-        ck_assert_int_eq(o.left, 0);
+        const wire_outcome o = wire_run_members(processes, 3, bad_data_program, &where);
+        assert_all_failed(&o, processes, words[_i]);
     }
-    ck_assert_int_eq(torn, 0);
+    ck_assert_int_eq(changed, 0);
 }
 
-static ng_status hungry_member(ng_group *group, void *with)
+static ng_status hungry_program(ng_group *group, void *with)
 {
     (void)with;
     ng_module *net = ng_sequential_new(ng_linear_new(40, 30), ng_batch_norm_new(30, .group = group),
@@ -498,7 +452,7 @@ static ng_status hungry_member(ng_group *group, void *with)
     return ng_error_status();
 }
 
-TEST(out_of_memory_on_one_is_an_error_on_all) { wire_refuse_each(2, hungry_member); }
+TEST(out_of_memory_on_one_rank_is_an_error_on_all) { wire_refuse_each(2, hungry_program); }
 
 /* ---- Shards and seeds ------------------------------------------------------------------------ */
 
@@ -526,16 +480,16 @@ TEST(shards_are_equal_and_share_nothing)
     ng_dataset_free(all);
 }
 
-static ng_status seed_member(ng_group *group, void *with)
+static ng_status seed_program(ng_group *group, void *with)
 {
     ((uint64_t *)with)[ng_group_rank(group)] = ng_group_seed(group, 4);
     return NG_OK;
 }
 
-TEST(each_member_has_a_seed_of_its_own)
+TEST(each_rank_has_a_seed_of_its_own)
 {
     uint64_t seeds[4];
-    const wire_outcome o = wire_run_members(2, 4, seed_member, seeds);
+    const wire_outcome o = wire_run_members(2, 4, seed_program, seeds);
     assert_all_well(&o, 2);
     for (int a = 0; a < 4; a++)
         for (int b = 0; b < a; b++) ck_assert(seeds[a] != seeds[b]);

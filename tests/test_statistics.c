@@ -1,11 +1,11 @@
-/* What the experiments' verdicts rest on: quantiles, and the interval of a median. */
+/* Statistics of the experiments: quantiles, and the confidence interval of a median. */
 #include "../examples/numbers.h"
 #include "fixture.h"
 #include "support.h"
 
 FIXTURE(set_up, tear_down)
 
-/* Dixon & Massey's table of the sign test: values to be cut from either end at 5 %. */
+/* Dixon & Massey's table of the sign test: how many values are cut from either end at 5 %. */
 TEST(interval_of_a_median_is_the_sign_tests)
 {
     static const struct {
@@ -18,8 +18,8 @@ TEST(interval_of_a_median_is_the_sign_tests)
         ck_assert_int_eq(number_median_interval(count, 0.05), -1);
 }
 
-/* Among twelve parts each may be missed one time in 240: nine values are enough, eight are not. */
-TEST(interval_widens_where_many_parts_are_tested)
+/* With twelve parts at 5 % in all, nine values are enough and eight are not. */
+TEST(interval_widens_when_many_parts_are_tested)
 {
     ck_assert_int_eq(number_median_interval(8, 0.05 / 12), -1);
     ck_assert_int_eq(number_median_interval(9, 0.05 / 12), 0);
@@ -27,7 +27,7 @@ TEST(interval_widens_where_many_parts_are_tested)
     ck_assert_int_eq(number_median_interval(15, 1), 7);
 }
 
-/* Of a skewed distribution, exp(2 z), whose median is 1. */
+/* For exp(2 z), a skewed distribution with median 1. */
 TEST(interval_covers_the_median_as_often_as_it_says)
 {
     enum { RUNS = 20000, COUNT = 9 };

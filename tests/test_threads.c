@@ -1,5 +1,5 @@
-/* Threads: what is promised of their number, of processes that fork, of programs with threads of
- * their own, and of a system that gives none. */
+/* Threads: their number, processes that fork, programs with threads of their own, and a system that
+ * gives no threads. */
 #define _GNU_SOURCE /* sched.h: the processors of a thread */
 #include "core/pool.h"
 #include "fixture.h"
@@ -22,8 +22,8 @@
 
 enum { MOST_UNITS = 5000 };
 
-static atomic_int times[MOST_UNITS]; /* each unit was done */
-static atomic_int odd_spans;         /* that do not begin or end where a grain does */
+static atomic_int times[MOST_UNITS]; /* how often each unit was done */
+static atomic_int odd_spans;         /* spans that begin or end inside a grain */
 
 typedef struct {
     int64_t units, grain;
@@ -44,7 +44,7 @@ static void expect_each_once(int64_t units, int64_t grain)
     ng_share(count_units, &loop, units, grain, INT64_MAX);
     int64_t i = 0;
     while (i < MOST_UNITS && times[i] == (i < units)) i++;
-    ck_assert_msg(i == MOST_UNITS, "unit %lld of %lld in grains of %lld was done another time",
+    ck_assert_msg(i == MOST_UNITS, "unit %lld of %lld in grains of %lld was not done once",
                   (long long)i, (long long)units, (long long)grain);
     ck_assert_int_eq(odd_spans, 0);
 }
@@ -69,7 +69,7 @@ static void share_again(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
-TEST(a_loop_inside_a_loop_is_done_where_it_stands)
+TEST(a_loop_inside_a_loop_is_done_once_per_call)
 {
     memset((void *)times, 0, sizeof times);
     ng_set_threads(4);
@@ -77,7 +77,8 @@ TEST(a_loop_inside_a_loop_is_done_where_it_stands)
     for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
 }
 
-/* ---- A network, whose step shares out loops of every kind ----------------------------------- */
+/* ---- A network whose step has loops of every kind
+ * --------------------------------------------- */
 
 enum { BATCH = 384, WIDTH = 192, STEPS = 2 };
 
@@ -116,7 +117,7 @@ static void end_training(training *t)
     ng_tensor_free(t->x), ng_tensor_free(t->labels);
 }
 
-/* A number that rests on every bit of the parameters. */
+/* A digest of all bits of the parameters. */
 static uint64_t digest(const training *t)
 {
     uint64_t sum = 1469598103934665603u; /* Fowler, Noll & Vo */
@@ -154,23 +155,35 @@ LOOP_TEST(training_has_the_same_bits_for_any_number_of_threads, COUNTS)
 
 /* ---- The number of threads ------------------------------------------------------------------ */
 
-/* The threads of this process, as the system counts them. */
-static int running(void)
+/* Threads of this process for which `is` is true. */
+static int count_threads(bool (*is)(const char *thread, int value), int value)
 {
     int count = 0;
     DIR *folder = opendir("/proc/self/task");
     ck_assert_ptr_nonnull(folder);
-    for (struct dirent *entry; (entry = readdir(folder));) count += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(folder));)
+        count += entry->d_name[0] != '.' && is(entry->d_name, value);
     closedir(folder);
     return count;
 }
 
-/* A thread that has ended and was joined is counted until the system has buried it. */
-static void expect_running(int expected)
+/* The system counts a thread for some time after it has ended and was joined, and a new one has its
+ * niceness only after it has begun. */
+static void expect_threads(bool (*is)(const char *thread, int value), int value, int expected)
 {
-    for (int i = 0; i < 60000 && running() != expected; i++) usleep(1000);
-    ck_assert_int_eq(running(), expected);
+    for (int i = 0; i < 60000 && count_threads(is, value) != expected; i++) usleep(1000);
+    ck_assert_int_eq(count_threads(is, value), expected);
 }
+
+static bool is_any(const char *thread, int value)
+{
+    (void)thread, (void)value;
+    return true;
+}
+
+static int running(void) { return count_threads(is_any, 0); }
+
+static void expect_running(int expected) { expect_threads(is_any, 0, expected); }
 
 TEST(the_number_of_threads_is_bounded)
 {
@@ -186,7 +199,7 @@ TEST(the_number_of_threads_is_bounded)
     ck_assert_int_le(ng_threads(), NG_MOST_THREADS);
 }
 
-TEST(the_environment_says_how_many_where_the_program_does_not)
+TEST(the_default_is_omp_num_threads_or_the_processors)
 {
     static const struct {
         const char *text;
@@ -207,7 +220,7 @@ TEST(the_environment_says_how_many_where_the_program_does_not)
 }
 
 #ifdef __linux__
-TEST(a_process_that_may_use_one_processor_has_one_thread)
+TEST(one_usable_processor_is_one_thread)
 {
     cpu_set_t before, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
@@ -254,67 +267,44 @@ TEST(threads_are_started_for_large_work_and_ended_with_their_number)
     expect_running(before);
 }
 
-/* Threads of this process that are so nice. */
-static int as_nice_as(int niceness)
+static bool has_niceness(const char *thread, int niceness)
 {
-    int count = 0;
-    DIR *folder = opendir("/proc/self/task");
-    ck_assert_ptr_nonnull(folder);
-    for (struct dirent *entry; (entry = readdir(folder));)
-        if (entry->d_name[0] != '.')
-            count += getpriority(PRIO_PROCESS, (id_t)atoi(entry->d_name)) == niceness;
-    closedir(folder);
-    return count;
+    return getpriority(PRIO_PROCESS, (id_t)atoi(thread)) == niceness;
 }
 
-/* A thread that has just been started may not have said so yet. */
-static bool come_to_be(int count, int niceness)
-{
-    const struct timespec moment = {.tv_nsec = 1000000};
-    for (int i = 0; i < 60000 && as_nice_as(niceness) != count; i++) nanosleep(&moment, NULL);
-    return as_nice_as(niceness) == count;
-}
-
-/* As far as there is anything nicer than this thread. */
-TEST(threads_of_the_pool_leave_the_processors_to_others)
+TEST(helpers_are_nicer_than_their_process)
 {
     enum { NICEST = 19 };
     const int own = getpriority(PRIO_PROCESS, 0), theirs = own + 10 < NICEST ? own + 10 : NICEST;
     ng_set_threads(1);
-    const int before = as_nice_as(own), nicer = as_nice_as(theirs);
+    const int before = count_threads(has_niceness, own);
+    const int nicer = count_threads(has_niceness, theirs);
     ng_set_threads(3);
     expect_each_once(MOST_UNITS, 1);
-    ck_assert(come_to_be(nicer + 2, theirs));
-    ck_assert_int_eq(as_nice_as(own), own < NICEST ? before : before + 2);
+    expect_threads(has_niceness, theirs, nicer + 2);
+    expect_threads(has_niceness, own, own < NICEST ? before : before + 2);
 }
 
-/* Those of this process that block the signals a program handles most. */
-static int deaf(void)
+/* Whether the thread blocks the signals that programs handle most. */
+static bool blocks_signals(const char *thread, int value)
 {
-    int count = 0;
-    DIR *folder = opendir("/proc/self/task");
-    ck_assert_ptr_nonnull(folder);
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        char path[512], line[256];
-        unsigned long long mask = 0;
-        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
-        FILE *file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
-        while (file && fgets(line, sizeof line, file))
-            if (sscanf(line, "SigBlk: %llx", &mask) == 1) break;
-        if (file) fclose(file);
-        count += (mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & mask >> (SIGALRM - 1) & 1) == 1;
-    }
-    closedir(folder);
-    return count;
+    (void)value;
+    char path[512], line[256];
+    unsigned long long mask = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", thread);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "SigBlk: %llx", &mask) == 1) break;
+    if (file) fclose(file);
+    return (mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & mask >> (SIGALRM - 1) & 1) == 1;
 }
 
-TEST(threads_of_the_pool_take_no_signals)
+TEST(helpers_take_no_signals)
 {
-    const int alive = running(), before = deaf();
+    const int before = count_threads(blocks_signals, 0);
     ng_set_threads(3);
     expect_each_once(MOST_UNITS, 1);
-    expect_running(alive + 2);
-    ck_assert_int_eq(deaf(), before + 2);
+    expect_threads(blocks_signals, 0, before + 2);
 }
 
 /* ---- A system that gives no threads, or little memory ---------------------------------------- */
@@ -337,7 +327,7 @@ LOOP_TEST(fewer_threads_than_wanted_are_no_error, 4)
     expect_running(before + 4);
 }
 
-/* The product of matrices that are worth packing, (m, k) by (k, n), by every layout. */
+/* The product (m, k) by (k, n) of matrices that are large enough for packing, in four layouts. */
 static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_tensor *c)
 {
     enum { M = 200, N = 150, K = 300 };
@@ -349,7 +339,7 @@ static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_
         &(ng_product){M, N, K, {x, ta ? M : K, ta}, {y, tb ? K : N, tb}, .c = z, .c_row = N});
 }
 
-LOOP_TEST(a_product_without_memory_to_pack_into_has_the_same_bits, 8)
+LOOP_TEST(a_product_without_memory_for_packing_has_the_same_bits, 8)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     ng_rng rng = ng_rng_seeded(3);
@@ -377,7 +367,7 @@ static void *multiply_once(void *operands)
     return NULL;
 }
 
-/* Runs on a stack of so many bytes, or of the least that the system gives. */
+/* Runs on a stack of so many bytes, or on the smallest that the system gives. */
 static void run_on_stack(size_t bytes, void *(*function)(void *), void *argument)
 {
     const size_t least = (size_t)PTHREAD_STACK_MIN;
@@ -390,7 +380,7 @@ static void run_on_stack(size_t bytes, void *(*function)(void *), void *argument
     pthread_attr_destroy(&attributes);
 }
 
-/* Static memory of each thread that the library asks for is taken from a thread's stack. */
+/* The library's thread-local memory is part of a thread's stack. */
 TEST(a_thread_with_a_small_stack_can_multiply)
 {
     ng_tensor *x[] = {own(ng_ones_new(NG_F32, NG_SHAPE(60000))),
@@ -401,7 +391,7 @@ TEST(a_thread_with_a_small_stack_can_multiply)
     assert_close(ng_get(x[2], 12345), 300, 1e-6);
 }
 
-/* What is built to be watched takes more of a stack. */
+/* Sanitizers need more stack. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static void *check_attention(void *unused)
 {
@@ -413,7 +403,7 @@ static void *check_attention(void *unused)
     return unused;
 }
 
-/* 8 KB are left for the program's own. */
+/* 8 KB are left for the program. */
 TEST(a_thread_with_a_small_stack_can_check_attention)
 {
     run_on_stack(131072 - 8192, check_attention, NULL);
@@ -455,7 +445,7 @@ static void *train_trainee(void *argument)
 
 FIXTURE(NULL, NULL)
 
-TEST(networks_that_are_trained_at_once_have_the_bits_they_have_alone)
+TEST(networks_trained_at_once_have_the_bits_of_one_trained_alone)
 {
     enum { TRAINEES = 3 };
     trainee trainees[TRAINEES];
@@ -497,14 +487,14 @@ TEST(the_number_of_threads_may_change_while_others_train)
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* The child trains and says with its exit status whether the bits are right; a child that hangs is
- * ended by its alarm. */
+/* The child trains. Its exit status says whether the bits are right. An alarm ends a child that
+ * hangs. */
 static pid_t fork_training(uint64_t seed, uint64_t expected)
 {
     const pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child > 0) return child;
-    signal(SIGALRM, SIG_DFL); /* Check's own handler ends the test, too */
+    signal(SIGALRM, SIG_DFL); /* Check's handler would end the test too */
     alarm(240);
     _exit(trained(seed) == expected && running() > 1 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -559,9 +549,9 @@ static void *set_threads_until(void *stop)
     return NULL;
 }
 
-/* Nothing has started a thread yet. A child that finds the pool taken for ever is ended by its
- * alarm. */
-TEST(a_child_has_the_pool_that_another_thread_held_before_its_first_use)
+/* The pool has no thread yet, and another thread may hold it at the fork. An alarm ends a child
+ * that waits for it for ever. */
+TEST(a_child_has_a_free_pool_whatever_held_it_at_the_fork)
 {
     atomic_bool stop = false;
     pthread_t thread;

@@ -31,12 +31,12 @@ typedef struct {
     char text[WIRE_TEXT];
 } process;
 
-/* What waits for a message, or for one of each process to add up. */
+/* A request that waits for a message, or for one message of each process to add. */
 typedef struct {
-    int from, tag; /* from -1: a sum, */
+    int from, tag; /* from -1: a sum */
     void *data;
     size_t bytes;
-    int64_t count; /* of so many numbers */
+    int64_t count; /* numbers of a sum */
     ng_dtype dtype;
     bool done;
 } waiting;
@@ -54,7 +54,7 @@ static void post(process *p, int to, int tag, const void *data, size_t bytes)
     pthread_mutex_unlock(&n->lock);
 }
 
-/* The oldest message of this kind, which is then the caller's; NULL if there is none. */
+/* Returns the oldest message of this kind, which the caller frees, or NULL. */
 static message *take(process *p, int from, int tag)
 {
     network *n = p->network;
@@ -116,7 +116,7 @@ static void wire_sum(void *with, void *data, int64_t count, ng_dtype dtype,
             .from = -1, .tag = tag, .data = data, .bytes = bytes, .count = count, .dtype = dtype});
 }
 
-/* From the last process to the first: an order that is not the tree's. */
+/* Adds from the last process to the first, which is not the tree's order. */
 static bool add_up(process *p, const waiting *w)
 {
     for (int i = 0; i < p->link.size; i++)

@@ -102,9 +102,10 @@ NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);
 /* Shifts and scales each feature of `dataset` by the mean and deviation that it has in `reference`,
  * usually the training set, which is done last because its statistics change:
  *     ng_dataset_standardize(validate, train), ng_dataset_standardize(train, train);
- * A feature that is constant in the reference becomes 0; NaN and infinite values stay. NG_ESTATE if
- * the reference, or what it was taken from, was standardized and `dataset` was not. NG_EVALUE if
- * statistics or values leave the range of their dtype. After an error nothing has changed. */
+ * A feature that is constant in the reference, or has a deviation below 1e-160, becomes 0; NaN and
+ * infinite values stay. NG_ESTATE if the reference, or what it was taken from, was standardized and
+ * `dataset` was not. NG_EVALUE if statistics or values leave the range of their dtype. After an
+ * error nothing has changed. */
 NG_API ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference);
 
 /* Copies the samples index * size .. index * size + size - 1, in the order of the last shuffle, to

@@ -11,9 +11,9 @@ NG_BEGIN_C
  *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.2.0
  *
  *     # LayerNorm
- *     step  loss     accuracy
- *     0     2.31     ?
- *     1     1.02     0.91
+ *     step      loss          accuracy
+ *     0         2.31          ?
+ *     1         1.02          0.91
  *
  * two blank lines separate blocks. For gnuplot, `index "LayerNorm"` selects the first block whose
  * name begins so, `columnheader` names the columns, and `set datafile missing "?"` skips what was
@@ -41,15 +41,14 @@ NG_API ng_status ng_history_write(const ng_history *history, const char *path);
 NG_API ng_history *ng_history_read(const char *path);
 
 /* Replaces a file by `size` bytes, as every function of the library that writes a file does: the
- * new file is written beside the old one, brought to the disk, and takes its place in one step. A
- * reader finds the old file or the new one whole, whatever fails or is killed meanwhile. The new
- * file keeps the mode, and owner and group where the system allows; if there was none, the umask
- * decides. A symbolic link stays, and its target is replaced.
+ * new file is written beside the old one, brought to the disk, and takes its name in one step. A
+ * reader finds the old file or the new one whole, whatever fails or is killed meanwhile; after a
+ * power failure it may still be the old one. The new file has the mode of the old one, but belongs
+ * to you; if there was none, the umask decides. A symbolic link stays, and its target is replaced.
  *
  * NG_EIO with the system's reason leaves the old file as it is: if the disk is full, folder or file
- * may not be written, a link leads nowhere, or a folder, pipe or device stands there. (Only if the
- * folder cannot be brought to the disk is the new file in place already.) A process that is killed
- * leaves NAME.*.tmp, which may be deleted. */
+ * may not be written, a link leads nowhere, or a folder, pipe or device stands there. A process
+ * that is killed leaves NAME.*.tmp, which may be deleted. */
 NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
 
 NG_API void ng_history_free(ng_history *history); /* takes NULL */

@@ -116,6 +116,7 @@ NG_API int64_t ng_parameter_count(const ng_module *module); /* elements of all p
 NG_API void ng_summary(const ng_module *module);
 NG_API void ng_fprint_summary(FILE *stream, const ng_module *module);
 
+#ifndef NG_NO_IO
 /* ---- Files --------------------------------------------------------------------------------
  *
  * A network's file is in the safetensors format. Python reads it: safetensors.torch.load_file(path)
@@ -167,6 +168,7 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 #define NG_RENAME(...) ((const char *const[]){__VA_ARGS__, NULL})
 #else
 #define NG_RENAME(...) (std::initializer_list<const char *>{__VA_ARGS__, NULL}.begin())
+#endif
 #endif
 
 /* Copies the parameters and buffers of `from` into `to`, a network of the same structure, converted

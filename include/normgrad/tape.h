@@ -119,10 +119,12 @@ NG_API ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_o
 #define NG_LINE_TEXT(line) NG_LINE_TEXT_OF(line)
 #define NG_LINE_TEXT_OF(line) #line
 
+#ifndef NG_NO_IO
 /* Writes the graph that leads to `root` as Graphviz text, ops as boxes with their names, tensors
  * with their shapes: ng_tape_write_dot(tape, loss, "graph.dot"); then dot -Tsvg graph.dot. The file
  * is replaced only when it is complete (history.h). */
 NG_API ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const char *path);
+#endif
 
 /* ---- Your own op ---------------------------------------------------------------------------
  *

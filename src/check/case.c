@@ -54,11 +54,6 @@ ng_check_report ng_check_case(const ng_case *spec, ng_check_options options)
         ng_check_say(&report, "there is no case to check");
         return report;
     }
-    if (spec->call && (spec->module || spec->eval)) {
-        ng_check_say(&report, "the case is an op, and has %s, which only a layer has",
-                     spec->module ? "a constructor" : "a mode");
-        return report;
-    }
     for (; n < NG_CASE_INPUTS && spec->inputs[n].name; n++) {
         names[n] = spec->inputs[n].name;
         constant[n] = spec->inputs[n].constant;

@@ -39,19 +39,12 @@
  *   error of the numeric one, is reported, whatever its cause: a sign, a factor, a missing term,
  *   one element, a definition that differs from its kernel.
  *
- * What finite differences cannot see
+ * What finite differences cannot see (the rest is in gradcheck.h)
  *
- *   - What is narrower than the steps: bumps, steps and waves much shorter than L/16 beside which
- *     the function is smooth. The larger steps agree, and no smaller ones are taken.
  *   - A derivative that is less than 10^-12 of the largest in its tensor, or that cancels from
- *     terms 10^12 times as large.
- *   - Elements far smaller than the others in their tensor (10^-7 of the root mean square) where
- *     the function changes on their own scale; inputs below 2^-20 altogether.
+ *     terms 10^12 times as large; inputs below 2^-20.
  *   - A jump that is symmetric about the point, as the gradient of |x| has at 0. Both sides have
  *     the same slope, so it is no kink, and order 2 calls the derivative wrong.
- *   - Float32 arithmetic inside the function: the small steps are below its resolution. Such a
- *     derivative "cannot be told from rounding" unless .tolerance allows for it. Where only some
- *     of the outputs are computed so, small steps see the others alone.
  */
 #ifndef NG_CHECK_CHECK_H
 #define NG_CHECK_CHECK_H
@@ -72,8 +65,8 @@ typedef struct {
 bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype);
 void ng_swap_back(ng_swapped *swapped);
 
-/* A tensor that the function reads: a leaf, whose values move, or a buffer of a module, which each
- * run finds as it was. */
+/* A tensor that the function reads: a leaf, whose values move, or a buffer of a module, which is
+ * restored before each run. */
 typedef struct {
     char name[64];
     ng_tensor *tensor;
@@ -86,7 +79,7 @@ typedef struct {
     ng_check_call *call;
     void *context;
     const ng_check_options *options;
-    ng_check_report *report; /* gets the reason wherever a function below returns false */
+    ng_check_report *report; /* gets the reason if a function below returns false */
     int order;
     ng_dtype dtype;        /* NG_F64, except in float32.c */
     ng_tensor **arguments; /* what the call is given: copies of float64 inputs, and others */
@@ -101,11 +94,10 @@ typedef struct {
     bool asks_dtype;      /* f calls ng_dtype_of */
     ng_tensor *cotangent; /* u */
     ng_tensor **targets, **gradients, **cotangents; /* per leaf: itself, its gradient, v */
-    ng_tensor **curved, **curved_cotangents; /* those of gradients and v that are no constants */
-    int64_t n_gradient, n_values;            /* numbers in all leaves; in F */
-    double *weights, *base, *plus, *minus;   /* w, and F at three points */
-    double *analytic;                        /* d (sum w F) / d leaves */
-    double *first, *other;                   /* gradients that it is compared with */
+    int64_t n_gradient, n_values;                   /* numbers in all leaves; in F */
+    double *weights, *base, *plus, *minus;          /* w, and F at three points */
+    double *analytic;                               /* d (sum w F) / d leaves */
+    double *first, *other;                          /* gradients that it is compared with */
 } ng_subject;
 
 /* Copies the inputs and makes leaves of those that are differentiated. There is space for more
@@ -223,7 +215,7 @@ void ng_check_subject(ng_subject *subject);
 /* Says in the report why the check has not passed, unless that was said already; false. */
 bool ng_check_say(ng_check_report *report, const char *format, ...) NG_PRINTF(2, 3);
 
-/* The text of the newest error, for a call that returned nothing. */
+/* The text of the recorded error, for a call that returned NULL. */
 const char *ng_check_reason(void);
 
 /* Says that the check could not go on, and the reason; false. */
@@ -232,11 +224,11 @@ bool ng_check_stop(ng_check_report *report);
 /* Adds "x: 15 of 15 wrong" to the report's counts. */
 void ng_check_count(ng_check_report *report, const char *name, int64_t wrong, int64_t compared);
 
-/* Looks for a pattern in the `count` derivatives of a leaf and leaves it as a hint; `each` if there
- * is one for every element. */
+/* Looks for a pattern in the `count` derivatives of a leaf and sets the hint; `each` if there is
+ * one derivative for every element. */
 void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_t count, bool each);
 
-/* Leaves a likely cause of a failure that lies outside the derivatives as a hint. */
+/* Sets a hint if the likely cause of a failure is no wrong derivative. */
 void ng_check_explain(const ng_subject *subject);
 
 #endif

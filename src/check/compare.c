@@ -21,18 +21,18 @@ typedef struct {
     int64_t compared, failed, kinks;
     int64_t undecided;    /* of the failed ones */
     bool anything;        /* a derivative other than 0 was seen; a gradient at order 2 */
-    const char *untested; /* the first leaf that was nowhere but at kinks */
+    const char *untested; /* the first leaf with kinks only */
 } check_stats;
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-/* What the reverse pass itself may lose where terms cancel. */
+/* The rounding error of the reverse pass where terms cancel. */
 static double rounding_of(const ng_comparison *d)
 {
     return 0x1p12 * DBL_EPSILON * d->numeric.magnitude / d->numeric.length;
 }
 
-/* False where the magnitude leaves the range of double: that would round anything to 0. */
+/* Whether both are 0 within rounding; false if the magnitude is beyond the range of double. */
 static bool zero_to_rounding(const ng_comparison *d)
 {
     const double rounding = rounding_of(d);
@@ -106,7 +106,8 @@ static bool measure(leaf_check *c)
     return true;
 }
 
-/* What seems wrong is measured again from other steps: noise shows in the distance. */
+/* Measures a derivative that seems wrong again from other steps. If the function is noisy, the
+ * results differ. */
 static bool measure_again(const leaf_check *c, const ng_line *line, ng_comparison *d)
 {
     static const double shares[] = {2557 / 4096.0, 3331 / 4096.0};

@@ -128,8 +128,9 @@ static bool refine(const ng_line *line, double h, double scale, double enough, r
     return true;
 }
 
-/* The estimate with the smallest error. Noise of the function makes estimates err by noise / step,
- * and some seem to err less by luck: none errs less than by the noise of smaller steps. */
+/* The estimate with the smallest error. Noise of the function is an error of noise / step. By
+ * chance some estimates show less, so the error is at least what the noise at smaller steps
+ * gives. */
 static ng_estimate best_estimate(const refinement *r)
 {
     ng_estimate best = {.value = (double)NAN, .error = HUGE_VAL};

@@ -120,13 +120,11 @@ static bool subject_reserve(ng_subject *subject)
     const int64_t n = subject->n_leaves, m = subject->n_gradient;
     const int64_t values = subject->cotangent->size;
     const int64_t most = subject->options->order == 2 && m > values ? m : values;
-    subject->targets = ng_calloc(subject_function, 5 * n + 1, sizeof *subject->targets);
+    subject->targets = ng_calloc(subject_function, 3 * n + 1, sizeof *subject->targets);
     subject->weights = ng_calloc(subject_function, 4 * most + 3 * m + 1, sizeof *subject->weights);
     if (!subject->targets || !subject->weights) return false;
     subject->gradients = subject->targets + n;
     subject->cotangents = subject->gradients + n;
-    subject->curved = subject->cotangents + n;
-    subject->curved_cotangents = subject->curved + n;
     subject->base = subject->weights + most;
     subject->plus = subject->base + most;
     subject->minus = subject->plus + most;
@@ -170,31 +168,11 @@ static void subject_load(const ng_tensor *x, double *values)
     for (int64_t i = 0; i < x->size; i++) values[i] = ng_tensor_load(x, i);
 }
 
-/* Copies the gradient of one leaf, which has its shape, to its place. */
-static bool subject_gather(const ng_subject *subject, int i, double *values)
-{
-    const ng_check_leaf *leaf = &subject->leaves[i];
-    const ng_tensor *gradient = subject->gradients[i];
-    if (!gradient)
-        return ng_check_say(subject->report, "the gradient of %s is missing", leaf->name);
-    if (ng_is_none(gradient)) {
-        memset(values + leaf->offset, 0, (size_t)leaf->tensor->size * sizeof *values);
-        return true;
-    }
-    if (!ng_shape_equal(gradient->shape, leaf->tensor->shape) || gradient->dtype != subject->dtype)
-        return ng_check_say(
-            subject->report, "the gradient of %s is %s %s, but %s is %s %s", leaf->name,
-            ng_dtype_name(gradient->dtype), ng_shape_print(gradient->shape).text, leaf->name,
-            ng_dtype_name(subject->dtype), ng_shape_print(leaf->tensor->shape).text);
-    subject_load(gradient, values + leaf->offset);
-    return true;
-}
-
-static bool subject_gather_all(const ng_subject *subject, double *values)
+/* Copies the gradients of leaves, which have the leaves' shapes, to their places. */
+static void subject_gather(const ng_subject *subject, double *values)
 {
     for (int i = 0; i < subject->n_leaves; i++)
-        if (!subject_gather(subject, i, values)) return false;
-    return true;
+        subject_load(subject->gradients[i], values + subject->leaves[i].offset);
 }
 
 /* The first leaf that has no gradient by itself, for the message. */
@@ -209,24 +187,16 @@ static const char *leaf_without_gradient(ng_subject *subject, ng_tensor *y)
     return "the inputs";
 }
 
-/* The gradients of sum v g, where the first gradients g are on the tape. */
+/* The gradients of sum v g, where the first gradients g are on the tape. Those that are constant
+ * add nothing. */
 static bool second_gradients(ng_subject *subject, double *analytic)
 {
-    int n = 0;
-    for (int i = 0; i < subject->n_leaves; i++) {
-        if (!ng_requires_grad(subject->gradients[i])) continue;
-        subject->curved[n] = subject->gradients[i];
-        subject->curved_cotangents[n++] = subject->cotangents[i];
-    }
-    if (n == 0) { /* f is linear in every leaf */
-        memset(analytic, 0, (size_t)subject->n_gradient * sizeof *analytic);
-        return true;
-    }
-    if (ng_gradients(subject->tape, subject->curved, n, subject->targets, subject->n_leaves,
-                     subject->gradients, .cotangents = subject->curved_cotangents,
+    if (ng_gradients(subject->tape, subject->gradients, subject->n_leaves, subject->targets,
+                     subject->n_leaves, subject->gradients, .cotangents = subject->cotangents,
                      .allow_unused = true) != NG_OK)
         return ng_check_say(subject->report, "no second gradient: %s", ng_check_reason());
-    return subject_gather_all(subject, analytic);
+    subject_gather(subject, analytic);
+    return true;
 }
 
 /* Recorded without a gradient too: f may take a gradient itself. */
@@ -241,8 +211,8 @@ static bool evaluate_on_tape(ng_subject *subject, double *values, double *gradie
                      .cotangents = &subject->cotangent, .record = second) != NG_OK)
         return ng_check_say(subject->report, "no gradient of %s: %s",
                             leaf_without_gradient(subject, y), ng_check_reason());
-    return subject_gather_all(subject, second ? values : gradient) &&
-           (!second || !gradient || second_gradients(subject, gradient));
+    subject_gather(subject, second ? values : gradient);
+    return !second || !gradient || second_gradients(subject, gradient);
 }
 
 bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient)
@@ -264,7 +234,7 @@ static bool subject_probe(ng_subject *subject)
     return subject->cotangent || (y && ng_check_stop(subject->report));
 }
 
-/* Bitwise, but for NaN, whose bits say nothing. */
+/* Bitwise; any NaN equals any other. */
 static bool same_bits(const ng_subject *subject, const double *first, const double *again,
                       int64_t count, const char *what)
 {
@@ -380,7 +350,7 @@ static bool gradient_alone(ng_subject *subject, int i, const double *before, boo
                      &subject->gradients[i], .cotangents = cotangents, .record = !added) != NG_OK)
         return ng_check_say(subject->report, "no gradient of %s alone: %s", leaf->name,
                             ng_check_reason());
-    if (!subject_gather(subject, i, values)) return false;
+    subject_load(subject->gradients[i], values + leaf->offset);
     for (int64_t e = 0; use && e < use->size; e++) values[leaf->offset + e] /= 2;
     return true;
 }

@@ -10,18 +10,18 @@
 void *ng_calloc(const char *function, int64_t count, size_t size);
 void ng_free(void *memory);
 
-/* At least so many bytes, aligned likewise, with anything in them; NULL, and no error is recorded,
- * if there are none. */
+/* At least `bytes` bytes, aligned likewise, not initialised; NULL without an error if there is no
+ * memory. */
 void *ng_allocate_quietly(size_t bytes);
 
 /* Grows an array that ng_calloc gave from `count` to `more` elements, the new ones zeroed; on
  * failure NULL, and the array is as it was. */
 void *ng_grow(const char *function, void *array, int64_t count, int64_t more, size_t size);
 
-/* Asks the system to back large memory that nobody has touched yet with large pages, which spares
- * look-ups of addresses; it may decline. */
+/* Asks the system for large pages behind memory that nobody has touched yet. They need fewer
+ * address look-ups. */
 void ng_prefer_huge_pages(void *memory, size_t bytes);
 
-char *ng_copy_text(const char *function, const char *text); /* ng_free it */
+char *ng_copy_text(const char *function, const char *text); /* free it with ng_free */
 
 #endif

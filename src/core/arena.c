@@ -74,51 +74,30 @@ void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes)
     return memory;
 }
 
-static void release_older(ng_arena *arena)
-{
-    ng_arena_block *older = arena->block->older;
-    while (older) {
-        ng_arena_block *next = older->older;
-        arena->kept -= older->size;
-        block_free(older);
-        older = next;
-    }
-    arena->block->older = NULL;
-}
-
 void ng_arena_release(ng_arena *arena)
 {
-    if (!arena->block) return;
-    release_older(arena);
-    block_free(arena->block);
+    for (ng_arena_block *block = arena->block, *older; block; block = older) {
+        older = block->older;
+        block_free(block);
+    }
     *arena = (ng_arena){0};
-}
-
-#ifdef NG_ARENA_FORGETS
-
-void ng_arena_reset(ng_arena *arena) { ng_arena_release(arena); }
-
-#else
-
-static void join_blocks(ng_arena *arena)
-{
-    ng_arena_block *joint = block_new(arena->kept);
-    if (!joint) return;
-    joint->older = arena->block;
-    arena->block = joint;
-    arena->kept += joint->size;
-    release_older(arena);
 }
 
 void ng_arena_reset(ng_arena *arena)
 {
-    if (!arena->block) return;
-    if (arena->block->older) join_blocks(arena);
+#ifdef NG_ARENA_FORGETS
+    ng_arena_release(arena);
+#else
+    const int64_t kept = arena->kept;
+    ng_arena_block *joint = arena->block && arena->block->older ? block_new(kept) : NULL;
+    if (joint) {
+        ng_arena_release(arena);
+        *arena = (ng_arena){.block = joint, .kept = kept};
+    }
     for (ng_arena_block *block = arena->block; block; block = block->older) block->used = 0;
     arena->used = 0;
-}
-
 #endif
+}
 
 #undef POISON
 #undef UNPOISON

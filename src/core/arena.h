@@ -13,13 +13,13 @@ typedef struct {
 /* 64-byte aligned, not initialised; NULL with NG_ENOMEM in the name of `function`. */
 void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes);
 
-/* Empties the arena. If it had spread over several blocks they are replaced by one of their joint
- * size, so that the next round of the same work allocates nothing. */
+/* Empties the arena. Several blocks are replaced by one of their total size, so that the next round
+ * of the same work allocates nothing. */
 void ng_arena_reset(ng_arena *arena);
 
-/* Defined under AddressSanitizer: there a reset gives all memory back. The sanitizer holds what was
- * freed back for a while, so that use after reset is caught even when later work fills the arena
- * again, and its report shows the line of the reset. */
+/* Defined under AddressSanitizer: a reset then frees all memory. The sanitizer does not reuse it
+ * for a while. So it catches a use after the reset, also after later work, and reports the line of
+ * the reset. */
 #if defined(__SANITIZE_ADDRESS__)
 #define NG_ARENA_FORGETS
 #elif defined(__has_feature)

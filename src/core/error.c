@@ -72,14 +72,6 @@ void ng_explain_error(const char *format, ...)
     va_end(arguments);
 }
 
-/* The last part of a long path. */
-static const char *short_path(const char *path, const char **dots)
-{
-    const size_t length = strlen(path), most = NG_ERROR_BYTES / 4;
-    *dots = length > most ? "..." : "";
-    return length > most ? path + length - most : path;
-}
-
 void ng_locate_error(const char *path, const char *type)
 {
     if (!ng_failed() || record.located) return;
@@ -88,10 +80,9 @@ void ng_locate_error(const char *path, const char *type)
     const bool names_type = strncmp(record.text, type, named) == 0 && record.text[named] == ':';
     const char *what = names_type ? record.text + named + 1 : record.text;
     while (*what == ' ') what++;
-    const char *dots, *end = short_path(path, &dots);
     char text[2 * NG_ERROR_BYTES];
     if (*path)
-        snprintf(text, sizeof text, "%s%s (%s): %s", dots, end, type, what);
+        snprintf(text, sizeof text, "%s (%s): %s", path, type, what);
     else
         snprintf(text, sizeof text, "%s: %s", type, what);
     text[NG_ERROR_BYTES - 1] = '\0';

@@ -18,8 +18,7 @@ typedef struct {
  * it when a function that it called has failed. */
 ng_status ng_newest_status(void);
 
-/* Records NG_ENULL, "ng_item: x is NULL", unless a failure is on record, which explains the NULL.
- * */
+/* Records NG_ENULL, "ng_item: x is NULL", unless a failure is on record: it explains the NULL. */
 void ng_note_null(const char *function, const char *operand);
 
 /* Whether a pointer is not NULL; else notes it. */
@@ -29,7 +28,7 @@ static inline bool ng_given(const char *function, const char *operand, const voi
     return pointer != NULL;
 }
 
-/* Puts "path (Type): " before the recorded text, once. */
+/* Puts "path (Type): " before the recorded text, once; what is too long is cut at the end. */
 void ng_locate_error(const char *path, const char *type);
 
 /* Appends to the recorded text, unless a module has located the error already. */

@@ -16,8 +16,8 @@ ng_number_text ng_number_print(double value)
     return printed;
 }
 
-/* Glibc and musl hand out a locale of their own for "C", so this takes no memory there. Elsewhere,
- * without memory, the program's locale stays. */
+/* Glibc and musl need no memory for the locale "C". If another C library has none, the program's
+ * locale stays. */
 locale_t ng_c_locale_begin(void)
 {
     const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

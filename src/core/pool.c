@@ -10,6 +10,20 @@
 #include "core/pool.h"
 #include "core/workspace.h"
 #include <normgrad/core.h>
+
+#ifdef NG_NO_THREADS /* every loop runs on the thread that calls it */
+
+int64_t ng_wake_from = 10 * NG_SHARE_FROM;
+
+int ng_threads(void) { return 1; }
+void ng_set_threads(int count) { (void)count, ng_workspaces_free(); }
+void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain, int64_t work)
+{
+    (void)grain, (void)work, span(arguments, 0, units);
+}
+
+#else
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -271,3 +285,5 @@ void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain
     }
     span(arguments, 0, units);
 }
+
+#endif

@@ -44,17 +44,13 @@ static int widest(const ng_tensor *x, int axis, int64_t offset, int digits)
     return width;
 }
 
-/* How the cells of a tensor are printed. */
-typedef struct {
-    int width, digits;
-} manner;
-
-static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offset, manner how)
+static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offset, int width,
+                       int digits)
 {
     char text[PRINT_CELL];
     if (axis == x->shape.rank) {
-        print_cell(text, x, offset, how.digits);
-        fprintf(stream, "%*s", how.width, text);
+        print_cell(text, x, offset, digits);
+        fprintf(stream, "%*s", width, text);
         return;
     }
     const int64_t length = x->shape.dim[axis];
@@ -66,7 +62,7 @@ static void print_axis(FILE *stream, const ng_tensor *x, int axis, int64_t offse
         if (i > 0 && !innermost) fprintf(stream, "\n%*s", axis + 1, "");
         if (is_cut(length) && i == length - EDGE)
             innermost ? fputs("...  ", stream) : fprintf(stream, "...\n%*s", axis + 1, "");
-        print_axis(stream, x, axis + 1, offset + i * stride, how);
+        print_axis(stream, x, axis + 1, offset + i * stride, width, digits);
     }
     fputc(']', stream);
 }
@@ -75,16 +71,15 @@ void ng_fprint_with(FILE *stream, ng_print_options options)
 {
     const ng_tensor *x = options.x;
     if (!ng_given("ng_fprint", "stream", stream)) return;
-    if (!ng_given("ng_fprint", "x", x)) {
-        fputs("NULL\n", stream);
-        return;
-    }
-    if (ng_is_none(x)) {
-        fputs("NG_NONE\n", stream);
-        return;
-    }
-    if (ng_is_stale(x)) {
-        fputs("a view of a tensor that was since converted to another dtype\n", stream);
+    const char *instead = NULL;
+    if (!ng_given("ng_fprint", "x", x))
+        instead = "NULL";
+    else if (ng_is_none(x))
+        instead = "NG_NONE";
+    else if (ng_is_stale(x))
+        instead = "a view of a tensor that was since converted to another dtype";
+    if (instead) {
+        fprintf(stream, "%s\n", instead);
         return;
     }
     if (options.digits < 0 || options.digits > 17) {
@@ -94,7 +89,7 @@ void ng_fprint_with(FILE *stream, ng_print_options options)
     const int digits = options.digits ? options.digits : 5;
     const locale_t locale = ng_c_locale_begin();
     fprintf(stream, "%s %s\n", ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
-    print_axis(stream, x, 0, 0, (manner){widest(x, 0, 0, digits), digits});
+    print_axis(stream, x, 0, 0, widest(x, 0, 0, digits), digits);
     fputc('\n', stream);
     ng_c_locale_end(locale);
 }

@@ -28,7 +28,7 @@ int64_t ng_shape_size(const char *function, ng_shape shape)
                 NG_MAX_RANK);
         return -1;
     }
-    int64_t size = 1; /* but for the zeros */
+    int64_t size = 1; /* without the dimensions of 0 */
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) {
         if (shape.dim[i] == 0) {

@@ -11,8 +11,8 @@ typedef struct {
 ng_shape_text ng_shape_print(ng_shape shape);
 
 /* Number of elements; -1 with an error naming `function` for a rank outside 0..8, a negative
- * dimension, or more elements than memory can hold, those of length 0 not counted: the product of
- * any dimensions of a tensor does not overflow. */
+ * dimension, or more elements than memory can hold. Dimensions of 0 do not excuse large ones: the
+ * product of any dimensions of a tensor does not overflow. */
 int64_t ng_shape_size(const char *function, ng_shape shape);
 
 bool ng_shape_equal(ng_shape a, ng_shape b);
@@ -29,7 +29,7 @@ int64_t ng_shape_span(ng_shape shape, int first, int last);
 /* Turns a possibly negative axis into 0 .. rank - 1; -1 with an error naming `function`. */
 int ng_axis_index(const char *function, int axis, int rank);
 
-/* reduced[i] says whether axis i is among `axes` (all, where there are none). An axis out of range
+/* reduced[i] says whether axis i is among `axes` (all, if `axes` is empty). An axis out of range
  * or named twice, and a count outside 0..8, is an error naming `function`. */
 bool ng_axes_mark(const char *function, ng_axes axes, int rank, bool reduced[NG_MAX_RANK]);
 

@@ -223,7 +223,7 @@ double ng_tensor_load(const ng_tensor *x, int64_t i)
     return nan("");
 }
 
-/* The nearest int64; what is beyond the range becomes its end, NaN becomes 0. */
+/* The nearest int64; the end of the range for numbers beyond it, 0 for NaN. */
 static int64_t to_int64(double value)
 {
     if (isnan(value)) return 0;

@@ -7,7 +7,7 @@
 #include <normgrad/tape.h>
 
 /* The gradient of a leaf lies in its `grad`, memory that is made once and kept. `grad_state` says
- * what it is worth:
+ * whether it counts:
  *
  *     NG_GRAD_NONE  nothing: no backward pass has reached the leaf, or one that failed has
  *                   overwritten what was there. ng_has_grad is false
@@ -35,23 +35,23 @@ struct ng_tensor {
     ng_shape shape;
     int64_t size;
     void *data;
-    const ng_tensor *base; /* of a view: whose memory it shows; its writes count for the view */
+    const ng_tensor *base; /* of a view: the tensor whose memory and version it shares */
     ng_tape *tape;         /* its owner; NULL for yours and a module's */
     ng_node *node;         /* the op that made it; NULL for leaves and constants */
     ng_tensor *grad;       /* of a leaf, see above */
     ng_grad_state grad_state;
     uint32_t grad_epoch;
-    ng_tensor *cotangent; /* during a backward sweep, what has arrived so far */
-    bool cotangent_owned; /* and whether the sweep may add to it in place */
-    bool wanted;          /* while paths are marked: whether it lies on one */
+    ng_tensor *cotangent; /* during a sweep: the gradient so far */
+    bool cotangent_owned; /* the sweep may add to it in place */
+    bool wanted;          /* during ng_gradients: its gradient is needed */
     ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
     struct ng_gradient_hook *hook; /* or NULL: tape/hook.h */
-    ng_tensor *next_owned; /* of a tensor that was handed to its tape: the one handed before it */
+    ng_tensor *next_owned; /* after ng_tape_own: the tensor that the tape got before this one */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
 
-/* Whether x is a view of memory that its base no longer has: ng_module_to gave it other memory. */
+/* Whether x is a view of memory that its base no longer has since ng_module_to. */
 static inline bool ng_is_stale(const ng_tensor *x)
 {
     return x->base && (x->data != x->base->data || x->dtype != x->base->dtype);
@@ -69,7 +69,7 @@ ng_status ng_writable(const char *function, const ng_tensor *x);
 /* A tensor of ng_calloc's memory, zeroed: ng_zeros_new, with the caller's name in errors. */
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);
 
-/* The memory of the leaf's gradient, made if there is none yet, which changes no state. */
+/* The memory of the leaf's gradient, made if there is none yet; no state changes. */
 ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf);
 
 /* A gradient has arrived in that memory: the state is NG_GRAD_NEW, the epoch goes on. */
@@ -86,12 +86,13 @@ void ng_tensor_store(ng_tensor *x, int64_t i, double value);
  * Of int64 these are the whole numbers there. */
 void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
 
-/* Whether there is something to be drawn; else an error naming `function`. */
+/* Whether numbers can be drawn from this range, or with this deviation; else an error naming
+ * `function`. */
 bool ng_range_accepted(const char *function, ng_dtype dtype, double low, double high);
 bool ng_deviation_accepted(const char *function, double deviation);
 
-/* How often this thread has called ng_dtype_of, which the library itself does not use: an op of the
- * user's own that handles both dtypes has to ask. */
+/* How often this thread has called ng_dtype_of. The library itself does not call it; an op of the
+ * user's own that handles both dtypes does. */
 int64_t ng_dtype_questions(void);
 
 #endif

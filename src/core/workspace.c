@@ -9,7 +9,7 @@ struct ng_workspace {
     size_t bytes;
 };
 
-/* As many as there are threads in the pool; a program's own threads find what is free. */
+/* One for each thread that the pool may have. A program's own threads use what is free. */
 static ng_workspace spaces[NG_MOST_THREADS];
 
 static bool workspace_try(ng_workspace *space)

@@ -1,4 +1,4 @@
-/* Memory for the time of a piece of work, kept for the next. */
+/* Scratch memory of kernels, kept for the next use. */
 #ifndef NG_CORE_WORKSPACE_H
 #define NG_CORE_WORKSPACE_H
 
@@ -6,12 +6,12 @@
 
 typedef struct ng_workspace ng_workspace;
 
-/* At least `bytes` of memory, aligned to 64 bytes, that nobody else has until they are given back.
- * NULL if there is none: then *memory is too, no error is recorded, and the caller does without. */
+/* At least `bytes` bytes, aligned to 64, for the caller alone until ng_workspace_give. Without
+ * memory the result and *memory are NULL; no error is recorded, and the caller does without. */
 ng_workspace *ng_workspace_take(size_t bytes, void **memory);
 void ng_workspace_give(ng_workspace *workspace); /* NULL: nothing */
 
-/* Frees what nobody has. */
+/* Frees all workspaces that are not taken. */
 void ng_workspaces_free(void);
 
 #endif

@@ -2,10 +2,10 @@
  *
  * When all ranks of this process have begun the call, their data are added up along the tree
  * (route.c), each node in the place of its first rank. Then the process takes the steps of its
- * route, first with a frame: it holds the call, its status and, where they are few, the data. If
- * the data are many and all is well, a second round of steps carries the data alone. So every
- * process knows of a failure before it waits for data. Each frame that a process waits for is sent,
- * even if its sender has failed.
+ * route, first with a frame: it holds the call, its status and the data if they are few. Without a
+ * failure, a second round of steps carries many data alone. So every process knows of a failure
+ * before it waits for data. Each frame that a process waits for is sent, even if its sender has
+ * failed.
  *
  * Where the route is recursive doubling, many data are sent by halves (Rabenseifner 2004). In each
  * step two peers exchange the halves that the other is to add up. At the end each process has the
@@ -42,6 +42,12 @@ static void call_receive(ng_process_group *pg, ng_call *c, int peer, void *data,
     pg->link.receive(pg->link.with, peer, call_tag(c), data, bytes, &c->request[1]);
 }
 
+/* Whether the messages of this stage carry the values. */
+static bool has_values(const ng_call *c)
+{
+    return c->head.status == NG_OK && (c->stage == NG_STAGE_DATA || in_frame(&c->head));
+}
+
 static void send_value(ng_process_group *pg, ng_call *c, const ng_step *step)
 {
     const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
@@ -49,15 +55,17 @@ static void send_value(ng_process_group *pg, ng_call *c, const ng_step *step)
         call_send(pg, c, step->peer, c->data[step->block], bytes);
         return;
     }
-    const bool takes = c->head.status == NG_OK && in_frame(&c->head);
     c->out->head = c->head;
-    if (takes && bytes) memcpy(c->out->data, c->data[step->block], bytes);
-    call_send(pg, c, step->peer, c->out, sizeof c->out->head + (takes ? bytes : 0));
+    if (has_values(c) && bytes) memcpy(c->out->data, c->data[step->block], bytes);
+    call_send(pg, c, step->peer, c->out, sizeof c->out->head + (has_values(c) ? bytes : 0));
 }
 
-static void begin_frames_step(ng_process_group *pg, ng_call *c, const ng_step *step, bool sends,
-                              bool receives)
+static void begin_whole_step(ng_process_group *pg, ng_call *c, const ng_step *step)
 {
+    const ng_step_kind kind = step->kind;
+    const bool sends = kind == NG_STEP_SEND || kind == NG_STEP_EXCHANGE || kind == NG_STEP_GIVE;
+    const bool receives =
+        kind == NG_STEP_RECEIVE || kind == NG_STEP_EXCHANGE || kind == NG_STEP_TAKE;
     if (receives && c->stage == NG_STAGE_FRAMES)
         call_receive(pg, c, step->peer, c->in, sizeof *c->in);
     else if (receives)
@@ -71,30 +79,19 @@ typedef struct {
     int64_t from, to;
 } part_range;
 
-/* The part that this process adds up after so many steps. */
-static part_range part_after(const ng_process_group *pg, const ng_call *c, int steps)
+/* The part that this process adds up after so many steps; `others` is that of the last step's
+ * peer. */
+static part_range part_after(const ng_process_group *pg, const ng_call *c, int steps,
+                             part_range *others)
 {
     part_range part = {0, c->head.count};
     for (int i = 0; i < steps; i++) {
         const int64_t middle = part.from + (part.to - part.from) / 2;
-        if (pg->route.step[i].left)
-            part.to = middle;
-        else
-            part.from = middle;
+        const part_range left = {part.from, middle}, right = {middle, part.to};
+        part = pg->route.step[i].left ? left : right;
+        *others = pg->route.step[i].left ? right : left;
     }
     return part;
-}
-
-/* The part that the peer of this step adds up. */
-static part_range part_of_peer(const ng_process_group *pg, const ng_call *c, int step)
-{
-    part_range all = part_after(pg, c, step);
-    const part_range mine = part_after(pg, c, step + 1);
-    if (pg->route.step[step].left)
-        all.from = mine.to;
-    else
-        all.to = mine.from;
-    return all;
 }
 
 static char *part_place(const ng_call *c, part_range part)
@@ -107,66 +104,54 @@ static size_t part_bytes(const ng_call *c, part_range part)
     return ng_combined_bytes(c->head.how, part.to - part.from);
 }
 
-/* The number of the step: gathering takes the steps in reverse. */
-static int call_step(const ng_process_group *pg, const ng_call *c)
-{
-    return c->stage == NG_STAGE_GATHER ? pg->route.n_steps - 1 - c->step : c->step;
-}
-
+/* Halving sends the peer's part and receives numbers to add to the own one. Gathering takes the
+ * steps in reverse: it sends the own part, added up, and receives the peer's. */
 static void begin_half_step(ng_process_group *pg, ng_call *c)
 {
-    const int step = call_step(pg, c), peer = pg->route.step[step].peer;
-    const part_range mine = part_after(pg, c, step + 1), other = part_of_peer(pg, c, step);
-    if (c->stage == NG_STAGE_HALVE) {
-        call_receive(pg, c, peer, c->theirs, part_bytes(c, mine));
-        call_send(pg, c, peer, part_place(c, other), part_bytes(c, other));
-    } else {
-        call_receive(pg, c, peer, part_place(c, other), part_bytes(c, other));
-        call_send(pg, c, peer, part_place(c, mine), part_bytes(c, mine));
-    }
+    const bool halves = c->stage == NG_STAGE_HALVE;
+    const int step = halves ? c->step : pg->route.n_steps - 1 - c->step;
+    const int peer = pg->route.step[step].peer;
+    part_range theirs = {0, 0};
+    const part_range mine = part_after(pg, c, step + 1, &theirs);
+    const part_range in = halves ? mine : theirs, out = halves ? theirs : mine;
+    call_receive(pg, c, peer, halves ? c->theirs : part_place(c, in), part_bytes(c, in));
+    call_send(pg, c, peer, part_place(c, out), part_bytes(c, out));
 }
 
 static void begin_step(ng_process_group *pg, ng_call *c)
 {
-    const ng_step *step = &pg->route.step[c->step];
     if (c->stage == NG_STAGE_HALVE || c->stage == NG_STAGE_GATHER)
         begin_half_step(pg, c);
     else
-        begin_frames_step(pg, c, step,
-                          step->kind == NG_STEP_SEND || step->kind == NG_STEP_EXCHANGE ||
-                              step->kind == NG_STEP_GIVE,
-                          step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE ||
-                              step->kind == NG_STEP_TAKE);
+        begin_whole_step(pg, c, &pg->route.step[c->step]);
     c->begun = true;
 }
 
-/* Whether the messages of this stage carry the values. */
-static bool has_values(const ng_call *c)
+/* Adds numbers of the step's peer to those of this process. */
+static void add_theirs(const ng_call *c, const ng_step *step, int64_t count, void *mine,
+                       const void *theirs)
 {
-    return c->head.status == NG_OK && (c->stage == NG_STAGE_DATA || in_frame(&c->head));
+    ng_combine(c->head.how, count, step->left ? mine : theirs, step->left ? theirs : mine, mine);
 }
 
 static void add_received(ng_call *c, const ng_step *step)
 {
-    if (c->stage == NG_STAGE_FRAMES) ng_head_add(&c->head, &c->in->head);
-    if (!has_values(c)) return;
-    void *mine = c->data[step->block];
-    const void *theirs = c->stage == NG_STAGE_DATA ? c->theirs : c->in->data;
-    ng_combine(c->head.how, c->head.count, step->left ? mine : theirs, step->left ? theirs : mine,
-               mine);
+    const bool in_frames = c->stage == NG_STAGE_FRAMES;
+    if (in_frames) ng_head_add(&c->head, &c->in->head);
+    if (has_values(c))
+        add_theirs(c, step, c->head.count, c->data[step->block],
+                   in_frames ? (const void *)c->in->data : c->theirs);
 }
 
 /* Adds the half that this step has received. */
 static void add_received_half(const ng_process_group *pg, const ng_call *c)
 {
-    const part_range mine = part_after(pg, c, c->step + 1);
-    const bool left = pg->route.step[c->step].left;
-    void *here = part_place(c, mine);
-    ng_combine(c->head.how, mine.to - mine.from, left ? here : c->theirs, left ? c->theirs : here,
-               here);
+    part_range others;
+    const part_range mine = part_after(pg, c, c->step + 1, &others);
+    add_theirs(c, &pg->route.step[c->step], mine.to - mine.from, part_place(c, mine), c->theirs);
 }
 
-static void finish_frames_step(ng_call *c, const ng_step *step)
+static void finish_whole_step(ng_call *c, const ng_step *step)
 {
     if (step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE) add_received(c, step);
     if (step->kind == NG_STEP_ADD && has_values(c))
@@ -184,7 +169,7 @@ static void finish_step(const ng_process_group *pg, ng_call *c)
     if (c->stage == NG_STAGE_HALVE)
         add_received_half(pg, c);
     else if (c->stage != NG_STAGE_GATHER)
-        finish_frames_step(c, &pg->route.step[c->step]);
+        finish_whole_step(c, &pg->route.step[c->step]);
     c->begun = false;
     c->step++;
 }
@@ -307,7 +292,9 @@ void ng_call_begin(ng_process_group *pg, ng_call *c)
     c->stage = NG_STAGE_FRAMES;
     c->step = 0;
     c->begun = false;
-    if (c->head.status == NG_OK)
-        (c->head.fast && !in_frame(&c->head) ? add_up_any_order : add_up_tree)(pg, c);
+    if (c->head.status == NG_OK && c->head.fast && !in_frame(&c->head))
+        add_up_any_order(pg, c);
+    else if (c->head.status == NG_OK)
+        add_up_tree(pg, c);
     ng_call_go_on(pg, c);
 }

@@ -8,7 +8,6 @@ ng_status ng_group_agree(ng_group *group)
 {
     static const char function[] = "ng_group_agree";
     if (!ng_given(function, "group", group)) return ng_newest_status();
-    if (ng_failed()) return ng_group_end_failed(group, function);
     return ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_BITS});
 }
 

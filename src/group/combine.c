@@ -1,4 +1,4 @@
-/* How the values of two ranks become one, and what they have called. */
+/* Combines the values of two ranks, and what they have called. */
 #include "group/process_group.h"
 #include <stdio.h>
 #include <string.h>
@@ -48,21 +48,18 @@ void ng_combine(int32_t how, int64_t count, const void *left, const void *right,
 
 /* ---- Heads ---------------------------------------------------------------------------------- */
 
-/* A text that names its call, or its data. */
-static void head_describe(const ng_head *h, bool by_call, char *text, size_t bytes)
+/* "calls ng_group_agree with 0 words". */
+static void head_describe(const ng_head *h, char *text, size_t bytes)
 {
-    static const char *const what[] = {[NG_COMBINE_F32] = "numbers (float32) to add up",
-                                       [NG_COMBINE_F64] = "numbers (float64) to add up",
-                                       [NG_COMBINE_BITS] = "words to pass on",
-                                       [NG_COMBINE_MOMENTS] = "channels' statistics",
-                                       [NG_COMBINE_LEAVE] = ""};
-    if (by_call)
-        snprintf(text, bytes, "calls %.90s", h->text);
-    else if (h->how == NG_COMBINE_LEAVE)
+    static const char *const unit[] = {[NG_COMBINE_F32] = "float32 numbers",
+                                       [NG_COMBINE_F64] = "float64 numbers",
+                                       [NG_COMBINE_BITS] = "words",
+                                       [NG_COMBINE_MOMENTS] = "channels' statistics"};
+    if (h->how == NG_COMBINE_LEAVE)
         snprintf(text, bytes, "has ended");
     else
-        snprintf(text, bytes, "has %lld %s%s", (long long)h->count, what[h->how],
-                 h->fast ? " in any order" : "");
+        snprintf(text, bytes, "calls %.60s with %lld %s%s", h->text, (long long)h->count,
+                 unit[h->how], h->fast ? " in any order" : "");
 }
 
 ng_head ng_head_failed(ng_status status, int rank, const char *text)
@@ -72,33 +69,19 @@ ng_head ng_head_failed(ng_status status, int rank, const char *text)
     return h;
 }
 
-/* Adds the head of the ranks on the right to that of the ranks on the left. */
-static void head_join(ng_head *left, const ng_head *right)
-{
-    if (left->status != NG_OK && (right->status == NG_OK || left->rank <= right->rank)) return;
-    if (left->status != NG_OK || right->status != NG_OK) {
-        *left = *right;
-        return;
-    }
-    const bool alike =
-        left->how == right->how && left->count == right->count && left->fast == right->fast;
-    if (alike && strcmp(left->text, right->text) == 0) return;
-    char mine[100], theirs[100], text[NG_HEAD_TEXT];
-    head_describe(left, alike, mine, sizeof mine),
-        head_describe(right, alike, theirs, sizeof theirs);
-    snprintf(text, sizeof text, "it %s, where rank %d %s", theirs, left->rank, mine);
-    *left = *right;
-    left->status = NG_ESTATE;
-    memcpy(left->text, text, sizeof text);
-}
-
 void ng_head_add(ng_head *head, const ng_head *other)
 {
-    if (other->rank > head->rank) {
-        head_join(head, other);
-        return;
-    }
-    ng_head left = *other;
-    head_join(&left, head);
-    *head = left;
+    const ng_head first = head->rank <= other->rank ? *head : *other;
+    const ng_head second = head->rank <= other->rank ? *other : *head;
+    *head = first.status == NG_OK && second.status != NG_OK ? second : first;
+    const bool same = first.how == second.how && first.count == second.count &&
+                      first.fast == second.fast && strcmp(first.text, second.text) == 0;
+    if (head->status != NG_OK || same) return;
+    char calls[2][104];
+    head_describe(&first, calls[0], sizeof calls[0]);
+    head_describe(&second, calls[1], sizeof calls[1]);
+    head->status = NG_ESTATE;
+    head->rank = second.rank;
+    snprintf(head->text, sizeof head->text, "it %s, where rank %d %s", calls[1], first.rank,
+             calls[0]);
 }

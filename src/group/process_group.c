@@ -85,9 +85,7 @@ static int64_t start_call(ng_group *group, const ng_head *h, void *data)
 
 int64_t ng_group_start_failed(ng_group *group)
 {
-    const ng_head h = ng_failed()
-                          ? ng_head_failed(ng_error_status(), group->rank, ng_error_text())
-                          : ng_head_failed(NG_ESTATE, group->rank, "it freed its group early");
+    const ng_head h = ng_head_failed(ng_error_status(), group->rank, ng_error_text());
     return start_call(group, &h, NULL);
 }
 
@@ -210,9 +208,7 @@ ng_group_traffic ng_group_sent(const ng_group *group) { return group->pg->sent; 
 
 void ng_group_leave(ng_group *group, const char *function)
 {
-    if (ng_failed())
-        ng_group_end_failed(group, function);
-    else if (!group->pg->over)
+    if (!group->pg->over)
         ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_LEAVE, .call = ""});
 }
 

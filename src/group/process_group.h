@@ -72,7 +72,7 @@ void ng_route_plan(ng_route *route, int ranks, int processes, int process);
 
 /* ---- call.c: one call; the lock is held ----------------------------------------------------- */
 
-/* The first message between processes: the call, and its data where they are few. */
+/* The first message between processes: the call, and its data if they are few. */
 typedef struct {
     ng_head head;
     double data[NG_FRAME_BYTES / sizeof(double)];
@@ -97,7 +97,7 @@ typedef struct {
     ng_head head;
     void **data; /* of each rank of this process */
     ng_frame *out, *in;
-    void *theirs; /* data from other processes, where a frame cannot hold them */
+    void *theirs; /* data from other processes that are too many for a frame */
     size_t theirs_bytes;
     ng_group_request request[2];
     bool waits[2];
@@ -136,7 +136,7 @@ struct ng_group {
 
 static inline bool ng_is_linked(const ng_process_group *pg) { return pg->link.size > 1; }
 
-/* The part that this process has of a group of so many ranks; NULL without memory. */
+/* This process's part of a group of `ranks` ranks; NULL without memory. */
 ng_process_group *ng_process_group_new(const char *function, const ng_group_link *link, int ranks);
 void ng_process_group_free(ng_process_group *pg); /* takes NULL */
 

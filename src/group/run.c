@@ -1,13 +1,12 @@
 /* ng_group_run: a program for each rank, on a thread of its own. */
 #include "core/alloc.h"
 #include "group/process_group.h"
+#include <stdio.h>
 
 /* One run of a program. */
 typedef struct {
     ng_group_program *program;
     void *with;
-    pthread_mutex_t gate; /* held until all threads exist */
-    bool called_off;
 } group_run;
 
 typedef struct {
@@ -30,35 +29,35 @@ static void run_program(rank_thread *r)
 
 static void *run_in_thread(void *of)
 {
-    rank_thread *r = of;
-    pthread_mutex_lock(&r->run->gate);
-    pthread_mutex_unlock(&r->run->gate);
-    if (!r->run->called_off) run_program(r);
+    run_program(of);
     return NULL;
 }
 
-/* The system gives too few threads, and no program has begun: fails in the name of each rank. */
-static void call_off(group_run *run, rank_thread *list, int count, int threads)
+/* The system gives too few threads: fails in the name of the ranks that have none, and of the
+ * caller's. */
+static void fail_without_threads(rank_thread *list, int count, int threads)
 {
-    run->called_off = true;
+    ng_process_group *pg = list[0].group.pg;
     ng_fail(NG_ENOMEM, "ng_group_run: the system gives %d of %d threads", threads, count - 1);
-    for (int i = 0; i < count - 1; i++) ng_group_start_failed(&list[i].group);
-    list[0].group.pg->leaving = count - 1;
+    for (int i = threads; i < count - 1; i++) ng_group_start_failed(&list[i].group);
+    pthread_mutex_lock(&pg->lock);
+    pg->leaving += count - 1 - threads;
+    pthread_mutex_unlock(&pg->lock);
     ng_group_end_failed(&list[count - 1].group, "ng_group_run");
-    list[0].record = ng_error_take();
+    list[count - 1].record = ng_error_take();
 }
 
 /* The last rank runs on the caller's thread. */
-static void run_all(group_run *run, rank_thread *list, int count)
+static void run_all(rank_thread *list, int count)
 {
     int threads = 0;
-    pthread_mutex_lock(&run->gate);
     while (threads < count - 1 &&
            !pthread_create(&list[threads].thread, NULL, run_in_thread, &list[threads]))
         threads++;
-    if (threads < count - 1) call_off(run, list, count, threads);
-    pthread_mutex_unlock(&run->gate);
-    if (!run->called_off) run_program(&list[count - 1]);
+    if (threads < count - 1)
+        fail_without_threads(list, count, threads);
+    else
+        run_program(&list[count - 1]);
     for (int i = 0; i < threads; i++) pthread_join(list[i].thread, NULL);
 }
 
@@ -67,30 +66,14 @@ static ng_status run_ranks(ng_process_group *pg, rank_thread *list, ng_group_pro
 {
     const int count = pg->route.count;
     group_run run = {.program = program, .with = with};
-    pthread_mutex_init(&run.gate, NULL);
     for (int i = 0; i < count; i++)
         list[i] =
             (rank_thread){.group = {.pg = pg, .rank = pg->route.first + i, .here = i}, .run = &run};
-    run_all(&run, list, count);
-    pthread_mutex_destroy(&run.gate);
+    run_all(list, count);
     for (int i = 0; i < count; i++)
         if (list[i].record.failures > 0)
             return ng_fail(list[i].record.status, "%s", list[i].record.text);
     return NG_OK;
-}
-
-/* Whether all processes ask for the same number of ranks. */
-static bool ranks_agreed(ng_group *group, int ranks)
-{
-    ng_moments m = {.n = 1, .mean = ranks};
-    if (ng_group_agree(group) ||
-        ng_group_combine(group, "ng_group_run",
-                         (ng_collective){.how = NG_COMBINE_MOMENTS, .data = &m, .count = 1}))
-        return false;
-    if (m.squares == 0) return true;
-    ng_fail(NG_EVALUE, "ng_group_run: %d ranks at process %d, and another number at others", ranks,
-            group->pg->link.rank);
-    return false;
 }
 
 ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with, int ranks)
@@ -109,8 +92,11 @@ ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with, i
     else
         pg = ng_process_group_new(function, &link, ranks);
     if (pg) list = ng_calloc(function, pg->route.count, sizeof *list);
-    const ng_status status =
-        ranks_agreed(group, ranks) ? run_ranks(pg, list, program, with) : ng_newest_status();
+    char call[48];
+    snprintf(call, sizeof call, "%s of %d ranks", function, ranks);
+    ng_status status =
+        ng_group_combine(group, function, (ng_collective){.how = NG_COMBINE_BITS, .call = call});
+    if (status == NG_OK) status = run_ranks(pg, list, program, with);
     ng_free(list);
     ng_process_group_free(pg);
     return status;

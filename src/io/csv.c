@@ -10,14 +10,16 @@ static const char read_csv[] = "ng_dataset_read_csv";
 typedef struct {
     const ng_dataset_read_csv_options *options;
     ng_lines lines;
-    int64_t rows, columns, label; /* the label's column, from 1, or 0 for none */
-    int64_t targets;              /* how many of the last columns */
+    int64_t rows, columns;
+    int64_t label;        /* the label's column, from 1, or 0 for none */
+    int64_t first_target; /* its column, from 1; columns + 1 without targets */
     ng_tensor *x, *y;
+    int64_t x_stored, y_stored; /* elements so far */
 } csv_reader;
 
 static bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-/* The next line that is not blank. A tab that separates cells is no blank. */
+/* Goes to the next line that is not blank. A delimiter is not a blank. */
 static bool csv_next_row(csv_reader *csv)
 {
     while (ng_lines_next(&csv->lines))
@@ -34,85 +36,75 @@ static int64_t csv_columns_of(const csv_reader *csv)
     return columns;
 }
 
-/* Quotes a cell, printable, and cut if it is long. */
+/* Quotes at most 40 characters of a cell, with '?' for those that are not printable. */
 static bool csv_fail_cell(const csv_reader *csv, int64_t column, const char *at, const char *stop,
                           const char *expected)
 {
     char text[44] = "";
     int n = 0;
     for (; at < stop && n < 40; at++) text[n++] = (*at < ' ' || *at > '~') ? '?' : *at;
-    return ng_lines_refuse(&csv->lines, "column %lld: \"%s%s\" is not %s", (long long)column, text,
-                           at < stop ? "..." : "", expected);
+    return ng_refuse(csv->lines.origin, NG_EPARSE, "line %lld: column %lld: \"%s%s\" is not %s",
+                     (long long)csv->lines.line, (long long)column, text, at < stop ? "..." : "",
+                     expected);
 }
 
 /* Stores the number in the cell from `at` to `stop`. */
-static bool csv_store_cell(const csv_reader *csv, int64_t row, int64_t column, const char *at,
-                           const char *stop)
+static bool csv_store_cell(csv_reader *csv, int64_t column, const char *at, const char *stop)
 {
-    const int64_t features = csv->x->shape.dim[1], first_target = csv->columns - csv->targets + 1;
     double value = 0;
     while (at < stop && is_space(*at)) at++;
     while (at < stop && is_space(stop[-1])) stop--;
     if (!ng_parse_number(at, stop, &value)) {
-        const bool hint = row == 0 && column == 1 && !csv->options->header;
+        const bool hint = csv->x_stored + csv->y_stored == 0 && !csv->options->header;
         return csv_fail_cell(csv, column, at, stop,
                              hint ? "a number; .header = true skips a first line of names"
                                   : "a number");
     }
-    if (!isfinite(value)) return csv_fail_cell(csv, column, at, stop, "within a double's range");
-    if (column == csv->label) {
-        if (value != floor(value) || fabs(value) >= 0x1p53)
-            return csv_fail_cell(csv, column, at, stop, "a label (a whole number below 2^53)");
-        ng_tensor_store(csv->y, row, value);
-        return true;
-    }
-    const bool target = column >= first_target;
-    ng_tensor *to = target ? csv->y : csv->x;
-    const int64_t i = target ? row * csv->targets + column - first_target
-                             : row * features + column - 1 - (csv->label && column > csv->label);
-    ng_tensor_store(to, i, target ? value : value * csv->options->scale);
+    if (column == csv->label && (value != floor(value) || fabs(value) >= 0x1p53))
+        return csv_fail_cell(csv, column, at, stop, "a label (a whole number below 2^53)");
+    const bool feature = column != csv->label && column < csv->first_target;
+    ng_tensor *to = feature ? csv->x : csv->y;
+    const int64_t i = feature ? csv->x_stored++ : csv->y_stored++;
+    ng_tensor_store(to, i, feature ? value * csv->options->scale : value);
     return isfinite(ng_tensor_load(to, i)) ||
            csv_fail_cell(csv, column, at, stop,
-                         target ? "within the dtype's range"
-                                : "within the dtype's range, once scaled");
+                         feature ? "within the dtype's range, once scaled"
+                                 : "within the dtype's range");
 }
 
-static bool csv_store_row(const csv_reader *csv, int64_t row)
+static bool csv_store_row(csv_reader *csv)
 {
     const int64_t columns = csv_columns_of(csv);
     if (columns != csv->columns)
-        return ng_lines_refuse(&csv->lines, "the line ends at column %lld, expected %lld columns",
-                               (long long)columns, (long long)csv->columns);
+        return ng_refuse(csv->lines.origin, NG_EPARSE, "line %lld: %lld columns, expected %lld",
+                         (long long)csv->lines.line, (long long)columns, (long long)csv->columns);
     const char *at = csv->lines.at;
     for (int64_t column = 1; column <= columns; column++) {
         const char *stop = at;
         while (stop < csv->lines.stop && *stop != csv->options->delimiter) stop++;
-        if (!csv_store_cell(csv, row, column, at, stop)) return false;
+        if (!csv_store_cell(csv, column, at, stop)) return false;
         at = stop + 1;
     }
     return true;
 }
 
 /* Checks the options that need no file, and puts the defaults in. */
-static bool csv_complete_options(ng_dataset_read_csv_options *options)
+static bool csv_complete_options(ng_dataset_read_csv_options *o)
 {
-    if (!options->delimiter) options->delimiter = ',';
-    options->scale = ng_option(options->scale, 1);
-
-    const char d = options->delimiter;
-    const bool letter = (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z');
-    if (letter || strchr("0123456789+-.\r\n\"", d))
+    if (!o->delimiter) o->delimiter = ',';
+    o->scale = ng_option(o->scale, 1);
+    if (strchr("0123456789+-.eE\r\n", o->delimiter))
         ng_fail(NG_EVALUE, "%s: delimiter 0x%02x can stand in a number or end a line", read_csv,
-                (unsigned)(unsigned char)d);
-    else if (options->label_column < 0 || (options->no_label && options->label_column > 0))
-        ng_fail(NG_EVALUE, "%s: label column %d%s, expected 1 or more, or 0 for the last", read_csv,
-                options->label_column, options->no_label ? " and no label" : "");
-    else if (options->targets < 0 ||
-             (options->targets > 0 && (options->no_label || options->label_column > 0)))
-        ng_fail(NG_EVALUE, "%s: %d targets%s, expected 0 or more, and then no label", read_csv,
-                options->targets, options->targets > 0 ? " and a setting of the label" : "");
+                (unsigned)(unsigned char)o->delimiter);
+    else if (o->label_column < 0 || o->targets < 0)
+        ng_fail(NG_EVALUE, "%s: label column %d, %d targets, expected at least 0", read_csv,
+                o->label_column, o->targets);
     else
-        return ng_dataset_features_accepted(read_csv, options->scale, options->dtype);
+        return ng_option_idle(read_csv, "targets", o->targets && o->no_label,
+                              "without .no_label") &&
+               ng_option_idle(read_csv, "label_column",
+                              o->label_column && (o->no_label || o->targets), "with a label") &&
+               ng_dataset_features_accepted(read_csv, o->scale, o->dtype);
     return false;
 }
 
@@ -124,8 +116,8 @@ static bool csv_measure(csv_reader *csv)
     while (csv_next_row(csv))
         if (csv->rows++ == 0) csv->columns = csv_columns_of(csv);
     csv->lines = begin;
-    csv->targets = options->targets;
-    if (!options->no_label && !csv->targets)
+    csv->first_target = csv->columns - options->targets + 1;
+    if (!options->no_label && !options->targets)
         csv->label = options->label_column ? options->label_column : csv->columns;
     if (csv->rows == 0)
         return ng_refuse(begin.origin, NG_EPARSE, "no samples%s",
@@ -133,12 +125,10 @@ static bool csv_measure(csv_reader *csv)
     if (csv->label > csv->columns)
         return ng_refuse(begin.origin, NG_EPARSE, "label column %lld, but there are %lld columns",
                          (long long)csv->label, (long long)csv->columns);
-    if (csv->targets + (csv->label ? 1 : 0) >= csv->columns)
-        return ng_refuse(
-            begin.origin, NG_EPARSE,
-            "a label or targets in all of %lld columns leave no feature (delimiter '%c')",
-            (long long)csv->columns, options->delimiter);
-    return true;
+    return options->targets + (csv->label > 0) < csv->columns ||
+           ng_refuse(begin.origin, NG_EPARSE,
+                     "a label or targets in all of %lld columns leave no feature (delimiter '%c')",
+                     (long long)csv->columns, options->delimiter);
 }
 
 static ng_dataset *csv_parse(csv_reader *csv)
@@ -146,14 +136,14 @@ static ng_dataset *csv_parse(csv_reader *csv)
     const ng_dtype dtype = csv->options->dtype;
     if (csv->options->header) csv_next_row(csv);
     if (!csv_measure(csv)) return NULL;
-    const int64_t rows = csv->rows, features = csv->columns - csv->targets - (csv->label ? 1 : 0);
+    const int64_t rows = csv->rows, targets = csv->options->targets;
+    const int64_t features = csv->columns - targets - (csv->label > 0);
     csv->x = ng_tensor_make(read_csv, dtype, NG_SHAPE(rows, features));
-    csv->y = csv->label     ? ng_tensor_make(read_csv, NG_I64, NG_SHAPE(rows))
-             : csv->targets ? ng_tensor_make(read_csv, dtype, NG_SHAPE(rows, csv->targets))
-                            : NG_NONE;
+    csv->y = csv->label ? ng_tensor_make(read_csv, NG_I64, NG_SHAPE(rows))
+             : targets  ? ng_tensor_make(read_csv, dtype, NG_SHAPE(rows, targets))
+                        : NG_NONE;
     bool parsed = csv->x && csv->y;
-    for (int64_t row = 0; parsed && row < rows; row++)
-        parsed = csv_next_row(csv) && csv_store_row(csv, row);
+    while (parsed && csv_next_row(csv)) parsed = csv_store_row(csv);
     if (!parsed) ng_tensor_free(csv->y);
     return ng_dataset_adopt(read_csv, csv->x, parsed ? csv->y : NULL);
 }

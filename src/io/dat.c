@@ -7,7 +7,7 @@
 
 static const char write_dat[] = "ng_tensor_write_dat";
 
-/* How many dimensions end before element i: 1 at a new row, 2 at a new matrix... */
+/* Returns how many dimensions end before element i: 1 at a new row, 2 at a new matrix... */
 static int ended_before(const ng_tensor *x, int64_t i)
 {
     int ended = 0;

@@ -7,7 +7,7 @@
 struct ng_dataset {
     ng_tensor *x, *y;  /* (count, ...) each; y may be NG_NONE */
     int64_t *order;    /* order[i] is the sample that is handed out as number i */
-    bool standardized; /* so that its statistics are not those of its samples as they were */
+    bool standardized; /* its samples, or those that they were taken from */
 };
 
 /* ---- Make ---------------------------------------------------------------------------------- */
@@ -57,14 +57,23 @@ ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y)
 
 bool ng_dataset_features_accepted(const char *function, double scale, ng_dtype dtype)
 {
-    if (!isfinite(scale))
-        ng_fail(NG_EVALUE, "%s: scale %g, expected a finite number", function, scale);
-    else if (dtype != NG_F32 && dtype != NG_F64)
-        ng_fail(NG_EDTYPE, "%s: features as %s, expected float32 or float64", function,
-                ng_dtype_name(dtype));
-    else
-        return true;
+    if (!ng_option_range(function, "scale", scale, -HUGE_VAL, HUGE_VAL)) return false;
+    if (dtype == NG_F32 || dtype == NG_F64) return true;
+    ng_fail(NG_EDTYPE, "%s: features as %s, expected float32 or float64", function,
+            ng_dtype_name(dtype));
     return false;
+}
+
+bool ng_dataset_scale(ng_origin origin, ng_tensor *x, double scale)
+{
+    for (int64_t i = 0; scale != 1 && i < x->size; i++) {
+        const double before = ng_tensor_load(x, i);
+        ng_tensor_store(x, i, before * scale);
+        if (isfinite(before) && !isfinite(ng_tensor_load(x, i)))
+            return ng_refuse(origin, NG_EVALUE, "%g times the scale is no %s", before,
+                             ng_dtype_name(x->dtype));
+    }
+    return true;
 }
 
 ng_dataset *ng_dataset_from(const ng_tensor *x, const ng_tensor *y)
@@ -115,35 +124,30 @@ static ng_shape rows_shape(const ng_tensor *x, int64_t count)
     return shape;
 }
 
-/* to[i] = from[order[i]] for `count` samples, to (count, ...). */
-static void gather_samples(const ng_tensor *from, const int64_t *order, int64_t count,
-                           ng_tensor *to)
-{
-    const size_t bytes =
-        (size_t)ng_shape_span(from->shape, 1, from->shape.rank) * ng_dtype_bytes(from->dtype);
-    const char *source = from->data;
-    char *target = to->data;
-    for (int64_t i = 0; i < count; i++)
-        memcpy(target + (size_t)i * bytes, source + (size_t)order[i] * bytes, bytes);
-}
-
-static ng_tensor *gathered_new(const char *function, const ng_tensor *from, const int64_t *order,
-                               int64_t count)
+/* Copies from[order[i]] for `count` samples to a tensor of the tape or, if that is NULL, of
+ * yours. */
+static ng_tensor *gathered(const char *function, ng_tape *tape, const ng_tensor *from,
+                           const int64_t *order, int64_t count)
 {
     if (ng_is_none(from)) return NG_NONE;
-    ng_tensor *to = ng_tensor_make(function, from->dtype, rows_shape(from, count));
-    if (to) gather_samples(from, order, count, to);
+    const ng_shape shape = rows_shape(from, count);
+    ng_tensor *to =
+        tape ? ng_result(tape, from->dtype, shape) : ng_tensor_make(function, from->dtype, shape);
+    const size_t bytes = (size_t)ng_shape_span(shape, 1, shape.rank) * ng_dtype_bytes(from->dtype);
+    for (int64_t i = 0; to && i < count; i++)
+        memcpy((char *)to->data + (size_t)i * bytes, (char *)from->data + (size_t)order[i] * bytes,
+               bytes);
     return to;
 }
 
 /* ---- Split and shuffle --------------------------------------------------------------------- */
 
-/* The samples of these numbers, copied. */
+/* Copies the samples of these numbers. */
 static ng_dataset *samples_new(const char *function, const ng_dataset *dataset,
                                const int64_t *numbers, int64_t count)
 {
-    ng_tensor *x = gathered_new(function, dataset->x, numbers, count);
-    ng_tensor *y = x ? gathered_new(function, dataset->y, numbers, count) : NULL;
+    ng_tensor *x = gathered(function, NULL, dataset->x, numbers, count);
+    ng_tensor *y = x ? gathered(function, NULL, dataset->y, numbers, count) : NULL;
     ng_dataset *subset = ng_dataset_adopt(function, x, y);
     if (subset) subset->standardized = dataset->standardized;
     return subset;
@@ -183,13 +187,11 @@ ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
     return shard;
 }
 
-/* Copies the samples from..from + count - 1 of a random order to *part and all others to *rest, or
- * neither. */
+/* Copies the samples from..from + count - 1 of a random order to *part and the others to *rest.
+ * After an error neither is set. */
 static ng_status divide(const char *function, const ng_dataset *dataset, int64_t from,
                         int64_t count, uint64_t seed, ng_dataset **part, ng_dataset **rest)
 {
-    if (part == rest)
-        return ng_fail(NG_EVALUE, "%s: both parts go to one place, expected two", function);
     const int64_t all = ng_dataset_count(dataset);
     int64_t *order = ng_calloc(function, 2 * all, sizeof *order), *turned = order + all;
     if (!order) return NG_ENOMEM;
@@ -251,26 +253,20 @@ ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
 
 static bool is_floating(const ng_tensor *x) { return x->dtype == NG_F32 || x->dtype == NG_F64; }
 
-/* mean[j] and deviation[j] of each feature of x (count, features), in two passes. The deviation is
- * exactly 0 if all values are equal, and only then; it is NaN if all squares underflow. */
+/* mean[j] and deviation[j] of each feature of x (count, features). The mean is summed as a distance
+ * from the first sample, so that the deviation is exactly 0 if all values are equal. */
 static void feature_statistics(const ng_tensor *x, int64_t features, double *mean,
                                double *deviation)
 {
-    const int64_t count = x->shape.dim[0];
-    for (int64_t i = 0; i < x->size; i++) mean[i % features] += ng_tensor_load(x, i);
-    for (int64_t j = 0; j < features; j++) mean[j] /= (double)count;
-
+    const double count = (double)x->shape.dim[0];
+    for (int64_t i = 0; i < x->size; i++)
+        mean[i % features] += ng_tensor_load(x, i) - ng_tensor_load(x, i % features);
+    for (int64_t j = 0; j < features; j++) mean[j] = ng_tensor_load(x, j) + mean[j] / count;
     for (int64_t i = 0; i < x->size; i++) {
         const double centered = ng_tensor_load(x, i) - mean[i % features];
         deviation[i % features] += centered * centered;
     }
-    for (int64_t j = 0; j < features; j++) {
-        bool constant = true;
-        for (int64_t i = 1; constant && i < count; i++)
-            constant = ng_tensor_load(x, i * features + j) == ng_tensor_load(x, j);
-        const double own = sqrt(deviation[j] / (double)count);
-        deviation[j] = constant ? 0 : own > 0 ? own : nan("");
-    }
+    for (int64_t j = 0; j < features; j++) deviation[j] = sqrt(deviation[j] / count);
 }
 
 /* Writes the standardized values of x to `made`, a tensor of its shape. */
@@ -288,10 +284,10 @@ static ng_status standardize(const ng_tensor *x, const double *mean, const doubl
         ng_tensor_store(made, i, deviation[j] > 0 ? (before - mean[j]) / deviation[j] : constant);
         if (isfinite(before) && !isfinite(ng_tensor_load(made, i)))
             return ng_fail(NG_EVALUE,
-                           "ng_dataset_standardize: feature %lld is %g at sample %lld, which is "
-                           "no %s by mean %g and deviation %g",
-                           (long long)j, before, (long long)(i / features), ng_dtype_name(x->dtype),
-                           mean[j], deviation[j]);
+                           "ng_dataset_standardize: feature %lld of sample %lld is %g, and no %s "
+                           "once standardized",
+                           (long long)j, (long long)(i / features), before,
+                           ng_dtype_name(x->dtype));
     }
     return NG_OK;
 }
@@ -335,15 +331,6 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
 
 /* ---- Batches ------------------------------------------------------------------------------- */
 
-static ng_tensor *samples_on(ng_tape *tape, const ng_tensor *from, const int64_t *order,
-                             int64_t size)
-{
-    if (ng_is_none(from)) return NG_NONE;
-    ng_tensor *batch = ng_result(tape, from->dtype, rows_shape(from, size));
-    if (batch) gather_samples(from, order, size, batch);
-    return batch;
-}
-
 bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, int64_t size,
                            ng_dataset_batch_options options)
 {
@@ -352,23 +339,18 @@ bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, in
         !ng_given(function, "batch", options.batch))
         return false;
     tape->function = function;
-    if (size < 1)
-        return ng_fail(NG_EVALUE, "%s: size %lld, expected at least 1", function, (long long)size),
-               false;
-    if (index < 0)
-        return ng_fail(NG_EVALUE, "%s: index %lld, expected at least 0", function,
-                       (long long)index),
+    if (size < 1 || index < 0)
+        return ng_fail(NG_EVALUE, "%s: size %lld, index %lld, expected at least 1 and 0", function,
+                       (long long)size, (long long)index),
                false;
     const int64_t count = ng_dataset_count(dataset);
     if (index > (count - 1) / size) return false;
 
-    const int64_t first = index * size;
-    const int64_t left = count - first;
+    const int64_t first = index * size, left = count - first;
     if (left < size && options.drop_last) return false;
-    const ng_batch batch = {.size = left < size ? left : size};
-    ng_tensor *x = samples_on(tape, dataset->x, dataset->order + first, batch.size);
-    ng_tensor *y = x ? samples_on(tape, dataset->y, dataset->order + first, batch.size) : NULL;
-    if (!y) return false;
-    *options.batch = (ng_batch){.x = x, .y = y, .size = batch.size};
-    return true;
+    const int64_t taken = left < size ? left : size, *order = dataset->order + first;
+    ng_tensor *x = gathered(function, tape, dataset->x, order, taken);
+    ng_tensor *y = x ? gathered(function, tape, dataset->y, order, taken) : NULL;
+    if (y) *options.batch = (ng_batch){.x = x, .y = y, .size = taken};
+    return y != NULL;
 }

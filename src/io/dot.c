@@ -3,23 +3,14 @@
 #include "io/file.h"
 #include "tape/tape.h"
 
-/* Marks the outputs and inputs of all nodes that lead to the root. */
-static void mark(const ng_tensor *root)
+/* Marks the outputs and inputs of all nodes that lead to the root, or removes all marks. */
+static void mark(const ng_tensor *root, bool wanted)
 {
     for (const ng_node *node = root->node; node; node = node->previous) {
-        if (node != root->node && !node->output->wanted) continue;
-        node->output->wanted = true;
+        if (wanted && node != root->node && !node->output->wanted) continue;
+        node->output->wanted = wanted;
         for (int i = 0; i < node->n_inputs; i++)
-            if (!ng_is_none(node->inputs[i])) node->inputs[i]->wanted = true;
-    }
-}
-
-static void unmark(const ng_tensor *root)
-{
-    for (const ng_node *node = root->node; node; node = node->previous) {
-        node->output->wanted = false;
-        for (int i = 0; i < node->n_inputs; i++)
-            if (!ng_is_none(node->inputs[i])) node->inputs[i]->wanted = false;
+            if (!ng_is_none(node->inputs[i])) node->inputs[i]->wanted = wanted;
     }
 }
 
@@ -56,16 +47,16 @@ ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const ch
         !ng_given(function, "path", path))
         return ng_newest_status();
     if (!root->node)
-        return ng_fail(NG_EGRAD, "ng_tape_write_dot: the tensor was not computed by a recorded op");
+        return ng_fail(NG_EGRAD, "%s: the tensor was not computed by a recorded op", function);
     if (root->tape != tape)
-        return ng_fail(NG_ESTATE, "ng_tape_write_dot: the tensor lives on another tape");
+        return ng_fail(NG_ESTATE, "%s: the tensor lives on another tape", function);
     ng_text text = {.function = function};
     ng_text_print(&text, "digraph normgrad {\n    rankdir=BT;\n"
                          "    node [fontname=\"sans-serif\"];\n");
-    mark(root);
+    mark(root, true);
     for (const ng_node *node = root->node; node; node = node->previous)
         if (node->output->wanted) write_node(&text, node);
-    unmark(root);
+    mark(root, false);
     ng_text_print(&text, "}\n");
     return ng_text_save(&text, path);
 }

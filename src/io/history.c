@@ -1,8 +1,7 @@
 /* Named series of numbers by step, and the aligned columns that gnuplot reads.
  *
- * A block keeps its points in the order of steps, and of series at one step: the order in which
- * they are written. A point is mostly logged after those before it, so its place is found at
- * once. */
+ * A block keeps its points in the order in which they are written: by step, and then by series.
+ * Most points are logged in this order, so the search for a point's place begins at the end. */
 #include "io/history.h"
 #include <errno.h>
 #include <math.h>
@@ -29,7 +28,7 @@ struct ng_history {
     int64_t count, room;
 };
 
-/* A copy with spaces in place of new lines. */
+/* Copies a text with spaces in place of new lines. */
 static char *one_line_copy(const char *function, const char *text)
 {
     char *copy = ng_copy_text(function, text);
@@ -103,7 +102,7 @@ static bool is_series_name(const char *name)
     return *name && name[strspn(name, allowed)] == '\0' && strcmp(name, "step") != 0;
 }
 
-/* The index of a series; n_series if there is none of the name. */
+/* Returns the index of a series, or n_series if there is none of the name. */
 static int64_t find_series(const history_block *b, const char *name)
 {
     int64_t i = 0;
@@ -160,51 +159,42 @@ ng_status ng_history_log(ng_history *history, const char *series, int64_t step, 
 /* ---- Write --------------------------------------------------------------------------------- */
 
 /* Nine digits give a float back exactly. */
-typedef struct {
-    char text[32];
-} history_cell;
-static history_cell print_value(double value)
+static const char *value_text(double value, char text[32])
 {
-    history_cell cell;
-    snprintf(cell.text, sizeof cell.text, "%.9g", value);
-    if (isnan(value)) strcpy(cell.text, "NaN");
-    if (isinf(value)) strcpy(cell.text, value > 0 ? "Inf" : "-Inf");
-    return cell;
+    snprintf(text, 32, "%.9g", value);
+    return isnan(value) ? "NaN" : isfinite(value) ? text : value > 0 ? "Inf" : "-Inf";
 }
 
-static void widen_column(int *width, int length)
+/* Prints one column of a line. A column is as wide as its name and most numbers; the last one is
+ * not padded. */
+static void print_column(ng_text *text, const history_block *b, int64_t series, const char *cell)
 {
-    if (length > *width) *width = length;
+    enum { STEP = 8, VALUE = 12 };
+    const char *name = series < 0 ? "step" : b->series[series];
+    const int least = series < 0 ? STEP : VALUE, length = (int)strlen(name);
+    const int width = length > least ? length : least;
+    if (series == b->n_series - 1)
+        ng_text_print(text, "%s\n", cell);
+    else
+        ng_text_print(text, "%-*s  ", width, cell);
 }
 
-/* Writes a block. `width` has room for the width of each series' column and, last, of the steps'.
- * The last column of a line is not padded. */
-static void print_block(ng_text *text, const history_block *b, int *width)
+static void print_block(ng_text *text, const history_block *b)
 {
-    const int64_t last = b->n_series - 1;
-    int *const steps = &width[b->n_series];
-    *steps = (int)strlen("step");
-    for (int64_t k = 0; k < last; k++) width[k] = (int)strlen(b->series[k]);
-    for (int64_t i = 0; i < b->n_points; i++) {
-        const history_point *p = &b->points[i];
-        widen_column(steps, snprintf(NULL, 0, "%lld", (long long)p->step));
-        if (p->series < last)
-            widen_column(&width[p->series], (int)strlen(print_value(p->value).text));
-    }
     if (b->name) ng_text_print(text, "# %s\n", b->name);
-    ng_text_print(text, "%-*s", last < 0 ? 0 : *steps, "step");
-    for (int64_t k = 0; k <= last; k++) ng_text_print(text, "  %-*s", width[k], b->series[k]);
-    ng_text_print(text, "\n");
+    print_column(text, b, -1, "step");
+    for (int64_t k = 0; k < b->n_series; k++) print_column(text, b, k, b->series[k]);
     for (int64_t i = 0; i < b->n_points && !text->failed;) {
-        const int64_t step = b->points[i].step;
-        ng_text_print(text, "%-*lld", *steps, (long long)step);
-        for (int64_t k = 0; k <= last; k++) {
+        char step[24], value[32];
+        const int64_t present = b->points[i].step;
+        snprintf(step, sizeof step, "%lld", (long long)present);
+        print_column(text, b, -1, step);
+        for (int64_t k = 0; k < b->n_series; k++) {
             const history_point *p = i < b->n_points ? &b->points[i] : NULL;
-            const bool logged = p && p->step == step && p->series == k;
-            ng_text_print(text, "  %-*s", width[k], logged ? print_value(p->value).text : "?");
+            const bool logged = p && p->step == present && p->series == k;
+            print_column(text, b, k, logged ? value_text(p->value, value) : "?");
             i += logged;
         }
-        ng_text_print(text, "\n");
     }
 }
 
@@ -217,11 +207,8 @@ void ng_history_print(const ng_history *history, bool all, ng_text *text)
     for (int64_t i = 0; i < history->count; i++) {
         const history_block *b = &history->blocks[i];
         if (b->n_series == 0 && !all) continue;
-        int *width = ng_calloc(text->function, b->n_series + 1, sizeof *width);
-        text->failed = text->failed || !width;
         ng_text_print(text, "%s", between);
-        if (width) print_block(text, b, width);
-        ng_free(width);
+        print_block(text, b);
         between = "\n\n";
     }
     ng_c_locale_end(locale);
@@ -247,6 +234,11 @@ static bool next_text_line(ng_lines *in)
     return true;
 }
 
+static bool history_expected(const ng_lines *in, const char *what)
+{
+    return ng_refuse(in->origin, NG_EPARSE, "line %lld: expected %s", (long long)in->line, what);
+}
+
 /* The next word of the line; NULL at its end. */
 static char *next_word(char **at)
 {
@@ -263,8 +255,7 @@ static bool parse_step(const char *word, int64_t *step)
     char *stop;
     errno = 0;
     *step = strtoll(word, &stop, 10);
-    const bool number = (*word >= '0' && *word <= '9') || (*word == '-' && word[1] != '\0');
-    return number && *stop == '\0' && errno == 0;
+    return *stop == '\0' && errno == 0;
 }
 
 static bool parse_value(const char *word, double *value)
@@ -275,50 +266,50 @@ static bool parse_value(const char *word, double *value)
     return ng_parse_number(word, word + strlen(word), value) && isfinite(*value);
 }
 
-/* "step", and the names of the series. */
+/* Parses "step" and the names of the series. */
 static bool parse_names(const ng_lines *in, bool all, history_block *b)
 {
     char *at = in->at, *word = next_word(&at);
     if (!word || strcmp(word, "step") != 0)
-        return ng_lines_refuse(in, "expected a line of names, from \"step\" on");
+        return history_expected(in, "a line of names, from \"step\" on");
     while ((word = next_word(&at))) {
         if (!is_series_name(word) || find_series(b, word) < b->n_series)
-            return ng_lines_refuse(
-                in, "expected names of series that differ, of letters, digits, '_', '-', '.'");
+            return history_expected(
+                in, "names of series that differ, of letters, digits, '_', '-', '.'");
         if (!add_series(in->origin.function, b, word)) return false;
     }
-    return b->n_series > 0 || all || ng_lines_refuse(in, "expected a series");
+    return b->n_series > 0 || all || history_expected(in, "a series");
 }
 
 static bool parse_history_row(const ng_lines *in, history_block *b)
 {
     char *at = in->at, *word = next_word(&at);
     history_point p = {0};
-    if (!word || !parse_step(word, &p.step)) return ng_lines_refuse(in, "expected a step");
+    if (!word || !parse_step(word, &p.step)) return history_expected(in, "a step");
     if (b->n_points > 0 && p.step <= b->points[b->n_points - 1].step)
-        return ng_lines_refuse(in, "expected a step beyond the one before");
+        return history_expected(in, "a step beyond the one before");
     for (; p.series < b->n_series; p.series++) {
-        if (!(word = next_word(&at)))
-            return ng_lines_refuse(in, "expected a value for each series");
+        if (!(word = next_word(&at))) return history_expected(in, "a value for each series");
         if (strcmp(word, "?") == 0) continue;
         if (!parse_value(word, &p.value))
-            return ng_lines_refuse(in, "expected a number, NaN, Inf, -Inf or ?");
+            return history_expected(in, "a number, NaN, Inf, -Inf or ?");
         if (!add_point(in->origin.function, b, p)) return false;
     }
-    return !next_word(&at) || ng_lines_refuse(in, "expected no more values than series");
+    return !next_word(&at) || history_expected(in, "no more values than series");
 }
 
-/* From its name, if it has one, to the blank line or the end behind it. */
+/* Parses a block from its name or first line to the blank line or the end after it. */
 static bool parse_history_block(ng_lines *in, bool all, ng_history *history)
 {
-    const bool named = in->at[0] == '#';
-    if (named && in->at[1] != ' ')
-        return ng_lines_refuse(in, "expected \"# \" and the block's name");
-    if (named && has_block(history, in->at + 2))
-        return ng_lines_refuse(in, "expected a name that no block has yet");
-    if (named && ng_history_block(history, in->at + 2) != NG_OK) return false;
-    if (!named && !add_history_block(in->origin.function, history, NULL)) return false;
-    if (named && !next_text_line(in)) return ng_lines_refuse(in, "expected a line of names");
+    if (in->at[0] == '#') {
+        const char *name = in->at + 2;
+        if (in->at[1] != ' ' || has_block(history, name))
+            return history_expected(in, "\"# \" and a name that no block has yet");
+        if (ng_history_block(history, name) != NG_OK) return false;
+        if (!next_text_line(in)) return history_expected(in, "a line of names");
+    } else if (!add_history_block(in->origin.function, history, NULL)) {
+        return false;
+    }
     history_block *b = &history->blocks[history->count - 1];
     if (!parse_names(in, all, b)) return false;
     while (next_text_line(in) && in->at[0] != '\0')
@@ -330,10 +321,10 @@ static ng_history *parse_history(ng_lines *in, bool all)
 {
     static const char opening[] = "# what: ", version[] = "; normgrad ";
     if (!next_text_line(in) || strncmp(in->at, opening, strlen(opening)) != 0)
-        return ng_lines_refuse(in, "expected \"# what: \", as ng_history_write begins"), NULL;
+        return history_expected(in, "\"# what: \", as ng_history_write begins"), NULL;
     char *what = in->at + strlen(opening), *cut = NULL;
     for (char *at = what; (at = strstr(at, version)); at++) cut = at;
-    if (!cut) return ng_lines_refuse(in, "expected the version of normgrad"), NULL;
+    if (!cut) return history_expected(in, "the version of normgrad"), NULL;
     *cut = '\0';
     ng_history *history = ng_history_new(what);
     while (history && next_text_line(in)) {
@@ -369,12 +360,9 @@ ng_history *ng_history_read(const char *path)
     return history;
 }
 
-void ng_history_swap(ng_history *a, ng_history *b)
+void ng_history_swap_blocks(ng_history *a, ng_history *b)
 {
     const ng_history was = *a;
-    char *const what = a->what, *const other = b->what;
-    *a = *b;
-    *b = was;
-    a->what = what;
-    b->what = other;
+    *a = (ng_history){a->what, b->blocks, b->count, b->room};
+    *b = (ng_history){b->what, was.blocks, was.count, was.room};
 }

@@ -1,28 +1,31 @@
-/* Reads JSON from the front, and writes its strings. */
+/* Reads the headers of safetensors and .npy files from the front, and writes JSON strings. */
 #ifndef NG_IO_JSON_H
 #define NG_IO_JSON_H
 
 #include "io/file.h"
 
-/* A text that is read, and where. Strings are decoded in place, so the text is changed. */
+/* A header that is being read. A zero byte follows it. Strings are decoded in place, which changes
+ * the text. */
 typedef struct {
     ng_origin origin;
     char *begin, *at, *end;
 } ng_json;
 
-/* NG_EPARSE at the present place; false. */
+/* Records "byte N of the header: expected WHAT" as NG_EPARSE and returns false. */
 bool ng_json_expected(const ng_json *json, const char *what);
 
-void ng_json_skip_blanks(ng_json *json);
-
-/* Skips blanks and takes one character, if it is the next. ng_json_need: else it is an error. */
+/* Skips blanks and takes the character if it is the next one. For ng_json_need it is an error if it
+ * is not. */
 bool ng_json_take(ng_json *json, char c);
 bool ng_json_need(ng_json *json, char c);
 
-/* A string, in UTF-8 and ended with a zero byte; \u0000 in it is an error. */
+/* An error if more than blanks is left. */
+bool ng_json_end(ng_json *json);
+
+/* Reads a string and ends it with a zero byte. \u0000 and escaped surrogates are errors. */
 bool ng_json_string(ng_json *json, const char **text);
 
-/* A whole number from 0 to 2^63 - 1. */
+/* Reads a whole number from 0 to 2^63 - 1. */
 bool ng_json_count(ng_json *json, int64_t *value);
 
 /* Calls `member` with the key of each member of an object, after the colon. */
@@ -30,6 +33,8 @@ bool ng_json_object(ng_json *json, bool (*member)(ng_json *json, const char *key
                     void *data);
 
 void ng_json_print_string(ng_text *text, const char *string);
+
+/* Whether a text is UTF-8 as Python decodes it: without surrogates and overlong forms. */
 bool ng_is_utf8(const char *text);
 
 #endif

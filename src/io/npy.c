@@ -5,6 +5,7 @@
  *     the elements
  */
 #include "io/npy.h"
+#include "io/json.h"
 #include <normgrad/data.h>
 #include <string.h>
 
@@ -15,19 +16,21 @@ enum { NPY_MAGIC = 6, NPY_LINE = 64, NPY_HEADER_MOST = 1 << 16 };
 
 void ng_npy_print_header(ng_text *text, const ng_tensor *x)
 {
-    const char *descr = x->dtype == NG_F32 ? "<f4" : x->dtype == NG_F64 ? "<f8" : "<i8";
-    ng_text_add(text, npy_magic, NPY_MAGIC);
-    ng_text_add(text, "\1\0\0\0", 4);
-    ng_text_print(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    ng_text header = {.function = text->function};
+    ng_text_print(&header, "{'descr': '<%s', 'fortran_order': False, 'shape': (",
+                  ng_stored_numpy(ng_stored_kind_of(x->dtype)));
     for (int i = 0; i < x->shape.rank; i++)
-        ng_text_print(text, "%s%lld", i ? ", " : "", (long long)x->shape.dim[i]);
-    ng_text_print(text, "%s), }", x->shape.rank == 1 ? "," : "");
-    while (!text->failed && text->count % NPY_LINE != NPY_LINE - 1) ng_text_add(text, " ", 1);
-    ng_text_add(text, "\n", 1);
-    if (text->failed) return;
-    const int64_t length = text->count - NPY_MAGIC - 4;
-    text->bytes[NPY_MAGIC + 2] = (char)(length & 0xff);
-    text->bytes[NPY_MAGIC + 3] = (char)(length >> 8);
+        ng_text_print(&header, "%s%lld", i ? ", " : "", (long long)x->shape.dim[i]);
+    ng_text_print(&header, "%s), }", x->shape.rank == 1 ? "," : "");
+    const int before = NPY_MAGIC + 4;
+    const int blanks = NPY_LINE - 1 - (int)((before + header.count) % NPY_LINE);
+    ng_text_print(&header, "%*s\n", blanks, "");
+    ng_text_add(text, npy_magic, NPY_MAGIC);
+    ng_text_add(text, "\1\0", 2);
+    ng_text_number(text, (uint64_t)header.count, 2);
+    ng_text_add(text, header.bytes, header.count);
+    text->failed = text->failed || header.failed;
+    ng_free(header.bytes);
 }
 
 ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path)
@@ -36,105 +39,75 @@ ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path)
     if (!ng_given(function, "x", x) || !ng_given(function, "path", path) ||
         !ng_readable(function, x))
         return ng_newest_status();
+    const ng_stored stored = ng_stored_of(x);
     ng_text header = {.function = function};
     ng_npy_print_header(&header, x);
     ng_replacement file;
-    ng_status status = header.failed ? NG_ENOMEM : ng_replacement_begin(&file, function, path);
-    if (status == NG_OK) {
-        const ng_stored stored = ng_stored_of("", x);
-        ng_replacement_write(&file, header.bytes, header.count);
-        ng_stored_write(&stored, &file);
-        status = ng_replacement_end(&file, NG_OK);
-    }
-    ng_free(header.bytes);
-    return status;
+    ng_replacement_begin(&file, function, path);
+    ng_replacement_text(&file, &header);
+    ng_stored_write(&stored, &file);
+    return ng_replacement_end(&file);
 }
 
 /* ---- The header ---------------------------------------------------------------------------- */
 
 typedef struct {
-    ng_origin origin;
     ng_stored_kind kind;
     bool swapped, fortran_order;
     ng_shape shape;
 } npy_header;
 
-/* What stands behind a key, or NULL; an error if there is none. */
-static const char *npy_value(const npy_header *h, const char *text, const char *key)
+/* Goes to the value of a key. */
+static bool npy_seek(ng_json *json, const char *key)
 {
-    const char *found = strstr(text, key);
-    if (!found) return ng_refuse(h->origin, NG_EPARSE, "the header has no %s", key), NULL;
-    found += strlen(key);
-    return found + strspn(found, " ");
+    char *found = strstr(json->begin, key);
+    if (!found) return ng_refuse(json->origin, NG_EPARSE, "the header has no %s", key);
+    json->at = found + strlen(key);
+    json->at += strspn(json->at, " ");
+    return true;
 }
 
 /* '<f4': order of bytes, kind and width. */
-static bool parse_descr(npy_header *h, const char *at)
+static bool parse_descr(ng_json *json, npy_header *h)
 {
-    static const struct {
-        const char *name;
-        ng_stored_kind kind;
-    } known[] = {{"b1'", NG_STORED_BOOL}, {"i1'", NG_STORED_I8},  {"u1'", NG_STORED_U8},
-                 {"i2'", NG_STORED_I16},  {"u2'", NG_STORED_U16}, {"i4'", NG_STORED_I32},
-                 {"u4'", NG_STORED_U32},  {"i8'", NG_STORED_I64}, {"u8'", NG_STORED_U64},
-                 {"f2'", NG_STORED_F16},  {"f4'", NG_STORED_F32}, {"f8'", NG_STORED_F64}};
+    const char *at = json->at;
     uint16_t one = 1;
     ng_little_endian(&one, 1, 2);
-    if (at[0] == '\'' && at[1] && strchr("<>=|", at[1]))
-        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-            if (strncmp(at + 2, known[i].name, 3) != 0) continue;
-            h->kind = known[i].kind;
-            h->swapped = at[1] == (one == 1 ? '>' : '<');
-            return true;
-        }
-    return ng_refuse(h->origin, NG_EPARSE,
+    if (at[0] == '\'' && at[1] && strchr("<>=|", at[1]) && at[2] && at[3] && at[4] == '\'') {
+        const char code[] = {at[2], at[3], '\0'};
+        h->kind = ng_stored_kind_named(code);
+        h->swapped = at[1] == (one == 1 ? '>' : '<');
+    }
+    return h->kind != NG_STORED_OTHER ||
+           ng_refuse(json->origin, NG_EPARSE,
                      "dtype %.*s, expected bool, integers or float16 to float64",
                      (int)strcspn(at, ",}\n"), at);
 }
 
 /* (), (3,), (3, 4). Python 2 wrote (3L, 4L). */
-static bool parse_shape(npy_header *h, const char *at)
+static bool parse_shape(ng_json *json, ng_shape *shape)
 {
-    if (*at != '(') return ng_refuse(h->origin, NG_EPARSE, "the header has a shape without '('");
-    for (at++; *at != ')'; at += strspn(at, " ")) {
-        int64_t length = 0;
-        if (*at < '0' || *at > '9')
-            return ng_refuse(h->origin, NG_EPARSE,
-                             *at ? "the header has a shape that is not of whole numbers"
-                                 : "the header is cut short");
-        for (; *at >= '0' && *at <= '9'; at++)
-            if (__builtin_mul_overflow(length, 10, &length) ||
-                __builtin_add_overflow(length, *at - '0', &length))
-                return ng_refuse(h->origin, NG_EPARSE,
-                                 "the header has a shape that no memory holds");
-        if (h->shape.rank == NG_MAX_RANK)
-            return ng_refuse(h->origin, NG_EPARSE, "the header has a shape of over 8 dimensions");
-        h->shape.dim[h->shape.rank++] = length;
-        at += *at == 'L';
-        if (*at == ',')
-            at++;
-        else if (*at != ')' || h->shape.rank == 1)
-            return ng_refuse(h->origin, NG_EPARSE,
-                             *at ? "the header has a shape that lacks a comma"
-                                 : "the header is cut short");
+    if (!ng_json_need(json, '(')) return false;
+    while (!ng_json_take(json, ')')) {
+        if (shape->rank == NG_MAX_RANK) return ng_json_expected(json, "at most 8 dimensions");
+        if (!ng_json_count(json, &shape->dim[shape->rank++])) return false;
+        ng_json_take(json, 'L');
+        if (!ng_json_take(json, ',')) return ng_json_need(json, ')');
     }
     return true;
 }
 
-static bool parse_npy_header(npy_header *h, const char *text)
+static bool parse_npy_header(ng_json *json, npy_header *h)
 {
-    const char *descr = npy_value(h, text, "'descr':");
-    const char *order = descr ? npy_value(h, text, "'fortran_order':") : NULL;
-    const char *shape = order ? npy_value(h, text, "'shape':") : NULL;
-    if (!shape) return false;
-    h->fortran_order = strncmp(order, "True", 4) == 0;
-    if (!h->fortran_order && strncmp(order, "False", 5) != 0)
-        return ng_refuse(h->origin, NG_EPARSE,
-                         "the header has a fortran_order that is neither True nor False");
-    return parse_descr(h, descr) && parse_shape(h, shape);
+    if (!npy_seek(json, "'fortran_order':")) return false;
+    h->fortran_order = *json->at == 'T';
+    if (strncmp(json->at, "True", 4) != 0 && strncmp(json->at, "False", 5) != 0)
+        return ng_json_expected(json, "True or False");
+    return npy_seek(json, "'descr':") && parse_descr(json, h) && npy_seek(json, "'shape':") &&
+           parse_shape(json, &h->shape);
 }
 
-/* Reads the header; how many bytes it took with what stands before it, or -1. */
+/* Reads the file up to the elements. Returns how many bytes that took, or -1. */
 static int64_t read_header(ng_source *source, int64_t size, npy_header *h)
 {
     unsigned char head[12] = {0};
@@ -148,16 +121,17 @@ static int64_t read_header(ng_source *source, int64_t size, npy_header *h)
                          "not a .npy file of version 1, 2 or 3, or cut short"),
                -1;
     char *text = ng_calloc(source->origin.function, length + 1, 1);
-    *h = (npy_header){.origin = source->origin};
-    const bool parsed = text && ng_source_all(source, text, length) && parse_npy_header(h, text);
+    if (!text) return -1;
+    ng_json json = {source->origin, text, text, text + length};
+    const bool parsed = ng_source_all(source, text, length) && parse_npy_header(&json, h);
     ng_free(text);
     return parsed ? begin + length : -1;
 }
 
 /* ---- The elements -------------------------------------------------------------------------- */
 
-/* Goes to the next element of an array whose first dimension runs fastest: `at` is its place row by
- * row. */
+/* Goes to the next element in an order in which the first dimension runs fastest. `at` is the
+ * element's index in row-major order. */
 static int64_t next_in_columns(ng_shape shape, int64_t index[NG_MAX_RANK], int64_t at)
 {
     for (int axis = 0; axis < shape.rank; axis++) {
@@ -169,7 +143,7 @@ static int64_t next_in_columns(ng_shape shape, int64_t index[NG_MAX_RANK], int64
     return at;
 }
 
-/* Elements of x's dtype go straight into it, others by way of a small piece. */
+/* Reads elements of x's dtype straight into x, and converts others in pieces. */
 static bool read_elements(ng_source *source, const npy_header *h, const char *name, ng_tensor *x)
 {
     const int width = ng_stored_width(h->kind);
@@ -185,7 +159,7 @@ static bool read_elements(ng_source *source, const npy_header *h, const char *na
         piece.size = (int64_t)sizeof bytes / width < left ? (int64_t)sizeof bytes / width : left;
         if (!ng_source_all(source, bytes, piece.size * width)) return false;
         if (h->swapped) ng_swap_bytes(bytes, piece.size, width);
-        if (!ng_stored_fits(h->origin, &piece, x)) return false;
+        if (!ng_stored_fits(source->origin, &piece, x)) return false;
         for (int64_t i = 0; i < piece.size; i++) {
             ng_stored_store(&piece, i, x, at);
             at = h->fortran_order ? next_in_columns(h->shape, index, at) : at + 1;
@@ -208,7 +182,7 @@ ng_tensor *ng_npy_read(ng_source *source, int64_t size, const char *name, ng_npy
     const int64_t begin = read_header(source, size, &h);
     if (begin < 0) return NULL;
     if (size - begin != ng_stored_bytes(h.kind, h.shape))
-        return ng_refuse(h.origin, NG_EPARSE,
+        return ng_refuse(source->origin, NG_EPARSE,
                          "%lld bytes after the header, which promises %s of %d bytes each",
                          (long long)(size - begin), ng_shape_print(h.shape).text,
                          ng_stored_width(h.kind)),

@@ -6,15 +6,15 @@
 #include "io/stored.h"
 #include "io/unpack.h"
 
-/* What stands before a tensor's elements in a .npy file. */
+/* Adds what stands before the elements in a .npy file. */
 void ng_npy_print_header(ng_text *text, const ng_tensor *x);
 
-/* What becomes of an array's dtype: as ng_tensor_load_npy says; the one that is asked for; or int64
- * for whole numbers and for others the one that is asked for. */
+/* The dtype of the tensor: NG_NPY_OWN as ng_tensor_load_npy says; NG_NPY_FEATURES `dtype`;
+ * NG_NPY_LABELS int64 for whole numbers and `dtype` for others. */
 typedef enum { NG_NPY_OWN, NG_NPY_FEATURES, NG_NPY_LABELS } ng_npy_role;
 
-/* The tensor of a .npy file of `size` bytes, yours. Elements go into it as they come, so that there
- * is no second copy. NG_EPARSE, or NG_EVALUE if an element does not fit; `name` is for messages. */
+/* Reads a .npy file of `size` bytes and returns a tensor of yours. There is no second copy of the
+ * elements. NG_EPARSE, or NG_EVALUE if an element does not fit. `name` is for messages. */
 ng_tensor *ng_npy_read(ng_source *source, int64_t size, const char *name, ng_npy_role role,
                        ng_dtype dtype);
 

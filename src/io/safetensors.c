@@ -1,54 +1,27 @@
 /* Files in the safetensors format, written and read. */
 #include "io/safetensors.h"
 #include "io/json.h"
-#include "nn/module.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER_MOST 100000000 /* bytes of a header, as in Python's package */
-
 static const char digest_key[] = "digest";
-
-/* ---- Order --------------------------------------------------------------------------------- */
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const ng_stored *)a)->name, ((const ng_stored *)b)->name);
-}
 
 static int by_kind_and_name(const void *a, const void *b)
 {
     const ng_stored *left = a, *right = b;
-    return left->kind != right->kind ? (int)right->kind - (int)left->kind : by_name(a, b);
+    if (left->kind != right->kind) return (int)right->kind - (int)left->kind;
+    return strcmp(left->name, right->name);
 }
 
-static int by_key(const void *a, const void *b)
+static void sort_arrays(ng_stored_list *list)
 {
-    return strcmp(((const ng_stored_text *)a)->key, ((const ng_stored_text *)b)->key);
-}
-
-static void sort_arrays(ng_stored *arrays, int64_t count, int (*order)(const void *, const void *))
-{
-    if (count > 0) qsort(arrays, (size_t)count, sizeof *arrays, order);
-}
-
-/* The first array with the name of the one before it, or NULL; sorts them by name. */
-static const ng_stored *named_twice(ng_stored *arrays, int64_t count)
-{
-    sort_arrays(arrays, count, by_name);
-    for (int64_t i = 1; i < count; i++)
-        if (strcmp(arrays[i - 1].name, arrays[i].name) == 0) return &arrays[i];
-    return NULL;
+    if (list->count > 0)
+        qsort(list->arrays, (size_t)list->count, sizeof *list->arrays, by_kind_and_name);
 }
 
 /* ---- The digest ---------------------------------------------------------------------------- */
-
-static int64_t stored_bytes(const ng_stored *stored)
-{
-    return stored->size * ng_stored_width(stored->kind);
-}
 
 static void digest_piece(void *digest, const void *bytes, int64_t count)
 {
@@ -71,18 +44,18 @@ typedef struct {
     char text[24];
 } digest_string;
 
-/* The digest of a file's arrays, in the order of their dtypes and names, and of its texts. */
-static digest_string digest_of_all(const ng_stored *arrays, int64_t count,
-                                   const ng_stored_text *texts, int64_t n_texts)
+/* Returns the digest of sorted arrays and of texts. */
+static digest_string digest_of_all(const ng_stored_list *list, const ng_stored_text *texts,
+                                   int64_t n_texts)
 {
     uint64_t digest = NG_DIGEST_START;
-    for (int64_t i = 0; i < count; i++) {
-        digest_text(&digest, arrays[i].name);
-        digest_text(&digest, ng_stored_name(arrays[i].kind));
-        digest_number(&digest, arrays[i].shape.rank);
-        for (int k = 0; k < arrays[i].shape.rank; k++)
-            digest_number(&digest, arrays[i].shape.dim[k]);
-        ng_stored_pieces(&arrays[i], digest_piece, &digest);
+    for (int64_t i = 0; i < list->count; i++) {
+        const ng_stored *array = &list->arrays[i];
+        digest_text(&digest, array->name);
+        digest_text(&digest, ng_stored_name(array->kind));
+        digest_number(&digest, array->shape.rank);
+        for (int k = 0; k < array->shape.rank; k++) digest_number(&digest, array->shape.dim[k]);
+        ng_stored_pieces(array, digest_piece, &digest);
     }
     for (int64_t i = 0; i < n_texts; i++) {
         if (strcmp(texts[i].key, digest_key) == 0) continue;
@@ -105,7 +78,7 @@ static void print_member(ng_text *header, const char *key, const char *text)
 
 static void print_array(ng_text *header, const ng_stored *stored, int64_t *offset)
 {
-    const int64_t end = *offset + stored_bytes(stored);
+    const int64_t end = *offset + stored->size * ng_stored_width(stored->kind);
     ng_text_add(header, ",", 1);
     ng_json_print_string(header, stored->name);
     ng_text_print(header, ":{\"dtype\":\"%s\",\"shape\":[", ng_stored_name(stored->kind));
@@ -115,52 +88,42 @@ static void print_array(ng_text *header, const ng_stored *stored, int64_t *offse
     *offset = end;
 }
 
-static void print_header(ng_text *header, const ng_stored *arrays, int count,
-                         const ng_stored_text *texts, int n_texts)
+static void print_header(ng_text *header, const ng_stored_list *list, const ng_stored_text *texts,
+                         int n_texts)
 {
-    ng_text_add(header, "{\"__metadata__\":{", 17);
-    print_member(header, digest_key, digest_of_all(arrays, count, texts, n_texts).text);
+    int64_t offset = 0;
+    ng_text_print(header, "{\"__metadata__\":{");
+    print_member(header, digest_key, digest_of_all(list, texts, n_texts).text);
     for (int i = 0; i < n_texts; i++) {
         ng_text_add(header, ",", 1);
         print_member(header, texts[i].key, texts[i].text);
     }
     ng_text_add(header, "}", 1);
-    int64_t offset = 0;
-    for (int i = 0; i < count; i++) print_array(header, &arrays[i], &offset);
+    for (int64_t i = 0; i < list->count; i++) print_array(header, &list->arrays[i], &offset);
     ng_text_add(header, "}", 1);
     while (!header->failed && header->count % 8) ng_text_add(header, " ", 1);
 }
 
-ng_status ng_safetensors_write(const char *function, const char *path, ng_stored *arrays, int count,
+ng_status ng_safetensors_write(const char *function, const char *path, ng_stored_list *list,
                                const ng_stored_text *texts, int n_texts)
 {
-    for (int i = 0; i < count; i++)
-        if (!ng_is_utf8(arrays[i].name) || strcmp(arrays[i].name, "__metadata__") == 0)
+    for (int64_t i = 0; i < list->count; i++) {
+        const char *name = list->arrays[i].name;
+        if (!ng_is_utf8(name) || strcmp(name, "__metadata__") == 0)
             return ng_fail(NG_EVALUE, "%s: a tensor is named \"%s\", expected UTF-8 and not that",
-                           function, arrays[i].name);
-    const ng_stored *twice = named_twice(arrays, count);
-    if (twice) return ng_fail(NG_EVALUE, "%s: two tensors are named \"%s\"", function, twice->name);
-    sort_arrays(arrays, count, by_kind_and_name);
+                           function, name);
+    }
+    sort_arrays(list);
 
     ng_text header = {.function = function}, length = header;
-    print_header(&header, arrays, count, texts, n_texts);
+    print_header(&header, list, texts, n_texts);
     ng_text_number(&length, (uint64_t)header.count, 8);
     ng_replacement file;
-    ng_status status = NG_ENOMEM;
-    if (header.count > HEADER_MOST)
-        status = ng_fail(NG_EVALUE, "%s: %s: names and texts of %lld bytes, expected at most %d",
-                         function, path, (long long)header.count, HEADER_MOST);
-    else if (!header.failed && !length.failed)
-        status = ng_replacement_begin(&file, function, path);
-    if (status == NG_OK) {
-        ng_replacement_write(&file, length.bytes, length.count);
-        ng_replacement_write(&file, header.bytes, header.count);
-        for (int i = 0; i < count; i++) ng_stored_write(&arrays[i], &file);
-        status = ng_replacement_end(&file, NG_OK);
-    }
-    ng_free(length.bytes);
-    ng_free(header.bytes);
-    return status;
+    ng_replacement_begin(&file, function, path);
+    ng_replacement_text(&file, &length);
+    ng_replacement_text(&file, &header);
+    for (int64_t i = 0; i < list->count; i++) ng_stored_write(&list->arrays[i], &file);
+    return ng_replacement_end(&file);
 }
 
 /* ---- The header ---------------------------------------------------------------------------- */
@@ -169,15 +132,14 @@ ng_status ng_safetensors_write(const char *function, const char *path, ng_stored
 typedef struct {
     ng_stored stored;
     int64_t offsets[2];
-    bool given[3];
+    int n_offsets;
 } described;
 
 /* A file while its header is read. */
 typedef struct {
     ng_safetensors *file;
-    unsigned char *data;
+    char *data;
     int64_t data_bytes;
-    bool has_metadata;
 } reading;
 
 /* [n, n, ...] of at most `most` numbers. */
@@ -195,40 +157,13 @@ static bool parse_counts(ng_json *json, int64_t *values, int most, int *count)
 
 static bool parse_property(ng_json *json, const char *key, void *data)
 {
-    static const char *const keys[] = {"dtype", "shape", "data_offsets"};
     described *array = data;
-    ng_stored *stored = &array->stored;
-    int which = 0, count;
-    while (which < 3 && strcmp(key, keys[which]) != 0) which++;
-    if (which == 3 || array->given[which])
-        return ng_json_expected(json, "each of dtype, shape and data_offsets once");
-    array->given[which] = true;
-    if (which == 1) return parse_counts(json, stored->shape.dim, NG_MAX_RANK, &stored->shape.rank);
-    if (which == 2)
-        return parse_counts(json, array->offsets, 2, &count) &&
-               (count == 2 || ng_json_expected(json, "two offsets"));
-    if (!ng_json_string(json, &stored->dtype)) return false;
-    for (int i = NG_STORED_BOOL; i < NG_STORED_KINDS; i++)
-        if (strcmp(ng_stored_name((ng_stored_kind)i), stored->dtype) == 0)
-            stored->kind = (ng_stored_kind)i;
-    return true;
-}
-
-/* Whether the offsets hold as many bytes as the shape asks for. Nobody knows how many those are of
- * a dtype that is not read. */
-static bool place_array(const reading *r, described *array)
-{
-    ng_stored *stored = &array->stored;
-    const int64_t bytes = array->offsets[1] - array->offsets[0];
-    if (array->offsets[0] > array->offsets[1] || array->offsets[1] > r->data_bytes)
-        return ng_refuse(r->file->origin, NG_EPARSE, "\"%s\" stands outside of the file",
-                         stored->name);
-    if (stored->kind != NG_STORED_OTHER && bytes != ng_stored_bytes(stored->kind, stored->shape))
-        return ng_refuse(r->file->origin, NG_EPARSE,
-                         "\"%s\" has other bytes than its shape asks for", stored->name);
-    stored->size = bytes / ng_stored_width(stored->kind);
-    stored->bytes = r->data + array->offsets[0];
-    return true;
+    ng_shape *shape = &array->stored.shape;
+    if (strcmp(key, "dtype") == 0) return ng_json_string(json, &array->stored.dtype);
+    if (strcmp(key, "shape") == 0) return parse_counts(json, shape->dim, NG_MAX_RANK, &shape->rank);
+    if (strcmp(key, "data_offsets") == 0)
+        return parse_counts(json, array->offsets, 2, &array->n_offsets);
+    return ng_json_expected(json, "dtype, shape or data_offsets");
 }
 
 static bool parse_text(ng_json *json, const char *key, void *data)
@@ -242,108 +177,106 @@ static bool parse_text(ng_json *json, const char *key, void *data)
     return true;
 }
 
+/* Reads an array's entry. Its offsets must hold the bytes that its shape needs, which is unknown
+ * for a dtype that is not read. */
 static bool parse_entry(ng_json *json, const char *key, void *data)
 {
-    reading *r = data;
-    ng_safetensors *file = r->file;
-    if (strcmp(key, "__metadata__") == 0) {
-        if (r->has_metadata) return ng_json_expected(json, "one __metadata__");
-        r->has_metadata = true;
-        return ng_json_object(json, parse_text, r);
-    }
-    described array = {.stored = {.name = key}};
+    const reading *r = data;
+    if (strcmp(key, "__metadata__") == 0) return ng_json_object(json, parse_text, data);
+    described array = {.stored.shape.rank = -1};
+    ng_stored *stored = &array.stored;
     if (!ng_json_object(json, parse_property, &array)) return false;
-    if (!array.given[0] || !array.given[1] || !array.given[2])
-        return ng_refuse(file->origin, NG_EPARSE, "\"%s\" lacks dtype, shape or data_offsets", key);
-    if (!place_array(r, &array) ||
-        !NG_RESERVE(file->origin.function, file->arrays, file->count, file->room))
-        return false;
-    file->arrays[file->count++] = array.stored;
-    return true;
+    if (!stored->dtype || stored->shape.rank < 0 || array.n_offsets != 2)
+        return ng_refuse(json->origin, NG_EPARSE, "\"%s\" lacks dtype, shape or data_offsets", key);
+    const int64_t begin = array.offsets[0], bytes = array.offsets[1] - begin;
+    if (bytes < 0 || array.offsets[1] > r->data_bytes)
+        return ng_refuse(json->origin, NG_EPARSE, "\"%s\" stands outside of the file", key);
+    stored->kind = ng_stored_kind_named(stored->dtype);
+    if (stored->kind != NG_STORED_OTHER && bytes != ng_stored_bytes(stored->kind, stored->shape))
+        return ng_refuse(json->origin, NG_EPARSE, "\"%s\" has %lld bytes, which is not its shape's",
+                         key, (long long)bytes);
+    stored->size = bytes / ng_stored_width(stored->kind);
+    stored->bytes = r->data + begin;
+    ng_little_endian(stored->bytes, stored->size, ng_stored_width(stored->kind));
+    return ng_stored_add(json->origin.function, &r->file->list, "", key, *stored);
 }
 
 /* ---- Read ---------------------------------------------------------------------------------- */
-
-static bool texts_differ(ng_safetensors *file)
-{
-    if (file->n_texts > 0) qsort(file->texts, (size_t)file->n_texts, sizeof *file->texts, by_key);
-    for (int64_t i = 1; i < file->n_texts; i++)
-        if (strcmp(file->texts[i - 1].key, file->texts[i].key) == 0)
-            return ng_refuse(file->origin, NG_EPARSE, "\"%s\" stands in the metadata twice",
-                             file->texts[i].key);
-    return true;
-}
 
 static bool digest_holds(ng_safetensors *file, bool verify)
 {
     const char *promised = ng_safetensors_text(file, digest_key);
     if (!promised || strncmp(promised, "fnv1a:", 6) != 0)
         return !verify || ng_refuse(file->origin, NG_EPARSE, "there is no digest to verify it by");
-    sort_arrays(file->arrays, file->count, by_kind_and_name);
-    const digest_string own = digest_of_all(file->arrays, file->count, file->texts, file->n_texts);
+    sort_arrays(&file->list);
+    const digest_string own = digest_of_all(&file->list, file->texts, file->n_texts);
     if (NG_CHECKSUM_HOLDS(strcmp(promised, own.text) == 0)) return true;
     return ng_refuse(file->origin, NG_EPARSE,
                      "damaged or changed: the digest is %s, expected %.22s", own.text, promised);
 }
 
-static bool parse_file(ng_safetensors *file, int64_t size, bool verify)
-{
-    uint64_t length = UINT64_MAX;
-    if (size >= 8) memcpy(&length, file->content, 8);
-    ng_little_endian(&length, 1, 8);
-    if (length > HEADER_MOST || (int64_t)length > size - 8 || file->content[8] != '{')
-        return ng_refuse(file->origin, NG_EPARSE, "not a safetensors file, or cut short");
-    char *header = file->content + 8, *end = header + length;
-    ng_json json = {file->origin, header, header, end};
-    reading r = {
-        .file = file, .data = (unsigned char *)end, .data_bytes = size - 8 - (int64_t)length};
-    if (!ng_json_object(&json, parse_entry, &r)) return false;
-    ng_json_skip_blanks(&json);
-    if (json.at != json.end) return ng_json_expected(&json, "nothing after the last '}'");
-    if (!texts_differ(file)) return false;
-    for (int64_t i = 0; i < file->count; i++)
-        ng_little_endian(file->arrays[i].bytes, file->arrays[i].size,
-                         ng_stored_width(file->arrays[i].kind));
-    const ng_stored *twice = named_twice(file->arrays, file->count);
-    if (twice) return ng_refuse(file->origin, NG_EPARSE, "\"%s\" stands in it twice", twice->name);
-    return digest_holds(file, verify) && ng_safetensors_sort(file);
-}
-
 bool ng_safetensors_open(ng_safetensors *file, const char *function, const char *path, bool verify)
 {
     int64_t size = 0;
+    uint64_t length = 0;
     *file = (ng_safetensors){.origin = {function, path}};
     file->content = ng_file_read(function, path, &size);
-    return file->content && parse_file(file, size, verify);
+    if (!file->content) return false;
+    if (size >= 8) memcpy(&length, file->content, 8);
+    ng_little_endian(&length, 1, 8);
+    if (size < 8 || length > (uint64_t)(size - 8))
+        return ng_refuse(file->origin, NG_EPARSE, "not a safetensors file, or cut short");
+    char *header = file->content + 8, *end = header + length;
+    ng_json json = {file->origin, header, header, end};
+    reading r = {.file = file, .data = end, .data_bytes = size - 8 - (int64_t)length};
+    return ng_json_object(&json, parse_entry, &r) && ng_json_end(&json) &&
+           digest_holds(file, verify);
 }
 
 void ng_safetensors_close(ng_safetensors *file)
 {
-    for (int64_t i = 0; i < file->count; i++) ng_free(file->arrays[i].renamed);
-    ng_free(file->arrays);
+    ng_stored_free(&file->list);
     ng_free(file->texts);
     ng_free(file->content);
 }
 
-bool ng_safetensors_sort(ng_safetensors *file)
-{
-    const ng_stored *twice = named_twice(file->arrays, file->count);
-    return !twice ||
-           ng_refuse(file->origin, NG_EVALUE, "two tensors are named \"%s\"", twice->name);
-}
-
-const ng_stored *ng_safetensors_find(const ng_safetensors *file, const char *name)
-{
-    const ng_stored wanted = {.name = name};
-    if (file->count == 0) return NULL;
-    return bsearch(&wanted, file->arrays, (size_t)file->count, sizeof wanted, by_name);
-}
-
 const char *ng_safetensors_text(const ng_safetensors *file, const char *key)
 {
-    const ng_stored_text wanted = {.key = key};
-    if (file->n_texts == 0) return NULL;
-    const ng_stored_text *found =
-        bsearch(&wanted, file->texts, (size_t)file->n_texts, sizeof wanted, by_key);
-    return found ? found->text : NULL;
+    for (int64_t i = 0; i < file->n_texts; i++)
+        if (strcmp(file->texts[i].key, key) == 0) return file->texts[i].text;
+    return NULL;
+}
+
+/* ---- What a program has and a file has ----------------------------------------------------- */
+
+bool ng_stored_add_module(const char *function, ng_stored_list *list, const char *prefix,
+                          const ng_module *module)
+{
+    static const ng_entry_kind kinds[] = {NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER};
+    ng_named_tensor found;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; ng_module_tensor(module, kinds[k], i, &found); i++)
+            if (!ng_stored_add(function, list, prefix, found.name, ng_stored_of(found.tensor)))
+                return false;
+    return true;
+}
+
+bool ng_safetensors_match(ng_safetensors *file, ng_stored_list *list, bool partial)
+{
+    for (int64_t i = 0; i < list->count; i++) {
+        ng_stored *own = &list->arrays[i], *found = ng_stored_find(&file->list, own->name);
+        if (!found && partial) continue;
+        if (!found) return ng_refuse(file->origin, NG_EVALUE, "has no \"%s\"", own->name);
+        if (!ng_shape_equal(found->shape, own->shape))
+            return ng_refuse(file->origin, NG_ESHAPE, "has \"%s\" of shape %s, expected %s",
+                             own->name, ng_shape_print(found->shape).text,
+                             ng_shape_print(own->shape).text);
+        own->pair = found;
+        found->pair = own;
+    }
+    for (int64_t i = 0; i < file->list.count && !partial; i++)
+        if (!file->list.arrays[i].pair)
+            return ng_refuse(file->origin, NG_EVALUE, "has \"%s\", which is not used here",
+                             file->list.arrays[i].name);
+    return true;
 }

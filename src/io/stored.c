@@ -1,4 +1,4 @@
-/* Elements of the arrays in files, and how they become those of tensors. */
+/* Arrays in files and lists of them; their elements converted to those of tensors. */
 #include "io/stored.h"
 #include <inttypes.h>
 #include <math.h>
@@ -6,28 +6,39 @@
 #include <string.h>
 
 static const struct {
-    const char *name;
+    const char *name, *numpy;
     int bytes;
 } stored_kinds[] = {
-    [NG_STORED_OTHER] = {"another dtype", 1},
-    [NG_STORED_BOOL] = {"BOOL", 1},
-    [NG_STORED_U8] = {"U8", 1},
-    [NG_STORED_I8] = {"I8", 1},
-    [NG_STORED_I16] = {"I16", 2},
-    [NG_STORED_U16] = {"U16", 2},
-    [NG_STORED_F16] = {"F16", 2},
-    [NG_STORED_BF16] = {"BF16", 2},
-    [NG_STORED_I32] = {"I32", 4},
-    [NG_STORED_U32] = {"U32", 4},
-    [NG_STORED_F32] = {"F32", 4},
-    [NG_STORED_F64] = {"F64", 8},
-    [NG_STORED_I64] = {"I64", 8},
-    [NG_STORED_U64] = {"U64", 8},
+    [NG_STORED_OTHER] = {"another dtype", "another dtype", 1},
+    [NG_STORED_BOOL] = {"BOOL", "b1", 1},
+    [NG_STORED_U8] = {"U8", "u1", 1},
+    [NG_STORED_I8] = {"I8", "i1", 1},
+    [NG_STORED_I16] = {"I16", "i2", 2},
+    [NG_STORED_U16] = {"U16", "u2", 2},
+    [NG_STORED_F16] = {"F16", "f2", 2},
+    [NG_STORED_BF16] = {"BF16", "BF16", 2},
+    [NG_STORED_I32] = {"I32", "i4", 4},
+    [NG_STORED_U32] = {"U32", "u4", 4},
+    [NG_STORED_F32] = {"F32", "f4", 4},
+    [NG_STORED_F64] = {"F64", "f8", 8},
+    [NG_STORED_I64] = {"I64", "i8", 8},
+    [NG_STORED_U64] = {"U64", "u8", 8},
 };
 
 int ng_stored_width(ng_stored_kind kind) { return stored_kinds[kind].bytes; }
 
 const char *ng_stored_name(ng_stored_kind kind) { return stored_kinds[kind].name; }
+
+const char *ng_stored_numpy(ng_stored_kind kind) { return stored_kinds[kind].numpy; }
+
+ng_stored_kind ng_stored_kind_named(const char *name)
+{
+    int kind = NG_STORED_KINDS - 1;
+    while (kind > NG_STORED_OTHER && strcmp(stored_kinds[kind].name, name) != 0 &&
+           strcmp(stored_kinds[kind].numpy, name) != 0)
+        kind--;
+    return (ng_stored_kind)kind;
+}
 
 ng_stored_kind ng_stored_kind_of(ng_dtype dtype)
 {
@@ -45,13 +56,48 @@ void ng_swap_bytes(void *bytes, int64_t count, int width)
         }
 }
 
-ng_stored ng_stored_of(const char *name, const ng_tensor *x)
+ng_stored ng_stored_of(const ng_tensor *x)
 {
-    return (ng_stored){.name = name,
-                       .kind = ng_stored_kind_of(x->dtype),
+    return (ng_stored){.kind = ng_stored_kind_of(x->dtype),
                        .shape = x->shape,
                        .size = x->size,
-                       .bytes = x->data};
+                       .bytes = x->data,
+                       .tensor = (ng_tensor *)x};
+}
+
+bool ng_stored_add(const char *function, ng_stored_list *list, const char *prefix, const char *name,
+                   ng_stored array)
+{
+    ng_text text = {.function = function};
+    ng_text_print(&text, "%s%s", prefix, name);
+    if (text.failed || !NG_RESERVE(function, list->arrays, list->count, list->room)) {
+        ng_free(text.bytes);
+        return false;
+    }
+    array.name = text.bytes;
+    list->arrays[list->count++] = array;
+    return true;
+}
+
+void ng_stored_free(ng_stored_list *list)
+{
+    for (int64_t i = 0; i < list->count; i++) ng_free((char *)list->arrays[i].name);
+    ng_free(list->arrays);
+}
+
+ng_stored *ng_stored_find(const ng_stored_list *list, const char *name)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        if (strcmp(list->arrays[i].name, name) == 0) return &list->arrays[i];
+    return NULL;
+}
+
+const char *ng_stored_twice(const ng_stored_list *list)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        if (ng_stored_find(list, list->arrays[i].name) != &list->arrays[i])
+            return list->arrays[i].name;
+    return NULL;
 }
 
 void ng_stored_pieces(const ng_stored *stored,
@@ -117,27 +163,20 @@ static double float_value(uint32_t bits)
 static stored_element stored_element_at(const ng_stored *stored, int64_t i)
 {
     const int width = ng_stored_width(stored->kind);
-    const char *at = (const char *)stored->bytes + i * width;
-    uint8_t one = 0;
-    uint16_t two = 0;
-    uint32_t four = 0;
-    uint64_t eight = 0;
-    switch (width) {
-    case 1: memcpy(&one, at, 1); break;
-    case 2: memcpy(&two, at, 2); break;
-    case 4: memcpy(&four, at, 4); break;
-    default: memcpy(&eight, at, 8); break;
-    }
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)stored->bytes + i * width, (size_t)width);
+    ng_little_endian(&bits, 1, width);
+    ng_little_endian(&bits, 1, sizeof bits);
     stored_element e = {.is_float = true};
     switch (stored->kind) {
-    case NG_STORED_F16: e.real = half_value(two); return e;
-    case NG_STORED_BF16: e.real = float_value((uint32_t)two << 16); return e;
-    case NG_STORED_F32: e.real = float_value(four); return e;
-    case NG_STORED_F64: memcpy(&e.real, &eight, sizeof e.real); return e;
-    case NG_STORED_I8: e.whole = (int8_t)one; break;
-    case NG_STORED_I16: e.whole = (int16_t)two; break;
-    case NG_STORED_I32: e.whole = (int32_t)four; break;
-    default: e.whole = (int64_t)(eight | four | two | one); break;
+    case NG_STORED_F16: e.real = half_value((uint32_t)bits); return e;
+    case NG_STORED_BF16: e.real = float_value((uint32_t)bits << 16); return e;
+    case NG_STORED_F32: e.real = float_value((uint32_t)bits); return e;
+    case NG_STORED_F64: memcpy(&e.real, &bits, sizeof e.real); return e;
+    case NG_STORED_I8: e.whole = (int8_t)bits; break;
+    case NG_STORED_I16: e.whole = (int16_t)bits; break;
+    case NG_STORED_I32: e.whole = (int32_t)bits; break;
+    default: e.whole = (int64_t)bits; break;
     }
     e.is_float = false;
     e.beyond = stored->kind == NG_STORED_U64 && e.whole < 0;

@@ -1,6 +1,6 @@
 /* The loop of a training: where it is, and when it is saved. */
 #include "io/training.h"
-#include "io/file.h"
+#include "io/json.h"
 #include "optim/optimizer.h"
 #include <errno.h>
 #include <string.h>
@@ -64,64 +64,52 @@ ng_training *ng_training_new_with(ng_training_new_options options)
 void ng_training_free(ng_training *training)
 {
     if (!training) return;
-    for (int64_t i = 0; i < training->n_kept; i++) ng_free(training->kept[i].name);
-    ng_free(training->kept);
+    ng_stored_free(&training->kept);
     ng_free(training->path);
     ng_free(training);
 }
 
 /* ---- What is kept for the user ------------------------------------------------------------- */
 
-/* Keeps something under "kind.name"; NG_EVALUE if the name is taken. */
+/* Keeps an array under the name kind + name. */
 static ng_status keep_as(const char *function, ng_training *self, const char *kind,
-                         const char *name, ng_kept kept)
+                         const char *name, ng_stored array)
 {
-    const bool something = kept.memory || kept.tensor;
     if (!ng_given(function, "training", self) || !ng_given(function, "name", name) ||
-        !ng_given(function, "what is to be kept", something ? self : NULL))
+        !ng_given(function, "what is to be kept", array.bytes))
         return ng_newest_status();
     if (!ng_is_utf8(name))
         return ng_fail(NG_EVALUE, "%s: the name \"%s\", expected UTF-8", function, name);
-    ng_text whole = {.function = function};
-    ng_text_print(&whole, "%s.%s", kind, name);
-    bool taken = false, made = !whole.failed;
-    for (int64_t i = 0; made && i < self->n_kept; i++)
-        taken = taken || strcmp(self->kept[i].name, whole.bytes) == 0;
-    made = made && !taken && NG_RESERVE(function, self->kept, self->n_kept, self->room);
-    if (taken || !made) {
-        ng_free(whole.bytes);
-        return taken ? ng_fail(NG_EVALUE, "%s: \"%s\" is kept already", function, name) : NG_ENOMEM;
-    }
-    kept.name = whole.bytes;
-    self->kept[self->n_kept++] = kept;
-    return NG_OK;
+    ng_stored_list *kept = &self->kept;
+    if (!ng_stored_add(function, kept, kind, name, array)) return NG_ENOMEM;
+    if (!ng_stored_twice(kept)) return NG_OK;
+    ng_free((char *)kept->arrays[--kept->count].name);
+    return ng_fail(NG_EVALUE, "%s: \"%s\" is kept already", function, name);
 }
 
 ng_status ng_training_keep_number(ng_training *training, const char *name, double *number)
 {
-    const ng_kept kept = {.kind = NG_STORED_F64, .memory = number};
-    return keep_as("ng_training_keep_number", training, "number", name, kept);
+    const ng_stored array = {.kind = NG_STORED_F64, .size = 1, .bytes = number};
+    return keep_as("ng_training_keep_number", training, "number.", name, array);
 }
 
 ng_status ng_training_keep_count(ng_training *training, const char *name, int64_t *count)
 {
-    const ng_kept kept = {.kind = NG_STORED_I64, .memory = count};
-    return keep_as("ng_training_keep_count", training, "count", name, kept);
+    const ng_stored array = {.kind = NG_STORED_I64, .size = 1, .bytes = count};
+    return keep_as("ng_training_keep_count", training, "count.", name, array);
 }
 
 ng_status ng_training_keep_rng(ng_training *training, const char *name, ng_rng *rng)
 {
-    const ng_kept kept = {.kind = NG_STORED_U64, .memory = rng};
-    return keep_as("ng_training_keep_rng", training, "rng", name, kept);
+    const ng_stored array = {.kind = NG_STORED_U64, .shape = NG_SHAPE(4), .size = 4, .bytes = rng};
+    return keep_as("ng_training_keep_rng", training, "rng.", name, array);
 }
 
 ng_status ng_training_keep_tensor(ng_training *training, const char *name, ng_tensor *x)
 {
     static const char function[] = "ng_training_keep_tensor";
     const ng_status status = ng_writable(function, x);
-    if (status != NG_OK) return status;
-    const ng_kept kept = {.tensor = x};
-    return keep_as(function, training, "tensor", name, kept);
+    return status == NG_OK ? keep_as(function, training, "tensor.", name, ng_stored_of(x)) : status;
 }
 
 /* ---- When it is saved ---------------------------------------------------------------------- */
@@ -151,7 +139,7 @@ static bool is_due(const ng_training *self)
     return self->with.minutes > 0 && seconds_now() - self->saved_time >= 60 * self->with.minutes;
 }
 
-/* Counts, and saves if it is time. False if the training ends here. */
+/* Counts the step that was begun, and saves if it is time. False if the training ends here. */
 static bool training_goes_on(const char *function, ng_training *self)
 {
     if (!ng_given(function, "training", self) || ng_failed() || self->over) return false;

@@ -1,5 +1,5 @@
 /* The settings of a training as one text, a line for each. It is written into the file; a program
- * whose own text differs is refused, and the error shows the first line that does:
+ * with another text is refused, and the error shows the first line that differs:
  *
  *     optimizer: RMSProp with momentum
  *     lr: 0.01

@@ -1,4 +1,4 @@
-/* The file of a training: everything that the steps to come depend on, by name.
+/* The file of a training has everything that later steps depend on:
  *
  *     module.NAME                  parameters and buffers
  *     optimizer.K.NAME             the K-th state array of a parameter
@@ -10,40 +10,29 @@
  *     tape                         the stream of dropout: as seeded, and now (U64)
  *     number. count. rng. tensor.  what is kept for the user
  *
- * and the texts settings, history and normgrad (the version). One list of items, each a name and
- * the memory behind it, is both written and read. */
-#include "io/dataset.h"
+ * and the texts settings, history and normgrad (the version). One list of arrays in memory is both
+ * written and read. */
 #include "io/history.h"
 #include "io/training.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "tape/tape.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Items --------------------------------------------------------------------------------- */
-
-typedef struct {
-    ng_stored stored;       /* name, kind, shape and memory */
-    ng_tensor *tensor;      /* whose memory it is, or NULL */
-    bool copied;            /* the memory is the state's: it is read before anything is changed */
-    const ng_stored *found; /* in the file that is read */
-} state_item;
-
 enum { AT_EPOCH, AT_BATCH, AT_STEP, AT_SIZE, AT_IN_EPOCH, AT_OPTIMIZER_STEPS, POSITIONS };
+enum { MODE_TRAINING = 1, MODE_FROZEN = 2 };
 
 typedef struct {
     const char *function;
-    const ng_safetensors *file; /* that is read, or NULL */
-    state_item *items;
-    int64_t count, room;
+    ng_safetensors *file; /* that is read, or NULL */
+    ng_stored_list list;
+    int64_t copies; /* the first so many arrays are the copies below */
     bool failed;
 
-    /* Copies of what does not lie in memory as it lies in the file. */
+    /* Copies of what has another form in memory than in the file. */
     int64_t position[POSITIONS];
     double rate;
     uint64_t streams[8];
@@ -52,33 +41,18 @@ typedef struct {
     ng_text settings, history;
 } training_state;
 
-/* Adds an item named prefix + name. */
-static void add_item(training_state *s, const char *prefix, const char *name, state_item item)
+static void add_array(training_state *s, const char *prefix, const char *name, ng_stored array)
 {
-    ng_text text = {.function = s->function};
-    if (s->failed) return;
-    ng_text_print(&text, "%s%s", prefix, name);
-    s->failed = text.failed || !NG_RESERVE(s->function, s->items, s->count, s->room);
-    if (s->failed) {
-        ng_free(text.bytes);
-        return;
-    }
-    item.stored.name = text.bytes;
-    item.stored.size = ng_shape_span(item.stored.shape, 0, item.stored.shape.rank);
-    s->items[s->count++] = item;
+    s->failed = s->failed || !ng_stored_add(s->function, &s->list, prefix, name, array);
 }
 
 static void add_copy(training_state *s, const char *name, ng_stored_kind kind, ng_shape shape,
                      void *memory)
 {
-    add_item(
-        s, "", name,
-        (state_item){.stored = {.kind = kind, .shape = shape, .bytes = memory}, .copied = true});
-}
-
-static void add_tensor(training_state *s, const char *prefix, const char *name, ng_tensor *x)
-{
-    add_item(s, prefix, name, (state_item){.stored = ng_stored_of("", x), .tensor = x});
+    const int64_t size = ng_shape_span(shape, 0, shape.rank);
+    add_array(s, "", name,
+              (ng_stored){.kind = kind, .shape = shape, .size = size, .bytes = memory});
+    s->copies++;
 }
 
 static void *state_calloc(training_state *s, int64_t count, size_t size)
@@ -90,8 +64,7 @@ static void *state_calloc(training_state *s, int64_t count, size_t size)
 
 static void state_free(training_state *s)
 {
-    for (int64_t i = 0; i < s->count; i++) ng_free((void *)s->items[i].stored.name);
-    ng_free(s->items);
+    ng_stored_free(&s->list);
     ng_free(s->steps);
     ng_free(s->modes);
     ng_free(s->waits);
@@ -101,17 +74,10 @@ static void state_free(training_state *s)
 
 /* ---- Everything that a training keeps ------------------------------------------------------ */
 
-enum { MODE_TRAINING = 1, MODE_FROZEN = 2 };
-
-static void add_module(training_state *s, const ng_module *module)
+static void add_modes(training_state *s, const ng_module *module)
 {
-    static const ng_entry_kind kinds[] = {NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER};
-    ng_named_tensor tensor;
     const ng_module *layer;
     int count = 0;
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; ng_module_tensor(module, kinds[k], i, &tensor); i++)
-            add_tensor(s, "module.", tensor.name, tensor.tensor);
     while (ng_module_layer(module, count)) count++;
     s->modes = state_calloc(s, count, sizeof *s->modes);
     for (int i = 0; s->modes && (layer = ng_module_layer(module, i)); i++)
@@ -119,52 +85,7 @@ static void add_module(training_state *s, const ng_module *module)
     add_copy(s, "training.modes", NG_STORED_I64, NG_SHAPE(count), s->modes);
 }
 
-static void set_modes(const training_state *s, ng_module *module)
-{
-    ng_module *layer;
-    for (int i = 0; (layer = (ng_module *)ng_module_layer(module, i)); i++) {
-        layer->training = s->modes[i] & MODE_TRAINING;
-        layer->frozen = s->modes[i] & MODE_FROZEN;
-        for (int k = 0; k < layer->registry->count; k++) {
-            const ng_entry *entry = &layer->registry->entries[k];
-            if (entry->kind == NG_ENTRY_PARAMETER) entry->tensor->requires_grad = !layer->frozen;
-        }
-    }
-}
-
-/* Whether a parameter's gradient waits for a step: here, or in the file. */
-static bool gradient_waits(training_state *s, const ng_moved *moved)
-{
-    if (!s->file) return ng_has_new_gradient(moved);
-    ng_text name = {.function = s->function};
-    ng_text_print(&name, "gradient.%s", moved->name);
-    s->failed = s->failed || name.failed;
-    const bool waits = !name.failed && ng_safetensors_find(s->file, name.bytes);
-    ng_free(name.bytes);
-    return waits;
-}
-
-static void add_parameter(training_state *s, const ng_optimizer *optimizer, int index)
-{
-    const ng_moved *moved = &optimizer->moved[index];
-    s->steps[index] = moved->steps;
-    s->waits[index] = gradient_waits(s, moved);
-    for (int k = 0; k < optimizer->states; k++) {
-        char prefix[32];
-        state_item item = {.stored = ng_stored_of("", moved->weight)};
-        item.stored.bytes = moved->state[k];
-        snprintf(prefix, sizeof prefix, "optimizer.%d.", k);
-        add_item(s, prefix, moved->name, item);
-    }
-    if (!s->waits[index]) return;
-    ng_tensor *gradient = ng_tensor_grad_slot(moved->weight);
-    if (gradient)
-        add_tensor(s, "gradient.", moved->name, gradient);
-    else
-        s->failed = true;
-}
-
-static void add_optimizer(training_state *s, const ng_training *self)
+static void add_copies(training_state *s, const ng_training *self)
 {
     const ng_optimizer *optimizer = self->with.optimizer;
     const int64_t position[] = {self->at.epoch, self->at.batch, self->at.step,
@@ -173,39 +94,61 @@ static void add_optimizer(training_state *s, const ng_training *self)
     add_copy(s, "training.position", NG_STORED_I64, NG_SHAPE(POSITIONS), s->position);
     s->rate = optimizer->lr;
     add_copy(s, "training.rate", NG_STORED_F64, NG_SCALAR, &s->rate);
+    add_modes(s, optimizer->module);
     s->steps = state_calloc(s, optimizer->count, sizeof *s->steps);
-    s->waits = state_calloc(s, optimizer->count, sizeof *s->waits);
-    for (int i = 0; i < optimizer->count && !s->failed; i++) add_parameter(s, optimizer, i);
+    for (int i = 0; s->steps && i < optimizer->count; i++) s->steps[i] = optimizer->moved[i].steps;
     add_copy(s, "optimizer.steps", NG_STORED_I64, NG_SHAPE(optimizer->count), s->steps);
-}
-
-static void add_tape(training_state *s, const ng_tape *tape)
-{
-    memcpy(s->streams, tape->seeded.state, sizeof(ng_rng));
-    memcpy(s->streams + 4, tape->rng.state, sizeof(ng_rng));
+    if (!self->with.tape) return;
+    memcpy(s->streams, self->with.tape->seeded.state, sizeof(ng_rng));
+    memcpy(s->streams + 4, self->with.tape->rng.state, sizeof(ng_rng));
     add_copy(s, "tape", NG_STORED_U64, NG_SHAPE(2, 4), s->streams);
 }
 
-static void add_kept(training_state *s, const ng_kept *kept)
+/* Whether a parameter's gradient waits for a step: in the file if one is read, else here. */
+static bool gradient_waits(training_state *s, const ng_moved *moved)
 {
-    const ng_shape shape = kept->kind == NG_STORED_U64 ? NG_SHAPE(4) : NG_SCALAR;
-    if (kept->tensor)
-        add_tensor(s, "", kept->name, kept->tensor);
-    else
-        add_item(
-            s, "", kept->name,
-            (state_item){.stored = {.kind = kept->kind, .shape = shape, .bytes = kept->memory}});
+    if (!s->file) return ng_has_new_gradient(moved);
+    ng_text name = {.function = s->function};
+    ng_text_print(&name, "gradient.%s", moved->name);
+    s->failed = s->failed || name.failed;
+    const bool waits = !name.failed && ng_stored_find(&s->file->list, name.bytes);
+    ng_free(name.bytes);
+    return waits;
+}
+
+static void add_parameter(training_state *s, const ng_optimizer *optimizer, int index)
+{
+    const ng_moved *moved = &optimizer->moved[index];
+    s->waits[index] = gradient_waits(s, moved);
+    for (int k = 0; k < optimizer->states; k++) {
+        char prefix[32];
+        ng_stored array = ng_stored_of(moved->weight);
+        array.bytes = moved->state[k];
+        array.tensor = NULL;
+        snprintf(prefix, sizeof prefix, "optimizer.%d.", k);
+        add_array(s, prefix, moved->name, array);
+    }
+    if (!s->waits[index]) return;
+    const ng_tensor *gradient = ng_tensor_grad_slot(moved->weight);
+    s->failed = s->failed || !gradient;
+    if (gradient) add_array(s, "gradient.", moved->name, ng_stored_of(gradient));
 }
 
 static void add_all(training_state *s, const ng_training *self)
 {
+    const ng_optimizer *optimizer = self->with.optimizer;
     s->settings.function = s->history.function = s->function;
     ng_training_print_settings(self, &s->settings);
     s->failed = s->settings.failed;
-    add_module(s, self->with.optimizer->module);
-    add_optimizer(s, self);
-    if (self->with.tape) add_tape(s, self->with.tape);
-    for (int64_t i = 0; i < self->n_kept; i++) add_kept(s, &self->kept[i]);
+    add_copies(s, self);
+    s->failed =
+        s->failed || !ng_stored_add_module(s->function, &s->list, "module.", optimizer->module);
+    s->waits = state_calloc(s, optimizer->count, sizeof *s->waits);
+    for (int i = 0; i < optimizer->count && !s->failed; i++) add_parameter(s, optimizer, i);
+    for (int64_t i = 0; i < self->kept.count; i++) {
+        const ng_stored *kept = &self->kept.arrays[i];
+        add_array(s, "", kept->name, kept->tensor ? ng_stored_of(kept->tensor) : *kept);
+    }
 }
 
 /* ---- Write --------------------------------------------------------------------------------- */
@@ -221,15 +164,11 @@ static older_path older_of(const char *path, int64_t number)
     return name;
 }
 
-/* Links the file at the path to PATH.0, or copies it if the file system has no links. */
-static ng_status keep_present(const char *function, const char *path)
+static ng_status copy_file(const char *function, const char *from, const char *to)
 {
-    const older_path name = older_of(path, 0);
-    unlink(name.text);
-    if (linkat(AT_FDCWD, path, AT_FDCWD, name.text, AT_SYMLINK_FOLLOW) == 0) return NG_OK;
     int64_t size;
-    char *bytes = ng_file_read(function, path, &size);
-    const ng_status status = bytes ? ng_file_write(name.text, bytes, size) : ng_newest_status();
+    char *bytes = ng_file_read(function, from, &size);
+    const ng_status status = bytes ? ng_file_write(to, bytes, size) : ng_newest_status();
     ng_free(bytes);
     return status;
 }
@@ -246,19 +185,19 @@ static ng_status move_older(const char *function, const char *path, int64_t keep
 }
 
 /* Writes the new file, and then moves the older ones. */
-static ng_status replace_state(const ng_training *self, const training_state *s, ng_stored *arrays)
+static ng_status replace_state(const ng_training *self, training_state *s)
 {
     const ng_stored_text texts[] = {
         {"history", s->history.bytes}, {"normgrad", ng_version()}, {"settings", s->settings.bytes}};
     const int first = self->with.history ? 0 : 1;
     const bool keeps = self->with.keep > 1 && access(self->path, F_OK) == 0;
-    ng_status status = keeps ? keep_present(s->function, self->path) : NG_OK;
+    const older_path present = older_of(self->path, 0);
+    ng_status status = keeps ? copy_file(s->function, self->path, present.text) : NG_OK;
     if (status != NG_OK) return status;
-    status = ng_safetensors_write(s->function, self->path, arrays, (int)s->count, texts + first,
-                                  3 - first);
+    status = ng_safetensors_write(s->function, self->path, &s->list, texts + first, 3 - first);
     if (!keeps) return status;
     if (status == NG_OK) return move_older(s->function, self->path, self->with.keep);
-    unlink(older_of(self->path, 0).text);
+    unlink(present.text);
     return status;
 }
 
@@ -268,64 +207,36 @@ ng_status ng_training_write(const char *function, ng_training *self)
     training_state s = {.function = function};
     add_all(&s, self);
     if (self->with.history) ng_history_print(self->with.history, true, &s.history);
-    s.failed = s.failed || s.history.failed;
-    ng_stored *arrays = state_calloc(&s, s.count, sizeof *arrays);
-    for (int64_t i = 0; arrays && i < s.count; i++) arrays[i] = s.items[i].stored;
-    const ng_status status = arrays ? replace_state(self, &s, arrays) : ng_newest_status();
-    ng_free(arrays);
+    const bool made = !s.failed && !s.history.failed;
+    const ng_status status = made ? replace_state(self, &s) : ng_newest_status();
     state_free(&s);
     return status;
 }
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* Finds the array of each item; the file may have no others. */
-static bool match_items(training_state *s)
+/* Pairs the arrays with the file's, which must have the same dtypes. */
+static bool match_state(training_state *s)
 {
-    for (int64_t i = 0; i < s->count; i++) {
-        state_item *item = &s->items[i];
-        const ng_stored *own = &item->stored, *found = ng_safetensors_find(s->file, own->name);
-        if (!found) return ng_refuse(s->file->origin, NG_EVALUE, "\"%s\" is missing", own->name);
-        if (!ng_shape_equal(found->shape, own->shape))
-            return ng_refuse(s->file->origin, NG_ESHAPE, "\"%s\" of shape %s, expected %s",
-                             own->name, ng_shape_print(found->shape).text,
-                             ng_shape_print(own->shape).text);
-        if (found->kind != own->kind)
-            return ng_refuse(s->file->origin, NG_EDTYPE, "\"%s\" in %s, expected %s", own->name,
-                             ng_stored_name(found->kind), ng_stored_name(own->kind));
-        item->found = found;
-    }
-    for (int64_t i = 0; i < s->file->count && s->count < s->file->count; i++) {
-        bool used = false;
-        for (int64_t k = 0; k < s->count && !used; k++)
-            used = s->items[k].found == &s->file->arrays[i];
-        if (!used)
-            return ng_refuse(s->file->origin, NG_EVALUE, "\"%s\" is nothing that is kept here",
-                             s->file->arrays[i].name);
+    if (!ng_safetensors_match(s->file, &s->list, false)) return false;
+    for (int64_t i = 0; i < s->list.count; i++) {
+        const ng_stored *own = &s->list.arrays[i];
+        if (own->pair->kind != own->kind)
+            return ng_refuse(s->file->origin, NG_EDTYPE, "has \"%s\" in %s, expected %s", own->name,
+                             ng_stored_name(own->pair->kind), ng_stored_name(own->kind));
     }
     return true;
 }
 
-static void copy_item(const state_item *item)
+/* Reads the arrays from..to - 1. */
+static void read_arrays(const training_state *s, int64_t from, int64_t to)
 {
-    const int64_t width = ng_stored_width(item->stored.kind);
-    if (item->found->size > 0)
-        memcpy(item->stored.bytes, item->found->bytes, (size_t)(item->found->size * width));
-    if (item->tensor) ng_touch(item->tensor);
-}
-
-/* A generator whose state is all zeros would give nothing else. */
-static bool generators_run(const training_state *s)
-{
-    static const uint64_t zeros[4];
-    for (int64_t i = 0; i < s->count; i++) {
-        const ng_stored *found = s->items[i].found;
-        for (int64_t at = 0; found->kind == NG_STORED_U64 && at < found->size; at += 4)
-            if (memcmp((const char *)found->bytes + 8 * at, zeros, sizeof zeros) == 0)
-                return ng_refuse(s->file->origin, NG_EPARSE, "\"%s\" is no generator's state",
-                                 found->name);
+    for (int64_t i = from; i < to; i++) {
+        const ng_stored *own = &s->list.arrays[i];
+        const size_t bytes = (size_t)(own->size * ng_stored_width(own->kind));
+        if (bytes > 0) memcpy(own->bytes, own->pair->bytes, bytes);
+        if (own->tensor) ng_touch(own->tensor);
     }
-    return true;
 }
 
 static bool position_accepted(const training_state *s)
@@ -334,6 +245,19 @@ static bool position_accepted(const training_state *s)
         if (s->position[i] < 0 || (i != AT_SIZE && s->position[i] > INT64_MAX / 2))
             return ng_refuse(s->file->origin, NG_EPARSE, "\"training.position\" is no position");
     return true;
+}
+
+static void set_modes(const training_state *s, ng_module *module)
+{
+    ng_module *layer;
+    for (int i = 0; (layer = (ng_module *)ng_module_layer(module, i)); i++) {
+        layer->training = s->modes[i] & MODE_TRAINING;
+        layer->frozen = s->modes[i] & MODE_FROZEN;
+        for (int k = 0; k < layer->registry->count; k++) {
+            const ng_entry *entry = &layer->registry->entries[k];
+            if (entry->kind == NG_ENTRY_PARAMETER) entry->tensor->requires_grad = !layer->frozen;
+        }
+    }
 }
 
 static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, bool changed)
@@ -352,29 +276,26 @@ static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, b
     }
 }
 
-/* Nothing fails from here on. */
+/* Cannot fail. */
 static void commit_state(const training_state *s, ng_training *self, ng_history *history,
                          bool changed)
 {
-    for (int64_t i = 0; i < s->count; i++)
-        if (!s->items[i].copied) copy_item(&s->items[i]);
+    read_arrays(s, s->copies, s->list.count);
     set_modes(s, self->with.optimizer->module);
     commit_optimizer(s, self->with.optimizer, changed);
     if (self->with.tape) {
         memcpy(self->with.tape->seeded.state, s->streams, sizeof(ng_rng));
         memcpy(self->with.tape->rng.state, s->streams + 4, sizeof(ng_rng));
     }
-    if (history) ng_history_swap(self->with.history, history);
+    if (history) ng_history_swap_blocks(self->with.history, history);
     self->at = (ng_position){s->position[AT_EPOCH], s->position[AT_BATCH], s->position[AT_STEP]};
     self->size = s->position[AT_SIZE];
     self->in_epoch = self->resumed = s->position[AT_IN_EPOCH];
 }
 
-/* The history of the file, by way of a copy, which parsing changes. */
-static ng_history *read_history(training_state *s)
+/* Parses a copy of the file's history, because parsing changes the text. */
+static ng_history *read_history(training_state *s, const char *text)
 {
-    const char *text = ng_safetensors_text(s->file, "history");
-    if (!text) return ng_refuse(s->file->origin, NG_EVALUE, "\"history\" is missing"), NULL;
     ng_text_add(&s->history, text, (int64_t)strlen(text));
     if (s->history.failed) return NULL;
     return ng_history_parse(s->function, s->file->origin.path, true, s->history.bytes,
@@ -384,6 +305,7 @@ static ng_history *read_history(training_state *s)
 static bool read_state(training_state *s, ng_training *self, bool changed)
 {
     const char *settings = ng_safetensors_text(s->file, "settings");
+    const char *text = ng_safetensors_text(s->file, "history");
     if (!settings)
         return ng_refuse(s->file->origin, NG_EVALUE,
                          "no training's file, or one of version 0.2 and older");
@@ -391,14 +313,14 @@ static bool read_state(training_state *s, ng_training *self, bool changed)
     if (s->failed ||
         !ng_training_same_settings(s->file->origin, settings, s->settings.bytes, changed))
         return false;
-    if (!self->with.history && ng_safetensors_text(s->file, "history"))
-        return ng_refuse(s->file->origin, NG_EVALUE, "\"history\" is nothing that is kept here");
-    if (!match_items(s)) return false;
-    for (int64_t i = 0; i < s->count; i++)
-        if (s->items[i].copied) copy_item(&s->items[i]);
-    if (!position_accepted(s) || !generators_run(s)) return false;
-    ng_history *history = self->with.history ? read_history(s) : NULL;
-    if (self->with.history && !history) return false;
+    if (!text != !self->with.history)
+        return ng_refuse(s->file->origin, NG_EVALUE, "has %s history, and the training has %s",
+                         text ? "a" : "no", text ? "none" : "one");
+    if (!match_state(s)) return false;
+    read_arrays(s, 0, s->copies);
+    if (!position_accepted(s)) return false;
+    ng_history *history = text ? read_history(s, text) : NULL;
+    if (text && !history) return false;
     commit_state(s, self, history, changed);
     ng_history_free(history);
     return true;

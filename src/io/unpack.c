@@ -71,15 +71,11 @@ static int64_t unpack_some(ng_source *source, void *to, int64_t count)
 
 uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
 {
-    static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190,
-                                       0x6b6b51f4, 0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344,
-                                       0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278,
-                                       0xbdbdf21c}; /* of four bits */
     const unsigned char *at = bytes;
     crc = ~crc;
     for (int64_t i = 0; i < count; i++) {
-        crc = table[(crc ^ at[i]) & 15] ^ crc >> 4;
-        crc = table[(crc ^ at[i] >> 4) & 15] ^ crc >> 4;
+        crc ^= at[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
     }
     return ~crc;
 }
@@ -137,7 +133,8 @@ static bool is_gzip(const char *at, const char *end)
     return end - at >= 2 && (unsigned char)at[0] == 0x1f && (unsigned char)at[1] == 0x8b;
 }
 
-/* Adds the content of one member, whose checksum zlib compares; where it ends, or NULL. */
+/* Adds the content of one member and returns where the member ends, or NULL. zlib compares the
+ * checksum. */
 static const char *gunzip_member(ng_origin origin, const char *at, const char *end, ng_text *out)
 {
     unsigned char piece[1 << 14];
@@ -150,17 +147,14 @@ static const char *gunzip_member(ng_origin origin, const char *at, const char *e
     return made == 0 && !out->failed ? (const char *)source.next : NULL;
 }
 
-/* The content of a gzip file: all its members, one after the other. Zero bytes at the end are
- * padding, as on tapes. */
+/* Returns the content of a gzip file: of all its members, one after the other. */
 static char *gunzip(ng_origin origin, const char *at, int64_t count, int64_t *size)
 {
     ng_text out = {.function = origin.function};
     ng_text_add(&out, "", 0);
     const char *const end = at + count;
-    do {
-        at = gunzip_member(origin, at, end, &out);
-        while (at && at < end && *at == '\0') at++;
-    } while (at && is_gzip(at, end));
+    do at = gunzip_member(origin, at, end, &out);
+    while (at && is_gzip(at, end));
     if (at && at < end) ng_refuse(origin, NG_EPARSE, "bytes after its end that are not gzip's");
     *size = out.count;
     if (at == end) return out.bytes;

@@ -15,16 +15,17 @@ typedef struct {
 } ng_source;
 
 /* Begins to hand out `count` bytes. False with NG_ENOMEM, or with NG_EPARSE if they are packed and
- * the library was built without zlib. ng_source_end frees what this takes, and may be called after
- * a failure. */
+ * the library was built without zlib. ng_source_end frees what this allocates, also after a
+ * failure. */
 bool ng_source_begin(ng_source *source, ng_origin origin, const void *bytes, int64_t count,
                      ng_packing packing);
 void ng_source_end(ng_source *source);
 
-/* Hands out at most `count` bytes: how many; 0 at the end; -1 with NG_EPARSE for damaged ones. */
+/* Hands out at most `count` bytes and returns how many: 0 at the end, -1 with NG_EPARSE if they are
+ * damaged. */
 int64_t ng_source_some(ng_source *source, void *to, int64_t count);
 
-/* Hands out `count` bytes; NG_EPARSE if there are fewer. */
+/* Hands out `count` bytes. NG_EPARSE if there are fewer. */
 bool ng_source_all(ng_source *source, void *to, int64_t count);
 
 /* CRC-32 of gzip and zip, continued from an earlier one or from 0. */

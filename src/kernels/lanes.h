@@ -25,7 +25,7 @@
 #define NG_NO_ORDER _Pragma("GCC ivdep")
 #endif
 
-/* The file isa_ISA.h defines for the instruction set ISA:
+/* The instruction set's file defines:
  *
  *     NG_VECTOR               bytes in a vector; f64vec is one of doubles, f32vec one of floats
  *     NG_FUSES                whether a b + c is rounded once
@@ -39,11 +39,21 @@
  *                             them; stream_end orders them before later stores
  *     fused_f32vec, _f64vec   a b + c of each element, as fused()
  *     sum_f64vec              the sum of the elements, in a fixed order */
-#define ISA_TEXT_OF(file) #file
-#define ISA_TEXT(file) ISA_TEXT_OF(file)
-#define ISA_FILE_OF(isa) ISA_TEXT(isa_##isa.h)
-#define ISA_FILE(isa) ISA_FILE_OF(isa)
-#include ISA_FILE(ISA)
+#define ISA_NUMBER_OF(isa) NG_ISA_##isa
+#define ISA_NUMBER(isa) ISA_NUMBER_OF(isa)
+#define NG_ISA_baseline 0
+#define NG_ISA_avx2 1
+#define NG_ISA_avx512 2
+#define NG_ISA_neon 3
+#if ISA_NUMBER(ISA) == NG_ISA_avx512
+#include "kernels/isa_avx512.h"
+#elif ISA_NUMBER(ISA) == NG_ISA_avx2
+#include "kernels/isa_avx2.h"
+#elif ISA_NUMBER(ISA) == NG_ISA_neon
+#include "kernels/isa_neon.h"
+#else
+#include "kernels/isa_baseline.h"
+#endif
 
 /* Sums run in `LANES` doubles side by side, whose order of addition is fixed by the source. */
 #define LANES ((int)(NG_VECTOR / sizeof(double)))

@@ -11,14 +11,13 @@ static MPI_Comm of(void *with) { return *(MPI_Comm *)with; }
 
 static void keep(ng_group_request *request, MPI_Request mpi) { memcpy(request, &mpi, sizeof mpi); }
 
-/* MPI counts in int: bytes, or where they are too many for it, numbers of 4. */
-static int count_of(MPI_Comm comm, size_t bytes, MPI_Datatype *type)
+/* MPI counts in int. */
+static int count_of(void *with, int64_t count)
 {
-    *type = bytes <= INT_MAX ? MPI_BYTE : MPI_UINT32_T;
-    if (bytes <= INT_MAX) return (int)bytes;
-    if (bytes / 4 <= INT_MAX && bytes % 4 == 0) return (int)(bytes / 4);
-    fprintf(stderr, "ng_mpi_group: %zu bytes in one message, more than MPI takes\n", bytes);
-    MPI_Abort(comm, 1);
+    if (count <= INT_MAX) return (int)count;
+    fprintf(stderr, "ng_mpi_group: a message of %lld, expected at most %d\n", (long long)count,
+            INT_MAX);
+    MPI_Abort(of(with), 1);
     return 0;
 }
 
@@ -26,9 +25,7 @@ static void mpi_send(void *with, int to, int tag, const void *data, size_t bytes
                      ng_group_request *request)
 {
     MPI_Request mpi;
-    MPI_Datatype type;
-    const int count = count_of(of(with), bytes, &type);
-    MPI_Isend(data, count, type, to, tag, of(with), &mpi);
+    MPI_Isend(data, count_of(with, (int64_t)bytes), MPI_BYTE, to, tag, of(with), &mpi);
     keep(request, mpi);
 }
 
@@ -36,9 +33,7 @@ static void mpi_receive(void *with, int from, int tag, void *data, size_t bytes,
                         ng_group_request *request)
 {
     MPI_Request mpi;
-    MPI_Datatype type;
-    const int count = count_of(of(with), bytes, &type);
-    MPI_Irecv(data, count, type, from, tag, of(with), &mpi);
+    MPI_Irecv(data, count_of(with, (int64_t)bytes), MPI_BYTE, from, tag, of(with), &mpi);
     keep(request, mpi);
 }
 
@@ -57,13 +52,8 @@ static void mpi_sum(void *with, void *data, int64_t count, ng_dtype dtype,
                     ng_group_request *request)
 {
     MPI_Request mpi;
-    if (count > INT_MAX) {
-        fprintf(stderr, "ng_mpi_group: %lld numbers in one sum, more than MPI takes\n",
-                (long long)count);
-        MPI_Abort(of(with), 1);
-    }
-    MPI_Iallreduce(MPI_IN_PLACE, data, (int)count, dtype == NG_F32 ? MPI_FLOAT : MPI_DOUBLE,
-                   MPI_SUM, of(with), &mpi);
+    MPI_Iallreduce(MPI_IN_PLACE, data, count_of(with, count),
+                   dtype == NG_F32 ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM, of(with), &mpi);
     keep(request, mpi);
 }
 

@@ -2,7 +2,7 @@
 #include "optim/optimizer.h"
 #include <math.h>
 
-/* The index-th parameter's gradient, or NULL where an optimizer has used it or there is none. */
+/* The parameter's gradient; NULL if there is none or an optimizer has used it. */
 static ng_tensor *fresh_gradient(const ng_named_tensor *parameter)
 {
     const ng_tensor *weight = parameter->tensor;
@@ -10,7 +10,7 @@ static ng_tensor *fresh_gradient(const ng_named_tensor *parameter)
 }
 
 /* sqrt(sum g^2) = most * root, so that no square leaves the range of double; most is the largest
- * |g|, or what is not finite where there is such a thing. */
+ * |g|, or the first that is not finite. */
 typedef struct {
     double most, root;
 } norm;

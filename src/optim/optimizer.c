@@ -29,16 +29,6 @@ static void *state_new(const char *function, const ng_optimizer *self, ng_moved 
     return slab;
 }
 
-/* Replaces the state by a zeroed one; on failure the old one stays. */
-static bool renew_state(const char *function, ng_optimizer *self)
-{
-    void *slab = state_new(function, self, self->moved, self->count);
-    if (!slab) return false;
-    ng_free(self->state);
-    self->state = slab;
-    return true;
-}
-
 /* ---- Groups -------------------------------------------------------------------------------- */
 
 /* Whether the whole name matches the pattern, in which * matches any characters. */
@@ -99,8 +89,7 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
         !ng_optimizer_current(function, optimizer) ||
         !group_accepted(function, optimizer, &options))
         return ng_newest_status();
-    const int64_t bytes = (int64_t)strlen(options.pattern) + 1;
-    char *pattern = ng_calloc(function, bytes, 1);
+    char *pattern = ng_copy_text(function, options.pattern);
     ng_parameter_group *grown = pattern ? ng_grow(function, optimizer->groups, optimizer->n_groups,
                                                   optimizer->n_groups + 1, sizeof *grown)
                                         : NULL;
@@ -108,7 +97,6 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
         ng_free(pattern);
         return ng_newest_status();
     }
-    memcpy(pattern, options.pattern, (size_t)bytes);
     const bool decays = ng_option_given(options.weight_decay);
     optimizer->groups = grown;
     grown[optimizer->n_groups++] =
@@ -206,23 +194,25 @@ void ng_optimizer_free(ng_optimizer *optimizer)
 
 static const char step_name[] = "ng_optimizer_step";
 
-/* The first parameter whose dtype is not that of its state. */
-static const ng_moved *first_converted(const ng_optimizer *self)
-{
-    for (int i = 0; i < self->count; i++)
-        if (self->moved[i].weight->dtype != self->moved[i].dtype) return &self->moved[i];
-    return NULL;
-}
-
+/* Before the first step, a change of dtype gives zeroed state of that dtype. After it, it is an
+ * error. */
 static ng_status follow_dtype(const char *function, ng_optimizer *self)
 {
-    const ng_moved *converted = first_converted(self);
+    const ng_moved *converted = NULL;
+    for (int i = 0; i < self->count && !converted; i++)
+        if (self->moved[i].weight->dtype != self->moved[i].dtype) converted = &self->moved[i];
     if (!converted) return NG_OK;
-    if (self->steps == 0) return renew_state(function, self) ? NG_OK : NG_ENOMEM;
-    return ng_fail(NG_ESTATE,
-                   "%s: \"%s\" is %s now and was %s at the first step, expected no change after it",
-                   function, converted->name, ng_dtype_name(converted->weight->dtype),
-                   ng_dtype_name(converted->dtype));
+    if (self->steps > 0)
+        return ng_fail(
+            NG_ESTATE,
+            "%s: \"%s\" is %s now and was %s at the first step, expected no change after it",
+            function, converted->name, ng_dtype_name(converted->weight->dtype),
+            ng_dtype_name(converted->dtype));
+    void *state = state_new(function, self, self->moved, self->count);
+    if (!state) return NG_ENOMEM;
+    ng_free(self->state);
+    self->state = state;
+    return NG_OK;
 }
 
 bool ng_optimizer_current(const char *function, ng_optimizer *self)

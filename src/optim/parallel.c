@@ -104,60 +104,30 @@ static bool same_everywhere(ng_group *group, uint64_t number, double *all, int *
     return *other < 0;
 }
 
-/* Compares layer by layer, to name the first that differs. */
-static bool same_layers(const ng_module *module, ng_group *group, double *all)
-{
-    int other;
-    const ng_module *layer;
-    for (int i = 0; (layer = ng_module_layer(module, i)); i++) {
-        const char *path = ng_module_path(module, layer);
-        if (same_everywhere(group, digest_of_layer(path, layer), all, &other)) continue;
-        char *settings = other >= 0 ? ng_module_settings(maker, layer) : NULL;
-        if (settings)
-            ng_fail(NG_ESTATE,
-                    "%s: rank %d differs from rank 0 at layer %d of the network, in name, class or "
-                    "settings; here that is \"%s\", %s(%s)",
-                    maker, other, i, path, layer->type->name, settings);
-        ng_free(settings);
-        return false;
-    }
-    return true;
-}
-
-static bool same_tensors(const ng_module *module, ng_group *group, double *all)
-{
-    int other;
-    ng_named_tensor named;
-    const int parameters = parallel_count_of(module, NG_ENTRY_PARAMETER);
-    for (int i = 0; tensor_at(module, parameters, i, &named); i++) {
-        if (same_everywhere(group, digest_of_tensor(&named), all, &other)) continue;
-        if (other >= 0)
-            ng_fail(NG_ESTATE,
-                    "%s: rank %d differs from rank 0 at tensor %d of the network, in name, shape, "
-                    "dtype or freezing; here that is %s %s %s of %s",
-                    maker, other, i, named.name, ng_dtype_name(named.tensor->dtype),
-                    ng_shape_print(named.tensor->shape).text, named.owner->type->name);
-        return false;
-    }
-    return true;
-}
-
+/* Compares the layers, then the parameters and buffers. */
 static bool same_network(const ng_module *module, ng_group *group, double *all)
 {
-    const int counts[] = {parallel_count_of(module, NG_ENTRY_CHILD),
-                          parallel_count_of(module, NG_ENTRY_PARAMETER),
-                          parallel_count_of(module, NG_ENTRY_BUFFER)};
+    const int layers = parallel_count_of(module, NG_ENTRY_CHILD) + 1;
+    const int parameters = parallel_count_of(module, NG_ENTRY_PARAMETER);
+    const int count = layers + parameters + parallel_count_of(module, NG_ENTRY_BUFFER);
     int other;
-    for (int i = 0; i < 3; i++) {
-        if (same_everywhere(group, (uint64_t)counts[i], all, &other)) continue;
-        if (other >= 0)
-            ng_fail(NG_ESTATE,
-                    "%s: rank %d has a network of other layers than rank 0; here it has %d layers, "
-                    "%d parameters and %d buffers",
-                    maker, other, counts[0] + 1, counts[1], counts[2]);
-        return false;
+    bool same = same_everywhere(group, (uint64_t)count, all, &other);
+    const char *path = "";
+    for (int i = 0; i < count && same; i++) {
+        const ng_module *layer = i < layers ? ng_module_layer(module, i) : NULL;
+        ng_named_tensor named = {0};
+        if (!layer) tensor_at(module, parameters, i - layers, &named);
+        path = layer ? ng_module_path(module, layer) : named.name;
+        same = same_everywhere(
+            group, layer ? digest_of_layer(path, layer) : digest_of_tensor(&named), all, &other);
     }
-    return same_layers(module, group, all) && same_tensors(module, group, all);
+    if (!same && other >= 0)
+        ng_fail(
+            NG_ESTATE,
+            "%s: rank %d differs from rank 0 at \"%s\", expected a network with the same names, "
+            "classes, settings, shapes, dtypes and freezing",
+            maker, other, path);
+    return same;
 }
 
 static bool share_values(ng_module *module, ng_group *group)

@@ -1,4 +1,4 @@
-/* How the files of ops and layers write their cases down.
+/* How the files of ops and layers list their cases.
  *
  *     NG_CASE_CALL(case_exp, ng_exp(tape, in[0]))
  *     const ng_case ng_op_cases_file[] = {
@@ -6,7 +6,7 @@
  *     };
  *     const int ng_op_cases_file_count = NG_CASE_COUNT(ng_op_cases_file);
  *
- * after the name of the file; ng_layer_cases_file where it is a layer's. The file's line in
+ * `file` is the name of the file. A layer's list is ng_layer_cases_file. The file's line in
  * ops/cases.def or norms/cases.def makes the tests run them.
  */
 #ifndef NG_TAPE_CASE_H

@@ -18,20 +18,12 @@ typedef struct ng_gradient_hook {
     const ng_node *last; /* the op of the pass that is the last to add to it; NULL if none does */
 } ng_gradient_hook;
 
-/* Sets a hook, whose first four fields the caller has filled in, on its leaf; removes it. */
+/* Sets a hook on its leaf, after the caller has set the first four fields; removes it. */
 void ng_hook(ng_gradient_hook *hook);
 void ng_unhook(ng_gradient_hook *hook);
 
 /* ng_backward of factor * loss, in which hooks are called. A hook whose leaf the loss does not
  * depend on is not called. */
 ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *loss, double factor);
-
-/* ---- For the sweep ------------------------------------------------------------------------- */
-
-/* Finds `last` of all hooks in the graph that ends with `newest`. */
-void ng_hooks_prepare(const ng_node *newest);
-
-/* Calls the hooks of the leaves that this op was the last to add to. */
-void ng_hooks_call(const ng_node *node);
 
 #endif

@@ -4,8 +4,8 @@
  * must not move with it. In NG_TAPE_REMEMBER the tape keeps the value of each ng_detach, in the
  * order of the calls; in NG_TAPE_REPLAY it hands these values out again. In both modes dropout's
  * stream restarts at every reset, and running statistics stay as they are. While a gradient is
- * taken the tape is live: what a gradient rule detaches is not kept, or a second gradient that has
- * lost a dependence would pass.
+ * taken the tape is live: values that a gradient rule detaches are not kept. If they were, a second
+ * gradient that lacks a term would pass.
  */
 #ifndef NG_TAPE_REPLAY_H
 #define NG_TAPE_REPLAY_H
@@ -18,7 +18,7 @@ typedef enum { NG_TAPE_LIVE = 0, NG_TAPE_REMEMBER, NG_TAPE_REPLAY } ng_tape_mode
 /* One call of ng_detach. */
 typedef struct {
     ng_tensor *value;  /* a copy, made in NG_TAPE_REMEMBER */
-    const char *op;    /* that made it; NULL for a leaf and for what was not recorded */
+    const char *op;    /* that made it; NULL for a leaf and for an unrecorded result */
     const char *place; /* of the call, "my_norm.c:42" */
     bool by_definition;
     bool moves; /* NG_TAPE_REPLAY: hand out the value of this run, not the copy */

@@ -1,6 +1,6 @@
 /* The reverse sweep: from the newest node to the oldest, each op turns the cotangent of its output
  * into gradients of its inputs (run_node, walk). The rest of this file decides where a gradient is
- * written, and differentiates gradients that are recorded. */
+ * written. */
 #include "core/error.h"
 #include "kernels/kernels.h"
 #include "tape/hook.h"
@@ -11,21 +11,22 @@
 typedef struct {
     const char *function; /* the public name, for messages */
     ng_tape *tape;
-    bool record;        /* gradients are recorded ops themselves */
-    bool to_leaves;     /* gradients of leaves go into the leaves */
-    bool selected;      /* gradients only of tensors marked `wanted` */
+
+    /* ng_backward: gradients go into the leaves. */
     ng_tensor *reached; /* the leaves so far, linked by next_leaf */
     bool zero_gradient; /* a gradient of zero has ended a path */
     bool hooked;        /* leaves may have hooks */
 
-    ng_tensor *const *inputs; /* of ng_gradients: what was asked for, and found so far */
-    ng_tensor **gradients;
+    /* ng_gradients: only for tensors marked `wanted`. */
+    ng_tensor *const *inputs; /* what was asked for; NULL in ng_backward */
+    ng_tensor **gradients;    /* found so far */
     int n_inputs;
+    bool record; /* gradients are recorded ops themselves */
 } sweep;
 
 static bool wants(const sweep *s, const ng_tensor *x)
 {
-    return s->selected ? x->wanted : x->requires_grad;
+    return s->inputs ? x->wanted : x->requires_grad;
 }
 
 /* Whether the gradient of the node's i-th input is wanted: not if it was frozen at recording, since
@@ -50,7 +51,7 @@ static void clear_cotangent(ng_tensor *x)
 
 /* ---- Where gradients are put -------------------------------------------------------------- */
 
-static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
+static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return !s->inputs && !x->node; }
 
 /* Memory for the first gradient that arrives at a tensor. For a leaf it is the leaf's own gradient,
  * unless that is NG_GRAD_NEW: then it is separate memory, which finish_leaves adds to it after a
@@ -129,15 +130,11 @@ static void clear_slots(const ng_node *node, const ng_slot *slots)
             memset(slots[i].data, 0, sweep_bytes(node->inputs[i]));
 }
 
-enum { FEW = 3 }; /* inputs, for which the lists below stand on the stack */
-
 /* Runs the op's backward kernel on the gradients of its inputs. If a tensor is an input twice, its
  * second gradient is computed in separate memory and added. */
 static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
 {
-    ng_slot few[FEW] = {{NULL, false}};
-    ng_slot *slots =
-        node->n_inputs <= FEW ? few : zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
+    ng_slot *slots = zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
     if (!slots) return false;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
@@ -161,25 +158,6 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
     return true;
 }
 
-/* Runs the op's gradient rule, whose ops are recorded if the sweep records. */
-static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
-{
-    const int64_t failures = ng_failures();
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!leads_to(s, node, i)) dx[i] = NG_NONE;
-    const bool was = ng_tape_set_recording(s->tape, s->record);
-    node->op->gradient(s->tape, node, dy, dx);
-    ng_tape_set_recording(s->tape, was);
-    for (int i = 0; i < node->n_inputs; i++) {
-        if (!leads_to(s, node, i) || dx[i]) continue;
-        if (ng_failures() == failures)
-            ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave no gradient of operand %d",
-                    s->function, node->op->name, i + 1);
-        return false;
-    }
-    return true;
-}
-
 static bool gradient_fits(const sweep *s, const ng_op *op, const ng_tensor *dx, const ng_tensor *x)
 {
     if (dx->dtype == x->dtype && ng_shape_equal(dx->shape, x->shape)) return true;
@@ -189,39 +167,32 @@ static bool gradient_fits(const sweep *s, const ng_op *op, const ng_tensor *dx, 
     return false;
 }
 
-static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary);
-
-/* The cotangent of an input, saved while the gradient of one node is computed separately. */
-typedef struct {
-    ng_tensor *cotangent;
-    bool owned;
-} saved_cotangent;
-
-static saved_cotangent *save_cotangents(ng_tape *tape, const ng_node *node)
+/* Runs the op's gradient rule and adds its results to the inputs' gradients. The rule's ops are
+ * recorded if the sweep records. */
+static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy)
 {
-    saved_cotangent *saved = ng_tape_memory(tape, (size_t)node->n_inputs * sizeof *saved);
-    if (!saved) return NULL;
-    for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *x = node->inputs[i];
-        saved[i] = (saved_cotangent){x->cotangent, x->cotangent_owned};
-    }
+    const int64_t failures = ng_failures();
+    ng_tensor **dx = zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
+    if (!dx) return false;
     for (int i = 0; i < node->n_inputs; i++)
-        if (!ng_is_none(node->inputs[i])) clear_cotangent(node->inputs[i]);
-    return saved;
-}
-
-static void restore_cotangents(const ng_node *node, const saved_cotangent *saved, ng_tensor **dx)
-{
+        if (!leads_to(s, node, i)) dx[i] = NG_NONE;
+    const bool was = ng_tape_set_recording(s->tape, s->record);
+    node->op->gradient(s->tape, node, dy, dx);
+    ng_tape_set_recording(s->tape, was);
+    s->tape->function = s->function;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
-        if (!appears_before(node, i)) dx[i] = x->cotangent;
+        if (!leads_to(s, node, i)) continue;
+        if (!dx[i] && ng_failures() == failures)
+            ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave no gradient of operand %d",
+                    s->function, node->op->name, i + 1);
+        if (!dx[i]) return false;
+        if (ng_is_none(dx[i]))
+            s->zero_gradient = true;
+        else if (!gradient_fits(s, node->op, dx[i], x) || !deliver(s, x, dx[i]))
+            return false;
     }
-    for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *x = node->inputs[i];
-        if (ng_is_none(x)) continue;
-        x->cotangent = saved[i].cotangent;
-        x->cotangent_owned = saved[i].owned;
-    }
+    return true;
 }
 
 /* Marks the outputs of nodes with marked inputs, from `oldest` on. */
@@ -232,40 +203,37 @@ static void mark_from(const ng_node *oldest)
             node->output->wanted = node->required[i] && node->inputs[i]->wanted;
 }
 
-/* The gradient of a fused op by its definition: records the definition at the end of the tape, and
- * sweeps back to where it began. */
-static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
-{
-    const ng_node *boundary = s->tape->last;
-    const bool was = ng_tape_set_recording(s->tape, true);
-    ng_tensor *y = node->op->definition(s->tape, node);
-    ng_tape_set_recording(s->tape, was);
-    if (!y || !gradient_fits(s, node->op, dy, y)) return false;
+static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary);
 
-    const saved_cotangent *saved = save_cotangents(s->tape, node);
-    if (!saved) return false;
-    sweep inner = {
-        .function = s->function, .tape = s->tape, .record = s->record, .selected = s->selected};
-    if (s->selected) mark_from(boundary->next);
-    const bool done =
-        !wants(&inner, y) || (deliver(&inner, y, dy) && walk(&inner, s->tape->last, boundary));
-    restore_cotangents(node, saved, dx);
-    return done;
+/* The node for its definition: an input that was frozen when the op was recorded is a constant,
+ * even if it was unfrozen since. */
+static bool copy_with_constants(ng_tape *tape, const ng_node *node, ng_node *copy)
+{
+    *copy = *node;
+    copy->inputs = ng_tape_memory(tape, (size_t)node->n_inputs * sizeof *copy->inputs);
+    for (int i = 0; i < node->n_inputs && copy->inputs; i++) {
+        ng_tensor *x = node->inputs[i];
+        const bool unfrozen = x->requires_grad && !node->required[i];
+        copy->inputs[i] = unfrozen ? ng_result_view(tape, x, x->shape) : x;
+        if (!copy->inputs[i]) return false;
+    }
+    return copy->inputs;
 }
 
-static bool deliver_all(sweep *s, const ng_node *node, ng_tensor *const *dx)
+/* Differentiates a fused op by its definition: records it at the end of the tape and sweeps back to
+ * where it began. Its gradients arrive at the node's inputs. */
+static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *dy)
 {
-    s->tape->function = s->function;
-    for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *x = node->inputs[i];
-        if (!leads_to(s, node, i)) continue;
-        if (!dx[i] || ng_is_none(dx[i])) {
-            s->zero_gradient = true;
-            continue;
-        }
-        if (!gradient_fits(s, node->op, dx[i], x) || !deliver(s, x, dx[i])) return false;
-    }
-    return true;
+    ng_node copy;
+    if (!copy_with_constants(s->tape, node, &copy)) return false;
+    const ng_node *boundary = s->tape->last;
+    const bool was = ng_tape_set_recording(s->tape, true);
+    ng_tensor *y = node->op->definition(s->tape, &copy);
+    ng_tape_set_recording(s->tape, was);
+    if (!y || !gradient_fits(s, node->op, dy, y)) return false;
+    if (s->inputs) mark_from(boundary->next);
+    s->zero_gradient = s->zero_gradient || !wants(s, y);
+    return !wants(s, y) || (deliver(s, y, dy) && walk(s, s->tape->last, boundary));
 }
 
 /* Whether the gradient of any input is wanted. */
@@ -279,24 +247,55 @@ static bool leads_on(const sweep *s, const ng_node *node)
 static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
 {
     const ng_op *op = node->op;
-    if (!ng_node_is_current(node)) {
+    s->tape->function = s->function;
+    if (!ng_node_is_current(node))
         ng_fail(NG_ESTATE, "%s: an operand of %s was changed after the op was recorded",
                 s->function, op->name);
-        return false;
-    }
-    s->tape->function = s->function;
-    if (op->backward && !s->record) return run_kernel(s, node, dy);
-    if (!op->gradient && !op->definition) {
+    else if (op->backward && !s->record)
+        return run_kernel(s, node, dy);
+    else if (op->gradient)
+        return run_rule(s, node, dy);
+    else if (op->definition)
+        return differentiate_definition(s, node, dy);
+    else
         ng_fail(NG_EGRAD, "%s: %s has no gradient%s", s->function, op->name,
                 op->backward ? " that can be recorded" : "");
-        return false;
+    return false;
+}
+
+/* Finds the last op of the pass that adds to each leaf with a hook. */
+static void prepare_hooks(const ng_node *newest)
+{
+    for (const ng_node *node = newest; node; node = node->previous)
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i]->hook) node->inputs[i]->hook->last = node;
+}
+
+/* Calls the hooks of the leaves that this op was the last to add to. */
+static void call_hooks(const ng_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *leaf = node->inputs[i];
+        ng_gradient_hook *hook = leaf->hook;
+        if (!hook || hook->last != node || hook->complete) continue;
+        hook->complete = true;
+        hook->reached = leaf->cotangent != NULL;
+        clear_cotangent(leaf);
+        hook->call(hook);
     }
-    ng_tensor *few[FEW] = {NULL};
-    ng_tensor **dx =
-        node->n_inputs <= FEW ? few : zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
-    if (!dx) return false;
-    return (op->gradient ? run_rule(s, node, dy, dx) : differentiate_definition(s, node, dy, dx)) &&
-           deliver_all(s, node, dx);
+}
+
+void ng_hook(ng_gradient_hook *hook)
+{
+    hook->reached = hook->complete = false;
+    hook->last = NULL;
+    hook->leaf->hook = hook;
+}
+
+void ng_unhook(ng_gradient_hook *hook)
+{
+    hook->leaf->hook = NULL;
+    clear_cotangent(hook->leaf);
 }
 
 /* Stores the complete gradient of x if it was asked for. */
@@ -316,18 +315,17 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
         if (dy) keep_gradient(s, node->output);
         if (dy) clear_cotangent(node->output);
         if (dy && well && leads_on(s, node)) well = run_node(s, node, dy);
-        if (s->hooked && well) ng_hooks_call(node);
+        if (s->hooked && well) call_hooks(node);
     }
     return well;
 }
 
 /* Makes the tape live while a gradient is taken; returns the old mode. */
-static ng_tape_mode begin_sweep(ng_tape *tape, bool record)
+static ng_tape_mode begin_sweep(ng_tape *tape)
 {
     const ng_tape_mode mode = tape->replay.mode;
     tape->replay.mode = NG_TAPE_LIVE;
     tape->gradients++;
-    tape->unrecorded_gradients += !record;
     return mode;
 }
 
@@ -363,8 +361,7 @@ static void finish_leaves(sweep *s, bool well)
 const char *ng_why_no_gradient(const ng_tape *tape)
 {
     if (!tape->recording) return "recording is off (ng_tape_set_recording)";
-    if (tape->unrecorded_gradients > tape->backwards)
-        return "a gradient on this tape was taken without .record";
+    if (tape->unrecorded_gradients > 0) return "a gradient on this tape was taken without .record";
     return "all that it depends on is frozen or constant (ng_unfreeze, ng_require_grad)";
 }
 
@@ -374,10 +371,9 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
-    sweep s = {.function = function, .tape = tape, .to_leaves = true, .hooked = hooked};
-    if (hooked) ng_hooks_prepare(y->node);
-    const ng_tape_mode mode = begin_sweep(tape, false);
-    tape->backwards++;
+    sweep s = {.function = function, .tape = tape, .hooked = hooked};
+    if (hooked) prepare_hooks(y->node);
+    const ng_tape_mode mode = begin_sweep(tape);
     bool well = deliver(&s, y, dy);
     if (y->node) well = walk(&s, y->node, NULL) && well;
     tape->replay.mode = mode;
@@ -429,19 +425,6 @@ ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *los
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */
 
-/* Marks every tensor on a path that begins at an input. */
-static void mark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
-{
-    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = true;
-    mark_from(tape->first);
-}
-
-static void unmark_paths(ng_tape *tape, ng_tensor *const *inputs, int n_inputs)
-{
-    for (const ng_node *node = tape->first; node; node = node->next) node->output->wanted = false;
-    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = false;
-}
-
 static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_outputs,
                                ng_tensor *const *cotangents)
 {
@@ -455,8 +438,8 @@ static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_output
     return true;
 }
 
-/* dx, or a copy of it if its memory is not the tape's: a user's cotangent, which he may change or
- * free. */
+/* dx, or a copy of it if its memory is not the tape's: the cotangent of the caller, who may change
+ * or free it. */
 static ng_tensor *own_copy(sweep *s, ng_tensor *dx)
 {
     if ((dx->base ? dx->base : dx)->tape) return dx;
@@ -465,13 +448,6 @@ static ng_tensor *own_copy(sweep *s, ng_tensor *dx)
     ng_tensor *copy = ng_result(s->tape, dx->dtype, dx->shape);
     if (copy) memcpy(copy->data, dx->data, sweep_bytes(dx));
     return copy;
-}
-
-static bool own_gradients(sweep *s)
-{
-    for (int i = 0; i < s->n_inputs; i++)
-        if (s->gradients[i] && !(s->gradients[i] = own_copy(s, s->gradients[i]))) return false;
-    return true;
 }
 
 static bool fill_unreached(sweep *s, bool allow_unused, bool was_unrecorded)
@@ -506,13 +482,6 @@ static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *c
     return true;
 }
 
-static bool count_ok(const char *function, int count, const char *what)
-{
-    if (count > 0) return true;
-    ng_fail(NG_EVALUE, "%s: %d %s, expected at least one", function, count, what);
-    return false;
-}
-
 ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
@@ -525,8 +494,9 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
 {
     if (!ng_given(function, "tape", tape) || !ng_given(function, "gradients", options.gradients))
         return ng_newest_status();
-    if (!count_ok(function, n_outputs, "outputs") || !count_ok(function, n_inputs, "inputs"))
-        return ng_newest_status();
+    if (n_outputs < 1 || n_inputs < 1)
+        return ng_fail(NG_EVALUE, "%s: %d outputs and %d inputs, expected at least one of each",
+                       function, n_outputs, n_inputs);
     if (!ng_list_given(function, "output", outputs, n_outputs) ||
         !ng_list_given(function, "input", inputs, n_inputs) ||
         (options.cotangents &&
@@ -540,23 +510,28 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
     if (!found) return NG_ENOMEM;
     sweep s = {.function = function,
                .tape = tape,
-               .record = options.record,
-               .selected = true,
                .inputs = inputs,
                .gradients = found,
-               .n_inputs = n_inputs};
+               .n_inputs = n_inputs,
+               .record = options.record};
     const ng_node *newest = tape->last;
-    const bool was_unrecorded = tape->unrecorded_gradients > tape->backwards;
-    mark_paths(tape, inputs, n_inputs);
+    const bool was_unrecorded = tape->unrecorded_gradients > 0;
+    tape->unrecorded_gradients += !options.record;
+    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = true;
+    mark_from(tape->first);
     const bool was = ng_tape_set_recording(tape, options.record);
-    const ng_tape_mode mode = begin_sweep(tape, options.record);
+    const ng_tape_mode mode = begin_sweep(tape);
     bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
     well = walk(&s, newest, NULL) && well;
-    unmark_paths(tape, inputs, n_inputs);
+    for (const ng_node *node = tape->first; node; node = node->next) node->output->wanted = false;
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i]->cotangent) keep_gradient(&s, inputs[i]);
-    for (int i = 0; i < n_inputs; i++) clear_cotangent(inputs[i]);
-    well = well && own_gradients(&s);
+    for (int i = 0; i < n_inputs; i++) {
+        clear_cotangent(inputs[i]);
+        inputs[i]->wanted = false;
+    }
+    for (int i = 0; i < n_inputs && well; i++)
+        well = !found[i] || (found[i] = own_copy(&s, found[i]));
     tape->replay.mode = mode;
     ng_tape_set_recording(tape, was);
     well = well && fill_unreached(&s, options.allow_unused, was_unrecorded);

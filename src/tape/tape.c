@@ -44,7 +44,7 @@ void ng_tape_reset(ng_tape *tape)
     tape->function = between_ops;
     tape->first = tape->last = NULL;
     tape->ops = 0;
-    tape->gradients = tape->unrecorded_gradients = tape->backwards = 0;
+    tape->gradients = tape->unrecorded_gradients = 0;
     tape->epoch++;
     tape->own_op = NULL;
     ng_replay_restart(tape);
@@ -140,16 +140,6 @@ void *ng_tape_memory(ng_tape *tape, size_t bytes)
 
 /* ---- Recording ---------------------------------------------------------------------------- */
 
-static bool operand_refused(ng_status code, const char *function, const char *role, int number,
-                            const char *why)
-{
-    if (number > 0)
-        ng_fail(code, "%s: %s %d %s", function, role, number, why);
-    else
-        ng_fail(code, "%s: %s %s", function, role, why);
-    return false;
-}
-
 /* Whether another tensor replaces the parameter x. */
 static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
 {
@@ -165,31 +155,22 @@ static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
 bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
                const ng_tensor *x)
 {
+    const char *why = NULL;
     if (ng_is_none(x))
-        return operand_refused(NG_EVALUE, function, role, number, "is NG_NONE, expected a tensor");
-    if (x->tape && x->tape != tape)
-        return operand_refused(NG_ESTATE, function, role, number, "lives on another tape");
-    if (x->tape && x->epoch != tape->epoch)
-        return operand_refused(NG_ESTATE, function, role, number,
-                               "was computed before ng_tape_reset");
-    if (ng_is_stale(x))
-        return operand_refused(NG_ESTATE, function, role, number,
-                               "is a view of a tensor that was since converted to another dtype");
-    if (is_replaced(tape, x))
-        return operand_refused(
-            NG_ESTATE, function, role, number,
-            "is a parameter that another tensor replaces: read it with ng_parameter_value");
-    return true;
-}
-
-static bool input_ok(const char *function, const ng_tape *tape, int i, const ng_tensor *x)
-{
-    if (!ng_usable(function, "operand", i + 1, tape, x)) return false;
-    if (x->dtype == NG_I64) {
-        ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function, i + 1);
-        return false;
-    }
-    return true;
+        why = "is NG_NONE, expected a tensor";
+    else if (x->tape && x->tape != tape)
+        why = "lives on another tape";
+    else if (x->tape && x->epoch != tape->epoch)
+        why = "was computed before ng_tape_reset";
+    else if (ng_is_stale(x))
+        why = "is a view of a tensor that was since converted to another dtype";
+    else if (is_replaced(tape, x))
+        why = "is a parameter that another tensor replaces: read it with ng_parameter_value";
+    if (!why) return true;
+    char place[16] = "";
+    if (number > 0) snprintf(place, sizeof place, " %d", number);
+    ng_fail(ng_is_none(x) ? NG_EVALUE : NG_ESTATE, "%s: %s%s %s", function, role, place, why);
+    return false;
 }
 
 bool ng_list_given(const char *function, const char *what, ng_tensor *const *list, int count)
@@ -221,7 +202,12 @@ static bool tape_accepts(const char *function, ng_tape *tape, int count, ng_tens
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i];
         if (optional && ng_is_none(x)) continue;
-        if (!input_ok(function, tape, i, x)) return false;
+        if (!ng_usable(function, "operand", i + 1, tape, x)) return false;
+        if (x->dtype == NG_I64) {
+            ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function,
+                    i + 1);
+            return false;
+        }
         if (first < 0) first = i;
         if (x->dtype != inputs[first]->dtype) {
             ng_fail(NG_EDTYPE,
@@ -283,11 +269,9 @@ static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
                 op->name);
         return false;
     }
-    for (int i = 0; i < n_inputs; i++) {
-        if (!inputs[i]) return false;
+    for (int i = 0; i < n_inputs; i++)
         if (!ng_is_none(inputs[i]) && !ng_usable("ng_record", "input", i + 1, tape, inputs[i]))
             return false;
-    }
     return true;
 }
 

@@ -25,9 +25,9 @@ struct ng_tape {
     bool recording;
     ng_rng seeded, rng; /* at ng_tape_seed; now */
     ng_replay replay;
-    int64_t gradients, unrecorded_gradients; /* taken since the last reset */
-    int64_t backwards;                       /* how many of these were ng_backward's */
-    const ng_op *own_op; /* the first recorded op that is the user's, not the library's */
+    int64_t gradients;            /* taken since the last reset, by ng_backward and ng_gradients */
+    int64_t unrecorded_gradients; /* of these by ng_gradients, and not recorded */
+    const ng_op *own_op;          /* the first recorded op that is the user's, not the library's */
 };
 
 /* ng_record for the library's ops (ops/op.h). ng_record itself is for the user's, and sets

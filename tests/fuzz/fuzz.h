@@ -1,4 +1,4 @@
-/* What the fuzzers share: their input as a file. */
+/* The input of a fuzzer as a file. */
 #ifndef NG_TESTS_FUZZ_H
 #define NG_TESTS_FUZZ_H
 
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The path of a file in memory with these bytes; good until the next call. */
+/* Returns the path of a file in memory with these bytes, valid until the next call. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size)
 {
     static char path[64];
@@ -24,7 +24,7 @@ static inline const char *fuzz_file(const uint8_t *data, size_t size)
     return path;
 }
 
-/* A reader gives something, or says why not. */
+/* A reader returns a result or records an error. */
 static inline void fuzz_check(bool given)
 {
     if (given == ng_failed()) abort();

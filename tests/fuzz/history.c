@@ -1,4 +1,4 @@
-/* ng_history_read: what is read is written, and read again. */
+/* ng_history_read. A history that was read is written and read again. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

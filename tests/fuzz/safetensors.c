@@ -1,4 +1,4 @@
-/* ng_module_load: whole, in part, and with other names. */
+/* ng_module_load: whole, .partial and .rename. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* ng_training_resume, and a step from where it leads. */
+/* ng_training_resume, and one step after it. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -40,6 +40,7 @@ def write_all():
     arrays["y"] = array("u1", 6)
     np.savez(path("numpy.npz"), **arrays)
     np.savez_compressed(path("numpy_compressed.npz"), **arrays)
+    np.savez_compressed(path("numpy_zeros.npz"), x=np.zeros((16, 65536), "f4"))
     # As archives beyond 4 GB and of more than 65535 arrays are written.
     zipfile.ZIP64_LIMIT = zipfile.ZIP_FILECOUNT_LIMIT = 0
     np.savez(path("numpy_large.npz"), **arrays)

@@ -11,9 +11,9 @@ NG_BEGIN_C
  * not let one thread after the other call it. MPI_Finalize ends it as always. */
 NG_API NG_MUST_CHECK ng_status ng_mpi_begin(int *argc, char ***argv);
 
-/* The processes of a communicator as a group, one rank each; yours. The communicator is
- * duplicated, by all of its processes at once. A failure of MPI itself ends the job, as MPI's errors
- * do: so does a process that is killed, and one that cannot make its group. */
+/* The processes of a communicator as a group, one rank each; yours. The communicator is duplicated,
+ * by all of its processes at once. A message has less than 2 GB. A failure of MPI itself ends the
+ * job, as MPI's errors do: so does a process that is killed, and one that cannot make its group. */
 NG_API ng_group *ng_mpi_group(MPI_Comm communicator);
 
 NG_END_C

@@ -1,0 +1,24 @@
+# The library as two files, and the tree as an archive. Included by the Makefile.
+
+DIST = $(BUILD)/dist
+# In the order in which they are to be read. dist.awk refuses a list that lacks one.
+DIST_HEADERS = $(addprefix include/normgrad/,core.h tensor.h tape.h group.h ops.h derivatives.h nn.h optim.h \
+    parallel.h cases.h gradcheck.h data.h history.h training.h)
+
+## dist: the library as two files, build/dist/normgrad.h and normgrad.c; prints what each option saves
+dist: $(DIST)/normgrad.h $(DIST)/normgrad.c
+	$(Q)CC='$(CC)' src/dist.sh $(DIST)
+$(DIST)/normgrad.h: include/normgrad.h $(HEADERS)
+$(DIST)/normgrad.c: src/normgrad.c $(wildcard src/*/*.[ch] src/*/*.inc src/*/*.def)
+$(DIST)/normgrad.h $(DIST)/normgrad.c: $(DIST)/%: src/dist.awk | $(DIST)/
+	$(Q)awk -v version=$(VERSION) -v file=$* -f src/dist.awk $(DIST_HEADERS) > $@
+## check-dist: programs of the two files with gcc, clang, musl and for ARM; all examples; the archive
+check-dist: $(DIST)/normgrad.h $(DIST)/normgrad.c $(DIST)/normgrad-$(VERSION).tar.gz
+	+$(Q)tests/dist.sh $(DIST) $(OUT)/dist
+## tarball: build/dist/normgrad-VERSION.tar.gz, what is committed, without drawn figures
+tarball: $(DIST)/normgrad-$(VERSION).tar.gz
+	@echo '  $<'
+$(DIST)/normgrad-$(VERSION).tar.gz: FORCE | $(DIST)/
+	$(Q)git archive --prefix=normgrad-$(VERSION)/ --output=$@ HEAD
+
+.PHONY: dist check-dist tarball
