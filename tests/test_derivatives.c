@@ -223,8 +223,8 @@ TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
     ng_tensor *y = ng_exp(tape, x);
     assert_fails(ng_hessian(tape, y, x), NG_ESHAPE,
                  "ng_hessian: y has shape (3,), expected one element");
-    assert_fails(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_ESHAPE,
-                 "ng_hvp: vector 1 is float64 (2,), expected float64 (3,) as its input");
+    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_OK);
+    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,)");
     ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
     assert_fails(ng_hvp(tape, ng_sum(tape, y), &x, 1, &floats, &found), NG_EDTYPE,
                  "ng_hvp: vector 1 is float32 (3,), expected float64 (3,)");
@@ -338,11 +338,11 @@ TEST(impossible_constants_are_errors)
     assert_refused(ng_uniform(tape, NG_F64, NG_SHAPE(3), -DBL_MAX, DBL_MAX), "a finite difference");
     assert_refused(ng_arange(tape, NG_F32, 0, 1, 0), "ng_arange: from 0 to 1 in steps of 0");
     assert_refused(ng_arange(tape, NG_F32, 0, 1e18, 1),
-                   "ng_arange: 1e+18 numbers from 0 to 1e+18 in steps of 1");
+                   "ng_arange: from 0 to 1e+18 in steps of 1, expected finite");
     assert_fails(ng_eye(tape, NG_F32, -1), NG_ESHAPE, "ng_eye");
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
     assert_refused(ng_one_hot(tape, NG_F64, labels, 3),
-                   "ng_one_hot: label 3 at 1, expected 0 .. 2");
+                   "ng_one_hot: label 3 in row 1, expected 0 .. 2");
     assert_refused(ng_one_hot(tape, NG_F64, labels, 0), "ng_one_hot: classes is 0");
     assert_refused(ng_one_hot(tape, NG_F64, labels, -1),
                    "ng_one_hot: -1 classes, expected 0 or more");

@@ -169,9 +169,9 @@ TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
     } wrong[] = {
         {NULL, NG_ENULL, "ng_forward_using: the tensor for 1.weight is NULL"},
         {NG_NONE, NG_EVALUE, "the tensor for 1.weight is NG_NONE"},
-        {w[0], NG_ESHAPE, "the tensor for 1.weight is (3, 2), expected (3,)"},
+        {w[0], NG_ESHAPE, "the tensor for 1.weight is float32 (3, 2), expected float32 (3,)"},
         {normal(NG_F64, NG_SHAPE(3), 1), NG_EDTYPE,
-         "the tensor for 1.weight is float64, expected float32"},
+         "the tensor for 1.weight is float64 (3,), expected float32 (3,)"},
         {ng_full(other, NG_F32, NG_SHAPE(3), 1), NG_ESTATE,
          "the tensor for 1.weight lives on another tape"},
     };

@@ -504,8 +504,12 @@ TEST(row_norms_have_the_eps_that_is_theirs)
     const double rms = small / sqrt(2e-6), layer = small / sqrt(1e-6 + 1e-5);
     assert_values(ng_row_norm(tape, x, NG_NONE, NG_NONE, .rms = true), 1e-14, rms, -rms);
     assert_values(ng_row_norm(tape, x, NG_NONE, NG_NONE), 1e-14, layer, -layer);
-    assert_refused(ng_layer_norm(tape, x, NG_NONE, NG_NONE, HUGE_VAL),
-                   "expected a finite number of at least 0");
+    const double wrong[] = {HUGE_VAL, (double)NAN, -1e-5};
+    for (int i = 0; i < 3; i++) {
+        assert_refused(ng_layer_norm(tape, x, NG_NONE, NG_NONE, wrong[i]),
+                       "expected a finite number of at least 0");
+        assert_refused(ng_rms_norm(tape, x, NG_NONE, wrong[i]), "ng_rms_norm: eps is ");
+    }
 }
 
 TEST(argmax_is_the_first_of_equals)

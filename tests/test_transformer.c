@@ -585,13 +585,12 @@ TEST(wrong_ids_are_named)
               *x = own(normal(NG_F32, NG_SHAPE(2, 4), 1));
     ng_tensor *flat = own(ng_ones_new(NG_F32, NG_SHAPE(8)));
     ng_set(ids, 6, 65);
-    assert_fails(ng_forward(net, tape, ids), NG_ESHAPE,
-                 "id 65 at index 6 of ids (2, 4), expected 0 .. 64");
+    assert_fails(ng_forward(net, tape, ids), NG_ESHAPE, "index[6] is 65, expected 0 .. 64");
     ng_set(ids, 6, -1);
-    assert_fails(ng_forward(net, tape, ids), NG_ESHAPE, "id -1 at index 6");
+    assert_fails(ng_forward(net, tape, ids), NG_ESHAPE, "index[6] is -1");
     assert_fails(ng_forward(net, tape, longer), NG_ESHAPE, "5 steps long, expected at most 4");
     assert_fails(ng_forward(net, tape, row), NG_ESHAPE, "expected (N, T)");
-    assert_fails(ng_forward(net, tape, x), NG_EDTYPE, "ids are float32, expected int64");
+    assert_fails(ng_forward(net, tape, x), NG_EDTYPE, "index is float32, expected int64");
     ng_set(ids, 6, 0);
     assert_fails(ng_forward_conditioned(net, tape, ids, flat), NG_ESHAPE,
                  "mask is (8,), expected (2, 4)");
@@ -631,7 +630,7 @@ TEST(shapes_that_do_not_fit_are_named)
 TEST(options_without_sense_are_refused)
 {
     assert_refused(ng_multi_head_attention_new(10, 4),
-                   "4 heads, expected a number that divides dim 10");
+                   "heads is 4, expected a positive number that divides 10 features");
     assert_refused(ng_multi_head_attention_new(10, 0), "heads is 0");
     assert_refused(ng_multi_head_attention_new(6, 2, .rotary = true),
                    "heads of 3 features, expected an even number");
@@ -640,7 +639,7 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_multi_head_attention_new(8, 4, .context = -3), "context is -3");
     assert_refused(ng_multi_head_attention_new(8, 4, .value_context = 3), "context is 0");
     assert_refused(ng_transformer_new(65, .dim = 100, .heads = 3),
-                   "3 heads, expected a number that divides dim 100");
+                   "heads is 3, expected a positive number that divides 100 features");
     assert_refused(ng_transformer_new(0), "vocabulary is 0");
     assert_refused(ng_transformer_new(65, .length = -1), "length is -1");
     assert_refused(ng_transformer_new(65, .dim = 4, .layers = INT64_C(1) << 40),

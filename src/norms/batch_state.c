@@ -21,18 +21,3 @@ void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape)
 {
     if (ng_tape_is_live(tape)) ng_fill(state->batches, ng_item(state->batches) + 1);
 }
-
-bool ng_batch_channels_fit(const char *layer, const ng_tensor *x, int64_t channels)
-{
-    if (ng_rank(x) < 2 || ng_dim(x, 1) == channels) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", layer, ng_shape_print(x->shape).text,
-            (long long)channels);
-    return false;
-}
-
-bool ng_option_momentum(const char *function, double momentum)
-{
-    if (momentum >= 0 && momentum <= 1) return true;
-    ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 <= momentum <= 1", function, momentum);
-    return false;
-}

@@ -11,17 +11,11 @@ typedef struct {
     ng_tensor *batches;      /* (): how many the running statistics have seen, or NULL */
 } ng_batch_state;
 
-/* Registers weight, bias, running_mean, `spread` and num_batches_tracked, but those left out. */
+/* Registers weight, bias, running_mean, `spread` and num_batches_tracked, unless left out. */
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
                                   bool no_affine, bool no_running_stats);
 
 /* Counts a batch that training has seen. */
 void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape);
-
-/* Whether x is (N, channels, ...) as far as it has channels; the op refuses what has none. */
-bool ng_batch_channels_fit(const char *layer, const ng_tensor *x, int64_t channels);
-
-/* Whether momentum is one, or 0 for its default. */
-bool ng_option_momentum(const char *function, double momentum);
 
 #endif

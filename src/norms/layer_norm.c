@@ -1,7 +1,6 @@
 /* LayerNorm: y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions, or over the
  * channels. */
 #include "nn/module.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -10,7 +9,7 @@ typedef struct {
     ng_tensor *gamma, *beta; /* of options.shape, or NG_NONE */
 } layer_norm;
 
-/* Whether x ends in the normalized shape; without gamma and beta nobody else would ask. */
+/* Whether x ends in the normalized shape, which the op checks only against gamma and beta. */
 static bool ends_in(const ng_tensor *x, ng_shape shape)
 {
     const int leading = ng_rank(x) - shape.rank;
@@ -22,15 +21,10 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
     return same;
 }
 
-/* Over the channels of x (N, C, ...), at each position. */
+/* The norm over the channels of x (N, C, ...), at each position. */
 static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tensor *x)
 {
-    const int64_t channels = layer->options.shape.dim[0];
-    if (ng_rank(x) < 2 || ng_dim(x, 1) != channels) {
-        ng_fail(NG_ESHAPE, "LayerNorm: x is %s, expected (N, %lld, ...)",
-                ng_shape_print(x->shape).text, (long long)channels);
-        return NULL;
-    }
+    if (!ng_channels_fit(&layer->base, x, layer->options.shape.dim[0])) return NULL;
     return ng_channel_norm(tape, x, ng_parameter_value(tape, layer->gamma),
                            ng_parameter_value(tape, layer->beta), layer->options.eps);
 }
@@ -71,8 +65,7 @@ static ng_module *layer_norm_create(const char *function, ng_layer_norm_over_new
     options.eps = ng_option(options.eps, 1e-5);
     for (int i = 0; i < options.shape.rank && i < NG_MAX_RANK; i++)
         if (!ng_option_positive(function, "dim", options.shape.dim[i], "features")) return NULL;
-    if (!ng_option_range(function, "eps", options.eps, 0, HUGE_VAL) ||
-        ng_shape_size(function, options.shape) < 0)
+    if (!ng_norm_eps_ok(function, options.eps) || ng_shape_size(function, options.shape) < 0)
         return NULL;
     if (options.shape.rank == 0) {
         ng_fail(NG_EVALUE, "%s: the shape has no dimension, expected at least one", function);
@@ -98,10 +91,9 @@ ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options)
 ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 {
     static const char name[] = "ng_layer_norm_new";
-    if (options.channels_first && options.unbiased) {
-        ng_fail(NG_EVALUE, "%s: both .channels_first and .unbiased, expected one of them", name);
+    if (!ng_option_apart(name, "channels_first", options.channels_first, "unbiased",
+                         options.unbiased))
         return NULL;
-    }
     return layer_norm_create(name,
                              (ng_layer_norm_over_new_options){.eps = options.eps,
                                                               .no_bias = options.no_bias,
@@ -113,41 +105,21 @@ ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_layer_norm(void) { return ng_layer_norm_new(5); }
-static ng_module *case_layer_norm_over(void) { return ng_layer_norm_over_new(NG_SHAPE(2, 3)); }
-static ng_module *case_layer_norm_no_bias(void) { return ng_layer_norm_new(5, .no_bias = true); }
-static ng_module *case_layer_norm_no_affine(void)
-{
-    return ng_layer_norm_new(5, .no_affine = true);
-}
-static ng_module *layer_case_layer_norm_unbiased(void)
-{
-    return ng_layer_norm_new(5, .unbiased = true);
-}
-static ng_module *case_layer_norm_channels(void)
-{
-    return ng_layer_norm_new(3, .channels_first = true);
-}
+NG_CASE_MODULE(layer_case_layer_norm, ng_layer_norm_new(5))
+NG_CASE_MODULE(case_layer_norm_over, ng_layer_norm_over_new(NG_SHAPE(2, 3)))
+NG_CASE_MODULE(case_layer_norm_no_bias, ng_layer_norm_new(5, .no_bias = true))
+NG_CASE_MODULE(case_layer_norm_no_affine, ng_layer_norm_new(5, .no_affine = true))
+NG_CASE_MODULE(layer_case_layer_norm_unbiased, ng_layer_norm_new(5, .unbiased = true))
+NG_CASE_MODULE(case_layer_norm_channels, ng_layer_norm_new(3, .channels_first = true))
 
 const ng_case ng_layer_cases_layer_norm[] = {
-    {.name = "LayerNorm", .module = layer_case_layer_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (batched)",
-     .module = layer_case_layer_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 5)}},
-    {.name = "LayerNorm (over 2 dims)",
-     .module = case_layer_norm_over,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
-    {.name = "LayerNorm (no bias)",
-     .module = case_layer_norm_no_bias,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (no affine)",
-     .module = case_layer_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (unbiased)",
-     .module = layer_case_layer_norm_unbiased,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (channels first)",
-     .module = case_layer_norm_channels,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
+    NG_CASE_LAYER("LayerNorm", layer_case_layer_norm, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (batched)", layer_case_layer_norm, NG_CASE_ANY("x", 2, 2, 5)),
+    NG_CASE_LAYER("LayerNorm (over 2 dims)", case_layer_norm_over, NG_CASE_ANY("x", 2, 2, 3)),
+    NG_CASE_LAYER("LayerNorm (no bias)", case_layer_norm_no_bias, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (no affine)", case_layer_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (unbiased)", layer_case_layer_norm_unbiased, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (channels first)", case_layer_norm_channels,
+                  NG_CASE_ANY("x", 2, 3, 2, 2)),
 };
 const int ng_layer_cases_layer_norm_count = NG_CASE_COUNT(ng_layer_cases_layer_norm);

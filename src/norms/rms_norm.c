@@ -1,6 +1,5 @@
 /* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. */
 #include "nn/module.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -32,20 +31,14 @@ static const ng_module_class rms_norm_class = {.name = "RMSNorm",
                                                .forward = rms_norm_forward,
                                                .describe = rms_norm_describe};
 
-static bool partial_accepted(double partial)
-{
-    if (partial > 0 && partial <= 1) return true;
-    ng_fail(NG_EVALUE, "ng_rms_norm_new: partial is %g, expected 0 < partial <= 1", partial);
-    return false;
-}
-
 ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-6);
     options.partial = ng_option(options.partial, 1);
-    if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_option_range("ng_rms_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
-    if (!partial_accepted(options.partial)) return NULL;
+    const ng_row_norm_options of_op = {.eps = options.eps, .rms = true, .partial = options.partial};
+    if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features") ||
+        !ng_row_norm_settings_ok("ng_rms_norm_new", &of_op))
+        return NULL;
 
     rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
     if (!self) return NULL;
@@ -57,17 +50,13 @@ ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_rms_norm(void) { return ng_rms_norm_new(5); }
-static ng_module *case_rms_norm_no_affine(void) { return ng_rms_norm_new(5, .no_affine = true); }
-static ng_module *layer_case_rms_norm_partial(void) { return ng_rms_norm_new(5, .partial = 0.6); }
+NG_CASE_MODULE(layer_case_rms_norm, ng_rms_norm_new(5))
+NG_CASE_MODULE(case_rms_norm_no_affine, ng_rms_norm_new(5, .no_affine = true))
+NG_CASE_MODULE(layer_case_rms_norm_partial, ng_rms_norm_new(5, .partial = 0.6))
 
 const ng_case ng_layer_cases_rms_norm[] = {
-    {.name = "RMSNorm", .module = layer_case_rms_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "RMSNorm (no affine)",
-     .module = case_rms_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "RMSNorm (partial)",
-     .module = layer_case_rms_norm_partial,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    NG_CASE_LAYER("RMSNorm", layer_case_rms_norm, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (no affine)", case_rms_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (partial)", layer_case_rms_norm_partial, NG_CASE_ANY("x", 3, 5)),
 };
 const int ng_layer_cases_rms_norm_count = NG_CASE_COUNT(ng_layer_cases_rms_norm);

@@ -1,13 +1,13 @@
-/* WeightNorm: any module with a parameter "weight", used with a length and a direction of its own:
- * w = g v / ||v||, where v is the module's weight. Salimans & Kingma 2016. The module stays whole,
- * as a child named inner. */
+/* WeightNorm: any module with a parameter "weight", which gets a length and a direction of its own:
+ * w = g v / ||v||, where v is the module's weight. Salimans & Kingma 2016. The module is a child
+ * named inner. */
 #include "norms/reparameterized.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- A module with another weight ----------------------------------------------------------- */
 
-/* The parameter "weight" of the module itself; the names of a child's have a '.'. */
+/* The parameter "weight" of the module itself: names of parameters of a child have a '.'. */
 static ng_tensor *weight_of(ng_module *module)
 {
     ng_named_tensor parameter;
@@ -55,7 +55,7 @@ static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, ng_tensor 
     return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, x);
 }
 
-/* g = ||v||: the layer starts as its inner one. */
+/* g = ||v||: at first the output is that of the inner module. */
 static void weight_norm_init(ng_module *self, ng_rng *rng)
 {
     (void)rng;
@@ -102,23 +102,13 @@ ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_weight_norm(void) { return ng_weight_norm_new(ng_linear_new(4, 3)); }
-static ng_module *case_weight_norm_whole(void)
-{
-    return ng_weight_norm_new(ng_linear_new(4, 3), .whole = true);
-}
-static ng_module *case_weight_norm_conv2d(void)
-{
-    return ng_weight_norm_new(ng_conv2d_new(2, 3, 2));
-}
+NG_CASE_MODULE(layer_case_weight_norm, ng_weight_norm_new(ng_linear_new(4, 3)))
+NG_CASE_MODULE(case_weight_norm_whole, ng_weight_norm_new(ng_linear_new(4, 3), .whole = true))
+NG_CASE_MODULE(case_weight_norm_conv2d, ng_weight_norm_new(ng_conv2d_new(2, 3, 2)))
 
 const ng_case ng_layer_cases_weight_norm[] = {
-    {.name = "WeightNorm", .module = layer_case_weight_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "WeightNorm (whole)",
-     .module = case_weight_norm_whole,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "WeightNorm (Conv2d)",
-     .module = case_weight_norm_conv2d,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    NG_CASE_LAYER("WeightNorm", layer_case_weight_norm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("WeightNorm (whole)", case_weight_norm_whole, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("WeightNorm (Conv2d)", case_weight_norm_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
 };
 const int ng_layer_cases_weight_norm_count = NG_CASE_COUNT(ng_layer_cases_weight_norm);
