@@ -1,5 +1,5 @@
 /* Modules: layers that hold parameters. A new module is float32 and on no tape. You own it until
- * you give it to another module, which owns it from then on. */
+ * you give it to another module, which owns it from then on. Layers of your own: at the end. */
 #ifndef NORMGRAD_NN_H
 #define NORMGRAD_NN_H
 
@@ -27,8 +27,9 @@ typedef struct ng_module ng_module;
  * stream. */
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
-/* The output for x and a condition. AdaptiveLayerNorm with .condition needs one. Containers pass it
- * to each child that takes one. Other modules ignore it. */
+/* The output for x and a condition. AdaptiveLayerNorm with .condition needs one. Sequential,
+ * Residual and other containers pass it to each child whose class has forward_conditioned, also to
+ * yours. Other modules ignore it. */
 NG_API ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
                                          ng_tensor *condition);
 
@@ -214,7 +215,8 @@ NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *
 typedef struct {
     bool no_bias;
     ng_init_kind init; /* of the weight; the bias is then 0 */
-    double init_value; /* with NG_INIT_NORMAL, which has no default for it, and NG_INIT_CONSTANT */
+    double init_value; /* the deviation of NG_INIT_NORMAL (no default), the value of
+                          NG_INIT_CONSTANT (default 0) */
     int64_t out;
 } ng_linear_new_options;
 #define ng_linear_new(in, ...)                                                                     \
@@ -260,14 +262,14 @@ NG_API ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options);
 /* AdaptiveLayerNorm over the last dimension, xhat = LayerNorm without affine:
  *
  * NG_ADAPTIVE_PROJECTED   y = (W_g x + b_g) * xhat + (W_b x + b_b): scale and shift are made of the
- *                         input itself; children gamma and beta (Linear). Document 001.
+ *                         input itself; children gamma and beta (Linear).
  * NG_ADAPTIVE_CONDITIONED y = (1 + scale(c)) * xhat + shift(c), for a condition c (..., condition)
  *                         whose leading dimensions broadcast against x's; with .gate the result is
  *                         multiplied by gate(c). One Linear makes (shift, scale[, gate]) of c and
  *                         starts at zero: adaLN-Zero; eps 1e-6. Peebles & Xie 2023 (DiT).
  * NG_ADAPTIVE_ADANORM     y = C (1 - k xhat) * xhat; C (1 - k xhat) is a constant in the gradient,
  *                         as published, unless .differentiate; with .raw the factor is
- *                         C (1 - k x) of the input, as document 001 prints it. Xu et al. 2019. */
+ *                         C (1 - k x) of the input. Xu et al. 2019 normalize it first. */
 typedef enum {
     NG_ADAPTIVE_PROJECTED = 0,
     NG_ADAPTIVE_CONDITIONED,
@@ -800,25 +802,42 @@ NG_API ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tens
 
 /* ---- Your own module -----------------------------------------------------------------------
  *
- *     typedef struct { ng_module base; ng_tensor *weight; double eps; } my_norm;
+ * A struct that begins with an ng_module, a class, a constructor and a forward function. This layer
+ * computes x (1 + W c) weight for a condition c:
  *
- * embeds ng_module first; a class names it and holds its functions; its constructor is
+ *     typedef struct { ng_module base; ng_tensor *weight; ng_module *project; } my_layer;
  *
- *     my_norm *self = (my_norm *)ng_module_new(&my_norm_class);
- *     if (self) self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(dim));
- *     ...
- *     return ng_module_built(&self->base);
+ *     static ng_tensor *my_forward(ng_module *m, ng_tape *tape, ng_tensor *x, ng_tensor *c)
+ *     {
+ *         my_layer *self = (my_layer *)m;
+ *         ng_tensor *scale = ng_add_scalar(tape, ng_forward(self->project, tape, c), 1);
+ *         ng_tensor *weight = ng_parameter_value(tape, self->weight);
+ *         return ng_mul(tape, ng_mul(tape, x, scale), weight);
+ *     }
  *
- * and its forward function reads the parameter as ng_parameter_value(tape, self->weight).
- */
+ *     static const ng_module_class my_class = {
+ *         .name = "MyLayer", .size = sizeof(my_layer), .forward_conditioned = my_forward};
+ *
+ *     ng_module *my_layer_new(int64_t dim, int64_t condition)
+ *     {
+ *         my_layer *self = (my_layer *)ng_module_new(&my_class);
+ *         if (!self) return NULL;
+ *         self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(dim), .value = 1);
+ *         self->project = ng_module_add_child(&self->base, "project",
+ *                                             ng_linear_new(condition, dim));
+ *         return ng_module_built(&self->base);
+ *     }
+ *
+ * Gradients, names, freezing, saving and the summary follow. ng_check_module checks it: with two
+ * inputs the second is the condition. */
 typedef struct {
     const char *name; /* "LayerNorm" */
     size_t size;      /* of the struct that embeds ng_module */
 
     /* The output for x. */
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
-    /* The output for x and a condition. A class with only this function needs a condition; one that
-     * can do without has .forward too. */
+    /* The output for x and a condition. A class with only this function fails without a condition.
+     * Where the condition is optional, set .forward as well. */
     ng_tensor *(*forward_conditioned)(ng_module *self, ng_tape *tape, ng_tensor *x,
                                       ng_tensor *condition);
 
@@ -830,8 +849,9 @@ typedef struct {
     void (*destroy)(ng_module *self);
 
     /* Writes the settings as text, such as "128, eps=1e-05" for LayerNorm(128, eps=1e-05). Write
-     * all settings with all digits: a training's file and ng_parallel_new compare layers by it. If
-     * the text fills all bytes, the function is called again with more. */
+     * all settings with all digits: ng_training_resume and ng_parallel_new compare layers by this
+     * text (ng_module_load does not). If it fills all bytes, the function is called again with
+     * more. */
     void (*describe)(const ng_module *self, char *text, size_t bytes);
 
     /* In ng_module_clone: self is a copy of `from` that still shares its memory. Gives self memory
@@ -847,8 +867,8 @@ struct ng_module {
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 
-/* A zeroed instance of type->size with nothing registered yet. NG_ENULL without a name, NG_EVALUE
- * where the size is less than an ng_module's. */
+/* Returns a zeroed instance of type->size with nothing registered yet. NG_ENULL without a name,
+ * NG_EVALUE if the size is less than an ng_module's. */
 NG_API ng_module *ng_module_new(const ng_module_class *type);
 
 /* Registers a parameter under a name without '.', and returns it; the module owns it. A failure
@@ -865,15 +885,18 @@ typedef struct {
 NG_API ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name,
                                                ng_module_add_parameter_options options);
 
-/* Registers a buffer with the value it starts at; a child. The child belongs to self from this call
- * on, also when it fails. It keeps its modes, also if self is frozen or in evaluation. */
+/* Registers a buffer, filled with `value`, and returns it. */
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
                                        double value);
+
+/* Registers a child and returns it; a forward function calls it with ng_forward. The child belongs
+ * to self from this call on, also if the call fails. A NULL child is a failure, remembered for
+ * ng_module_built. A child keeps its modes, also if self is frozen or in evaluation. */
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
 
-/* The value of a parameter in this pass on this tape: the parameter itself (or NG_NONE), or the
- * tensor with which WeightNorm, SpectralNorm or ng_forward_using replaces it. A forward function
- * reads its parameters with it: an op on a parameter that is replaced is NG_ESTATE. */
+/* Returns the value of a parameter in this pass: the parameter itself (or NG_NONE), or the tensor
+ * with which WeightNorm, SpectralNorm or ng_forward_using replaces it. A forward function reads
+ * every parameter through it: an op on a parameter that is replaced is NG_ESTATE. */
 NG_API ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter);
 
 /* Ends a constructor: draws the parameters and returns self. If anything could not be registered

@@ -222,7 +222,7 @@ ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x, 
     }
     const int64_t failures = ng_failures();
     ng_tensor *y = attention_run(layer, tape, &(sequences){x, keys, values, mask});
-    return y ? y : ng_failed_in(module, x, failures);
+    return y ? y : ng_failed_in(module, failures);
 }
 
 /* ---- Make ---------------------------------------------------------------------------------- */

@@ -510,25 +510,10 @@ int64_t ng_parameter_count(const ng_module *module)
 
 /* ---- Use ----------------------------------------------------------------------------------- */
 
-/* Adds to the error, if x and the module have different dtypes, how to convert one of them. */
-static void explain_dtypes(const ng_module *module, const ng_tensor *x)
-{
-    ng_named_tensor own;
-    const bool found = ng_module_tensor(module, NG_ENTRY_PARAMETER, 0, &own) ||
-                       ng_module_tensor(module, NG_ENTRY_BUFFER, 0, &own);
-    if (!found || x->dtype == NG_I64 || x->dtype == own.tensor->dtype) return;
-    ng_explain_error(
-        " (x is %s and the module %s: convert one of them, with ng_module_to(module, %s) or "
-        "ng_cast(tape, x, %s))",
-        ng_dtype_name(x->dtype), ng_dtype_name(own.tensor->dtype),
-        x->dtype == NG_F64 ? "NG_F64" : "NG_F32", x->dtype == NG_F64 ? "NG_F32" : "NG_F64");
-}
-
-ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before)
+ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
 {
     if (failures_before > 0) return NULL;
     if (!ng_failed()) ng_fail(NG_ENULL, "forward returned NULL without an error");
-    if (ng_error_status() == NG_EDTYPE) explain_dtypes(module, x);
     ng_locate_error(ng_module_path(root_of(module), module), module->type->name);
     return NULL;
 }
@@ -554,7 +539,7 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
             "ng_forward_conditioned(module, tape, x, condition)");
     else
         ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_conditioned");
-    return y ? y : ng_failed_in(module, x, failures);
+    return y ? y : ng_failed_in(module, failures);
 }
 
 ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
@@ -569,7 +554,7 @@ ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x
         return ng_forward(module, tape, x);
     const int64_t failures = ng_failures();
     ng_tensor *y = module->type->forward_conditioned(module, tape, x, condition);
-    return y ? y : ng_failed_in(module, x, failures);
+    return y ? y : ng_failed_in(module, failures);
 }
 
 ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x)

@@ -107,7 +107,7 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, n
 
 /* NULL, after putting the module's path before the error, if there was no failure before this pass.
  * The innermost module returns first, so that the path is its own. */
-ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before);
+ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before);
 
 /* Frees a child that `self` does not take, unless it belongs to another module or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);

@@ -238,7 +238,7 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
     const int64_t failures = ng_failures();
     ng_recurrent_state after = *state;
     ng_tensor *y = run_layers((const recurrent *)module, tape, x, lengths, &after);
-    if (!y) return ng_failed_in(module, x, failures);
+    if (!y) return ng_failed_in(module, failures);
     *state = after;
     return y;
 }

@@ -16,7 +16,7 @@ static ng_tensor *adaptive_normalize(const adaptive *layer, ng_tape *tape, ng_te
     return ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
 }
 
-/* ---- Projected: y = (W_g x + b_g) * xhat + (W_b x + b_b). Document 001 ---- */
+/* ---- Projected: y = (W_g x + b_g) * xhat + (W_b x + b_b) ---- */
 
 static ng_tensor *projected_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
