@@ -21,6 +21,7 @@ typedef struct {
     bool fast;
     double clip;
     int64_t bucket;
+    ng_optimizer *(*make)(ng_module *net); /* NULL: Adam */
     ending *end;
 } training_plan;
 
@@ -40,7 +41,7 @@ static ng_status training_program(ng_group *group, void *with)
     ng_module *net = make_network(group);
     ng_module_init(net, (uint64_t)rank); /* ng_parallel_new copies rank 0's values */
     ng_parallel *parallel = ng_parallel_new(net, group, .fast = plan->fast, .bucket = plan->bucket);
-    ng_optimizer *adam = ng_adam_new(net, .lr = 0.01);
+    ng_optimizer *optimizer = plan->make ? plan->make(net) : ng_adam_new(net, .lr = 0.01);
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, ng_group_seed(group, 17));
     for (int step = 0; step < STEPS; step++) {
@@ -50,7 +51,7 @@ static ng_status training_program(ng_group *group, void *with)
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
         if (ng_parallel_backward(parallel, tape, loss)) break;
         if (plan->clip > 0) ng_clip_grad_norm(net, plan->clip);
-        if (ng_optimizer_step(adam)) break;
+        if (ng_optimizer_step(optimizer)) break;
         double value = ng_item(loss), values[RANKS], sum = 0;
         if (ng_group_gather(group, &value, 1, values)) break;
         for (int r = 0; r < RANKS; r++) sum += values[r];
@@ -64,8 +65,8 @@ static ng_status training_program(ng_group *group, void *with)
     for (int i = 0; rank == 0 && ng_module_buffer(net, i, &named); i++)
         for (int64_t k = 0; k < ng_size(named.tensor); k++)
             plan->end->weights[plan->end->numbers++] = ng_get(named.tensor, k);
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
-    ng_dataset_free(all), ng_dataset_free(mine);
+    ng_tape_free(tape), ng_optimizer_free(optimizer), ng_parallel_free(parallel);
+    ng_module_free(net), ng_dataset_free(all), ng_dataset_free(mine);
     return NG_OK;
 }
 
@@ -98,6 +99,23 @@ TEST(training_has_the_same_bits_on_any_number_of_processes)
     other = train(2, (training_plan){.clip = 0.5});
     ng_set_threads(0);
     ck_assert_msg(same_ending(&one, &other), "two threads");
+}
+
+static ng_optimizer *lion(ng_module *net) { return ng_lion_new(net, .lr = 1e-3); }
+static ng_optimizer *lars(ng_module *net) { return ng_lars_new(net); }
+static ng_optimizer *lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.01); }
+static ng_optimizer *muon(ng_module *net) { return ng_muon_new(net); }
+static ng_optimizer *amsgrad(ng_module *net) { return ng_adam_new(net, .amsgrad = true); }
+
+TEST(optimizers_that_normalize_have_the_same_bits_on_any_number_of_processes)
+{
+    static ng_optimizer *(*const all[])(ng_module *) = {lion, lars, lamb, muon, amsgrad};
+    static ending one, other;
+    for (int i = 0; i < 5; i++) {
+        one = train(1, (training_plan){.make = all[i]});
+        other = train(3, (training_plan){.make = all[i]});
+        ck_assert_msg(same_ending(&one, &other), "optimizer %d", i);
+    }
 }
 
 TEST(fast_sums_stay_near)
