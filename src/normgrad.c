@@ -173,6 +173,7 @@
 #include "io/json.c"
 #include "io/unpack.c"
 #include "io/dataset.c"
+#include "io/batch_statistics.c"
 #include "io/csv.c"
 #include "io/idx.c"
 #include "io/npy.c"
