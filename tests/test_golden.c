@@ -1,5 +1,5 @@
-/* Norms, activations, losses, 50 steps of training and the optimizers that normalize against PyTorch
- * in double (tests/golden). */
+/* Norms, activations, losses, optimizers and 50 steps of training against PyTorch in double
+ * (tests/golden). */
 #include "fixture.h"
 #include "golden.h"
 #include "support.h"

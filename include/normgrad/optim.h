@@ -57,8 +57,8 @@ NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
  * w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)         Kingma & Ba 2015
  * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w (Loshchilov & Hutter
- * 2019). AMSGrad takes the largest v so far in place of v, so that the step size of a weight does
- * not grow (Reddi, Kale & Kumar 2018; with Adam's bias correction, as in PyTorch). */
+ * 2019). With .amsgrad the largest v so far takes the place of v, so that the rate of a weight does
+ * not grow (Reddi, Kale & Kumar 2018; with the bias correction, as in PyTorch). */
 typedef struct {
     double lr;           /* default 1e-3 */
     double beta1, beta2; /* default 0.9, 0.999 */

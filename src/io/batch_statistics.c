@@ -121,7 +121,7 @@ static bool recompute_all(const recomputation *r, ng_tape *tape, bool ok)
 }
 
 /* Puts all modules into evaluation mode, or back into their own. */
-static void set_modes(const recomputation *r, bool back)
+static void switch_modes(const recomputation *r, bool back)
 {
     ng_module *module;
     for (int i = 0; (module = (ng_module *)ng_module_layer(r->net, i)); i++) {
@@ -148,10 +148,10 @@ ng_status ng_batch_norm_recompute(ng_module *net, ng_dataset *dataset, int64_t b
     bool ok = r.layers && r.training && tape;
     if (r.layers) find_batch_norms(net, r.layers);
     for (int i = 0; i < r.count && ok; i++) ok = remember(&r.layers[i]);
-    if (r.training) set_modes(&r, false);
+    if (r.training) switch_modes(&r, false);
     if (tape) ng_tape_set_recording(tape, false);
     if (r.layers) ok = recompute_all(&r, tape, ok);
-    if (r.training) set_modes(&r, true);
+    if (r.training) switch_modes(&r, true);
     for (int i = 0; i < r.count && r.layers; i++) forget(&r.layers[i], !ok);
     ng_free(r.layers), ng_free(r.training), ng_tape_free(tape);
     return ok ? NG_OK : ng_newest_status();
