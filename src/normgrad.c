@@ -125,8 +125,10 @@
 
 /* Normalization layers. */
 #include "norms/batch_state.c"
+#include "norms/film.c"
 #include "norms/layer_norm.c"
 #include "norms/rms_norm.c"
+#include "norms/gated_rms_norm.c"
 #include "norms/adaptive_layer_norm.c"
 #include "norms/batch_norm.c"
 #include "norms/batch_renorm.c"
@@ -134,6 +136,7 @@
 #include "norms/scale_norm.c"
 #include "norms/detach_norm.c"
 #include "norms/dynamic_tanh.c"
+#include "norms/derf.c"
 #include "norms/local_response_norm.c"
 #include "norms/weight_norm.c"
 #include "norms/spectral_norm.c"

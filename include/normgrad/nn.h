@@ -228,6 +228,7 @@ NG_API ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options);
 typedef struct {
     double eps;              /* default 1e-5 */
     bool no_bias, no_affine; /* without beta; without both */
+    bool unit_offset;        /* xhat (1 + weight) + bias, weight from 0 (Apex) */
     bool unbiased;           /* variance over n - 1 */
     bool channels_first;     /* over the channels of (N, dim, ...) instead, at each position */
     int64_t dim;             /* features */
@@ -241,6 +242,7 @@ NG_API ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options);
 typedef struct {
     double eps;              /* default 1e-5 */
     bool no_bias, no_affine; /* without beta; without both */
+    bool unit_offset;        /* xhat (1 + weight) + bias, weight from 0 (Apex) */
     bool unbiased;           /* variance over n - 1 */
     ng_shape shape;          /* of those dimensions */
 } ng_layer_norm_over_new_options;
@@ -248,12 +250,16 @@ typedef struct {
     ng_layer_norm_over_new_with(NG_NAMED(ng_layer_norm_over_new_options, shape, __VA_ARGS__))
 NG_API ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options);
 
-/* RMSNorm over the last dimension; parameter weight (gamma, 1). */
+/* RMSNorm over the last dimension; parameter weight (gamma, 1). With .condition the factor of xhat
+ * is 1 + scale(c) for a condition c (..., condition), as ng_film_new with .features_last and
+ * .no_shift makes it, in the child modulation: AdaRMSNorm, Crowson et al. 2024. */
 typedef struct {
-    double eps;     /* default 1e-6 */
-    bool no_affine; /* without gamma */
-    double partial; /* share of the features that the statistic reads; default 1 */
-    int64_t dim;    /* features */
+    double eps;        /* default 1e-6 */
+    bool no_affine;    /* without gamma */
+    bool unit_offset;  /* xhat (1 + weight), weight from 0 (Gemma) */
+    double partial;    /* share of the features that the statistic reads; default 1 */
+    int64_t condition; /* features of c; default 0: none */
+    int64_t dim;       /* features */
 } ng_rms_norm_new_options;
 #define ng_rms_norm_new(...)                                                                       \
     ng_rms_norm_new_with(NG_NAMED(ng_rms_norm_new_options, dim, __VA_ARGS__))
@@ -450,6 +456,47 @@ typedef struct {
     ng_dynamic_tanh_new_with(NG_NAMED(ng_dynamic_tanh_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options);
 
+/* Derf, y = weight erf(alpha x + shift) + bias over the last dimension; parameters alpha (one
+ * number, from 0.5), shift (one number, 0), weight (1) and bias (0). Chen et al. 2025. */
+typedef struct {
+    double alpha;   /* where alpha starts; default 0.5 */
+    bool no_affine; /* without weight and bias */
+    int64_t dim;    /* features */
+} ng_derf_new_options;
+#define ng_derf_new(...) ng_derf_new_with(NG_NAMED(ng_derf_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_derf_new_with(ng_derf_new_options options);
+
+/* Gated RMSNorm over the last dimension of x, with a gate z of x's shape, which is the condition of
+ * ng_forward_conditioned: y = norm(x silu(z)) weight, norm(v) = v / sqrt(mean(v^2) + eps) (Dao & Gu
+ * 2024, Mamba-2); with .norm_first y = norm(x) weight silu(z) (Qwen3-Next). Parameter weight (1).
+ *     y = ng_forward_conditioned(norm, tape, x, z) */
+typedef struct {
+    double eps;      /* default 1e-5 */
+    int64_t groups;  /* neighbouring features with a mean square of their own; default 1 group */
+    bool norm_first; /* gate what was normalized */
+    int64_t dim;     /* features, a multiple of the groups */
+} ng_gated_rms_norm_new_options;
+#define ng_gated_rms_norm_new(...)                                                                 \
+    ng_gated_rms_norm_new_with(NG_NAMED(ng_gated_rms_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options);
+
+/* FiLM, y = (1 + scale(c)) * x + shift(c) for each channel of x (N, channels, ...), without
+ * statistics. (shift, scale) are weight c + bias, for a condition c (N, condition); parameters
+ * weight (2 channels, condition) and bias (2 channels), both from 0, so that it starts as y = x.
+ * Perez et al. 2018. Norms with .condition end in one, which is their child modulation.
+ *
+ * Of maps c (N, condition, ...) with the positions of x, each position has a scale and a shift of
+ * its own: SPADE (Park et al. 2019) is a norm with .condition whose maps come from convolutions. */
+typedef struct {
+    int64_t condition;  /* features of c */
+    bool features_last; /* x is (..., channels), c (..., condition), and their leading dimensions
+                           broadcast */
+    bool no_shift;      /* without shift; weight and bias have half as many rows */
+    int64_t channels;   /* of x */
+} ng_film_new_options;
+#define ng_film_new(...) ng_film_new_with(NG_NAMED(ng_film_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_film_new_with(ng_film_new_options options);
+
 /* Local response normalization of x (N, C, ...) over `size` neighbouring channels, as in ops.h;
  * without parameters. Squares are taken in the dtype: in float an x beyond 1.8e19 gives 0.
  * Krizhevsky, Sutskever & Hinton 2012. */
@@ -627,6 +674,7 @@ NG_API ng_module *ng_norm_rms(int64_t dim);
 NG_API ng_module *ng_norm_batch(int64_t dim);
 NG_API ng_module *ng_norm_scale(int64_t dim);
 NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
+NG_API ng_module *ng_norm_derf(int64_t dim);
 NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.

@@ -1,10 +1,12 @@
-/* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. */
+/* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. With a unit offset
+ * 1 + gamma is in the place of gamma, with a condition 1 + scale(c). */
 #include "nn/module.h"
 
 typedef struct {
     ng_module base;
     ng_rms_norm_new_options options;
-    ng_tensor *gamma; /* (dim), or NG_NONE */
+    ng_tensor *gamma;      /* (dim), or NG_NONE */
+    ng_module *modulation; /* with a condition: FiLM */
 } rms_norm;
 
 static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
@@ -12,18 +14,28 @@ static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     const rms_norm *layer = (const rms_norm *)self;
     const ng_rms_norm_new_options *options = &layer->options;
     if (!ng_features_fit(self, x, options->dim)) return NULL;
-    return ng_row_norm(tape, x, ng_parameter_value(tape, layer->gamma), NG_NONE,
+    return ng_row_norm(tape, x, ng_scale_value(tape, layer->gamma, options->unit_offset), NG_NONE,
                        .eps = options->eps, .dims = 1, .rms = true, .partial = options->partial);
+}
+
+static ng_tensor *conditional_rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                               ng_tensor *condition)
+{
+    ng_tensor *xhat = rms_norm_forward(self, tape, x);
+    return ng_forward_conditioned(((rms_norm *)self)->modulation, tape, xhat, condition);
 }
 
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_rms_norm_new_options *options = &((const rms_norm *)self)->options;
-    char partial[48] = "";
+    char partial[48] = "", condition[48] = "";
     if (options->partial < 1)
         snprintf(partial, sizeof partial, ", partial=%s", ng_number_print(options->partial).text);
-    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->dim,
-             ng_number_print(options->eps).text, partial, options->no_affine ? ", no affine" : "");
+    if (options->condition)
+        snprintf(condition, sizeof condition, ", condition=%lld", (long long)options->condition);
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s", (long long)options->dim,
+             ng_number_print(options->eps).text, partial, condition,
+             options->unit_offset ? ", unit offset" : "", options->no_affine ? ", no affine" : "");
 }
 
 static const ng_module_class rms_norm_class = {.name = "RMSNorm",
@@ -31,20 +43,46 @@ static const ng_module_class rms_norm_class = {.name = "RMSNorm",
                                                .forward = rms_norm_forward,
                                                .describe = rms_norm_describe};
 
+static const ng_module_class conditional_rms_norm_class = {.name = "RMSNorm",
+                                                           .size = sizeof(rms_norm),
+                                                           .forward_conditioned =
+                                                               conditional_rms_norm_forward,
+                                                           .describe = rms_norm_describe};
+
+static bool rms_norm_options_accepted(const ng_rms_norm_new_options *options)
+{
+    static const char name[] = "ng_rms_norm_new";
+    const ng_row_norm_options of_op = {
+        .eps = options->eps, .rms = true, .partial = options->partial};
+    return ng_option_positive(name, "dim", options->dim, "features") &&
+           ng_option_apart(name, "no_affine", options->no_affine, "unit_offset",
+                           options->unit_offset) &&
+           ng_option_apart(name, "condition", options->condition, "no_affine",
+                           options->no_affine) &&
+           ng_option_apart(name, "condition", options->condition, "unit_offset",
+                           options->unit_offset) &&
+           ng_row_norm_settings_ok(name, &of_op);
+}
+
 ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-6);
     options.partial = ng_option(options.partial, 1);
-    const ng_row_norm_options of_op = {.eps = options.eps, .rms = true, .partial = options.partial};
-    if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features") ||
-        !ng_row_norm_settings_ok("ng_rms_norm_new", &of_op))
-        return NULL;
+    if (!rms_norm_options_accepted(&options)) return NULL;
 
-    rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
+    const bool conditional = options.condition != 0;
+    rms_norm *self =
+        (rms_norm *)ng_module_new(conditional ? &conditional_rms_norm_class : &rms_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim), .value = 1,
-                                          .left_out = options.no_affine);
+    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim),
+                                          .value = options.unit_offset ? 0 : 1,
+                                          .left_out = options.no_affine || conditional);
+    if (conditional)
+        self->modulation =
+            ng_module_add_child(&self->base, "modulation",
+                                ng_film_new(options.dim, .condition = options.condition,
+                                            .features_last = true, .no_shift = true));
     return ng_module_built(&self->base);
 }
 
@@ -53,10 +91,15 @@ ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 NG_CASE_MODULE(layer_case_rms_norm, ng_rms_norm_new(5))
 NG_CASE_MODULE(case_rms_norm_no_affine, ng_rms_norm_new(5, .no_affine = true))
 NG_CASE_MODULE(layer_case_rms_norm_partial, ng_rms_norm_new(5, .partial = 0.6))
+NG_CASE_MODULE(case_rms_norm_unit_offset, ng_rms_norm_new(5, .unit_offset = true))
+NG_CASE_MODULE(case_rms_norm_conditional, ng_rms_norm_new(5, .condition = 2))
 
 const ng_case ng_layer_cases_rms_norm[] = {
     NG_CASE_LAYER("RMSNorm", layer_case_rms_norm, NG_CASE_ANY("x", 3, 5)),
     NG_CASE_LAYER("RMSNorm (no affine)", case_rms_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
     NG_CASE_LAYER("RMSNorm (partial)", layer_case_rms_norm_partial, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (unit offset)", case_rms_norm_unit_offset, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (conditional)", case_rms_norm_conditional, NG_CASE_ANY("x", 2, 3, 5),
+                  NG_CASE_ANY("condition", 2, 1, 2)),
 };
 const int ng_layer_cases_rms_norm_count = NG_CASE_COUNT(ng_layer_cases_rms_norm);

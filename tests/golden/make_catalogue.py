@@ -1,0 +1,133 @@
+"""Writes catalogue.txt: what PyTorch computes in double for the layers of test_catalogue.c.
+
+    python3 tests/golden/make_catalogue.py
+
+The format is that of make_golden.py. Each layer is the formula of its paper, written out below and
+differentiated by autograd. A row has x, perhaps a condition, each parameter and buffer by the
+layer's name of it, y, dy, the gradient to each input, and the buffers afterwards, "after.NAME".
+"""
+import os
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(20251125)
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+out = open(os.path.join(HERE, "catalogue.txt"), "w")
+out.write("# PyTorch %s, float64; written by make_catalogue.py\n" % torch.__version__)
+
+
+def write(name, x):
+    x = torch.as_tensor(x).detach()
+    out.write(" ".join([name, *map(str, x.shape)]) + "\n")
+    out.write(" ".join("%.17g" % v for v in x.flatten().tolist()) + "\n")
+
+
+def case(name, function, x, condition=None, buffers=None, **parameters):
+    """y = function(x, [condition,] parameters and buffers by name); a function with buffers returns
+    y and the buffers afterwards. A '__' in a name is a '.'."""
+    inputs = {"x": x}
+    if condition is not None:
+        inputs["condition"] = condition
+    parameters = {key.replace("__", "."): value for key, value in parameters.items()}
+    inputs.update(parameters)
+    for key, value in inputs.items():
+        write(name + "/" + key, value)
+        value.requires_grad_()
+    operands = [x] if condition is None else [x, condition]
+    if buffers is None:
+        y, after = function(*operands, parameters), {}
+    else:
+        for key, value in buffers.items():
+            write(name + "/" + key, value)
+        y, after = function(*operands, {**parameters, **buffers})
+    dy = torch.randn(y.shape)
+    write(name + "/y", y)
+    write(name + "/dy", dy)
+    for key, gradient in zip(inputs, torch.autograd.grad(y, list(inputs.values()), dy)):
+        write(name + "/d" + key, gradient)
+    for key, value in after.items():
+        write(name + "/after." + key, value)
+
+
+def normal(*shape, mean=0.0, deviation=1.0):
+    return mean + deviation * torch.randn(shape)
+
+
+def gamma_like(*shape):
+    return normal(*shape, mean=1.0, deviation=0.3)
+
+
+def wide(c, x):
+    """Numbers per channel against x (N, C, ...)."""
+    return c.reshape([1, -1] + [1] * (x.dim() - 2))
+
+
+def positions(x):
+    return list(range(2, x.dim()))
+
+
+# ---- Unit offset: Gemma's RMSNorm, Apex's LayerNorm ------------------------------------------------
+
+def rms(x, eps):
+    return x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + eps)
+
+
+def layer_norm(x, eps=1e-5):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / torch.sqrt((centred ** 2).mean(-1, keepdim=True) + eps)
+
+
+case("rms_norm_offset", lambda x, p: rms(x, 1e-6) * (1 + p["weight"]), normal(3, 6),
+     weight=normal(6, deviation=0.3))
+case("layer_norm_offset", lambda x, p: layer_norm(x) * (1 + p["weight"]) + p["bias"],
+     normal(2, 3, 6), weight=normal(6, deviation=0.3), bias=normal(6))
+case("channel_norm_offset",
+     lambda x, p: (layer_norm(x.transpose(1, -1)) * (1 + p["weight"]) + p["bias"]).transpose(1, -1),
+     normal(2, 6, 3, 2), weight=normal(6, deviation=0.3), bias=normal(6))
+
+# ---- Gated RMSNorm ---------------------------------------------------------------------------------
+
+# Mamba-2's rms_norm_ref(x, weight, z, group_size, norm_before_gate), eps 1e-5
+def gated(groups, norm_first):
+    def function(x, z, p):
+        if not norm_first:
+            x = x * F.silu(z)
+        parts = rms(x.reshape(*x.shape[:-1], groups, -1), 1e-5).reshape(x.shape)
+        y = parts * p["weight"]
+        return y * F.silu(z) if norm_first else y
+    return function
+
+
+for name, groups, norm_first in [("gated", 1, False), ("gated_groups", 3, False),
+                                 ("gated_first", 1, True), ("gated_first_groups", 2, True)]:
+    case(name, gated(groups, norm_first), normal(2, 3, 6), normal(2, 3, 6), weight=gamma_like(6))
+
+# ---- Derf: gamma erf(alpha x + s) + beta, Chen et al. 2025 -----------------------------------------
+
+case("derf", lambda x, p: p["weight"] * torch.erf(p["alpha"] * x + p["shift"]) + p["bias"],
+     normal(2, 3, 5, deviation=2.0), alpha=torch.tensor([0.5]), shift=normal(1, deviation=0.3),
+     weight=gamma_like(5), bias=normal(5))
+
+# ---- Conditions: FiLM, Perez et al. 2018 -----------------------------------------------------------
+
+def film(y, c, weight, bias):
+    """(1 + scale) y + shift, with shift and scale the two halves of weight c + bias."""
+    if c.dim() == 2:
+        made = (c @ weight.T + bias).reshape(list(c.shape[:1]) + [-1] + [1] * (y.dim() - 2))
+    else:
+        made = torch.einsum("nm...,cm->nc...", c, weight) + wide(bias, y)
+    shift, scale = made.chunk(2, dim=1)
+    return (1 + scale) * y + shift
+
+
+for name, shape, condition in [("features", (4, 3), (4, 2)), ("2d", (2, 3, 2, 3), (2, 2)),
+                               ("maps", (2, 3, 2, 3), (2, 2, 2, 3))]:
+    case("film_" + name, lambda x, c, p: film(x, c, p["weight"], p["bias"]), normal(*shape),
+         normal(*condition), weight=normal(6, 2), bias=normal(6))
+case("film_last", lambda x, c, p: x * (1 + F.linear(c, p["weight"], p["bias"])), normal(2, 4, 3),
+     normal(2, 1, 2), weight=normal(3, 2), bias=normal(3))
+case("rms_norm_conditional",
+     lambda x, c, p: rms(x, 1e-6) * (1 + F.linear(c, p["modulation.weight"], p["modulation.bias"])),
+     normal(2, 4, 6), normal(2, 1, 3), modulation__weight=normal(6, 3), modulation__bias=normal(6))

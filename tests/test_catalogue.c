@@ -1,0 +1,117 @@
+/* Norms that are composed of ops: PyTorch's values of the papers' formulas, settings, errors. */
+#include "fixture.h"
+#include "golden.h"
+#include "support.h"
+
+/* ---- Against PyTorch ------------------------------------------------------------------------ */
+
+#define TOLERANCE 1e-11
+
+/* The layer whose parameters and buffers a row of figures has by name; a row whose name ends in
+ * "_eval" is for evaluation. */
+typedef struct {
+    const char *name;
+    ng_module *(*make)(void);
+} golden_row;
+
+#define ROWS(X)                                                                                    \
+    X(rms_norm_offset, ng_rms_norm_new(6, .unit_offset = true))                                    \
+    X(layer_norm_offset, ng_layer_norm_new(6, .unit_offset = true))                                \
+    X(channel_norm_offset, ng_layer_norm_new(6, .unit_offset = true, .channels_first = true))      \
+    X(gated, ng_gated_rms_norm_new(6))                                                             \
+    X(gated_groups, ng_gated_rms_norm_new(6, .groups = 3))                                         \
+    X(gated_first, ng_gated_rms_norm_new(6, .norm_first = true))                                   \
+    X(gated_first_groups, ng_gated_rms_norm_new(6, .norm_first = true, .groups = 2))               \
+    X(derf, ng_derf_new(5))                                                                        \
+    X(film_features, ng_film_new(3, .condition = 2))                                               \
+    X(film_2d, ng_film_new(3, .condition = 2))                                                     \
+    X(film_maps, ng_film_new(3, .condition = 2))                                                   \
+    X(film_last, ng_film_new(3, .condition = 2, .features_last = true, .no_shift = true))          \
+    X(rms_norm_conditional, ng_rms_norm_new(6, .condition = 3))
+
+#define MAKER(name, layer)                                                                         \
+    static ng_module *make_##name(void) { return layer; }
+ROWS(MAKER)
+#define ROW(name, layer) {#name, make_##name},
+static const golden_row rows[] = {ROWS(ROW)};
+#define N_ROWS ((int)(sizeof rows / sizeof rows[0]))
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static ng_tensor *figure(const char *row, const char *prefix, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s%s", row, prefix, name);
+    return golden_find(path);
+}
+
+GOLDEN_FIXTURE("tests/golden/catalogue.txt")
+
+LOOP_TEST(value_gradients_and_buffers_are_those_of_the_formula, N_ROWS)
+{
+    const char *row = rows[_i].name;
+    const bool conditioned = figure(row, "", "condition") != NULL;
+    const char *inputs[] = {"x", conditioned ? "condition" : NULL, NULL};
+    ng_tensor *in[GOLDEN_INPUTS];
+    ng_module *layer = own(rows[_i].make());
+    assert_ok(ng_module_to(layer, NG_F64));
+    if (ends_with(row, "_eval")) ng_eval(layer);
+    golden_inputs(row, inputs, in);
+    ng_named_tensor tensor;
+    for (int i = 0; ng_module_parameter(layer, i, &tensor); i++)
+        assert_ok(ng_copy_values(tensor.tensor, golden("%s/%s", row, tensor.name)));
+    for (int i = 0; ng_module_buffer(layer, i, &tensor); i++)
+        if (figure(row, "", tensor.name))
+            assert_ok(ng_copy_values(tensor.tensor, figure(row, "", tensor.name)));
+    ng_tensor *y = conditioned ? ng_forward_conditioned(layer, tape, in[0], in[1])
+                               : ng_forward(layer, tape, in[0]);
+    assert_golden_gradients(row, y, TOLERANCE, inputs, in);
+    for (int i = 0; ng_module_parameter(layer, i, &tensor); i++)
+        assert_golden(ng_grad(tensor.tensor), TOLERANCE, "%s/d%s", row, tensor.name);
+    for (int i = 0; ng_module_buffer(layer, i, &tensor); i++)
+        if (figure(row, "after.", tensor.name))
+            assert_golden(tensor.tensor, TOLERANCE, "%s/after.%s", row, tensor.name);
+}
+
+TEST(every_figure_has_a_row) { golden_expect_rows(rows, N_ROWS, sizeof *rows, NULL); }
+
+/* ---- Settings and errors -------------------------------------------------------------------- */
+
+TEST(settings_that_do_not_go_together_are_refused)
+{
+    const ng_status value = NG_EVALUE;
+    assert_fails(ng_rms_norm_new(3, .no_affine = true, .unit_offset = true), value,
+                 "ng_rms_norm_new: both .no_affine and .unit_offset");
+    assert_fails(ng_layer_norm_new(3, .no_affine = true, .unit_offset = true), value,
+                 "ng_layer_norm_new: both .no_affine and .unit_offset");
+    assert_fails(ng_rms_norm_new(3, .condition = 2, .unit_offset = true), value,
+                 "both .condition and .unit_offset");
+    assert_fails(ng_rms_norm_new(3, .condition = 2, .no_affine = true), value,
+                 "both .condition and .no_affine");
+    assert_fails(ng_rms_norm_new(3, .condition = -2), value, "ng_film_new: condition is -2");
+    assert_fails(ng_gated_rms_norm_new(5, .groups = 2), value, "groups is 2");
+    assert_fails(ng_gated_rms_norm_new(5, .eps = -1), value, "ng_gated_rms_norm_new: eps is -1");
+    assert_fails(ng_derf_new(3, .alpha = HUGE_VAL), value, "ng_derf_new: alpha is inf");
+    assert_fails(ng_film_new(3), value, "ng_film_new: condition is 0");
+}
+
+TEST(conditions_that_do_not_fit_are_refused)
+{
+    ng_tensor *image = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 3, 4))),
+              *two = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2))),
+              *maps = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2, 5)));
+    ng_module *film = own(ng_film_new(3, .condition = 2));
+    assert_ok(ng_forward_conditioned(film, tape, image, two));
+    assert_fails(ng_forward_conditioned(film, tape, image, maps), NG_ESHAPE,
+                 "FiLM: condition is (2, 2, 5), expected (2, 2, 4)");
+    assert_fails(ng_forward_conditioned(film, tape, two, two), NG_ESHAPE,
+                 "FiLM: x is (2, 2), expected (N, 3, ...)");
+    assert_fails(ng_forward(film, tape, image), NG_ESTATE, "takes a condition");
+    ng_module *gated = own(ng_gated_rms_norm_new(4));
+    assert_fails(ng_forward_conditioned(gated, tape, image, two), NG_ESHAPE,
+                 "GatedRMSNorm: condition is (2, 2), expected (2, 3, 4)");
+}
