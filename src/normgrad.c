@@ -133,6 +133,8 @@
 #include "norms/batch_norm.c"
 #include "norms/batch_renorm.c"
 #include "norms/group_norm.c"
+#include "norms/instance_norm.c"
+#include "norms/style_norm.c"
 #include "norms/scale_norm.c"
 #include "norms/detach_norm.c"
 #include "norms/dynamic_tanh.c"

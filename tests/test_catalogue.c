@@ -27,7 +27,20 @@ typedef struct {
     X(film_2d, ng_film_new(3, .condition = 2))                                                     \
     X(film_maps, ng_film_new(3, .condition = 2))                                                   \
     X(film_last, ng_film_new(3, .condition = 2, .features_last = true, .no_shift = true))          \
-    X(rms_norm_conditional, ng_rms_norm_new(6, .condition = 3))
+    X(rms_norm_conditional, ng_rms_norm_new(6, .condition = 3))                                    \
+    X(conditional_batch_features, ng_batch_norm_new(3, .condition = 2))                            \
+    X(conditional_batch_2d, ng_batch_norm_new(3, .condition = 2))                                  \
+    X(conditional_batch_maps, ng_batch_norm_new(3, .condition = 2))                                \
+    X(conditional_batch_2d_eval, ng_batch_norm_new(3, .condition = 2))                             \
+    X(conditional_group, ng_group_norm_new(2, 4, .condition = 3))                                  \
+    X(conditional_group_maps, ng_group_norm_new(2, 4, .condition = 3))                             \
+    X(conditional_instance, ng_instance_norm_new(4, .condition = 3))                               \
+    X(conditional_instance_maps, ng_instance_norm_new(4, .condition = 3))                          \
+    X(adain, ng_style_norm_new(3))                                                                 \
+    X(running_instance_train, ng_instance_norm_new(4, .affine = true, .running_stats = true))      \
+    X(running_instance_eval, ng_instance_norm_new(4, .affine = true, .running_stats = true))       \
+    X(running_batch_train, ng_batch_norm_new(4))                                                   \
+    X(running_batch_eval, ng_batch_norm_new(4))
 
 #define MAKER(name, layer)                                                                         \
     static ng_module *make_##name(void) { return layer; }
@@ -97,6 +110,16 @@ TEST(settings_that_do_not_go_together_are_refused)
     assert_fails(ng_gated_rms_norm_new(5, .eps = -1), value, "ng_gated_rms_norm_new: eps is -1");
     assert_fails(ng_derf_new(3, .alpha = HUGE_VAL), value, "ng_derf_new: alpha is inf");
     assert_fails(ng_film_new(3), value, "ng_film_new: condition is 0");
+    assert_fails(ng_batch_norm_new(3, .condition = 2, .masked = true), value,
+                 "both .condition and .masked");
+    assert_fails(ng_batch_norm_new(3, .condition = 2, .no_affine = true), value,
+                 "both .condition and .no_affine");
+    assert_fails(ng_group_norm_new(3, 3, .condition = 2, .no_affine = true), value,
+                 "both .condition and .no_affine");
+    assert_fails(ng_instance_norm_new(3, .condition = 2, .affine = true), value,
+                 "both .condition and .affine");
+    assert_fails(ng_instance_norm_new(3, .momentum = 0.2), value, "only with .running_stats");
+    assert_fails(ng_style_norm_new(3, .eps = -1), value, "ng_style_norm_new: eps is -1");
 }
 
 TEST(conditions_that_do_not_fit_are_refused)
@@ -114,4 +137,7 @@ TEST(conditions_that_do_not_fit_are_refused)
     ng_module *gated = own(ng_gated_rms_norm_new(4));
     assert_fails(ng_forward_conditioned(gated, tape, image, two), NG_ESHAPE,
                  "GatedRMSNorm: condition is (2, 2), expected (2, 3, 4)");
+    ng_module *style = own(ng_style_norm_new(3));
+    assert_fails(ng_forward_conditioned(style, tape, image, maps), NG_ESHAPE,
+                 "StyleNorm: the style is (2, 2, 5), expected (2, 3, ...)");
 }

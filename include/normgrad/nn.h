@@ -295,9 +295,11 @@ typedef struct {
     ng_adaptive_layer_norm_new_with(NG_NAMED(ng_adaptive_layer_norm_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options);
 
-/* BatchNorm over (N, C), (N, C, L) or (N, C, H, W); parameters weight (1) and bias (0), buffers
- * running_mean (0), running_var (1) and num_batches_tracked (an int64 scalar). Training with one
- * value per channel is an error. */
+/* BatchNorm over (N, C), (N, C, L), (N, C, H, W), (N, C, D, H, W)...; parameters weight (1) and
+ * bias (0), buffers running_mean (0), running_var (1) and num_batches_tracked (an int64 scalar).
+ * Training with one value per channel is an error. With .condition scale and shift are made of a
+ * condition as in ng_film_new, in the child modulation: conditional BatchNorm, de Vries et al.
+ * 2017. */
 typedef struct {
     double eps;            /* default 1e-5 */
     double momentum;       /* default 0.1 */
@@ -311,6 +313,7 @@ typedef struct {
                               (synchronized BatchNorm); it must outlive the layer's last pass */
     bool masked;           /* the condition of ng_forward_conditioned is a mask, 0 for padding, as
                               in ng_batch_norm; not with .ghost */
+    int64_t condition;     /* features of c; default 0: none; not with .masked */
     int64_t channels;      /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
@@ -401,26 +404,51 @@ NG_API ng_module *ng_residual_new(ng_module *inner);
 /* ---- More norms ----------------------------------------------------------------------------- */
 
 /* GroupNorm over (N, C, ...), a sample's channels in `groups` groups; parameters weight (1) and
- * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(8, 32) */
+ * bias (0) per channel. Wu & He 2018. With .condition scale and shift are made of a condition as in
+ * ng_film_new, in the child modulation.   ng_group_norm_new(8, 32) */
 typedef struct {
-    double eps;       /* default 1e-5 */
-    bool no_affine;   /* without parameters */
-    int64_t channels; /* C, a multiple of the groups */
+    double eps;        /* default 1e-5 */
+    bool no_affine;    /* without parameters */
+    int64_t condition; /* features of c; default 0: none */
+    int64_t channels;  /* C, a multiple of the groups */
 } ng_group_norm_new_options;
 #define ng_group_norm_new(groups, ...)                                                             \
     ng_group_norm_new_with(groups, NG_NAMED(ng_group_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options);
 
 /* InstanceNorm over (N, C, ...): each channel of each sample over its positions, more than one of
- * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. */
+ * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. With .condition scale
+ * and shift are made of a condition as in ng_film_new, in the child modulation (Dumoulin, Shlens &
+ * Kudlur 2017).
+ *
+ * With .running_stats evaluation, and a frozen layer, normalize by running statistics, as BatchNorm
+ * does. Training still normalizes each sample by itself, and
+ *     running_mean += momentum (mean over samples of their means - running_mean)
+ *     running_var  += momentum (mean over samples of their unbiased variances - running_var)
+ * Buffers as in BatchNorm: PyTorch's track_running_stats. */
 typedef struct {
-    double eps; /* default 1e-5 */
-    bool affine;
-    int64_t channels; /* C */
+    double eps;         /* default 1e-5 */
+    bool affine;        /* parameters weight (1) and bias (0) */
+    bool running_stats; /* buffers, for evaluation */
+    double momentum;    /* of the running statistics; default 0.1 */
+    int64_t condition;  /* features of c; default 0: none */
+    int64_t channels;   /* C */
 } ng_instance_norm_new_options;
 #define ng_instance_norm_new(...)                                                                  \
     ng_instance_norm_new_with(NG_NAMED(ng_instance_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options);
+
+/* Adaptive instance normalization (AdaIN) of x (N, C, ...) to a style s (N, C, ...), which is the
+ * condition of ng_forward_conditioned and may have other positions: with xhat of InstanceNorm,
+ *     y = sqrt(var(s) + eps) xhat + mean(s)
+ * mean and variance being over s's positions. Without parameters. Huang & Belongie 2017. */
+typedef struct {
+    double eps;       /* default 1e-5 */
+    int64_t channels; /* C */
+} ng_style_norm_new_options;
+#define ng_style_norm_new(...)                                                                     \
+    ng_style_norm_new_with(NG_NAMED(ng_style_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_style_norm_new_with(ng_style_norm_new_options options);
 
 /* ScaleNorm over the last dimension, y = g x / sqrt(sum x^2 + eps); parameter g, one number, from
  * sqrt(dim). Nguyen & Salazar 2019. */

@@ -4,7 +4,8 @@
 typedef struct {
     ng_module base;
     ng_batch_norm_new_options options;
-    ng_batch_state state; /* with a running variance */
+    ng_batch_state state;  /* with a running variance */
+    ng_module *modulation; /* with a condition: FiLM */
 } batch_norm;
 
 /* Whether the statistics are the batch's: not if the layer is frozen, by ng_freeze or .frozen. */
@@ -52,6 +53,13 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     return y;
 }
 
+static ng_tensor *conditional_batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                                 ng_tensor *condition)
+{
+    ng_tensor *xhat = batch_norm_forward(self, tape, x, NG_NONE);
+    return ng_forward_conditioned(((batch_norm *)self)->modulation, tape, xhat, condition);
+}
+
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_batch_norm_new_options *options = &((const batch_norm *)self)->options;
@@ -65,11 +73,14 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
     if (options->ghost)
         snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
                  options->combined ? " combined" : "");
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s%s", (long long)options->channels,
+    char condition[48] = "";
+    if (options->condition)
+        snprintf(condition, sizeof condition, ", condition=%lld", (long long)options->condition);
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s%s%s", (long long)options->channels,
              ng_number_print(options->eps).text, momentum,
              options->no_running_stats ? ", no running stats" : "",
              options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost,
-             options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
+             options->group ? ", synchronized" : "", options->masked ? ", masked" : "", condition);
 }
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
@@ -77,6 +88,12 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .forward = ng_forward_unconditioned,
                                                  .forward_conditioned = batch_norm_forward,
                                                  .describe = batch_norm_describe};
+
+static const ng_module_class conditional_batch_norm_class = {.name = "BatchNorm",
+                                                             .size = sizeof(batch_norm),
+                                                             .forward_conditioned =
+                                                                 conditional_batch_norm_forward,
+                                                             .describe = batch_norm_describe};
 
 /* Whether no setting is without effect, because no running statistics move, or because those of the
  * batch are never used. */
@@ -105,6 +122,8 @@ static bool batch_norm_options_accepted(const ng_batch_norm_new_options *options
                          options->no_running_stats) ||
         !ng_option_apart(name, "ghost", apart, "group", options->group) ||
         !ng_option_apart(name, "ghost", options->ghost, "masked", options->masked) ||
+        !ng_option_apart(name, "condition", options->condition, "masked", options->masked) ||
+        !ng_option_apart(name, "condition", options->condition, "no_affine", options->no_affine) ||
         !ng_option_apart(name, "ghost", apart, "cumulative", options->cumulative))
         return false;
     return options_count(name, options) &&
@@ -118,11 +137,17 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
 
-    batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
+    const bool conditional = options.condition != 0;
+    batch_norm *self = (batch_norm *)ng_module_new(conditional ? &conditional_batch_norm_class
+                                                               : &batch_norm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_var",
-                                     options.no_affine, options.no_running_stats);
+                                     options.no_affine || conditional, options.no_running_stats);
+    if (conditional)
+        self->modulation =
+            ng_module_add_child(&self->base, "modulation",
+                                ng_film_new(options.channels, .condition = options.condition));
     return ng_module_built(&self->base);
 }
 
@@ -148,11 +173,13 @@ NG_CASE_MODULE(case_batch_norm_combined, ng_batch_norm_new(3, .ghost = 3, .combi
 NG_CASE_MODULE(case_batch_norm_masked, ng_batch_norm_new(3, .masked = true))
 NG_CASE_MODULE(case_batch_norm_masked_frozen,
                with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true)))
+NG_CASE_MODULE(case_batch_norm_conditional, with_statistics(ng_batch_norm_new(3, .condition = 2)))
 
 const ng_case ng_layer_cases_batch_norm[] = {
     NG_CASE_LAYER("BatchNorm", case_batch_norm, NG_CASE_ANY("x", 5, 3)),
     NG_CASE_LAYER("BatchNorm (N, C, L)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("BatchNorm (N, C, H, W)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("BatchNorm (N, C, D, H, W)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 1, 2, 2)),
     NG_CASE_LAYER("BatchNorm (cumulative)", case_batch_norm_cumulative, NG_CASE_ANY("x", 5, 3)),
     NG_CASE_LAYER("BatchNorm (no affine)", case_batch_norm_no_affine, NG_CASE_ANY("x", 5, 3)),
     NG_CASE_EVAL("BatchNorm (eval)", case_batch_norm_seen, NG_CASE_ANY("x", 2, 3, 4)),
@@ -167,5 +194,9 @@ const ng_case ng_layer_cases_batch_norm[] = {
                   NG_CASE_INDEX("mask", 2, 2, 6)),
     NG_CASE_LAYER("BatchNorm (masked, frozen, N, C, L)", case_batch_norm_masked_frozen,
                   NG_CASE_ANY("x", 2, 3, 4), NG_CASE_INDEX("mask", 2, 2, 4)),
+    NG_CASE_LAYER("BatchNorm (conditional)", case_batch_norm_conditional, NG_CASE_ANY("x", 5, 3),
+                  NG_CASE_ANY("condition", 5, 2)),
+    NG_CASE_EVAL("BatchNorm (conditional, eval, N, C, L)", case_batch_norm_conditional,
+                 NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 2)),
 };
 const int ng_layer_cases_batch_norm_count = NG_CASE_COUNT(ng_layer_cases_batch_norm);

@@ -61,7 +61,7 @@ ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
 
 ng_axes ng_all_but_channel(const ng_tensor *x)
 {
-    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
+    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3, 4, 5, 6, 7}};
 }
 
 /* ---- Statistics --------------------------------------------------------------------------- */
@@ -154,8 +154,8 @@ ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *g
 
 static bool is_batch(const char *function, const ng_tensor *x)
 {
-    if (x->shape.rank >= 2 && x->shape.rank <= 4) return true;
-    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C), (N, C, L) or (N, C, H, W)", function,
+    if (x->shape.rank >= 2) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...)", function,
             ng_shape_print(x->shape).text);
     return false;
 }

@@ -146,7 +146,7 @@ ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *g
 /* A call of a norm over the batch: its operands and the settings that all of them have. */
 typedef struct {
     const char *function;
-    ng_tensor *x;                             /* (N, C), (N, C, L) or (N, C, H, W) */
+    ng_tensor *x;                             /* (N, C, ...) */
     ng_tensor *gamma, *beta;                  /* (C), or NG_NONE, as are the next two */
     ng_tensor *running_mean, *running_spread; /* a variance, or a deviation: */
     const char *spread;                       /* its name, "running_var" */

@@ -131,3 +131,82 @@ case("film_last", lambda x, c, p: x * (1 + F.linear(c, p["weight"], p["bias"])),
 case("rms_norm_conditional",
      lambda x, c, p: rms(x, 1e-6) * (1 + F.linear(c, p["modulation.weight"], p["modulation.bias"])),
      normal(2, 4, 6), normal(2, 1, 3), modulation__weight=normal(6, 3), modulation__bias=normal(6))
+
+
+def batch_statistics(x):
+    axes = [0] + positions(x)
+    mean = x.mean(axes)
+    return mean, ((x - wide(mean, x)) ** 2).mean(axes)
+
+
+def by(x, mean, var):
+    return (x - wide(mean, x)) / torch.sqrt(wide(var, x) + 1e-5)
+
+
+def moved(running, batch, momentum=0.1):
+    return running + momentum * (batch.detach() - running)
+
+
+# de Vries et al. 2017
+def conditional_batch_norm(training):
+    def function(x, c, p):
+        mean, var = batch_statistics(x) if training else (p["running_mean"], p["running_var"])
+        y = film(by(x, mean, var), c, p["modulation.weight"], p["modulation.bias"])
+        n = x.numel() / x.shape[1]
+        return y, {"running_mean": moved(p["running_mean"], mean),
+                   "running_var": moved(p["running_var"], var * n / (n - 1))} if training else {}
+    return function
+
+
+def running(channels):
+    return {"running_mean": normal(channels, deviation=0.3),
+            "running_var": 0.5 + torch.rand(channels)}
+
+
+for name, shape, condition in [("features", (5, 3), (5, 2)), ("2d", (2, 3, 2, 3), (2, 2)),
+                               ("maps", (2, 3, 2, 3), (2, 2, 2, 3)), ("2d_eval", (2, 3, 2, 3), (2, 2))]:
+    case("conditional_batch_" + name, conditional_batch_norm("eval" not in name),
+         normal(*shape, mean=0.5), normal(*condition), running(3),
+         modulation__weight=normal(6, 2), modulation__bias=normal(6))
+
+
+def group_norm(x, groups, eps=1e-5):
+    rows = x.reshape(x.shape[0], groups, -1)
+    centred = rows - rows.mean(-1, keepdim=True)
+    return (centred / torch.sqrt((centred ** 2).mean(-1, keepdim=True) + eps)).reshape(x.shape)
+
+
+for name, groups in [("group", 2), ("instance", 4)]:
+    for kind, condition in [("", (2, 3)), ("_maps", (2, 3, 3, 2))]:
+        case("conditional_%s%s" % (name, kind), lambda x, c, p: film(
+            group_norm(x, groups), c, p["modulation.weight"], p["modulation.bias"]),
+            normal(2, 4, 3, 2), normal(*condition), modulation__weight=normal(8, 3),
+            modulation__bias=normal(8))
+
+
+# Huang & Belongie 2017, eq. (8)
+def adain(x, s, p):
+    mean = s.mean(positions(s))
+    var = ((s - mean.reshape(*mean.shape, 1)) ** 2).mean(positions(s))
+    return torch.sqrt(var + 1e-5).reshape(*var.shape, 1, 1) * group_norm(x, x.shape[1]) \
+        + mean.reshape(*mean.shape, 1, 1)
+
+
+case("adain", adain, normal(2, 3, 3, 2), normal(2, 3, 5, mean=1.0, deviation=2.0))
+
+# ---- InstanceNorm with running statistics, BatchNorm of volumes: torch.nn --------------------------
+
+def torch_norm(kind, training):
+    def function(x, p):
+        mean, var = p["running_mean"].clone(), p["running_var"].clone()
+        call = F.instance_norm if kind == "instance" else F.batch_norm
+        y = call(x, mean, var, p["weight"], p["bias"], training, 0.1, 1e-5)
+        return y, {"running_mean": mean, "running_var": var} if training else {}
+    return function
+
+
+for kind, shape in [("instance", (3, 4, 2, 3)), ("batch", (2, 4, 2, 3, 2))]:
+    for mode in ("train", "eval"):
+        case("running_%s_%s" % (kind, mode), torch_norm(kind, mode == "train"),
+             normal(*shape, mean=0.7, deviation=2.0), buffers=running(4), weight=gamma_like(4),
+             bias=normal(4))

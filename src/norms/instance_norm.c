@@ -1,0 +1,138 @@
+/* InstanceNorm: each channel of each sample normalized over its positions; in evaluation by running
+ * statistics if it keeps them. */
+#include "norms/batch_state.h"
+#include "ops/op.h"
+
+typedef struct {
+    ng_module base;
+    ng_instance_norm_new_options options;
+    ng_batch_state state;  /* with a running variance */
+    ng_module *modulation; /* with a condition: FiLM */
+} instance_norm_layer;
+
+/* running += momentum (mean over samples - running), for a statistic (N, channels). */
+static void move_to_samples(ng_tensor *running, const ng_tensor *statistic, double momentum)
+{
+    const int64_t samples = statistic->shape.dim[0], channels = running->size;
+    for (int64_t c = 0; c < channels; c++) {
+        double sum = 0;
+        for (int64_t n = 0; n < samples; n++) sum += ng_tensor_load(statistic, n * channels + c);
+        const double old = ng_tensor_load(running, c);
+        ng_tensor_store(running, c, old + momentum * (sum / (double)samples - old));
+    }
+    ng_touch(running);
+}
+
+/* Moves the running statistics toward the means over samples of mean and unbiased variance. */
+static bool move_to_instances(const instance_norm_layer *layer, ng_tape *tape, ng_tensor *x)
+{
+    if (!ng_tape_is_live(tape) || x->size == 0) return true;
+    const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);
+    const bool was = ng_tape_set_recording(tape, false);
+    ng_tensor *rows = ng_reshape(tape, x, NG_SHAPE(x->shape.dim[0], x->shape.dim[1], positions));
+    ng_tensor *mean = ng_mean(tape, rows, .axes = NG_AXES(-1));
+    ng_tensor *var = ng_variance(tape, rows, .axes = NG_AXES(-1), .unbiased = true);
+    ng_tape_set_recording(tape, was);
+    if (!mean || !var) return false;
+    move_to_samples(layer->state.mean, mean, layer->options.momentum);
+    move_to_samples(layer->state.spread, var, layer->options.momentum);
+    ng_batch_state_count(&layer->state, tape);
+    return true;
+}
+
+static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const instance_norm_layer *layer = (const instance_norm_layer *)self;
+    const ng_instance_norm_new_options *options = &layer->options;
+    const ng_batch_state *state = &layer->state;
+    ng_tensor *gamma = ng_parameter_value(tape, state->gamma),
+              *beta = ng_parameter_value(tape, state->beta);
+    if (!ng_channels_fit(self, x, options->channels)) return NULL;
+    if (options->running_stats && (!self->training || self->frozen))
+        return ng_batch_norm(tape, x, gamma, beta, state->mean, state->spread, .eps = options->eps);
+    if (ng_shape_span(x->shape, 2, x->shape.rank) == 1) {
+        ng_fail(NG_ESHAPE, "InstanceNorm: x is %s, expected more than one position a channel",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    ng_tensor *y = ng_instance_norm(tape, x, gamma, beta, options->eps);
+    if (y && options->running_stats && !move_to_instances(layer, tape, x)) return NULL;
+    return y;
+}
+
+static ng_tensor *conditional_instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                                    ng_tensor *condition)
+{
+    ng_tensor *xhat = instance_norm_forward(self, tape, x);
+    return ng_forward_conditioned(((instance_norm_layer *)self)->modulation, tape, xhat, condition);
+}
+
+static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_instance_norm_new_options *options = &((const instance_norm_layer *)self)->options;
+    char momentum[48] = "", condition[48] = "";
+    if (options->running_stats)
+        snprintf(momentum, sizeof momentum, ", momentum=%s",
+                 ng_number_print(options->momentum).text);
+    if (options->condition)
+        snprintf(condition, sizeof condition, ", condition=%lld", (long long)options->condition);
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->channels,
+             ng_number_print(options->eps).text, momentum, options->affine ? ", affine" : "",
+             condition);
+}
+
+static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
+                                                    .size = sizeof(instance_norm_layer),
+                                                    .forward = instance_norm_forward,
+                                                    .describe = instance_norm_describe};
+
+static const ng_module_class conditional_instance_norm_class = {
+    .name = "InstanceNorm",
+    .size = sizeof(instance_norm_layer),
+    .forward_conditioned = conditional_instance_norm_forward,
+    .describe = instance_norm_describe};
+
+ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
+{
+    static const char name[] = "ng_instance_norm_new";
+    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
+        !ng_batch_settings_ok(name, options.eps, options.momentum) ||
+        !ng_option_idle(name, "momentum",
+                        !options.running_stats && ng_option_given(options.momentum),
+                        "with .running_stats") ||
+        !ng_option_apart(name, "condition", options.condition, "affine", options.affine))
+        return NULL;
+    options.eps = ng_option(options.eps, 1e-5);
+    options.momentum = ng_option(options.momentum, 0.1);
+    const bool conditional = options.condition != 0;
+    instance_norm_layer *self = (instance_norm_layer *)ng_module_new(
+        conditional ? &conditional_instance_norm_class : &instance_norm_class);
+    if (!self) return NULL;
+    self->options = options;
+    self->state = ng_batch_state_add(&self->base, options.channels, "running_var", !options.affine,
+                                     !options.running_stats);
+    if (conditional)
+        self->modulation =
+            ng_module_add_child(&self->base, "modulation",
+                                ng_film_new(options.channels, .condition = options.condition));
+    return ng_module_built(&self->base);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_MODULE(case_instance_norm, ng_instance_norm_new(3))
+NG_CASE_MODULE(case_instance_norm_affine, ng_instance_norm_new(3, .affine = true))
+NG_CASE_MODULE(case_instance_norm_running,
+               ng_instance_norm_new(3, .affine = true, .running_stats = true))
+NG_CASE_MODULE(case_instance_norm_conditional, ng_instance_norm_new(3, .condition = 2))
+
+const ng_case ng_layer_cases_instance_norm[] = {
+    NG_CASE_LAYER("InstanceNorm (N, C, L)", case_instance_norm, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("InstanceNorm (affine)", case_instance_norm_affine, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("InstanceNorm (running)", case_instance_norm_running, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_EVAL("InstanceNorm (running, eval)", case_instance_norm_running,
+                 NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("InstanceNorm (conditional)", case_instance_norm_conditional,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 2)),
+};
+const int ng_layer_cases_instance_norm_count = NG_CASE_COUNT(ng_layer_cases_instance_norm);
