@@ -40,7 +40,23 @@ typedef struct {
     X(running_instance_train, ng_instance_norm_new(4, .affine = true, .running_stats = true))      \
     X(running_instance_eval, ng_instance_norm_new(4, .affine = true, .running_stats = true))       \
     X(running_batch_train, ng_batch_norm_new(4))                                                   \
-    X(running_batch_eval, ng_batch_norm_new(4))
+    X(running_batch_eval, ng_batch_norm_new(4))                                                    \
+    X(frn, ng_filter_response_norm_new(4))                                                         \
+    X(frn_learned, ng_filter_response_norm_new(4, .learned_eps = true))                            \
+    X(frn_plain, ng_filter_response_norm_new(4, .no_threshold = true))                             \
+    X(evo_b0_train, ng_evo_norm_new(4))                                                            \
+    X(evo_b0_eval, ng_evo_norm_new(4))                                                             \
+    X(evo_s0_1, ng_evo_norm_new(4, .groups = 1))                                                   \
+    X(evo_s0_2, ng_evo_norm_new(4, .groups = 2))                                                   \
+    X(weight_standardization, ng_weight_standardization_new(ng_linear_new(3, 4)))                  \
+    X(weight_standardization_conv, ng_weight_standardization_new(ng_conv2d_new(3, 4, 2)))          \
+    X(weight_centred, ng_weight_norm_new(ng_linear_new(3, 4), .centred = true))                    \
+    X(weight_centred_whole,                                                                        \
+      ng_weight_norm_new(ng_linear_new(3, 4), .centred = true, .whole = true))                     \
+    X(l2, ng_l2_norm_new(5, .eps = NG_ZERO))                                                       \
+    X(l2_channels, ng_l2_norm_new(5, .eps = NG_ZERO, .channels_first = true))                      \
+    X(l2_plain, ng_l2_norm_new(5, .eps = NG_ZERO, .no_affine = true))                              \
+    X(qk_temperature, ng_multi_head_attention_new(6, 2, .qk_temperature = 4))
 
 #define MAKER(name, layer)                                                                         \
     static ng_module *make_##name(void) { return layer; }
@@ -119,6 +135,18 @@ TEST(settings_that_do_not_go_together_are_refused)
     assert_fails(ng_instance_norm_new(3, .condition = 2, .affine = true), value,
                  "both .condition and .affine");
     assert_fails(ng_instance_norm_new(3, .momentum = 0.2), value, "only with .running_stats");
+    assert_fails(ng_filter_response_norm_new(3, .eps = -1), value, "eps is -1");
+    assert_fails(ng_evo_norm_new(3, .momentum = 2), value, "ng_evo_norm_new: momentum is 2");
+    assert_fails(ng_evo_norm_new(3, .groups = 2), value, "ng_evo_norm_new: groups is 2");
+    assert_fails(ng_evo_norm_new(4, .groups = 2, .momentum = 0.2), value,
+                 "both .groups and .momentum");
+    assert_fails(ng_l2_norm_new(3, .no_affine = true, .scale = 2), value,
+                 "both .no_affine and .scale");
+    assert_fails(ng_scale_norm_new(3, .length = HUGE_VAL), value, "length is inf");
+    assert_fails(ng_weight_standardization_new(ng_relu_new()), value,
+                 "a ReLU has no parameter \"weight\" of its own");
+    assert_fails(ng_multi_head_attention_new(4, 2, .qk_norm = ng_norm_rms, .qk_temperature = 2),
+                 value, "both .qk_norm and .qk_temperature");
     assert_fails(ng_style_norm_new(3, .eps = -1), value, "ng_style_norm_new: eps is -1");
 }
 

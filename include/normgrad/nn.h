@@ -450,11 +450,62 @@ typedef struct {
     ng_style_norm_new_with(NG_NAMED(ng_style_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_style_norm_new_with(ng_style_norm_new_options options);
 
-/* ScaleNorm over the last dimension, y = g x / sqrt(sum x^2 + eps); parameter g, one number, from
- * sqrt(dim). Nguyen & Salazar 2019. */
+/* Filter response normalization (FRN) of x (N, C, ...) and the thresholded linear unit (TLU): with
+ * nu2 the mean of x^2 over the positions of a channel of a sample,
+ *     y = max(weight x / sqrt(nu2 + eps) + bias, tau)
+ * Parameters weight (1), bias (0) and tau (0) per channel. Singh & Krishnan 2020. Where a channel
+ * has few positions, they learn eps: with .learned_eps |eps parameter| is added to .eps, one number
+ * from 1e-4; squares are then taken in x's dtype. */
 typedef struct {
-    double eps; /* default 1e-10, so that a row of zeros gives zeros */
-    int64_t dim;
+    double eps;        /* default 1e-6 */
+    bool learned_eps;  /* a parameter eps (1) */
+    bool no_threshold; /* without max and tau */
+    int64_t channels;  /* C */
+} ng_filter_response_norm_new_options;
+#define ng_filter_response_norm_new(...)                                                           \
+    ng_filter_response_norm_new_with(                                                              \
+        NG_NAMED(ng_filter_response_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_filter_response_norm_new_with(ng_filter_response_norm_new_options options);
+
+/* EvoNorm of x (N, C, ...), a norm with an activation in it; parameters weight (1), bias (0) and
+ * v (1) per channel. Liu, Brock, Simonyan & Le 2020.
+ *
+ * B0  y = x / max(sqrt(var_batch + eps), v x + sqrt(var_sample + eps)) weight + bias: var_batch of
+ *     a channel over all samples and positions, in evaluation and where frozen running_var (1);
+ *     var_sample of a channel of a sample over its positions. In training
+ *     running_var += momentum (unbiased var_batch - running_var), and one value per channel is an
+ *     error.   ng_evo_norm_new(32)
+ * S0  y = x sigmoid(v x) / sqrt(var_group + eps) weight + bias: var_group of a sample over the
+ *     positions of a group of C / groups neighbouring channels.
+ *     ng_evo_norm_new(32, .groups = 8) */
+typedef struct {
+    double eps;       /* default 1e-5 */
+    int64_t groups;   /* of S0; default 0: B0 */
+    double momentum;  /* of B0; default 0.1 */
+    int64_t channels; /* C, a multiple of the groups */
+} ng_evo_norm_new_options;
+#define ng_evo_norm_new(...)                                                                       \
+    ng_evo_norm_new_with(NG_NAMED(ng_evo_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_evo_norm_new_with(ng_evo_norm_new_options options);
+
+/* L2 normalization, y = weight x / sqrt(sum x^2 + eps) over the last dimension; parameter weight
+ * (dim), a scale for each feature. Liu, Rabinovich & Berg 2015 start it at 10 or 20. */
+typedef struct {
+    double eps;          /* default 1e-10, so that a row of zeros gives zeros */
+    double scale;        /* where weight starts; default 1 */
+    bool no_affine;      /* without weight */
+    bool channels_first; /* over the channels of (N, dim, ...) instead, at each position */
+    int64_t dim;         /* features */
+} ng_l2_norm_new_options;
+#define ng_l2_norm_new(...) ng_l2_norm_new_with(NG_NAMED(ng_l2_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_l2_norm_new_with(ng_l2_norm_new_options options);
+
+/* ScaleNorm over the last dimension, y = g x / sqrt(sum x^2 + eps); parameter g, one number.
+ * Nguyen & Salazar 2019. */
+typedef struct {
+    double eps;    /* default 1e-10, so that a row of zeros gives zeros */
+    double length; /* where g starts; default sqrt(dim) */
+    int64_t dim;   /* features */
 } ng_scale_norm_new_options;
 #define ng_scale_norm_new(...)                                                                     \
     ng_scale_norm_new_with(NG_NAMED(ng_scale_norm_new_options, dim, __VA_ARGS__))
@@ -574,14 +625,29 @@ NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options
  * .whole one for all. Parameters g, which starts as ||v|| so that nothing changes at first, and
  * inner.weight, which is v. A row of zeros stays 0. The new module owns inner, also if the call
  * fails. The weight of a transposed convolution is (in, ...): there is a length for each input.
- * Salimans & Kingma 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
+ * Salimans & Kingma 2016. With .centred weight = g (v - mean v) / ||v - mean v||, and g starts as
+ * that length: centred weight normalization, Huang et al. 2017.
+ *     ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
+    bool centred;
     ng_module *inner; /* the layer inside; owned by the new one */
 } ng_weight_norm_new_options;
 #define ng_weight_norm_new(...)                                                                    \
     ng_weight_norm_new_with(NG_NAMED(ng_weight_norm_new_options, inner, __VA_ARGS__))
 NG_API ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options);
+
+/* Weight standardization of such a module: weight = (v - mean) / sqrt(var + eps), mean and variance
+ * over the row of each output, v being the parameter inner.weight. Qiao et al. 2019.
+ *     ng_weight_standardization_new(ng_conv2d_new(16, 32, 3)) */
+typedef struct {
+    double eps;       /* default 1e-5 */
+    ng_module *inner; /* the layer inside; owned by the new one */
+} ng_weight_standardization_new_options;
+#define ng_weight_standardization_new(...)                                                         \
+    ng_weight_standardization_new_with(                                                            \
+        NG_NAMED(ng_weight_standardization_new_options, inner, __VA_ARGS__))
+NG_API ng_module *ng_weight_standardization_new_with(ng_weight_standardization_new_options options);
 
 /* SpectralNorm of such a module: weight = W / sigma, where W is inner.weight read as a matrix
  * (out, n) and sigma = u^T W v. Of a transposed convolution W is (in, n); PyTorch has (out, n).
@@ -724,7 +790,11 @@ typedef struct {
     bool causal, no_bias;   /* no position sees a later one; without in_bias, out_bias */
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
-    ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
+    ng_norm_maker *qk_norm; /* of each head of q and k; Dehghani et al. 2023 */
+    double qk_temperature;  /* q and k of each head are divided by their lengths, and the weights
+                               are softmax(g q k^T), g one learned number that starts here, the
+                               parameter q_norm.g; default: not so. Henry et al. 2020, who start at
+                               log2(L^2 - L) for sequences of length L; not with .qk_norm */
     double dropout;         /* of the attention weights, in training */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */
     int64_t kv_heads;       /* heads of k and v, a divisor of heads, each shared by neighbouring

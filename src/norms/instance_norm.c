@@ -1,7 +1,6 @@
 /* InstanceNorm: each channel of each sample normalized over its positions; in evaluation by running
  * statistics if it keeps them. */
 #include "norms/batch_state.h"
-#include "ops/op.h"
 
 typedef struct {
     ng_module base;
@@ -9,36 +8,6 @@ typedef struct {
     ng_batch_state state;  /* with a running variance */
     ng_module *modulation; /* with a condition: FiLM */
 } instance_norm_layer;
-
-/* running += momentum (mean over samples - running), for a statistic (N, channels). */
-static void move_to_samples(ng_tensor *running, const ng_tensor *statistic, double momentum)
-{
-    const int64_t samples = statistic->shape.dim[0], channels = running->size;
-    for (int64_t c = 0; c < channels; c++) {
-        double sum = 0;
-        for (int64_t n = 0; n < samples; n++) sum += ng_tensor_load(statistic, n * channels + c);
-        const double old = ng_tensor_load(running, c);
-        ng_tensor_store(running, c, old + momentum * (sum / (double)samples - old));
-    }
-    ng_touch(running);
-}
-
-/* Moves the running statistics toward the means over samples of mean and unbiased variance. */
-static bool move_to_instances(const instance_norm_layer *layer, ng_tape *tape, ng_tensor *x)
-{
-    if (!ng_tape_is_live(tape) || x->size == 0) return true;
-    const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);
-    const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *rows = ng_reshape(tape, x, NG_SHAPE(x->shape.dim[0], x->shape.dim[1], positions));
-    ng_tensor *mean = ng_mean(tape, rows, .axes = NG_AXES(-1));
-    ng_tensor *var = ng_variance(tape, rows, .axes = NG_AXES(-1), .unbiased = true);
-    ng_tape_set_recording(tape, was);
-    if (!mean || !var) return false;
-    move_to_samples(layer->state.mean, mean, layer->options.momentum);
-    move_to_samples(layer->state.spread, var, layer->options.momentum);
-    ng_batch_state_count(&layer->state, tape);
-    return true;
-}
 
 static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
@@ -56,7 +25,8 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
         return NULL;
     }
     ng_tensor *y = ng_instance_norm(tape, x, gamma, beta, options->eps);
-    if (y && options->running_stats && !move_to_instances(layer, tape, x)) return NULL;
+    if (y && options->running_stats && !ng_batch_state_move(state, tape, x, options->momentum))
+        return NULL;
     return y;
 }
 

@@ -210,3 +210,97 @@ for kind, shape in [("instance", (3, 4, 2, 3)), ("batch", (2, 4, 2, 3, 2))]:
         case("running_%s_%s" % (kind, mode), torch_norm(kind, mode == "train"),
              normal(*shape, mean=0.7, deviation=2.0), buffers=running(4), weight=gamma_like(4),
              bias=normal(4))
+
+# ---- Singh & Krishnan 2020, eq. (1) to (4); a learned eps is added as |eps_l| ----------------------
+
+def frn(x, p):
+    nu2 = (x ** 2).mean(positions(x), keepdim=True)
+    y = x / torch.sqrt(nu2 + 1e-6 + (p["eps"].abs() if "eps" in p else 0))
+    y = wide(p["weight"], x) * y + wide(p["bias"], x)
+    return torch.maximum(y, wide(p["tau"], x)) if "tau" in p else y
+
+
+case("frn", frn, normal(2, 4, 3, 2), weight=gamma_like(4), bias=normal(4), tau=normal(4))
+case("frn_learned", frn, normal(2, 4, 3, 2), weight=gamma_like(4), bias=normal(4), tau=normal(4),
+     eps=torch.tensor([-0.02]))
+case("frn_plain", frn, normal(2, 4, 5), weight=gamma_like(4), bias=normal(4))
+
+# ---- Liu et al. 2020, table 1 ----------------------------------------------------------------------
+
+def evo_b0(training):
+    def function(x, p):
+        var = batch_statistics(x)[1] if training else p["running_var"]
+        own = ((x - x.mean(positions(x), keepdim=True)) ** 2).mean(positions(x), keepdim=True)
+        below = torch.maximum(torch.sqrt(wide(var, x) + 1e-5),
+                              wide(p["v"], x) * x + torch.sqrt(own + 1e-5))
+        n = x.numel() / x.shape[1]
+        after = {"running_var": moved(p["running_var"], var * n / (n - 1))} if training else {}
+        return x / below * wide(p["weight"], x) + wide(p["bias"], x), after
+    return function
+
+
+def evo_s0(groups):
+    def function(x, p):
+        rows = x.reshape(x.shape[0], groups, -1)
+        var = ((rows - rows.mean(-1, keepdim=True)) ** 2).mean(-1, keepdim=True)
+        swish = x * torch.sigmoid(wide(p["v"], x) * x)
+        y = (swish.reshape(rows.shape) / torch.sqrt(var + 1e-5)).reshape(x.shape)
+        return y * wide(p["weight"], x) + wide(p["bias"], x)
+    return function
+
+
+for mode in ("train", "eval"):
+    case("evo_b0_" + mode, evo_b0(mode == "train"), normal(2, 4, 3, 2, mean=0.5, deviation=2.0),
+         buffers={"running_var": 0.5 + torch.rand(4)}, weight=gamma_like(4), bias=normal(4),
+         v=gamma_like(4))
+for groups in (1, 2):
+    case("evo_s0_%d" % groups, evo_s0(groups), normal(2, 4, 3, 2, mean=0.5, deviation=2.0),
+         weight=gamma_like(4), bias=normal(4), v=gamma_like(4))
+
+# ---- Weights: Qiao et al. 2019, eq. (9), Huang et al. 2017, eq. (4) --------------------------------
+
+def standardized(v):
+    return layer_norm(v.reshape(v.shape[0], -1)).reshape(v.shape)
+
+
+def centred(v, g):
+    rows = v.reshape(g.numel(), -1)
+    rows = rows - rows.mean(-1, keepdim=True)
+    return (g.reshape(-1, 1) * rows / rows.norm(dim=-1, keepdim=True)).reshape(v.shape)
+
+
+case("weight_standardization",
+     lambda x, p: F.linear(x, standardized(p["inner.weight"]), p["inner.bias"]), normal(5, 3),
+     inner__weight=normal(4, 3), inner__bias=normal(4))
+case("weight_standardization_conv",
+     lambda x, p: F.conv2d(x, standardized(p["inner.weight"]), p["inner.bias"]), normal(2, 3, 3, 4),
+     inner__weight=normal(4, 3, 2, 2), inner__bias=normal(4))
+for name, lengths in [("weight_centred", 4), ("weight_centred_whole", 1)]:
+    case(name, lambda x, p: F.linear(x, centred(p["inner.weight"], p["g"]), p["inner.bias"]),
+         normal(5, 3), g=normal(lengths), inner__weight=normal(4, 3), inner__bias=normal(4))
+
+# ---- Lengths: Liu, Rabinovich & Berg 2015; Henry et al. 2020, eq. (5) ------------------------------
+
+def unit(x, dim=-1):
+    return x / x.norm(dim=dim, keepdim=True)
+
+
+case("l2", lambda x, p: p["weight"] * unit(x), normal(2, 3, 5), weight=normal(5, mean=3.0))
+case("l2_channels", lambda x, p: wide(p["weight"], x) * unit(x, 1), normal(2, 5, 3, 2),
+     weight=normal(5, mean=3.0))
+case("l2_plain", lambda x, p: unit(x), normal(3, 5))
+
+
+def qk_norm(heads):
+    def function(x, p):
+        q, k, v = [part.reshape(*x.shape[:2], heads, -1).transpose(1, 2) for part in
+                   F.linear(x, p["in_weight"], p["in_bias"]).chunk(3, dim=-1)]
+        q, k = [part / torch.sqrt((part ** 2).sum(-1, keepdim=True) + 1e-10) for part in (q, k)]
+        weights = torch.softmax(p["q_norm.g"] * q @ k.transpose(-1, -2), -1)
+        y = (weights @ v).transpose(1, 2).reshape(x.shape)
+        return F.linear(y, p["out_weight"], p["out_bias"])
+    return function
+
+
+case("qk_temperature", qk_norm(2), normal(2, 5, 6), in_weight=normal(18, 6), in_bias=normal(18),
+     out_weight=normal(6, 6), out_bias=normal(6), q_norm__g=normal(1, mean=3.0))
