@@ -162,6 +162,9 @@ TEST(conditions_that_do_not_fit_are_refused)
     assert_fails(ng_forward_conditioned(film, tape, two, two), NG_ESHAPE,
                  "FiLM: x is (2, 2), expected (N, 3, ...)");
     assert_fails(ng_forward(film, tape, image), NG_ESTATE, "takes a condition");
+    ng_module *batch = own(ng_batch_norm_new(3, .condition = 2));
+    assert_fails(ng_forward(batch, tape, image), NG_EVALUE,
+                 "BatchNorm: it was made with .condition, expected ng_forward_conditioned");
     ng_module *gated = own(ng_gated_rms_norm_new(4));
     assert_fails(ng_forward_conditioned(gated, tape, image, two), NG_ESHAPE,
                  "GatedRMSNorm: condition is (2, 2), expected (2, 3, 4)");

@@ -1,5 +1,6 @@
 /* BatchNorm: each channel normalized over the batch, or by running statistics. */
 #include "norms/batch_state.h"
+#include "norms/film.h"
 
 typedef struct {
     ng_module base;
@@ -35,8 +36,10 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
-/* The condition that a container hands to all its children is a mask if the layer is .masked. */
-static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+/* The condition that a container hands to all its children is a mask if the layer is .masked, and
+ * scales and shifts if it has a modulation. */
+static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                     ng_tensor *condition)
 {
     batch_norm *layer = (batch_norm *)self;
     const ng_batch_norm_new_options *options = &layer->options;
@@ -46,18 +49,11 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     if (!ng_channels_fit(self, x, options->channels)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     const bool parts = options->ghost && !options->group;
-    if (!options->masked) mask = NG_NONE;
+    ng_tensor *mask = options->masked ? condition : NG_NONE;
     ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
                          : at_once(layer, tape, x, mask, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
-    return y;
-}
-
-static ng_tensor *conditional_batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                 ng_tensor *condition)
-{
-    ng_tensor *xhat = batch_norm_forward(self, tape, x, NG_NONE);
-    return ng_forward_conditioned(((batch_norm *)self)->modulation, tape, xhat, condition);
+    return ng_modulate(self, layer->modulation, tape, y, condition);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -73,14 +69,11 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
     if (options->ghost)
         snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
                  options->combined ? " combined" : "");
-    char condition[48] = "";
-    if (options->condition)
-        snprintf(condition, sizeof condition, ", condition=%lld", (long long)options->condition);
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s%s%s", (long long)options->channels,
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s%s", (long long)options->channels,
              ng_number_print(options->eps).text, momentum,
              options->no_running_stats ? ", no running stats" : "",
              options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost,
-             options->group ? ", synchronized" : "", options->masked ? ", masked" : "", condition);
+             options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
 }
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
@@ -88,12 +81,6 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .forward = ng_forward_unconditioned,
                                                  .forward_conditioned = batch_norm_forward,
                                                  .describe = batch_norm_describe};
-
-static const ng_module_class conditional_batch_norm_class = {.name = "BatchNorm",
-                                                             .size = sizeof(batch_norm),
-                                                             .forward_conditioned =
-                                                                 conditional_batch_norm_forward,
-                                                             .describe = batch_norm_describe};
 
 /* Whether no setting is without effect, because no running statistics move, or because those of the
  * batch are never used. */
@@ -137,17 +124,15 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
 
-    const bool conditional = options.condition != 0;
-    batch_norm *self = (batch_norm *)ng_module_new(conditional ? &conditional_batch_norm_class
-                                                               : &batch_norm_class);
+    batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->state = ng_batch_state_add(&self->base, options.channels, "running_var",
-                                     options.no_affine || conditional, options.no_running_stats);
-    if (conditional)
-        self->modulation =
-            ng_module_add_child(&self->base, "modulation",
-                                ng_film_new(options.channels, .condition = options.condition));
+    self->state =
+        ng_batch_state_add(&self->base, options.channels, "running_var",
+                           options.no_affine || options.condition, options.no_running_stats);
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,
+                                                             .condition = options.condition});
     return ng_module_built(&self->base);
 }
 

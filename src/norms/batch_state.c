@@ -23,15 +23,14 @@ void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape)
     if (ng_tape_is_live(tape)) ng_fill(state->batches, ng_item(state->batches) + 1);
 }
 
-/* running += momentum (mean over samples - running), for a statistic (N, channels). */
-static void move_to_samples(ng_tensor *running, const ng_tensor *statistic, double momentum)
+void ng_running_move(ng_tensor *running, const ng_tensor *statistic, double factor, double momentum)
 {
-    const int64_t samples = statistic->shape.dim[0], channels = running->size;
+    const int64_t channels = running->size, samples = statistic->size / channels;
     for (int64_t c = 0; c < channels; c++) {
         double sum = 0;
         for (int64_t n = 0; n < samples; n++) sum += ng_tensor_load(statistic, n * channels + c);
         const double old = ng_tensor_load(running, c);
-        ng_tensor_store(running, c, old + momentum * (sum / (double)samples - old));
+        ng_tensor_store(running, c, old + momentum * (factor * sum / (double)samples - old));
     }
     ng_touch(running);
 }
@@ -46,8 +45,8 @@ bool ng_batch_state_move(const ng_batch_state *state, ng_tape *tape, ng_tensor *
     ng_tensor *var = ng_variance(tape, rows, .axes = NG_AXES(-1), .unbiased = true);
     ng_tape_set_recording(tape, was);
     if (!mean || !var) return false;
-    move_to_samples(state->mean, mean, momentum);
-    move_to_samples(state->spread, var, momentum);
+    ng_running_move(state->mean, mean, 1, momentum);
+    ng_running_move(state->spread, var, 1, momentum);
     ng_batch_state_count(state, tape);
     return true;
 }

@@ -1,6 +1,6 @@
 /* EvoNorm: normalization and activation in one formula. B0 uses the variances of the batch and of
  * each sample, S0 that of groups of a sample's channels. */
-#include "nn/module.h"
+#include "norms/batch_state.h"
 #include "ops/op.h"
 
 typedef struct {
@@ -10,15 +10,17 @@ typedef struct {
     ng_tensor *running_var;      /* (channels), of B0 */
 } evo_norm;
 
-/* y * gamma + beta, for y of x's shape. */
-static ng_tensor *evo_affine(const evo_norm *layer, ng_tape *tape, ng_tensor *y, const ng_tensor *x)
+/* y * gamma + beta, for y in the shape of x. */
+static ng_tensor *evo_affine(const evo_norm *layer, ng_tape *tape, ng_tensor *y, ng_shape shape)
 {
-    ng_tensor *gamma = ng_per_channel(tape, ng_parameter_value(tape, layer->gamma), x),
-              *beta = ng_per_channel(tape, ng_parameter_value(tape, layer->beta), x);
+    y = ng_reshape(tape, y, shape);
+    if (!y) return NULL;
+    ng_tensor *gamma = ng_per_channel(tape, ng_parameter_value(tape, layer->gamma), y),
+              *beta = ng_per_channel(tape, ng_parameter_value(tape, layer->beta), y);
     return ng_add(tape, ng_mul(tape, y, gamma), beta);
 }
 
-/* x times v per channel. */
+/* v x, with a v for each channel. */
 static ng_tensor *evo_slope(const evo_norm *layer, ng_tape *tape, ng_tensor *x)
 {
     return ng_mul(tape, x, ng_per_channel(tape, ng_parameter_value(tape, layer->v), x));
@@ -38,30 +40,23 @@ static ng_tensor *evo_b0_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     const int64_t channels = layer->options.channels;
     if (!ng_channels_fit(self, x, channels)) return NULL;
     const bool training = self->training && !self->frozen;
-    const ng_shape s = x->shape, rows = NG_SHAPE(s.dim[0], s.dim[1], ng_shape_span(s, 2, s.rank));
+    const ng_shape s = x->shape, rows = NG_SHAPE(s.dim[0], channels, ng_shape_span(s, 2, s.rank));
     const int64_t count = rows.dim[0] * rows.dim[2];
-    ng_shape each = {.rank = s.rank, .dim = {s.dim[0], s.dim[1], 1, 1, 1, 1, 1, 1}};
     if (training && count < 2) {
         ng_fail(NG_ESHAPE, "EvoNormB0: x is %s, expected more than one value per channel",
                 ng_shape_print(s).text);
         return NULL;
     }
-    ng_tensor *var =
-        training ? ng_variance(tape, x, .axes = ng_all_but_channel(x)) : layer->running_var;
-    ng_tensor *sample = ng_variance(tape, ng_reshape(tape, x, rows), .axes = NG_AXES(-1));
-    ng_tensor *of_sample = evo_deviation(layer, tape, ng_reshape(tape, sample, each));
-    ng_tensor *of_batch = evo_deviation(layer, tape, ng_per_channel(tape, var, x));
-    ng_tensor *below =
-        ng_maximum(tape, of_batch, ng_add(tape, evo_slope(layer, tape, x), of_sample));
-    ng_tensor *y = evo_affine(layer, tape, ng_div(tape, x, below), x);
+    x = ng_reshape(tape, x, rows);
+    if (!x) return NULL;
+    ng_tensor *var = training ? ng_variance(tape, x, .axes = NG_AXES(0, 2)) : layer->running_var;
+    ng_tensor *own = ng_variance(tape, x, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *batch = evo_deviation(layer, tape, ng_reshape(tape, var, NG_SHAPE(channels, 1)));
+    ng_tensor *sample = ng_add(tape, evo_slope(layer, tape, x), evo_deviation(layer, tape, own));
+    ng_tensor *y = evo_affine(layer, tape, ng_div(tape, x, ng_maximum(tape, batch, sample)), s);
     if (!y || !training || !ng_tape_is_live(tape)) return y;
-    const double unbiased = (double)count / (double)(count - 1);
-    for (int64_t c = 0; c < channels; c++) {
-        const double old = ng_tensor_load(layer->running_var, c);
-        ng_tensor_store(layer->running_var, c,
-                        old + layer->options.momentum * (unbiased * ng_tensor_load(var, c) - old));
-    }
-    ng_touch(layer->running_var);
+    ng_running_move(layer->running_var, var, (double)count / (double)(count - 1),
+                    layer->options.momentum);
     return y;
 }
 
@@ -78,7 +73,7 @@ static ng_tensor *evo_s0_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
         ng_variance(tape, ng_reshape(tape, x, parts), .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *swish = ng_mul(tape, x, ng_sigmoid(tape, evo_slope(layer, tape, x)));
     ng_tensor *y = ng_div(tape, ng_reshape(tape, swish, parts), evo_deviation(layer, tape, var));
-    return evo_affine(layer, tape, ng_reshape(tape, y, s), x);
+    return evo_affine(layer, tape, y, s);
 }
 
 /* ---- The layer ---- */

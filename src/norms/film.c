@@ -1,6 +1,6 @@
 /* FiLM: y = (1 + scale(c)) * x + shift(c), scale and shift of each channel made of a condition. The
  * conditional norms have one as a child. */
-#include "nn/module.h"
+#include "norms/film.h"
 #include "ops/op.h"
 
 typedef struct {
@@ -83,6 +83,24 @@ ng_module *ng_film_new_with(ng_film_new_options options)
         ng_module_add_parameter(&self->base, "weight", NG_SHAPE(made, options.condition));
     self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(made));
     return ng_module_built(&self->base);
+}
+
+/* ---- In the conditional norms ---- */
+
+ng_module *ng_add_modulation(ng_module *self, ng_film_new_options options)
+{
+    if (options.condition == 0) return NULL;
+    return ng_module_add_child(self, "modulation", ng_film_new_with(options));
+}
+
+ng_tensor *ng_modulate(const ng_module *self, ng_module *modulation, ng_tape *tape, ng_tensor *y,
+                       ng_tensor *condition)
+{
+    if (!modulation) return y;
+    if (!ng_is_none(condition)) return ng_forward_conditioned(modulation, tape, y, condition);
+    ng_fail(NG_EVALUE, "%s: it was made with .condition, expected ng_forward_conditioned",
+            self->type->name);
+    return NULL;
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* InstanceNorm: each channel of each sample normalized over its positions; in evaluation by running
  * statistics if it keeps them. */
 #include "norms/batch_state.h"
+#include "norms/film.h"
 
 typedef struct {
     ng_module base;
@@ -9,7 +10,8 @@ typedef struct {
     ng_module *modulation; /* with a condition: FiLM */
 } instance_norm_layer;
 
-static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+/* The output before a condition scales and shifts it. */
+static ng_tensor *by_instance(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const instance_norm_layer *layer = (const instance_norm_layer *)self;
     const ng_instance_norm_new_options *options = &layer->options;
@@ -30,37 +32,29 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
     return y;
 }
 
-static ng_tensor *conditional_instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                    ng_tensor *condition)
+static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                        ng_tensor *condition)
 {
-    ng_tensor *xhat = instance_norm_forward(self, tape, x);
-    return ng_forward_conditioned(((instance_norm_layer *)self)->modulation, tape, xhat, condition);
+    ng_tensor *y = by_instance(self, tape, x);
+    return ng_modulate(self, ((instance_norm_layer *)self)->modulation, tape, y, condition);
 }
 
 static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_instance_norm_new_options *options = &((const instance_norm_layer *)self)->options;
-    char momentum[48] = "", condition[48] = "";
+    char momentum[48] = "";
     if (options->running_stats)
         snprintf(momentum, sizeof momentum, ", momentum=%s",
                  ng_number_print(options->momentum).text);
-    if (options->condition)
-        snprintf(condition, sizeof condition, ", condition=%lld", (long long)options->condition);
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->channels,
-             ng_number_print(options->eps).text, momentum, options->affine ? ", affine" : "",
-             condition);
+    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->channels,
+             ng_number_print(options->eps).text, momentum, options->affine ? ", affine" : "");
 }
 
 static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
                                                     .size = sizeof(instance_norm_layer),
-                                                    .forward = instance_norm_forward,
+                                                    .forward = ng_forward_unconditioned,
+                                                    .forward_conditioned = instance_norm_forward,
                                                     .describe = instance_norm_describe};
-
-static const ng_module_class conditional_instance_norm_class = {
-    .name = "InstanceNorm",
-    .size = sizeof(instance_norm_layer),
-    .forward_conditioned = conditional_instance_norm_forward,
-    .describe = instance_norm_describe};
 
 ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
 {
@@ -74,17 +68,14 @@ ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
         return NULL;
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
-    const bool conditional = options.condition != 0;
-    instance_norm_layer *self = (instance_norm_layer *)ng_module_new(
-        conditional ? &conditional_instance_norm_class : &instance_norm_class);
+    instance_norm_layer *self = (instance_norm_layer *)ng_module_new(&instance_norm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_var", !options.affine,
                                      !options.running_stats);
-    if (conditional)
-        self->modulation =
-            ng_module_add_child(&self->base, "modulation",
-                                ng_film_new(options.channels, .condition = options.condition));
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,
+                                                             .condition = options.condition});
     return ng_module_built(&self->base);
 }
 

@@ -1,6 +1,6 @@
 /* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. With a unit offset
  * 1 + gamma is in the place of gamma, with a condition 1 + scale(c). */
-#include "nn/module.h"
+#include "norms/film.h"
 
 typedef struct {
     ng_module base;
@@ -9,45 +9,34 @@ typedef struct {
     ng_module *modulation; /* with a condition: FiLM */
 } rms_norm;
 
-static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                   ng_tensor *condition)
 {
     const rms_norm *layer = (const rms_norm *)self;
     const ng_rms_norm_new_options *options = &layer->options;
     if (!ng_features_fit(self, x, options->dim)) return NULL;
-    return ng_row_norm(tape, x, ng_scale_value(tape, layer->gamma, options->unit_offset), NG_NONE,
-                       .eps = options->eps, .dims = 1, .rms = true, .partial = options->partial);
-}
-
-static ng_tensor *conditional_rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                               ng_tensor *condition)
-{
-    ng_tensor *xhat = rms_norm_forward(self, tape, x);
-    return ng_forward_conditioned(((rms_norm *)self)->modulation, tape, xhat, condition);
+    ng_tensor *y =
+        ng_row_norm(tape, x, ng_scale_value(tape, layer->gamma, options->unit_offset), NG_NONE,
+                    .eps = options->eps, .dims = 1, .rms = true, .partial = options->partial);
+    return ng_modulate(self, layer->modulation, tape, y, condition);
 }
 
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_rms_norm_new_options *options = &((const rms_norm *)self)->options;
-    char partial[48] = "", condition[48] = "";
+    char partial[48] = "";
     if (options->partial < 1)
         snprintf(partial, sizeof partial, ", partial=%s", ng_number_print(options->partial).text);
-    if (options->condition)
-        snprintf(condition, sizeof condition, ", condition=%lld", (long long)options->condition);
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s", (long long)options->dim,
-             ng_number_print(options->eps).text, partial, condition,
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->dim,
+             ng_number_print(options->eps).text, partial,
              options->unit_offset ? ", unit offset" : "", options->no_affine ? ", no affine" : "");
 }
 
 static const ng_module_class rms_norm_class = {.name = "RMSNorm",
                                                .size = sizeof(rms_norm),
-                                               .forward = rms_norm_forward,
+                                               .forward = ng_forward_unconditioned,
+                                               .forward_conditioned = rms_norm_forward,
                                                .describe = rms_norm_describe};
-
-static const ng_module_class conditional_rms_norm_class = {.name = "RMSNorm",
-                                                           .size = sizeof(rms_norm),
-                                                           .forward_conditioned =
-                                                               conditional_rms_norm_forward,
-                                                           .describe = rms_norm_describe};
 
 static bool rms_norm_options_accepted(const ng_rms_norm_new_options *options)
 {
@@ -70,19 +59,17 @@ ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
     options.partial = ng_option(options.partial, 1);
     if (!rms_norm_options_accepted(&options)) return NULL;
 
-    const bool conditional = options.condition != 0;
-    rms_norm *self =
-        (rms_norm *)ng_module_new(conditional ? &conditional_rms_norm_class : &rms_norm_class);
+    rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
     if (!self) return NULL;
     self->options = options;
     self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim),
                                           .value = options.unit_offset ? 0 : 1,
-                                          .left_out = options.no_affine || conditional);
-    if (conditional)
-        self->modulation =
-            ng_module_add_child(&self->base, "modulation",
-                                ng_film_new(options.dim, .condition = options.condition,
-                                            .features_last = true, .no_shift = true));
+                                          .left_out = options.no_affine || options.condition);
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.dim,
+                                                             .condition = options.condition,
+                                                             .features_last = true,
+                                                             .no_shift = true});
     return ng_module_built(&self->base);
 }
 
