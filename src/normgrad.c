@@ -134,7 +134,6 @@
 #include "norms/batch_renorm.c"
 #include "norms/group_norm.c"
 #include "norms/instance_norm.c"
-#include "norms/style_norm.c"
 #include "norms/filter_response_norm.c"
 #include "norms/evo_norm.c"
 #include "norms/scale_norm.c"

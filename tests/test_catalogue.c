@@ -36,7 +36,7 @@ typedef struct {
     X(conditional_group_maps, ng_group_norm_new(2, 4, .condition = 3))                             \
     X(conditional_instance, ng_instance_norm_new(4, .condition = 3))                               \
     X(conditional_instance_maps, ng_instance_norm_new(4, .condition = 3))                          \
-    X(adain, ng_style_norm_new(3))                                                                 \
+    X(adain, ng_instance_norm_new(3, .style = true))                                               \
     X(running_instance_train, ng_instance_norm_new(4, .affine = true, .running_stats = true))      \
     X(running_instance_eval, ng_instance_norm_new(4, .affine = true, .running_stats = true))       \
     X(running_batch_train, ng_batch_norm_new(4))                                                   \
@@ -147,7 +147,10 @@ TEST(settings_that_do_not_go_together_are_refused)
                  "a ReLU has no parameter \"weight\" of its own");
     assert_fails(ng_multi_head_attention_new(4, 2, .qk_norm = ng_norm_rms, .qk_temperature = 2),
                  value, "both .qk_norm and .qk_temperature");
-    assert_fails(ng_style_norm_new(3, .eps = -1), value, "ng_style_norm_new: eps is -1");
+    assert_fails(ng_instance_norm_new(3, .style = true, .affine = true), value,
+                 "both .style and .affine");
+    assert_fails(ng_instance_norm_new(3, .style = true, .condition = 2), value,
+                 "both .style and .condition");
 }
 
 TEST(conditions_that_do_not_fit_are_refused)
@@ -168,7 +171,8 @@ TEST(conditions_that_do_not_fit_are_refused)
     ng_module *gated = own(ng_gated_rms_norm_new(4));
     assert_fails(ng_forward_conditioned(gated, tape, image, two), NG_ESHAPE,
                  "GatedRMSNorm: condition is (2, 2), expected (2, 3, 4)");
-    ng_module *style = own(ng_style_norm_new(3));
+    ng_module *style = own(ng_instance_norm_new(3, .style = true));
     assert_fails(ng_forward_conditioned(style, tape, image, maps), NG_ESHAPE,
-                 "StyleNorm: the style is (2, 2, 5), expected (2, 3, ...)");
+                 "InstanceNorm: the style is (2, 2, 5), expected (2, 3, ...)");
+    assert_fails(ng_forward(style, tape, image), NG_ESHAPE, "InstanceNorm: the style is missing");
 }

@@ -419,7 +419,8 @@ NG_API ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_optio
 /* InstanceNorm over (N, C, ...): each channel of each sample over its positions, more than one of
  * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. With .condition scale
  * and shift are made of a condition as in ng_film_new, in the child modulation (Dumoulin, Shlens &
- * Kudlur 2017).
+ * Kudlur 2017). With .style the condition is a style s (N, C, ...), whose positions may be others
+ * than x's, and y = sqrt(var(s) + eps) xhat + mean(s): AdaIN, Huang & Belongie 2017.
  *
  * With .running_stats evaluation, and a frozen layer, normalize by running statistics, as BatchNorm
  * does. Training still normalizes each sample by itself, and
@@ -432,23 +433,12 @@ typedef struct {
     bool running_stats; /* buffers, for evaluation */
     double momentum;    /* of the running statistics; default 0.1 */
     int64_t condition;  /* features of c; default 0: none */
+    bool style;         /* the condition is a style; not with .affine or .condition */
     int64_t channels;   /* C */
 } ng_instance_norm_new_options;
 #define ng_instance_norm_new(...)                                                                  \
     ng_instance_norm_new_with(NG_NAMED(ng_instance_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options);
-
-/* Adaptive instance normalization (AdaIN) of x (N, C, ...) to a style s (N, C, ...), which is the
- * condition of ng_forward_conditioned and may have other positions: with xhat of InstanceNorm,
- *     y = sqrt(var(s) + eps) xhat + mean(s)
- * mean and variance being over s's positions. Without parameters. Huang & Belongie 2017. */
-typedef struct {
-    double eps;       /* default 1e-5 */
-    int64_t channels; /* C */
-} ng_style_norm_new_options;
-#define ng_style_norm_new(...)                                                                     \
-    ng_style_norm_new_with(NG_NAMED(ng_style_norm_new_options, channels, __VA_ARGS__))
-NG_API ng_module *ng_style_norm_new_with(ng_style_norm_new_options options);
 
 /* Filter response normalization (FRN) of x (N, C, ...) and the thresholded linear unit (TLU): with
  * nu2 the mean of x^2 over the positions of a channel of a sample,
@@ -858,6 +848,7 @@ typedef struct {
     double dropout;               /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias; /* as in ng_multi_head_attention_new */
     ng_norm_maker *qk_norm;       /* the same */
+    double qk_temperature;        /* the same */
     int64_t kv_heads;             /* the same */
     int64_t heads;                /* divides dim */
 } ng_transformer_block_new_options;
@@ -888,6 +879,7 @@ typedef struct {
     bool bidirectional;                    /* every position sees every other */
     bool no_bias;                          /* in attention and feed-forward */
     ng_norm_maker *qk_norm;                /* of each head of q and k */
+    double qk_temperature;                 /* as in ng_multi_head_attention_new */
     int64_t kv_heads;                      /* of keys and values; default heads */
     int64_t vocabulary;                    /* ids are 0 .. vocabulary - 1 */
 } ng_transformer_new_options;

@@ -10,14 +10,12 @@ typedef struct {
     ng_tensor *running_var;      /* (channels), of B0 */
 } evo_norm;
 
-/* y * gamma + beta, for y in the shape of x. */
+/* y * gamma + beta, in this shape. */
 static ng_tensor *evo_affine(const evo_norm *layer, ng_tape *tape, ng_tensor *y, ng_shape shape)
 {
-    y = ng_reshape(tape, y, shape);
-    if (!y) return NULL;
-    ng_tensor *gamma = ng_per_channel(tape, ng_parameter_value(tape, layer->gamma), y),
-              *beta = ng_per_channel(tape, ng_parameter_value(tape, layer->beta), y);
-    return ng_add(tape, ng_mul(tape, y, gamma), beta);
+    return ng_affine_composed(tape, ng_reshape(tape, y, shape),
+                              ng_parameter_value(tape, layer->gamma),
+                              ng_parameter_value(tape, layer->beta));
 }
 
 /* v x, with a v for each channel. */

@@ -32,10 +32,35 @@ static ng_tensor *by_instance(ng_module *self, ng_tape *tape, ng_tensor *x)
     return y;
 }
 
+/* sqrt(var + eps) xhat + mean, by the positions of the style s (N, C, ...). */
+static ng_tensor *in_style(const instance_norm_layer *layer, ng_tape *tape, ng_tensor *xhat,
+                           ng_tensor *s)
+{
+    const int64_t channels = xhat->shape.dim[1];
+    ng_shape each = {.rank = xhat->shape.rank,
+                     .dim = {xhat->shape.dim[0], channels, 1, 1, 1, 1, 1, 1}};
+    if (ng_is_none(s) || s->shape.rank < 2 || s->shape.dim[0] != each.dim[0] ||
+        s->shape.dim[1] != channels) {
+        ng_fail(NG_ESHAPE, "InstanceNorm: the style is %s, expected (%lld, %lld, ...)",
+                ng_is_none(s) ? "missing" : ng_shape_print(s->shape).text, (long long)each.dim[0],
+                (long long)channels);
+        return NULL;
+    }
+    s = ng_reshape(tape, s,
+                   NG_SHAPE(each.dim[0], channels, ng_shape_span(s->shape, 2, s->shape.rank)));
+    ng_tensor *var = ng_variance(tape, s, .axes = NG_AXES(-1));
+    ng_tensor *scale = ng_sqrt(tape, ng_add_scalar(tape, var, layer->options.eps));
+    ng_tensor *shift = ng_mean(tape, s, .axes = NG_AXES(-1));
+    return ng_add(tape, ng_mul(tape, xhat, ng_reshape(tape, scale, each)),
+                  ng_reshape(tape, shift, each));
+}
+
 static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
                                         ng_tensor *condition)
 {
     ng_tensor *y = by_instance(self, tape, x);
+    if (((instance_norm_layer *)self)->options.style)
+        return y ? in_style((instance_norm_layer *)self, tape, y, condition) : NULL;
     return ng_modulate(self, ((instance_norm_layer *)self)->modulation, tape, y, condition);
 }
 
@@ -46,8 +71,9 @@ static void instance_norm_describe(const ng_module *self, char *text, size_t byt
     if (options->running_stats)
         snprintf(momentum, sizeof momentum, ", momentum=%s",
                  ng_number_print(options->momentum).text);
-    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->channels,
-             ng_number_print(options->eps).text, momentum, options->affine ? ", affine" : "");
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->channels,
+             ng_number_print(options->eps).text, momentum, options->affine ? ", affine" : "",
+             options->style ? ", style" : "");
 }
 
 static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
@@ -64,7 +90,9 @@ ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
         !ng_option_idle(name, "momentum",
                         !options.running_stats && ng_option_given(options.momentum),
                         "with .running_stats") ||
-        !ng_option_apart(name, "condition", options.condition, "affine", options.affine))
+        !ng_option_apart(name, "condition", options.condition, "affine", options.affine) ||
+        !ng_option_apart(name, "style", options.style, "affine", options.affine) ||
+        !ng_option_apart(name, "style", options.style, "condition", options.condition))
         return NULL;
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
@@ -86,6 +114,7 @@ NG_CASE_MODULE(case_instance_norm_affine, ng_instance_norm_new(3, .affine = true
 NG_CASE_MODULE(case_instance_norm_running,
                ng_instance_norm_new(3, .affine = true, .running_stats = true))
 NG_CASE_MODULE(case_instance_norm_conditional, ng_instance_norm_new(3, .condition = 2))
+NG_CASE_MODULE(case_instance_norm_style, ng_instance_norm_new(3, .style = true))
 
 const ng_case ng_layer_cases_instance_norm[] = {
     NG_CASE_LAYER("InstanceNorm (N, C, L)", case_instance_norm, NG_CASE_ANY("x", 2, 3, 4)),
@@ -95,5 +124,7 @@ const ng_case ng_layer_cases_instance_norm[] = {
                  NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("InstanceNorm (conditional)", case_instance_norm_conditional,
                   NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 2)),
+    NG_CASE_LAYER("InstanceNorm (style)", case_instance_norm_style, NG_CASE_ANY("x", 2, 3, 2, 2),
+                  NG_CASE_ANY("style", 2, 3, 5)),
 };
 const int ng_layer_cases_instance_norm_count = NG_CASE_COUNT(ng_layer_cases_instance_norm);

@@ -141,13 +141,18 @@ ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes,
     return (ng_composed_norm){ng_sub(tape, z, mean), rstd, near.scale};
 }
 
+ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta)
+{
+    if (y && gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, y));
+    if (y && beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, y));
+    return y;
+}
+
 ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *gamma,
                               ng_tensor *beta, const ng_tensor *x)
 {
     ng_tensor *y = ng_reshape(tape, ng_mul(tape, norm.centred, norm.rstd), x->shape);
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    return ng_affine_composed(tape, y, gamma, beta);
 }
 
 /* ---- Over the batch ----------------------------------------------------------------------- */
