@@ -79,13 +79,13 @@ static ng_tensor *evo_s0_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 static void evo_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_evo_norm_new_options *options = &((const evo_norm *)self)->options;
-    char mode[64];
-    if (options->groups)
-        snprintf(mode, sizeof mode, "groups=%lld", (long long)options->groups);
+    const long long channels = options->channels, groups = options->groups;
+    const ng_number_text eps = ng_number_print(options->eps);
+    if (groups)
+        snprintf(text, bytes, "%lld, groups=%lld, eps=%s", channels, groups, eps.text);
     else
-        snprintf(mode, sizeof mode, "momentum=%s", ng_number_print(options->momentum).text);
-    snprintf(text, bytes, "%lld, eps=%s, %s", (long long)options->channels,
-             ng_number_print(options->eps).text, mode);
+        snprintf(text, bytes, "%lld, eps=%s, momentum=%s", channels, eps.text,
+                 ng_number_print(options->momentum).text);
 }
 
 static const ng_module_class evo_b0_class = {.name = "EvoNormB0",

@@ -30,10 +30,10 @@ static ng_tensor *film_modulation(const film *layer, ng_tape *tape, const ng_ten
 {
     ng_tensor *weight = ng_parameter_value(tape, layer->weight),
               *bias = ng_parameter_value(tape, layer->bias);
-    if (layer->options.features_last)
-        return ng_features_fit(&layer->base, x, layer->options.channels)
-                   ? ng_linear(tape, c, weight, bias)
-                   : NULL;
+    if (layer->options.features_last) {
+        if (!ng_features_fit(&layer->base, x, layer->options.channels)) return NULL;
+        return ng_linear(tape, c, weight, bias);
+    }
     if (!ng_channels_fit(&layer->base, x, layer->options.channels) ||
         !film_condition_fits(layer, x, c))
         return NULL;

@@ -32,36 +32,38 @@ static ng_tensor *by_instance(ng_module *self, ng_tape *tape, ng_tensor *x)
     return y;
 }
 
-/* sqrt(var + eps) xhat + mean, by the positions of the style s (N, C, ...). */
-static ng_tensor *in_style(const instance_norm_layer *layer, ng_tape *tape, ng_tensor *xhat,
-                           ng_tensor *s)
+/* x (N, C, ...) as (N, C, positions). */
+static ng_tensor *by_positions(ng_tape *tape, ng_tensor *x)
 {
-    const int64_t channels = xhat->shape.dim[1];
-    ng_shape each = {.rank = xhat->shape.rank,
-                     .dim = {xhat->shape.dim[0], channels, 1, 1, 1, 1, 1, 1}};
-    if (ng_is_none(s) || s->shape.rank < 2 || s->shape.dim[0] != each.dim[0] ||
-        s->shape.dim[1] != channels) {
-        ng_fail(NG_ESHAPE, "InstanceNorm: the style is %s, expected (%lld, %lld, ...)",
-                ng_is_none(s) ? "missing" : ng_shape_print(s->shape).text, (long long)each.dim[0],
-                (long long)channels);
-        return NULL;
-    }
-    s = ng_reshape(tape, s,
-                   NG_SHAPE(each.dim[0], channels, ng_shape_span(s->shape, 2, s->shape.rank)));
-    ng_tensor *var = ng_variance(tape, s, .axes = NG_AXES(-1));
-    ng_tensor *scale = ng_sqrt(tape, ng_add_scalar(tape, var, layer->options.eps));
-    ng_tensor *shift = ng_mean(tape, s, .axes = NG_AXES(-1));
-    return ng_add(tape, ng_mul(tape, xhat, ng_reshape(tape, scale, each)),
-                  ng_reshape(tape, shift, each));
+    const ng_shape s = x->shape;
+    return ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], ng_shape_span(s, 2, s.rank)));
+}
+
+/* sqrt(var + eps) xhat + mean, by the positions of the style s (N, C, ...). */
+static ng_tensor *in_style(ng_tape *tape, ng_tensor *xhat, ng_tensor *s, double eps)
+{
+    ng_shape expected = s->shape;
+    for (int i = 0; i < 2; i++) expected.dim[i] = xhat->shape.dim[i];
+    if (expected.rank < 2) expected.rank = 2;
+    if (ng_is_none(s))
+        ng_fail(NG_EVALUE, "InstanceNorm: it was made with .style, expected "
+                           "ng_forward_conditioned");
+    if (ng_is_none(s) || !ng_has_shape("InstanceNorm", "style", s, expected)) return NULL;
+    s = by_positions(tape, s);
+    ng_tensor *mean = ng_mean(tape, s, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, s, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *scale = ng_sqrt(tape, ng_add_scalar(tape, var, eps));
+    ng_tensor *y = ng_add(tape, ng_mul(tape, by_positions(tape, xhat), scale), mean);
+    return ng_reshape(tape, y, xhat->shape);
 }
 
 static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
                                         ng_tensor *condition)
 {
     ng_tensor *y = by_instance(self, tape, x);
-    if (((instance_norm_layer *)self)->options.style)
-        return y ? in_style((instance_norm_layer *)self, tape, y, condition) : NULL;
-    return ng_modulate(self, ((instance_norm_layer *)self)->modulation, tape, y, condition);
+    const instance_norm_layer *layer = (const instance_norm_layer *)self;
+    if (y && layer->options.style) return in_style(tape, y, condition, layer->options.eps);
+    return ng_modulate(self, layer->modulation, tape, y, condition);
 }
 
 static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
