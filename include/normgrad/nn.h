@@ -27,8 +27,8 @@ typedef struct ng_module ng_module;
  * stream. */
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
-/* The output for x and a condition. FiLM, GatedRMSNorm, and norms with .condition or .style need one.
- * Sequential, Residual and other containers pass it to each child whose class has
+/* The output for x and a condition. FiLM, GatedRMSNorm, and norms with .condition or .style need
+ * one. Sequential, Residual and other containers pass it to each child whose class has
  * forward_conditioned, also to yours. Other modules ignore it. */
 NG_API ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
                                          ng_tensor *condition);

@@ -30,7 +30,7 @@ static ng_tensor *evo_deviation(const evo_norm *layer, ng_tape *tape, ng_tensor 
     return ng_sqrt(tape, ng_add_scalar(tape, var, layer->options.eps));
 }
 
-/* ---- B0: y = x / max(deviation of the batch, v x + deviation of the sample) * gamma + beta ---- */
+/* ---- B0: y = x / max(deviation of batch, v x + deviation of sample) * gamma + beta ---- */
 
 static ng_tensor *evo_b0_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
