@@ -26,9 +26,10 @@ int main(int argc, char **argv)
         printf("epoch %2d  test accuracy %.1f %%\n", epoch,
                100 * ng_accuracy(ng_forward(net, tape, batch.x), batch.y));
     }
-    if (!ng_failed()) ng_plot(history, "build/quickstart.svg", .log_y = true); /* needs gnuplot */
+    const bool trained = !ng_failed();
+    if (trained) ng_plot(history, "build/quickstart.svg", .log_y = true); /* runs gnuplot */
     if (ng_failed()) fprintf(stderr, "quickstart: %s\n", ng_error_text());
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net), ng_history_free(history);
     ng_dataset_free(test), ng_dataset_free(train), ng_dataset_free(digits);
-    return ng_failed() ? 1 : 0;
+    return trained ? 0 : 1;
 }

@@ -152,8 +152,8 @@ void threads_fail_after(int count);
 /* ---- Files --------------------------------------------------------------------------------
  *
  * Of what the library asks of the system for its files (open, read, write, fsync, rename, close,
- * fchmod, memfd_create, socketpair) `count` more calls succeed, then one fails with `error`, then all succeed. A test ends
- * with every descriptor closed. */
+ * fchmod, memfd_create, socketpair) `count` more calls succeed, then one fails with `error`, then
+ * all succeed. A test ends with every descriptor closed. */
 void file_calls_fail_once_after(int64_t count, int error);
 bool file_call_refused(void); /* whether one has failed since the last call of the above */
 void file_calls_succeed(void);

@@ -34,14 +34,14 @@ NG_API ng_status ng_history_block(ng_history *history, const char *name);
 NG_API ng_status ng_history_log(ng_history *history, const char *series, int64_t step,
                                 double value);
 
-/* The same at a real x, for what is not measured by step: an error by step size. The first column of
- * the block is then "x", which no series may have as its name. NG_EVALUE if x is not finite, and in
- * a block that is logged by step. */
+/* The same at a real x, for what is not measured by step: an error by step size. The first column
+ * of the block is then "x", which no series may have as its name. NG_EVALUE if x is not finite, and
+ * in a block that is logged by step. */
 NG_API ng_status ng_history_log_at(ng_history *history, const char *series, double x, double value);
 
-/* Returns a history of yours with one block that summarizes several runs. A run is a block of one of
- * the `count` histories. At each step at which a run has logged a series NAME, it has of the runs
- * that have logged there
+/* Returns a history of yours with one block that summarizes several runs. A run is a block of one
+ * of the `count` histories. At each step at which a run has logged a series NAME, it has of the
+ * runs that have logged there
  *
  *     NAME                 the median
  *     NAME_low, NAME_high  the quartiles, interpolated linearly

@@ -15,8 +15,8 @@ NG_BEGIN_C
  *     ng_plot(history, NULL);      in a window
  *
  * Draws the series of a history, one curve for each block. The path ends in .svg, .png or .pdf; its
- * folder exists, and the file is replaced when the new one is complete (ng_file_write). NULL opens a
- * window, which stays when the program ends.
+ * folder exists, and the file is replaced when the new one is complete (ng_file_write). NULL opens
+ * a window, which stays when the program ends.
  *
  * A value that is NaN or infinite interrupts its curve and its band, and on a logarithmic axis so
  * does one that is not positive. A step at which a series was not logged does not. The series NAME
@@ -36,15 +36,14 @@ NG_BEGIN_C
  * y_label    default the series, if there is one; a panel has its series
  * width      in pixels (of text, in characters); default by the number of panels
  * height
- * keep       also write NAME.dat, what is drawn, and NAME.gp: gnuplot NAME.gp draws it again, in the
- *            folder that the path begins from
+ * keep       also write NAME.dat, what is drawn, and NAME.gp: gnuplot NAME.gp draws it again
  * live       for "-" and NULL: called at each step, redraws the same terminal or window, at most
  *            twice a second. Its gnuplot ends with ng_history_free
  *
- * NG_EVALUE if there is nothing to draw: no series, one that is not there, or one that has no finite
- * value, or on a logarithmic axis no positive one. NG_EIO if the file cannot be written, there is no
- * display, gnuplot is not installed (apt-get install gnuplot-nox) or fails; the text has its reason.
- * gnuplot is run without a shell, and reads none of its settings in files. */
+ * NG_EVALUE if there is nothing to draw: no series, one that is not there, or one that has no
+ * finite value, or on a logarithmic axis no positive one. NG_EIO if the file cannot be written,
+ * there is no display, gnuplot is not installed (apt-get install gnuplot-nox) or fails; the text
+ * has its reason. gnuplot is run without a shell, and reads none of its settings in files. */
 typedef struct {
     const char *const *series;
     ng_history *const *histories;
@@ -84,15 +83,14 @@ NG_API ng_status ng_plot_with(ng_history *history, ng_plot_options options);
  * Call it after ng_optimizer_step and before ng_tape_reset. The first call begins to watch: it logs
  * no output of passes before it and no update, and at a negative step nothing. The net keeps a copy
  * of its parameters from then on. Results are the same to the bit with and without it. Not for a
- * network that several threads use at once. A layer that is called several times in a pass shows its
- * last output; one whose parent uses its parameters without calling it has no output. */
+ * network that several threads use at once. A layer that is called several times in a pass shows
+ * its last output; one whose parent uses its parameters without calling it has no output. */
 NG_API ng_status ng_watch(ng_module *net, ng_history *history, int64_t step);
 
-/* Draws what ng_watch has logged in the last block that has it: layers from top to bottom, steps from
- * left to right, a panel each for the outputs' deviation, the share of zeros, the norm of the
- * gradient and the ratio of update to weight. Layers that differ in nothing (all values missing) are
- * left out. Path, .title, .width, .height and .keep are those of ng_plot. NG_EVALUE if nothing was
- * watched. */
+/* Draws what ng_watch has logged in the last block that has it: layers from top to bottom, steps
+ * from left to right, a panel each for the outputs' deviation, the share of zeros, the norm of the
+ * gradient and the ratio of update to weight. A panel has only the layers with values. Path, .title, .width, .height and .keep are those of ng_plot. NG_EVALUE if nothing
+ * was watched. */
 typedef struct {
     const char *title;
     int width, height;

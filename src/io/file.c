@@ -99,8 +99,8 @@ void ng_text_number(ng_text *text, uint64_t value, int bytes)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* The size that the system states is a first guess: it is 0 for pipes and in /proc. Reading an empty
- * pipe that has a writer fails with EAGAIN; from then on reads wait. */
+/* The size that the system states is a first guess: it is 0 for pipes and in /proc. Reading an
+ * empty pipe that has a writer fails with EAGAIN; from then on reads wait. */
 const char *ng_read_to_end(int fd, ng_text *text)
 {
     struct stat status;

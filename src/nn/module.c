@@ -566,8 +566,8 @@ static bool forward_accepted(const char *function, const ng_module *module, cons
            ng_given(function, "x", x) && ng_usable(function, "x", 0, tape, x);
 }
 
-/* Notes the output of a watched module, and the statistics of the norm that has run inside it, unless
- * a module below has taken them. */
+/* Notes the output of a watched module, and the statistics of the norm that has run inside it,
+ * unless a module below has taken them. */
 static ng_tensor *noted(const ng_module *module, ng_tape *tape, ng_tensor *y)
 {
     ng_seen *seen = module->registry->seen;

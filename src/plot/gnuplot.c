@@ -264,7 +264,7 @@ static ng_status run_gnuplot(const char *function, const ng_text *commands, bool
 
 /* ---- Live ----------------------------------------------------------------------------------- */
 
-static double seconds_now(void)
+static double live_clock(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -314,7 +314,7 @@ static ng_status draw_live(const ng_figure *f, const ng_text *commands)
 
 bool ng_live_is_due(ng_live *live)
 {
-    const double now = seconds_now();
+    const double now = live_clock();
     if (live->drawn > 0 && now - live->drawn < 0.5) return false;
     live->drawn = now;
     return true;
@@ -368,7 +368,7 @@ static ng_status keep_figure(ng_figure *f)
     return status;
 }
 
-static ng_status deliver(const ng_figure *f, const ng_text *drawn)
+static ng_status deliver_figure(const ng_figure *f, const ng_text *drawn)
 {
     if (!f->path) return NG_OK;
     if (kind_of(f->path) == TEXT) {
@@ -395,7 +395,7 @@ ng_status ng_figure_draw(ng_figure *f)
         status = draw_live(f, &commands);
     } else if (status == NG_OK) {
         status = run_gnuplot(f->function, &commands, !f->path, &drawn);
-        if (status == NG_OK) status = deliver(f, &drawn);
+        if (status == NG_OK) status = deliver_figure(f, &drawn);
         if (status == NG_OK && f->keep) status = keep_figure(f);
     }
     ng_free(commands.bytes), ng_free(drawn.bytes);

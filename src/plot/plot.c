@@ -189,7 +189,7 @@ static void pad_range(range *r, double share)
     }
 }
 
-static void print_axis(ng_text *text, char axis, const range *r)
+static void print_range(ng_text *text, char axis, const range *r)
 {
     const double decades = r->log ? log10(r->high / r->low) : 0;
     ng_text_print(text, "set %crange [%.9g:%.9g]\nset format %c '%s'\nset %ctics autofreq\n", axis,
@@ -211,8 +211,8 @@ static void print_axis(ng_text *text, char axis, const range *r)
 
 /* ---- The numbers and the commands ----------------------------------------------------------- */
 
-/* Prints x, the value, and the ends of the band, and extends the ranges. Where values cannot be drawn
- * there is one blank line, which interrupts a curve; two would begin the next one. */
+/* Prints x, the value, and the ends of the band, and extends the ranges. Where values cannot be
+ * drawn there is one blank line, which interrupts a curve; two would begin the next one. */
 static void print_points(ng_text *data, curve *c, range *x, range *y)
 {
     const ng_block *b = c->block;
@@ -301,7 +301,7 @@ static void print_panel(plot *p, ng_figure *f, int panel, int first, curve **end
     if (!(x.high > x.low)) pad_range(&x, 0);
     pad_range(&y, 0.04);
     ng_text *text = &f->script;
-    print_axis(text, 'x', &x), print_axis(text, 'y', &y);
+    print_range(text, 'x', &x), print_range(text, 'y', &y);
     ng_text_label(text, "xlabel", o->x_label ? o->x_label : axis);
     if (o->panels) name = p->names[panel];
     ng_text_label(text, "ylabel", o->y_label ? o->y_label : name ? name : "");

@@ -18,7 +18,8 @@ typedef struct {
     ng_text script; /* draws `data index 0` and so on in panels; the terminal is set */
 } ng_figure;
 
-/* Whether the path, or its absence, is one that a figure can be drawn to, and the settings fit it. */
+/* Whether the path, or its absence, is one that a figure can be drawn to, and the settings fit it.
+ * */
 bool ng_figure_accepted(const ng_figure *figure);
 
 /* The figure's size in pixels, or in characters of text. */

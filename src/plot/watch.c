@@ -1,7 +1,7 @@
 /* ng_watch: what the layers of a network compute, and how their parameters move.
  *
- * The first call gives each layer a slot, in which ng_forward notes the layer's output (nn/module.c).
- * The tape forgets them when it is reset. */
+ * The first call gives each layer a slot, in which ng_forward notes the layer's output
+ * (nn/module.c). The tape forgets them when it is reset. */
 #include "kernels/kernels.h"
 #include "nn/module.h"
 #include "plot/plot.h"

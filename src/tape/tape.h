@@ -14,8 +14,8 @@ typedef struct ng_replaced {
     struct ng_replaced *older;
 } ng_replaced;
 
-/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read until
- * the tape is reset. */
+/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read
+ * until the tape is reset. */
 typedef struct ng_watcher {
     ng_tape *tape;           /* with outputs of the present pass; NULL: none */
     struct ng_watcher *next; /* of the same tape */
