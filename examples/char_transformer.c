@@ -481,7 +481,7 @@ static void run_network(job *j, int norm, int placement, bool sample)
     r.labels = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
     char key[64];
     snprintf(key, sizeof key, "%s-%s", placements[placement], norms[norm].key);
-    r.watched = look_watch(&o->look, c->name);
+    r.watched = look_watch(&o->look, r.net, c->name);
     if (begin_training(&r, key, o->seed)) train(&r);
     look_draw_layers(r.watched, o->out, key);
     if (!ng_failed() && !interrupted && !c->diverged && sample && o->sample > 0) write_sample(&r);

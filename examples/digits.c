@@ -272,7 +272,7 @@ static void run_seed(run_pool *w, curves *c, int place, double lr, int before, b
     t.curves = c;
     t.bar = shows ? w->bar : &silent;
     t.before = (double)j->train_count * c->epochs * before;
-    if (place == 0 && !w->on_trial) t.watched = look_watch(&j->options.look, t.name);
+    if (place == 0 && !w->on_trial) t.watched = look_watch(&j->options.look, t.net, t.name);
     if (place == 0) c->parameters = ng_parameter_count(t.net);
     const bool begun = training_begin(&t, &j->options.saved, key);
     while (begun && ng_training_epoch(t.run, c->epochs) && run_epoch(&t)) {

@@ -124,7 +124,7 @@ static void run_seed(options *o, const norm_choice *norm, ng_dataset *data, int 
     t.tape = ng_tape_new();
     t.curves = c;
     t.bar = bar;
-    if (seed == 0) t.watched = look_watch(&o->look, norm->name);
+    if (seed == 0) t.watched = look_watch(&o->look, t.net, norm->name);
     const bool begun = training_begin(&t, &o->saved, norm->key);
     while (begun && ng_training_epoch(t.run, o->epochs) && run_epoch(&t)) {
         char status[96];

@@ -54,10 +54,12 @@ static inline void look_draw(look *l, const char *status)
 
 static inline void look_end(look *l) { ng_history_free(l->curves), l->curves = NULL; }
 
-/* A history for ng_watch, or NULL. */
-static inline ng_history *look_watch(const look *l, const char *name)
+/* Begins to watch a network. Returns its history, or NULL. */
+static inline ng_history *look_watch(const look *l, ng_module *net, const char *name)
 {
-    return l->watch ? ng_history_new(name) : NULL;
+    ng_history *watched = l->watch ? ng_history_new(name) : NULL;
+    if (watched) ng_watch(net, watched, -1);
+    return watched;
 }
 
 /* Logs what a step has done to the network, every tenth time. */

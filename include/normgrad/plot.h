@@ -10,7 +10,7 @@ NG_BEGIN_C
 /* ---- A figure -----------------------------------------------------------------------------
  *
  *     ng_plot(history, "loss.svg");
- *     ng_plot(history, "loss.png", .log_y = true, .title = "Training", .panels = true);
+ *     ng_plot(history, "loss.png", .title = "Training", .log_y = true, .panels = true);
  *     ng_plot(history, "-");       as text, to standard output
  *     ng_plot(history, NULL);      in a window
  *
@@ -24,6 +24,9 @@ NG_BEGIN_C
  * end in _low, _high, _min or _max and belong to another, "runs", and those with a '/' in their
  * names (ng_watch) are not curves.
  *
+ * title      default none
+ * x_label    default "step" or "x"
+ * y_label    default the series, if there is one; a panel has its series
  * series     the names of those to draw, ended by NULL; default all
  * histories  more histories, ended by NULL, drawn in the same axes
  * names      of the history and of these, for the key; default none
@@ -31,9 +34,6 @@ NG_BEGIN_C
  * log_y
  * band       draw the band; default only the curve
  * panels     a panel for each series; default one panel for all
- * title      default none
- * x_label    default "step" or "x"
- * y_label    default the series, if there is one; a panel has its series
  * width      in pixels (of text, in characters); default by the number of panels
  * height
  * keep       also write NAME.dat, what is drawn, and NAME.gp: gnuplot NAME.gp draws it again
@@ -45,12 +45,13 @@ NG_BEGIN_C
  * there is no display, gnuplot is not installed (apt-get install gnuplot-nox) or fails; the text
  * has its reason. gnuplot is run without a shell, and reads none of its settings in files. */
 typedef struct {
+    const char *title, *x_label, *y_label;
     const char *const *series;
     ng_history *const *histories;
     const char *const *names;
-    bool log_x, log_y, band, panels, keep, live;
-    const char *title, *x_label, *y_label;
+    bool log_x, log_y, band, panels;
     int width, height;
+    bool keep, live;
     const char *path;
 } ng_plot_options;
 #define ng_plot(history, ...) ng_plot_with(history, NG_NAMED(ng_plot_options, path, __VA_ARGS__))

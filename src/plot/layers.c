@@ -44,7 +44,7 @@ static const ng_block *watched_block(const ng_history *history)
 /* The first and the last step at which a layer was watched, and how many such steps there are. */
 static void find_steps(image *m)
 {
-    enum { MOST = 300 };
+    enum { MOST = 120 };
     double last = 0, count = 0;
     for (int64_t i = 0; i < m->block->n_points; i++) {
         const ng_point *p = &m->block->points[i];
@@ -101,7 +101,8 @@ static void print_image(ng_text *text, const image *m, int which, int index)
         ng_text_print(text, " %d", row);
     }
     ng_text_print(
-        text, ") noenhanced\nplot data index %d matrix using (%.9g + $1 * %.9g):2:3 with image\n",
+        text,
+        ") noenhanced\nplot data index %d matrix using (%.9g + $1 * %.9g):2:3 with image pixels\n",
         index, m->first, m->width);
 }
 
