@@ -363,7 +363,6 @@
 #define splat_f64 OF_TABLE(splat_f64)
 #define squarable OF_TABLE(squarable)
 #define square_run OF_TABLE(square_run)
-#define state_between OF_TABLE(state_between)
 #define stats_at OF_TABLE(stats_at)
 #define stats_from OF_TABLE(stats_from)
 #define stats_in_double OF_TABLE(stats_in_double)
