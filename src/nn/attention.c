@@ -20,6 +20,12 @@ typedef struct {
 
 static bool is_cross(const attention_layer *layer) { return layer->options.context != 0; }
 
+/* Whether q and k have length 1, times a learned number in place of 1 / sqrt(features). */
+static bool has_temperature(const attention_layer *layer)
+{
+    return ng_option_given(layer->options.qk_temperature);
+}
+
 /* The inputs of a pass; in self-attention x, keys and values are one tensor. */
 typedef struct {
     ng_tensor *x, *keys, *values, *mask;
@@ -50,7 +56,8 @@ static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
     ng_tensor *q = placed(layer, tape, qkv[0], layer->q_norm);
     ng_tensor *k = placed(layer, tape, qkv[1], layer->k_norm);
     return ng_attention(tape, q, k, qkv[2], mask, .heads = o->heads, .kv_heads = o->kv_heads,
-                        .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0);
+                        .scale = has_temperature(layer) ? 1 : 0, .causal = o->causal,
+                        .dropout = layer->base.training ? o->dropout : 0);
 }
 
 /* Attention of the packed q, k and v (N, T, features); for QK-norm they are sliced out of it. */
@@ -180,9 +187,12 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
     const attention_layer *layer = (const attention_layer *)self;
     const ng_multi_head_attention_new_options *o = &layer->options;
-    char dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
+    char temperature[64] = "", dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
     if (o->rotary && o->rotary_base != usual_base)
         snprintf(base, sizeof base, ", rotary_base=%s", ng_number_print(o->rotary_base).text);
+    if (has_temperature(layer))
+        snprintf(temperature, sizeof temperature, ", qk_temperature=%s",
+                 ng_number_print(o->qk_temperature).text);
     if (o->dropout > 0)
         snprintf(dropout, sizeof dropout, ", dropout=%s", ng_number_print(o->dropout).text);
     if (o->kv_heads != o->heads)
@@ -192,9 +202,10 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
                  (long long)o->value_context);
     else if (o->context != 0)
         snprintf(context, sizeof context, ", context=%lld", (long long)o->context);
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s", (long long)layer->dim,
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s%s", (long long)layer->dim,
              (long long)o->heads, shared, context, o->causal ? ", causal" : "",
-             o->rotary ? ", rotary" : "", base, dropout, o->no_bias ? ", no bias" : "");
+             o->rotary ? ", rotary" : "", base, temperature, dropout,
+             o->no_bias ? ", no bias" : "");
 }
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
@@ -234,6 +245,9 @@ static bool attention_options_accepted(int64_t dim, const ng_multi_head_attentio
         !ng_heads_divide(name, o->heads, dim) || !ng_kv_heads_divide(name, o->kv_heads, o->heads) ||
         !ng_option_range(name, "dropout", o->dropout, 0, 1) ||
         !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
+        !ng_option_range(name, "qk_temperature", o->qk_temperature, -HUGE_VAL, HUGE_VAL) ||
+        !ng_option_apart(name, "qk_norm", o->qk_norm, "qk_temperature",
+                         ng_option_given(o->qk_temperature)) ||
         !ng_option_idle(name, "rotary_base", !o->rotary && ng_option_given(o->rotary_base),
                         "with .rotary"))
         return false;
@@ -289,6 +303,10 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
     if (options.qk_norm) {
         self->q_norm = ng_module_add_child(base, "q_norm", options.qk_norm(head));
         self->k_norm = ng_module_add_child(base, "k_norm", options.qk_norm(head));
+    } else if (has_temperature(self)) {
+        self->q_norm = ng_module_add_child(
+            base, "q_norm", ng_scale_norm_new(head, .length = options.qk_temperature));
+        self->k_norm = ng_module_add_child(base, "k_norm", ng_l2_norm_new(head, .no_affine = true));
     }
     return ng_module_built(base);
 }
@@ -304,6 +322,8 @@ NG_CASE_MODULE(layer_case_attention_qk_norm,
                                            .qk_norm = ng_norm_rms))
 NG_CASE_MODULE(layer_case_attention_qk_layer_norm,
                ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer))
+NG_CASE_MODULE(layer_case_attention_temperature,
+               ng_multi_head_attention_new(4, 2, .causal = true, .qk_temperature = 2))
 NG_CASE_MODULE(layer_case_attention_shared,
                ng_multi_head_attention_new(8, 4, .kv_heads = 2, .causal = true, .rotary = true))
 NG_CASE_MODULE(layer_case_attention_shared_qk_norm,
@@ -325,6 +345,8 @@ const ng_case ng_layer_cases_attention[] = {
                   NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("MultiHeadAttention (QK-LayerNorm)", layer_case_attention_qk_layer_norm,
                   NG_CASE_ANY("x", 1, 3, 6)),
+    NG_CASE_LAYER("MultiHeadAttention (learned temperature)", layer_case_attention_temperature,
+                  NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("MultiHeadAttention (shared keys and values, causal, rotary)",
                   layer_case_attention_shared, NG_CASE_ANY("x", 2, 3, 8)),
     NG_CASE_LAYER("MultiHeadAttention (one head of keys and values, QK-RMSNorm)",

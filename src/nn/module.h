@@ -97,6 +97,10 @@ bool ng_module_take_parameter(const char *function, ng_module *self, const char 
 /* Registers a counter: a buffer of one int64, from 0, that ng_module_to does not convert. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 
+/* The value of a scale in this pass: with unit_offset 1 + the parameter's, else the parameter's, or
+ * NG_NONE. */
+ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset);
+
 /* The forward of a class whose forward_conditioned takes NG_NONE. */
 ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x);
 

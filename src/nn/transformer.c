@@ -108,12 +108,13 @@ ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_o
     self->dim = dim;
     self->options = options;
     self->alpha = deep ? pow(2 * layers, 0.25) : 1;
-    self->attention = branch_around(
-        self, "attention",
-        ng_multi_head_attention_new(dim, options.heads, .kv_heads = options.kv_heads,
-                                    .causal = options.causal, .rotary = options.rotary,
-                                    .qk_norm = options.qk_norm, .dropout = options.dropout,
-                                    .no_bias = options.no_bias, .gain = gain));
+    self->attention =
+        branch_around(self, "attention",
+                      ng_multi_head_attention_new(
+                          dim, options.heads, .kv_heads = options.kv_heads,
+                          .causal = options.causal, .rotary = options.rotary,
+                          .qk_norm = options.qk_norm, .qk_temperature = options.qk_temperature,
+                          .dropout = options.dropout, .no_bias = options.no_bias, .gain = gain));
     self->feed_forward = branch_around(
         self, "feed_forward",
         ng_feed_forward_new(dim, .hidden = options.hidden, .activation = options.activation,
@@ -175,7 +176,7 @@ static ng_module *transformer_blocks(const ng_transformer_new_options *o)
     for (int64_t i = 0; blocks && i < o->layers; i++) {
         ng_module *added = ng_transformer_block_new(
             o->dim, o->heads, .kv_heads = o->kv_heads, .hidden = o->hidden, .norm = o->norm,
-            .qk_norm = o->qk_norm, .placement = o->placement,
+            .qk_norm = o->qk_norm, .qk_temperature = o->qk_temperature, .placement = o->placement,
             .layers = o->placement == NG_NORM_DEEP ? o->layers : 0, .activation = o->activation,
             .dropout = o->dropout, .causal = !o->bidirectional,
             .rotary = o->positions == NG_POSITIONS_ROTARY, .no_bias = o->no_bias);

@@ -12,6 +12,12 @@ ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter)
     return parameter;
 }
 
+ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset)
+{
+    ng_tensor *scale = ng_parameter_value(tape, parameter);
+    return unit_offset && !ng_is_none(scale) ? ng_add_scalar(tape, scale, 1) : scale;
+}
+
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
                                ng_replaced replaced)
 {

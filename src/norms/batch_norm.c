@@ -1,10 +1,12 @@
 /* BatchNorm: each channel normalized over the batch, or by running statistics. */
 #include "norms/batch_state.h"
+#include "norms/film.h"
 
 typedef struct {
     ng_module base;
     ng_batch_norm_new_options options;
-    ng_batch_state state; /* with a running variance */
+    ng_batch_state state;  /* with a running variance */
+    ng_module *modulation; /* with a condition: FiLM */
 } batch_norm;
 
 /* Whether the statistics are the batch's: not if the layer is frozen, by ng_freeze or .frozen. */
@@ -34,8 +36,10 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
-/* The condition that a container hands to all its children is a mask if the layer is .masked. */
-static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+/* The condition that a container hands to all its children is a mask if the layer is .masked, and
+ * scales and shifts if it has a modulation. */
+static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                     ng_tensor *condition)
 {
     batch_norm *layer = (batch_norm *)self;
     const ng_batch_norm_new_options *options = &layer->options;
@@ -46,11 +50,11 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     if (state->moments && !ng_batch_state_collect(state, tape, x)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     const bool parts = options->ghost && !options->group;
-    if (!options->masked) mask = NG_NONE;
+    ng_tensor *mask = options->masked ? condition : NG_NONE;
     ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
                          : at_once(layer, tape, x, mask, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
-    return y;
+    return ng_modulate(self, layer->modulation, tape, y, condition);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -115,6 +119,8 @@ static bool batch_norm_options_accepted(const ng_batch_norm_new_options *options
                          options->no_running_stats) ||
         !ng_option_apart(name, "ghost", apart, "group", options->group) ||
         !ng_option_apart(name, "ghost", options->ghost, "masked", options->masked) ||
+        !ng_option_apart(name, "condition", options->condition, "masked", options->masked) ||
+        !ng_option_apart(name, "condition", options->condition, "no_affine", options->no_affine) ||
         !ng_option_apart(name, "ghost", apart, "cumulative", options->cumulative))
         return false;
     return options_count(name, options) &&
@@ -131,9 +137,13 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
     batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->state = ng_batch_state_add(&self->base, options.channels, "running_var",
-                                     options.no_affine, options.no_running_stats);
+    self->state =
+        ng_batch_state_add(&self->base, options.channels, "running_var",
+                           options.no_affine || options.condition, options.no_running_stats);
     self->state.group = options.group;
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,
+                                                             .condition = options.condition});
     return ng_module_built(&self->base);
 }
 
@@ -159,11 +169,13 @@ NG_CASE_MODULE(case_batch_norm_combined, ng_batch_norm_new(3, .ghost = 3, .combi
 NG_CASE_MODULE(case_batch_norm_masked, ng_batch_norm_new(3, .masked = true))
 NG_CASE_MODULE(case_batch_norm_masked_frozen,
                with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true)))
+NG_CASE_MODULE(case_batch_norm_conditional, with_statistics(ng_batch_norm_new(3, .condition = 2)))
 
 const ng_case ng_layer_cases_batch_norm[] = {
     NG_CASE_LAYER("BatchNorm", case_batch_norm, NG_CASE_ANY("x", 5, 3)),
     NG_CASE_LAYER("BatchNorm (N, C, L)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("BatchNorm (N, C, H, W)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("BatchNorm (N, C, D, H, W)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 1, 2, 2)),
     NG_CASE_LAYER("BatchNorm (cumulative)", case_batch_norm_cumulative, NG_CASE_ANY("x", 5, 3)),
     NG_CASE_LAYER("BatchNorm (no affine)", case_batch_norm_no_affine, NG_CASE_ANY("x", 5, 3)),
     NG_CASE_EVAL("BatchNorm (eval)", case_batch_norm_seen, NG_CASE_ANY("x", 2, 3, 4)),
@@ -178,5 +190,9 @@ const ng_case ng_layer_cases_batch_norm[] = {
                   NG_CASE_INDEX("mask", 2, 2, 6)),
     NG_CASE_LAYER("BatchNorm (masked, frozen, N, C, L)", case_batch_norm_masked_frozen,
                   NG_CASE_ANY("x", 2, 3, 4), NG_CASE_INDEX("mask", 2, 2, 4)),
+    NG_CASE_LAYER("BatchNorm (conditional)", case_batch_norm_conditional, NG_CASE_ANY("x", 5, 3),
+                  NG_CASE_ANY("condition", 5, 2)),
+    NG_CASE_EVAL("BatchNorm (conditional, eval, N, C, L)", case_batch_norm_conditional,
+                 NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 2)),
 };
 const int ng_layer_cases_batch_norm_count = NG_CASE_COUNT(ng_layer_cases_batch_norm);

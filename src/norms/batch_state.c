@@ -1,5 +1,6 @@
 /* Scale, shift and running statistics of the layers that normalize over the batch. */
 #include "norms/batch_state.h"
+#include "core/tensor.h"
 #include "group/process_group.h"
 #include "ops/op.h"
 #include "tape/tape.h"
@@ -41,4 +42,32 @@ bool ng_batch_state_collect(const ng_batch_state *state, ng_tape *tape, const ng
 void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape)
 {
     if (ng_tape_is_live(tape)) ng_fill(state->batches, ng_item(state->batches) + 1);
+}
+
+void ng_running_move(ng_tensor *running, const ng_tensor *statistic, double factor, double momentum)
+{
+    const int64_t channels = running->size, samples = statistic->size / channels;
+    for (int64_t c = 0; c < channels; c++) {
+        double sum = 0;
+        for (int64_t n = 0; n < samples; n++) sum += ng_tensor_load(statistic, n * channels + c);
+        const double old = ng_tensor_load(running, c);
+        ng_tensor_store(running, c, old + momentum * (factor * sum / (double)samples - old));
+    }
+    ng_touch(running);
+}
+
+bool ng_batch_state_move(const ng_batch_state *state, ng_tape *tape, ng_tensor *x, double momentum)
+{
+    if (!ng_tape_is_live(tape) || x->size == 0) return true;
+    const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);
+    const bool was = ng_tape_set_recording(tape, false);
+    ng_tensor *rows = ng_reshape(tape, x, NG_SHAPE(x->shape.dim[0], x->shape.dim[1], positions));
+    ng_tensor *mean = ng_mean(tape, rows, .axes = NG_AXES(-1));
+    ng_tensor *var = ng_variance(tape, rows, .axes = NG_AXES(-1), .unbiased = true);
+    ng_tape_set_recording(tape, was);
+    if (!mean || !var) return false;
+    ng_running_move(state->mean, mean, 1, momentum);
+    ng_running_move(state->spread, var, 1, momentum);
+    ng_batch_state_count(state, tape);
+    return true;
 }

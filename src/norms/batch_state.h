@@ -27,4 +27,13 @@ ng_batch_state *ng_batch_norm_state(const ng_module *module);
 /* Counts a batch that training has seen. */
 void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape);
 
+/* running += momentum (factor mean over samples - running), for a statistic (channels) or
+ * (N, channels). */
+void ng_running_move(ng_tensor *running, const ng_tensor *statistic, double factor,
+                     double momentum);
+
+/* Moves the running mean and variance toward the means, over the samples of x (N, C, ...), of each
+ * sample's mean and unbiased variance, and counts the batch. False if memory runs out. */
+bool ng_batch_state_move(const ng_batch_state *state, ng_tape *tape, ng_tensor *x, double momentum);
+
 #endif

@@ -9,6 +9,8 @@ ng_module *ng_norm_scale(int64_t dim) { return ng_scale_norm_new(dim); }
 
 ng_module *ng_norm_dynamic_tanh(int64_t dim) { return ng_dynamic_tanh_new(dim); }
 
+ng_module *ng_norm_derf(int64_t dim) { return ng_derf_new(dim); }
+
 /* ---- None: y = x ---- */
 
 static ng_tensor *identity_forward(ng_module *self, ng_tape *tape, ng_tensor *x)

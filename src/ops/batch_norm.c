@@ -1,6 +1,6 @@
 /* Batch normalization: each channel over the batch and all positions.
  *
- * x (N, C), (N, C, L) or (N, C, H, W) is seen as (outer, channels, inner); gamma, beta and the
+ * x (N, C, ...) is seen as (outer, channels, inner); gamma, beta and the
  * running statistics are (C). Per channel, over its m = outer x inner values:
  *
  *     mean = (sum x) / m,  var = (sum (x - mean)^2) / m      in training
@@ -224,6 +224,7 @@ const ng_case ng_op_cases_batch_norm[] = {
     NG_CASE("batch_norm", case_training, NG_CASE_ANY("x", 5, 3), AFFINE),
     NG_CASE("batch_norm (N, C, L)", case_training, NG_CASE_ANY("x", 2, 3, 4), AFFINE),
     NG_CASE("batch_norm (N, C, H, W)", case_training, NG_CASE_ANY("x", 2, 3, 2, 2), AFFINE),
+    NG_CASE("batch_norm (N, C, D, H, W)", case_training, NG_CASE_ANY("x", 2, 3, 1, 2, 2), AFFINE),
     NG_CASE("batch_norm (no affine)", case_training_plain, NG_CASE_ANY("x", 5, 3)),
     NG_CASE("batch_norm (eval)", case_eval, NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING),
     NG_CASE("batch_norm (eval, N, C, L)", case_eval, NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING),
@@ -236,6 +237,8 @@ const ng_case ng_op_cases_batch_norm[] = {
             AFFINE, NG_CASE_INDEX("mask", 2, 4)),
     NG_CASE("batch_norm (mask, eval, N, C, H, W)", case_masked_eval, NG_CASE_ANY("x", 2, 3, 2, 2),
             AFFINE, RUNNING, NG_CASE_INDEX("mask", 2, 2, 2, 2)),
+    NG_CASE("batch_norm (mask, N, C, D, H, W)", case_masked, NG_CASE_ANY("x", 2, 3, 2, 1, 2),
+            AFFINE, NG_CASE_INDEX("mask", 2, 2, 2, 1, 2)),
 };
 const int ng_op_cases_batch_norm_count = NG_CASE_COUNT(ng_op_cases_batch_norm);
 #undef RUNNING

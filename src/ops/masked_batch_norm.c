@@ -11,7 +11,8 @@ static bool mask_fits(const ng_batch_call *o)
 {
     const ng_tensor *mask = o->mask;
     const ng_shape x = o->x->shape;
-    ng_shape positions = {.rank = x.rank - 1, .dim = {x.dim[0], x.dim[2], x.dim[3]}};
+    ng_shape positions = {.rank = x.rank - 1, .dim = {x.dim[0]}};
+    for (int i = 2; i < x.rank; i++) positions.dim[i - 1] = x.dim[i];
     if (ng_shape_equal(mask->shape, NG_SHAPE(x.dim[0])) || ng_shape_equal(mask->shape, positions))
         return true;
     ng_fail(NG_ESHAPE, "%s: mask is %s and x %s, expected mask %s%s%s", o->function,
@@ -21,25 +22,21 @@ static bool mask_fits(const ng_batch_call *o)
     return false;
 }
 
-/* The rows (N L, C) of x (N, C, L), and back. */
+/* The rows (N L, C) of x (N, C, ...) with L positions, and back. */
 static ng_tensor *masked_rows_of(ng_tape *tape, ng_tensor *x)
 {
     const ng_shape s = x->shape;
     if (s.rank == 2) return x;
-    const int64_t rows = s.dim[0] * ng_shape_span(s, 2, s.rank);
-    x = ng_permute(tape, x, s.rank == 3 ? NG_AXES(0, 2, 1) : NG_AXES(0, 2, 3, 1));
-    return ng_reshape(tape, x, NG_SHAPE(rows, s.dim[1]));
+    const int64_t positions = ng_shape_span(s, 2, s.rank);
+    x = ng_transpose(tape, ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], positions)), 1, 2);
+    return ng_reshape(tape, x, NG_SHAPE(s.dim[0] * positions, s.dim[1]));
 }
 
 static ng_tensor *from_rows(ng_tape *tape, ng_tensor *rows, ng_shape s)
 {
     if (s.rank == 2) return rows;
-    if (s.rank == 3) {
-        rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], s.dim[2], s.dim[1]));
-        return ng_permute(tape, rows, NG_AXES(0, 2, 1));
-    }
-    rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], s.dim[2], s.dim[3], s.dim[1]));
-    return ng_permute(tape, rows, NG_AXES(0, 3, 1, 2));
+    rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], ng_shape_span(s, 2, s.rank), s.dim[1]));
+    return ng_reshape(tape, ng_transpose(tape, rows, 1, 2), s);
 }
 
 /* The rows that are no padding. */

@@ -61,7 +61,7 @@ ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
 
 ng_axes ng_all_but_channel(const ng_tensor *x)
 {
-    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
+    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3, 4, 5, 6, 7}};
 }
 
 /* ---- Statistics --------------------------------------------------------------------------- */
@@ -141,21 +141,26 @@ ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes,
     return (ng_composed_norm){ng_sub(tape, z, mean), rstd, near.scale};
 }
 
+ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta)
+{
+    if (y && gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, y));
+    if (y && beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, y));
+    return y;
+}
+
 ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *gamma,
                               ng_tensor *beta, const ng_tensor *x)
 {
     ng_tensor *y = ng_reshape(tape, ng_mul(tape, norm.centred, norm.rstd), x->shape);
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    return ng_affine_composed(tape, y, gamma, beta);
 }
 
 /* ---- Over the batch ----------------------------------------------------------------------- */
 
 static bool is_batch(const char *function, const ng_tensor *x)
 {
-    if (x->shape.rank >= 2 && x->shape.rank <= 4) return true;
-    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C), (N, C, L) or (N, C, H, W)", function,
+    if (x->shape.rank >= 2) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...)", function,
             ng_shape_print(x->shape).text);
     return false;
 }

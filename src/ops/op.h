@@ -137,6 +137,9 @@ typedef struct {
 ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes,
                                  const ng_statistics *statistics, double eps);
 
+/* y (N, C, ...) scaled and shifted per channel; gamma and beta may be NG_NONE. */
+ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta);
+
 /* centred rstd, scaled and shifted per channel, in the shape of x (N, C, ...). */
 ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *gamma,
                               ng_tensor *beta, const ng_tensor *x);
@@ -146,7 +149,7 @@ ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *g
 /* A call of a norm over the batch: its operands and the settings that all of them have. */
 typedef struct {
     const char *function;
-    ng_tensor *x;                             /* (N, C), (N, C, L) or (N, C, H, W) */
+    ng_tensor *x;                             /* (N, C, ...) */
     ng_tensor *gamma, *beta;                  /* (C), or NG_NONE, as are the next two */
     ng_tensor *running_mean, *running_spread; /* a variance, or a deviation: */
     const char *spread;                       /* its name, "running_var" */
