@@ -1,4 +1,5 @@
-/* Norms, activations, losses and 50 steps of training against PyTorch in double (tests/golden). */
+/* Norms, activations, losses, optimizers and 50 steps of training against PyTorch in double
+ * (tests/golden). */
 #include "fixture.h"
 #include "golden.h"
 #include "support.h"
@@ -274,4 +275,86 @@ LOOP_TEST(fifty_losses_of_training_are_pytorchs, 2 * N_OPTIMIZERS)
     ng_eval(net);
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, golden("x0")), labels[0]);
     assert_close(ng_item(loss), ng_item(golden("%s/%s/eval", norm, by)), TRAINING_TOLERANCE);
+}
+
+/* ---- Twenty steps of the optimizers that normalize ------------------------------------------- */
+
+#define HALF_COSINE                                                                                \
+    {                                                                                              \
+        .kind = NG_SCHEDULE_COSINE, .warmup = 3, .steps = 12, .floor = 0.1                         \
+    }
+
+static ng_optimizer *amsgrad(ng_module *net)
+{
+    return ng_adam_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .weight_decay = 1e-3,
+                       .amsgrad = true);
+}
+static ng_optimizer *amsgrad_decoupled(ng_module *net)
+{
+    return ng_adamw_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .weight_decay = 0.05,
+                        .amsgrad = true);
+}
+static ng_optimizer *lion(ng_module *net) { return ng_lion_new(net, .lr = 0.003); }
+static ng_optimizer *lion_decay(ng_module *net)
+{
+    return ng_lion_new(net, .lr = 0.003, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.3,
+                       .schedule = HALF_COSINE);
+}
+static ng_optimizer *lars(ng_module *net)
+{
+    return ng_lars_new(net, .lr = 0.5, .trust = 0.02, .weight_decay = 0.05);
+}
+static ng_optimizer *lars_matrices(ng_module *net)
+{
+    return ng_lars_new(net, .lr = 0.2, .momentum = 0.8, .trust = 0.05, .matrices_only = true,
+                       .schedule = HALF_COSINE);
+}
+static ng_optimizer *lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.02); }
+static ng_optimizer *lamb_matrices(ng_module *net)
+{
+    return ng_lamb_new(net, .lr = 0.02, .weight_decay = 0.1, .matrices_only = true,
+                       .schedule = HALF_COSINE);
+}
+static ng_optimizer *muon(ng_module *net) { return ng_muon_new(net, .adam_scale = 0.5); }
+
+/* The decay of all parameters comes from a group. */
+static ng_optimizer *muon_plain(ng_module *net)
+{
+    ng_optimizer *made = ng_muon_new(net, .momentum = 0.8, .no_nesterov = true, .adam_scale = 0.5,
+                                     .schedule = HALF_COSINE);
+    assert_ok(ng_optimizer_group(made, "*", .weight_decay = 0.1));
+    return made;
+}
+
+static const struct {
+    const char *name;
+    ng_optimizer *(*make)(ng_module *net);
+} normalizers[] = {{"amsgrad", amsgrad}, {"amsgrad_decoupled", amsgrad_decoupled},
+                   {"lion", lion},       {"lion_decay", lion_decay},
+                   {"lars", lars},       {"lars_matrices", lars_matrices},
+                   {"lamb", lamb},       {"lamb_matrices", lamb_matrices},
+                   {"muon", muon},       {"muon_plain", muon_plain}};
+
+GOLDEN_FIXTURE("tests/golden/optimizers.txt")
+
+LOOP_TEST(weights_after_twenty_steps_are_pytorchs, sizeof normalizers / sizeof normalizers[0])
+{
+    ng_module *net = own(ng_sequential_new(ng_linear_new(8, 6), ng_layer_norm_new(6), ng_gelu_new(),
+                                           ng_linear_new(6, 9), ng_gelu_new(), ng_linear_new(9, 9),
+                                           ng_tanh_new(), ng_linear_new(9, 3)));
+    assert_ok(ng_module_to(net, NG_F64));
+    ng_named_tensor parameter;
+    for (int i = 0; ng_module_parameter(net, i, &parameter); i++)
+        assert_ok(ng_copy_values(parameter.tensor, golden("start/%s", parameter.name)));
+    ng_optimizer *optimizer = own(normalizers[_i].make(net));
+    for (int step = 0; step < 20; step++) {
+        ng_tensor *labels = ng_cast(tape, golden("labels%d", step % BATCHES), NG_I64);
+        ng_tensor *logits = ng_forward(net, tape, golden("x%d", step % BATCHES));
+        assert_ok(ng_backward(tape, ng_cross_entropy(tape, logits, labels)));
+        assert_ok(ng_optimizer_step(optimizer));
+        ng_tape_reset(tape);
+    }
+    for (int i = 0; ng_module_parameter(net, i, &parameter); i++)
+        assert_golden(parameter.tensor, OP_TOLERANCE, "%s/%s", normalizers[_i].name,
+                      parameter.name);
 }

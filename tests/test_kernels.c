@@ -968,7 +968,7 @@ void compare_optimizers(void)
         for (int mode = 0; mode < 4; mode++) {
             const int64_t n = sizes[s];
             const bool one = mode & 1, two = mode & 2;
-            const ng_sgd_step sgd = {0.1, 0.02, 0.9, 0.25, one, two};
+            const ng_sgd_step sgd = {0.1, 0.02, 0.9, two ? 0 : 0.9, two ? 1 : 0.75, one};
             const ng_adam_step adam = {0.1, 0.9, 0.99, 1e-3, 0.02, 0.19, 0.0199, one};
             const ng_rmsprop_step rms = {0.1, 0.75, 1e-3, 0.02, 0.5, one};
             const char *w0 = uniform(n, -1, 1), *g0 = uniform(n, -1, 1), *u0 = uniform(n, 0.5, 1);
@@ -978,7 +978,10 @@ void compare_optimizers(void)
             char *rw = copy(w0, n), *rs = copy(v0, n), *rm = copy(m0, n), *rv = copy(u0, n);
             k->sgd(w, g0, v, n, &sgd);
             k->sgd(plain, g0, NULL, n, &sgd);
-            k->adam(aw, g0, am, av, n, &adam);
+            const char *p0 = uniform(n, 1, 2);
+            char *peak = copy(p0, n), *lw = copy(w0, n), *lm = copy(m0, n);
+            k->adam(aw, g0, am, av, two ? peak : NULL, n, &adam);
+            k->lion(lw, g0, lm, n, 0.1, 0.9, 0.75, 0.02);
             k->rmsprop(rw, g0, rs, one ? rm : NULL, two ? rv : NULL, n, &rms);
             for (int64_t i = 0; i < n; i++) {
                 const long double x = get(w0, i), g = get(g0, i), decayed = g + 0.02L * x;
@@ -990,10 +993,16 @@ void compare_optimizers(void)
                 const long double ag = one ? g : decayed;
                 const long double m = 0.9L * get(m0, i) + 0.1L * ag,
                                   q = 0.99L * get(v0, i) + 0.01L * ag * ag;
-                const long double step = m / 0.19L / (sqrtl(q / 0.0199L) + 1e-3L);
+                const long double most = fmaxl(q, get(p0, i)), divided = two ? most : q;
+                const long double step = m / 0.19L / (sqrtl(divided / 0.0199L) + 1e-3L);
                 expect("adam m", am, i, m, 4, 1);
                 expect("adam v", av, i, q, 4, 1);
+                if (two) expect("adam, largest v", peak, i, most, 4, 1);
                 expect("adam", aw, i, x * (one ? 1 - 0.002L : 1) - 0.1L * step, 8, 1);
+
+                const long double c = 0.9L * get(m0, i) + 0.1L * g;
+                expect("lion m", lm, i, 0.75L * get(m0, i) + 0.25L * g, 4, 1);
+                expect("lion", lw, i, x * (1 - 0.002L) - copysignl(0.1L, c), 4, 1);
 
                 const long double square = 0.75L * get(v0, i) + 0.25L * decayed * decayed;
                 const long double mean = 0.75L * get(m0, i) + 0.25L * decayed;
@@ -1020,22 +1029,23 @@ LOOP_TEST(states_of_what_gets_no_gradient_end_at_zero, TABLES)
     if (!use_table(_i)) return;
     enum { N = 33 };
     const double tiny = in_float ? 1e-30 : 1e-290, faint = in_float ? 3e-21 : 1e-155;
-    const ng_sgd_step sgd = {.lr = 0.1, .momentum = 0.8};
+    const ng_sgd_step sgd = {.lr = 0.1, .momentum = 0.8, .keep = 0.8, .fresh = 1};
     const ng_adam_step adam = {0.1, 0.8, 0.75, 1e-8, 0, 0.9, 0.9, false};
     const ng_rmsprop_step rms = {0.1, 0.75, 1e-8, 0, 0.8, true};
     const char *none = constant(N, 0), *small = constant(N, faint); /* its square is not normal */
     char *w = constant(N, 1), *square = constant(N, 0), *mean = constant(N, 0);
-    char *states[6];
-    for (int i = 0; i < 6; i++) states[i] = constant(N, i % 2 ? -tiny : tiny);
+    char *states[7];
+    for (int i = 0; i < 7; i++) states[i] = constant(N, i % 2 ? -tiny : tiny);
     for (int step = 0; step < 300; step++) {
         k->sgd(w, none, states[1], N, &sgd);
-        k->adam(w, none, states[3], states[2], N, &adam);
+        k->adam(w, none, states[3], states[2], NULL, N, &adam);
+        k->lion(w, none, states[6], N, 0.1, 0.8, 0.7, 0);
         k->rmsprop(w, none, states[0], states[5], states[4], N, &rms);
-        for (int i = 0; i < 6; i++) expect_normal_or_zero(states[i], N);
+        for (int i = 0; i < 7; i++) expect_normal_or_zero(states[i], N);
     }
-    for (int i = 0; i < 6; i++) expect_bits("state", states[i], none, N);
+    for (int i = 0; i < 7; i++) expect_bits("state", states[i], none, N);
 
-    k->adam(w, small, mean, square, N, &adam);
+    k->adam(w, small, mean, square, NULL, N, &adam);
     expect_bits("adam's square", square, none, N);
     for (int64_t i = 0; i < N; i++) expect("adam's mean", mean, i, 0.2L * get(small, i), 4, 0);
     k->rmsprop(w, small, square, NULL, NULL, N, &rms);
@@ -1043,7 +1053,7 @@ LOOP_TEST(states_of_what_gets_no_gradient_end_at_zero, TABLES)
 
     const double least = in_float ? (double)FLT_MIN : DBL_MIN; /* beside which it counts as 0 too */
     char *adams = constant(N, 2 * least), *rmsprops = constant(N, 2 * least);
-    k->adam(w, small, mean, adams, N, &adam);
+    k->adam(w, small, mean, adams, NULL, N, &adam);
     k->rmsprop(w, small, rmsprops, NULL, NULL, N, &rms);
     expect_bits("adam's square", adams, constant(N, 1.5 * least), N);
     expect_bits("rmsprop's square", rmsprops, constant(N, 1.5 * least), N);

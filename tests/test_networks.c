@@ -474,6 +474,112 @@ TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
     }
 }
 
+/* ---- ng_batch_norm_recompute ----------------------------------------------------------------- */
+
+enum { SAMPLES = 23 };
+
+static ng_module *with_batch_norms(ng_dtype dtype)
+{
+    ng_module *net = own(ng_sequential_new(
+        ng_batch_norm_new(3), ng_conv2d_new(3, 4, 2), ng_batch_norm_new(4, .cumulative = true),
+        ng_residual_new(ng_sequential_new(ng_relu_new(), ng_batch_norm_new(4))),
+        ng_dropout_new(0.5), ng_flatten_new(), ng_linear_new(16, 5),
+        ng_batch_norm_new(5, .ghost = 4), ng_tanh_new(), ng_batch_norm_new(5, .frozen = true),
+        ng_batch_renorm_new(5)));
+    assert_ok(ng_module_to(net, dtype));
+    return net;
+}
+
+static ng_dataset *images(ng_dtype dtype)
+{
+    ng_rng rng = ng_rng_seeded(4);
+    ng_tensor *x = ng_normal_new(dtype, NG_SHAPE(SAMPLES, 3, 3, 3), 5, 2, &rng);
+    ng_dataset *data = ng_dataset_from(x, NG_NONE);
+    ng_tensor_free(x);
+    return data;
+}
+
+/* The statistics of x (N, C, ...), by their definition. */
+static void assert_statistics_of(ng_module *norm, const ng_tensor *x, double tolerance)
+{
+    const int64_t channels = ng_dim(x, 1), inner = ng_size(x) / ng_dim(x, 0) / channels;
+    for (int64_t c = 0; c < channels; c++) {
+        long double sum = 0, squares = 0;
+        const long double n = (long double)(ng_dim(x, 0) * inner);
+        for (int64_t i = 0; i < ng_size(x); i++)
+            if (i / inner % channels == c) sum += ng_get(x, i);
+        for (int64_t i = 0; i < ng_size(x); i++)
+            if (i / inner % channels == c) squares += powl(ng_get(x, i) - sum / n, 2);
+        assert_close(ng_get(ng_module_find(norm, "running_mean"), c), (double)(sum / n), tolerance);
+        assert_close(ng_get(ng_module_find(norm, "running_var"), c), (double)(squares / (n - 1)),
+                     tolerance);
+    }
+}
+
+TEST(recomputed_statistics_are_those_of_all_data)
+{
+    static const int64_t sizes[] = {1, 7, SAMPLES, 100};
+    for (int k = 0; k < 8; k++) {
+        const ng_dtype dtype = k / 4 ? NG_F32 : NG_F64;
+        const double tolerance = k / 4 ? 1e-4 : 1e-12;
+        ng_module *net = with_batch_norms(dtype);
+        ng_dataset *data = images(dtype);
+        assert_ok(ng_batch_norm_recompute(net, data, sizes[k % 4]));
+        ck_assert(net->training && ng_module_child(net, 4)->training);
+        assert_values(ng_module_find(net, "9.running_var"), 0, 1, 1, 1, 1, 1);
+        assert_values(ng_module_find(net, "10.running_deviation"), 0, 1, 1, 1, 1, 1);
+        ck_assert(ng_item(ng_module_find(net, "2.num_batches_tracked")) ==
+                  ceil(SAMPLES / (double)sizes[k % 4]));
+
+        ng_eval(net);
+        ng_tensor *x = ng_dataset_x(data);
+        for (int i = 0; i <= 7; i++) {
+            ng_module *child = ng_module_child(net, i);
+            if (i == 0 || i == 2 || i == 7) assert_statistics_of(child, x, tolerance);
+            if (i == 3) {
+                ng_module *inside = ng_module_child(ng_module_child(child, 0), 1);
+                assert_statistics_of(inside, ng_relu(tape, x), tolerance);
+            }
+            assert_ok(x = ng_forward(child, tape, x));
+        }
+        ng_tape_reset(tape), ng_dataset_free(data);
+    }
+}
+
+TEST(statistics_that_cannot_be_recomputed_stay)
+{
+    ng_module *net = with_batch_norms(NG_F64);
+    ng_dataset *data = images(NG_F64), *single = images(NG_F32);
+    ng_fill(ng_module_find(net, "7.running_mean"), 3);
+    assert_fails(ng_batch_norm_recompute(net, single, 8), NG_EDTYPE, "float32");
+    assert_fails(ng_batch_norm_recompute(net, data, 0), NG_EVALUE,
+                 "ng_batch_norm_recompute: batch is 0");
+    for (int i = 0, done = 0; !done; i++) {
+        allocations_fail_after(i);
+        done = ng_batch_norm_recompute(net, data, 8) == NG_OK;
+        allocations_succeed();
+        if (done) break;
+        assert_error(NG_ENOMEM, "out of memory");
+        ck_assert(net->training);
+        assert_values(ng_module_find(net, "7.running_mean"), 0, 3, 3, 3, 3, 3);
+        assert_values(ng_module_find(net, "0.running_mean"), 0, 0, 0, 0);
+        ck_assert(ng_item(ng_module_find(net, "0.num_batches_tracked")) == 0);
+    }
+    ck_assert(ng_get(ng_module_find(net, "7.running_mean"), 0) != 3);
+
+    const int64_t first = 0;
+    ng_dataset *one = ng_dataset_subset(data, &first, 1);
+    assert_fails(ng_batch_norm_recompute(net, one, 8), NG_ESHAPE,
+                 "BatchNorm \"7\" was given 1 values per channel, expected 2 or more");
+    ng_freeze(net);
+    assert_fails(
+        ng_batch_norm_recompute(net, data, 8), NG_EVALUE,
+        "ng_batch_norm_recompute: no BatchNorm has running statistics that are not frozen");
+    ng_dataset_free(one), ng_dataset_free(data), ng_dataset_free(single);
+}
+
+/* ---- ng_module_copy, ng_module_average, of values -------------------------------------------- */
+
 /* Infinities and NaNs stay as they are. */
 TEST(a_value_beyond_float_is_not_converted)
 {

@@ -204,24 +204,101 @@ TEST(a_huge_gradient_stops_nothing)
 
 TEST(defaults_written_out_change_no_bit)
 {
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 8; k++) {
         bench left = bench_new(NG_F64), said = bench_new(NG_F64);
         ng_module *a = left.module, *b = said.module;
         ng_optimizer *out = own(k == 0   ? ng_sgd_new(a)
                                 : k == 1 ? ng_adam_new(a)
                                 : k == 2 ? ng_adamw_new(a)
+                                : k == 3 ? ng_lion_new(a)
+                                : k == 4 ? ng_lars_new(a)
+                                : k == 5 ? ng_lamb_new(a)
+                                : k == 6 ? ng_muon_new(a)
                                          : ng_rmsprop_new(a));
-        ng_optimizer *in =
-            own(k == 0   ? ng_sgd_new(b, .lr = 0.01)
-                : k == 1 ? ng_adam_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8)
-                : k == 2 ? ng_adamw_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
-                                        .weight_decay = 0.01)
-                         : ng_rmsprop_new(b, .lr = 0.01, .alpha = 0.99, .eps = 1e-8));
+        ng_optimizer *in = own(
+            k == 0   ? ng_sgd_new(b, .lr = 0.01)
+            : k == 1 ? ng_adam_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8)
+            : k == 2 ? ng_adamw_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                                    .weight_decay = 0.01)
+            : k == 3 ? ng_lion_new(b, .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99)
+            : k == 4 ? ng_lars_new(b, .lr = 1, .momentum = 0.9, .trust = 0.001)
+            : k == 5 ? ng_lamb_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6,
+                                   .weight_decay = 0.01)
+            : k == 6 ? ng_muon_new(b, .lr = 0.02, .momentum = 0.95, .steps = 5, .adam_scale = 0.015,
+                                   .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-10)
+                     : ng_rmsprop_new(b, .lr = 0.01, .alpha = 0.99, .eps = 1e-8));
         for (int t = 0; t < STEPS; t++) {
             move(&left, out, gradients[t]), reach(&said, gradients[t]);
             assert_ok(ng_optimizer_step(in));
         }
         assert_same_bits(left.weight, said.weight);
+    }
+}
+
+/* ---- Optimizers that normalize (test_golden.c has their formulas) --------------------------- */
+
+/* LARS and LAMB move a matrix of weights by its norm times the rate, whatever the gradient's size;
+ * with norms of 0 by the rate alone. */
+TEST(trust_ratios_do_not_depend_on_the_gradients_size)
+{
+    for (int k = 0; k < 4; k++) {
+        const double size = k % 2 ? 1e-6 : 1e6, norm = sqrt(0.25 + 1.5625 + 4);
+        bench b = bench_new(NG_F64);
+        ng_optimizer *optimizer =
+            own(k / 2 ? ng_lars_new(b.module, .lr = 0.5, .trust = 0.1)
+                      : ng_lamb_new(b.module, .lr = 0.05, .weight_decay = NG_ZERO, .eps = NG_ZERO));
+        move(&b, optimizer, (double[]){3 * size, -size, 4 * size});
+        double squares = 0;
+        for (int i = 0; i < N; i++) squares += pow(ng_get(b.weight, i) - start[i], 2);
+        assert_close(sqrt(squares), 0.05 * norm, 1e-12);
+
+        bench zero = bench_new(NG_F64);
+        ng_fill(zero.weight, 0);
+        optimizer = own(k / 2 ? ng_lars_new(zero.module, .lr = 0.5)
+                              : ng_lamb_new(zero.module, .lr = 0.5, .eps = NG_ZERO));
+        move(&zero, optimizer, (double[]){2, -2, 2});
+        assert_close(ng_get(zero.weight, 0), k / 2 ? -1 : -0.5, 1e-12);
+    }
+}
+
+/* A step of Muon from W = 0 along a gradient U S V' is near U V', times lr sqrt(rows / columns). */
+TEST(muon_brings_singular_values_near_one)
+{
+    static const double g[] = {3, 0, 0, 0, 0, -0.1, 0, 0, 0, 0, 0.7, 0};
+    for (int tall = 0; tall < 2; tall++) {
+        ng_module *net = own(ng_linear_new(tall ? 3 : 4, tall ? 4 : 3, .no_bias = true));
+        ng_tensor *w = ng_module_find(net, "weight");
+        ng_fill(w, 0);
+        ng_optimizer *muon = own(ng_muon_new(net, .lr = 1));
+        ng_tensor *c = ng_tensor_from(NG_F32, NG_SHAPE(3, 4), g, 12);
+        ng_tensor *x = ng_tape_own(tape, c);
+        assert_ok(ng_backward(
+            tape, ng_sum(tape, ng_mul(tape, w, tall ? ng_transpose(tape, x, 0, 1) : x))));
+        assert_ok(ng_optimizer_step(muon));
+        const double scale = tall ? sqrt(4.0 / 3) : 1;
+        for (int row = 0; row < 3; row++)
+            for (int column = 0; column < 4; column++) {
+                const double value = ng_get(w, tall ? column * 3 + row : row * 4 + column) / scale;
+                const double u = g[row * 4 + column];
+                if (u == 0) ck_assert(fabs(value) < 1e-6);
+                if (u > 0) ck_assert(value < -0.6 && value > -1.3);
+                if (u < 0) ck_assert(value > 0.6 && value < 1.3);
+            }
+        ng_tape_reset(tape);
+    }
+}
+
+TEST(a_nan_gradient_moves_the_weight_to_nan)
+{
+    for (int k = 0; k < 5; k++) {
+        bench b = bench_new(NG_F32);
+        ng_optimizer *optimizer = own(k == 0   ? ng_lion_new(b.module)
+                                      : k == 1 ? ng_lars_new(b.module)
+                                      : k == 2 ? ng_lamb_new(b.module)
+                                      : k == 3 ? ng_muon_new(b.module)
+                                               : ng_adam_new(b.module, .amsgrad = true));
+        move(&b, optimizer, (double[]){1, (double)NAN, 1});
+        ck_assert(isnan(ng_get(b.weight, 1)));
     }
 }
 
@@ -476,10 +553,15 @@ TEST(state_follows_a_dtype_change_before_the_first_step_only)
 TEST(a_step_allocates_nothing)
 {
     bench b = bench_new(NG_F32);
-    ng_optimizer *all[] = {own(ng_sgd_new(b.module, .momentum = 0.9)), own(ng_adam_new(b.module)),
-                           own(ng_rmsprop_new(b.module, .centered = true, .momentum = 0.9))};
-    for (int k = 0; k < 3; k++) {
-        reach(&b, gradients[k]);
+    ng_optimizer *all[] = {own(ng_sgd_new(b.module, .momentum = 0.9)),
+                           own(ng_adam_new(b.module, .amsgrad = true)),
+                           own(ng_rmsprop_new(b.module, .centered = true, .momentum = 0.9)),
+                           own(ng_lion_new(b.module)),
+                           own(ng_lars_new(b.module)),
+                           own(ng_lamb_new(b.module)),
+                           own(ng_muon_new(b.module))};
+    for (int k = 0; k < 7; k++) {
+        reach(&b, gradients[k % STEPS]);
         const int64_t before = allocations_made();
         assert_ok(ng_optimizer_step(all[k]));
         ck_assert_int_eq(allocations_made(), before);
@@ -624,6 +706,24 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_adamw_new(b.module, .weight_decay = nan), "ng_adamw_new: weight_decay is");
     assert_refused(ng_adamw_new(b.module, .weight_decay = -HUGE_VAL), "weight_decay is -inf");
     assert_refused(ng_rmsprop_new(b.module, .alpha = 1.5), "ng_rmsprop_new: alpha is 1.5");
+    assert_refused(ng_lion_new(b.module, .beta1 = 1), "ng_lion_new: beta1 is 1");
+    assert_refused(ng_lion_new(b.module, .beta2 = -1), "ng_lion_new: beta2 is -1");
+    assert_refused(ng_lion_new(b.module, .weight_decay = -1), "ng_lion_new: weight_decay is -1");
+    assert_refused(ng_lars_new(b.module, .momentum = -1), "ng_lars_new: momentum is -1");
+    assert_refused(ng_lars_new(b.module, .trust = nan), "ng_lars_new: trust is");
+    assert_refused(ng_lars_new(b.module, .weight_decay = -1), "ng_lars_new: weight_decay is -1");
+    assert_refused(ng_lamb_new(b.module, .beta1 = 1), "ng_lamb_new: beta1 is 1");
+    assert_refused(ng_lamb_new(b.module, .beta2 = 1), "ng_lamb_new: beta2 is 1");
+    assert_refused(ng_lamb_new(b.module, .eps = -1), "ng_lamb_new: eps is -1");
+    assert_refused(ng_lamb_new(b.module, .weight_decay = -1), "ng_lamb_new: weight_decay is -1");
+    assert_refused(ng_muon_new(b.module, .momentum = 1), "ng_muon_new: momentum is 1");
+    assert_refused(ng_muon_new(b.module, .steps = -1),
+                   "ng_muon_new: steps is -1, expected a positive number");
+    assert_refused(ng_muon_new(b.module, .adam_scale = -1), "ng_muon_new: adam_scale is -1");
+    assert_refused(ng_muon_new(b.module, .weight_decay = -1), "ng_muon_new: weight_decay is -1");
+    assert_refused(ng_muon_new(b.module, .beta1 = 2), "ng_muon_new: beta1 is 2");
+    assert_refused(ng_muon_new(b.module, .beta2 = 2), "ng_muon_new: beta2 is 2");
+    assert_refused(ng_muon_new(b.module, .eps = -1), "ng_muon_new: eps is -1");
     assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP}),
                    "schedule.every is 0, expected a positive number of steps");
     assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_COSINE}),

@@ -33,6 +33,7 @@
 #define compare_sgd compare_optimizers
 #define compare_adam compare_optimizers
 #define compare_rmsprop compare_optimizers
+#define compare_lion compare_optimizers
 #define compare_gemm compare_products
 
 /* ---- The gradient of a norm's gradient -------------------------------------------------- */

@@ -36,8 +36,31 @@ static ng_optimizer *make_rmsprop(ng_module *net)
     return ng_rmsprop_new(net, .lr = 0.01, .momentum = 0.5, .centered = true);
 }
 
-static ng_optimizer *(*const makers[])(ng_module *net) = {make_sgd, make_momentum, make_adam,
-                                                          make_adamw, make_rmsprop};
+static ng_optimizer *make_amsgrad(ng_module *net)
+{
+    return ng_adam_new(net, .lr = 0.01, .amsgrad = true);
+}
+
+static ng_optimizer *make_lion(ng_module *net)
+{
+    return ng_lion_new(net, .lr = 1e-3, .weight_decay = 0.1);
+}
+
+static ng_optimizer *make_lars(ng_module *net)
+{
+    return ng_lars_new(net, .lr = 0.5, .trust = 0.02, .matrices_only = true);
+}
+
+static ng_optimizer *make_lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.01); }
+
+static ng_optimizer *make_muon(ng_module *net)
+{
+    return ng_muon_new(net, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 30});
+}
+
+static ng_optimizer *(*const makers[])(ng_module *net) = {
+    make_sgd,     make_momentum, make_adam, make_adamw, make_rmsprop,
+    make_amsgrad, make_lion,     make_lars, make_lamb,  make_muon};
 enum { OPTIMIZERS = sizeof makers / sizeof makers[0], EPOCHS = 3, SAMPLES = 22, SIZE = 4 };
 
 typedef struct {
@@ -519,6 +542,34 @@ TEST(every_setting_of_an_optimizer_is_compared)
                        ng_rmsprop_new(net, .momentum = 0.8));
     expect_refused_for("\"weight_decay: ", true, ng_rmsprop_new(net),
                        ng_rmsprop_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"beta1: ", true, ng_lion_new(net), ng_lion_new(net, .beta1 = 0.8));
+    expect_refused_for("\"beta2: ", true, ng_lion_new(net), ng_lion_new(net, .beta2 = 0.8));
+    expect_refused_for("\"weight_decay: ", true, ng_lion_new(net),
+                       ng_lion_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"momentum: ", true, ng_lars_new(net), ng_lars_new(net, .momentum = 0.8));
+    expect_refused_for("\"trust: ", true, ng_lars_new(net), ng_lars_new(net, .trust = 0.01));
+    expect_refused_for("\"weight_decay: ", true, ng_lars_new(net),
+                       ng_lars_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"matrices_only: ", true, ng_lars_new(net),
+                       ng_lars_new(net, .matrices_only = true));
+    expect_refused_for("\"beta1: ", true, ng_lamb_new(net), ng_lamb_new(net, .beta1 = 0.8));
+    expect_refused_for("\"beta2: ", true, ng_lamb_new(net), ng_lamb_new(net, .beta2 = 0.8));
+    expect_refused_for("\"eps: ", true, ng_lamb_new(net), ng_lamb_new(net, .eps = 1e-8));
+    expect_refused_for("\"weight_decay: ", true, ng_lamb_new(net),
+                       ng_lamb_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"matrices_only: ", true, ng_lamb_new(net),
+                       ng_lamb_new(net, .matrices_only = true));
+    expect_refused_for("\"momentum: ", true, ng_muon_new(net), ng_muon_new(net, .momentum = 0.8));
+    expect_refused_for("\"no_nesterov: ", true, ng_muon_new(net),
+                       ng_muon_new(net, .no_nesterov = true));
+    expect_refused_for("\"steps: ", true, ng_muon_new(net), ng_muon_new(net, .steps = 4));
+    expect_refused_for("\"weight_decay: ", true, ng_muon_new(net),
+                       ng_muon_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"adam_scale: ", true, ng_muon_new(net),
+                       ng_muon_new(net, .adam_scale = 0.1));
+    expect_refused_for("\"beta1: ", true, ng_muon_new(net), ng_muon_new(net, .beta1 = 0.8));
+    expect_refused_for("\"beta2: ", true, ng_muon_new(net), ng_muon_new(net, .beta2 = 0.8));
+    expect_refused_for("\"eps: ", true, ng_muon_new(net), ng_muon_new(net, .eps = 1e-8));
     expect_refused_for("\"schedule.kind: ", true, SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
                        SCHEDULED(.kind = NG_SCHEDULE_LINEAR, .steps = 9));
     expect_refused_for("\"schedule.warmup: ", true, ng_sgd_new(net), SCHEDULED(.warmup = 1));
@@ -559,6 +610,8 @@ TEST(a_setting_with_state_of_its_own_cannot_change)
                        ng_sgd_new(net, .momentum = 0.9));
     expect_refused_for("\"optimizer: SGD with momentum\"", false, ng_sgd_new(net, .momentum = 0.9),
                        ng_sgd_new(net));
+    expect_refused_for("\"optimizer: Adam\"", false, ng_adam_new(net),
+                       ng_adam_new(net, .amsgrad = true));
     expect_refused_for("\"optimizer: RMSProp with centered\"", false,
                        ng_rmsprop_new(net, .centered = true), ng_rmsprop_new(net, .momentum = 0.9));
     ng_module_free(net);

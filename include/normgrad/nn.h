@@ -185,8 +185,9 @@ NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *fr
 NG_API ng_module *ng_module_clone(const ng_module *module);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
- * copied. Call it after each step with a decay such as 0.999. Errors as in ng_module_copy, and
- * NG_EVALUE for a decay outside [0, 1]. Polyak & Juditsky 1992. */
+ * copied. Call it after each step with a decay such as 0.999. The copied running statistics of a
+ * BatchNorm are those of other weights: call ng_batch_norm_recompute before `to` is used. Errors as
+ * in ng_module_copy, and NG_EVALUE for a decay outside [0, 1]. Polyak & Juditsky 1992. */
 NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module *from,
                                                  double decay);
 
@@ -215,8 +216,7 @@ NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *
 typedef struct {
     bool no_bias;
     ng_init_kind init; /* of the weight; the bias is then 0 */
-    double init_value; /* the deviation of NG_INIT_NORMAL (no default), the value of
-                          NG_INIT_CONSTANT (default 0) */
+    double init_value; /* deviation of NG_INIT_NORMAL (no default), value of NG_INIT_CONSTANT (0) */
     int64_t out;
 } ng_linear_new_options;
 #define ng_linear_new(in, ...)                                                                     \
@@ -319,6 +319,26 @@ typedef struct {
 #define ng_batch_norm_new(...)                                                                     \
     ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
+
+/* Recomputes the running statistics of every BatchNorm in a network over a data set, for averaged
+ * weights ("precise BatchNorm", Wu & Johnson 2021, arXiv 2105.07576) or for new data (AdaBN, Li et
+ * al. 2017, arXiv 1603.04779):
+ *
+ *     ng_batch_norm_recompute(net, target, 64)
+ *
+ * Afterwards running_mean and running_var are the mean and the unbiased variance of what the layer
+ * is given by the network in evaluation mode, over all samples, and over those of all ranks for a
+ * layer with a .group. The batches only bound the memory: statistics do not depend on their size.
+ * The cost is one pass over the data per BatchNorm. num_batches_tracked becomes the number of
+ * batches. Frozen layers, those without running statistics and BatchRenorm do not change, nor do
+ * the modes of the modules.
+ *
+ * The network is called as ng_forward(net, tape, x). All ranks of a group call it together.
+ * NG_EVALUE if there is no BatchNorm to recompute; NG_ESHAPE for fewer than two values per channel.
+ * After an error the statistics are what they were. */
+struct ng_dataset; /* data.h */
+NG_API NG_MUST_CHECK ng_status ng_batch_norm_recompute(ng_module *net, struct ng_dataset *dataset,
+                                                       int64_t batch);
 
 /* Activations; the formulas are in ops.h. A slope or an alpha below 0, or for CELU of 0, is
  * NG_EVALUE. */

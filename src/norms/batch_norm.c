@@ -47,6 +47,7 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     const ng_batch_state *state = &layer->state;
     const double seen = counts ? ng_item(state->batches) : 0;
     if (!ng_channels_fit(self, x, options->channels)) return NULL;
+    if (state->moments && !ng_batch_state_collect(state, tape, x)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     const bool parts = options->ghost && !options->group;
     ng_tensor *mask = options->masked ? condition : NG_NONE;
@@ -81,6 +82,16 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .forward = ng_forward_unconditioned,
                                                  .forward_conditioned = batch_norm_forward,
                                                  .describe = batch_norm_describe};
+
+ng_batch_state *ng_batch_norm_state(ng_module *module, ng_group **group)
+{
+    batch_norm *layer = (batch_norm *)module;
+    if (module->type != &batch_norm_class || layer->options.no_running_stats || module->frozen ||
+        layer->options.frozen)
+        return NULL;
+    *group = layer->options.group;
+    return &layer->state;
+}
 
 /* Whether no setting is without effect, because no running statistics move, or because those of the
  * batch are never used. */

@@ -1,13 +1,15 @@
 /* Scale, shift and running statistics of the layers that normalize over the batch. */
 #include "norms/batch_state.h"
 #include "core/tensor.h"
+#include "group/process_group.h"
+#include "ops/op.h"
 #include "tape/tape.h"
 
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
                                   bool no_affine, bool no_running_stats)
 {
     const ng_shape shape = NG_SHAPE(channels);
-    ng_batch_state state = {NG_NONE, NG_NONE, NG_NONE, NG_NONE, NULL};
+    ng_batch_state state = {NG_NONE, NG_NONE, NG_NONE, NG_NONE, NULL, NULL};
     state.gamma = ng_module_add_parameter(base, "weight", shape, .value = 1, .left_out = no_affine);
     state.beta = ng_module_add_parameter(base, "bias", shape, .left_out = no_affine);
     if (!no_running_stats) {
@@ -16,6 +18,25 @@ ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char 
         state.batches = ng_module_add_count(base, "num_batches_tracked");
     }
     return state;
+}
+
+bool ng_batch_state_collect(const ng_batch_state *state, ng_tape *tape, const ng_tensor *x)
+{
+    const ng_column_norm_shape shape = {.outer = x->shape.dim[0],
+                                        .channels = x->shape.dim[1],
+                                        .inner = ng_shape_span(x->shape, 2, x->shape.rank),
+                                        .eps = 1};
+    const double n = (double)(shape.outer * shape.inner);
+    double *var = ng_tape_memory(tape, (size_t)shape.channels * sizeof *var);
+    ng_moments *batch = ng_tape_memory(tape, (size_t)shape.channels * sizeof *batch);
+    ng_statistics of_x;
+    if (!var || !batch || !ng_statistics_new(tape, x, shape.channels, true, &of_x)) return false;
+    if (n == 0) return true;
+    ng_kernels_for(x->dtype)->column_statistics(&shape, x->data, of_x, var);
+    for (int64_t c = 0; c < shape.channels; c++)
+        batch[c] = (ng_moments){n, of_x.mean[c], of_x.low ? of_x.low[c] : 0, var[c] * n};
+    ng_combine(NG_COMBINE_MOMENTS, shape.channels, state->moments, batch, state->moments);
+    return true;
 }
 
 void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape)
