@@ -102,7 +102,7 @@ static ng_module *renorm(int64_t dim) { return ng_batch_renorm_new(dim); }
 static ng_module *weight_norm(int64_t dim) { return ng_weight_norm_new(ng_linear_new(dim, dim)); }
 
 static ng_norm_maker *const norms[] = {
-    ng_norm_layer, ng_norm_rms, ng_norm_batch, ng_norm_scale, ng_norm_dynamic_tanh,
+    ng_norm_layer, ng_norm_rms, ng_norm_batch, ng_norm_scale, ng_norm_dynamic_tanh, ng_norm_derf,
     group_norm,    detach_norm, projected,     renorm,        weight_norm,
 };
 

@@ -329,6 +329,8 @@ static ng_tensor *full(int64_t count, double value)
                       .d_max = NG_ZERO, .eps = NG_ZERO, .training = true))                         \
     X(dynamic_tanh, "DynamicTanh", "000000",                                                       \
       ng_dynamic_tanh(tape, none_of(m), full(1, 0.5), NG_NONE, NG_NONE))                           \
+    X(derf, "Derf", "000000", output_of(ng_derf_new(OUT), none_of(m)))                             \
+    X(l2, "L2Norm", "100101", output_of(ng_l2_norm_new(OUT, .eps = NG_ZERO), none_of(m)))          \
     X(nothing, "nothing", "000000", none_of(m))
 
 #define X(function, name, invariant, ...)                                                          \

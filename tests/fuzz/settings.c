@@ -343,12 +343,13 @@ static ng_norm_maker *norm_maker(player *p)
 
 static ng_module *plain_layer(player *p, int64_t n)
 {
-    switch (decide(p, 14)) {
+    switch (decide(p, 18)) {
     case 0:
         return ng_linear_new(n, needed(p), .no_bias = flag(p), .init = (ng_init_kind)one_of(p, 6),
                              .init_value = number(p));
     case 1:
-        return ng_layer_norm_new(n, .eps = number(p), .no_affine = flag(p), .unbiased = flag(p));
+        return ng_layer_norm_new(n, .eps = number(p), .no_affine = flag(p), .unbiased = flag(p),
+                                 .unit_offset = flag(p));
     case 2: return ng_rms_norm_new(n, .eps = number(p), .partial = number(p));
     case 3:
         return ng_adaptive_layer_norm_new(n, .form = (ng_adaptive_form)one_of(p, 3),
@@ -366,20 +367,27 @@ static ng_module *plain_layer(player *p, int64_t n)
     case 9:
         return ng_batch_renorm_new(n, .eps = number(p), .momentum = number(p), .r_max = number(p),
                                    .d_max = number(p), .warmup = setting(p), .ramp = setting(p));
-    case 10: return ng_weight_norm_new(ng_linear_new(n, needed(p)), .whole = flag(p));
+    case 10:
+        return ng_weight_norm_new(ng_linear_new(n, needed(p)), .whole = flag(p),
+                                  .centred = flag(p));
     case 11:
         return ng_spectral_norm_new(ng_linear_new(n, needed(p)), .iterations = decide(p, 5) - 1,
                                     .eps = number(p));
     case 12:
         return ng_feed_forward_new(n, .hidden = setting(p), .gain = number(p),
                                    .activation = (ng_feed_forward_activation)one_of(p, 4));
+    case 13: return ng_derf_new(n, .alpha = number(p), .no_affine = flag(p));
+    case 14: return ng_l2_norm_new(n, .eps = number(p), .scale = number(p), .no_affine = flag(p));
+    case 15: return ng_weight_standardization_new(ng_linear_new(n, needed(p)), .eps = number(p));
+    case 16:
+        return ng_evo_norm_new(n, .eps = number(p), .groups = setting(p), .momentum = number(p));
     default: return ng_residual_new(ng_linear_new(n, n));
     }
 }
 
 static ng_module *image_layer(player *p, int64_t n)
 {
-    switch (decide(p, 7)) {
+    switch (decide(p, 8)) {
     case 0:
         return ng_conv2d_new(n, needed(p), needed(p), WINDOW, .groups = setting(p),
                              .kernel_h = setting(p), .kernel_w = setting(p), .no_bias = flag(p));
@@ -389,7 +397,12 @@ static ng_module *image_layer(player *p, int64_t n)
     case 2: return ng_max_pool2d_new(needed(p), WINDOW);
     case 3: return ng_upsample_new(needed(p), .mode = (ng_interpolation)one_of(p, 2));
     case 4: return ng_group_norm_new(needed(p), n, .eps = number(p));
-    case 5: return ng_instance_norm_new(n, .eps = number(p), .affine = flag(p));
+    case 5:
+        return ng_instance_norm_new(n, .eps = number(p), .affine = flag(p),
+                                    .running_stats = flag(p), .momentum = number(p));
+    case 6:
+        return ng_filter_response_norm_new(n, .eps = number(p), .learned_eps = flag(p),
+                                           .no_threshold = flag(p));
     default: return ng_local_response_norm_new(needed(p), .k = number(p));
     }
 }
