@@ -197,7 +197,11 @@ static void print_range(ng_text *text, char axis, const range *r)
     ng_text_print(text, r->log ? "set logscale %c\n" : "unset logscale %c\n", axis);
     if (!r->log || decades >= 2) return;
     /* By itself gnuplot would mark powers of ten alone. */
-    const double least = decades > 0.7 ? 0 : pow(10, floor(log10(r->high - r->low))) / 2;
+    const double size = r->high - r->low, unit = pow(10, floor(log10(size)));
+    const double least = decades > 0.7     ? 0
+                         : size > 5 * unit ? unit
+                         : size > 2 * unit ? unit / 2
+                                           : unit / 5;
     const char *between = "(";
     ng_text_print(text, "set %ctics ", axis);
     for (double tic = least > 0 ? least * ceil(r->low / least) : pow(10, floor(log10(r->low)));
